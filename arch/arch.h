@@ -1,0 +1,116 @@
+/*
+ * arch/arch.h - what an architecture supplies.
+ *
+ * Everything in `struct cairn_arch` is pure: plain values and bytes in, bytes out. So every
+ * architecture is compiled and tested on every host. What only the host's own architecture can
+ * do (cache maintenance) stands below it, implemented once per build in arch/<name>/host.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef ARCH_ARCH_H
+#define ARCH_ARCH_H
+
+#include <cairn/architecture.h>
+#include <cairn/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the instruction in a patch word does. */
+enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
+
+enum {
+    ARCH_WORD_BYTES_MAX = 8,
+    ARCH_INSTRUCTION_BYTES_MAX = 8,
+    ARCH_VENEER_BYTES_MAX = 32,
+    ARCH_SELF_TEST_BYTES_MAX = 32
+};
+
+/* What LLVM emitted for a patch point, as `recognise` found it. */
+struct arch_patchpoint {
+    /* A call was emitted; otherwise the region holds no-ops only. */
+    bool has_call;
+    /* Of the call: the immediate in the instructions. */
+    uint64_t target;
+    /* Bytes from the region's start to the address that LLVM's own call returns to. */
+    size_t return_offset;
+};
+
+/* Where, in an armed region, the instruction that changes lies. */
+struct arch_placement {
+    size_t instruction_offset; /* from the region's start */
+    size_t return_offset;      /* from the region's start, behind the call */
+};
+
+struct cairn_arch {
+    enum cairn_architecture architecture;
+    const char *name;
+    enum cairn_byte_order byte_order;
+
+    /* The patch word: its size and alignment, and the size of the instruction in it. */
+    size_t word_bytes;
+    size_t instruction_bytes;
+
+    /* Reach of the direct call, forwards and backwards; no slab is larger. */
+    size_t reach_bytes;
+    size_t slab_bytes_default;
+
+    size_t veneer_bytes;
+    size_t veneer_alignment;
+
+    /* NULL where sites cannot be managed; `unmanaged_reason` then says why. */
+    const char *unmanaged_reason;
+
+    /* Recognises LLVM's sequence in a region as it was loaded. CORRUPT, with the offset of the
+     * first byte or word that is not LLVM's. */
+    enum cairn_status (*recognise)(const uint8_t *region, size_t size, uint64_t address,
+                                   struct arch_patchpoint *patchpoint, struct cairn_error *error);
+
+    /* Chooses the place of the patch word. RANGE if the region is too small. */
+    enum cairn_status (*place)(const struct arch_patchpoint *patchpoint, size_t size,
+                               uint64_t address, struct arch_placement *placement,
+                               struct cairn_error *error);
+
+    /* Fills the region with no-ops around the place of the instruction; what LLVM needs kept
+     * (PPC64's TOC save and reload) is kept. The instruction itself becomes a no-op. */
+    void (*arm)(uint8_t *region, size_t size, const struct arch_patchpoint *patchpoint,
+                const struct arch_placement *placement);
+
+    /* The instruction of `instruction_bytes` at `address`. False if `target` is out of reach
+     * (never for a no-op, which ignores it). */
+    bool (*encode_branch)(enum arch_branch branch, uint64_t address, uint64_t target,
+                          uint8_t *instruction);
+
+    /* The reverse. False if the bytes are none of the three. */
+    bool (*decode_branch)(const uint8_t *instruction, uint64_t address, enum arch_branch *branch,
+                          uint64_t *target);
+
+    /* Fills `size` bytes with no-ops; on fixed-width architectures `size` is a multiple of 4. */
+    void (*fill_nops)(uint8_t *bytes, size_t size);
+
+    /* Code that jumps to the address held by the aligned 8-byte slot at `slot_address`,
+     * changing no register that a call's arguments or a callee's caller may rely on. False if
+     * the slot is out of reach. */
+    bool (*encode_veneer)(uint64_t address, uint64_t slot_address, uint8_t *code);
+
+    /* A function `int f(void)` that returns `value` (0 to 1000); returns its size. */
+    size_t (*encode_self_test)(int value, uint8_t *code);
+
+    /* Name of a DWARF register, or NULL. */
+    const char *(*register_name)(uint16_t dwarf);
+};
+
+/* The table of an architecture; NULL if it has none. */
+const struct cairn_arch *arch_find(enum cairn_architecture architecture);
+
+/* The host's; NULL where the host has no patching. */
+const struct cairn_arch *arch_host(void);
+
+/*
+ * Makes `size` new bytes of code, written through `written` and executed at `executed`, visible
+ * to instruction fetch on all cores. Bytes that another core is executing at this moment need a
+ * barrier besides. Implemented once per build, by arch/<host>/host.c.
+ */
+void arch_host_code_written(const void *written, const void *executed, size_t size);
+
+#endif

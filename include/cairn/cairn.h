@@ -1,0 +1,35 @@
+/*
+ * cairn/cairn.h - all of libcairn. (libcairn-llvm has cairn/llvm.h.)
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_CAIRN_H
+#define CAIRN_CAIRN_H
+
+#include <cairn/allocator.h>
+#include <cairn/architecture.h>
+#include <cairn/declaration.h>
+#include <cairn/module.h>
+#include <cairn/patch.h>
+#include <cairn/runtime.h>
+#include <cairn/stackmap.h>
+#include <cairn/statepoint.h>
+#include <cairn/status.h>
+#include <cairn/table.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CAIRN_VERSION_MAJOR 0
+#define CAIRN_VERSION_MINOR 1
+#define CAIRN_VERSION_PATCH 0
+#define CAIRN_VERSION_STRING "0.1.0"
+
+/** The version of the library that is running, such as "0.1.0"; static. */
+CAIRN_API const char *cairn_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,118 @@
+/*
+ * cairn/declaration.h - what a record itself does not say.
+ *
+ * A stack map record has an ID and locations. It does not say whether it came
+ * from a patch point, a stack map or a statepoint, how many bytes are reserved,
+ * or of which types its values are. A declaration does. libcairn-llvm reads
+ * declarations from the IR; a client without LLVM's IR fills them in himself.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_DECLARATION_H
+#define CAIRN_DECLARATION_H
+
+#include <cairn/allocator.h>
+#include <cairn/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cairn_type_kind {
+    CAIRN_TYPE_VOID = 0,
+    CAIRN_TYPE_INTEGER = 1,
+    CAIRN_TYPE_POINTER = 2,
+    CAIRN_TYPE_HALF = 3,
+    CAIRN_TYPE_BFLOAT = 4,
+    CAIRN_TYPE_FLOAT = 5,
+    CAIRN_TYPE_DOUBLE = 6,
+    CAIRN_TYPE_X86_FP80 = 7,
+    CAIRN_TYPE_FP128 = 8,
+    CAIRN_TYPE_PPC_FP128 = 9,
+    /** Structures, arrays, tokens and what else LLVM has: named, not described. */
+    CAIRN_TYPE_OTHER = 10
+};
+
+/** A scalar, or a fixed vector of scalars. */
+struct cairn_type {
+    enum cairn_type_kind kind;
+    /** Bits of the scalar, or of one element of the vector; 0 for void. */
+    uint32_t bits;
+    /** Elements of a vector; 0 for a scalar. */
+    uint32_t element_count;
+    /** Of a pointer. */
+    uint32_t address_space;
+};
+
+/** "i32", "double", "ptr addrspace(1)", "<4 x float>" into `text` (cut to `size`); returns its full length. */
+CAIRN_API size_t cairn_type_format(struct cairn_type type, char *text, size_t size);
+
+enum cairn_record_kind {
+    CAIRN_RECORD_UNDECLARED = 0,
+    CAIRN_RECORD_STACKMAP = 1,
+    CAIRN_RECORD_PATCHPOINT = 2,
+    CAIRN_RECORD_STATEPOINT = 3
+};
+
+/** "stackmap", "patchpoint", "statepoint", "undeclared"; static. */
+CAIRN_API const char *cairn_record_kind_name(enum cairn_record_kind kind);
+
+/** LLVM's number of the anyreg calling convention (llvm/IR/CallingConv.h). */
+enum { CAIRN_CALLING_CONVENTION_C = 0, CAIRN_CALLING_CONVENTION_ANYREG = 13 };
+
+struct cairn_declaration {
+    uint64_t id;
+    enum cairn_record_kind kind;
+    /** Reserved bytes of a patch point or statepoint, shadow bytes of a stack map. */
+    uint32_t byte_count;
+    /** LLVM's number of the calling convention. */
+    uint32_t calling_convention;
+    /** The patch point's call target is not the constant null, so LLVM emitted a call. */
+    bool has_target;
+    struct cairn_type result;
+    /** Call arguments of a patch point or statepoint, then live values (deopt values, then GC
+     *  pointers, of a statepoint): `argument_count` + `live_value_count` types. */
+    const struct cairn_type *types;
+    uint32_t argument_count;
+    uint32_t live_value_count;
+    /** Name of the IR function that holds the call; may be NULL. */
+    const char *function;
+};
+
+/** A set of declarations by ID. Not thread-safe while it is being filled. */
+typedef struct cairn_declarations cairn_declarations;
+
+/** An empty set; `allocator` NULL means malloc. MEMORY. */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_declarations_create(const struct cairn_allocator *allocator, cairn_declarations **declarations,
+                          struct cairn_error *error);
+
+CAIRN_API void cairn_declarations_destroy(cairn_declarations *declarations);
+
+/**
+ * Copies `declaration`, its types and its function's name into the set. The same ID a second
+ * time is normal (inlining and unrolling duplicate calls) if everything but the function is
+ * the same; otherwise CONFLICT, with a sentence that names both functions and what differs,
+ * and the set is as it was. MEMORY, ARGUMENT, CONFLICT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_declarations_add(cairn_declarations *declarations, const struct cairn_declaration *declaration,
+                       struct cairn_error *error);
+
+/** The declaration of an ID, valid as long as the set; NULL if there is none. */
+CAIRN_API const struct cairn_declaration *
+cairn_declarations_find(const cairn_declarations *declarations, uint64_t id);
+
+CAIRN_API size_t cairn_declarations_count(const cairn_declarations *declarations);
+
+/** Declaration number `index`, in the order in which they were added; NULL beyond the last. */
+CAIRN_API const struct cairn_declaration *
+cairn_declarations_at(const cairn_declarations *declarations, size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,118 @@
+/*
+ * cairn/module.h - loading code, and what was loaded.
+ *
+ * A loader collects what belongs to one finalisation: sections, stack maps, declarations.
+ * Finishing it decodes the stack maps, arms the sites, protects the pages and gives a module,
+ * which nobody else can see yet. Publishing makes it visible to lookups.
+ *
+ *     cairn_loader_create(runtime, "f", &loader, &error)
+ *     cairn_loader_allocate_code(loader, …), …_data, …_stackmap     write to them
+ *     cairn_loader_declare(loader, declarations, &error)
+ *     cairn_loader_finish(loader, &module, &error)                  loader is gone
+ *     cairn_module_publish(module, &error)
+ *     …
+ *     cairn_module_retire(module)
+ *     cairn_runtime_quiesce(runtime)                                module is gone
+ *
+ * libcairn-llvm does all this for MCJIT.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_MODULE_H
+#define CAIRN_MODULE_H
+
+#include <cairn/declaration.h>
+#include <cairn/status.h>
+#include <cairn/table.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cairn_runtime cairn_runtime;
+typedef struct cairn_loader cairn_loader;
+typedef struct cairn_module cairn_module;
+typedef struct cairn_site cairn_site;
+
+/** A loader for one module. `name` is copied; NULL means "". One thread at a time may use it. */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_create(cairn_runtime *runtime,
+                                                                 const char *name,
+                                                                 cairn_loader **loader,
+                                                                 struct cairn_error *error);
+
+/** Gives everything back. NULL is allowed. */
+CAIRN_API void cairn_loader_abandon(cairn_loader *loader);
+
+/**
+ * Memory at the address at which it will be used, writable until cairn_loader_finish and then
+ * executable, readable, or still writable. `alignment` is a power of two, up to a page. NULL on
+ * failure (ARGUMENT, FULL, SYSTEM, MEMORY): the loader can then only be abandoned.
+ */
+CAIRN_API void *cairn_loader_allocate_code(cairn_loader *loader, size_t size, size_t alignment,
+                                           struct cairn_error *error);
+CAIRN_API void *cairn_loader_allocate_read_only_data(cairn_loader *loader, size_t size,
+                                                     size_t alignment, struct cairn_error *error);
+CAIRN_API void *cairn_loader_allocate_data(cairn_loader *loader, size_t size, size_t alignment,
+                                           struct cairn_error *error);
+
+/** Memory for a stack map section: read by cairn_loader_finish and then given back. */
+CAIRN_API void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
+                                               struct cairn_error *error);
+
+/** Copies all of `declarations` into the loader's own. MEMORY, CONFLICT. */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_loader_declare(cairn_loader *loader, const cairn_declarations *declarations,
+                     struct cairn_error *error);
+
+/**
+ * Decodes the stack maps, arms the sites, protects the pages. The loader is gone afterwards,
+ * whatever the result; on failure so is its memory. A site that cannot be armed is no failure:
+ * it says why (cairn_site_describe). TRUNCATED, VERSION, CORRUPT, RANGE, MEMORY, SYSTEM.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *loader,
+                                                                 cairn_module **module,
+                                                                 struct cairn_error *error);
+
+/** Makes the module visible to lookups. STATE if it is published or retired; MEMORY. */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_publish(cairn_module *module,
+                                                                  struct cairn_error *error);
+
+/** Takes the module out of the lookups. Its memory goes at the next quiescent point. NULL and a
+ *  second call are allowed; an unpublished module may be retired. */
+CAIRN_API void cairn_module_retire(cairn_module *module);
+
+CAIRN_API const char *cairn_module_name(const cairn_module *module);
+/** The module's records; never NULL (an empty table if it had no stack map). */
+CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
+CAIRN_API cairn_runtime *cairn_module_runtime(const cairn_module *module);
+
+/** Ranges of memory that the module occupies: number `index`, false beyond the last. */
+struct cairn_memory_range {
+    uint64_t address;
+    size_t size;
+    bool executable;
+    bool writable;
+};
+CAIRN_API bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
+                                         struct cairn_memory_range *range);
+
+/** Sites of the module, by address. */
+CAIRN_API uint32_t cairn_module_site_count(const cairn_module *module);
+/** Site number `index`; NULL beyond the last. Valid as long as the module. */
+CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);
+
+/* From a record of a loaded module. NULL for records of a table that belongs to no module. */
+CAIRN_API cairn_module *cairn_record_module(struct cairn_record record);
+/** The record's declaration, or NULL if there was none for its ID. */
+CAIRN_API const struct cairn_declaration *cairn_record_declaration(struct cairn_record record);
+/** The record's site: NULL for statepoints with no reserved bytes, undeclared records, and
+ *  stack maps without shadow. */
+CAIRN_API cairn_site *cairn_record_site(struct cairn_record record);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,131 @@
+/*
+ * cairn/runtime.h - one Cairn: its code memory and the index of all that it has loaded.
+ *
+ * A process may have several runtimes; they share nothing.
+ *
+ * Threads. Loading, publishing, retiring, quiescing and destroying may be called from any
+ * thread and take a lock inside. Lookups take none, allocate nothing and may be made in a
+ * signal handler.
+ *
+ * Quiescence. Retired modules stay in memory until the host says that nobody can be using them:
+ * cairn_runtime_quiesce. It is a promise that every thread has, since the last retirement,
+ * passed a moment at which it (and no signal handler on top of it) was inside retired code, had
+ * a return address into it, or held a record, site or function name of it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_RUNTIME_H
+#define CAIRN_RUNTIME_H
+
+#include <cairn/allocator.h>
+#include <cairn/module.h>
+#include <cairn/status.h>
+#include <cairn/table.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How code memory is mapped. In none of them is a page ever writable and executable. */
+enum cairn_code_mode {
+    /** Dual where a self-test at start shows that it works here, otherwise Single. */
+    CAIRN_CODE_MODE_AUTOMATIC = 0,
+    /** Two views of one memory file: code runs in one, patches are written through the other. */
+    CAIRN_CODE_MODE_DUAL = 1,
+    /** One mapping: a patched page is replaced as a whole by a changed copy. Microseconds, not
+     *  nanoseconds, per patch; as safe for running threads. */
+    CAIRN_CODE_MODE_SINGLE = 2
+};
+
+struct cairn_runtime_options {
+    /** Of Cairn's tables; a NULL function means malloc. Code memory comes from mmap. */
+    struct cairn_allocator allocator;
+    /** Bytes reserved per slab (address space, not memory); 0 means the architecture's default.
+     *  Rounded up to a page. A module lives in one slab. At most the reach of the architecture's
+     *  direct call. */
+    size_t slab_size;
+    /** Slabs at most; 0 means no limit but the address space. */
+    uint32_t slab_limit;
+    enum cairn_code_mode code_mode;
+};
+
+typedef struct cairn_runtime cairn_runtime;
+
+/**
+ * A runtime. `options` NULL means the defaults (all zero). ARGUMENT, MEMORY, SYSTEM, and
+ * UNSUPPORTED where a forced mode does not work on this machine or the host's architecture has
+ * no patching.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_runtime_create(const struct cairn_runtime_options *options, cairn_runtime **runtime,
+                     struct cairn_error *error);
+
+/**
+ * Gives the host's share of the runtime up. All that it still holds is released with it, unless
+ * an LLVM engine still uses it: then when the last one goes. A destroyed runtime counts as
+ * quiescent. NULL is allowed.
+ */
+CAIRN_API void cairn_runtime_destroy(cairn_runtime *runtime);
+
+/** The mode in use: never AUTOMATIC. */
+CAIRN_API enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runtime);
+
+/** Why the mode is Single where Automatic was asked for; "" otherwise. Lives as long as the runtime. */
+CAIRN_API const char *cairn_runtime_code_mode_reason(const cairn_runtime *runtime);
+
+/** Whether CAIRN_SYNC patches can be had (membarrier with SYNC_CORE, or Single mode). */
+CAIRN_API bool cairn_runtime_can_synchronise(const cairn_runtime *runtime);
+
+struct cairn_runtime_statistics {
+    uint32_t slab_count;
+    uint32_t module_count;    /**< published */
+    uint32_t retired_count;   /**< retired, waiting for cairn_runtime_quiesce */
+    size_t slab_size_bytes;
+    size_t code_bytes;        /**< pages holding code and stubs */
+    size_t data_bytes;        /**< pages holding data */
+    size_t free_bytes;        /**< of the slabs' address space */
+    size_t table_bytes;
+};
+CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
+                                        struct cairn_runtime_statistics *statistics);
+
+/** The promise described at the top. Releases retired modules and stubs; returns how many modules. */
+CAIRN_API size_t cairn_runtime_quiesce(cairn_runtime *runtime);
+
+/**
+ * Gives a forked child its own copy of the code, at the same addresses, so that neither process
+ * sees the other's later patches. Happens by itself before the child's first patch or load; a
+ * host whose children go on running JIT code without patching calls it right after fork().
+ * Nothing happens in a process that has not forked. Only one thread may exist. SYSTEM.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime,
+                                                                      struct cairn_error *error);
+
+/* Lookups over all published modules: no locks, no allocation, async-signal-safe. */
+
+/** The module whose memory (code or data) holds `pc`; NULL if there is none. */
+CAIRN_API cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc);
+
+/** As cairn_table_find_address, over all modules. */
+CAIRN_API bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t address,
+                                          struct cairn_record *record);
+
+/** As cairn_table_find_return_address, over all modules. */
+CAIRN_API bool cairn_runtime_find_return_address(const cairn_runtime *runtime, uint64_t address,
+                                                 struct cairn_record *record);
+
+/** The function that holds `pc`; false if it is in no module's code or before its first function. */
+CAIRN_API bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
+                                           struct cairn_function *function);
+
+/** As cairn_table_find_id, over all modules, oldest module first. */
+CAIRN_API size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,
+                                       struct cairn_record *records, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

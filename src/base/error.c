@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum cairn_status error_set(struct cairn_error *error, enum cairn_status status, uint64_t offset,
+                            const char *format, ...)
+{
+    if (error == NULL)
+        return status;
+    error->status = status;
+    error->system_error = 0;
+    error->offset = offset;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum cairn_status error_set_system(struct cairn_error *error, int system_error,
+                                   const char *format, ...)
+{
+    if (error == NULL)
+        return CAIRN_ERROR_SYSTEM;
+    error->status = CAIRN_ERROR_SYSTEM;
+    error->system_error = system_error;
+    error->offset = 0;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    va_end(arguments);
+    size_t length = strlen(error->message);
+    snprintf(error->message + length, sizeof error->message - length, ": %s",
+             strerrordesc_np(system_error));
+    return CAIRN_ERROR_SYSTEM;
+}
+
+static const char *const status_names[] = {
+    [CAIRN_OK] = "OK",
+    [CAIRN_ERROR_ARGUMENT] = "ARGUMENT",
+    [CAIRN_ERROR_MEMORY] = "MEMORY",
+    [CAIRN_ERROR_SYSTEM] = "SYSTEM",
+    [CAIRN_ERROR_TRUNCATED] = "TRUNCATED",
+    [CAIRN_ERROR_VERSION] = "VERSION",
+    [CAIRN_ERROR_CORRUPT] = "CORRUPT",
+    [CAIRN_ERROR_FULL] = "FULL",
+    [CAIRN_ERROR_NOT_FOUND] = "NOT_FOUND",
+    [CAIRN_ERROR_CONFLICT] = "CONFLICT",
+    [CAIRN_ERROR_UNMANAGED] = "UNMANAGED",
+    [CAIRN_ERROR_RANGE] = "RANGE",
+    [CAIRN_ERROR_UNSUPPORTED] = "UNSUPPORTED",
+    [CAIRN_ERROR_STATE] = "STATE",
+    [CAIRN_ERROR_LLVM] = "LLVM",
+};
+_Static_assert(sizeof status_names / sizeof *status_names == CAIRN_ERROR_LLVM + 1,
+               "one name for each status");
+
+const char *cairn_status_name(enum cairn_status status)
+{
+    if ((unsigned)status > CAIRN_ERROR_LLVM)
+        return "UNKNOWN";
+    return status_names[status];
+}

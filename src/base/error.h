@@ -1,0 +1,21 @@
+/*
+ * base/error.h - filling in a caller's cairn_error.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+#include <cairn/status.h>
+#include <stdint.h>
+
+/* Fills in `error`, if it is not NULL, and returns `status`, so that a failing function can end
+ * with `return error_set(…)`. */
+enum cairn_status error_set(struct cairn_error *error, enum cairn_status status, uint64_t offset,
+                            const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* SYSTEM, with `system_error` (an errno) and its meaning behind the sentence. */
+enum cairn_status error_set_system(struct cairn_error *error, int system_error,
+                                   const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *malloc_reallocate(void *user, void *block, size_t old_size, size_t new_size)
+{
+    (void)user;
+    (void)old_size;
+    if (new_size == 0) {
+        free(block);
+        return NULL;
+    }
+    return realloc(block, new_size);
+}
+
+struct cairn_allocator memory_allocator(const struct cairn_allocator *chosen)
+{
+    if (chosen != NULL && chosen->reallocate != NULL)
+        return *chosen;
+    return (struct cairn_allocator){.reallocate = malloc_reallocate};
+}
+
+void *memory_new(const struct cairn_allocator *allocator, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total) || total == 0)
+        return NULL;
+    void *block = allocator->reallocate(allocator->user, NULL, 0, total);
+    if (block != NULL)
+        memset(block, 0, total);
+    return block;
+}
+
+void *memory_resize(const struct cairn_allocator *allocator, void *block, size_t old_size,
+                    size_t new_size)
+{
+    return allocator->reallocate(allocator->user, block, old_size, new_size);
+}
+
+void memory_free(const struct cairn_allocator *allocator, void *block, size_t size)
+{
+    if (block != NULL)
+        allocator->reallocate(allocator->user, block, size, 0);
+}

@@ -1,0 +1,20 @@
+/*
+ * index/table.h - what the loader needs of a table besides cairn/table.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef INDEX_TABLE_H
+#define INDEX_TABLE_H
+
+#include <cairn/table.h>
+
+/* Whoever loaded the table (a cairn_module); NULL for a table of the client's own. */
+void table_set_owner(cairn_table *table, void *owner);
+void *table_owner(const cairn_table *table);
+
+/* Says that the call at record `index` returns `delta` bytes behind its address (0 for a
+ * statepoint, whose address is the return address). Only before the table is published. */
+enum { TABLE_RETURN_DELTA_MAX = 254 };
+void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta);
+
+#endif
