@@ -67,46 +67,99 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef mod
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(LLVMModuleRef module,
                                                                 struct cairn_error *error);
 
-/* ---- Engines ---- */
+/* ---- Memory managers: for hosts that create their engines themselves ---- */
 
+/** What LLVM is to do about the registers that live across a patch point. */
 enum cairn_liveness {
     /** Turn patch point liveness off in this process (LLVM's option
-     *  -enable-patchpoint-liveness=false), once: with it on, LLVM 14 to 19 crash on ordinary code. */
+     *  -enable-patchpoint-liveness=false), once: with it on, LLVM 14 to 19 crash on ordinary
+     *  code. Records then have no live-outs, so every register counts as live. */
     CAIRN_LIVENESS_OFF = 0,
-    /** The host has turned it off. */
+    /** The host has turned it off already. */
     CAIRN_LIVENESS_OFF_BY_HOST = 1,
-    /** Keep it; cairn_check_module then refuses what would crash. */
+    /** Keep it; the check of a module then refuses what would crash. */
     CAIRN_LIVENESS_KEEP = 2
 };
 
+struct cairn_memory_manager_options {
+    /** Name of the modules that come out of it, for messages; copied. NULL means "mcjit". */
+    const char *name;
+    /** Called for each module that was loaded, before it is published: the moment at which
+     *  cairn_site_write may still change anything. Runs inside of LLVM's finalisation: it must
+     *  not call the engine. May be NULL. */
+    void (*before_publish)(cairn_module *module, void *user);
+    /** Called when a module has been published. Same rules. May be NULL. */
+    void (*after_publish)(cairn_module *module, void *user);
+    void *user;
+};
+
+typedef struct cairn_memory_manager cairn_memory_manager;
+
+/**
+ * A memory manager for one MCJIT engine. What LLVM finalises at one go becomes one module: its
+ * stack maps are decoded after relocation, its sites armed, its pages protected, and it is
+ * published. `options` may be NULL. MEMORY, ARGUMENT.
+ *
+ * Hand cairn_memory_manager_llvm() to LLVM as `MCJMM` of the engine's options. From then on it
+ * belongs to LLVM and goes with the engine: its modules are then retired. Until then,
+ * LLVMDisposeMCJITMemoryManager gets rid of it.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_memory_manager_create(cairn_runtime *runtime,
+                            const struct cairn_memory_manager_options *options,
+                            cairn_memory_manager **manager, struct cairn_error *error);
+
+CAIRN_API LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manager *manager);
+
+/**
+ * Declares the sites of an LLVM module that was, or will be, added to the engine. To be called
+ * before its code is generated. Records without a declaration can be looked up, but have no
+ * sites. IDs may come again in modules that are loaded later, with other shapes; among those not
+ * loaded yet that is a CONFLICT. MEMORY, CORRUPT, CONFLICT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_memory_manager_declare(cairn_memory_manager *manager, LLVMModuleRef module,
+                             struct cairn_error *error);
+
+/**
+ * What went wrong in the last finalisation: CAIRN_OK if nothing did. LLVM asks its memory manager
+ * for errors, but MCJIT does not look at the answer, so ask here after LLVMGetFunctionAddress and
+ * the like. Code of a finalisation that failed is not executable.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_memory_manager_status(const cairn_memory_manager *manager, struct cairn_error *error);
+
+/* ---- Engines: memory manager, declarations and checks in one ---- */
+
 struct cairn_engine_options {
-    /** 0 to 3, as LLVMMCJITCompilerOptions. */
+    /** 0 to 3, as LLVMMCJITCompilerOptions has it. */
     unsigned optimisation_level;
+    /** LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
     LLVMCodeModel code_model;
     bool enable_fast_isel;
-    bool no_frame_pointer_elimination;
     enum cairn_liveness liveness;
-    /** Skip cairn_check_module. */
-    bool trust_module;
-    /** Called for each module that was finalised, before it is published; may patch its sites
-     *  in any way. May be NULL. */
-    void (*before_publish)(cairn_module *module, void *user);
-    void *user;
+    /** Skip cairn_check_module: for modules that were checked already. */
+    bool skip_check;
+    struct cairn_memory_manager_options memory_manager;
 };
 
 typedef struct cairn_engine cairn_engine;
 
 /**
- * An MCJIT engine with Cairn's memory manager. Scans and checks `module`, then takes it over
- * (only on success). The native target is initialised by the host (LLVMInitializeNativeTarget,
- * …AsmPrinter, LLVMLinkInMCJIT) …
+ * An MCJIT engine over Cairn's code memory, with `module` in it. `options` NULL means all zero.
+ * Initialises LLVM's native target and MCJIT if the host has not. The module is scanned and
+ * checked first; the engine takes it over on success only. Several engines may use one runtime,
+ * also at the same time from several threads, each with an LLVM context of its own.
+ * ARGUMENT, MEMORY, CONFLICT, CORRUPT, LLVM (not this machine's target, wrong data layout, or
+ * refused by the check).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status
 cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef module,
                     const struct cairn_engine_options *options, cairn_engine **engine,
                     struct cairn_error *error);
 
-/** Disposes of LLVM's engine; what it loaded is retired. NULL is allowed. */
+/** Disposes of LLVM's engine and of the LLVM modules in it; what it loaded is retired. NULL is
+ *  allowed. */
 CAIRN_API void cairn_engine_dispose(cairn_engine *engine);
 
 /** Scans, checks and adds another module. On failure the caller keeps it. */
@@ -114,16 +167,17 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
                                                                      LLVMModuleRef module,
                                                                      struct cairn_error *error);
 
-/** Compiles all that was added, loads and publishes it. */
+/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. LLVM,
+ *  and all that cairn_loader_finish can give; FULL if the slab has no room. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);
 
-/** The address of a function, compiled and published; NULL on failure (NOT_FOUND, and all that
- *  finalisation can give). */
+/** The address of a function; finalises first. NULL on failure: NOT_FOUND, and all that
+ *  cairn_engine_finalise can give. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
-/** LLVM's engine: for LLVMAddGlobalMapping and the like. Do not dispose of it. */
+/** LLVM's engine, for LLVMAddGlobalMapping and the like. It stays Cairn's. */
 CAIRN_API LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine);
 
 #ifdef __cplusplus

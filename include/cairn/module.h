@@ -8,7 +8,7 @@
  *     cairn_loader_create(runtime, "f", &loader, &error)
  *     cairn_loader_allocate_code(loader, …), …_data, …_stackmap     write to them
  *     cairn_loader_declare(loader, declarations, &error)
- *     cairn_loader_finish(loader, &module, &error)                  loader is gone
+ *     cairn_loader_finish(loader, &module, &error)                  on success, loader is gone
  *     cairn_module_publish(module, &error)
  *     …
  *     cairn_module_retire(module)
@@ -68,9 +68,12 @@ cairn_loader_declare(cairn_loader *loader, const cairn_declarations *declaration
                      struct cairn_error *error);
 
 /**
- * Decodes the stack maps, arms the sites, protects the pages. The loader is gone afterwards,
- * whatever the result; on failure so is its memory. A site that cannot be armed is no failure:
- * it says why (cairn_site_describe). TRUNCATED, VERSION, CORRUPT, RANGE, MEMORY, SYSTEM.
+ * Decodes the stack maps, arms the sites, protects the pages, and gives the stack maps' memory
+ * back. On success the loader is gone. On failure it stays, with its memory, and can only be
+ * abandoned: whoever still holds addresses in it chooses the moment. A site that cannot be armed
+ * is no failure: it says why (cairn_site_describe).
+ * TRUNCATED, VERSION, CORRUPT, RANGE, UNSUPPORTED, MEMORY, SYSTEM; STATE if an allocation of this
+ * loader has failed before.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *loader,
                                                                  cairn_module **module,

@@ -64,11 +64,18 @@ cairn_runtime_create(const struct cairn_runtime_options *options, cairn_runtime 
                      struct cairn_error *error);
 
 /**
- * Gives the host's share of the runtime up. All that it still holds is released with it, unless
- * an LLVM engine still uses it: then when the last one goes. A destroyed runtime counts as
- * quiescent. NULL is allowed.
+ * Gives one owner's share of the runtime up. With the last share all that it still holds is
+ * released: nobody may be executing its code or using its records then. The host has a share
+ * from cairn_runtime_create; loaders and LLVM engines hold shares of their own, so that runtime
+ * and engines can be destroyed in any order. NULL is allowed. Thread-safe.
  */
 CAIRN_API void cairn_runtime_destroy(cairn_runtime *runtime);
+
+/** Takes another share, to be given up with cairn_runtime_destroy. Thread-safe. */
+CAIRN_API void cairn_runtime_retain(cairn_runtime *runtime);
+
+/** The allocator that the runtime uses: the one from the options, or one over malloc. */
+CAIRN_API const struct cairn_allocator *cairn_runtime_allocator(const cairn_runtime *runtime);
 
 /** The mode in use: never AUTOMATIC. */
 CAIRN_API enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runtime);

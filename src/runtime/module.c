@@ -1,0 +1,166 @@
+/*
+ * Modules: publishing, retiring, and what can be asked of them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "runtime/module.h"
+
+#include "base/error.h"
+#include "index/table.h"
+
+#include <string.h>
+
+/* ---- The runtime's lists, with its lock held ---- */
+
+static void push(cairn_module **list, cairn_module *module)
+{
+    module->previous = NULL;
+    module->next = *list;
+    if (*list != NULL)
+        (*list)->previous = module;
+    *list = module;
+}
+
+static void remove_from(cairn_module **list, cairn_module *module)
+{
+    if (module->previous != NULL)
+        module->previous->next = module->next;
+    else
+        *list = module->next;
+    if (module->next != NULL)
+        module->next->previous = module->previous;
+}
+
+void module_add(cairn_module *module)
+{
+    pthread_mutex_lock(&module->runtime->lock);
+    push(&module->runtime->modules, module);
+    pthread_mutex_unlock(&module->runtime->lock);
+}
+
+void module_destroy(cairn_module *module)
+{
+    struct cairn_allocator allocator = module->runtime->allocator;
+    site_table_destroy(module->sites);
+    cairn_table_destroy(module->table);
+    cairn_declarations_destroy(module->declarations);
+    code_block_destroy(module->block);
+    if (module->name != NULL)
+        memory_free(&allocator, module->name, strlen(module->name) + 1);
+    memory_free(&allocator, module, sizeof *module);
+}
+
+/* ---- Publishing and retiring ---- */
+
+static enum cairn_status publish_locked(cairn_module *module, struct cairn_error *error)
+{
+    if (module->state != MODULE_LOADED)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been %s already",
+                         module->name, module->state == MODULE_PUBLISHED ? "published" : "retired");
+    /* The index first: it is the part that may fail. A reader who comes in between finds the
+     * module's records by ID and not yet by PC. */
+    enum cairn_status status = index_publish(module->runtime->index, module->table, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = code_block_publish(module->block, module, error);
+    if (status != CAIRN_OK) {
+        index_unpublish(module->runtime->index, module->table);
+        return status;
+    }
+    site_table_publish(module->sites);
+    module->state = MODULE_PUBLISHED;
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error *error)
+{
+    if (module == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to publish");
+    enum cairn_status status = runtime_enter(module->runtime, error);
+    if (status != CAIRN_OK)
+        return status;
+    pthread_mutex_lock(&module->runtime->lock);
+    status = publish_locked(module, error);
+    pthread_mutex_unlock(&module->runtime->lock);
+    return status;
+}
+
+static void retire_locked(cairn_module *module)
+{
+    if (module->state == MODULE_RETIRED)
+        return;
+    if (module->state == MODULE_PUBLISHED) {
+        code_block_unpublish(module->block);
+        index_unpublish(module->runtime->index, module->table);
+    }
+    site_table_retire(module->sites);
+    module->state = MODULE_RETIRED;
+    remove_from(&module->runtime->modules, module);
+    push(&module->runtime->retired, module);
+}
+
+void cairn_module_retire(cairn_module *module)
+{
+    if (module == NULL)
+        return;
+    /* If a forked child cannot have pages of its own, retiring still works: it frees nothing. */
+    enum cairn_status entered = runtime_enter(module->runtime, NULL);
+    (void)entered;
+    pthread_mutex_lock(&module->runtime->lock);
+    retire_locked(module);
+    pthread_mutex_unlock(&module->runtime->lock);
+}
+
+/* ---- What is in it ---- */
+
+const char *cairn_module_name(const cairn_module *module)
+{
+    return module->name;
+}
+
+const cairn_table *cairn_module_table(const cairn_module *module)
+{
+    return module->table;
+}
+
+cairn_runtime *cairn_module_runtime(const cairn_module *module)
+{
+    return module->runtime;
+}
+
+bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
+                               struct cairn_memory_range *range)
+{
+    return code_block_memory_range(module->block, index, range);
+}
+
+uint32_t cairn_module_site_count(const cairn_module *module)
+{
+    return site_table_count(module->sites);
+}
+
+cairn_site *cairn_module_site(const cairn_module *module, uint32_t index)
+{
+    return site_table_at(module->sites, index);
+}
+
+/* ---- From a record to its module ---- */
+
+cairn_module *cairn_record_module(struct cairn_record record)
+{
+    return record.table == NULL ? NULL : table_owner(record.table);
+}
+
+const struct cairn_declaration *cairn_record_declaration(struct cairn_record record)
+{
+    const cairn_module *module = cairn_record_module(record);
+    if (module == NULL)
+        return NULL;
+    return cairn_declarations_find(module->declarations, cairn_record_id(record));
+}
+
+cairn_site *cairn_record_site(struct cairn_record record)
+{
+    const cairn_module *module = cairn_record_module(record);
+    return module == NULL ? NULL : site_table_find(module->sites, record.index);
+}

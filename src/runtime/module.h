@@ -1,0 +1,40 @@
+/*
+ * runtime/module.h - a loaded module.
+ *
+ * Owns its pages, its table, its sites and its declarations; all of them live until a quiescent
+ * point after it was retired.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RUNTIME_MODULE_H
+#define RUNTIME_MODULE_H
+
+#include "code/space.h"
+#include "patch/site.h"
+#include "runtime/runtime.h"
+
+#include <cairn/declaration.h>
+#include <cairn/module.h>
+
+enum module_state { MODULE_LOADED, MODULE_PUBLISHED, MODULE_RETIRED };
+
+struct cairn_module {
+    cairn_runtime *runtime;
+    char *name;
+    struct code_block *block;
+    cairn_table *table;
+    struct site_table *sites;
+    cairn_declarations *declarations;
+    enum module_state state; /* with the runtime's lock held */
+    /* In the runtime's `modules` or `retired`. */
+    cairn_module *next;
+    cairn_module *previous;
+};
+
+/* Puts a new module into its runtime's list. */
+void module_add(cairn_module *module);
+
+/* Frees a module that is in no list. Nobody may use it any more. */
+void module_destroy(cairn_module *module);
+
+#endif

@@ -1,0 +1,216 @@
+/*
+ * A runtime: one code space, one index, and the modules that were loaded into it.
+ *
+ * Loading and retiring are serialised by the runtime's lock; lookups take none and go from the
+ * PC's page to its module (code space) to its record (table).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "runtime/runtime.h"
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "runtime/module.h"
+
+#include <string.h>
+
+/* ---- Life ---- */
+
+static enum cairn_status create_parts(cairn_runtime *runtime,
+                                      const struct cairn_runtime_options *options,
+                                      const struct cairn_arch *arch, struct cairn_error *error)
+{
+    const struct code_space_options space_options = {
+        .arch = arch,
+        .allocator = runtime->allocator,
+        .slab_size = options->slab_size,
+        .slab_limit = options->slab_limit,
+        .mode = options->code_mode,
+    };
+    enum cairn_status status = code_space_create(&space_options, &runtime->space, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = index_create(&runtime->allocator, &runtime->index, error);
+    if (status != CAIRN_OK)
+        code_space_destroy(runtime->space);
+    return status;
+}
+
+enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *options,
+                                       cairn_runtime **runtime, struct cairn_error *error)
+{
+    static const struct cairn_runtime_options defaults;
+    if (runtime == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_runtime_create needs a place for the runtime");
+    if (options == NULL)
+        options = &defaults;
+    const struct cairn_arch *arch = arch_host();
+    if (arch == NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "code cannot be loaded on this architecture: Cairn has no patching for it");
+
+    struct cairn_allocator allocator = memory_allocator(&options->allocator);
+    cairn_runtime *created = memory_new(&allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a runtime");
+    created->allocator = allocator;
+    enum cairn_status status = create_parts(created, options, arch, error);
+    if (status != CAIRN_OK) {
+        memory_free(&allocator, created, sizeof *created);
+        return status;
+    }
+    pthread_mutex_init(&created->lock, NULL);
+    atomic_init(&created->references, 1);
+    *runtime = created;
+    return CAIRN_OK;
+}
+
+static void destroy_modules(cairn_module *module)
+{
+    while (module != NULL) {
+        cairn_module *next = module->next;
+        module_destroy(module);
+        module = next;
+    }
+}
+
+static void destroy_runtime(cairn_runtime *runtime)
+{
+    destroy_modules(runtime->modules);
+    destroy_modules(runtime->retired);
+    index_destroy(runtime->index);
+    code_space_destroy(runtime->space);
+    pthread_mutex_destroy(&runtime->lock);
+    struct cairn_allocator allocator = runtime->allocator;
+    memory_free(&allocator, runtime, sizeof *runtime);
+}
+
+void cairn_runtime_retain(cairn_runtime *runtime)
+{
+    atomic_fetch_add_explicit(&runtime->references, 1, memory_order_relaxed);
+}
+
+void cairn_runtime_destroy(cairn_runtime *runtime)
+{
+    if (runtime == NULL)
+        return;
+    if (atomic_fetch_sub_explicit(&runtime->references, 1, memory_order_acq_rel) == 1)
+        destroy_runtime(runtime);
+}
+
+/* ---- Forked children ---- */
+
+enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error)
+{
+    if (code_space_is_own(runtime->space))
+        return CAIRN_OK;
+    /* Another thread of the parent may have held the lock when it forked. It does not exist
+     * here, and the child has one thread only. */
+    pthread_mutex_init(&runtime->lock, NULL);
+    return code_space_after_fork(runtime->space, error);
+}
+
+enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime, struct cairn_error *error)
+{
+    return runtime_enter(runtime, error);
+}
+
+/* ---- What it is like ---- */
+
+const struct cairn_allocator *cairn_runtime_allocator(const cairn_runtime *runtime)
+{
+    return &runtime->allocator;
+}
+
+enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runtime)
+{
+    return code_space_mode(runtime->space);
+}
+
+const char *cairn_runtime_code_mode_reason(const cairn_runtime *runtime)
+{
+    return code_space_mode_reason(runtime->space);
+}
+
+bool cairn_runtime_can_synchronise(const cairn_runtime *runtime)
+{
+    return code_space_can_synchronise(runtime->space);
+}
+
+void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_statistics *statistics)
+{
+    memset(statistics, 0, sizeof *statistics);
+    code_space_statistics(runtime->space, statistics);
+    pthread_mutex_lock(&runtime->lock);
+    for (const cairn_module *module = runtime->modules; module != NULL; module = module->next) {
+        statistics->module_count += module->state == MODULE_PUBLISHED;
+        statistics->table_bytes += cairn_table_size_bytes(module->table);
+    }
+    for (const cairn_module *module = runtime->retired; module != NULL; module = module->next) {
+        statistics->retired_count++;
+        statistics->table_bytes += cairn_table_size_bytes(module->table);
+    }
+    pthread_mutex_unlock(&runtime->lock);
+}
+
+size_t cairn_runtime_quiesce(cairn_runtime *runtime)
+{
+    /* A child that has not loaded, patched or retired anything yet shares its parent's pages:
+     * it must not give them back. */
+    if (runtime_enter(runtime, NULL) != CAIRN_OK)
+        return 0;
+    pthread_mutex_lock(&runtime->lock);
+    cairn_module *retired = runtime->retired;
+    runtime->retired = NULL;
+    index_quiesce(runtime->index);
+    pthread_mutex_unlock(&runtime->lock);
+
+    size_t count = 0;
+    for (const cairn_module *module = retired; module != NULL; module = module->next)
+        count++;
+    destroy_modules(retired);
+    return count;
+}
+
+/* ---- Lookups ---- */
+
+static const cairn_table *table_at(const cairn_runtime *runtime, uint64_t pc)
+{
+    const cairn_module *module = code_space_find_owner(runtime->space, pc);
+    return module == NULL ? NULL : module->table;
+}
+
+cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc)
+{
+    return code_space_find_owner(runtime->space, pc);
+}
+
+bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t address,
+                                struct cairn_record *record)
+{
+    const cairn_table *table = table_at(runtime, address);
+    return table != NULL && cairn_table_find_address(table, address, record);
+}
+
+bool cairn_runtime_find_return_address(const cairn_runtime *runtime, uint64_t address,
+                                       struct cairn_record *record)
+{
+    const cairn_table *table = table_at(runtime, address);
+    return table != NULL && cairn_table_find_return_address(table, address, record);
+}
+
+bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
+                                 struct cairn_function *function)
+{
+    const cairn_module *module = code_space_find_owner(runtime->space, pc);
+    if (module == NULL || !code_block_holds_code(module->block, pc, 1))
+        return false;
+    return cairn_table_find_function(module->table, pc, function);
+}
+
+size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,
+                             struct cairn_record *records, size_t capacity)
+{
+    return index_find_id(runtime->index, id, records, capacity);
+}
