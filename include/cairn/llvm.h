@@ -62,13 +62,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef mod
                                                                cairn_declarations *declarations,
                                                                struct cairn_error *error);
 
-/** Refuses (LLVM) what would crash the code generator of the LLVM in use: the sentence names
- *  function, instruction, why, and what to write instead. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(LLVMModuleRef module,
-                                                                struct cairn_error *error);
-
-/* ---- Memory managers: for hosts that create their engines themselves ---- */
-
 /** What LLVM is to do about the registers that live across a patch point. */
 enum cairn_liveness {
     /** Turn patch point liveness off in this process (LLVM's option
@@ -80,6 +73,14 @@ enum cairn_liveness {
     /** Keep it; the check of a module then refuses what would crash. */
     CAIRN_LIVENESS_KEEP = 2
 };
+
+/** Refuses (LLVM) what would crash the code generator of the LLVM in use: the sentence names
+ *  function, instruction, why, and what to write instead. */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(LLVMModuleRef module,
+                                                                enum cairn_liveness liveness,
+                                                                struct cairn_error *error);
+
+/* ---- Memory managers: for hosts that create their engines themselves ---- */
 
 struct cairn_memory_manager_options {
     /** Name of the modules that come out of it, for messages; copied. NULL means "mcjit". */

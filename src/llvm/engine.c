@@ -1,0 +1,298 @@
+/*
+ * Engines: an MCJIT engine over Cairn's memory manager, with scan and check in front.
+ *
+ * LLVM's own ways to fail are kept away from the host as far as the C API lets us: a module that
+ * would crash the code generator is refused before LLVM sees it, and the engine is made over an
+ * empty module, because LLVM destroys the module that it is given when making an engine fails.
+ *
+ * Process-wide state: LLVM's targets and options are global to the process, so setting them up is
+ * too; the two flags below only remember that it was done.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "llvm/mcjit.h"
+
+#include <cairn/llvm.h>
+#include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <pthread.h>
+#include <string.h>
+
+struct cairn_engine {
+    cairn_runtime *runtime;
+    struct cairn_allocator allocator;
+    LLVMExecutionEngineRef llvm;
+    cairn_memory_manager *manager; /* LLVM's, once the engine exists */
+    enum cairn_liveness liveness;
+    bool skip_check;
+    /* Some function that is defined in a module of the engine; NULL until there is one. */
+    LLVMValueRef any_function;
+    bool has_unfinished;
+};
+
+/* ---- LLVM's process-wide state ---- */
+
+static void initialise_llvm(void)
+{
+    LLVMLinkInMCJIT();
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeNativeAsmParser();
+}
+
+static void turn_liveness_off(void)
+{
+    static const char *const arguments[] = {"cairn", "-enable-patchpoint-liveness=false"};
+    LLVMParseCommandLineOptions(2, arguments, NULL);
+}
+
+static void prepare_process(enum cairn_liveness liveness)
+{
+    static pthread_once_t initialised = PTHREAD_ONCE_INIT;
+    static pthread_once_t liveness_off = PTHREAD_ONCE_INIT;
+    pthread_once(&initialised, initialise_llvm);
+    if (liveness == CAIRN_LIVENESS_OFF)
+        pthread_once(&liveness_off, turn_liveness_off);
+}
+
+/* ---- Modules ---- */
+
+static enum cairn_status check(const cairn_engine *engine, LLVMModuleRef module,
+                               struct cairn_error *error)
+{
+    if (engine->skip_check)
+        return CAIRN_OK;
+    return cairn_check_module(module, engine->liveness, error);
+}
+
+/* An empty layout is LLVM's to fill in; another one than the machine's gives wrong code. */
+static enum cairn_status check_data_layout(const cairn_engine *engine, LLVMModuleRef module,
+                                           struct cairn_error *error)
+{
+    const char *layout = LLVMGetDataLayoutStr(module);
+    if (layout == NULL || *layout == '\0')
+        return CAIRN_OK;
+    char *native = LLVMCopyStringRepOfTargetData(LLVMGetExecutionEngineTargetData(engine->llvm));
+    bool same = strcmp(layout, native) == 0;
+    enum cairn_status status = CAIRN_OK;
+    if (!same)
+        status = error_set(error, CAIRN_ERROR_LLVM, 0,
+                           "the module's data layout \"%s\" is not this machine's \"%s\": leave it "
+                           "out, or set LLVM's",
+                           layout, native);
+    LLVMDisposeMessage(native);
+    return status;
+}
+
+static LLVMValueRef find_definition(LLVMModuleRef module)
+{
+    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
+         function = LLVMGetNextFunction(function)) {
+        bool elsewhere = LLVMGetLinkage(function) == LLVMAvailableExternallyLinkage;
+        if (!LLVMIsDeclaration(function) && !elsewhere)
+            return function;
+    }
+    return NULL;
+}
+
+enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef module,
+                                          struct cairn_error *error)
+{
+    if (engine == NULL || module == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_engine_add_module needs an engine and a module");
+    enum cairn_status status = check_data_layout(engine, module, error);
+    if (status == CAIRN_OK)
+        status = check(engine, module, error);
+    if (status == CAIRN_OK)
+        status = cairn_memory_manager_declare(engine->manager, module, error);
+    if (status != CAIRN_OK)
+        return status;
+    LLVMAddModule(engine->llvm, module);
+    LLVMValueRef definition = find_definition(module);
+    if (definition != NULL)
+        engine->any_function = definition;
+    engine->has_unfinished = true;
+    return CAIRN_OK;
+}
+
+/* ---- Making an engine ---- */
+
+static LLVMModuleRef create_empty_module(LLVMModuleRef like)
+{
+    LLVMModuleRef module =
+        LLVMModuleCreateWithNameInContext("cairn", LLVMGetModuleContext(like));
+    LLVMSetTarget(module, LLVMGetTarget(like));
+    return module;
+}
+
+static void fill_in_compiler_options(struct LLVMMCJITCompilerOptions *compiler,
+                                     const struct cairn_engine_options *options)
+{
+    LLVMInitializeMCJITCompilerOptions(compiler, sizeof *compiler);
+    compiler->OptLevel = options->optimisation_level;
+    if (options->code_model != LLVMCodeModelDefault)
+        compiler->CodeModel = options->code_model;
+    compiler->EnableFastISel = options->enable_fast_isel;
+}
+
+/* The architecture's name ends at the first '-'. */
+static bool same_architecture(const char *triple, const char *other)
+{
+    size_t length = strcspn(triple, "-");
+    return length == strcspn(other, "-") && strncmp(triple, other, length) == 0;
+}
+
+static enum cairn_status check_triple(LLVMModuleRef module, struct cairn_error *error)
+{
+    const char *triple = LLVMGetTarget(module);
+    if (triple == NULL || *triple == '\0')
+        return CAIRN_OK;
+    char *host = LLVMGetDefaultTargetTriple();
+    enum cairn_status status = CAIRN_OK;
+    if (!same_architecture(triple, host))
+        status = error_set(error, CAIRN_ERROR_LLVM, 0,
+                           "the module is for '%s'; this process runs on '%s'", triple, host);
+    LLVMDisposeMessage(host);
+    return status;
+}
+
+static enum cairn_status create_llvm_engine(cairn_engine *engine, LLVMModuleRef module,
+                                            const struct cairn_engine_options *options,
+                                            struct cairn_error *error)
+{
+    struct LLVMMCJITCompilerOptions compiler;
+    fill_in_compiler_options(&compiler, options);
+    compiler.MCJMM = cairn_memory_manager_llvm(engine->manager);
+
+    LLVMModuleRef empty = create_empty_module(module);
+    char *message = NULL;
+    if (LLVMCreateMCJITCompilerForModule(&engine->llvm, empty, &compiler, sizeof compiler,
+                                         &message) != 0) {
+        /* LLVM has destroyed the empty module and the memory manager. */
+        engine->llvm = NULL;
+        engine->manager = NULL;
+        error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM cannot make an engine: %s", message);
+        LLVMDisposeMessage(message);
+        return CAIRN_ERROR_LLVM;
+    }
+    LLVMModuleRef removed = NULL;
+    if (LLVMRemoveModule(engine->llvm, empty, &removed, &message) == 0)
+        LLVMDisposeModule(removed);
+    return CAIRN_OK;
+}
+
+static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module,
+                                      const struct cairn_engine_options *options,
+                                      struct cairn_error *error)
+{
+    enum cairn_status status = check_triple(module, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_memory_manager_create(engine->runtime, &options->memory_manager,
+                                         &engine->manager, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = create_llvm_engine(engine, module, options, error);
+    if (status != CAIRN_OK)
+        return status;
+    return cairn_engine_add_module(engine, module, error);
+}
+
+enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef module,
+                                      const struct cairn_engine_options *options,
+                                      cairn_engine **engine, struct cairn_error *error)
+{
+    static const struct cairn_engine_options defaults;
+    if (runtime == NULL || module == NULL || engine == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_engine_create needs a runtime, a module and a place for the engine");
+    if (options == NULL)
+        options = &defaults;
+    if (options->optimisation_level > 3)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, options->optimisation_level,
+                         "optimisation level %u is not one of 0 to 3", options->optimisation_level);
+    prepare_process(options->liveness);
+
+    const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
+    cairn_engine *created = memory_new(allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an engine");
+    created->runtime = runtime;
+    created->allocator = *allocator;
+    created->liveness = options->liveness;
+    created->skip_check = options->skip_check;
+    cairn_runtime_retain(runtime);
+    enum cairn_status status = create_parts(created, module, options, error);
+    if (status != CAIRN_OK) {
+        cairn_engine_dispose(created);
+        return status;
+    }
+    *engine = created;
+    return CAIRN_OK;
+}
+
+void cairn_engine_dispose(cairn_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    if (engine->llvm != NULL)
+        LLVMDisposeExecutionEngine(engine->llvm); /* and the memory manager with it */
+    else if (engine->manager != NULL)
+        LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(engine->manager));
+    cairn_runtime *runtime = engine->runtime;
+    struct cairn_allocator allocator = engine->allocator;
+    memory_free(&allocator, engine, sizeof *engine);
+    cairn_runtime_destroy(runtime);
+}
+
+/* ---- Finalising ---- */
+
+static enum cairn_status llvm_status(const cairn_engine *engine, struct cairn_error *error)
+{
+    char *message = NULL;
+    if (!LLVMExecutionEngineGetErrMsg(engine->llvm, &message))
+        return CAIRN_OK;
+    error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
+    LLVMDisposeMessage(message);
+    return CAIRN_ERROR_LLVM;
+}
+
+enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error *error)
+{
+    if (engine == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no engine to finalise");
+    if (engine->has_unfinished) {
+        memory_manager_clear_status(engine->manager);
+        /* LLVM finalises everything when it is asked for any one function. */
+        if (engine->any_function != NULL)
+            LLVMGetPointerToGlobal(engine->llvm, engine->any_function);
+        engine->has_unfinished = false;
+    }
+    enum cairn_status status = cairn_memory_manager_status(engine->manager, error);
+    if (status != CAIRN_OK)
+        return status;
+    return llvm_status(engine, error);
+}
+
+void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn_error *error)
+{
+    if (engine == NULL || name == NULL) {
+        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_function needs an engine and a name");
+        return NULL;
+    }
+    if (cairn_engine_finalise(engine, error) != CAIRN_OK)
+        return NULL;
+    uint64_t address = LLVMGetFunctionAddress(engine->llvm, name);
+    if (address == 0)
+        error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "no module of the engine defines '%s'", name);
+    return (void *)(uintptr_t)address;
+}
+
+LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine)
+{
+    return engine->llvm;
+}

@@ -1,0 +1,497 @@
+/*
+ * The memory manager: LLVM's callbacks in front, one loader per finalisation behind.
+ *
+ * MCJIT asks for sections while it loads objects, applies relocations later, and then asks once
+ * to finalise, possibly for several objects. So a loader is opened by the first section after a
+ * finalisation, and the stack maps are read in the finalisation and not when their memory is
+ * asked for.
+ *
+ * LLVM ends the process if it is refused memory for a section. So when Cairn cannot give any, the
+ * error is kept, LLVM gets scratch memory to finish with, and the finalisation fails. LLVM has by
+ * then registered unwind tables in that memory: it stays until the engine goes.
+ *
+ * Threads: MCJIT calls back with its engine's lock held, so one at a time.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/mcjit.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <cairn/llvm.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Declarations of one LLVM module whose records have not been seen yet. */
+struct pending {
+    struct pending *next;
+    cairn_declarations *declarations;
+    bool loaded;
+};
+
+/* A loader whose finalisation failed, or one published module. */
+struct outcome {
+    struct outcome *next;
+    cairn_loader *failed_loader;
+    cairn_module *module;
+};
+
+struct scratch {
+    struct scratch *next;
+    void *memory;
+    size_t size;
+};
+
+struct stackmap_section {
+    struct stackmap_section *next;
+    struct cairn_section section;
+};
+
+struct cairn_memory_manager {
+    cairn_runtime *runtime;
+    struct cairn_allocator allocator;
+    LLVMMCJITMemoryManagerRef llvm;
+    struct cairn_memory_manager_options options;
+    char *name;
+    struct pending *pending;
+    struct outcome *outcomes;
+    struct scratch *scratch;
+
+    /* Of the finalisation that is being collected. `loader` is NULL between two of them. */
+    cairn_loader *loader;
+    struct stackmap_section *stackmaps;
+    /* The first thing that went wrong; CAIRN_OK if nothing has. */
+    struct cairn_error collected;
+
+    /* Of the last finalisation. */
+    struct cairn_error last;
+};
+
+/* ---- Collecting sections ---- */
+
+static void keep_first_error(cairn_memory_manager *manager, const struct cairn_error *error)
+{
+    if (manager->collected.status == CAIRN_OK)
+        manager->collected = *error;
+}
+
+/* Memory that is never executed, so that LLVM can go on to the finalisation, which fails. */
+static uint8_t *allocate_scratch(cairn_memory_manager *manager, size_t size)
+{
+    struct scratch *scratch = memory_new(&manager->allocator, 1, sizeof *scratch);
+    if (scratch == NULL)
+        return NULL;
+    scratch->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (scratch->memory == MAP_FAILED) {
+        memory_free(&manager->allocator, scratch, sizeof *scratch);
+        return NULL;
+    }
+    scratch->size = size;
+    scratch->next = manager->scratch;
+    manager->scratch = scratch;
+    return scratch->memory;
+}
+
+static cairn_loader *open_loader(cairn_memory_manager *manager)
+{
+    struct cairn_error error = {0};
+    if (manager->collected.status != CAIRN_OK)
+        return NULL;
+    if (manager->loader == NULL &&
+        cairn_loader_create(manager->runtime, manager->name, &manager->loader, &error) != CAIRN_OK)
+        keep_first_error(manager, &error);
+    return manager->loader;
+}
+
+typedef void *loader_allocate(cairn_loader *loader, size_t size, size_t alignment,
+                              struct cairn_error *error);
+
+static uint8_t *allocate(cairn_memory_manager *manager, loader_allocate *from_loader,
+                         uintptr_t size, unsigned alignment)
+{
+    cairn_loader *loader = open_loader(manager);
+    if (loader != NULL) {
+        struct cairn_error error = {0};
+        uint8_t *memory = from_loader(loader, size, alignment == 0 ? 1 : alignment, &error);
+        if (memory != NULL)
+            return memory;
+        keep_first_error(manager, &error);
+    }
+    return allocate_scratch(manager, size);
+}
+
+static bool is_stackmap(const char *section_name)
+{
+    /* ELF and COFF; Mach-O. */
+    return strcmp(section_name, ".llvm_stackmaps") == 0 ||
+           strcmp(section_name, "__llvm_stackmaps") == 0;
+}
+
+static uint8_t *allocate_stackmap(cairn_memory_manager *manager, uintptr_t size,
+                                  unsigned alignment)
+{
+    uint8_t *memory = allocate(manager, cairn_loader_allocate_stackmap, size, alignment);
+    struct stackmap_section *stackmap = memory_new(&manager->allocator, 1, sizeof *stackmap);
+    if (stackmap == NULL) {
+        struct cairn_error error;
+        error_set(&error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
+        keep_first_error(manager, &error);
+        return memory;
+    }
+    stackmap->section = (struct cairn_section){
+        .bytes = memory, .size = size, .byte_order = cairn_byte_order_host()};
+    stackmap->next = manager->stackmaps;
+    manager->stackmaps = stackmap;
+    return memory;
+}
+
+static uint8_t *code_section_callback(void *opaque, uintptr_t size, unsigned alignment,
+                                      unsigned section_id, const char *section_name)
+{
+    (void)section_id;
+    (void)section_name;
+    return allocate(opaque, cairn_loader_allocate_code, size, alignment);
+}
+
+static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned alignment,
+                                      unsigned section_id, const char *section_name,
+                                      LLVMBool is_read_only)
+{
+    (void)section_id;
+    if (is_stackmap(section_name))
+        return allocate_stackmap(opaque, size, alignment);
+    return allocate(opaque,
+                    is_read_only ? cairn_loader_allocate_read_only_data
+                                 : cairn_loader_allocate_data,
+                    size, alignment);
+}
+
+/* ---- Declarations ---- */
+
+/* Lets a set decide, for it knows what a conflict is and how to say so. */
+static enum cairn_status check_pair(const struct cairn_allocator *allocator,
+                                    const struct cairn_declaration *known,
+                                    const struct cairn_declaration *added,
+                                    struct cairn_error *error)
+{
+    cairn_declarations *both;
+    enum cairn_status status = cairn_declarations_create(allocator, &both, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_declarations_add(both, known, error);
+    if (status == CAIRN_OK)
+        status = cairn_declarations_add(both, added, error);
+    cairn_declarations_destroy(both);
+    return status;
+}
+
+/* Two modules that may be loaded together must not declare one ID with two shapes. */
+static enum cairn_status check_against_pending(const cairn_memory_manager *manager,
+                                               const cairn_declarations *added,
+                                               struct cairn_error *error)
+{
+    for (const struct pending *pending = manager->pending; pending != NULL;
+         pending = pending->next) {
+        for (size_t i = 0; i < cairn_declarations_count(added); i++) {
+            const struct cairn_declaration *declaration = cairn_declarations_at(added, i);
+            const struct cairn_declaration *known =
+                cairn_declarations_find(pending->declarations, declaration->id);
+            if (known == NULL)
+                continue;
+            enum cairn_status status = check_pair(&manager->allocator, known, declaration, error);
+            if (status != CAIRN_OK)
+                return status;
+        }
+    }
+    return CAIRN_OK;
+}
+
+/* Takes `declarations` over, on success only. */
+static enum cairn_status add_pending(cairn_memory_manager *manager,
+                                     cairn_declarations *declarations, struct cairn_error *error)
+{
+    enum cairn_status status = check_against_pending(manager, declarations, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct pending *pending = memory_new(&manager->allocator, 1, sizeof *pending);
+    if (pending == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's declarations");
+    pending->declarations = declarations;
+    pending->next = manager->pending;
+    manager->pending = pending;
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager,
+                                               LLVMModuleRef module, struct cairn_error *error)
+{
+    if (manager == NULL || module == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_memory_manager_declare needs a memory manager and a module");
+    cairn_declarations *declarations;
+    enum cairn_status status = cairn_declarations_create(&manager->allocator, &declarations, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_scan_module(module, declarations, error);
+    bool has_any = status == CAIRN_OK && cairn_declarations_count(declarations) > 0;
+    if (has_any)
+        status = add_pending(manager, declarations, error);
+    if (!has_any || status != CAIRN_OK)
+        cairn_declarations_destroy(declarations);
+    return status;
+}
+
+static void destroy_pending(cairn_memory_manager *manager, struct pending *pending)
+{
+    cairn_declarations_destroy(pending->declarations);
+    memory_free(&manager->allocator, pending, sizeof *pending);
+}
+
+/* Those of which a record has been loaded are done: their IDs may be used again. */
+static void drop_loaded(cairn_memory_manager *manager)
+{
+    struct pending **link = &manager->pending;
+    while (*link != NULL) {
+        struct pending *pending = *link;
+        if (!pending->loaded) {
+            link = &pending->next;
+            continue;
+        }
+        *link = pending->next;
+        destroy_pending(manager, pending);
+    }
+}
+
+/* ---- Finalising ---- */
+
+static enum cairn_status declare_id(cairn_memory_manager *manager, cairn_declarations *found,
+                                    uint64_t id, struct cairn_error *error)
+{
+    if (cairn_declarations_find(found, id) != NULL)
+        return CAIRN_OK;
+    for (struct pending *pending = manager->pending; pending != NULL; pending = pending->next) {
+        const struct cairn_declaration *declaration =
+            cairn_declarations_find(pending->declarations, id);
+        if (declaration == NULL)
+            continue;
+        pending->loaded = true;
+        return cairn_declarations_add(found, declaration, error);
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status declare_section(cairn_memory_manager *manager, cairn_declarations *found,
+                                         const struct cairn_section *section,
+                                         struct cairn_error *error)
+{
+    size_t offset = 0;
+    while (offset < section->size) {
+        struct cairn_stackmap map;
+        struct cairn_stackmap_record record;
+        enum cairn_status status = cairn_stackmap_read(section, &offset, &map, error);
+        if (status != CAIRN_OK)
+            return status;
+        bool more = cairn_stackmap_first(&map, &record);
+        for (; more; more = cairn_stackmap_next(&map, &record)) {
+            status = declare_id(manager, found, record.id, error);
+            if (status != CAIRN_OK)
+                return status;
+        }
+    }
+    return CAIRN_OK;
+}
+
+/* Tells the loader of the IDs that were loaded, and of no others: a module keeps what it needs. */
+static enum cairn_status declare_loaded(cairn_memory_manager *manager, struct cairn_error *error)
+{
+    cairn_declarations *found;
+    enum cairn_status status = cairn_declarations_create(&manager->allocator, &found, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct stackmap_section *stackmap = manager->stackmaps;
+    for (; stackmap != NULL && status == CAIRN_OK; stackmap = stackmap->next)
+        status = declare_section(manager, found, &stackmap->section, error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_declare(manager->loader, found, error);
+    cairn_declarations_destroy(found);
+    return status;
+}
+
+static enum cairn_status publish(cairn_memory_manager *manager, cairn_module *module,
+                                 struct cairn_error *error)
+{
+    const struct cairn_memory_manager_options *options = &manager->options;
+    if (options->before_publish != NULL)
+        options->before_publish(module, options->user);
+    enum cairn_status status = cairn_module_publish(module, error);
+    if (status == CAIRN_OK && options->after_publish != NULL)
+        options->after_publish(module, options->user);
+    return status;
+}
+
+static enum cairn_status finish_loader(cairn_memory_manager *manager, struct outcome *outcome,
+                                       struct cairn_error *error)
+{
+    outcome->failed_loader = manager->loader;
+    if (manager->collected.status != CAIRN_OK) {
+        *error = manager->collected;
+        return error->status;
+    }
+    enum cairn_status status = declare_loaded(manager, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_loader_finish(manager->loader, &outcome->module, error);
+    if (status != CAIRN_OK)
+        return status;
+    outcome->failed_loader = NULL;
+    return publish(manager, outcome->module, error);
+}
+
+static void forget_stackmaps(cairn_memory_manager *manager)
+{
+    while (manager->stackmaps != NULL) {
+        struct stackmap_section *next = manager->stackmaps->next;
+        memory_free(&manager->allocator, manager->stackmaps, sizeof *manager->stackmaps);
+        manager->stackmaps = next;
+    }
+}
+
+/* Once there is a place for the outcome, the next section opens a new loader. */
+static enum cairn_status finalise(cairn_memory_manager *manager, struct cairn_error *error)
+{
+    struct outcome *outcome = memory_new(&manager->allocator, 1, sizeof *outcome);
+    if (outcome == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a finalisation");
+    enum cairn_status status = finish_loader(manager, outcome, error);
+    outcome->next = manager->outcomes;
+    manager->outcomes = outcome;
+    manager->loader = NULL;
+    manager->collected.status = CAIRN_OK;
+    forget_stackmaps(manager);
+    drop_loaded(manager);
+    return status;
+}
+
+static LLVMBool finalise_callback(void *opaque, char **message)
+{
+    cairn_memory_manager *manager = opaque;
+    bool nothing_new = manager->loader == NULL && manager->collected.status == CAIRN_OK;
+    if (nothing_new)
+        return 0;
+    manager->last.status = CAIRN_OK;
+    struct cairn_error error = {0};
+    if (finalise(manager, &error) == CAIRN_OK)
+        return 0;
+    manager->last = error;
+    *message = strdup(error.message); /* LLVM frees it with free() */
+    return 1;
+}
+
+enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manager,
+                                              struct cairn_error *error)
+{
+    if (manager->last.status != CAIRN_OK && error != NULL)
+        *error = manager->last;
+    return manager->last.status;
+}
+
+void memory_manager_clear_status(cairn_memory_manager *manager)
+{
+    manager->last.status = CAIRN_OK;
+}
+
+/* ---- Life ---- */
+
+static void destroy_outcomes(cairn_memory_manager *manager)
+{
+    while (manager->outcomes != NULL) {
+        struct outcome *outcome = manager->outcomes;
+        manager->outcomes = outcome->next;
+        cairn_loader_abandon(outcome->failed_loader);
+        cairn_module_retire(outcome->module);
+        memory_free(&manager->allocator, outcome, sizeof *outcome);
+    }
+}
+
+static void destroy_scratch(cairn_memory_manager *manager)
+{
+    while (manager->scratch != NULL) {
+        struct scratch *scratch = manager->scratch;
+        manager->scratch = scratch->next;
+        munmap(scratch->memory, scratch->size);
+        memory_free(&manager->allocator, scratch, sizeof *scratch);
+    }
+}
+
+static void destroy(cairn_memory_manager *manager)
+{
+    struct cairn_allocator allocator = manager->allocator;
+    cairn_runtime *runtime = manager->runtime;
+    cairn_loader_abandon(manager->loader);
+    forget_stackmaps(manager);
+    destroy_outcomes(manager);
+    destroy_scratch(manager);
+    while (manager->pending != NULL) {
+        struct pending *next = manager->pending->next;
+        destroy_pending(manager, manager->pending);
+        manager->pending = next;
+    }
+    if (manager->name != NULL)
+        memory_free(&allocator, manager->name, strlen(manager->name) + 1);
+    memory_free(&allocator, manager, sizeof *manager);
+    cairn_runtime_destroy(runtime);
+}
+
+static void destroy_callback(void *opaque)
+{
+    destroy(opaque);
+}
+
+static enum cairn_status fill_in(cairn_memory_manager *manager, struct cairn_error *error)
+{
+    const char *name = manager->options.name == NULL ? "mcjit" : manager->options.name;
+    manager->name = memory_new(&manager->allocator, strlen(name) + 1, 1);
+    if (manager->name == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a memory manager's name");
+    strcpy(manager->name, name);
+    manager->options.name = manager->name;
+    manager->llvm = LLVMCreateSimpleMCJITMemoryManager(manager, code_section_callback,
+                                                       data_section_callback, finalise_callback,
+                                                       destroy_callback);
+    if (manager->llvm == NULL)
+        return error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM refused to make a memory manager");
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_memory_manager_create(cairn_runtime *runtime,
+                                              const struct cairn_memory_manager_options *options,
+                                              cairn_memory_manager **manager,
+                                              struct cairn_error *error)
+{
+    if (runtime == NULL || manager == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_memory_manager_create needs a runtime and a place for the manager");
+    const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
+    cairn_memory_manager *created = memory_new(allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a memory manager");
+    created->allocator = *allocator;
+    created->runtime = runtime;
+    if (options != NULL)
+        created->options = *options;
+    cairn_runtime_retain(runtime);
+    enum cairn_status status = fill_in(created, error);
+    if (status != CAIRN_OK) {
+        destroy(created);
+        return status;
+    }
+    *manager = created;
+    return CAIRN_OK;
+}
+
+LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manager *manager)
+{
+    return manager->llvm;
+}
