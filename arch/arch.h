@@ -58,9 +58,6 @@ struct cairn_arch {
     size_t veneer_bytes;
     size_t veneer_alignment;
 
-    /* NULL where sites cannot be managed; `unmanaged_reason` then says why. */
-    const char *unmanaged_reason;
-
     /* Recognises LLVM's sequence in a region as it was loaded. CORRUPT, with the offset of the
      * first byte or word that is not LLVM's. */
     enum cairn_status (*recognise)(const uint8_t *region, size_t size, uint64_t address,
@@ -87,6 +84,9 @@ struct cairn_arch {
 
     /* Fills `size` bytes with no-ops; on fixed-width architectures `size` is a multiple of 4. */
     void (*fill_nops)(uint8_t *bytes, size_t size);
+
+    /* How many of the bytes are no-ops, from the first one on, in any form that LLVM emits. */
+    size_t (*leading_nops)(const uint8_t *bytes, size_t size);
 
     /* Code that jumps to the address held by the aligned 8-byte slot at `slot_address`,
      * changing no register that a call's arguments or a callee's caller may rely on. False if

@@ -1,0 +1,81 @@
+/*
+ * The architectures' tables, by number, and the host's.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/arch.h"
+
+#include "arch/aarch64/target.h"
+#include "arch/ppc64/target.h"
+#include "arch/riscv64/target.h"
+#include "arch/systemz/target.h"
+#include "arch/x86_64/target.h"
+
+/* ORDER ARCHITECTURE: as in enum cairn_architecture. */
+static const struct {
+    const char *name;
+    const char *(*register_name)(uint16_t dwarf);
+    const struct cairn_arch *arch; /* NULL: records decode, sites cannot be managed */
+} architectures[] = {
+    [CAIRN_ARCHITECTURE_UNKNOWN] = {.name = "unknown"},
+    [CAIRN_ARCHITECTURE_X86_64] = {"x86-64", x86_64_register_name, &x86_64_arch},
+    [CAIRN_ARCHITECTURE_AARCH64] = {"aarch64", aarch64_register_name, NULL},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {"ppc64-elfv2", ppc64_register_name, NULL},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {"ppc64-elfv1", ppc64_register_name, NULL},
+    [CAIRN_ARCHITECTURE_SYSTEMZ] = {"systemz", systemz_register_name, NULL},
+    [CAIRN_ARCHITECTURE_RISCV64] = {"riscv64", riscv64_register_name, NULL},
+};
+
+enum { ARCHITECTURE_COUNT = sizeof architectures / sizeof *architectures };
+_Static_assert(ARCHITECTURE_COUNT == CAIRN_ARCHITECTURE_RISCV64 + 1, "one row per architecture");
+
+const struct cairn_arch *arch_find(enum cairn_architecture architecture)
+{
+    if ((unsigned)architecture >= ARCHITECTURE_COUNT)
+        return NULL;
+    return architectures[architecture].arch;
+}
+
+const struct cairn_arch *arch_host(void)
+{
+    return arch_find(cairn_architecture_host());
+}
+
+const char *cairn_architecture_name(enum cairn_architecture architecture)
+{
+    if ((unsigned)architecture >= ARCHITECTURE_COUNT)
+        architecture = CAIRN_ARCHITECTURE_UNKNOWN;
+    return architectures[architecture].name;
+}
+
+enum cairn_architecture cairn_architecture_host(void)
+{
+#if defined(__x86_64__)
+    return CAIRN_ARCHITECTURE_X86_64;
+#elif defined(__aarch64__)
+    return CAIRN_ARCHITECTURE_AARCH64;
+#elif defined(__powerpc64__) && _CALL_ELF == 2
+    return CAIRN_ARCHITECTURE_PPC64_ELFV2;
+#elif defined(__powerpc64__)
+    return CAIRN_ARCHITECTURE_PPC64_ELFV1;
+#elif defined(__s390x__)
+    return CAIRN_ARCHITECTURE_SYSTEMZ;
+#elif defined(__riscv) && __riscv_xlen == 64
+    return CAIRN_ARCHITECTURE_RISCV64;
+#else
+    return CAIRN_ARCHITECTURE_UNKNOWN;
+#endif
+}
+
+enum cairn_byte_order cairn_byte_order_host(void)
+{
+    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN;
+}
+
+const char *cairn_register_name(enum cairn_architecture architecture, uint16_t dwarf)
+{
+    if ((unsigned)architecture >= ARCHITECTURE_COUNT ||
+        architectures[architecture].register_name == NULL)
+        return NULL;
+    return architectures[architecture].register_name(dwarf);
+}

@@ -1,0 +1,304 @@
+/*
+ * x86-64: what LLVM emits for patch points, and the instructions of armed ones.
+ *
+ * The patch word is an aligned 8-byte word that holds a 5-byte call, jump or no-op whole, so it
+ * begins at an address of which the lowest three bits are 0 to 3. Every region of 9 bytes has such
+ * a place: the worst start, 4 beyond alignment, is 4 bytes away from the next word.
+ *
+ * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2 (CALL, JMP, NOP,
+ * MOV) and volume 3, section "Guaranteed Atomic Operations"; LLVM, lib/Target/X86/X86MCInstLower.cpp.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/x86_64/target.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+enum {
+    WORD_BYTES = 8,
+    BRANCH_BYTES = 5,
+    LAST_BRANCH_IN_WORD = WORD_BYTES - BRANCH_BYTES,
+
+    OPCODE_CALL = 0xE8,
+    OPCODE_JUMP = 0xE9,
+
+    MOVABS_BYTES = 10,
+    CALL_LOW_REGISTER_BYTES = 2,
+    CALL_HIGH_REGISTER_BYTES = 3,
+
+    VENEER_BYTES = 8
+};
+
+/* Half of what rel32 reaches: a slab of this size is in reach of itself from anywhere in it, and
+ * it may not come near the edge. */
+#define REACH_BYTES ((size_t)1 << 30)
+#define SLAB_BYTES_DEFAULT ((size_t)256 << 20)
+
+static const uint8_t nop5[BRANCH_BYTES] = {0x0F, 0x1F, 0x44, 0x00, 0x00};
+
+/* ---- No-ops ---- */
+
+enum { NOP_BYTES_MAX = 9 };
+
+/* The forms that the manual recommends, by length ("Recommended Multi-Byte Sequence of NOP"). */
+static const uint8_t nops[NOP_BYTES_MAX + 1][NOP_BYTES_MAX] = {
+    [1] = {0x90},
+    [2] = {0x66, 0x90},
+    [3] = {0x0F, 0x1F, 0x00},
+    [4] = {0x0F, 0x1F, 0x40, 0x00},
+    [5] = {0x0F, 0x1F, 0x44, 0x00, 0x00},
+    [6] = {0x66, 0x0F, 0x1F, 0x44, 0x00, 0x00},
+    [7] = {0x0F, 0x1F, 0x80, 0x00, 0x00, 0x00, 0x00},
+    [8] = {0x0F, 0x1F, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
+    [9] = {0x66, 0x0F, 0x1F, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
+};
+
+static void fill_nops(uint8_t *bytes, size_t size)
+{
+    while (size > 0) {
+        size_t length = size < NOP_BYTES_MAX ? size : NOP_BYTES_MAX;
+        memcpy(bytes, nops[length], length);
+        bytes += length;
+        size -= length;
+    }
+}
+
+/* Bytes of ModRM, SIB and displacement of the operand that begins at `modrm`. */
+static size_t memory_operand_length(const uint8_t *modrm, size_t size)
+{
+    if (size == 0)
+        return 0;
+    unsigned mode = modrm[0] >> 6;
+    unsigned register_or_memory = modrm[0] & 7;
+    bool has_sib = mode != 3 && register_or_memory == 4;
+    size_t length = has_sib ? 2 : 1;
+    if (mode == 1)
+        length += 1;
+    else if (mode == 2 || (mode == 0 && register_or_memory == 5))
+        length += 4;
+    else if (mode == 0 && has_sib && size > 1 && (modrm[1] & 7) == 5)
+        length += 4;
+    return length;
+}
+
+/* Length of the no-op that `bytes` begin with, in any of the forms that assemblers emit; 0 if
+ * they do not begin with one. */
+static size_t nop_length(const uint8_t *bytes, size_t size)
+{
+    size_t prefixes = 0;
+    while (prefixes < size && (bytes[prefixes] == 0x66 || bytes[prefixes] == 0x2E))
+        prefixes++;
+    const uint8_t *opcode = bytes + prefixes;
+    size_t left = size - prefixes;
+    if (left >= 1 && opcode[0] == 0x90)
+        return prefixes + 1;
+    bool is_long_nop = left >= 3 && opcode[0] == 0x0F && opcode[1] == 0x1F && (opcode[2] & 0x38) == 0;
+    if (!is_long_nop)
+        return 0;
+    size_t length = prefixes + 2 + memory_operand_length(opcode + 2, left - 2);
+    return length <= size ? length : 0;
+}
+
+static size_t leading_nops(const uint8_t *bytes, size_t size)
+{
+    size_t offset = 0;
+    while (offset < size) {
+        size_t length = nop_length(bytes + offset, size - offset);
+        if (length == 0)
+            break;
+        offset += length;
+    }
+    return offset;
+}
+
+/* ---- What LLVM emits ---- */
+
+/* `movabs $target, %register`: REX.W, with REX.B for the upper eight registers. */
+static bool is_movabs(const uint8_t *bytes, size_t size)
+{
+    return size >= MOVABS_BYTES && (bytes[0] & 0xFE) == 0x48 && (bytes[1] & 0xF8) == 0xB8;
+}
+
+/* `call *%register` with the register of the movabs before it; 0 if it is something else. */
+static size_t call_register_length(const uint8_t *movabs, const uint8_t *call, size_t size)
+{
+    bool upper = (movabs[0] & 1) != 0;
+    uint8_t modrm = (uint8_t)(0xD0 | (movabs[1] & 7));
+    if (upper)
+        return size >= 3 && call[0] == 0x41 && call[1] == 0xFF && call[2] == modrm
+                   ? CALL_HIGH_REGISTER_BYTES
+                   : 0;
+    return size >= 2 && call[0] == 0xFF && call[1] == modrm ? CALL_LOW_REGISTER_BYTES : 0;
+}
+
+static uint64_t read_u64(const uint8_t *bytes)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < 8; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
+    return value;
+}
+
+static enum cairn_status recognise_call(const uint8_t *region, size_t size, uint64_t address,
+                                        struct arch_patchpoint *patchpoint,
+                                        struct cairn_error *error)
+{
+    size_t call_length =
+        call_register_length(region, region + MOVABS_BYTES, size - MOVABS_BYTES);
+    if (call_length == 0)
+        return error_set(error, CAIRN_ERROR_CORRUPT, address + MOVABS_BYTES,
+                         "byte %d of the region, after a movabs, is not LLVM's call of the "
+                         "register that it loads",
+                         MOVABS_BYTES);
+    patchpoint->has_call = true;
+    patchpoint->target = read_u64(region + 2);
+    patchpoint->return_offset = MOVABS_BYTES + call_length;
+    return CAIRN_OK;
+}
+
+static enum cairn_status recognise(const uint8_t *region, size_t size, uint64_t address,
+                                   struct arch_patchpoint *patchpoint, struct cairn_error *error)
+{
+    struct arch_patchpoint found = {.has_call = false};
+    if (is_movabs(region, size)) {
+        enum cairn_status status = recognise_call(region, size, address, &found, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    size_t sequence = found.return_offset;
+    size_t end = sequence + leading_nops(region + sequence, size - sequence);
+    if (end != size)
+        return error_set(error, CAIRN_ERROR_CORRUPT, address + end,
+                         "byte %zu of the region, 0x%02x, begins no no-op: this is not what LLVM "
+                         "emits for a patch point",
+                         end, region[end]);
+    *patchpoint = found;
+    return CAIRN_OK;
+}
+
+/* ---- Arming ---- */
+
+static enum cairn_status place(const struct arch_patchpoint *patchpoint, size_t size,
+                               uint64_t address, struct arch_placement *placement,
+                               struct cairn_error *error)
+{
+    (void)patchpoint;
+    size_t in_word = address % WORD_BYTES;
+    size_t offset = in_word <= LAST_BRANCH_IN_WORD ? 0 : WORD_BYTES - in_word;
+    if (offset + BRANCH_BYTES > size)
+        return error_set(error, CAIRN_ERROR_RANGE, address,
+                         "a region of %zu bytes at 0x%llx holds no 5-byte call within one aligned "
+                         "8-byte word: reserve 9 bytes or more",
+                         size, (unsigned long long)address);
+    placement->instruction_offset = offset;
+    placement->return_offset = offset + BRANCH_BYTES;
+    return CAIRN_OK;
+}
+
+static void arm(uint8_t *region, size_t size, const struct arch_patchpoint *patchpoint,
+                const struct arch_placement *placement)
+{
+    (void)patchpoint;
+    size_t before = placement->instruction_offset;
+    size_t after = before + BRANCH_BYTES;
+    fill_nops(region, before);
+    memcpy(region + before, nop5, BRANCH_BYTES);
+    fill_nops(region + after, size - after);
+}
+
+/* ---- Branches ---- */
+
+static void write_u32(uint8_t *bytes, uint32_t value)
+{
+    for (unsigned i = 0; i < 4; i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
+}
+
+/* Displacements count from the end of the instruction. */
+static bool displacement_fits(uint64_t from, uint64_t to, uint32_t *displacement)
+{
+    int64_t difference = (int64_t)(to - from);
+    *displacement = (uint32_t)difference;
+    return difference == (int32_t)difference;
+}
+
+static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target,
+                          uint8_t *instruction)
+{
+    if (branch == ARCH_BRANCH_NOP) {
+        memcpy(instruction, nop5, BRANCH_BYTES);
+        return true;
+    }
+    uint32_t displacement;
+    if (!displacement_fits(address + BRANCH_BYTES, target, &displacement))
+        return false;
+    instruction[0] = branch == ARCH_BRANCH_CALL ? OPCODE_CALL : OPCODE_JUMP;
+    write_u32(instruction + 1, displacement);
+    return true;
+}
+
+static bool decode_branch(const uint8_t *instruction, uint64_t address, enum arch_branch *branch,
+                          uint64_t *target)
+{
+    *target = 0;
+    if (memcmp(instruction, nop5, BRANCH_BYTES) == 0) {
+        *branch = ARCH_BRANCH_NOP;
+        return true;
+    }
+    if (instruction[0] != OPCODE_CALL && instruction[0] != OPCODE_JUMP)
+        return false;
+    *branch = instruction[0] == OPCODE_CALL ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
+    int32_t displacement = (int32_t)(instruction[1] | instruction[2] << 8 | instruction[3] << 16 |
+                                     (uint32_t)instruction[4] << 24);
+    *target = address + BRANCH_BYTES + (uint64_t)(int64_t)displacement;
+    return true;
+}
+
+/* ---- Stubs ---- */
+
+/* `jmp *slot(%rip)`, padded with int3 so that nothing runs on past it. */
+static bool encode_veneer(uint64_t address, uint64_t slot_address, uint8_t *code)
+{
+    enum { JUMP_BYTES = 6 };
+    uint32_t displacement;
+    if (!displacement_fits(address + JUMP_BYTES, slot_address, &displacement))
+        return false;
+    code[0] = 0xFF;
+    code[1] = 0x25;
+    write_u32(code + 2, displacement);
+    memset(code + JUMP_BYTES, 0xCC, VENEER_BYTES - JUMP_BYTES);
+    return true;
+}
+
+/* `mov $value, %eax; ret` */
+static size_t encode_self_test(int value, uint8_t *code)
+{
+    code[0] = 0xB8;
+    write_u32(code + 1, (uint32_t)value);
+    code[5] = 0xC3;
+    return 6;
+}
+
+const struct cairn_arch x86_64_arch = {
+    .architecture = CAIRN_ARCHITECTURE_X86_64,
+    .name = "x86-64",
+    .byte_order = CAIRN_LITTLE_ENDIAN,
+    .word_bytes = WORD_BYTES,
+    .instruction_bytes = BRANCH_BYTES,
+    .reach_bytes = REACH_BYTES,
+    .slab_bytes_default = SLAB_BYTES_DEFAULT,
+    .veneer_bytes = VENEER_BYTES,
+    .veneer_alignment = VENEER_BYTES,
+    .recognise = recognise,
+    .place = place,
+    .arm = arm,
+    .encode_branch = encode_branch,
+    .decode_branch = decode_branch,
+    .fill_nops = fill_nops,
+    .leading_nops = leading_nops,
+    .encode_veneer = encode_veneer,
+    .encode_self_test = encode_self_test,
+    .register_name = x86_64_register_name,
+};

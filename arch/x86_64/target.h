@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ARCH_X86_64_TARGET_H
+#define ARCH_X86_64_TARGET_H
+
+#include "arch/arch.h"
+
+extern const struct cairn_arch x86_64_arch;
+
+const char *x86_64_register_name(uint16_t dwarf);
+
+#endif
