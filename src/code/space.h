@@ -8,11 +8,24 @@
  *
  * What must stay true:
  *  - no page is writable and executable at any moment, in no view;
- *  - a page of published code changes only through code_store_word and code_write;
- *  - everything that one block holds is in one slab.
+ *  - a page of protected code changes only through code_block_store_word and code_block_write
+ *    (or, in Dual mode, one aligned store through code_block_writable_alias);
+ *  - everything that one block holds is in one slab, and no page holds things of two blocks.
+ *
+ * Room. A block goes into a slab at its first allocation: into one whose largest free range is
+ * half of the slab or more and in which no other block is being filled, otherwise into a new one.
+ * So a module of up to half a slab always loads while slabs may be added. At the limit of slabs it
+ * goes where most room is, and may find the slab full.
  *
  * Threads: blocks of different loaders may be used at the same time; one block by one thread.
  * The functions lock the space inside where they must.
+ *
+ * Fork. A forked child shares the memory file with its parent until code_space_after_fork. Every
+ * function here that changes anything calls it first. The parent's other threads do not exist in
+ * the child, so the lock is made anew; a block that one of them was changing at the moment of the
+ * fork is lost to the child (its pages stay in use), everything else is whole. Memory of a block
+ * that is not protected yet is written by the client himself: a child that goes on filling such a
+ * block calls code_space_after_fork before it does.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,6 +38,7 @@
 #include <cairn/module.h>
 #include <cairn/runtime.h>
 #include <cairn/status.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,38 +56,85 @@ struct code_space_options {
 
 /* ---- The space ---- */
 
+/* In Dual mode, forced or not, only if a self-test shows that what is written through one view is
+ * executed in the other. ARGUMENT (a slab larger than the architecture's reach), MEMORY, SYSTEM,
+ * UNSUPPORTED (no architecture, or the forced mode does not work here; the sentence says why). */
 enum cairn_status code_space_create(const struct code_space_options *options,
                                     struct code_space **space, struct cairn_error *error);
 /* Unmaps everything. No block is left. */
 void code_space_destroy(struct code_space *space);
 
 enum cairn_code_mode code_space_mode(const struct code_space *space);
+/* Why the mode is Single where Automatic was asked for, and why pages are toggled where they
+ * cannot be replaced; "" otherwise. Lives as long as the space. */
 const char *code_space_mode_reason(const struct code_space *space);
 const struct cairn_arch *code_space_arch(const struct code_space *space);
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics);
 
-/* Gives a forked child its own pages; nothing in a process that has not forked. */
+/* Gives a forked child its own pages, at the same addresses and with the same protection; nothing
+ * in a process that has not forked. Only one thread may exist. On SYSTEM everything goes on
+ * working as before the call, and the call may be repeated. */
 enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_error *error);
 
-/* Whether this process is the one that the pages belong to: one load. Async-signal-safe. */
-bool code_space_is_own(const struct code_space *space);
+/* Whether this process is the one that the pages belong to: one load where the kernel knows
+ * MADV_WIPEONFORK (4.14), getpid elsewhere. Async-signal-safe. */
+static inline bool code_space_is_own(const struct code_space *space);
 
 /* Barrier: when it returns, every other core has, since the call, executed a core-serialising
- * event. UNSUPPORTED without membarrier SYNC_CORE. */
+ * event. UNSUPPORTED without membarrier SYNC_CORE, except in Single mode: there each patch has
+ * taken the page away from the other cores, and membarrier is added where it exists. SYSTEM.
+ * Async-signal-safe. */
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error);
 bool code_space_can_synchronise(const struct code_space *space);
 
 /* ---- Which block holds a PC: lock-free, async-signal-safe ---- */
 
 /* The pointer that code_block_publish gave for the page of `pc`; NULL if there is none. */
-void *code_space_find_owner(const struct code_space *space, uint64_t pc);
+static inline void *code_space_find_owner(const struct code_space *space, uint64_t pc);
+
+/* What the two inline functions read; every space begins with it. Nothing else may touch it. */
+struct code_slab_lookup {
+    uint64_t base;
+    uint64_t size;
+    _Atomic(void *) *owners; /* one a page */
+};
+
+struct code_lookup {
+    struct code_slab_lookup first_slab; /* never changes */
+    uint32_t page_shift;
+    /* 1 in the process that owns the pages, wiped by fork; NULL where the kernel cannot do that. */
+    const _Atomic uint32_t *own_mark;
+};
+
+void *code_space_find_owner_beyond_first_slab(const struct code_space *space, uint64_t pc);
+bool code_space_is_own_by_process(const struct code_space *space);
+
+static inline void *code_space_find_owner(const struct code_space *space, uint64_t pc)
+{
+    const struct code_lookup *lookup = (const struct code_lookup *)space;
+    uint64_t offset = pc - lookup->first_slab.base;
+    if (__builtin_expect(offset >= lookup->first_slab.size, 0))
+        return code_space_find_owner_beyond_first_slab(space, pc);
+    return atomic_load_explicit(&lookup->first_slab.owners[offset >> lookup->page_shift],
+                                memory_order_acquire);
+}
+
+static inline bool code_space_is_own(const struct code_space *space)
+{
+    const struct code_lookup *lookup = (const struct code_lookup *)space;
+    if (__builtin_expect(lookup->own_mark == NULL, 0))
+        return code_space_is_own_by_process(space);
+    return atomic_load_explicit(lookup->own_mark, memory_order_relaxed) != 0;
+}
 
 /* ---- Blocks: the pages of one module ---- */
 
 enum cairn_status code_block_create(struct code_space *space, struct code_block **block,
                                     struct cairn_error *error);
 
-/* Writable memory at the address of its use. FULL names what was asked for and what is free. */
+/* Writable memory at the address of its use, for sections packed into the block's pages.
+ * `alignment` is a power of two up to a page. ARGUMENT, STATE (after code_block_protect), SYSTEM,
+ * MEMORY, FULL (the sentence names what was asked for and what is free). */
 enum cairn_status code_block_allocate_code(struct code_block *block, size_t size, size_t alignment,
                                            void **address, struct cairn_error *error);
 enum cairn_status code_block_allocate_read_only(struct code_block *block, size_t size,
@@ -82,10 +143,12 @@ enum cairn_status code_block_allocate_read_only(struct code_block *block, size_t
 enum cairn_status code_block_allocate_data(struct code_block *block, size_t size, size_t alignment,
                                            void **address, struct cairn_error *error);
 
-/* Code becomes read-execute, read-only data read-only; for good. */
+/* Code becomes read-execute, read-only data read-only; for good. Pages that nothing was allocated
+ * in go back. STATE if it was done before; SYSTEM: the block can only be destroyed. */
 enum cairn_status code_block_protect(struct code_block *block, struct cairn_error *error);
 
-/* From here on code_space_find_owner answers `owner` for the block's pages; and no longer. */
+/* From here on code_space_find_owner answers `owner` for the block's pages; and no longer.
+ * ARGUMENT (no owner), STATE (not protected, or published). */
 enum cairn_status code_block_publish(struct code_block *block, void *owner,
                                      struct cairn_error *error);
 void code_block_unpublish(struct code_block *block);
@@ -93,9 +156,10 @@ void code_block_unpublish(struct code_block *block);
 /* Gives pages and veneers back. Nobody may execute them any more. NULL is allowed. */
 void code_block_destroy(struct code_block *block);
 
+/* The block's ranges of whole pages, as they are protected now; false beyond the last. */
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range);
-/* `size` bytes at `address` lie in the block's code. */
+/* `size` bytes at `address` lie in the block's code. Async-signal-safe. */
 bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size);
 
 /* ---- Veneers: stubs that jump to the address in an aligned slot ---- */
@@ -106,22 +170,27 @@ struct code_veneer {
 };
 
 /* A veneer in the block's slab, its slot holding `target`, visible to all cores when this
- * returns. It belongs to the block and goes with it. FULL, SYSTEM, MEMORY. */
+ * returns. It belongs to the block and goes with it. The slot is on a private page: a forked
+ * child has its own. FULL, SYSTEM, MEMORY, STATE (the block has no memory yet). */
 enum cairn_status code_block_add_veneer(struct code_block *block, uint64_t target,
                                         struct code_veneer *veneer, struct cairn_error *error);
 
 /* ---- Writing to protected code ---- */
 
-/* The written alias of an executed address, in Dual mode; NULL in Single mode. The alias stays
- * the same for the block's life, also over a fork. */
+/* The written alias of an executed address, in Dual mode; NULL in Single mode, and for addresses
+ * that are not the block's code. The alias stays the same for the block's life, also over a fork.
+ * In a forked child nothing may be written through it before code_space_after_fork. */
 void *code_block_writable_alias(const struct code_block *block, uint64_t address);
 
-/* Stores one aligned patch word of `arch->word_bytes` bytes to protected code, atomically as
- * seen by executing threads, and maintains the caches; no barrier (Single mode implies one). */
+/* Stores one aligned patch word of `arch->word_bytes` bytes to the block's code, atomically as
+ * seen by executing threads, and maintains the caches; no barrier (Single mode implies one). In
+ * Dual mode without a lock and async-signal-safe, except in a child that has just been forked.
+ * ARGUMENT (not aligned, not the block's code), SYSTEM. */
 enum cairn_status code_block_store_word(struct code_block *block, uint64_t address,
                                         const uint8_t *word, struct cairn_error *error);
 
-/* Any bytes of protected code, not atomically: the caller vouches for quiescence. */
+/* Any bytes of the block's code, not atomically: the caller vouches for quiescence. ARGUMENT,
+ * SYSTEM: pages before the one that failed may have changed. */
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error);
 

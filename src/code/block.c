@@ -1,0 +1,588 @@
+/*
+ * A block: the pages of one module, from its first section until nobody executes it any more.
+ *
+ * Sections of one kind are packed into spans of pages. A span is as large as its sections need at
+ * first and grows, in place where the pages behind it are free, by as much as the block has, so
+ * that many small sections cost few system calls; what is too much goes back at protection.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "code/map.h"
+#include "code/state.h"
+#include "code/veneer.h"
+
+#include <string.h>
+
+/* Pages taken beyond what is needed, at most. */
+enum { GROWTH_PAGES_MAX = 256 };
+enum { SPANS_AT_FIRST = 4, VENEERS_AT_FIRST = 8 };
+
+struct code_span {
+    enum page_use use;
+    size_t first_page;
+    size_t page_count;
+    size_t used_bytes;
+};
+
+struct code_block {
+    struct code_space *space;
+    struct code_slab *slab; /* NULL until the first allocation */
+
+    struct code_span *spans;
+    uint32_t span_count;
+    uint32_t span_capacity;
+    size_t page_counts[PAGE_USE_COUNT];
+
+    struct veneer_place *veneers;
+    uint32_t veneer_count;
+    uint32_t veneer_capacity;
+
+    bool reuses_code; /* at addresses that held other code before */
+    bool is_protected;
+    bool is_published;
+};
+
+enum cairn_status code_block_create(struct code_space *space, struct code_block **block,
+                                    struct cairn_error *error)
+{
+    struct code_block *created = memory_new(&space->allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a block of code");
+    created->space = space;
+    *block = created;
+    return CAIRN_OK;
+}
+
+/* ---- Spans ---- */
+
+static uint8_t *span_address(const struct code_block *block, const struct code_span *span)
+{
+    return block->slab->base + span->first_page * block->slab->page_size;
+}
+
+static size_t span_bytes(const struct code_block *block, const struct code_span *span)
+{
+    return span->page_count * block->slab->page_size;
+}
+
+static struct code_span *last_span(const struct code_block *block, enum page_use use)
+{
+    for (uint32_t i = block->span_count; i > 0; i--)
+        if (block->spans[i - 1].use == use)
+            return &block->spans[i - 1];
+    return NULL;
+}
+
+static size_t aligned_end(const struct code_span *span, size_t alignment)
+{
+    return (span->used_bytes + alignment - 1) & ~(alignment - 1);
+}
+
+/* Pages for `size` bytes; more than any slab has if the sum overflows. */
+static size_t pages_for(const struct code_space *space, size_t size)
+{
+    return size / space->page_size + (size % space->page_size != 0);
+}
+
+static void *carve(const struct code_block *block, struct code_span *span, size_t size,
+                   size_t alignment)
+{
+    size_t offset = aligned_end(span, alignment);
+    span->used_bytes = offset + size;
+    return span_address(block, span) + offset;
+}
+
+static bool has_span_room(const struct code_block *block, const struct code_span *span,
+                          size_t size, size_t alignment)
+{
+    size_t offset = aligned_end(span, alignment);
+    size_t bytes = span_bytes(block, span);
+    return offset <= bytes && size <= bytes - offset;
+}
+
+static enum cairn_status reserve_span(struct code_block *block, struct cairn_error *error)
+{
+    if (block->span_count < block->span_capacity)
+        return CAIRN_OK;
+    uint32_t capacity = block->span_capacity == 0 ? SPANS_AT_FIRST : 2 * block->span_capacity;
+    struct code_span *grown = memory_resize(&block->space->allocator, block->spans,
+                                            block->span_capacity * sizeof *grown,
+                                            capacity * sizeof *grown);
+    if (grown == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section's pages");
+    block->spans = grown;
+    block->span_capacity = capacity;
+    return CAIRN_OK;
+}
+
+static const char *use_name(enum page_use use)
+{
+    static const char *const names[] = {
+        [PAGES_FOR_CODE] = "code",
+        [PAGES_FOR_READ_ONLY] = "read-only data",
+        [PAGES_FOR_DATA] = "data",
+    };
+    _Static_assert(sizeof names / sizeof *names == PAGE_USE_COUNT, "one name for each use");
+    return names[use];
+}
+
+static enum cairn_status full(const struct code_block *block, enum page_use use, size_t size,
+                              struct cairn_error *error)
+{
+    struct code_slab *slab = block->slab;
+    return error_set(error, CAIRN_ERROR_FULL, (uint64_t)(uintptr_t)slab->base,
+                     "a section of %zu bytes of %s does not fit the module's slab: of %zu bytes, "
+                     "%zu are free in one piece; raise slab_size in struct cairn_runtime_options "
+                     "(%zu at most)",
+                     size, use_name(use), slab->size, slab_room(slab) * slab->page_size,
+                     block->space->arch->reach_bytes);
+}
+
+/* ---- Taking pages ---- */
+
+/* What to take where `needed` pages are needed. */
+static size_t grown_count(const struct code_block *block, enum page_use use, size_t needed)
+{
+    size_t count = block->page_counts[use];
+    if (count > GROWTH_PAGES_MAX)
+        count = GROWTH_PAGES_MAX;
+    return count > needed ? count : needed;
+}
+
+static void note_code(struct code_block *block, size_t code_end_before, size_t first_page)
+{
+    if (first_page < code_end_before)
+        block->reuses_code = true;
+}
+
+static enum cairn_status extend(struct code_block *block, struct code_span *span,
+                                size_t page_count, bool *found, struct cairn_error *error)
+{
+    size_t code_end = block->slab->code_end;
+    size_t first_page = span->first_page + span->page_count;
+    enum cairn_status status =
+        slab_take_at(block->slab, span->use, first_page, page_count, found, error);
+    if (status != CAIRN_OK || !*found)
+        return status;
+    span->page_count += page_count;
+    block->page_counts[span->use] += page_count;
+    if (span->use == PAGES_FOR_CODE)
+        note_code(block, code_end, first_page);
+    return CAIRN_OK;
+}
+
+/* Makes the span large enough for a section, where the pages behind it are free. */
+static enum cairn_status extend_for(struct code_block *block, struct code_span *span, size_t size,
+                                    size_t alignment, bool *found, struct cairn_error *error)
+{
+    size_t missing = aligned_end(span, alignment) - span_bytes(block, span) + size;
+    size_t needed = pages_for(block->space, missing);
+    size_t wanted = grown_count(block, span->use, needed);
+    enum cairn_status status = extend(block, span, wanted, found, error);
+    if (status == CAIRN_OK && !*found && wanted > needed)
+        status = extend(block, span, needed, found, error);
+    return status;
+}
+
+static enum cairn_status add_span(struct code_block *block, enum page_use use, size_t page_count,
+                                  bool *found, struct cairn_error *error)
+{
+    enum cairn_status status = reserve_span(block, error);
+    if (status != CAIRN_OK)
+        return status;
+    size_t code_end = block->slab->code_end;
+    size_t first_page;
+    status = slab_take(block->slab, use, page_count, &first_page, found, error);
+    if (status != CAIRN_OK || !*found)
+        return status;
+    block->spans[block->span_count++] =
+        (struct code_span){.use = use, .first_page = first_page, .page_count = page_count};
+    block->page_counts[use] += page_count;
+    if (use == PAGES_FOR_CODE)
+        note_code(block, code_end, first_page);
+    return CAIRN_OK;
+}
+
+static enum cairn_status add_span_for(struct code_block *block, enum page_use use, size_t size,
+                                      struct cairn_error *error)
+{
+    size_t needed = pages_for(block->space, size);
+    size_t wanted = grown_count(block, use, needed);
+    bool found;
+    enum cairn_status status = add_span(block, use, wanted, &found, error);
+    if (status == CAIRN_OK && !found && wanted > needed)
+        status = add_span(block, use, needed, &found, error);
+    if (status == CAIRN_OK && !found)
+        return full(block, use, size, error);
+    return status;
+}
+
+static enum cairn_status find_room(struct code_block *block, enum page_use use, size_t size,
+                                   size_t alignment, struct code_span **span,
+                                   struct cairn_error *error)
+{
+    *span = last_span(block, use);
+    if (*span != NULL && has_span_room(block, *span, size, alignment))
+        return CAIRN_OK;
+    if (*span != NULL && size <= block->slab->size) {
+        bool found;
+        enum cairn_status status = extend_for(block, *span, size, alignment, &found, error);
+        if (status != CAIRN_OK || found)
+            return status;
+    }
+    enum cairn_status status = add_span_for(block, use, size, error);
+    *span = last_span(block, use);
+    return status;
+}
+
+/* ---- Allocating ---- */
+
+static enum cairn_status check_request(const struct code_block *block, size_t size,
+                                       size_t alignment, struct cairn_error *error)
+{
+    if (size == 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a section of no bytes was asked for");
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0 ||
+        alignment > block->space->page_size)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, alignment,
+                         "alignment %zu is not a power of two up to a page of %zu bytes", alignment,
+                         block->space->page_size);
+    if (block->is_protected)
+        return error_set(error, CAIRN_ERROR_STATE, 0,
+                         "a module whose code is protected already cannot have more sections");
+    return CAIRN_OK;
+}
+
+static enum cairn_status allocate_locked(struct code_block *block, enum page_use use, size_t size,
+                                         size_t alignment, void **address,
+                                         struct cairn_error *error)
+{
+    if (block->slab == NULL) {
+        enum cairn_status status = space_choose_slab(
+            block->space, pages_for(block->space, size), &block->slab, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    struct code_span *span;
+    enum cairn_status status = find_room(block, use, size, alignment, &span, error);
+    if (status == CAIRN_OK)
+        *address = carve(block, span, size, alignment);
+    return status;
+}
+
+static enum cairn_status allocate(struct code_block *block, enum page_use use, size_t size,
+                                  size_t alignment, void **address, struct cairn_error *error)
+{
+    enum cairn_status status = check_request(block, size, alignment, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = space_enter(block->space, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = allocate_locked(block, use, size, alignment, address, error);
+    space_leave(block->space);
+    return status;
+}
+
+enum cairn_status code_block_allocate_code(struct code_block *block, size_t size, size_t alignment,
+                                           void **address, struct cairn_error *error)
+{
+    return allocate(block, PAGES_FOR_CODE, size, alignment, address, error);
+}
+
+enum cairn_status code_block_allocate_read_only(struct code_block *block, size_t size,
+                                                size_t alignment, void **address,
+                                                struct cairn_error *error)
+{
+    return allocate(block, PAGES_FOR_READ_ONLY, size, alignment, address, error);
+}
+
+enum cairn_status code_block_allocate_data(struct code_block *block, size_t size, size_t alignment,
+                                           void **address, struct cairn_error *error)
+{
+    return allocate(block, PAGES_FOR_DATA, size, alignment, address, error);
+}
+
+/* ---- Protecting ---- */
+
+static void trim(struct code_block *block, struct code_span *span)
+{
+    size_t needed = pages_for(block->space, span->used_bytes);
+    if (needed == span->page_count)
+        return;
+    slab_release(block->slab, span->first_page + needed, span->page_count - needed);
+    block->page_counts[span->use] -= span->page_count - needed;
+    span->page_count = needed;
+}
+
+static enum cairn_status protect_span(struct code_block *block, struct code_span *span,
+                                      struct cairn_error *error)
+{
+    trim(block, span);
+    const uint8_t *address = span_address(block, span);
+    if (span->use == PAGES_FOR_CODE)
+        arch_host_code_written(address, address, span->used_bytes);
+    return slab_protect(block->slab, span->use, span->first_page, span->page_count, error);
+}
+
+static enum cairn_status protect_spans(struct code_block *block, struct cairn_error *error)
+{
+    for (uint32_t i = 0; i < block->span_count; i++) {
+        enum cairn_status status = protect_span(block, &block->spans[i], error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    /* Cores that have executed other code at these addresses may still hold some of it. */
+    if (block->reuses_code && code_space_can_synchronise(block->space))
+        return code_space_synchronise(block->space, error);
+    return CAIRN_OK;
+}
+
+static void close_block(struct code_block *block)
+{
+    if (block->slab != NULL && !block->is_protected)
+        block->slab->open_blocks--;
+    block->is_protected = true;
+}
+
+enum cairn_status code_block_protect(struct code_block *block, struct cairn_error *error)
+{
+    if (block->is_protected)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "a module's code was protected before");
+    enum cairn_status status = space_enter(block->space, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = protect_spans(block, error);
+    close_block(block);
+    space_leave(block->space);
+    return status;
+}
+
+/* ---- Publishing ---- */
+
+static void set_owner(struct code_block *block, void *owner)
+{
+    for (uint32_t i = 0; i < block->span_count; i++) {
+        const struct code_span *span = &block->spans[i];
+        _Atomic(void *) *owners = block->slab->owners + span->first_page;
+        for (size_t page = 0; page < span->page_count; page++)
+            atomic_store_explicit(&owners[page], owner, memory_order_release);
+    }
+}
+
+enum cairn_status code_block_publish(struct code_block *block, void *owner,
+                                     struct cairn_error *error)
+{
+    if (owner == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "published code needs an owner");
+    if (!block->is_protected || block->is_published)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "code can be published once, when it is "
+                                                      "protected");
+    set_owner(block, owner);
+    block->is_published = true;
+    return CAIRN_OK;
+}
+
+void code_block_unpublish(struct code_block *block)
+{
+    if (block->is_published)
+        set_owner(block, NULL);
+    block->is_published = false;
+}
+
+/* ---- Unmaking ---- */
+
+static void release_all(struct code_block *block)
+{
+    for (uint32_t i = 0; i < block->veneer_count; i++)
+        veneer_give_back(block->space, block->slab, block->veneers[i]);
+    for (uint32_t i = 0; i < block->span_count; i++)
+        slab_release(block->slab, block->spans[i].first_page, block->spans[i].page_count);
+    close_block(block);
+}
+
+void code_block_destroy(struct code_block *block)
+{
+    if (block == NULL)
+        return;
+    struct code_space *space = block->space;
+    code_block_unpublish(block);
+    /* A child that could not get pages of its own must leave its parent's alone. */
+    if (space_enter(space, NULL) == CAIRN_OK) {
+        release_all(block);
+        space_leave(space);
+    }
+    memory_free(&space->allocator, block->spans, block->span_capacity * sizeof *block->spans);
+    memory_free(&space->allocator, block->veneers,
+                block->veneer_capacity * sizeof *block->veneers);
+    memory_free(&space->allocator, block, sizeof *block);
+}
+
+/* ---- What it holds ---- */
+
+bool code_block_memory_range(const struct code_block *block, uint32_t index,
+                             struct cairn_memory_range *range)
+{
+    if (index >= block->span_count)
+        return false;
+    const struct code_span *span = &block->spans[index];
+    range->address = (uint64_t)(uintptr_t)span_address(block, span);
+    range->size = span_bytes(block, span);
+    range->executable = block->is_protected && span->use == PAGES_FOR_CODE;
+    range->writable = !block->is_protected || span->use == PAGES_FOR_DATA;
+    return true;
+}
+
+bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size)
+{
+    for (uint32_t i = 0; i < block->span_count; i++) {
+        const struct code_span *span = &block->spans[i];
+        uint64_t offset = address - (uint64_t)(uintptr_t)span_address(block, span);
+        if (span->use == PAGES_FOR_CODE && offset < span->used_bytes &&
+            size <= span->used_bytes - offset)
+            return true;
+    }
+    return false;
+}
+
+/* ---- Veneers ---- */
+
+static enum cairn_status reserve_veneer(struct code_block *block, struct cairn_error *error)
+{
+    if (block->veneer_count < block->veneer_capacity)
+        return CAIRN_OK;
+    uint32_t capacity =
+        block->veneer_capacity == 0 ? VENEERS_AT_FIRST : 2 * block->veneer_capacity;
+    struct veneer_place *grown = memory_resize(&block->space->allocator, block->veneers,
+                                               block->veneer_capacity * sizeof *grown,
+                                               capacity * sizeof *grown);
+    if (grown == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer");
+    block->veneers = grown;
+    block->veneer_capacity = capacity;
+    return CAIRN_OK;
+}
+
+static enum cairn_status add_veneer_locked(struct code_block *block, uint64_t target,
+                                           struct code_veneer *veneer, struct cairn_error *error)
+{
+    enum cairn_status status = reserve_veneer(block, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct veneer_place place;
+    status = veneer_take(block->space, block->slab, &place, error);
+    if (status != CAIRN_OK)
+        return status;
+    block->veneers[block->veneer_count++] = place;
+    veneer->address = veneer_address(block->space, block->slab, place);
+    veneer->slot = veneer_slot(block->slab, place);
+    atomic_store_explicit(veneer->slot, target, memory_order_seq_cst);
+    return CAIRN_OK;
+}
+
+enum cairn_status code_block_add_veneer(struct code_block *block, uint64_t target,
+                                        struct code_veneer *veneer, struct cairn_error *error)
+{
+    if (block->slab == NULL)
+        return error_set(error, CAIRN_ERROR_STATE, 0,
+                         "a module without code has no place for a veneer");
+    enum cairn_status status = space_enter(block->space, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = add_veneer_locked(block, target, veneer, error);
+    space_leave(block->space);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static size_t slab_offset(const struct code_block *block, uint64_t address)
+{
+    return (size_t)(address - (uint64_t)(uintptr_t)block->slab->base);
+}
+
+static bool is_dual(const struct code_block *block)
+{
+    return block->space->map->mode == CAIRN_CODE_MODE_DUAL;
+}
+
+void *code_block_writable_alias(const struct code_block *block, uint64_t address)
+{
+    if (!is_dual(block) || !code_block_holds_code(block, address, 1))
+        return NULL;
+    return block->slab->alias + slab_offset(block, address);
+}
+
+static enum cairn_status check_code(const struct code_block *block, uint64_t address, size_t size,
+                                    struct cairn_error *error)
+{
+    if (size > 0 && code_block_holds_code(block, address, size))
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, address,
+                     "%zu bytes at 0x%llx are not in the module's code", size,
+                     (unsigned long long)address);
+}
+
+/* Code that is not protected yet is written where it lies. */
+static void write_unprotected(uint64_t address, const void *bytes, size_t size)
+{
+    uint8_t *code = (uint8_t *)(uintptr_t)address;
+    map_store(code, bytes, size);
+    arch_host_code_written(code, code, size);
+}
+
+static enum cairn_status write_locked(struct code_block *block, uint64_t address,
+                                      const uint8_t *bytes, size_t size, struct cairn_error *error)
+{
+    size_t page_size = block->space->page_size;
+    size_t offset = slab_offset(block, address);
+    while (size > 0) {
+        size_t in_page = page_size - (offset & (page_size - 1));
+        size_t part = size < in_page ? size : in_page;
+        enum cairn_status status =
+            block->space->map->write(block->slab, offset, bytes, part, error);
+        if (status != CAIRN_OK)
+            return status;
+        offset += part;
+        bytes += part;
+        size -= part;
+    }
+    return CAIRN_OK;
+}
+
+enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
+                                   size_t size, struct cairn_error *error)
+{
+    enum cairn_status status = check_code(block, address, size, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = space_enter(block->space, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (block->is_protected)
+        status = write_locked(block, address, bytes, size, error);
+    else
+        write_unprotected(address, bytes, size);
+    space_leave(block->space);
+    return status;
+}
+
+enum cairn_status code_block_store_word(struct code_block *block, uint64_t address,
+                                        const uint8_t *word, struct cairn_error *error)
+{
+    size_t size = block->space->arch->word_bytes;
+    if ((address & (size - 1)) != 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, address,
+                         "0x%llx is not the address of an aligned patch word of %zu bytes",
+                         (unsigned long long)address, size);
+    if (!is_dual(block) || !block->is_protected)
+        return code_block_write(block, address, word, size, error);
+    enum cairn_status status = check_code(block, address, size, error);
+    if (status == CAIRN_OK)
+        status = code_space_after_fork(block->space, error);
+    if (status == CAIRN_OK)
+        status = block->space->map->write(block->slab, slab_offset(block, address), word, size,
+                                          error);
+    return status;
+}

@@ -1,0 +1,216 @@
+/*
+ * Dual mode: code runs in one view of shared pages and is written through another.
+ *
+ * The written view covers the whole slab and is made first, of a memory file or, where those are
+ * refused, of shared anonymous pages. No file stays open: the executed view of a page is a
+ * duplicate of the written one, which mremap makes when its old size is 0. Pages that hold nothing
+ * take no memory.
+ *
+ * Neither view is ever writable and executable: the written one stays read-write, the executed one
+ * goes from read-write to read-execute.
+ *
+ * Source: mremap(2), memfd_create(2), madvise(2) (MADV_REMOVE).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/arch.h"
+#include "base/error.h"
+#include "code/map.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U /* since Linux 6.3 */
+#endif
+
+enum { READ_WRITE = PROT_READ | PROT_WRITE };
+
+/* ---- The written view ---- */
+
+typedef uint8_t *make_view_function(size_t size, struct cairn_error *error);
+
+/* Where vm.memfd_noexec is 1, a file is executable only if it is asked to be; older kernels do
+ * not know the question. */
+static int create_file(void)
+{
+    int file = memfd_create("cairn-code", MFD_CLOEXEC | MFD_EXEC);
+    if (file < 0 && errno == EINVAL)
+        file = memfd_create("cairn-code", MFD_CLOEXEC);
+    return file;
+}
+
+static uint8_t *view_file(size_t size, struct cairn_error *error)
+{
+    int file = create_file();
+    if (file < 0) {
+        error_set_system(error, errno, "memory files are refused (memfd_create)");
+        return NULL;
+    }
+    void *view = MAP_FAILED;
+    if (ftruncate(file, (off_t)size) == 0)
+        view = mmap(NULL, size, READ_WRITE, MAP_SHARED, file, 0);
+    int reason = errno;
+    close(file);
+    if (view != MAP_FAILED)
+        return view;
+    error_set_system(error, reason, "cannot map a memory file of %zu bytes", size);
+    return NULL;
+}
+
+static uint8_t *view_shared(size_t size, struct cairn_error *error)
+{
+    void *view =
+        mmap(NULL, size, READ_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (view != MAP_FAILED)
+        return view;
+    error_set_system(error, errno, "cannot map %zu bytes of shared memory", size);
+    return NULL;
+}
+
+static enum cairn_status open_with(make_view_function *make_view, struct code_slab *slab,
+                                   struct cairn_error *error)
+{
+    slab->alias = make_view(slab->size, error);
+    return slab->alias == NULL ? CAIRN_ERROR_SYSTEM : CAIRN_OK;
+}
+
+/* ---- The executed view ---- */
+
+static enum cairn_status map_code(struct code_slab *slab, size_t offset, size_t size,
+                                  struct cairn_error *error)
+{
+    void *view = mremap(slab->alias + offset, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                        slab->base + offset);
+    if (view != MAP_FAILED)
+        return CAIRN_OK;
+    return error_set_system(error, errno, "cannot map a second view of %zu bytes of code", size);
+}
+
+static void discard_code(struct code_slab *slab, size_t offset, size_t size)
+{
+    if (madvise(slab->alias + offset, size, MADV_REMOVE) != 0)
+        memset(slab->alias + offset, 0, size);
+}
+
+static enum cairn_status write_alias(struct code_slab *slab, size_t offset, const void *bytes,
+                                     size_t size, struct cairn_error *error)
+{
+    (void)error;
+    map_store(slab->alias + offset, bytes, size);
+    arch_host_code_written(slab->alias + offset, slab->base + offset, size);
+    return CAIRN_OK;
+}
+
+/* ---- In a forked child ---- */
+
+/* The parent may be patching meanwhile: patch words are copied whole. */
+static void copy_words(uint8_t *destination, const uint8_t *source, size_t size)
+{
+    uint64_t *to = (uint64_t *)(void *)destination;
+    const uint64_t *from = (const uint64_t *)(const void *)source;
+    for (size_t i = 0; i < size / sizeof *to; i++)
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+/* A run of pages with one state. It is made elsewhere and moved over the old one when it is
+ * complete, so that there is no moment without the code. */
+static enum cairn_status replace_run(struct code_slab *slab, uint8_t *written, size_t offset,
+                                     size_t size, enum page_state state, struct cairn_error *error)
+{
+    uint8_t *executed = slab->base + offset;
+    copy_words(written + offset, executed, size);
+    void *view = mremap(written + offset, 0, size, MREMAP_MAYMOVE);
+    if (view == MAP_FAILED)
+        return error_set_system(error, errno, "cannot map a forked child's own code");
+    arch_host_code_written(written + offset, executed, size);
+    int protection = state == PAGE_CODE ? PROT_READ | PROT_EXEC : READ_WRITE;
+    if (mprotect(view, size, protection) == 0 &&
+        mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, executed) != MAP_FAILED)
+        return CAIRN_OK;
+    error_set_system(error, errno, "cannot put a forked child's own code in its place");
+    munmap(view, size);
+    return CAIRN_ERROR_SYSTEM;
+}
+
+static enum cairn_status replace_code(struct code_slab *slab, uint8_t *written,
+                                      struct cairn_error *error)
+{
+    size_t page = 0;
+    while (page < slab->page_count) {
+        enum page_state state = (enum page_state)slab->states[page];
+        size_t end = page + 1;
+        while (end < slab->page_count && slab->states[end] == (uint8_t)state)
+            end++;
+        if (state == PAGE_CODE || state == PAGE_CODE_WRITABLE) {
+            enum cairn_status status =
+                replace_run(slab, written, page * slab->page_size,
+                            (end - page) * slab->page_size, state, error);
+            if (status != CAIRN_OK)
+                return status;
+        }
+        page = end;
+    }
+    return CAIRN_OK;
+}
+
+/* If it fails half way, some pages are views of the new memory and the others of the parent's;
+ * all hold the right code, and a repeated call copies them all again. */
+static enum cairn_status after_fork_with(make_view_function *make_view, struct code_slab *slab,
+                                         struct cairn_error *error)
+{
+    uint8_t *written = make_view(slab->size, error);
+    if (written == NULL)
+        return CAIRN_ERROR_SYSTEM;
+    enum cairn_status status = replace_code(slab, written, error);
+    if (status == CAIRN_OK && mremap(written, slab->size, slab->size,
+                                     MREMAP_MAYMOVE | MREMAP_FIXED, slab->alias) == MAP_FAILED)
+        status = error_set_system(error, errno, "cannot put a forked child's written view in place");
+    if (status != CAIRN_OK)
+        munmap(written, slab->size);
+    return status;
+}
+
+/* ---- The two kinds ---- */
+
+static enum cairn_status open_file(struct code_slab *slab, struct cairn_error *error)
+{
+    return open_with(view_file, slab, error);
+}
+
+static enum cairn_status open_shared(struct code_slab *slab, struct cairn_error *error)
+{
+    return open_with(view_shared, slab, error);
+}
+
+static enum cairn_status after_fork_file(struct code_slab *slab, struct cairn_error *error)
+{
+    return after_fork_with(view_file, slab, error);
+}
+
+static enum cairn_status after_fork_shared(struct code_slab *slab, struct cairn_error *error)
+{
+    return after_fork_with(view_shared, slab, error);
+}
+
+const struct code_map code_map_dual_file = {
+    .name = "two views of a memory file",
+    .mode = CAIRN_CODE_MODE_DUAL,
+    .open = open_file,
+    .after_fork = after_fork_file,
+    .map_code = map_code,
+    .discard_code = discard_code,
+    .write = write_alias,
+};
+
+const struct code_map code_map_dual_shared = {
+    .name = "two views of shared memory",
+    .mode = CAIRN_CODE_MODE_DUAL,
+    .open = open_shared,
+    .after_fork = after_fork_shared,
+    .map_code = map_code,
+    .discard_code = discard_code,
+    .write = write_alias,
+};

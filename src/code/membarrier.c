@@ -1,0 +1,51 @@
+/*
+ * The barrier: every core that runs a thread of this process passes a core-serialising event.
+ *
+ * Source: membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE (Linux 4.16, where the
+ * architecture has it). The kernel copies the registration to a forked child with the rest of the
+ * address space's description; a child that has lost it all the same registers again.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "code/state.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int membarrier(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+bool barrier_register(void)
+{
+    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
+}
+
+static bool barrier(void)
+{
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0)
+        return true;
+    return errno == EPERM && barrier_register() &&
+           membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
+}
+
+bool code_space_can_synchronise(const struct code_space *space)
+{
+    return space->has_barrier || space->map->mode == CAIRN_CODE_MODE_SINGLE;
+}
+
+enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error)
+{
+    if (!code_space_can_synchronise(space))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "this kernel has no membarrier with SYNC_CORE, so other cores cannot be "
+                         "made to see a patch at once; patch with CAIRN_RELAXED, or force Single "
+                         "mode");
+    if (!space->has_barrier || barrier())
+        return CAIRN_OK;
+    return error_set_system(error, errno, "the barrier after a patch failed (membarrier)");
+}

@@ -1,0 +1,372 @@
+/*
+ * A reservation and its pages: looking for free ones, taking, protecting, releasing.
+ *
+ * Code is looked for from the low end, data from the high end, read-only data from a point a
+ * little below it, so that pages with the same protection lie side by side and the kernel keeps
+ * them in few mappings.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "code/slab.h"
+
+#include "base/error.h"
+#include "code/map.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The part at the high end that is left to writable data until the rest is full. */
+enum { DATA_SHARE = 16 };
+
+/* Slabs of this size and more begin at a multiple of it, so that they need few page tables. */
+enum { PAGE_TABLE_SPAN = 2 << 20 };
+
+enum { RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+
+/* ---- Making and unmaking ---- */
+
+static uint8_t *reserve(size_t size, size_t page_size)
+{
+    size_t alignment = size >= PAGE_TABLE_SPAN ? PAGE_TABLE_SPAN : page_size;
+    size_t slack = alignment - page_size;
+    uint8_t *mapped = mmap(NULL, size + slack, PROT_NONE, RESERVED, -1, 0);
+    if (mapped == MAP_FAILED)
+        return NULL;
+    size_t before = (size_t)(-(uintptr_t)mapped & (alignment - 1));
+    if (before > 0)
+        munmap(mapped, before);
+    if (before < slack)
+        munmap(mapped + before + size, slack - before);
+    return mapped + before;
+}
+
+/* Mapped, not allocated: of the tables of a large slab only the pages in use take memory. */
+static bool map_bookkeeping(struct code_slab *slab)
+{
+    size_t owners_bytes = slab->page_count * sizeof *slab->owners;
+    slab->bookkeeping_bytes = owners_bytes + slab->page_count * sizeof *slab->states;
+    void *mapped = mmap(NULL, slab->bookkeeping_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        return false;
+    slab->owners = mapped;
+    slab->states = (_Atomic uint8_t *)((uint8_t *)mapped + owners_bytes);
+    return true;
+}
+
+static enum cairn_status map_slab(struct code_slab *slab, struct cairn_error *error)
+{
+    slab->base = reserve(slab->size, slab->page_size);
+    if (slab->base == NULL)
+        return error_set_system(error, errno, "cannot reserve %zu bytes of address space for code",
+                                slab->size);
+    if (!map_bookkeeping(slab))
+        return error_set_system(error, errno, "cannot map the page table of a code slab");
+    return slab->map->open(slab, error);
+}
+
+enum cairn_status slab_create(const struct cairn_allocator *allocator, const struct code_map *map,
+                              size_t size, struct code_slab **slab, struct cairn_error *error)
+{
+    struct code_slab *created = memory_new(allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a code slab");
+    created->map = map;
+    created->size = size;
+    created->page_size = (size_t)sysconf(_SC_PAGESIZE);
+    created->page_count = size / created->page_size;
+    created->room_at_least = created->page_count;
+    created->room_at_most = created->page_count;
+    enum cairn_status status = map_slab(created, error);
+    if (status != CAIRN_OK) {
+        slab_destroy(allocator, created);
+        return status;
+    }
+    *slab = created;
+    return CAIRN_OK;
+}
+
+void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *slab)
+{
+    if (slab->alias != NULL)
+        munmap(slab->alias, slab->size);
+    if (slab->owners != NULL)
+        munmap(slab->owners, slab->bookkeeping_bytes);
+    if (slab->base != NULL)
+        munmap(slab->base, slab->size);
+    memory_free(allocator, slab, sizeof *slab);
+}
+
+bool slab_holds(const struct code_slab *slab, uint64_t address)
+{
+    return address - (uint64_t)(uintptr_t)slab->base < slab->size;
+}
+
+/* ---- Looking at page states ---- */
+
+/* The lock is held, so the bytes do not change under the string functions. */
+static const uint8_t *states_of(const struct code_slab *slab)
+{
+    return (const uint8_t *)slab->states;
+}
+
+/* Free pages from `first` on, counted up to `limit`. */
+static size_t count_free(const uint8_t *states, size_t first, size_t limit)
+{
+    size_t count = 0;
+    uint64_t eight;
+    while (limit - count >= sizeof eight) {
+        memcpy(&eight, states + first + count, sizeof eight);
+        if (eight != 0)
+            break;
+        count += sizeof eight;
+    }
+    while (count < limit && states[first + count] == PAGE_FREE)
+        count++;
+    return count;
+}
+
+/* Free pages that end before `end`, counted up to `limit`. */
+static size_t count_free_down(const uint8_t *states, size_t end, size_t limit)
+{
+    size_t count = 0;
+    while (count < limit && states[end - count - 1] == PAGE_FREE)
+        count++;
+    return count;
+}
+
+static bool find_up(const struct code_slab *slab, size_t page_count, size_t *first_page)
+{
+    const uint8_t *states = states_of(slab);
+    size_t page = 0;
+    while (page_count <= slab->page_count - page) {
+        const uint8_t *found = memchr(states + page, PAGE_FREE, slab->page_count - page);
+        if (found == NULL)
+            return false;
+        page = (size_t)(found - states);
+        size_t limit = slab->page_count - page;
+        size_t count = count_free(states, page, limit < page_count ? limit : page_count);
+        if (count == page_count) {
+            *first_page = page;
+            return true;
+        }
+        page += count;
+    }
+    return false;
+}
+
+static bool find_down(const struct code_slab *slab, size_t end, size_t page_count,
+                      size_t *first_page)
+{
+    const uint8_t *states = states_of(slab);
+    while (page_count <= end) {
+        const uint8_t *found = memrchr(states, PAGE_FREE, end);
+        if (found == NULL)
+            return false;
+        end = (size_t)(found - states) + 1;
+        size_t count = count_free_down(states, end, end < page_count ? end : page_count);
+        if (count == page_count) {
+            *first_page = end - page_count;
+            return true;
+        }
+        end -= count;
+    }
+    return false;
+}
+
+static bool find(const struct code_slab *slab, enum page_use use, size_t page_count,
+                 size_t *first_page)
+{
+    if (page_count > slab->room_at_most)
+        return false;
+    if (use == PAGES_FOR_CODE)
+        return find_up(slab, page_count, first_page);
+    size_t below_data = slab->page_count - slab->page_count / DATA_SHARE;
+    if (use == PAGES_FOR_READ_ONLY && find_down(slab, below_data, page_count, first_page))
+        return true;
+    return find_down(slab, slab->page_count, page_count, first_page);
+}
+
+static size_t measure_room(const struct code_slab *slab)
+{
+    const uint8_t *states = states_of(slab);
+    size_t largest = 0;
+    size_t page = 0;
+    while (page < slab->page_count) {
+        const uint8_t *found = memchr(states + page, PAGE_FREE, slab->page_count - page);
+        if (found == NULL)
+            break;
+        page = (size_t)(found - states);
+        size_t count = count_free(states, page, slab->page_count - page);
+        if (count > largest)
+            largest = count;
+        page += count;
+    }
+    return largest;
+}
+
+size_t slab_room(struct code_slab *slab)
+{
+    if (slab->room_at_least != slab->room_at_most) {
+        slab->room_at_least = measure_room(slab);
+        slab->room_at_most = slab->room_at_least;
+    }
+    return slab->room_at_least;
+}
+
+bool slab_has_room(struct code_slab *slab, size_t page_count)
+{
+    if (slab->room_at_least >= page_count)
+        return true;
+    if (slab->room_at_most < page_count)
+        return false;
+    return slab_room(slab) >= page_count;
+}
+
+void slab_count_states(const struct code_slab *slab, size_t counts[PAGE_STATE_COUNT])
+{
+    const uint8_t *states = states_of(slab);
+    for (size_t page = 0; page < slab->page_count; page++)
+        counts[states[page]]++;
+}
+
+/* ---- Changing page states ---- */
+
+static void set_states(struct code_slab *slab, size_t first_page, size_t page_count,
+                       enum page_state state)
+{
+    for (size_t page = first_page; page < first_page + page_count; page++)
+        atomic_store_explicit(&slab->states[page], (uint8_t)state, memory_order_release);
+}
+
+/* Free pages were taken. A range that lies at an end of its free range leaves that range whole, so
+ * the largest has lost its size at most; otherwise nothing is known but the upper bound. */
+static void note_taken(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    const uint8_t *states = states_of(slab);
+    size_t end = first_page + page_count;
+    bool at_end = first_page == 0 || end == slab->page_count ||
+                  states[first_page - 1] != PAGE_FREE || states[end] != PAGE_FREE;
+    if (at_end && slab->room_at_least > page_count)
+        slab->room_at_least -= page_count;
+    else
+        slab->room_at_least = 0;
+}
+
+/* ---- Taking, protecting, releasing ---- */
+
+static enum cairn_status map_data(struct code_slab *slab, size_t offset, size_t size,
+                                  struct cairn_error *error)
+{
+    if (mprotect(slab->base + offset, size, PROT_READ | PROT_WRITE) == 0)
+        return CAIRN_OK;
+    return error_set_system(error, errno, "cannot map %zu bytes of data beside code", size);
+}
+
+bool slab_reserve_again(void *address, size_t size)
+{
+    return mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+/* Mapping failed, and the system may have unmapped what was there before it did; another thread's
+ * mapping may have taken the place. Only if nothing is there or the reservation still stands are
+ * the pages free. */
+static void restore_reservation(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    for (size_t page = first_page; page < first_page + page_count; page++) {
+        uint8_t *address = slab->base + page * slab->page_size;
+        void *mapped = mmap(address, slab->page_size, PROT_NONE, RESERVED | MAP_FIXED_NOREPLACE,
+                            -1, 0);
+        if (mapped == address || (mapped == MAP_FAILED && errno == EEXIST))
+            continue;
+        if (mapped != MAP_FAILED)
+            munmap(mapped, slab->page_size);
+        set_states(slab, page, 1, PAGE_LOST);
+        slab->room_at_least = 0;
+    }
+}
+
+static enum cairn_status map_pages(struct code_slab *slab, enum page_use use, size_t first_page,
+                                   size_t page_count, struct cairn_error *error)
+{
+    size_t offset = first_page * slab->page_size;
+    size_t size = page_count * slab->page_size;
+    enum cairn_status status = use == PAGES_FOR_CODE
+                                   ? slab->map->map_code(slab, offset, size, error)
+                                   : map_data(slab, offset, size, error);
+    if (status != CAIRN_OK && use == PAGES_FOR_CODE)
+        restore_reservation(slab, first_page, page_count);
+    return status;
+}
+
+static enum cairn_status take(struct code_slab *slab, enum page_use use, size_t first_page,
+                              size_t page_count, struct cairn_error *error)
+{
+    enum cairn_status status = map_pages(slab, use, first_page, page_count, error);
+    if (status != CAIRN_OK)
+        return status;
+    bool is_code = use == PAGES_FOR_CODE;
+    set_states(slab, first_page, page_count, is_code ? PAGE_CODE_WRITABLE : PAGE_DATA);
+    note_taken(slab, first_page, page_count);
+    if (is_code && slab->code_end < first_page + page_count)
+        slab->code_end = first_page + page_count;
+    return CAIRN_OK;
+}
+
+enum cairn_status slab_take(struct code_slab *slab, enum page_use use, size_t page_count,
+                            size_t *first_page, bool *found, struct cairn_error *error)
+{
+    *found = find(slab, use, page_count, first_page);
+    if (!*found)
+        return CAIRN_OK;
+    return take(slab, use, *first_page, page_count, error);
+}
+
+enum cairn_status slab_take_at(struct code_slab *slab, enum page_use use, size_t first_page,
+                               size_t page_count, bool *found, struct cairn_error *error)
+{
+    *found = first_page <= slab->page_count && page_count <= slab->page_count - first_page &&
+             count_free(states_of(slab), first_page, page_count) == page_count;
+    if (!*found)
+        return CAIRN_OK;
+    return take(slab, use, first_page, page_count, error);
+}
+
+enum cairn_status slab_protect(struct code_slab *slab, enum page_use use, size_t first_page,
+                               size_t page_count, struct cairn_error *error)
+{
+    uint8_t *address = slab->base + first_page * slab->page_size;
+    size_t size = page_count * slab->page_size;
+    if (use == PAGES_FOR_DATA)
+        return CAIRN_OK;
+    int protection = use == PAGES_FOR_CODE ? PROT_READ | PROT_EXEC : PROT_READ;
+    if (mprotect(address, size, protection) != 0)
+        return error_set_system(error, errno, "cannot make %zu bytes of %s", size,
+                                use == PAGES_FOR_CODE ? "code executable" : "data read-only");
+    if (use == PAGES_FOR_CODE)
+        set_states(slab, first_page, page_count, PAGE_CODE);
+    return CAIRN_OK;
+}
+
+static bool is_code(const struct code_slab *slab, size_t page)
+{
+    uint8_t state = states_of(slab)[page];
+    return state == PAGE_CODE || state == PAGE_CODE_WRITABLE;
+}
+
+void slab_release(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    size_t offset = first_page * slab->page_size;
+    size_t size = page_count * slab->page_size;
+    bool was_code = is_code(slab, first_page);
+    set_states(slab, first_page, page_count, PAGE_FREE);
+    if (!slab_reserve_again(slab->base + offset, size)) {
+        set_states(slab, first_page, page_count, PAGE_LOST);
+        return;
+    }
+    if (was_code)
+        slab->map->discard_code(slab, offset, size);
+    slab->room_at_most = slab->page_count;
+}

@@ -1,0 +1,376 @@
+/*
+ * A space: which mode it has, which slabs, and which slab a new block goes to.
+ *
+ * Lookups read the first slab's place from the space itself, where it never changes, and those of
+ * all others from a sorted table that is replaced as a whole when a slab is added. Slabs live as
+ * long as the space.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "code/space.h"
+
+#include "base/error.h"
+#include "code/map.h"
+#include "code/state.h"
+#include "code/veneer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Options ---- */
+
+static enum cairn_status check_options(const struct code_space_options *options, size_t page_size,
+                                       size_t *slab_size, struct cairn_error *error)
+{
+    const struct cairn_arch *arch = options->arch;
+    if (arch == NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "Cairn cannot hold code for this architecture");
+    if ((unsigned)options->mode > CAIRN_CODE_MODE_SINGLE)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, (uint64_t)options->mode,
+                         "%d is no code mode", (int)options->mode);
+    size_t size = options->slab_size == 0 ? arch->slab_bytes_default : options->slab_size;
+    if (size > arch->reach_bytes)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, size,
+                         "slab_size is %zu bytes; a direct call on %s reaches %zu", size,
+                         arch->name, arch->reach_bytes);
+    *slab_size = (size + page_size - 1) & ~(page_size - 1);
+    return CAIRN_OK;
+}
+
+/* ---- Slabs, as lookups see them ---- */
+
+/* Those of the older table and the one that was added, by address. */
+static void fill_table(const struct code_slab *added, struct slab_table *table)
+{
+    const struct slab_table *older = table->older;
+    uint64_t base = (uint64_t)(uintptr_t)added->base;
+    size_t place = 0;
+    if (older != NULL)
+        while (place < older->count && older->slabs[place].base < base)
+            place++;
+    for (size_t i = 0; i < table->count; i++) {
+        if (i == place)
+            table->slabs[i] = (struct code_slab_lookup){base, added->size, added->owners};
+        else
+            table->slabs[i] = older->slabs[i < place ? i : i - 1];
+    }
+}
+
+static size_t table_bytes(size_t count)
+{
+    return sizeof(struct slab_table) + count * sizeof(struct code_slab_lookup);
+}
+
+enum cairn_status space_publish_slab(struct code_space *space, const struct code_slab *slab,
+                                     struct cairn_error *error)
+{
+    struct slab_table *older = atomic_load_explicit(&space->slab_table, memory_order_relaxed);
+    size_t count = older == NULL ? 1 : older->count + 1;
+    struct slab_table *table = memory_new(&space->allocator, 1, table_bytes(count));
+    if (table == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the list of code slabs");
+    table->older = older;
+    table->count = count;
+    fill_table(slab, table);
+    atomic_store_explicit(&space->slab_table, table, memory_order_release);
+    return CAIRN_OK;
+}
+
+void *code_space_find_owner_beyond_first_slab(const struct code_space *space, uint64_t pc)
+{
+    const struct slab_table *table =
+        atomic_load_explicit(&space->slab_table, memory_order_acquire);
+    size_t low = 0;
+    size_t count = table->count;
+    while (count > 1) {
+        size_t half = count / 2;
+        low = table->slabs[low + half].base <= pc ? low + half : low;
+        count -= half;
+    }
+    const struct code_slab_lookup *slab = &table->slabs[low];
+    uint64_t offset = pc - slab->base;
+    if (offset >= slab->size)
+        return NULL;
+    return atomic_load_explicit(&slab->owners[offset >> space->lookup.page_shift],
+                                memory_order_acquire);
+}
+
+/* ---- Adding and choosing slabs ---- */
+
+static enum cairn_status add_slab(struct code_space *space, struct code_slab *slab,
+                                  struct cairn_error *error)
+{
+    enum cairn_status status = space_publish_slab(space, slab, error);
+    if (status != CAIRN_OK) {
+        slab_destroy(&space->allocator, slab);
+        return status;
+    }
+    slab->next = space->slabs;
+    space->slabs = slab;
+    space->slab_count++;
+    return CAIRN_OK;
+}
+
+static enum cairn_status create_slab(struct code_space *space, struct cairn_error *error)
+{
+    struct code_slab *slab;
+    enum cairn_status status =
+        slab_create(&space->allocator, space->map, space->slab_size, &slab, error);
+    return status == CAIRN_OK ? add_slab(space, slab, error) : status;
+}
+
+static struct code_slab *roomiest(const struct code_space *space)
+{
+    struct code_slab *best = space->slabs;
+    for (struct code_slab *slab = best->next; slab != NULL; slab = slab->next)
+        if (slab_room(slab) > slab_room(best))
+            best = slab;
+    return best;
+}
+
+/* A slab in which a module of half a slab is sure to find room, now and until it is complete. */
+static struct code_slab *promising(const struct code_space *space)
+{
+    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
+        if (slab->open_blocks == 0 && slab_has_room(slab, (slab->page_count + 1) / 2))
+            return slab;
+    return NULL;
+}
+
+static bool may_add(const struct code_space *space)
+{
+    return space->slab_limit == 0 || space->slab_count < space->slab_limit;
+}
+
+enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
+                                    struct code_slab **slab, struct cairn_error *error)
+{
+    struct code_slab *chosen = promising(space);
+    if (chosen == NULL && may_add(space)) {
+        enum cairn_status status = create_slab(space, error);
+        if (status == CAIRN_OK)
+            chosen = space->slabs;
+        else if (!slab_has_room(roomiest(space), page_count))
+            return status;
+    }
+    if (chosen == NULL)
+        chosen = roomiest(space);
+    chosen->open_blocks++;
+    *slab = chosen;
+    return CAIRN_OK;
+}
+
+/* ---- Choosing a map ---- */
+
+static const struct code_map *const maps[] = {
+    &code_map_dual_file,    &code_map_dual_shared,   &code_map_single_workshop,
+    &code_map_single_fresh, &code_map_single_toggle,
+};
+enum { MAP_COUNT = sizeof maps / sizeof *maps };
+
+/* Makes the first slab with this map, and tests it. */
+static enum cairn_status try_map(struct code_space *space, const struct code_map *map,
+                                 struct code_slab **slab, struct cairn_error *error)
+{
+    enum cairn_status status =
+        slab_create(&space->allocator, map, space->slab_size, slab, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = self_test_run(*slab, space->arch, error);
+    if (status != CAIRN_OK)
+        slab_destroy(&space->allocator, *slab);
+    return status;
+}
+
+/* What is said of a map that does not work: the first in each mode says most. */
+static void add_reason(struct code_space *space, const struct code_map *map,
+                       const struct cairn_error *error)
+{
+    size_t length = strlen(space->reason);
+    snprintf(space->reason + length, sizeof space->reason - length, "%s%s: %s",
+             length == 0 ? "" : "; ", map->name, error->message);
+}
+
+static bool is_asked_for(const struct code_map *map, enum cairn_code_mode mode)
+{
+    return mode == CAIRN_CODE_MODE_AUTOMATIC || mode == map->mode;
+}
+
+static enum cairn_status no_map_works(const struct code_space *space, enum cairn_code_mode mode,
+                                      enum cairn_status status, const struct cairn_error *last,
+                                      struct cairn_error *error)
+{
+    if (status == CAIRN_ERROR_MEMORY || mode != CAIRN_CODE_MODE_DUAL) {
+        if (error != NULL)
+            *error = *last;
+        return status;
+    }
+    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Dual code memory does not work here: %s",
+              space->reason);
+    if (error != NULL)
+        error->system_error = last->system_error;
+    return CAIRN_ERROR_UNSUPPORTED;
+}
+
+/* The reasons that stay: none if the first map of the mode that was asked for works, and none
+ * while one of Dual works. */
+static void settle_reason(struct code_space *space)
+{
+    bool replaces = space->map == &code_map_single_workshop || space->map == &code_map_single_fresh;
+    bool was_forced = strstr(space->reason, code_map_dual_file.name) == NULL;
+    if (space->map->mode == CAIRN_CODE_MODE_DUAL || (replaces && was_forced))
+        space->reason[0] = '\0';
+}
+
+static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mode mode,
+                                    struct code_slab **slab, struct cairn_error *error)
+{
+    struct cairn_error last = {0};
+    enum cairn_status status = CAIRN_ERROR_UNSUPPORTED;
+    for (size_t i = 0; i < MAP_COUNT && status != CAIRN_ERROR_MEMORY; i++) {
+        if (!is_asked_for(maps[i], mode))
+            continue;
+        status = try_map(space, maps[i], slab, &last);
+        if (status == CAIRN_OK) {
+            space->map = maps[i];
+            settle_reason(space);
+            return CAIRN_OK;
+        }
+        add_reason(space, maps[i], &last);
+    }
+    return no_map_works(space, mode, status, &last, error);
+}
+
+/* ---- Making and unmaking ---- */
+
+static void set_first_slab(struct code_space *space, const struct code_slab *slab)
+{
+    space->lookup.page_shift = (uint32_t)__builtin_ctzl(space->page_size);
+    space->lookup.first_slab = (struct code_slab_lookup){
+        (uint64_t)(uintptr_t)slab->base, slab->size, slab->owners};
+}
+
+static enum cairn_status fill_space(struct code_space *space, enum cairn_code_mode mode,
+                                    struct cairn_error *error)
+{
+    enum cairn_status status = ownership_create(space, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct code_slab *slab;
+    status = choose_map(space, mode, &slab, error);
+    if (status != CAIRN_OK)
+        return status;
+    set_first_slab(space, slab);
+    space->has_barrier = barrier_register();
+    return add_slab(space, slab, error);
+}
+
+enum cairn_status code_space_create(const struct code_space_options *options,
+                                    struct code_space **space, struct cairn_error *error)
+{
+    size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
+    size_t slab_size = 0;
+    enum cairn_status status = check_options(options, page_size, &slab_size, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct cairn_allocator allocator = memory_allocator(&options->allocator);
+    struct code_space *created = memory_new(&allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a code space");
+    created->allocator = allocator;
+    created->arch = options->arch;
+    created->page_size = page_size;
+    created->slab_size = slab_size;
+    created->slab_limit = options->slab_limit;
+    pthread_mutex_init(&created->lock, NULL);
+    status = fill_space(created, options->mode, error);
+    if (status != CAIRN_OK) {
+        code_space_destroy(created);
+        return status;
+    }
+    *space = created;
+    return CAIRN_OK;
+}
+
+static void free_tables(struct code_space *space)
+{
+    struct slab_table *table = atomic_load_explicit(&space->slab_table, memory_order_relaxed);
+    while (table != NULL) {
+        struct slab_table *older = table->older;
+        memory_free(&space->allocator, table, table_bytes(table->count));
+        table = older;
+    }
+}
+
+void code_space_destroy(struct code_space *space)
+{
+    if (space == NULL)
+        return;
+    while (space->slabs != NULL) {
+        struct code_slab *slab = space->slabs;
+        space->slabs = slab->next;
+        veneer_free_chunks(space, slab);
+        slab_destroy(&space->allocator, slab);
+    }
+    free_tables(space);
+    ownership_destroy(space);
+    pthread_mutex_destroy(&space->lock);
+    struct cairn_allocator allocator = space->allocator;
+    memory_free(&allocator, space, sizeof *space);
+}
+
+enum cairn_status space_enter(struct code_space *space, struct cairn_error *error)
+{
+    enum cairn_status status = code_space_after_fork(space, error);
+    if (status == CAIRN_OK)
+        pthread_mutex_lock(&space->lock);
+    return status;
+}
+
+void space_leave(struct code_space *space)
+{
+    pthread_mutex_unlock(&space->lock);
+}
+
+/* ---- What it is like ---- */
+
+enum cairn_code_mode code_space_mode(const struct code_space *space)
+{
+    return space->map->mode;
+}
+
+const char *code_space_mode_reason(const struct code_space *space)
+{
+    return space->reason;
+}
+
+const struct cairn_arch *code_space_arch(const struct code_space *space)
+{
+    return space->arch;
+}
+
+static void add_statistics(const struct code_slab *slab,
+                           struct cairn_runtime_statistics *statistics)
+{
+    size_t counts[PAGE_STATE_COUNT] = {0};
+    slab_count_states(slab, counts);
+    statistics->code_bytes += (counts[PAGE_CODE] + counts[PAGE_CODE_WRITABLE]) * slab->page_size;
+    statistics->data_bytes += counts[PAGE_DATA] * slab->page_size;
+    statistics->free_bytes += counts[PAGE_FREE] * slab->page_size;
+}
+
+void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics)
+{
+    statistics->slab_size_bytes = space->slab_size;
+    statistics->code_bytes = 0;
+    statistics->data_bytes = 0;
+    statistics->free_bytes = 0;
+    bool locked = space_enter(space, NULL) == CAIRN_OK;
+    statistics->slab_count = space->slab_count;
+    for (const struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
+        add_statistics(slab, statistics);
+    if (locked)
+        space_leave(space);
+}

@@ -1,0 +1,76 @@
+/*
+ * code/state.h - a space from inside.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CODE_STATE_H
+#define CODE_STATE_H
+
+#include "code/map.h"
+#include "code/slab.h"
+#include "code/space.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+enum { SPACE_REASON_BYTES = 2 * CAIRN_ERROR_MESSAGE_SIZE };
+
+/* All slabs by address. Immutable once published; older ones are kept until the space goes,
+ * because a lookup may still be reading them. */
+struct slab_table {
+    struct slab_table *older;
+    size_t count;
+    struct code_slab_lookup slabs[];
+};
+
+struct code_space {
+    struct code_lookup lookup; /* first: the inline lookups read it */
+    _Atomic(struct slab_table *) slab_table;
+
+    struct cairn_allocator allocator;
+    const struct cairn_arch *arch;
+    const struct code_map *map;
+    size_t page_size;
+    size_t slab_size;
+    uint32_t slab_limit;
+    char reason[SPACE_REASON_BYTES];
+
+    /* Membarrier with SYNC_CORE is registered. */
+    bool has_barrier;
+
+    _Atomic uint32_t *own_mark; /* a page; NULL where fork does not wipe it */
+    pid_t process;              /* then the owner is known by this */
+
+    /* Over all below, the slabs' page states and chunks, and replaced pages in Single mode. */
+    pthread_mutex_t lock;
+    struct code_slab *slabs; /* newest first */
+    uint32_t slab_count;
+};
+
+/* Makes the pages this process's own, if they are not yet, and takes the lock. */
+enum cairn_status space_enter(struct code_space *space, struct cairn_error *error);
+void space_leave(struct code_space *space);
+
+/* A slab for a block that is about to allocate `page_count` pages; the block is counted as open in
+ * it. Under the lock. */
+enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
+                                    struct code_slab **slab, struct cairn_error *error);
+
+/* Shows a slab to lookups. Under the lock, or before anybody knows the space. */
+enum cairn_status space_publish_slab(struct code_space *space, const struct code_slab *slab,
+                                     struct cairn_error *error);
+
+/* Executes what it wrote through the slab's map, changes it, executes it again. UNSUPPORTED where
+ * old code is executed; SYSTEM. */
+enum cairn_status self_test_run(struct code_slab *slab, const struct cairn_arch *arch,
+                                struct cairn_error *error);
+
+/* The mark that fork wipes: made, set, and given back. */
+enum cairn_status ownership_create(struct code_space *space, struct cairn_error *error);
+void ownership_take(struct code_space *space);
+void ownership_destroy(struct code_space *space);
+
+/* True if SYNC_CORE barriers can be had from now on. */
+bool barrier_register(void);
+
+#endif
