@@ -21,7 +21,6 @@ enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
 
 enum {
     ARCH_WORD_BYTES_MAX = 8,
-    ARCH_INSTRUCTION_BYTES_MAX = 8,
     ARCH_VENEER_BYTES_MAX = 32,
     ARCH_SELF_TEST_BYTES_MAX = 32
 };
@@ -50,6 +49,9 @@ struct cairn_arch {
     /* The patch word: its size and alignment, and the size of the instruction in it. */
     size_t word_bytes;
     size_t instruction_bytes;
+    size_t instruction_bytes_max;
+    /* Where one instruction has the same size as every other; 0 where they vary. */
+    size_t fixed_instruction_bytes;
 
     /* Reach of the direct call, forwards and backwards; no slab is larger. */
     size_t reach_bytes;
@@ -73,14 +75,16 @@ struct cairn_arch {
     void (*arm)(uint8_t *region, size_t size, const struct arch_patchpoint *patchpoint,
                 const struct arch_placement *placement);
 
-    /* The instruction of `instruction_bytes` at `address`. False if `target` is out of reach
-     * (never for a no-op, which ignores it). */
+    /* The instruction at `address` that does `branch`, `length` bytes long, as the integer that a
+     * store of the patch word holds at its place. `length` is `instruction_bytes`, or, where
+     * `instruction_bytes_max` is larger, up to that: the instruction is then padded inside, so
+     * that it stays one. False if `target` is out of reach (never for a no-op, which ignores it). */
     bool (*encode_branch)(enum arch_branch branch, uint64_t address, uint64_t target,
-                          uint8_t *instruction);
+                          size_t length, uint64_t *bits);
 
-    /* The reverse. False if the bytes are none of the three. */
-    bool (*decode_branch)(const uint8_t *instruction, uint64_t address, enum arch_branch *branch,
-                          uint64_t *target);
+    /* The reverse. False if the bits are none of the three. */
+    bool (*decode_branch)(uint64_t bits, uint64_t address, size_t length,
+                          enum arch_branch *branch, uint64_t *target);
 
     /* Fills `size` bytes with no-ops; on fixed-width architectures `size` is a multiple of 4. */
     void (*fill_nops)(uint8_t *bytes, size_t size);

@@ -23,6 +23,7 @@ enum {
 
     OPCODE_CALL = 0xE8,
     OPCODE_JUMP = 0xE9,
+    PREFIX_CS = 0x2E,
 
     MOVABS_BYTES = 10,
     CALL_LOW_REGISTER_BYTES = 2,
@@ -35,8 +36,6 @@ enum {
  * it may not come near the edge. */
 #define REACH_BYTES ((size_t)1 << 30)
 #define SLAB_BYTES_DEFAULT ((size_t)256 << 20)
-
-static const uint8_t nop5[BRANCH_BYTES] = {0x0F, 0x1F, 0x44, 0x00, 0x00};
 
 /* ---- No-ops ---- */
 
@@ -204,7 +203,7 @@ static void arm(uint8_t *region, size_t size, const struct arch_patchpoint *patc
     size_t before = placement->instruction_offset;
     size_t after = before + BRANCH_BYTES;
     fill_nops(region, before);
-    memcpy(region + before, nop5, BRANCH_BYTES);
+    fill_nops(region + before, BRANCH_BYTES);
     fill_nops(region + after, size - after);
 }
 
@@ -224,35 +223,57 @@ static bool displacement_fits(uint64_t from, uint64_t to, uint32_t *displacement
     return difference == (int32_t)difference;
 }
 
+static uint64_t nop_bits(size_t length)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < length; i++)
+        bits |= (uint64_t)nops[length][i] << (8 * i);
+    return bits;
+}
+
+/* Padding is CS prefixes, which near branches ignore: the instruction stays one, however long. */
+static uint64_t prefix_bits(size_t count)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < count; i++)
+        bits |= (uint64_t)PREFIX_CS << (8 * i);
+    return bits;
+}
+
 static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target,
-                          uint8_t *instruction)
+                          size_t length, uint64_t *bits)
 {
     if (branch == ARCH_BRANCH_NOP) {
-        memcpy(instruction, nop5, BRANCH_BYTES);
+        *bits = nop_bits(length);
         return true;
     }
     uint32_t displacement;
-    if (!displacement_fits(address + BRANCH_BYTES, target, &displacement))
+    if (!displacement_fits(address + length, target, &displacement))
         return false;
-    instruction[0] = branch == ARCH_BRANCH_CALL ? OPCODE_CALL : OPCODE_JUMP;
-    write_u32(instruction + 1, displacement);
+    uint64_t opcode = branch == ARCH_BRANCH_CALL ? OPCODE_CALL : OPCODE_JUMP;
+    uint64_t instruction = opcode | (uint64_t)displacement << 8;
+    size_t padding = length - BRANCH_BYTES;
+    *bits = prefix_bits(padding) | instruction << (8 * padding);
     return true;
 }
 
-static bool decode_branch(const uint8_t *instruction, uint64_t address, enum arch_branch *branch,
-                          uint64_t *target)
+static bool decode_branch(uint64_t bits, uint64_t address, size_t length,
+                          enum arch_branch *branch, uint64_t *target)
 {
     *target = 0;
-    if (memcmp(instruction, nop5, BRANCH_BYTES) == 0) {
+    if (bits == nop_bits(length)) {
         *branch = ARCH_BRANCH_NOP;
         return true;
     }
-    if (instruction[0] != OPCODE_CALL && instruction[0] != OPCODE_JUMP)
+    size_t padding = length - BRANCH_BYTES;
+    uint64_t prefixes = padding == 0 ? 0 : bits & (UINT64_MAX >> (64 - 8 * padding));
+    uint64_t instruction = bits >> (8 * padding);
+    uint64_t opcode = instruction & 0xFF;
+    if (prefixes != prefix_bits(padding) || (opcode != OPCODE_CALL && opcode != OPCODE_JUMP))
         return false;
-    *branch = instruction[0] == OPCODE_CALL ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
-    int32_t displacement = (int32_t)(instruction[1] | instruction[2] << 8 | instruction[3] << 16 |
-                                     (uint32_t)instruction[4] << 24);
-    *target = address + BRANCH_BYTES + (uint64_t)(int64_t)displacement;
+    *branch = opcode == OPCODE_CALL ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
+    int32_t displacement = (int32_t)(uint32_t)(instruction >> 8);
+    *target = address + length + (uint64_t)(int64_t)displacement;
     return true;
 }
 
@@ -287,6 +308,7 @@ const struct cairn_arch x86_64_arch = {
     .byte_order = CAIRN_LITTLE_ENDIAN,
     .word_bytes = WORD_BYTES,
     .instruction_bytes = BRANCH_BYTES,
+    .instruction_bytes_max = WORD_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = VENEER_BYTES,

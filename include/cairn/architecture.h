@@ -17,6 +17,13 @@ extern "C" {
 
 enum cairn_byte_order { CAIRN_LITTLE_ENDIAN = 0, CAIRN_BIG_ENDIAN = 1 };
 
+/** The byte order of the code that is being compiled. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define CAIRN_BYTE_ORDER_NATIVE CAIRN_BIG_ENDIAN
+#else
+#define CAIRN_BYTE_ORDER_NATIVE CAIRN_LITTLE_ENDIAN
+#endif
+
 enum cairn_architecture {
     CAIRN_ARCHITECTURE_UNKNOWN = 0,
     CAIRN_ARCHITECTURE_X86_64 = 1,

@@ -35,6 +35,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,6 +46,18 @@ struct cairn_section {
     const uint8_t *bytes;
     size_t size;
     enum cairn_byte_order byte_order;
+};
+
+/** How it is known to which function a record belongs: a version 1 map does not say it. */
+enum cairn_stackmap_functions {
+    /** Each function says how many records it has (versions 2 and 3; or there is one function). */
+    CAIRN_STACKMAP_FUNCTIONS_COUNTED = 0,
+    /** Where the records' offsets descend, the next function begins. */
+    CAIRN_STACKMAP_FUNCTIONS_DESCENDING = 1,
+    /** Each function has one record. */
+    CAIRN_STACKMAP_FUNCTIONS_EACH = 2,
+    /** It is not known. */
+    CAIRN_STACKMAP_FUNCTIONS_UNKNOWN = 3
 };
 
 /** One map of a section, checked from its first to its last byte. */
@@ -59,13 +72,15 @@ struct cairn_stackmap {
     uint32_t record_count;
     size_t constants_offset; /**< from `bytes` */
     size_t records_offset;   /**< from `bytes` */
+    enum cairn_stackmap_functions functions;
 };
 
 struct cairn_stackmap_function {
     uint64_t address;
     /** Bytes of the fixed frame; CAIRN_STACK_SIZE_DYNAMIC where LLVM does not know. */
     uint64_t stack_size;
-    /** Version 1 does not say: 0, unless the map has only one function. */
+    /** Version 1 does not say: 0, unless the map has only one function. Records of a function
+     *  follow each other, in the order of the functions. */
     uint64_t record_count;
 };
 
@@ -75,7 +90,8 @@ struct cairn_stackmap_function {
 /** A record inside a map. Plain values; copy it freely. */
 struct cairn_stackmap_record {
     uint64_t id;
-    /** Index into the map's functions, or CAIRN_STACKMAP_NO_FUNCTION (version 1, several functions). */
+    /** Index into the map's functions. Version 1 has no counts: where several functions leave
+     *  more than one way to share the records out, CAIRN_STACKMAP_NO_FUNCTION. */
     uint32_t function;
     /** Records of `function` that come after this one. Used by cairn_stackmap_next. */
     uint64_t records_left_in_function;
@@ -132,33 +148,212 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(const struct ca
                                                                  struct cairn_stackmap *map,
                                                                  struct cairn_error *error);
 
-/** Function number `index`, which must be below `function_count`. */
-CAIRN_API struct cairn_stackmap_function
+/*
+ * Reading from a map that cairn_stackmap_read accepted. These are inline, and check nothing that
+ * it has checked: indices must be below the counts.
+ */
+
+/** Function number `index`. */
+static inline struct cairn_stackmap_function
 cairn_stackmap_function(const struct cairn_stackmap *map, uint32_t index);
 
-/** Large constant number `index`, which must be below `constant_count`. */
-CAIRN_API uint64_t cairn_stackmap_constant(const struct cairn_stackmap *map, uint32_t index);
+/** Large constant number `index`. */
+static inline uint64_t cairn_stackmap_constant(const struct cairn_stackmap *map, uint32_t index);
 
-/** The first record of a map that cairn_stackmap_read accepted; false if it has none. */
-CAIRN_API bool cairn_stackmap_first(const struct cairn_stackmap *map,
-                                    struct cairn_stackmap_record *record);
+/** The first record; false if the map has none. */
+static inline bool cairn_stackmap_first(const struct cairn_stackmap *map,
+                                        struct cairn_stackmap_record *record);
 
 /** Moves on to the next record; false at the end. */
-CAIRN_API bool cairn_stackmap_next(const struct cairn_stackmap *map,
-                                   struct cairn_stackmap_record *record);
+static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
+                                       struct cairn_stackmap_record *record);
 
-/** Location number `index`, which must be below `location_count`. */
-CAIRN_API struct cairn_location cairn_stackmap_location(const struct cairn_stackmap *map,
-                                                        const struct cairn_stackmap_record *record,
-                                                        uint16_t index);
+/** Location number `index` of a record. */
+static inline struct cairn_location
+cairn_stackmap_location(const struct cairn_stackmap *map,
+                        const struct cairn_stackmap_record *record, uint32_t index);
 
-/** Live-out number `index`, which must be below `liveout_count`. */
-CAIRN_API struct cairn_liveout cairn_stackmap_liveout(const struct cairn_stackmap *map,
-                                                      const struct cairn_stackmap_record *record,
-                                                      uint16_t index);
+/** Live-out number `index` of a record. */
+static inline struct cairn_liveout
+cairn_stackmap_liveout(const struct cairn_stackmap *map,
+                       const struct cairn_stackmap_record *record, uint32_t index);
 
 /** "Register", "Direct", "Indirect", "Constant", "ConstantIndex", as LLVM names them; static. */
 CAIRN_API const char *cairn_location_kind_name(enum cairn_location_kind kind);
+
+/* ---- The inline functions ---- */
+
+enum {
+    CAIRN_STACKMAP_HEADER_BYTES = 16,
+    CAIRN_STACKMAP_FUNCTION_V1_BYTES = 16,
+    CAIRN_STACKMAP_FUNCTION_BYTES = 24, /* versions 2 and 3 */
+    CAIRN_STACKMAP_CONSTANT_BYTES = 8,
+    CAIRN_STACKMAP_RECORD_HEADER_BYTES = 16,
+    CAIRN_STACKMAP_LOCATION_V1_BYTES = 8, /* versions 1 and 2 */
+    CAIRN_STACKMAP_LOCATION_BYTES = 12,   /* version 3 */
+    CAIRN_STACKMAP_LIVEOUTS_HEADER_BYTES = 4,
+    CAIRN_STACKMAP_LIVEOUT_BYTES = 4
+};
+
+static inline uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_order byte_order)
+{
+    uint16_t value;
+    memcpy(&value, bytes, sizeof value);
+    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap16(value);
+}
+
+static inline uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order byte_order)
+{
+    uint32_t value;
+    memcpy(&value, bytes, sizeof value);
+    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap32(value);
+}
+
+static inline uint64_t cairn_load_u64(const uint8_t *bytes, enum cairn_byte_order byte_order)
+{
+    uint64_t value;
+    memcpy(&value, bytes, sizeof value);
+    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap64(value);
+}
+
+static inline size_t cairn_stackmap_function_bytes(uint8_t version)
+{
+    return version == 1 ? CAIRN_STACKMAP_FUNCTION_V1_BYTES : CAIRN_STACKMAP_FUNCTION_BYTES;
+}
+
+static inline size_t cairn_stackmap_location_bytes(uint8_t version)
+{
+    return version == 3 ? CAIRN_STACKMAP_LOCATION_BYTES : CAIRN_STACKMAP_LOCATION_V1_BYTES;
+}
+
+static inline struct cairn_stackmap_function
+cairn_stackmap_function(const struct cairn_stackmap *map, uint32_t index)
+{
+    const uint8_t *bytes = map->bytes + CAIRN_STACKMAP_HEADER_BYTES +
+                           index * cairn_stackmap_function_bytes(map->version);
+    struct cairn_stackmap_function function;
+    function.address = cairn_load_u64(bytes, map->byte_order);
+    function.stack_size = cairn_load_u64(bytes + 8, map->byte_order);
+    function.record_count = 0;
+    if (map->version > 1)
+        function.record_count = cairn_load_u64(bytes + 16, map->byte_order);
+    else if (map->function_count == 1)
+        function.record_count = map->record_count;
+    return function;
+}
+
+static inline uint64_t cairn_stackmap_constant(const struct cairn_stackmap *map, uint32_t index)
+{
+    return cairn_load_u64(map->bytes + map->constants_offset +
+                              (size_t)index * CAIRN_STACKMAP_CONSTANT_BYTES,
+                          map->byte_order);
+}
+
+/* Reads the record at `record->offset`, all but its function and its index. */
+static inline void cairn_stackmap_load_record(const struct cairn_stackmap *map,
+                                              struct cairn_stackmap_record *record)
+{
+    const uint8_t *bytes = map->bytes + record->offset;
+    record->id = cairn_load_u64(bytes, map->byte_order);
+    record->code_offset = cairn_load_u32(bytes + 8, map->byte_order);
+    record->location_count = cairn_load_u16(bytes + 14, map->byte_order);
+    record->locations_offset = record->offset + CAIRN_STACKMAP_RECORD_HEADER_BYTES;
+    size_t locations_end = record->locations_offset +
+                           record->location_count * cairn_stackmap_location_bytes(map->version);
+    size_t liveouts = (locations_end + 7) & ~(size_t)7;
+    record->liveout_count = cairn_load_u16(map->bytes + liveouts + 2, map->byte_order);
+    record->liveouts_offset = liveouts + CAIRN_STACKMAP_LIVEOUTS_HEADER_BYTES;
+    size_t end = record->liveouts_offset + (size_t)record->liveout_count * CAIRN_STACKMAP_LIVEOUT_BYTES;
+    record->end_offset = (end + 7) & ~(size_t)7;
+}
+
+/* Moves `function` on to one that has records. There is one: the counts were checked. */
+static inline void cairn_stackmap_enter_function(const struct cairn_stackmap *map,
+                                                 struct cairn_stackmap_record *record)
+{
+    uint64_t count = cairn_stackmap_function(map, record->function).record_count;
+    while (count == 0)
+        count = cairn_stackmap_function(map, ++record->function).record_count;
+    record->records_left_in_function = count - 1;
+}
+
+static inline bool cairn_stackmap_first(const struct cairn_stackmap *map,
+                                        struct cairn_stackmap_record *record)
+{
+    if (map->record_count == 0)
+        return false;
+    record->index = 0;
+    record->function = 0;
+    record->records_left_in_function = 0;
+    record->offset = map->records_offset;
+    cairn_stackmap_load_record(map, record);
+    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_COUNTED)
+        cairn_stackmap_enter_function(map, record);
+    else if (map->functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN)
+        record->function = CAIRN_STACKMAP_NO_FUNCTION;
+    return true;
+}
+
+static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
+                                       struct cairn_stackmap_record *record)
+{
+    if (record->index + 1 >= map->record_count)
+        return false;
+    uint32_t code_offset = record->code_offset;
+    record->index++;
+    record->offset = record->end_offset;
+    cairn_stackmap_load_record(map, record);
+    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_COUNTED) {
+        if (record->records_left_in_function > 0) {
+            record->records_left_in_function--;
+        } else {
+            record->function++;
+            cairn_stackmap_enter_function(map, record);
+        }
+    } else if (map->functions == CAIRN_STACKMAP_FUNCTIONS_EACH ||
+               (map->functions == CAIRN_STACKMAP_FUNCTIONS_DESCENDING &&
+                record->code_offset < code_offset)) {
+        record->function++;
+    }
+    return true;
+}
+
+static inline struct cairn_location
+cairn_stackmap_location(const struct cairn_stackmap *map,
+                        const struct cairn_stackmap_record *record, uint32_t index)
+{
+    const uint8_t *bytes = map->bytes + record->locations_offset +
+                           index * cairn_stackmap_location_bytes(map->version);
+    struct cairn_location location;
+    location.kind = (enum cairn_location_kind)bytes[0];
+    if (map->version == 3) {
+        location.size = cairn_load_u16(bytes + 2, map->byte_order);
+        location.dwarf = cairn_load_u16(bytes + 4, map->byte_order);
+        location.offset = (int32_t)cairn_load_u32(bytes + 8, map->byte_order);
+    } else {
+        location.size = bytes[1];
+        location.dwarf = cairn_load_u16(bytes + 2, map->byte_order);
+        location.offset = (int32_t)cairn_load_u32(bytes + 4, map->byte_order);
+    }
+    location.constant = 0;
+    if (location.kind == CAIRN_LOCATION_CONSTANT)
+        location.constant = (uint64_t)(int64_t)location.offset;
+    else if (location.kind == CAIRN_LOCATION_CONSTANT_INDEX)
+        location.constant = cairn_stackmap_constant(map, (uint32_t)location.offset);
+    return location;
+}
+
+static inline struct cairn_liveout
+cairn_stackmap_liveout(const struct cairn_stackmap *map,
+                       const struct cairn_stackmap_record *record, uint32_t index)
+{
+    const uint8_t *bytes = map->bytes + record->liveouts_offset +
+                           (size_t)index * CAIRN_STACKMAP_LIVEOUT_BYTES;
+    struct cairn_liveout liveout;
+    liveout.dwarf = cairn_load_u16(bytes, map->byte_order);
+    liveout.size = bytes[3];
+    return liveout;
+}
 
 #ifdef __cplusplus
 }

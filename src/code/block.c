@@ -421,6 +421,11 @@ void code_block_destroy(struct code_block *block)
 
 /* ---- What it holds ---- */
 
+struct code_space *code_block_space(const struct code_block *block)
+{
+    return block->space;
+}
+
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range)
 {

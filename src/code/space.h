@@ -157,6 +157,7 @@ void code_block_unpublish(struct code_block *block);
 void code_block_destroy(struct code_block *block);
 
 /* The block's ranges of whole pages, as they are protected now; false beyond the last. */
+struct code_space *code_block_space(const struct code_block *block);
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range);
 /* `size` bytes at `address` lie in the block's code. Async-signal-safe. */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "index/table.h"
+#include "patch/batch.h"
 
 #include <string.h>
 
@@ -163,4 +164,52 @@ cairn_site *cairn_record_site(struct cairn_record record)
 {
     const cairn_module *module = cairn_record_module(record);
     return module == NULL ? NULL : site_table_find(module->sites, record.index);
+}
+
+/* ---- Sites by ID, and batches ---- */
+
+/* The only site among the records; NULL and an error if there is none, or a second one. */
+static cairn_site *only_site(const struct cairn_record *records, size_t count, uint64_t id,
+                             struct cairn_error *error)
+{
+    cairn_site *found = NULL;
+    for (size_t i = 0; i < count; i++) {
+        cairn_site *site = cairn_record_site(records[i]);
+        if (site != NULL && found != NULL) {
+            error_set(error, CAIRN_ERROR_CONFLICT, id,
+                      "ID %llu has several sites: take them from cairn_runtime_find_id",
+                      (unsigned long long)id);
+            return NULL;
+        }
+        if (site != NULL)
+            found = site;
+    }
+    if (found == NULL)
+        error_set(error, CAIRN_ERROR_NOT_FOUND, id, "no record with the ID %llu has a site",
+                  (unsigned long long)id);
+    return found;
+}
+
+cairn_site *cairn_runtime_find_site(const cairn_runtime *runtime, uint64_t id,
+                                    struct cairn_error *error)
+{
+    enum { FEW = 16 };
+    struct cairn_record few[FEW];
+    size_t count = cairn_runtime_find_id(runtime, id, few, FEW);
+    if (count <= FEW)
+        return only_site(few, count, id, error);
+    /* Without a second list: more than a few records of one ID are the exception. */
+    error_set(error, CAIRN_ERROR_CONFLICT, id,
+              "ID %llu has %zu records: take their sites from cairn_runtime_find_id",
+              (unsigned long long)id, count);
+    return NULL;
+}
+
+enum cairn_status cairn_batch_create(cairn_runtime *runtime, cairn_batch **batch,
+                                     struct cairn_error *error)
+{
+    if (runtime == NULL || batch == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_batch_create needs a runtime and a place for the batch");
+    return batch_create(&runtime->allocator, runtime->space, batch, error);
 }

@@ -1,0 +1,79 @@
+/*
+ * format/record.h - the checks on one record, for whoever walks a map that is not checked yet.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FORMAT_RECORD_H
+#define FORMAT_RECORD_H
+
+#include <cairn/stackmap.h>
+
+enum { RECORD_BYTES_MIN = 24 };
+
+static inline bool record_is_kind(unsigned kind)
+{
+    return kind - CAIRN_LOCATION_REGISTER <=
+           CAIRN_LOCATION_CONSTANT_INDEX - CAIRN_LOCATION_REGISTER;
+}
+
+/*
+ * Reads the record at `record->offset`, all but its function, and says whether it ends within
+ * `available` bytes of the map. Its locations are not checked. `stride` and `byte_order` are the
+ * map's, given as constants so that each caller's loop is compiled for them.
+ */
+static inline __attribute__((always_inline)) bool
+record_fits(const struct cairn_stackmap *map, struct cairn_stackmap_record *record,
+            size_t available, size_t stride, enum cairn_byte_order byte_order)
+{
+    size_t offset = record->offset;
+    if (available - offset < RECORD_BYTES_MIN)
+        return false;
+    const uint8_t *bytes = map->bytes + offset;
+    record->id = cairn_load_u64(bytes, byte_order);
+    record->code_offset = cairn_load_u32(bytes + 8, byte_order);
+    record->location_count = cairn_load_u16(bytes + 14, byte_order);
+    record->locations_offset = offset + CAIRN_STACKMAP_RECORD_HEADER_BYTES;
+    /* At most 65535 locations of 12 bytes: no sum here comes near overflowing. */
+    size_t liveouts = (record->locations_offset + record->location_count * stride + 7) & ~(size_t)7;
+    if (liveouts + 8 > available)
+        return false;
+    record->liveout_count = cairn_load_u16(map->bytes + liveouts + 2, byte_order);
+    record->liveouts_offset = liveouts + CAIRN_STACKMAP_LIVEOUTS_HEADER_BYTES;
+    record->end_offset = (record->liveouts_offset +
+                          (size_t)record->liveout_count * CAIRN_STACKMAP_LIVEOUT_BYTES + 7) &
+                         ~(size_t)7;
+    return record->end_offset <= available;
+}
+
+/* Not 0 if the kind is none, or if it is ConstantIndex and there is no such constant. */
+static inline __attribute__((always_inline)) unsigned
+record_location_is_bad(const uint8_t *location, size_t stride, enum cairn_byte_order byte_order,
+                       uint32_t constant_count)
+{
+    unsigned kind = location[0];
+    uint32_t offset = cairn_load_u32(location + stride - 4, byte_order);
+    unsigned no_kind = !record_is_kind(kind);
+    unsigned no_constant =
+        (unsigned)(kind == CAIRN_LOCATION_CONSTANT_INDEX) & (unsigned)(offset >= constant_count);
+    return no_kind | no_constant;
+}
+
+/* Header, functions and constants of the map at `offset`; its records are not looked at. */
+enum cairn_status stackmap_open(const struct cairn_section *section, size_t offset,
+                                struct cairn_stackmap *map, struct cairn_error *error);
+
+/* `record` is one that record_fits read: which of its locations is bad, and how. */
+enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map,
+                                            const struct cairn_stackmap_record *record,
+                                            struct cairn_error *error);
+
+enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, size_t offset,
+                                            uint32_t index, struct cairn_error *error);
+
+/* How a map's records are shared out among its functions. All records were checked. */
+enum cairn_stackmap_functions stackmap_infer_functions(const struct cairn_stackmap *map);
+
+/* `offset`, or the section's end if only padding is left. */
+size_t stackmap_skip_padding(const struct cairn_section *section, size_t offset);
+
+#endif

@@ -1,0 +1,243 @@
+/*
+ * Reading stack maps: one pass that checks everything a later reader relies on.
+ *
+ * Counts are checked against the bytes that remain before they are used for anything; sums are
+ * formed so that they cannot overflow. Reserved fields are not looked at: LLVM has given some of
+ * them a meaning between versions (a location's size was one), and readers ignore them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "format/record.h"
+
+#include <cairn/stackmap.h>
+
+/* ---- Header, functions, constants ---- */
+
+static enum cairn_status check_room(size_t remaining, size_t wanted, size_t offset,
+                                    const char *what, struct cairn_error *error)
+{
+    if (wanted <= remaining)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_TRUNCATED, offset,
+                     "the section ends inside the %s: %zu bytes are left of the %zu that they take",
+                     what, remaining, wanted);
+}
+
+static enum cairn_status read_header(const struct cairn_section *section, size_t offset,
+                                     struct cairn_stackmap *map, struct cairn_error *error)
+{
+    size_t remaining = section->size - offset;
+    const uint8_t *bytes = section->bytes + offset;
+    enum cairn_status status =
+        check_room(remaining, CAIRN_STACKMAP_HEADER_BYTES, offset, "stack map's header", error);
+    if (status != CAIRN_OK)
+        return status;
+    uint8_t version = bytes[0];
+    if (version < 1 || version > 3)
+        return error_set(error, CAIRN_ERROR_VERSION, offset,
+                         "stack map version %u: Cairn reads versions 1, 2 and 3", version);
+    *map = (struct cairn_stackmap){
+        .bytes = bytes,
+        .section_offset = offset,
+        .byte_order = section->byte_order,
+        .version = version,
+        .function_count = cairn_load_u32(bytes + 4, section->byte_order),
+        .constant_count = cairn_load_u32(bytes + 8, section->byte_order),
+        .record_count = cairn_load_u32(bytes + 12, section->byte_order),
+    };
+    return CAIRN_OK;
+}
+
+static enum cairn_status check_tables(struct cairn_stackmap *map, size_t remaining,
+                                      struct cairn_error *error)
+{
+    size_t at = CAIRN_STACKMAP_HEADER_BYTES;
+    size_t functions = map->function_count * cairn_stackmap_function_bytes(map->version);
+    size_t constants = (size_t)map->constant_count * CAIRN_STACKMAP_CONSTANT_BYTES;
+    size_t records = (size_t)map->record_count * RECORD_BYTES_MIN;
+    size_t base = map->section_offset;
+    enum cairn_status status =
+        check_room(remaining - at, functions, base + at, "stack map's functions", error);
+    if (status != CAIRN_OK)
+        return status;
+    at += functions;
+    status = check_room(remaining - at, constants, base + at, "stack map's constants", error);
+    if (status != CAIRN_OK)
+        return status;
+    map->constants_offset = at;
+    at += constants;
+    map->records_offset = at;
+    return check_room(remaining - at, records, base + at, "stack map's records", error);
+}
+
+static enum cairn_status check_record_counts(const struct cairn_stackmap *map,
+                                             struct cairn_error *error)
+{
+    if (map->version == 1)
+        return CAIRN_OK;
+    uint64_t left = map->record_count;
+    for (uint32_t i = 0; i < map->function_count; i++) {
+        uint64_t count = cairn_stackmap_function(map, i).record_count;
+        size_t offset = map->section_offset + CAIRN_STACKMAP_HEADER_BYTES +
+                        (size_t)i * CAIRN_STACKMAP_FUNCTION_BYTES + 16;
+        if (count > left)
+            return error_set(error, CAIRN_ERROR_CORRUPT, offset,
+                             "function %u has %llu records; the map has %llu left", i,
+                             (unsigned long long)count, (unsigned long long)left);
+        left -= count;
+    }
+    if (left > 0)
+        return error_set(error, CAIRN_ERROR_CORRUPT, map->section_offset + 12,
+                         "%llu of the map's %u records belong to no function",
+                         (unsigned long long)left, map->record_count);
+    return CAIRN_OK;
+}
+
+enum cairn_status stackmap_open(const struct cairn_section *section, size_t offset,
+                                struct cairn_stackmap *map, struct cairn_error *error)
+{
+    enum cairn_status status = read_header(section, offset, map, error);
+    if (status == CAIRN_OK)
+        status = check_tables(map, section->size - offset, error);
+    if (status == CAIRN_OK)
+        status = check_record_counts(map, error);
+    return status;
+}
+
+/* ---- Records ---- */
+
+enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, size_t offset,
+                                            uint32_t index, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_TRUNCATED, map->section_offset + offset,
+                     "the section ends inside record %u of %u", index, map->record_count);
+}
+
+enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map,
+                                            const struct cairn_stackmap_record *record,
+                                            struct cairn_error *error)
+{
+    size_t stride = cairn_stackmap_location_bytes(map->version);
+    for (uint32_t i = 0; i < record->location_count; i++) {
+        size_t at = record->locations_offset + i * stride;
+        const uint8_t *bytes = map->bytes + at;
+        size_t offset = map->section_offset + at;
+        if (!record_is_kind(bytes[0]))
+            return error_set(error, CAIRN_ERROR_CORRUPT, offset,
+                             "location %u of record %u has kind %u; kinds are 1 to 5", i,
+                             record->index, bytes[0]);
+        uint32_t constant = cairn_load_u32(bytes + stride - 4, map->byte_order);
+        if (bytes[0] == CAIRN_LOCATION_CONSTANT_INDEX && constant >= map->constant_count)
+            return error_set(error, CAIRN_ERROR_CORRUPT, offset + stride - 4,
+                             "location %u of record %u names constant %d; the map has %u", i,
+                             record->index, (int32_t)constant, map->constant_count);
+    }
+    return error_set(error, CAIRN_ERROR_CORRUPT, map->section_offset + record->offset,
+                     "record %u is corrupt", record->index);
+}
+
+/* Compiled once for each stride and byte order, so that the loop over locations is tight. */
+static inline __attribute__((always_inline)) enum cairn_status
+check_records(struct cairn_stackmap *map, size_t available, size_t stride,
+              enum cairn_byte_order byte_order, struct cairn_error *error)
+{
+    struct cairn_stackmap_record record = {.offset = map->records_offset};
+    for (uint32_t i = 0; i < map->record_count; i++) {
+        record.index = i;
+        if (!record_fits(map, &record, available, stride, byte_order))
+            return stackmap_record_truncated(map, record.offset, i, error);
+        const uint8_t *location = map->bytes + record.locations_offset;
+        unsigned bad = 0;
+        for (uint32_t j = 0; j < record.location_count; j++, location += stride)
+            bad |= record_location_is_bad(location, stride, byte_order, map->constant_count);
+        if (bad != 0)
+            return stackmap_location_corrupt(map, &record, error);
+        record.offset = record.end_offset;
+    }
+    map->size = record.offset;
+    return CAIRN_OK;
+}
+
+static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t available,
+                                           struct cairn_error *error)
+{
+    bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
+    if (map->version == 3 && native)
+        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES,
+                             CAIRN_BYTE_ORDER_NATIVE, error);
+    if (map->version == 3)
+        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, map->byte_order,
+                             error);
+    return check_records(map, available, CAIRN_STACKMAP_LOCATION_V1_BYTES, map->byte_order, error);
+}
+
+/* ---- Version 1: whose records are they? ---- */
+
+/* Each function that is listed has a record, and a function's offsets ascend. So the records can
+ * be shared out where that leaves one way only. */
+enum cairn_stackmap_functions stackmap_infer_functions(const struct cairn_stackmap *map)
+{
+    if (map->version > 1 || map->function_count == 1 || map->record_count == 0)
+        return CAIRN_STACKMAP_FUNCTIONS_COUNTED;
+    if (map->function_count == map->record_count)
+        return CAIRN_STACKMAP_FUNCTIONS_EACH;
+    struct cairn_stackmap unknown = *map;
+    unknown.functions = CAIRN_STACKMAP_FUNCTIONS_UNKNOWN;
+    struct cairn_stackmap_record record;
+    uint32_t descents = 0;
+    cairn_stackmap_first(&unknown, &record);
+    uint32_t previous = record.code_offset;
+    while (cairn_stackmap_next(&unknown, &record)) {
+        descents += record.code_offset < previous;
+        previous = record.code_offset;
+    }
+    return descents + 1 == map->function_count ? CAIRN_STACKMAP_FUNCTIONS_DESCENDING
+                                               : CAIRN_STACKMAP_FUNCTIONS_UNKNOWN;
+}
+
+/* ---- Maps ---- */
+
+size_t stackmap_skip_padding(const struct cairn_section *section, size_t offset)
+{
+    size_t remaining = section->size - offset;
+    if (remaining >= 8)
+        return offset;
+    for (size_t i = 0; i < remaining; i++)
+        if (section->bytes[offset + i] != 0)
+            return offset;
+    return section->size;
+}
+
+enum cairn_status cairn_stackmap_read(const struct cairn_section *section, size_t *offset,
+                                      struct cairn_stackmap *map, struct cairn_error *error)
+{
+    if (section == NULL || offset == NULL || map == NULL || *offset > section->size ||
+        (section->bytes == NULL && section->size > 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_stackmap_read needs a section, an offset within it, and a map");
+    struct cairn_stackmap read;
+    enum cairn_status status = stackmap_open(section, *offset, &read, error);
+    if (status == CAIRN_OK)
+        status = check_all_records(&read, section->size - *offset, error);
+    if (status != CAIRN_OK)
+        return status;
+    read.functions = stackmap_infer_functions(&read);
+    *offset = stackmap_skip_padding(section, *offset + read.size);
+    *map = read;
+    return CAIRN_OK;
+}
+
+const char *cairn_location_kind_name(enum cairn_location_kind kind)
+{
+    static const char *const names[] = {
+        [CAIRN_LOCATION_REGISTER] = "Register",
+        [CAIRN_LOCATION_DIRECT] = "Direct",
+        [CAIRN_LOCATION_INDIRECT] = "Indirect",
+        [CAIRN_LOCATION_CONSTANT] = "Constant",
+        [CAIRN_LOCATION_CONSTANT_INDEX] = "ConstantIndex",
+    };
+    if (!record_is_kind((unsigned)kind))
+        return "unknown";
+    return names[kind];
+}

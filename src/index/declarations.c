@@ -1,0 +1,296 @@
+/*
+ * Declarations by ID: an open-addressed set over an array that keeps the order of adding.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <cairn/declaration.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 16 };
+
+/* What must stay true: `places` has twice `capacity` entries, each the number of an entry plus 1,
+ * or 0; an entry stands at or behind the place of its ID's hash, with no empty place between. */
+struct cairn_declarations {
+    struct cairn_allocator allocator;
+    /* Pointers, so that a declaration stays where it is when the set grows. */
+    struct cairn_declaration **entries;
+    uint32_t *places;
+    uint32_t count;
+    uint32_t capacity; /* a power of two, or 0 */
+};
+
+/* ---- One declaration: itself, its types and its function's name in one block ---- */
+
+static size_t type_count(const struct cairn_declaration *declaration)
+{
+    return (size_t)declaration->argument_count + declaration->live_value_count;
+}
+
+static size_t name_size(const struct cairn_declaration *declaration)
+{
+    return declaration->function == NULL ? 0 : strlen(declaration->function) + 1;
+}
+
+static size_t block_size(const struct cairn_declaration *declaration)
+{
+    return sizeof *declaration + type_count(declaration) * sizeof *declaration->types +
+           name_size(declaration);
+}
+
+static struct cairn_declaration *copy(const struct cairn_allocator *allocator,
+                                      const struct cairn_declaration *declaration)
+{
+    struct cairn_declaration *copied = memory_new(allocator, block_size(declaration), 1);
+    if (copied == NULL)
+        return NULL;
+    *copied = *declaration;
+    struct cairn_type *types = (struct cairn_type *)(copied + 1);
+    size_t count = type_count(declaration);
+    copied->types = types;
+    if (count > 0)
+        memcpy(types, declaration->types, count * sizeof *types);
+    if (declaration->function != NULL)
+        copied->function = memcpy(types + count, declaration->function, name_size(declaration));
+    return copied;
+}
+
+/* ---- The set ---- */
+
+enum cairn_status cairn_declarations_create(const struct cairn_allocator *allocator,
+                                            cairn_declarations **declarations,
+                                            struct cairn_error *error)
+{
+    if (declarations == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_declarations_create needs a place for the set");
+    struct cairn_allocator chosen = memory_allocator(allocator);
+    cairn_declarations *created = memory_new(&chosen, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a set of declarations");
+    created->allocator = chosen;
+    *declarations = created;
+    return CAIRN_OK;
+}
+
+static void free_arrays(cairn_declarations *declarations)
+{
+    memory_free(&declarations->allocator, declarations->entries,
+                declarations->capacity * sizeof *declarations->entries);
+    memory_free(&declarations->allocator, declarations->places,
+                2 * (size_t)declarations->capacity * sizeof *declarations->places);
+}
+
+void cairn_declarations_destroy(cairn_declarations *declarations)
+{
+    if (declarations == NULL)
+        return;
+    struct cairn_allocator allocator = declarations->allocator;
+    for (uint32_t i = 0; i < declarations->count; i++)
+        memory_free(&allocator, declarations->entries[i], block_size(declarations->entries[i]));
+    free_arrays(declarations);
+    memory_free(&allocator, declarations, sizeof *declarations);
+}
+
+/* The place of the ID, or the empty one where it belongs. The set has places. */
+static uint32_t *find_place(const cairn_declarations *declarations, uint64_t id)
+{
+    uint32_t mask = 2 * declarations->capacity - 1;
+    uint32_t place = (uint32_t)(id * UINT64_C(0x9E3779B97F4A7C15) >> 32) & mask;
+    while (declarations->places[place] != 0 &&
+           declarations->entries[declarations->places[place] - 1]->id != id)
+        place = (place + 1) & mask;
+    return &declarations->places[place];
+}
+
+static enum cairn_status grow(cairn_declarations *declarations, struct cairn_error *error)
+{
+    cairn_declarations grown = *declarations;
+    grown.capacity = declarations->capacity == 0 ? FIRST_CAPACITY : 2 * declarations->capacity;
+    grown.entries = memory_new(&grown.allocator, grown.capacity, sizeof *grown.entries);
+    grown.places = memory_new(&grown.allocator, 2 * (size_t)grown.capacity, sizeof *grown.places);
+    if (grown.entries == NULL || grown.places == NULL) {
+        free_arrays(&grown);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u declarations",
+                         grown.capacity);
+    }
+    for (uint32_t i = 0; i < declarations->count; i++) {
+        grown.entries[i] = declarations->entries[i];
+        *find_place(&grown, grown.entries[i]->id) = i + 1;
+    }
+    free_arrays(declarations);
+    *declarations = grown;
+    return CAIRN_OK;
+}
+
+const struct cairn_declaration *cairn_declarations_find(const cairn_declarations *declarations,
+                                                        uint64_t id)
+{
+    if (declarations->count == 0)
+        return NULL;
+    uint32_t entry = *find_place(declarations, id);
+    return entry == 0 ? NULL : declarations->entries[entry - 1];
+}
+
+size_t cairn_declarations_count(const cairn_declarations *declarations)
+{
+    return declarations->count;
+}
+
+const struct cairn_declaration *cairn_declarations_at(const cairn_declarations *declarations,
+                                                      size_t index)
+{
+    return index < declarations->count ? declarations->entries[index] : NULL;
+}
+
+/* ---- Two declarations of one ID ---- */
+
+static bool same_type(struct cairn_type left, struct cairn_type right)
+{
+    return left.kind == right.kind && left.bits == right.bits &&
+           left.element_count == right.element_count && left.address_space == right.address_space;
+}
+
+enum { DIFFERENCE_SIZE = 96 };
+
+static bool differ_in_numbers(const struct cairn_declaration *known,
+                              const struct cairn_declaration *added, char *difference)
+{
+    if (known->kind != added->kind)
+        snprintf(difference, DIFFERENCE_SIZE, "a %s and a %s",
+                 cairn_record_kind_name(known->kind), cairn_record_kind_name(added->kind));
+    else if (known->byte_count != added->byte_count)
+        snprintf(difference, DIFFERENCE_SIZE, "%u and %u bytes", known->byte_count,
+                 added->byte_count);
+    else if (known->calling_convention != added->calling_convention)
+        snprintf(difference, DIFFERENCE_SIZE, "calling conventions %u and %u",
+                 known->calling_convention, added->calling_convention);
+    else if (known->has_target != added->has_target)
+        snprintf(difference, DIFFERENCE_SIZE, "%s and %s", known->has_target ? "a target" : "none",
+                 added->has_target ? "a target" : "none");
+    else if (known->argument_count != added->argument_count)
+        snprintf(difference, DIFFERENCE_SIZE, "%u and %u arguments", known->argument_count,
+                 added->argument_count);
+    else if (known->live_value_count != added->live_value_count)
+        snprintf(difference, DIFFERENCE_SIZE, "%u and %u live values", known->live_value_count,
+                 added->live_value_count);
+    else
+        return false;
+    return true;
+}
+
+static void describe_types(struct cairn_type known, struct cairn_type added, const char *what,
+                           size_t index, char *difference)
+{
+    char left[24];
+    char right[24];
+    cairn_type_format(known, left, sizeof left);
+    cairn_type_format(added, right, sizeof right);
+    snprintf(difference, DIFFERENCE_SIZE, "%s %zu of type %s and %s", what, index, left, right);
+}
+
+static bool differ_in_types(const struct cairn_declaration *known,
+                            const struct cairn_declaration *added, char *difference)
+{
+    if (!same_type(known->result, added->result)) {
+        describe_types(known->result, added->result, "result", 0, difference);
+        return true;
+    }
+    for (size_t i = 0; i < type_count(known); i++) {
+        if (same_type(known->types[i], added->types[i]))
+            continue;
+        bool is_argument = i < known->argument_count;
+        describe_types(known->types[i], added->types[i], is_argument ? "argument" : "live value",
+                       is_argument ? i : i - known->argument_count, difference);
+        return true;
+    }
+    return false;
+}
+
+static const char *function_name(const struct cairn_declaration *declaration)
+{
+    return declaration->function == NULL ? "?" : declaration->function;
+}
+
+static enum cairn_status compare(const struct cairn_declaration *known,
+                                 const struct cairn_declaration *added, struct cairn_error *error)
+{
+    char difference[DIFFERENCE_SIZE];
+    if (!differ_in_numbers(known, added, difference) && !differ_in_types(known, added, difference))
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CONFLICT, added->id,
+                     "ID %llu has two shapes: in '%.48s' and in '%.48s' it has %s",
+                     (unsigned long long)added->id, function_name(known), function_name(added),
+                     difference);
+}
+
+enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
+                                         const struct cairn_declaration *declaration,
+                                         struct cairn_error *error)
+{
+    if (declarations == NULL || declaration == NULL ||
+        (declaration->types == NULL && type_count(declaration) > 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_declarations_add needs a set, a declaration and its types");
+    const struct cairn_declaration *known = cairn_declarations_find(declarations, declaration->id);
+    if (known != NULL)
+        return compare(known, declaration, error);
+    if (declarations->count == declarations->capacity) {
+        enum cairn_status status = grow(declarations, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    struct cairn_declaration *copied = copy(&declarations->allocator, declaration);
+    if (copied == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the declaration of ID %llu",
+                         (unsigned long long)declaration->id);
+    declarations->entries[declarations->count] = copied;
+    *find_place(declarations, copied->id) = ++declarations->count;
+    return CAIRN_OK;
+}
+
+/* ---- Names ---- */
+
+static const char *const kind_names[] = {
+    [CAIRN_RECORD_UNDECLARED] = "undeclared",
+    [CAIRN_RECORD_STACKMAP] = "stackmap",
+    [CAIRN_RECORD_PATCHPOINT] = "patchpoint",
+    [CAIRN_RECORD_STATEPOINT] = "statepoint",
+};
+_Static_assert(sizeof kind_names / sizeof *kind_names == CAIRN_RECORD_STATEPOINT + 1,
+               "one name for each kind");
+
+const char *cairn_record_kind_name(enum cairn_record_kind kind)
+{
+    return (unsigned)kind > CAIRN_RECORD_STATEPOINT ? "unknown" : kind_names[kind];
+}
+
+static const char *const type_names[] = {
+    [CAIRN_TYPE_VOID] = "void",           [CAIRN_TYPE_INTEGER] = "i",
+    [CAIRN_TYPE_POINTER] = "ptr",         [CAIRN_TYPE_HALF] = "half",
+    [CAIRN_TYPE_BFLOAT] = "bfloat",       [CAIRN_TYPE_FLOAT] = "float",
+    [CAIRN_TYPE_DOUBLE] = "double",       [CAIRN_TYPE_X86_FP80] = "x86_fp80",
+    [CAIRN_TYPE_FP128] = "fp128",         [CAIRN_TYPE_PPC_FP128] = "ppc_fp128",
+    [CAIRN_TYPE_OTHER] = "other",
+};
+_Static_assert(sizeof type_names / sizeof *type_names == CAIRN_TYPE_OTHER + 1,
+               "one name for each kind of type");
+
+size_t cairn_type_format(struct cairn_type type, char *text, size_t size)
+{
+    char scalar[48];
+    const char *name = (unsigned)type.kind > CAIRN_TYPE_OTHER ? "?" : type_names[type.kind];
+    if (type.kind == CAIRN_TYPE_INTEGER)
+        snprintf(scalar, sizeof scalar, "i%u", type.bits);
+    else if (type.kind == CAIRN_TYPE_POINTER && type.address_space != 0)
+        snprintf(scalar, sizeof scalar, "ptr addrspace(%u)", type.address_space);
+    else
+        snprintf(scalar, sizeof scalar, "%s", name);
+    int length = type.element_count == 0
+                     ? snprintf(text, size, "%s", scalar)
+                     : snprintf(text, size, "<%u x %s>", type.element_count, scalar);
+    return (size_t)length;
+}

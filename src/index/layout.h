@@ -1,0 +1,122 @@
+/*
+ * index/layout.h - how a table lies in memory.
+ *
+ * One allocation: the header, then the arrays below it, from the most to the least aligned, the
+ * values last. With n records:
+ *
+ *     bytes a record   what
+ *     8                ids, by address
+ *     4                where the record's values begin, and their form
+ *     2                address: the low bits, within a bucket of 2^bucket_shift bytes of code
+ *     1                how far behind the address the record's call returns
+ *     1                directory of the address buckets (one for about four records)
+ *     1                directory of the ID buckets (the same)
+ *     4                order by ID: not there if IDs ascend with addresses
+ *     12 a function    functions, by address
+ *
+ * What must stay true:
+ *  - records are sorted by address, stably; functions by address, without repetition;
+ *  - `low[i]` of the records of one bucket ascends, and has LOW_PADDING readable entries behind
+ *    the last one;
+ *  - `address_buckets[b]` is the number of the first record in bucket b or behind it, and has one
+ *    entry more than there are buckets; `id_buckets` likewise over places in the ID order;
+ *  - records of one ID stand in the ID order by address; ID buckets of more than ID_BUCKET_SCAN
+ *    records are sorted by ID, so that no input makes a lookup linear in anything but its answer.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef INDEX_LAYOUT_H
+#define INDEX_LAYOUT_H
+
+#include "base/memory.h"
+
+#include <cairn/table.h>
+
+enum {
+    LOW_PADDING = 8,
+    BUCKET_SHIFT_MAX = 16,
+    RECORDS_PER_BUCKET = 4,
+    ID_BUCKET_SCAN = 64,
+    RETURN_UNKNOWN = 255
+};
+
+/* ---- Values: locations and live-outs, in words of 4 bytes ---- */
+
+/*
+ * `value_start` of a record: the number of its first word, with the form of its locations in the
+ * upper bits. Its words end where the next record's begin. If it has live-outs, the first word
+ * counts them, they follow, and the locations come behind them.
+ */
+enum value_form {
+    VALUES_COMPACT = 0, /* a word each; see compact_pack in values.h */
+    VALUES_WIDE = 1,    /* two words: 3 bits kind, 13 bits size, 16 bits register; offset */
+    VALUES_FULL = 2     /* three words, for sizes that nothing else holds */
+};
+
+#define VALUE_FORM_SHIFT 30
+#define VALUE_HAS_LIVEOUTS (UINT32_C(1) << 29)
+#define VALUE_WORD_MASK (VALUE_HAS_LIVEOUTS - 1)
+
+struct table_function {
+    uint32_t code_offset; /* from the table's base */
+    uint32_t first_record;
+    uint32_t stack_size; /* STACK_SIZE_WIDE: in `stack_sizes` */
+};
+
+#define STACK_SIZE_WIDE UINT32_MAX
+
+struct cairn_table {
+    struct cairn_allocator allocator;
+    size_t size_bytes;
+    size_t value_bytes;
+    void *owner;
+
+    uint64_t base;      /* address of the first function */
+    uint32_t span;      /* of the last record's address, from the base */
+    uint32_t record_count;
+    uint32_t function_count;
+    uint32_t bucket_count;
+    uint8_t bucket_shift;
+    uint8_t return_delta_max;
+    bool ids_ascend;
+
+    uint64_t id_min;
+    uint64_t id_max;
+    uint32_t id_bucket_count;
+    uint8_t id_shift;
+
+    uint64_t *ids;
+    uint64_t *constants;
+    uint64_t *stack_sizes; /* NULL: all fit into `stack_size` */
+    uint32_t *value_starts; /* one more than there are records */
+    uint32_t *address_buckets;
+    uint32_t *id_buckets;
+    uint32_t *id_order; /* NULL if `ids_ascend` */
+    struct table_function *functions;
+    uint16_t *low;
+    uint8_t *return_deltas;
+    uint32_t *values;
+};
+
+/* ---- Addresses ---- */
+
+static inline uint64_t table_bucket_base(const cairn_table *table, uint32_t bucket)
+{
+    return table->base + ((uint64_t)bucket << table->bucket_shift);
+}
+
+/* ---- IDs ---- */
+
+/* Fibonacci hashing: neighbouring and random IDs alike are spread. */
+static inline uint32_t table_id_bucket(const cairn_table *table, uint64_t id)
+{
+    uint64_t key = table->ids_ascend ? id - table->id_min : id * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(key >> table->id_shift);
+}
+
+static inline uint32_t table_id_place(const cairn_table *table, uint32_t place)
+{
+    return table->ids_ascend ? place : table->id_order[place];
+}
+
+#endif

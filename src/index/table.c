@@ -1,0 +1,368 @@
+/*
+ * Looking things up in a table, and reading its records.
+ *
+ * Nothing here locks, allocates or writes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "index/table.h"
+
+#include "index/layout.h"
+#include "index/values.h"
+
+#include <string.h>
+
+/* ---- Addresses ---- */
+
+typedef uint16_t low_vector __attribute__((vector_size(LOW_PADDING * sizeof(uint16_t))));
+typedef int16_t low_mask_vector __attribute__((vector_size(LOW_PADDING * sizeof(uint16_t))));
+typedef int8_t lane_bytes __attribute__((vector_size(LOW_PADDING)));
+
+/* One byte for each of the LOW_PADDING entries from `low` on: 0xFF where it equals `wanted`. */
+static inline uint64_t lanes_equal(const uint16_t *low, uint16_t wanted)
+{
+    low_vector entries;
+    memcpy(&entries, low, sizeof entries);
+    low_mask_vector equal = (low_mask_vector)(entries == (low_vector){0} + wanted);
+    lane_bytes bytes = __builtin_convertvector(equal, lane_bytes);
+    uint64_t lanes;
+    memcpy(&lanes, &bytes, sizeof lanes);
+    return lanes;
+}
+
+/* The number of entries in [begin, end) that are below `wanted`, plus `begin`. */
+static uint32_t lower_bound(const uint16_t *low, uint32_t begin, uint32_t end, uint16_t wanted)
+{
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (low[middle] < wanted)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+static bool find_in_crowd(const cairn_table *table, uint32_t begin, uint32_t end, uint16_t wanted,
+                          struct cairn_record *record)
+{
+    uint32_t index = lower_bound(table->low, begin, end, wanted);
+    *record = (struct cairn_record){table, index};
+    return index < end && table->low[index] == wanted;
+}
+
+bool cairn_table_find_address(const cairn_table *table, uint64_t address,
+                              struct cairn_record *record)
+{
+    uint64_t offset = address - table->base;
+    if (offset > table->span)
+        return false;
+    uint32_t bucket = (uint32_t)offset >> table->bucket_shift;
+    uint16_t wanted = (uint16_t)(offset & ((UINT32_C(1) << table->bucket_shift) - 1));
+    uint32_t begin = table->address_buckets[bucket];
+    uint32_t end = table->address_buckets[bucket + 1];
+    if (__builtin_expect(end - begin > LOW_PADDING, 0))
+        return find_in_crowd(table, begin, end, wanted, record);
+    uint64_t lanes = lanes_equal(table->low + begin, wanted);
+    if (lanes == 0)
+        return false;
+    /* Entries of the next bucket may be equal too: the first one is this bucket's, if any is. */
+    uint32_t index = begin + (uint32_t)__builtin_ctzll(lanes) / 8;
+    record->table = table;
+    record->index = index;
+    return index < end;
+}
+
+/* ---- Return addresses ---- */
+
+static bool find_return_in_bucket(const cairn_table *table, uint32_t bucket, uint64_t address,
+                                  struct cairn_record *record)
+{
+    uint64_t base = table_bucket_base(table, bucket);
+    uint32_t end = table->address_buckets[bucket + 1];
+    uint32_t begin = table->address_buckets[bucket];
+    if (end - begin > LOW_PADDING) {
+        uint64_t first = address - table->return_delta_max;
+        uint16_t wanted = first > base ? (uint16_t)(first - base) : 0;
+        begin = lower_bound(table->low, begin, end, wanted);
+    }
+    for (uint32_t i = begin; i < end && base + table->low[i] <= address; i++) {
+        uint8_t delta = table->return_deltas[i];
+        if (delta != RETURN_UNKNOWN && base + table->low[i] + delta == address) {
+            *record = (struct cairn_record){table, i};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
+                                     struct cairn_record *record)
+{
+    uint64_t offset = address - table->base;
+    if (address < table->base || offset > (uint64_t)table->span + table->return_delta_max)
+        return false;
+    uint64_t first_offset = offset < table->return_delta_max ? 0 : offset - table->return_delta_max;
+    uint64_t last = offset >> table->bucket_shift;
+    if (last >= table->bucket_count)
+        last = table->bucket_count - 1;
+    for (uint64_t bucket = first_offset >> table->bucket_shift; bucket <= last; bucket++)
+        if (find_return_in_bucket(table, (uint32_t)bucket, address, record))
+            return true;
+    return false;
+}
+
+void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta)
+{
+    table->return_deltas[index] = (uint8_t)delta;
+    if (delta > table->return_delta_max)
+        table->return_delta_max = (uint8_t)delta;
+}
+
+/* ---- Functions ---- */
+
+/* The number of functions whose first offset is at most `code_offset`. */
+static uint32_t functions_up_to(const cairn_table *table, uint64_t code_offset)
+{
+    uint32_t begin = 0;
+    uint32_t end = table->function_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->functions[middle].code_offset <= code_offset)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+struct cairn_function cairn_table_function(const cairn_table *table, uint32_t index)
+{
+    const struct table_function *function = &table->functions[index];
+    uint32_t end = index + 1 < table->function_count ? function[1].first_record
+                                                     : table->record_count;
+    uint64_t stack_size = function->stack_size;
+    if (stack_size == STACK_SIZE_WIDE)
+        stack_size = table->stack_sizes[index];
+    return (struct cairn_function){
+        .address = table->base + function->code_offset,
+        .stack_size = stack_size,
+        .first_record = function->first_record,
+        .record_count = end - function->first_record,
+    };
+}
+
+bool cairn_table_find_function(const cairn_table *table, uint64_t address,
+                               struct cairn_function *function)
+{
+    if (address < table->base)
+        return false;
+    uint32_t count = functions_up_to(table, address - table->base);
+    if (count == 0)
+        return false;
+    *function = cairn_table_function(table, count - 1);
+    return true;
+}
+
+struct cairn_function cairn_record_function(struct cairn_record record)
+{
+    const cairn_table *table = record.table;
+    uint32_t begin = 0;
+    uint32_t end = table->function_count;
+    while (end - begin > 1) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->functions[middle].first_record <= record.index)
+            begin = middle;
+        else
+            end = middle;
+    }
+    return cairn_table_function(table, begin);
+}
+
+/* ---- IDs ---- */
+
+/* Places in the ID order that may hold the ID; long runs are sorted, and cut down to it. */
+static void candidate_places(const cairn_table *table, uint64_t id, uint32_t *begin, uint32_t *end)
+{
+    uint32_t bucket = table_id_bucket(table, id);
+    *begin = table->id_buckets[bucket];
+    *end = table->id_buckets[bucket + 1];
+    if (*end - *begin <= ID_BUCKET_SCAN)
+        return;
+    uint32_t low = *begin;
+    uint32_t high = *end;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (table->ids[table_id_place(table, middle)] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *begin = low;
+}
+
+size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_record *records,
+                           size_t capacity)
+{
+    if (table->record_count == 0 || id < table->id_min || id > table->id_max)
+        return 0;
+    uint32_t begin;
+    uint32_t end;
+    candidate_places(table, id, &begin, &end);
+    bool sorted = end - begin > ID_BUCKET_SCAN || table->ids_ascend;
+    size_t count = 0;
+    for (uint32_t place = begin; place < end; place++) {
+        uint32_t index = table_id_place(table, place);
+        if (table->ids[index] != id) {
+            if (sorted && count > 0)
+                break;
+            continue;
+        }
+        if (count < capacity)
+            records[count] = (struct cairn_record){table, index};
+        count++;
+    }
+    return count;
+}
+
+/* ---- Records ---- */
+
+uint64_t cairn_record_id(struct cairn_record record)
+{
+    return record.table->ids[record.index];
+}
+
+/* The bucket of a record: near the one that an even distribution would give, so the search
+ * starts there and widens. */
+static uint32_t bucket_of(const cairn_table *table, uint32_t index)
+{
+    const uint32_t *starts = table->address_buckets;
+    uint32_t begin = 0;
+    uint32_t end = table->bucket_count;
+    uint32_t guess =
+        (uint32_t)((uint64_t)index * table->bucket_count / (table->record_count + UINT64_C(1)));
+    for (uint32_t reach = 4; reach < table->bucket_count; reach *= 4) {
+        uint32_t low = guess > reach ? guess - reach : 0;
+        uint32_t high = guess + reach < table->bucket_count ? guess + reach : table->bucket_count;
+        if (starts[low] <= index && index < starts[high]) {
+            begin = low;
+            end = high;
+            break;
+        }
+    }
+    while (end - begin > 1) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (starts[middle] <= index)
+            begin = middle;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+uint64_t cairn_record_address(struct cairn_record record)
+{
+    const cairn_table *table = record.table;
+    return table_bucket_base(table, bucket_of(table, record.index)) + table->low[record.index];
+}
+
+uint64_t cairn_record_return_address(struct cairn_record record)
+{
+    uint8_t delta = record.table->return_deltas[record.index];
+    return delta == RETURN_UNKNOWN ? 0 : cairn_record_address(record) + delta;
+}
+
+/* ---- Values ---- */
+
+struct values {
+    const uint32_t *liveouts;
+    uint32_t liveout_count;
+    const uint32_t *locations;
+    uint32_t location_words;
+    enum value_form form;
+};
+
+static struct values values_of(struct cairn_record record)
+{
+    const cairn_table *table = record.table;
+    uint32_t start = table->value_starts[record.index];
+    const uint32_t *word = table->values + (start & VALUE_WORD_MASK);
+    const uint32_t *end =
+        table->values + (table->value_starts[record.index + 1] & VALUE_WORD_MASK);
+    struct values values = {.form = (enum value_form)(start >> VALUE_FORM_SHIFT)};
+    if ((start & VALUE_HAS_LIVEOUTS) != 0) {
+        values.liveout_count = *word++;
+        values.liveouts = word;
+        word += values.liveout_count;
+    }
+    values.locations = word;
+    values.location_words = (uint32_t)(end - word);
+    return values;
+}
+
+uint32_t cairn_record_location_count(struct cairn_record record)
+{
+    struct values values = values_of(record);
+    return values.location_words / ((uint32_t)values.form + 1);
+}
+
+uint32_t cairn_record_liveout_count(struct cairn_record record)
+{
+    return values_of(record).liveout_count;
+}
+
+struct cairn_location cairn_record_location(struct cairn_record record, uint32_t index)
+{
+    struct values values = values_of(record);
+    const uint32_t *words = values.locations + (size_t)index * ((size_t)values.form + 1);
+    struct cairn_location location;
+    if (values.form == VALUES_COMPACT)
+        location = compact_unpack(*words);
+    else if (values.form == VALUES_WIDE)
+        location = wide_unpack(words);
+    else
+        location = full_unpack(words);
+    if (location.kind == CAIRN_LOCATION_CONSTANT)
+        location.constant = (uint64_t)(int64_t)location.offset;
+    else if (location.kind == CAIRN_LOCATION_CONSTANT_INDEX)
+        location.constant = record.table->constants[location.offset];
+    return location;
+}
+
+struct cairn_liveout cairn_record_liveout(struct cairn_record record, uint32_t index)
+{
+    uint32_t word = values_of(record).liveouts[index];
+    return (struct cairn_liveout){.dwarf = (uint16_t)word, .size = (uint8_t)(word >> 16)};
+}
+
+/* ---- The table ---- */
+
+uint32_t cairn_table_record_count(const cairn_table *table)
+{
+    return table->record_count;
+}
+
+uint32_t cairn_table_function_count(const cairn_table *table)
+{
+    return table->function_count;
+}
+
+size_t cairn_table_size_bytes(const cairn_table *table)
+{
+    return table->size_bytes;
+}
+
+size_t cairn_table_value_bytes(const cairn_table *table)
+{
+    return table->value_bytes;
+}
+
+void table_set_owner(cairn_table *table, void *owner)
+{
+    table->owner = owner;
+}
+
+void *table_owner(const cairn_table *table)
+{
+    return table->owner;
+}

@@ -1,0 +1,259 @@
+/*
+ * Batches: changes are planned one by one as they are noted, and written together.
+ *
+ * Noting does all that can fail: it checks the site, makes its veneer and encodes the word. What
+ * is left for the commit, in Dual mode, is a loop of stores and one barrier. In Single mode a
+ * store is a system call; if one fails, those before it are taken back.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "patch/batch.h"
+
+#include "base/error.h"
+#include "patch/commit.h"
+#include "patch/patch.h"
+
+#include <string.h>
+
+enum { FIRST_CAPACITY = 64 };
+
+/* What must stay true: `places` is an open-addressed set of the sites in `changes`, of twice
+ * `capacity` places; each holds an index into `changes` plus 1, or 0. */
+struct cairn_batch {
+    struct cairn_allocator allocator;
+    struct code_space *space;
+    struct change *changes;
+    uint32_t *places;
+    uint32_t count;
+    uint32_t capacity; /* a power of two, or 0 */
+};
+
+/* ---- Life ---- */
+
+enum cairn_status batch_create(const struct cairn_allocator *allocator, struct code_space *space,
+                               cairn_batch **batch, struct cairn_error *error)
+{
+    cairn_batch *created = memory_new(allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a batch");
+    created->allocator = *allocator;
+    created->space = space;
+    *batch = created;
+    return CAIRN_OK;
+}
+
+static void free_arrays(cairn_batch *batch)
+{
+    memory_free(&batch->allocator, batch->changes, batch->capacity * sizeof *batch->changes);
+    memory_free(&batch->allocator, batch->places,
+                2 * (size_t)batch->capacity * sizeof *batch->places);
+}
+
+void cairn_batch_destroy(cairn_batch *batch)
+{
+    if (batch == NULL)
+        return;
+    struct cairn_allocator allocator = batch->allocator;
+    free_arrays(batch);
+    memory_free(&allocator, batch, sizeof *batch);
+}
+
+void cairn_batch_clear(cairn_batch *batch)
+{
+    if (batch->count > 0)
+        memset(batch->places, 0, 2 * (size_t)batch->capacity * sizeof *batch->places);
+    batch->count = 0;
+}
+
+/* ---- The set of sites ---- */
+
+static uint32_t first_place(const cairn_batch *batch, const cairn_site *site)
+{
+    uint64_t hash = (uintptr_t)site * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(hash >> 32) & (2 * batch->capacity - 1);
+}
+
+/* The place of the site, or the empty one where it belongs. */
+static uint32_t *find_place(const cairn_batch *batch, const cairn_site *site)
+{
+    uint32_t mask = 2 * batch->capacity - 1;
+    uint32_t place = first_place(batch, site);
+    while (batch->places[place] != 0 && batch->changes[batch->places[place] - 1].site != site)
+        place = (place + 1) & mask;
+    return &batch->places[place];
+}
+
+static enum cairn_status grow(cairn_batch *batch, struct cairn_error *error)
+{
+    uint32_t capacity = batch->capacity == 0 ? FIRST_CAPACITY : 2 * batch->capacity;
+    cairn_batch grown = *batch;
+    grown.capacity = capacity;
+    grown.changes = memory_new(&batch->allocator, capacity, sizeof *grown.changes);
+    grown.places = memory_new(&batch->allocator, 2 * (size_t)capacity, sizeof *grown.places);
+    if (grown.changes == NULL || grown.places == NULL) {
+        free_arrays(&grown);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a batch of %u changes",
+                         capacity);
+    }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        grown.changes[i] = batch->changes[i];
+        *find_place(&grown, grown.changes[i].site) = i + 1;
+    }
+    free_arrays(batch);
+    *batch = grown;
+    return CAIRN_OK;
+}
+
+/* ---- Noting ---- */
+
+static enum cairn_status check_site(const cairn_batch *batch, const cairn_site *site,
+                                    struct cairn_error *error)
+{
+    if (batch == NULL || site == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a batch and a site are needed");
+    if (site->table->space != batch->space)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
+                         "site %llu at 0x%llx belongs to another runtime than the batch",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
+    enum cairn_status status = patch_check_module(site->table, CAIRN_RELAXED, error);
+    return status == CAIRN_OK ? patch_check_live(site, error) : status;
+}
+
+static enum cairn_status add_change(cairn_batch *batch, const struct change *change,
+                                    struct cairn_error *error)
+{
+    if (batch->count == batch->capacity) {
+        enum cairn_status status = grow(batch, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    uint32_t *place = find_place(batch, change->site);
+    if (*place != 0)
+        return error_set(error, CAIRN_ERROR_CONFLICT, change->site->address,
+                         "site %llu at 0x%llx is in the batch already",
+                         (unsigned long long)site_id(change->site),
+                         (unsigned long long)change->site->address);
+    batch->changes[batch->count] = *change;
+    *place = ++batch->count;
+    return CAIRN_OK;
+}
+
+static enum cairn_status note_branch(cairn_batch *batch, cairn_site *site, enum arch_branch branch,
+                                     const void *target, struct cairn_error *error)
+{
+    struct change change;
+    enum cairn_status status = check_site(batch, site, error);
+    if (status == CAIRN_OK)
+        status = patch_plan(site, branch, target, &change, error);
+    return status == CAIRN_OK ? add_change(batch, &change, error) : status;
+}
+
+enum cairn_status cairn_batch_call(cairn_batch *batch, cairn_site *site, const void *target,
+                                   struct cairn_error *error)
+{
+    return note_branch(batch, site, ARCH_BRANCH_CALL, target, error);
+}
+
+enum cairn_status cairn_batch_jump(cairn_batch *batch, cairn_site *site, const void *target,
+                                   struct cairn_error *error)
+{
+    return note_branch(batch, site, ARCH_BRANCH_JUMP, target, error);
+}
+
+enum cairn_status cairn_batch_nop(cairn_batch *batch, cairn_site *site, struct cairn_error *error)
+{
+    return note_branch(batch, site, ARCH_BRANCH_NOP, NULL, error);
+}
+
+enum cairn_status cairn_batch_restore(cairn_batch *batch, cairn_site *site,
+                                      struct cairn_error *error)
+{
+    struct change change;
+    enum cairn_status status = check_site(batch, site, error);
+    if (status == CAIRN_OK)
+        status = plan_restore(site, &change, error);
+    return status == CAIRN_OK ? add_change(batch, &change, error) : status;
+}
+
+/* ---- Committing ---- */
+
+/* What may have changed since the changes were noted. */
+static enum cairn_status check_all(const cairn_batch *batch, enum cairn_strength strength,
+                                   struct cairn_error *error)
+{
+    const struct site_table *checked = NULL;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const cairn_site *site = batch->changes[i].site;
+        enum cairn_status status = CAIRN_OK;
+        if (site->table != checked)
+            status = patch_check_module(site->table, strength, error);
+        if (status == CAIRN_OK)
+            status = patch_check_live(site, error);
+        if (status != CAIRN_OK)
+            return status;
+        checked = site->table;
+    }
+    return CAIRN_OK;
+}
+
+/* The change that brings back what the site does now. */
+static struct change reverse_of(const struct change *change)
+{
+    const cairn_site *site = change->site;
+    struct change reverse = *change;
+    reverse.bits = (plan_read_word(site) & plan_instruction_mask(site)) >> site->word_shift;
+    if (change->veneer != NULL)
+        reverse.target = atomic_load_explicit(change->veneer->code.slot, memory_order_relaxed);
+    return reverse;
+}
+
+/* Makes each change and leaves its reverse in its place, so that a failure can be undone. */
+static enum cairn_status commit_or_undo(cairn_batch *batch, struct cairn_error *error)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct change reverse = reverse_of(&batch->changes[i]);
+        enum cairn_status status = commit_change(&batch->changes[i], error);
+        if (status == CAIRN_OK) {
+            batch->changes[i] = reverse;
+            continue;
+        }
+        while (i-- > 0) {
+            struct change done = reverse_of(&batch->changes[i]);
+            enum cairn_status undone = commit_change(&batch->changes[i], NULL);
+            (void)undone;
+            batch->changes[i] = done;
+        }
+        return status;
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status commit_all(cairn_batch *batch, struct cairn_error *error)
+{
+    if (code_space_mode(batch->space) == CAIRN_CODE_MODE_SINGLE)
+        return commit_or_undo(batch, error);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        enum cairn_status status = commit_change(&batch->changes[i], error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_batch_commit(cairn_batch *batch, enum cairn_strength strength,
+                                     struct cairn_error *error)
+{
+    if (batch == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no batch to commit");
+    if (batch->count == 0)
+        return CAIRN_OK;
+    enum cairn_status status = check_all(batch, strength, error);
+    if (status == CAIRN_OK)
+        status = commit_all(batch, error);
+    if (status != CAIRN_OK)
+        return status;
+    cairn_batch_clear(batch);
+    if (strength == CAIRN_RELAXED)
+        return CAIRN_OK;
+    return code_space_synchronise(batch->space, error);
+}

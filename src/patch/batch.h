@@ -1,0 +1,17 @@
+/*
+ * patch/batch.h - making a batch without knowing what a runtime is.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef PATCH_BATCH_H
+#define PATCH_BATCH_H
+
+#include "base/memory.h"
+#include "code/space.h"
+
+#include <cairn/patch.h>
+
+enum cairn_status batch_create(const struct cairn_allocator *allocator, struct code_space *space,
+                               cairn_batch **batch, struct cairn_error *error);
+
+#endif

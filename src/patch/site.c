@@ -1,0 +1,275 @@
+/*
+ * Making and arming the sites of a module, before anybody can see it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "patch/site.h"
+
+#include "base/error.h"
+#include "index/table.h"
+#include "patch/arm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Which records have sites ---- */
+
+/* Bytes of the region; false if the record has no site. */
+static bool region_of(const struct cairn_declaration *declaration, uint64_t record_address,
+                      uint64_t *address, uint32_t *byte_count)
+{
+    if (declaration == NULL)
+        return false;
+    *byte_count = declaration->byte_count;
+    *address = record_address;
+    /* A statepoint's record stands behind its bytes, at the return address. */
+    if (declaration->kind == CAIRN_RECORD_STATEPOINT)
+        *address -= declaration->byte_count;
+    return declaration->kind == CAIRN_RECORD_PATCHPOINT || declaration->byte_count > 0;
+}
+
+static struct cairn_record record_at(const struct site_table *sites, uint32_t index)
+{
+    return (struct cairn_record){.table = sites->records, .index = index};
+}
+
+struct totals {
+    uint32_t sites;
+    size_t bytes;
+};
+
+static struct totals count_sites(const struct site_table *sites,
+                                 const cairn_declarations *declarations)
+{
+    struct totals totals = {0};
+    uint32_t count = cairn_table_record_count(sites->records);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cairn_record record = record_at(sites, i);
+        uint64_t address;
+        uint32_t byte_count;
+        if (!region_of(cairn_declarations_find(declarations, cairn_record_id(record)),
+                       cairn_record_address(record), &address, &byte_count))
+            continue;
+        totals.sites++;
+        if (code_block_holds_code(sites->block, address, byte_count))
+            totals.bytes += byte_count;
+    }
+    return totals;
+}
+
+/* ---- Making one ---- */
+
+/* Bytes from the region's start to the next record's address, at most the region's. */
+static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
+{
+    uint32_t count = cairn_table_record_count(sites->records);
+    for (uint32_t i = site->record + 1; i < count; i++) {
+        uint64_t address = cairn_record_address(record_at(sites, i));
+        if (address >= site->address + site->byte_count)
+            break;
+        if (address > site->address)
+            return (uint32_t)(address - site->address);
+    }
+    return site->byte_count;
+}
+
+static bool overlaps_previous(const struct site_table *sites, const cairn_site *site)
+{
+    if (sites->count == 0 || site->byte_count == 0)
+        return false;
+    const cairn_site *previous = &sites->sites[sites->count - 1];
+    return site->address < previous->address + previous->byte_count;
+}
+
+static enum cairn_status arm_site(cairn_site *site, const struct cairn_declaration *declaration,
+                                  struct cairn_error *error)
+{
+    const struct site_table *sites = site->table;
+    if (!code_block_holds_code(sites->block, site->address, site->byte_count)) {
+        site->limit = 0;
+        return site_refuse(site, error, "its bytes lie outside of the module's code");
+    }
+    if (overlaps_previous(sites, site)) {
+        site->limit = 0;
+        return site_refuse(site, error, "its bytes overlap those of the site before it");
+    }
+    switch (declaration->kind) {
+    case CAIRN_RECORD_PATCHPOINT:
+        return arm_patchpoint(site, error);
+    case CAIRN_RECORD_STACKMAP:
+        return arm_shadow(site, error);
+    case CAIRN_RECORD_STATEPOINT:
+    case CAIRN_RECORD_UNDECLARED:
+        break;
+    }
+    return arm_statepoint(site, error);
+}
+
+static enum cairn_status add_site(struct site_table *sites, uint32_t record,
+                                  const struct cairn_declaration *declaration, uint64_t address,
+                                  uint32_t byte_count, struct cairn_error *error)
+{
+    cairn_site *site = &sites->sites[sites->count];
+    site->table = sites;
+    site->address = address;
+    site->byte_count = byte_count;
+    site->record = record;
+    site->kind = (uint8_t)declaration->kind;
+    site->limit = limit_of(sites, site);
+    site->bytes_offset = (uint32_t)sites->bytes_used;
+    bool holds = code_block_holds_code(sites->block, address, byte_count);
+    const uint8_t *region = (const uint8_t *)(uintptr_t)address;
+    if (holds)
+        memcpy(sites->original_bytes + site->bytes_offset, region, byte_count);
+    if (holds)
+        sites->bytes_used += byte_count;
+    enum cairn_status status = arm_site(site, declaration, error);
+    sites->count++;
+    return status;
+}
+
+/* What cairn_site_restore brings back where more than the patch word has changed. */
+static void keep_initial_bytes(const cairn_site *site)
+{
+    const struct site_table *sites = site->table;
+    if (code_block_holds_code(sites->block, site->address, site->byte_count))
+        memcpy(sites->initial_bytes + site->bytes_offset, (const void *)(uintptr_t)site->address,
+               site->byte_count);
+}
+
+static enum cairn_status add_sites(struct site_table *sites, cairn_table *records,
+                                   const cairn_declarations *declarations,
+                                   struct cairn_error *error)
+{
+    uint32_t count = cairn_table_record_count(records);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cairn_record record = record_at(sites, i);
+        const struct cairn_declaration *declaration =
+            cairn_declarations_find(declarations, cairn_record_id(record));
+        if (declaration != NULL && declaration->kind == CAIRN_RECORD_STATEPOINT)
+            table_set_return_delta(records, i, 0);
+        uint64_t address;
+        uint32_t byte_count;
+        if (!region_of(declaration, cairn_record_address(record), &address, &byte_count))
+            continue;
+        enum cairn_status status =
+            add_site(sites, i, declaration, address, byte_count, error);
+        if (status != CAIRN_OK)
+            return status;
+        const cairn_site *site = &sites->sites[sites->count - 1];
+        if (site->return_offset != 0 && declaration->kind != CAIRN_RECORD_STATEPOINT)
+            table_set_return_delta(records, i, site->return_offset);
+    }
+    for (uint32_t i = 0; i < sites->count; i++)
+        arm_bind(sites, i);
+    for (uint32_t i = 0; i < sites->count; i++)
+        keep_initial_bytes(&sites->sites[i]);
+    return CAIRN_OK;
+}
+
+/* ---- The table ---- */
+
+static bool allocate_arrays(struct site_table *sites, struct totals totals)
+{
+    sites->capacity = totals.sites;
+    sites->bytes_capacity = totals.bytes;
+    if (totals.sites > 0)
+        sites->sites = memory_new(&sites->allocator, totals.sites, sizeof *sites->sites);
+    if (totals.bytes > 0)
+        sites->original_bytes = memory_new(&sites->allocator, 2, totals.bytes);
+    if (sites->original_bytes != NULL)
+        sites->initial_bytes = sites->original_bytes + totals.bytes;
+    return (totals.sites == 0 || sites->sites != NULL) &&
+           (totals.bytes == 0 || sites->original_bytes != NULL);
+}
+
+enum cairn_status site_table_create(struct site_table **sites, cairn_table *records,
+                                    struct code_block *block,
+                                    const cairn_declarations *declarations,
+                                    const struct cairn_allocator *allocator,
+                                    struct cairn_error *error)
+{
+    struct site_table *created = memory_new(allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of sites");
+    created->allocator = *allocator;
+    created->block = block;
+    created->space = code_block_space(block);
+    created->arch = code_space_arch(created->space);
+    created->records = records;
+
+    struct totals totals = count_sites(created, declarations);
+    enum cairn_status status = CAIRN_OK;
+    if (totals.bytes > UINT32_MAX || !allocate_arrays(created, totals))
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites of %zu bytes",
+                           totals.sites, totals.bytes);
+    if (status == CAIRN_OK)
+        status = add_sites(created, records, declarations, error);
+    if (status != CAIRN_OK) {
+        site_table_destroy(created);
+        return status;
+    }
+    *sites = created;
+    return CAIRN_OK;
+}
+
+static void destroy_veneers(struct site_table *sites)
+{
+    struct site_veneer *veneer = atomic_load_explicit(&sites->veneers, memory_order_relaxed);
+    while (veneer != NULL) {
+        struct site_veneer *next = veneer->next;
+        memory_free(&sites->allocator, veneer, sizeof *veneer);
+        veneer = next;
+    }
+}
+
+void site_table_destroy(struct site_table *sites)
+{
+    if (sites == NULL)
+        return;
+    struct cairn_allocator allocator = sites->allocator;
+    destroy_veneers(sites);
+    for (uint32_t i = 0; i < sites->count; i++) {
+        char *reason = sites->sites[i].reason;
+        if (reason != NULL)
+            memory_free(&allocator, reason, strlen(reason) + 1);
+    }
+    memory_free(&allocator, sites->original_bytes, 2 * sites->bytes_capacity);
+    memory_free(&allocator, sites->sites, sites->capacity * sizeof *sites->sites);
+    memory_free(&allocator, sites, sizeof *sites);
+}
+
+void site_table_publish(struct site_table *sites)
+{
+    atomic_store_explicit(&sites->published, true, memory_order_release);
+}
+
+void site_table_retire(struct site_table *sites)
+{
+    atomic_store_explicit(&sites->retired, true, memory_order_release);
+}
+
+uint32_t site_table_count(const struct site_table *sites)
+{
+    return sites->count;
+}
+
+cairn_site *site_table_at(const struct site_table *sites, uint32_t index)
+{
+    return index < sites->count ? &sites->sites[index] : NULL;
+}
+
+cairn_site *site_table_find(const struct site_table *sites, uint32_t record)
+{
+    uint32_t low = 0;
+    uint32_t high = sites->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (sites->sites[middle].record < record)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < sites->count && sites->sites[low].record == record;
+    return found ? &sites->sites[low] : NULL;
+}
