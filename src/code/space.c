@@ -14,6 +14,7 @@
 #include "code/state.h"
 #include "code/veneer.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -152,7 +153,7 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
         enum cairn_status status = create_slab(space, error);
         if (status == CAIRN_OK)
             chosen = space->slabs;
-        else if (!slab_has_room(roomiest(space), page_count))
+        else if (status != CAIRN_ERROR_SYSTEM || !slab_has_room(roomiest(space), page_count))
             return status;
     }
     if (chosen == NULL)
@@ -184,13 +185,23 @@ static enum cairn_status try_map(struct code_space *space, const struct code_map
     return status;
 }
 
-/* What is said of a map that does not work: the first in each mode says most. */
-static void add_reason(struct code_space *space, const struct code_map *map,
-                       const struct cairn_error *error)
+static void append_reason(struct code_space *space, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append_reason(struct code_space *space, const char *format, ...)
 {
     size_t length = strlen(space->reason);
-    snprintf(space->reason + length, sizeof space->reason - length, "%s%s: %s",
-             length == 0 ? "" : "; ", map->name, error->message);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(space->reason + length, sizeof space->reason - length, format, arguments);
+    va_end(arguments);
+}
+
+static void add_failure(struct code_space *space, const struct code_map *map,
+                        const struct cairn_error *error)
+{
+    append_reason(space, "%s%s: %s", space->reason[0] == '\0' ? "" : "; ", map->name,
+                  error->message);
 }
 
 static bool is_asked_for(const struct code_map *map, enum cairn_code_mode mode)
@@ -214,14 +225,16 @@ static enum cairn_status no_map_works(const struct code_space *space, enum cairn
     return CAIRN_ERROR_UNSUPPORTED;
 }
 
-/* The reasons that stay: none if the first map of the mode that was asked for works, and none
- * while one of Dual works. */
-static void settle_reason(struct code_space *space)
+/* What failed is of interest only if the mode is not the one that was hoped for. */
+static void settle_reason(struct code_space *space, enum cairn_code_mode asked)
 {
-    bool replaces = space->map == &code_map_single_workshop || space->map == &code_map_single_fresh;
-    bool was_forced = strstr(space->reason, code_map_dual_file.name) == NULL;
-    if (space->map->mode == CAIRN_CODE_MODE_DUAL || (replaces && was_forced))
+    bool toggles = space->map == &code_map_single_toggle;
+    if (space->map->mode == CAIRN_CODE_MODE_DUAL ||
+        (asked == CAIRN_CODE_MODE_SINGLE && !toggles))
         space->reason[0] = '\0';
+    if (toggles)
+        append_reason(space, "; so the protection of pages is toggled, and no thread may execute a "
+                             "page of code while a site in it is patched");
 }
 
 static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mode mode,
@@ -235,10 +248,10 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
         status = try_map(space, maps[i], slab, &last);
         if (status == CAIRN_OK) {
             space->map = maps[i];
-            settle_reason(space);
+            settle_reason(space, mode);
             return CAIRN_OK;
         }
-        add_reason(space, maps[i], &last);
+        add_failure(space, maps[i], &last);
     }
     return no_map_works(space, mode, status, &last, error);
 }

@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-enum { SPACE_REASON_BYTES = 2 * CAIRN_ERROR_MESSAGE_SIZE };
+enum { SPACE_REASON_BYTES = 5 * CAIRN_ERROR_MESSAGE_SIZE };
 
 /* All slabs by address. Immutable once published; older ones are kept until the space goes,
  * because a lookup may still be reading them. */

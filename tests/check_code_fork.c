@@ -1,0 +1,507 @@
+/*
+ * Code memory in forked children: nobody sees the other's patches, and nobody's code breaks.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "code_support.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static uint64_t number(const void *address)
+{
+    return (uint64_t)(uintptr_t)address;
+}
+
+struct fixture {
+    struct code_space *space;
+    struct code_block *block;
+    uint8_t *code;
+    uint64_t *data;
+    struct code_veneer veneer;
+};
+
+static void load(struct fixture *fixture, enum cairn_code_mode mode)
+{
+    fixture->space = support_space(mode, 0, 0);
+    fixture->block = support_block(fixture->space);
+    fixture->code = support_functions(fixture->block, 200, 1);
+    void *data;
+    ck_assert_ok(code_block_allocate_data(fixture->block, 8, 8, &data, NULL));
+    fixture->data = data;
+    *fixture->data = 7;
+    ck_assert_ok(
+        code_block_add_veneer(fixture->block, number(fixture->code), &fixture->veneer, NULL));
+    ck_assert_ok(code_block_protect(fixture->block, NULL));
+    ck_assert_ok(code_block_publish(fixture->block, fixture, NULL));
+}
+
+static void unload(struct fixture *fixture)
+{
+    code_block_destroy(fixture->block);
+    code_space_destroy(fixture->space);
+}
+
+static int call_veneer(const struct fixture *fixture)
+{
+    return support_call((const void *)(uintptr_t)fixture->veneer.address);
+}
+
+static bool try_patch(struct fixture *fixture, int value)
+{
+    uint8_t word[ARCH_WORD_BYTES_MAX];
+    support_word(arch_host(), value, word);
+    return code_block_store_word(fixture->block, number(fixture->code), word, NULL) == CAIRN_OK;
+}
+
+static void child_patches(void *user)
+{
+    struct fixture *fixture = user;
+    support_expect(!code_space_is_own(fixture->space));
+    support_expect(support_call(fixture->code) == 1);
+    support_expect(try_patch(fixture, 50));
+    support_expect(code_space_is_own(fixture->space));
+    support_expect(support_call(fixture->code) == 50);
+    support_expect(support_call(fixture->code + SUPPORT_FUNCTION_BYTES) == 2);
+    support_expect(call_veneer(fixture) == 50);
+    support_expect(strcmp(support_protection(fixture->code), "r-x") == 0);
+    support_expect(code_space_synchronise(fixture->space, NULL) == CAIRN_OK);
+    *fixture->data = 8;
+}
+
+START_TEST(childs_patch_stays_in_the_child)
+{
+    struct fixture fixture;
+    load(&fixture, support_modes[_i]);
+    support_in_child(child_patches, &fixture);
+    ck_assert_int_eq(support_call(fixture.code), 1);
+    ck_assert_uint_eq(*fixture.data, 7);
+    ck_assert(code_space_is_own(fixture.space));
+    support_patch(fixture.block, fixture.code, 60);
+    ck_assert_int_eq(support_call(fixture.code), 60);
+    unload(&fixture);
+}
+END_TEST
+
+struct pipes {
+    int to_child[2];
+    int to_parent[2];
+};
+
+static void open_pipes(struct pipes *pipes)
+{
+    ck_assert_int_eq(pipe(pipes->to_child), 0);
+    ck_assert_int_eq(pipe(pipes->to_parent), 0);
+}
+
+static void signal_through(const int ends[2])
+{
+    support_expect(write(ends[1], "x", 1) == 1);
+}
+
+static void wait_through(const int ends[2])
+{
+    char byte;
+    support_expect(read(ends[0], &byte, 1) == 1);
+}
+
+static void watch_parent(struct fixture *fixture, const struct pipes *pipes)
+{
+    support_expect(code_space_after_fork(fixture->space, NULL) == CAIRN_OK);
+    signal_through(pipes->to_parent);
+    wait_through(pipes->to_child);
+    support_expect(support_call(fixture->code) == 1);
+    support_expect(call_veneer(fixture) == 1);
+    _exit(0);
+}
+
+START_TEST(parents_later_patch_stays_in_the_parent)
+{
+    struct fixture fixture;
+    struct pipes pipes;
+    load(&fixture, support_modes[_i]);
+    open_pipes(&pipes);
+    pid_t child = fork();
+    if (child == 0)
+        watch_parent(&fixture, &pipes);
+    wait_through(pipes.to_parent);
+    support_patch(fixture.block, fixture.code, 77);
+    atomic_store(fixture.veneer.slot, number(fixture.code + SUPPORT_FUNCTION_BYTES));
+    signal_through(pipes.to_child);
+    support_wait(child);
+    ck_assert_int_eq(support_call(fixture.code), 77);
+    ck_assert_int_eq(call_veneer(&fixture), 2);
+    unload(&fixture);
+}
+END_TEST
+
+static void grandchild_patches(void *user)
+{
+    struct fixture *fixture = user;
+    support_expect(!code_space_is_own(fixture->space));
+    support_expect(support_call(fixture->code) == 50);
+    support_expect(try_patch(fixture, 51));
+    support_expect(support_call(fixture->code) == 51);
+}
+
+static void child_patches_and_forks(void *user)
+{
+    struct fixture *fixture = user;
+    child_patches(user);
+    pid_t child = fork();
+    if (child == 0) {
+        grandchild_patches(user);
+        _exit(0);
+    }
+    support_wait(child);
+    support_expect(support_call(fixture->code) == 50);
+    support_expect(try_patch(fixture, 52));
+    support_expect(support_call(fixture->code) == 52);
+}
+
+START_TEST(child_of_a_child_has_its_own_pages)
+{
+    struct fixture fixture;
+    load(&fixture, support_modes[_i]);
+    support_in_child(child_patches_and_forks, &fixture);
+    ck_assert_int_eq(support_call(fixture.code), 1);
+    unload(&fixture);
+}
+END_TEST
+
+static void child_forks_before_it_patches(void *user)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        child_patches(user);
+        _exit(0);
+    }
+    support_wait(child);
+    support_expect(support_call(((struct fixture *)user)->code) == 1);
+}
+
+START_TEST(child_that_only_forks_passes_it_on)
+{
+    struct fixture fixture;
+    load(&fixture, support_modes[_i]);
+    support_in_child(child_forks_before_it_patches, &fixture);
+    ck_assert_int_eq(support_call(fixture.code), 1);
+    unload(&fixture);
+}
+END_TEST
+
+static void check_alias(void *user)
+{
+    struct fixture *fixture = user;
+    uint8_t *before = code_block_writable_alias(fixture->block, number(fixture->code));
+    support_expect(code_space_after_fork(fixture->space, NULL) == CAIRN_OK);
+    uint8_t *alias = code_block_writable_alias(fixture->block, number(fixture->code));
+    support_expect(alias == before);
+    support_expect(strcmp(support_protection(alias), "rw-") == 0);
+    support_word(arch_host(), 33, alias);
+    support_expect(code_space_synchronise(fixture->space, NULL) == CAIRN_OK);
+    support_expect(support_call(fixture->code) == 33);
+}
+
+START_TEST(alias_stays_where_it_is)
+{
+    struct fixture fixture;
+    load(&fixture, CAIRN_CODE_MODE_DUAL);
+    support_in_child(check_alias, &fixture);
+    ck_assert_int_eq(support_call(fixture.code), 1);
+    unload(&fixture);
+}
+END_TEST
+
+/* A second call does nothing. */
+static void call_twice(void *user)
+{
+    struct fixture *fixture = user;
+    support_expect(try_patch(fixture, 3));
+    support_expect(code_space_after_fork(fixture->space, NULL) == CAIRN_OK);
+    support_expect(support_call(fixture->code) == 3);
+    support_expect(!support_any_writable_executable());
+}
+
+START_TEST(after_fork_is_done_once)
+{
+    struct fixture fixture;
+    load(&fixture, support_modes[_i]);
+    ck_assert_ok(code_space_after_fork(fixture.space, NULL));
+    support_in_child(call_twice, &fixture);
+    unload(&fixture);
+}
+END_TEST
+
+/* ---- Loading and unloading in a child ---- */
+
+static void load_and_unload(void *user)
+{
+    struct fixture *fixture = user;
+    uint8_t *code;
+    struct code_block *block = support_loaded(fixture->space, 300, 500, &code);
+    support_expect(support_call(code) == 500);
+    support_patch(block, code, 501);
+    support_expect(support_call(code) == 501);
+    code_block_destroy(fixture->block);
+    support_expect(code_space_find_owner(fixture->space, number(fixture->code)) == NULL);
+    code_block_destroy(block);
+    struct cairn_runtime_statistics statistics = support_statistics(fixture->space);
+    /* An empty chunk of veneers may be kept. */
+    support_expect(statistics.free_bytes + 2 * (size_t)sysconf(_SC_PAGESIZE) >=
+                   statistics.slab_size_bytes);
+    code_space_destroy(fixture->space);
+}
+
+static void destroy_at_once(void *user)
+{
+    struct fixture *fixture = user;
+    unload(fixture);
+}
+
+START_TEST(child_unloads_without_the_parent_noticing)
+{
+    struct fixture fixture;
+    load(&fixture, support_modes[_i]);
+    support_in_child(load_and_unload, &fixture);
+    support_in_child(destroy_at_once, &fixture);
+    for (int i = 0; i < 200; i++)
+        ck_assert_int_eq(support_call(fixture.code + i * SUPPORT_FUNCTION_BYTES), i + 1);
+    ck_assert_int_eq(call_veneer(&fixture), 1);
+    ck_assert_ptr_eq(code_space_find_owner(fixture.space, number(fixture.code)), &fixture);
+    unload(&fixture);
+}
+END_TEST
+
+struct open_block {
+    struct code_space *space;
+    struct code_block *block;
+    uint8_t *code;
+};
+
+static void finish_open_block(void *user)
+{
+    struct open_block *open = user;
+    support_expect(code_space_after_fork(open->space, NULL) == CAIRN_OK);
+    arch_host()->encode_self_test(90, open->code);
+    uint8_t *more = support_functions(open->block, 1, 91);
+    support_expect(code_block_protect(open->block, NULL) == CAIRN_OK);
+    support_expect(support_call(open->code) == 90);
+    support_expect(support_call(more) == 91);
+    code_block_destroy(open->block);
+}
+
+START_TEST(block_that_is_being_filled_goes_on_in_both)
+{
+    struct open_block open = {.space = support_space(support_modes[_i], 0, 0)};
+    open.block = support_block(open.space);
+    open.code = support_functions(open.block, 2, 10);
+    support_in_child(finish_open_block, &open);
+    ck_assert_ok(code_block_protect(open.block, NULL));
+    ck_assert_int_eq(support_call(open.code), 10);
+    ck_assert_int_eq(support_call(open.code + SUPPORT_FUNCTION_BYTES), 11);
+    code_block_destroy(open.block);
+    code_space_destroy(open.space);
+}
+END_TEST
+
+/* ---- A fork while others work ---- */
+
+struct worker {
+    struct code_space *space;
+    _Atomic bool stop;
+};
+
+static void *load_all_the_time(void *user)
+{
+    struct worker *worker = user;
+    while (!worker->stop) {
+        uint8_t *code;
+        struct code_block *block = support_loaded(worker->space, 100, 1, &code);
+        struct code_veneer veneer;
+        ck_assert_ok(code_block_add_veneer(block, number(code), &veneer, NULL));
+        support_patch(block, code, 2);
+        code_block_destroy(block);
+    }
+    return NULL;
+}
+
+START_TEST(fork_at_any_moment_leaves_a_child_that_works)
+{
+    struct fixture fixture;
+    load(&fixture, support_modes[_i]);
+    struct worker worker = {.space = fixture.space};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, load_all_the_time, &worker), 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            child_patches(&fixture);
+            uint8_t *code;
+            struct code_block *block = support_loaded(fixture.space, 100, 1, &code);
+            support_expect(support_call(code + 99 * SUPPORT_FUNCTION_BYTES) == 100);
+            code_block_destroy(block);
+            _exit(0);
+        }
+        support_wait(child);
+    }
+    worker.stop = true;
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(support_call(fixture.code), 1);
+    unload(&fixture);
+}
+END_TEST
+
+/* Patches to and fro while children copy the page: a child sees one of the two, whole. */
+static void *patch_all_the_time(void *user)
+{
+    struct fixture *fixture = user;
+    for (int i = 0; i < 20000 && fixture->data[0] == 7; i++)
+        ck_assert(try_patch(fixture, i % 2 == 0 ? 1 : 0x1FF));
+    return NULL;
+}
+
+START_TEST(copy_of_a_page_being_patched_is_whole)
+{
+    struct fixture fixture;
+    load(&fixture, support_modes[_i]);
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, patch_all_the_time, &fixture), 0);
+    for (int i = 0; i < 50; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            support_expect(code_space_after_fork(fixture.space, NULL) == CAIRN_OK);
+            int seen = support_call(fixture.code);
+            support_expect(seen == 1 || seen == 0x1FF);
+            _exit(0);
+        }
+        support_wait(child);
+    }
+    fixture.data[0] = 0;
+    pthread_join(thread, NULL);
+    unload(&fixture);
+}
+END_TEST
+
+/* ---- When the system refuses ---- */
+
+/* Nothing gets out: the child's code still runs, the parent's is not touched, each change says no. */
+static void expect_refusal(struct fixture *fixture)
+{
+    struct cairn_error error = {0};
+    support_expect(code_space_after_fork(fixture->space, &error) == CAIRN_ERROR_SYSTEM);
+    support_expect(error.system_error == ENOMEM);
+    support_expect(!code_space_is_own(fixture->space));
+    support_expect(code_space_after_fork(fixture->space, &error) == CAIRN_ERROR_SYSTEM);
+    support_expect(!try_patch(fixture, 99));
+    support_expect(support_call(fixture->code) == 1);
+    support_expect(call_veneer(fixture) == 1);
+    support_expect(!support_any_writable_executable());
+    unload(fixture);
+}
+
+static void child_without_mremap(void *user)
+{
+    const struct support_refusal refusals[] = {{.call = SYS_mremap, .error = ENOMEM}};
+    support_refuse(refusals, 1);
+    expect_refusal(user);
+}
+
+/* The duplicates are made, but cannot be put in place. */
+static void child_without_moving(void *user)
+{
+    const struct support_refusal refusals[] = {
+        {SYS_mremap, ENOMEM, 3, MREMAP_FIXED, MREMAP_FIXED},
+    };
+    support_refuse(refusals, 1);
+    expect_refusal(user);
+}
+
+static void child_without_execution(void *user)
+{
+    const struct support_refusal refusals[] = {
+        {SYS_mprotect, ENOMEM, 2, PROT_EXEC, PROT_EXEC},
+    };
+    support_refuse(refusals, 1);
+    expect_refusal(user);
+}
+
+static void child_without_shared_memory(void *user)
+{
+    const struct support_refusal refusals[] = {
+        {.call = SYS_memfd_create, .error = ENOMEM},
+        {SYS_mmap, ENOMEM, 3, MAP_SHARED, MAP_SHARED},
+    };
+    support_refuse(refusals, 2);
+    expect_refusal(user);
+}
+
+START_TEST(child_that_cannot_have_pages_leaves_the_parents_alone)
+{
+    struct fixture fixture;
+    load(&fixture, CAIRN_CODE_MODE_DUAL);
+    support_in_child(child_without_mremap, &fixture);
+    support_in_child(child_without_moving, &fixture);
+    support_in_child(child_without_execution, &fixture);
+    support_in_child(child_without_shared_memory, &fixture);
+    for (int i = 0; i < 200; i++)
+        ck_assert_int_eq(support_call(fixture.code + i * SUPPORT_FUNCTION_BYTES), i + 1);
+    support_patch(fixture.block, fixture.code, 4);
+    ck_assert_int_eq(support_call(fixture.code), 4);
+    unload(&fixture);
+}
+END_TEST
+
+static void use_without_wiping(void *user)
+{
+    const struct support_refusal refusals[] = {
+        {SYS_madvise, EINVAL, 2, UINT32_MAX, MADV_WIPEONFORK},
+    };
+    support_refuse(refusals, 1);
+    struct fixture fixture;
+    load(&fixture, *(const enum cairn_code_mode *)user);
+    support_expect(code_space_is_own(fixture.space));
+    support_expect(((const struct code_lookup *)fixture.space)->own_mark == NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        child_patches(&fixture);
+        _exit(0);
+    }
+    support_wait(child);
+    support_expect(support_call(fixture.code) == 1);
+    unload(&fixture);
+}
+
+START_TEST(fork_is_noticed_where_pages_are_not_wiped)
+{
+    enum cairn_code_mode mode = support_modes[_i];
+    support_in_child(use_without_wiping, &mode);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("code: fork");
+    TCase *tests = tcase_create("fork");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, childs_patch_stays_in_the_child, 0, 2);
+    tcase_add_loop_test(tests, parents_later_patch_stays_in_the_parent, 0, 2);
+    tcase_add_loop_test(tests, child_of_a_child_has_its_own_pages, 0, 2);
+    tcase_add_loop_test(tests, child_that_only_forks_passes_it_on, 0, 2);
+    tcase_add_test(tests, alias_stays_where_it_is);
+    tcase_add_loop_test(tests, after_fork_is_done_once, 0, 2);
+    tcase_add_loop_test(tests, child_unloads_without_the_parent_noticing, 0, 2);
+    tcase_add_loop_test(tests, block_that_is_being_filled_goes_on_in_both, 0, 2);
+    tcase_add_loop_test(tests, fork_at_any_moment_leaves_a_child_that_works, 0, 2);
+    tcase_add_loop_test(tests, copy_of_a_page_being_patched_is_whole, 0, 2);
+    tcase_add_test(tests, child_that_cannot_have_pages_leaves_the_parents_alone);
+    tcase_add_loop_test(tests, fork_is_noticed_where_pages_are_not_wiped, 0, 2);
+    suite_add_tcase(suite, tests);
+    return support_main(suite);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "code_support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+const enum cairn_code_mode support_modes[2] = {CAIRN_CODE_MODE_DUAL, CAIRN_CODE_MODE_SINGLE};
+
+/* ---- Spaces and functions ---- */
+
+struct code_space *support_space(enum cairn_code_mode mode, size_t slab_size, uint32_t slab_limit)
+{
+    const struct code_space_options options = {
+        .arch = arch_host(),
+        .slab_size = slab_size,
+        .slab_limit = slab_limit,
+        .mode = mode,
+    };
+    struct code_space *space = NULL;
+    struct cairn_error error = {0};
+    enum cairn_status status = code_space_create(&options, &space, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return space;
+}
+
+struct code_block *support_block(struct code_space *space)
+{
+    struct code_block *block = NULL;
+    ck_assert_ok(code_block_create(space, &block, NULL));
+    return block;
+}
+
+uint8_t *support_functions(struct code_block *block, size_t count, int first_value)
+{
+    void *address = NULL;
+    struct cairn_error error = {0};
+    enum cairn_status status = code_block_allocate_code(
+        block, count * SUPPORT_FUNCTION_BYTES, SUPPORT_FUNCTION_BYTES, &address, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    uint8_t *functions = address;
+    arch_host()->fill_nops(functions, count * SUPPORT_FUNCTION_BYTES);
+    for (size_t i = 0; i < count; i++)
+        arch_host()->encode_self_test(first_value + (int)i, functions + i * SUPPORT_FUNCTION_BYTES);
+    return functions;
+}
+
+struct code_block *support_loaded(struct code_space *space, size_t count, int first_value,
+                                  uint8_t **functions)
+{
+    struct code_block *block = support_block(space);
+    *functions = support_functions(block, count, first_value);
+    ck_assert_ok(code_block_protect(block, NULL));
+    return block;
+}
+
+int support_call(const void *function)
+{
+    int (*call)(void) = (int (*)(void))(uintptr_t)function;
+    return call();
+}
+
+void support_word(const struct cairn_arch *arch, int value, uint8_t word[ARCH_WORD_BYTES_MAX])
+{
+    uint8_t code[ARCH_SELF_TEST_BYTES_MAX];
+    arch->fill_nops(code, sizeof code);
+    arch->encode_self_test(value, code);
+    memcpy(word, code, arch->word_bytes);
+}
+
+void support_patch(struct code_block *block, uint8_t *function, int value)
+{
+    uint8_t word[ARCH_WORD_BYTES_MAX];
+    support_word(arch_host(), value, word);
+    struct cairn_error error = {0};
+    enum cairn_status status =
+        code_block_store_word(block, (uint64_t)(uintptr_t)function, word, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+}
+
+struct cairn_runtime_statistics support_statistics(struct code_space *space)
+{
+    struct cairn_runtime_statistics statistics = {0};
+    code_space_statistics(space, &statistics);
+    return statistics;
+}
+
+/* ---- The process's own mappings ---- */
+
+static bool parse_mapping(const char *line, struct support_mapping *mapping)
+{
+    char *end;
+    mapping->start = strtoull(line, &end, 16);
+    if (*end != '-')
+        return false;
+    mapping->end = strtoull(end + 1, &end, 16);
+    mapping->readable = end[1] == 'r';
+    mapping->writable = end[2] == 'w';
+    mapping->executable = end[3] == 'x';
+    return true;
+}
+
+void support_each_mapping(bool (*visit)(const struct support_mapping *mapping, void *user),
+                          void *user)
+{
+    static const size_t line_bytes = 512;
+    char buffer[16384];
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(file, 0);
+    size_t have = 0;
+    ssize_t got;
+    bool more = true;
+    while (more && (got = read(file, buffer + have, sizeof buffer - 1 - have)) > 0) {
+        have += (size_t)got;
+        buffer[have] = '\0';
+        char *line = buffer;
+        char *newline;
+        while (more && (newline = strchr(line, '\n')) != NULL) {
+            struct support_mapping mapping;
+            if (parse_mapping(line, &mapping))
+                more = visit(&mapping, user);
+            line = newline + 1;
+        }
+        have -= (size_t)(line - buffer);
+        ck_assert_uint_lt(have, sizeof buffer - line_bytes);
+        memmove(buffer, line, have);
+    }
+    close(file);
+}
+
+struct protection_question {
+    uint64_t address;
+    const char *answer;
+};
+
+static bool visit_protection(const struct support_mapping *mapping, void *user)
+{
+    static const char *const names[] = {"---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx"};
+    struct protection_question *question = user;
+    if (question->address < mapping->start || question->address >= mapping->end)
+        return true;
+    question->answer =
+        names[mapping->readable * 4 + mapping->writable * 2 + mapping->executable];
+    return false;
+}
+
+const char *support_protection(const void *address)
+{
+    struct protection_question question = {(uint64_t)(uintptr_t)address, ""};
+    support_each_mapping(visit_protection, &question);
+    return question.answer;
+}
+
+static bool visit_count(const struct support_mapping *mapping, void *user)
+{
+    (void)mapping;
+    (*(size_t *)user)++;
+    return true;
+}
+
+size_t support_count_mappings(void)
+{
+    size_t count = 0;
+    support_each_mapping(visit_count, &count);
+    return count;
+}
+
+static bool visit_dangerous(const struct support_mapping *mapping, void *user)
+{
+    bool *any = user;
+    *any = *any || (mapping->writable && mapping->executable);
+    return !*any;
+}
+
+bool support_any_writable_executable(void)
+{
+    bool any = false;
+    support_each_mapping(visit_dangerous, &any);
+    return any;
+}
+
+size_t support_count_files(void)
+{
+    size_t count = 0;
+    for (int file = 0; file < 1024; file++)
+        count += fcntl(file, F_GETFD) >= 0;
+    return count;
+}
+
+size_t support_count_resident(const void *address, size_t size)
+{
+    size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
+    size_t pages = size / page_size;
+    unsigned char *present = malloc(pages);
+    ck_assert_int_eq(mincore((void *)(uintptr_t)address, size, present), 0);
+    size_t count = 0;
+    for (size_t i = 0; i < pages; i++)
+        count += present[i] & 1;
+    free(present);
+    return count;
+}
+
+/* ---- Refusing system calls ---- */
+
+enum { REFUSAL_INSTRUCTIONS = 6, REFUSALS_MAX = 8 };
+
+/* if (nr == call && (argument & mask) == value) return the error */
+static void encode_refusal(const struct support_refusal *refusal, struct sock_filter *filter)
+{
+    uint32_t argument =
+        (uint32_t)(offsetof(struct seccomp_data, args) + refusal->argument * sizeof(uint64_t));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    argument += 4;
+#endif
+    const struct sock_filter instructions[REFUSAL_INSTRUCTIONS] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)refusal->call, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, refusal->mask),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refusal->value, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)refusal->error),
+    };
+    memcpy(filter, instructions, sizeof instructions);
+}
+
+void support_refuse(const struct support_refusal *refusals, size_t count)
+{
+    struct sock_filter filter[REFUSALS_MAX * REFUSAL_INSTRUCTIONS + 1];
+    ck_assert_uint_le(count, REFUSALS_MAX);
+    for (size_t i = 0; i < count; i++)
+        encode_refusal(&refusals[i], filter + i * REFUSAL_INSTRUCTIONS);
+    filter[count * REFUSAL_INSTRUCTIONS] =
+        (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {
+        .len = (unsigned short)(count * REFUSAL_INSTRUCTIONS + 1),
+        .filter = filter,
+    };
+    support_expect(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    support_expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+/* ---- Children ---- */
+
+void support_expect_at(bool condition, const char *text, const char *file, int line)
+{
+    if (condition)
+        return;
+    fprintf(stderr, "%s:%d: in a child: %s is false\n", file, line, text);
+    fflush(NULL);
+    _exit(1);
+}
+
+void support_wait(int child)
+{
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status), "the child died of signal %d", WTERMSIG(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+
+void support_in_child(void (*body)(void *user), void *user)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        body(user);
+        _exit(0);
+    }
+    support_wait(child);
+}
+
+bool support_faults(void (*body)(void *user), void *user)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        body(user);
+        _exit(0);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+/* ---- Allocators ---- */
+
+static void *count_reallocate(void *user, void *block, size_t old_size, size_t new_size)
+{
+    struct support_allocator *allocator = user;
+    if (new_size == 0) {
+        allocator->outstanding_bytes -= old_size;
+        free(block);
+        return NULL;
+    }
+    if (++allocator->calls == allocator->fail_at)
+        return NULL;
+    void *grown = realloc(block, new_size);
+    ck_assert_ptr_nonnull(grown);
+    allocator->outstanding_bytes += new_size - old_size;
+    return grown;
+}
+
+struct cairn_allocator support_counting(struct support_allocator *allocator)
+{
+    return (struct cairn_allocator){.reallocate = count_reallocate, .user = allocator};
+}
+
+/* ---- Randomness ---- */
+
+uint64_t support_seed(void)
+{
+    const char *given = getenv("CAIRN_TEST_SEED");
+    uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+    printf("CAIRN_TEST_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+/* SplitMix64 */
+uint32_t support_random(uint64_t *state)
+{
+    uint64_t mixed = *state += UINT64_C(0x9E3779B97F4A7C15);
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94D049BB133111EB);
+    return (uint32_t)(mixed >> 32);
+}
+
+int support_main(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

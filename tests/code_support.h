@@ -1,0 +1,103 @@
+/*
+ * What the tests of code memory share: small functions to load, looking at the process's own
+ * mappings, refusing system calls, children.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TESTS_CODE_SUPPORT_H
+#define TESTS_CODE_SUPPORT_H
+
+#include "code/space.h"
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The two modes, for tests that loop over them. */
+extern const enum cairn_code_mode support_modes[2];
+
+/* ---- Spaces and functions ---- */
+
+struct code_space *support_space(enum cairn_code_mode mode, size_t slab_size, uint32_t slab_limit);
+struct code_block *support_block(struct code_space *space);
+
+/* Functions `int f(void)`, each in a slot of its own that begins with an aligned patch word. */
+enum { SUPPORT_FUNCTION_BYTES = 32 };
+
+/* Allocates `count` functions one behind the other, function i returning `first_value + i`. */
+uint8_t *support_functions(struct code_block *block, size_t count, int first_value);
+/* A block with these functions that is protected already. */
+struct code_block *support_loaded(struct code_space *space, size_t count, int first_value,
+                                  uint8_t **functions);
+int support_call(const void *function);
+/* The patch word that makes a function return `value`. */
+void support_word(const struct cairn_arch *arch, int value, uint8_t word[ARCH_WORD_BYTES_MAX]);
+/* Stores that word; fails the test if it cannot. */
+void support_patch(struct code_block *block, uint8_t *function, int value);
+
+struct cairn_runtime_statistics support_statistics(struct code_space *space);
+
+#define ck_assert_ok(status) ck_assert_int_eq((status), CAIRN_OK)
+
+/* ---- The process's own mappings ---- */
+
+struct support_mapping {
+    uint64_t start;
+    uint64_t end;
+    bool readable;
+    bool writable;
+    bool executable;
+};
+
+/* Calls `visit` for each line of /proc/self/maps until it answers false; allocates nothing. */
+void support_each_mapping(bool (*visit)(const struct support_mapping *mapping, void *user),
+                          void *user);
+/* "r-x" and so on of the mapping that holds the address; "" if there is none. */
+const char *support_protection(const void *address);
+size_t support_count_mappings(void);
+/* A mapping that is writable and executable exists. */
+bool support_any_writable_executable(void);
+size_t support_count_files(void);
+/* Pages of the range that are in memory. */
+size_t support_count_resident(const void *address, size_t size);
+
+/* ---- Refusing system calls ---- */
+
+/* From here on the process gets `error` from the system call, if (argument & mask) == value. */
+struct support_refusal {
+    long call;
+    int error;
+    unsigned argument;
+    uint32_t mask;
+    uint32_t value;
+};
+void support_refuse(const struct support_refusal *refusals, size_t count);
+
+/* Runs `body` in a forked child; fails the test if the child's own checks failed. In the child,
+ * ck_assert would go unseen: it uses support_expect. */
+void support_in_child(void (*body)(void *user), void *user);
+#define support_expect(condition) support_expect_at((condition), #condition, __FILE__, __LINE__)
+void support_expect_at(bool condition, const char *text, const char *file, int line);
+/* The child of a fork ends here; the parent waits for it and checks. */
+void support_wait(int child);
+/* Whether the body dies of SIGSEGV. */
+bool support_faults(void (*body)(void *user), void *user);
+
+/* ---- Allocators ---- */
+
+/* Counts what is allocated, and fails allocation number `fail_at` (from 1; 0: none). */
+struct support_allocator {
+    _Atomic size_t calls;
+    _Atomic size_t outstanding_bytes;
+    size_t fail_at;
+};
+struct cairn_allocator support_counting(struct support_allocator *allocator);
+
+/* From the environment's CAIRN_TEST_SEED, or from the clock; printed. */
+uint64_t support_seed(void);
+uint32_t support_random(uint64_t *state);
+
+int support_main(Suite *suite);
+
+#endif
