@@ -10,6 +10,7 @@
 #include <cairn/architecture.h>
 #include <cairn/declaration.h>
 #include <cairn/module.h>
+#include <cairn/object.h>
 #include <cairn/patch.h>
 #include <cairn/runtime.h>
 #include <cairn/stackmap.h>

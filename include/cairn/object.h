@@ -1,0 +1,113 @@
+/*
+ * cairn/object.h - stack map sections in ELF files.
+ *
+ * Objects, executables and shared libraries of 64-bit machines in either byte order. A file is
+ * mapped, not read; a section's bytes are the file's own unless relocations have to be applied
+ * to them (relocatable objects, and position-independent programs with text relocations), or it
+ * is compressed. The input itself is never written to.
+ *
+ *     struct cairn_object_section section = {0};
+ *     while (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) == CAIRN_OK)
+ *         … cairn_stackmap_read(&section.contents, …) …
+ *     if (error.status != CAIRN_ERROR_NOT_FOUND)
+ *         return complain(&error);
+ *
+ * Threads: one object may be used by one thread at a time; different objects by different
+ * threads. Nothing here is async-signal-safe. A file that another process shortens while it is
+ * open raises SIGBUS, as with any mapped file.
+ *
+ * Source: System V ABI, chapter Object Files, and the processor supplements for the relocations.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_OBJECT_H
+#define CAIRN_OBJECT_H
+
+#include <cairn/allocator.h>
+#include <cairn/architecture.h>
+#include <cairn/stackmap.h>
+#include <cairn/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The section's name as LLVM writes it to ELF files, and on Darwin. */
+#define CAIRN_OBJECT_STACKMAPS ".llvm_stackmaps"
+#define CAIRN_OBJECT_STACKMAPS_DARWIN "__llvm_stackmaps"
+
+/** An open ELF file. */
+typedef struct cairn_object cairn_object;
+
+/**
+ * Opens the file at `path`. What cannot be mapped (a pipe) is read to its end. `allocator` NULL
+ * means malloc; libelf, which does the reading, has memory of its own besides.
+ * SYSTEM (cannot be opened or read, or is a directory), TRUNCATED (empty, or shorter than its
+ * headers say), CORRUPT (not an ELF file), UNSUPPORTED (32-bit, or an archive), MEMORY, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_object_open(const char *path, const struct cairn_allocator *allocator, cairn_object **object,
+                  struct cairn_error *error);
+
+/** The same for `size` bytes in memory, which must stay as they are until the object is closed. */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_object_open_memory(const void *bytes, size_t size, const struct cairn_allocator *allocator,
+                         cairn_object **object, struct cairn_error *error);
+
+/** Sections and names that came from the object are gone afterwards. NULL is allowed. */
+CAIRN_API void cairn_object_close(cairn_object *object);
+
+/** CAIRN_ARCHITECTURE_UNKNOWN for a machine that Cairn does not know: its records decode. */
+CAIRN_API enum cairn_architecture cairn_object_architecture(const cairn_object *object);
+
+CAIRN_API enum cairn_byte_order cairn_object_byte_order(const cairn_object *object);
+
+/** Not linked yet: addresses count from the start of the section that they point into. */
+CAIRN_API bool cairn_object_is_relocatable(const cairn_object *object);
+
+/** A section of an object. A plain value; valid until the object is closed. */
+struct cairn_object_section {
+    /** Number in the file's section table; 0 before the first section was found. */
+    uint32_t index;
+    /** The bytes, decompressed, with relocations applied. */
+    struct cairn_section contents;
+    /** Where the section is to be loaded; 0 in relocatable objects. */
+    uint64_t address;
+};
+
+/**
+ * Moves `*section` on to the next section with this name, in the order of the file; from a
+ * zeroed struct to the first. NOT_FOUND after the last one; `*section` then stays as it was.
+ * TRUNCATED (it lies outside of the file), CORRUPT (its relocations or symbols are no good),
+ * UNSUPPORTED (a kind of relocation that Cairn cannot apply, or no bytes in this file), MEMORY.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_object_next_section(cairn_object *object, const char *name,
+                          struct cairn_object_section *section, struct cairn_error *error);
+
+/** A function whose address stands in a section. */
+struct cairn_object_function {
+    /** From the symbol table, or from the relocation; NULL where neither knows one. */
+    const char *name;
+    /** Of its first instruction. On PPC64 ELFv1 a stack map names a function descriptor: this is
+     *  where the descriptor leads. Everywhere else it is the address in the section. */
+    uint64_t entry;
+};
+
+/**
+ * The function whose address the 8 bytes at `offset` of `section` hold: in a stack map, the
+ * address of function `i` is at map.section_offset + CAIRN_STACKMAP_HEADER_BYTES +
+ * i * cairn_stackmap_function_bytes(map.version). Zero and no name where fewer than 8 bytes are
+ * left.
+ */
+CAIRN_API struct cairn_object_function
+cairn_object_function(const cairn_object *object, const struct cairn_object_section *section,
+                      size_t offset);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,354 @@
+/*
+ * Applying relocations, so that a stack map reads as it will once it is loaded.
+ *
+ * Relocatable objects: the relocation sections that belong to the section, against symbols whose
+ * values count from the start of their own section. Linked files: the dynamic relocations (text
+ * relocations of position-independent code), as for a load at address 0. Relocations that a
+ * linker has applied and kept (--emit-relocs) are not loaded ones, and are left alone.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "object/relocation.h"
+
+#include "base/error.h"
+
+#include <cairn/stackmap.h>
+#include <stdlib.h>
+
+enum operation {
+    OPERATION_UNKNOWN = 0,
+    OPERATION_NONE,
+    OPERATION_SET,      /* symbol + addend */
+    OPERATION_RELATIVE, /* load address + addend */
+    OPERATION_ADD,      /* what stands there + symbol + addend */
+    OPERATION_SUBTRACT
+};
+
+struct rule {
+    uint16_t machine;
+    uint32_t type;
+    enum operation operation;
+    uint8_t width; /* bytes */
+};
+
+/* Those that can stand in data that holds addresses and differences of labels. */
+static const struct rule rules[] = {
+    {EM_X86_64, R_X86_64_NONE, OPERATION_NONE, 0},
+    {EM_X86_64, R_X86_64_64, OPERATION_SET, 8},
+    {EM_X86_64, R_X86_64_32, OPERATION_SET, 4},
+    {EM_X86_64, R_X86_64_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_AARCH64, R_AARCH64_NONE, OPERATION_NONE, 0},
+    {EM_AARCH64, R_AARCH64_ABS64, OPERATION_SET, 8},
+    {EM_AARCH64, R_AARCH64_ABS32, OPERATION_SET, 4},
+    {EM_AARCH64, R_AARCH64_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_PPC64, R_PPC64_NONE, OPERATION_NONE, 0},
+    {EM_PPC64, R_PPC64_ADDR64, OPERATION_SET, 8},
+    {EM_PPC64, R_PPC64_UADDR64, OPERATION_SET, 8},
+    {EM_PPC64, R_PPC64_ADDR32, OPERATION_SET, 4},
+    {EM_PPC64, R_PPC64_TOC, OPERATION_NONE, 0}, /* a descriptor's second word */
+    {EM_PPC64, R_PPC64_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_S390, R_390_NONE, OPERATION_NONE, 0},
+    {EM_S390, R_390_64, OPERATION_SET, 8},
+    {EM_S390, R_390_32, OPERATION_SET, 4},
+    {EM_S390, R_390_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_RISCV, R_RISCV_NONE, OPERATION_NONE, 0},
+    {EM_RISCV, R_RISCV_64, OPERATION_SET, 8},
+    {EM_RISCV, R_RISCV_32, OPERATION_SET, 4},
+    {EM_RISCV, R_RISCV_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_RISCV, R_RISCV_ADD32, OPERATION_ADD, 4},
+    {EM_RISCV, R_RISCV_ADD64, OPERATION_ADD, 8},
+    {EM_RISCV, R_RISCV_SUB32, OPERATION_SUBTRACT, 4},
+    {EM_RISCV, R_RISCV_SUB64, OPERATION_SUBTRACT, 8},
+};
+
+static struct rule find_rule(uint16_t machine, uint32_t type)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].machine == machine && rules[i].type == type)
+            return rules[i];
+    return (struct rule){.machine = machine, .type = type};
+}
+
+/* ---- Bytes of the target ---- */
+
+static uint64_t load(const uint8_t *bytes, uint8_t width, enum cairn_byte_order byte_order)
+{
+    return width == 8 ? cairn_load_u64(bytes, byte_order) : cairn_load_u32(bytes, byte_order);
+}
+
+static void store(uint8_t *bytes, uint8_t width, enum cairn_byte_order byte_order, uint64_t value)
+{
+    for (unsigned i = 0; i < width; i++) {
+        unsigned place = byte_order == CAIRN_BIG_ENDIAN ? width - 1u - i : i;
+        bytes[place] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+/* ---- One relocation ---- */
+
+/* A relocation section, opened. */
+struct source {
+    Elf_Data *data;
+    size_t count;
+    bool has_addends;
+    Elf_Data *symbols; /* NULL if it names none */
+    Elf_Data *symbol_sections; /* the numbers that do not fit 16 bits; or NULL */
+    GElf_Shdr symbols_header;
+};
+
+static bool read_entry(const struct source *source, size_t index, GElf_Rela *entry)
+{
+    if (source->has_addends)
+        return gelf_getrela(source->data, (int)index, entry) != NULL;
+    GElf_Rel short_entry;
+    if (gelf_getrel(source->data, (int)index, &short_entry) == NULL)
+        return false;
+    *entry = (GElf_Rela){.r_offset = short_entry.r_offset, .r_info = short_entry.r_info};
+    return true;
+}
+
+static enum cairn_status read_symbol(const struct source *source, uint64_t info, GElf_Sym *symbol,
+                                     uint32_t *section, struct cairn_error *error)
+{
+    *symbol = (GElf_Sym){0};
+    *section = 0;
+    int index = (int)GELF_R_SYM(info);
+    if (index == 0)
+        return CAIRN_OK;
+    Elf32_Word wide_section = 0;
+    if (index < 0 || source->symbols == NULL ||
+        gelf_getsymshndx(source->symbols, source->symbol_sections, index, symbol, &wide_section) ==
+            NULL)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0,
+                         "a relocation names symbol %u, which does not exist", (unsigned)index);
+    *section = symbol->st_shndx == SHN_XINDEX ? wide_section : symbol->st_shndx;
+    return CAIRN_OK;
+}
+
+static const char *symbol_name(const struct relocation_target *target, const struct source *source,
+                               const GElf_Sym *symbol)
+{
+    if (symbol->st_name == 0 || GELF_ST_TYPE(symbol->st_info) == STT_SECTION)
+        return NULL;
+    return elf_strptr(target->elf, source->symbols_header.sh_link, symbol->st_name);
+}
+
+static enum cairn_status note(struct relocation_list *list, const struct relocation *relocation,
+                              const struct cairn_allocator *allocator, struct cairn_error *error)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        void *entries = memory_resize(allocator, list->entries, list->capacity * sizeof *relocation,
+                                      capacity * sizeof *relocation);
+        if (entries == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations", capacity);
+        list->entries = entries;
+        list->capacity = capacity;
+    }
+    list->entries[list->count++] = *relocation;
+    return CAIRN_OK;
+}
+
+static enum cairn_status check_place(const struct relocation_target *target, struct rule rule,
+                                     uint64_t offset, struct cairn_error *error)
+{
+    if (rule.operation == OPERATION_UNKNOWN)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, offset,
+                         "the relocation at byte %llu of the section is of type %u, which cannot be "
+                         "applied: link the file first",
+                         (unsigned long long)offset, rule.type);
+    if (offset > target->size || target->size - offset < rule.width)
+        return error_set(error, CAIRN_ERROR_CORRUPT, offset,
+                         "a relocation reaches byte %llu of a section of %zu bytes",
+                         (unsigned long long)offset, target->size);
+    return CAIRN_OK;
+}
+
+static enum cairn_status apply_entry(const struct relocation_target *target,
+                                     const struct source *source, const GElf_Rela *entry,
+                                     uint8_t *bytes, const struct cairn_allocator *allocator,
+                                     struct relocation_list *list, struct cairn_error *error)
+{
+    struct relocation relocation = {.offset = entry->r_offset - target->address};
+    struct rule rule = find_rule(target->header.e_machine, (uint32_t)GELF_R_TYPE(entry->r_info));
+    enum cairn_status status = check_place(target, rule, relocation.offset, error);
+    if (status != CAIRN_OK || rule.operation == OPERATION_NONE)
+        return status;
+    GElf_Sym symbol;
+    status = read_symbol(source, entry->r_info, &symbol, &relocation.section, error);
+    if (status != CAIRN_OK)
+        return status;
+
+    uint8_t *place = bytes + relocation.offset;
+    uint64_t stored = load(place, rule.width, target->byte_order);
+    uint64_t addend = source->has_addends ? (uint64_t)entry->r_addend : stored;
+    uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.st_value);
+    if (rule.operation == OPERATION_ADD)
+        value = stored + value;
+    else if (rule.operation == OPERATION_SUBTRACT)
+        value = stored - value;
+    store(place, rule.width, target->byte_order, value);
+
+    bool is_address = rule.operation == OPERATION_SET || rule.operation == OPERATION_RELATIVE;
+    if (!is_address || rule.width != 8)
+        return CAIRN_OK;
+    relocation.value = value;
+    relocation.name = addend == 0 ? symbol_name(target, source, &symbol) : NULL;
+    if (target->header.e_type != ET_REL)
+        relocation.section = 0;
+    return note(list, &relocation, allocator, error);
+}
+
+/* ---- All of them ---- */
+
+static bool is_source(const struct relocation_target *target, const GElf_Shdr *header)
+{
+    if (header->sh_type != SHT_RELA && header->sh_type != SHT_REL)
+        return false;
+    if (target->header.e_type == ET_REL)
+        return header->sh_info == target->section;
+    return (header->sh_flags & SHF_ALLOC) != 0;
+}
+
+static bool is_inside(const struct relocation_target *target, const GElf_Rela *entry)
+{
+    return target->header.e_type == ET_REL || entry->r_offset - target->address < target->size;
+}
+
+static Elf_Data *find_symbol_sections(Elf *elf, size_t symbols_index)
+{
+    for (Elf_Scn *section = elf_nextscn(elf, NULL); section != NULL;
+         section = elf_nextscn(elf, section)) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) != NULL && header.sh_type == SHT_SYMTAB_SHNDX &&
+            header.sh_link == symbols_index)
+            return elf_getdata(section, NULL);
+    }
+    return NULL;
+}
+
+static void open_symbols(const struct relocation_target *target, uint32_t index,
+                         struct source *source)
+{
+    Elf_Scn *section = index == 0 ? NULL : elf_getscn(target->elf, index);
+    GElf_Shdr *header = &source->symbols_header;
+    if (section == NULL || gelf_getshdr(section, header) == NULL)
+        return;
+    if (header->sh_type != SHT_SYMTAB && header->sh_type != SHT_DYNSYM)
+        return;
+    source->symbols = elf_getdata(section, NULL);
+    source->symbol_sections = find_symbol_sections(target->elf, index);
+}
+
+static enum cairn_status open_source(const struct relocation_target *target, Elf_Scn *section,
+                                     const GElf_Shdr *header, struct source *source,
+                                     struct cairn_error *error)
+{
+    *source = (struct source){.has_addends = header->sh_type == SHT_RELA};
+    source->data = elf_getdata(section, NULL);
+    size_t entry_bytes = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
+    if (source->data == NULL || header->sh_entsize != entry_bytes)
+        return error_set(error, CAIRN_ERROR_CORRUPT, header->sh_offset,
+                         "the relocations in section %zu cannot be read", elf_ndxscn(section));
+    source->count = source->data->d_size / entry_bytes;
+    open_symbols(target, header->sh_link, source);
+    return CAIRN_OK;
+}
+
+static enum cairn_status apply_source(const struct relocation_target *target,
+                                      const struct source *source, uint8_t *bytes,
+                                      const struct cairn_allocator *allocator,
+                                      struct relocation_list *list, struct cairn_error *error)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        GElf_Rela entry;
+        if (!read_entry(source, i, &entry))
+            return error_set(error, CAIRN_ERROR_CORRUPT, 0, "relocation %zu cannot be read", i);
+        if (!is_inside(target, &entry))
+            continue;
+        enum cairn_status status = apply_entry(target, source, &entry, bytes, allocator, list, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+static int compare(const void *left, const void *right)
+{
+    uint64_t a = ((const struct relocation *)left)->offset;
+    uint64_t b = ((const struct relocation *)right)->offset;
+    return (a > b) - (a < b);
+}
+
+/* Compilers and linkers write them in order, nearly always. */
+static void sort(struct relocation_list *list)
+{
+    for (size_t i = 1; i < list->count; i++) {
+        if (list->entries[i - 1].offset > list->entries[i].offset) {
+            qsort(list->entries, list->count, sizeof *list->entries, compare);
+            return;
+        }
+    }
+}
+
+enum cairn_status relocation_apply(const struct relocation_target *target, uint8_t *bytes,
+                                   const struct cairn_allocator *allocator,
+                                   struct relocation_list *list, struct cairn_error *error)
+{
+    for (Elf_Scn *section = elf_nextscn(target->elf, NULL); section != NULL;
+         section = elf_nextscn(target->elf, section)) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) == NULL || !is_source(target, &header))
+            continue;
+        struct source source;
+        enum cairn_status status = open_source(target, section, &header, &source, error);
+        if (status == CAIRN_OK)
+            status = apply_source(target, &source, bytes, allocator, list, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    sort(list);
+    return CAIRN_OK;
+}
+
+static bool reaches_target(const struct relocation_target *target, Elf_Scn *section,
+                           const GElf_Shdr *header)
+{
+    struct source source;
+    if (target->header.e_type == ET_REL)
+        return true;
+    if (open_source(target, section, header, &source, NULL) != CAIRN_OK)
+        return true; /* relocation_apply says what is wrong */
+    for (size_t i = 0; i < source.count; i++) {
+        GElf_Rela entry;
+        if (!read_entry(&source, i, &entry) || is_inside(target, &entry))
+            return true;
+    }
+    return false;
+}
+
+bool relocation_is_needed(const struct relocation_target *target)
+{
+    for (Elf_Scn *section = elf_nextscn(target->elf, NULL); section != NULL;
+         section = elf_nextscn(target->elf, section)) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) != NULL && is_source(target, &header) &&
+            reaches_target(target, section, &header))
+            return true;
+    }
+    return false;
+}
+
+const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset)
+{
+    struct relocation key = {.offset = offset};
+    if (list->count == 0)
+        return NULL;
+    return bsearch(&key, list->entries, list->count, sizeof key, compare);
+}
+
+void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator)
+{
+    memory_free(allocator, list->entries, list->capacity * sizeof *list->entries);
+    *list = (struct relocation_list){0};
+}

@@ -1,0 +1,57 @@
+/*
+ * object/relocation.h - the relocations of one section.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef OBJECT_RELOCATION_H
+#define OBJECT_RELOCATION_H
+
+#include "base/memory.h"
+
+#include <cairn/architecture.h>
+#include <cairn/status.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a relocated address points to. */
+struct relocation {
+    uint64_t offset;  /* of the place, from the section's first byte */
+    uint64_t value;   /* what stands there now */
+    uint32_t section; /* that `value` counts from the start of; 0 in linked files */
+    const char *name; /* of the symbol, if the address is just the symbol's; or NULL */
+};
+
+/* By offset. */
+struct relocation_list {
+    struct relocation *entries;
+    size_t count;
+    size_t capacity;
+};
+
+/* A section of which relocations are looked for. */
+struct relocation_target {
+    Elf *elf;
+    GElf_Ehdr header;
+    uint32_t section;
+    uint64_t address;
+    size_t size;
+    enum cairn_byte_order byte_order;
+};
+
+/* Whether anything would be applied: then the bytes must be a copy. */
+bool relocation_is_needed(const struct relocation_target *target);
+
+/* Applies them to `bytes` (target->size of them) and notes the addresses in `list`, which is
+ * empty before. CORRUPT, UNSUPPORTED, MEMORY; what is in the list then is still to be released. */
+enum cairn_status relocation_apply(const struct relocation_target *target, uint8_t *bytes,
+                                   const struct cairn_allocator *allocator,
+                                   struct relocation_list *list, struct cairn_error *error);
+
+/* The address at `offset`, or NULL if none was relocated there. */
+const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset);
+
+void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator);
+
+#endif
