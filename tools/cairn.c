@@ -1,0 +1,73 @@
+/*
+ * cairn: what stack maps say, and what Cairn makes of them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/command.h"
+
+#include <cairn/cairn.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: cairn COMMAND [OPTION…] …\n"
+    "\n"
+    "  cairn stackmap FILE                      print the stack maps of an ELF file\n"
+#ifdef CAIRN_WITH_LLVM
+    "  cairn run FILE --call FUNCTION [ARG…]    compile LLVM IR in Cairn's memory and call it\n"
+    "  cairn run FILE --sites                   list its records and patchable sites\n"
+#endif
+    "  cairn COMMAND --help                     options of a command\n"
+    "  cairn --help, cairn --version\n"
+    "\n"
+    "Exit status: 0 done, 1 bad input, 2 bad usage.\n";
+
+static enum exit_status print(const char *text)
+{
+    static struct output output;
+    output_open(&output, STDOUT_FILENO);
+    output_text(&output, text);
+    return finish_output(&output);
+}
+
+static enum exit_status print_version(void)
+{
+    static struct output output;
+    output_open(&output, STDOUT_FILENO);
+    output_format(&output, "cairn %s (", cairn_version());
+#ifdef CAIRN_WITH_LLVM
+    output_text(&output, "LLVM " CAIRN_WITH_LLVM);
+#else
+    output_text(&output, "without LLVM");
+#endif
+    output_format(&output, ", %s)\n", cairn_architecture_name(cairn_architecture_host()));
+    return finish_output(&output);
+}
+
+static enum exit_status dispatch(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (word == NULL) {
+        complain("no command is given; see 'cairn --help'");
+        return EXIT_BAD_USAGE;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return print(help);
+    if (strcmp(word, "--version") == 0)
+        return print_version();
+    if (strcmp(word, "stackmap") == 0)
+        return command_stackmap(argc - 1, argv + 1);
+    if (strcmp(word, "run") == 0)
+        return command_run(argc - 1, argv + 1);
+    complain("unknown %s '%s'; see 'cairn --help'", word[0] == '-' ? "option" : "command", word);
+    return EXIT_BAD_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    /* A reader that went away is an error of writing, to be reported as such. */
+    signal(SIGPIPE, SIG_IGN);
+    return (int)dispatch(argc, argv);
+}

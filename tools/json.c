@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/json.h"
+
+#include <string.h>
+
+static void separate(struct json *json)
+{
+    if (json->needs_comma)
+        output_character(json->output, ',');
+    json->needs_comma = true;
+}
+
+static void begin(struct json *json, char bracket)
+{
+    separate(json);
+    output_character(json->output, bracket);
+    json->needs_comma = false;
+}
+
+static void end(struct json *json, char bracket)
+{
+    output_character(json->output, bracket);
+    json->needs_comma = true;
+}
+
+void json_begin_array(struct json *json)
+{
+    begin(json, '[');
+}
+
+void json_end_array(struct json *json)
+{
+    end(json, ']');
+}
+
+void json_begin_object(struct json *json)
+{
+    begin(json, '{');
+}
+
+void json_end_object(struct json *json)
+{
+    end(json, '}');
+}
+
+void json_key(struct json *json, const char *key)
+{
+    json_string(json, key);
+    output_character(json->output, ':');
+    json->needs_comma = false;
+}
+
+void json_line(struct json *json, unsigned indentation)
+{
+    if (json->needs_comma)
+        output_character(json->output, ',');
+    json->needs_comma = false;
+    output_character(json->output, '\n');
+    for (unsigned i = 0; i < indentation; i++)
+        output_character(json->output, ' ');
+}
+
+void json_null(struct json *json)
+{
+    separate(json);
+    output_text(json->output, "null");
+}
+
+void json_signed(struct json *json, int32_t value)
+{
+    separate(json);
+    output_signed(json->output, value);
+}
+
+void json_unsigned(struct json *json, uint64_t value)
+{
+    separate(json);
+    bool fits = value <= JSON_NUMBER_MAX;
+    if (!fits)
+        output_character(json->output, '"');
+    output_unsigned(json->output, value);
+    if (!fits)
+        output_character(json->output, '"');
+}
+
+/* ---- Strings ---- */
+
+static bool is_continuation(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* Bytes of the UTF-8 sequence at `text` (1 to 4), or 0 if it is none: cut short, overlong, a
+ * surrogate or beyond U+10FFFF. */
+static size_t sequence_length(const char *text)
+{
+    unsigned char first = (unsigned char)text[0];
+    if (first < 0x80)
+        return 1;
+    if (first < 0xc2 || first > 0xf4 || !is_continuation(text[1]))
+        return 0;
+    unsigned char second = (unsigned char)text[1];
+    if (first < 0xe0)
+        return 2;
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
+        return 0;
+    if (!is_continuation(text[2]))
+        return 0;
+    if (first < 0xf0)
+        return 3;
+    return is_continuation(text[3]) ? 4 : 0;
+}
+
+static void write_ascii(struct output *output, char character)
+{
+    if (character == '"' || character == '\\') {
+        output_character(output, '\\');
+        output_character(output, character);
+    } else if ((unsigned char)character < 0x20) {
+        output_format(output, "\\u%04x", (unsigned char)character);
+    } else {
+        output_character(output, character);
+    }
+}
+
+void json_string(struct json *json, const char *text)
+{
+    struct output *output = json->output;
+    separate(json);
+    output_character(output, '"');
+    while (*text != '\0') {
+        size_t length = sequence_length(text);
+        if (length == 1)
+            write_ascii(output, *text);
+        else if (length > 1)
+            output_bytes(output, text, length);
+        else
+            output_text(output, "\\ufffd");
+        text += length == 0 ? 1 : length;
+    }
+    output_character(output, '"');
+}

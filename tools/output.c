@@ -1,0 +1,134 @@
+/*
+ * Buffered output. Numbers are formatted here, because a large stack map has tens of millions of
+ * them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/output.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool wants_colour(int descriptor)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    if (no_colour != NULL && *no_colour != '\0')
+        return false;
+    if (terminal == NULL || strcmp(terminal, "dumb") == 0)
+        return false;
+    return isatty(descriptor) == 1;
+}
+
+void output_open(struct output *output, int descriptor)
+{
+    output->descriptor = descriptor;
+    output->system_error = 0;
+    output->has_colour = wants_colour(descriptor);
+    output->used = 0;
+}
+
+bool output_flush(struct output *output)
+{
+    size_t written = 0;
+    while (written < output->used && output->system_error == 0) {
+        ssize_t count =
+            write(output->descriptor, output->buffer + written, output->used - written);
+        if (count >= 0)
+            written += (size_t)count;
+        else if (errno != EINTR)
+            output->system_error = errno;
+    }
+    output->used = 0;
+    return output->system_error == 0;
+}
+
+void output_bytes(struct output *output, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        if (output->used == sizeof output->buffer)
+            output_flush(output);
+        size_t room = sizeof output->buffer - output->used;
+        size_t part = size < room ? size : room;
+        memcpy(output->buffer + output->used, bytes, part);
+        output->used += part;
+        bytes += part;
+        size -= part;
+    }
+}
+
+void output_text(struct output *output, const char *text)
+{
+    output_bytes(output, text, strlen(text));
+}
+
+void output_character(struct output *output, char character)
+{
+    if (output->used == sizeof output->buffer)
+        output_flush(output);
+    output->buffer[output->used++] = character;
+}
+
+static void write_digits(struct output *output, uint64_t value, unsigned base)
+{
+    char digits[20];
+    size_t start = sizeof digits;
+    do {
+        digits[--start] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value != 0);
+    output_bytes(output, digits + start, sizeof digits - start);
+}
+
+void output_unsigned(struct output *output, uint64_t value)
+{
+    write_digits(output, value, 10);
+}
+
+void output_signed(struct output *output, int64_t value)
+{
+    if (value < 0)
+        output_character(output, '-');
+    write_digits(output, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10);
+}
+
+void output_hexadecimal(struct output *output, uint64_t value)
+{
+    output_bytes(output, "0x", 2);
+    write_digits(output, value, 16);
+}
+
+void output_name(struct output *output, const char *name)
+{
+    for (const char *at = name; *at != '\0'; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte < 0x20 || byte == 0x7f || byte == '\\')
+            output_format(output, "\\x%02x", byte);
+        else
+            output_character(output, *at);
+    }
+}
+
+void output_format(struct output *output, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    output_text(output, text);
+}
+
+void output_style(struct output *output, enum output_style style)
+{
+    static const char *const codes[] = {
+        [STYLE_PLAIN] = "\033[0m",    [STYLE_HEADING] = "\033[1m",  [STYLE_NAME] = "\033[36m",
+        [STYLE_NUMBER] = "\033[33m", [STYLE_WARNING] = "\033[31m", [STYLE_FAINT] = "\033[2m",
+    };
+    if (output->has_colour)
+        output_text(output, codes[style]);
+}

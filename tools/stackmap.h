@@ -1,0 +1,33 @@
+/*
+ * tools/stackmap.h - the two forms in which `cairn stackmap` prints.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TOOLS_STACKMAP_H
+#define TOOLS_STACKMAP_H
+
+#include "tools/json.h"
+#include "tools/output.h"
+
+#include <cairn/object.h>
+#include <cairn/stackmap.h>
+
+/* A map, and where it came from. */
+struct mapped {
+    const cairn_object *object;
+    struct cairn_object_section section;
+    struct cairn_stackmap map;
+    size_t number; /* of the file's maps, from 0 */
+};
+
+/* Function number `index` of a map, by name. */
+struct cairn_object_function mapped_function(const struct mapped *mapped, uint32_t index);
+
+/* Whether the map says how many records each function has: version 1 does not, if there are
+ * several. */
+bool mapped_has_record_counts(const struct mapped *mapped);
+
+void write_map_text(struct output *output, const struct mapped *mapped);
+void write_map_json(struct json *json, const struct mapped *mapped);
+
+#endif

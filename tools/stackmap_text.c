@@ -1,0 +1,154 @@
+/*
+ * cairn stackmap for people: functions, and under each its records.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/command.h"
+#include "tools/stackmap.h"
+
+static void write_count(struct output *output, uint64_t count, const char *one, const char *many)
+{
+    output_unsigned(output, count);
+    output_character(output, ' ');
+    output_text(output, count == 1 ? one : many);
+}
+
+static void write_frame(struct output *output, uint64_t stack_size)
+{
+    if (stack_size == CAIRN_STACK_SIZE_DYNAMIC) {
+        output_text(output, "frame of dynamic size");
+        return;
+    }
+    output_text(output, "frame of ");
+    write_count(output, stack_size, "byte", "bytes");
+}
+
+static void write_name(struct output *output, const struct cairn_object_function *function)
+{
+    output_style(output, STYLE_NAME);
+    if (function->name != NULL)
+        output_name(output, function->name);
+    else
+        output_text(output, "(no symbol)");
+    output_style(output, STYLE_PLAIN);
+}
+
+static void write_function(struct output *output, const struct mapped *mapped, uint32_t index)
+{
+    struct cairn_stackmap_function function = cairn_stackmap_function(&mapped->map, index);
+    struct cairn_object_function found = mapped_function(mapped, index);
+    output_text(output, "\n  function ");
+    write_name(output, &found);
+    output_text(output, " at ");
+    output_hexadecimal(output, function.address);
+    if (found.entry != function.address) {
+        output_text(output, " (a descriptor; its code is at ");
+        output_hexadecimal(output, found.entry);
+        output_character(output, ')');
+    }
+    output_text(output, ", ");
+    write_frame(output, function.stack_size);
+    if (mapped_has_record_counts(mapped)) {
+        output_text(output, ", ");
+        write_count(output, function.record_count, "record", "records");
+    }
+    output_character(output, '\n');
+}
+
+static void write_place(struct output *output, const struct cairn_object_function *function,
+                        uint32_t code_offset)
+{
+    output_text(output, " at ");
+    output_hexadecimal(output, function->entry + code_offset);
+    output_text(output, " = ");
+    write_name(output, function);
+    output_text(output, " + ");
+    output_hexadecimal(output, code_offset);
+}
+
+static void write_liveouts(struct output *output, const struct mapped *mapped,
+                           const struct cairn_stackmap_record *record)
+{
+    if (record->liveout_count == 0)
+        return;
+    output_text(output, "      live across:");
+    for (uint16_t i = 0; i < record->liveout_count; i++) {
+        struct cairn_liveout liveout = cairn_stackmap_liveout(&mapped->map, record, i);
+        output_text(output, i == 0 ? " " : ", ");
+        write_register(output, cairn_object_architecture(mapped->object), liveout.dwarf);
+        output_character(output, ' ');
+        write_count(output, liveout.size, "byte", "bytes");
+    }
+    output_character(output, '\n');
+}
+
+static void write_record(struct output *output, const struct mapped *mapped,
+                         const struct cairn_stackmap_record *record,
+                         const struct cairn_object_function *function)
+{
+    output_text(output, "    ID ");
+    output_style(output, STYLE_NUMBER);
+    output_unsigned(output, record->id);
+    output_style(output, STYLE_PLAIN);
+    if (function != NULL) {
+        write_place(output, function, record->code_offset);
+    } else {
+        output_text(output, " at an unknown function + ");
+        output_hexadecimal(output, record->code_offset);
+    }
+    output_character(output, '\n');
+    for (uint16_t i = 0; i < record->location_count; i++) {
+        output_text(output, "      ");
+        output_unsigned(output, i);
+        output_text(output, ": ");
+        write_location(output, cairn_object_architecture(mapped->object),
+                       cairn_stackmap_location(&mapped->map, record, i));
+        output_character(output, '\n');
+    }
+    write_liveouts(output, mapped, record);
+}
+
+static void write_heading(struct output *output, const struct mapped *mapped)
+{
+    const struct cairn_stackmap *map = &mapped->map;
+    if (mapped->number > 0)
+        output_character(output, '\n');
+    output_style(output, STYLE_HEADING);
+    output_text(output, "stack map ");
+    output_unsigned(output, mapped->number);
+    output_style(output, STYLE_PLAIN);
+    output_text(output, ": version ");
+    output_unsigned(output, map->version);
+    output_text(output, ", ");
+    output_text(output, cairn_architecture_name(cairn_object_architecture(mapped->object)));
+    output_text(output, ", ");
+    write_count(output, map->function_count, "function", "functions");
+    output_text(output, ", ");
+    write_count(output, map->constant_count, "large constant", "large constants");
+    output_text(output, ", ");
+    write_count(output, map->record_count, "record", "records");
+    output_character(output, '\n');
+}
+
+/* Functions are written as their records come up, so that also those without any, or whose records
+ * cannot be told, stand there once and in order. */
+void write_map_text(struct output *output, const struct mapped *mapped)
+{
+    const struct cairn_stackmap *map = &mapped->map;
+    struct cairn_object_function function = {0};
+    struct cairn_stackmap_record record;
+    uint32_t written = 0;
+    write_heading(output, mapped);
+    for (bool more = cairn_stackmap_first(map, &record); more;
+         more = cairn_stackmap_next(map, &record)) {
+        bool is_known = record.function != CAIRN_STACKMAP_NO_FUNCTION;
+        uint32_t end = is_known ? record.function + 1 : map->function_count;
+        for (; written < end; written++) {
+            write_function(output, mapped, written);
+            function = mapped_function(mapped, written);
+        }
+        write_record(output, mapped, &record, is_known ? &function : NULL);
+    }
+    for (; written < map->function_count; written++)
+        write_function(output, mapped, written);
+}
