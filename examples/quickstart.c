@@ -136,7 +136,7 @@ static void retarget_under_threads(cairn_site *site)
     for (int i = 0; i < 2; i++)
         wait_until_above(&callers[i].old_results, 100000);
 
-    check(cairn_site_call(site, (void *)add_hundred, CAIRN_SYNC, &error), &error);
+    check(cairn_site_call(site, (void *)(uintptr_t)add_hundred, CAIRN_SYNC, &error), &error);
     atomic_store(&retargeted, true);
 
     for (int i = 0; i < 2; i++)
@@ -165,7 +165,7 @@ static double now(void)
 static void time_retargets(cairn_site *site, enum cairn_strength strength, int count)
 {
     struct cairn_error error;
-    void *targets[] = {(void *)add_one, (void *)add_hundred};
+    void *targets[] = {(void *)(uintptr_t)add_one, (void *)(uintptr_t)add_hundred};
     double start = now();
     for (int i = 0; i < count; i++)
         check(cairn_site_call(site, targets[i % 2], strength, &error), &error);

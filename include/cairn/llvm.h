@@ -22,42 +22,71 @@ extern "C" {
 /* ---- Building IR ---- */
 
 /**
- * Builds a call of llvm.experimental.stackmap at the builder's position. Live values of types
- * that the LLVM in use would crash on are widened (…). Returns the call; NULL with ARGUMENT or
- * UNSUPPORTED.
+ * Builds a call of llvm.experimental.stackmap at the builder's position, with `shadow_bytes` that
+ * may be patched behind it (0: none). Live values of integer types that the LLVM in use would
+ * crash on are extended with zeros to i32 or i64; their own types are kept as metadata of the call
+ * and are what cairn_scan_module declares. Returns the call; NULL with ARGUMENT (the builder
+ * stands nowhere), UNSUPPORTED (a type that cannot be kept live; the sentence says what to give
+ * instead) or MEMORY.
  */
 CAIRN_API LLVMValueRef cairn_build_stackmap(LLVMBuilderRef builder, uint64_t id,
                                             uint32_t shadow_bytes, LLVMValueRef *live_values,
                                             uint32_t live_value_count, struct cairn_error *error);
 
+/** What cairn_build_patchpoint builds. All that is left out is zero: no target, void, C. */
 struct cairn_patchpoint {
     uint64_t id;
-    /** Reserved; Cairn manages regions of cairn_patchpoint_minimum_bytes or more. */
+    /** Bytes to reserve; cairn_patchpoint_minimum_bytes says how many are needed. */
     uint32_t byte_count;
-    /** A function or a pointer (or an integer of pointer width); NULL means no call: no-ops. */
+    /** A function, another pointer, or an integer of pointer width. NULL or a null constant means
+     *  that LLVM emits no call: no-ops only. */
     LLVMValueRef target;
     /** NULL means void. */
     LLVMTypeRef result_type;
+    /** LLVM's number, such as CAIRN_CALLING_CONVENTION_ANYREG: operands and result in any
+     *  registers, which the record names. */
     uint32_t calling_convention;
     LLVMValueRef *arguments;
     uint32_t argument_count;
     LLVMValueRef *live_values;
     uint32_t live_value_count;
-    /** Of the call; NULL or "" means none. */
+    /** Of the result; NULL or "" means none. */
     const char *name;
 };
 
+/** More than that is a mistake (and LLVM would fill it with no-ops). */
+enum { CAIRN_PATCHPOINT_BYTES_MAX = 1 << 20 };
+
+/**
+ * Builds a call of llvm.experimental.patchpoint.* at the builder's position. Integers of up to 64
+ * bits and pointers as results work with every LLVM; floating-point and 128-bit vector results
+ * need LLVM 19. Live values as in cairn_build_stackmap. Returns the result, which may be a
+ * conversion of the call's; NULL with ARGUMENT, UNSUPPORTED, RANGE (too few bytes for LLVM's call,
+ * or too many), MEMORY: then nothing was built.
+ */
 CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
                                               const struct cairn_patchpoint *patchpoint,
                                               struct cairn_error *error);
 
-/** Puts on a function the attributes that Cairn needs: uwtable, and so on. */
+/** Bytes that a patch point of this module's target needs at least: with a call target, for LLVM
+ *  to emit its call; without, for Cairn to patch it live wherever it comes to lie. 0 if the
+ *  architecture is not known. */
+CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target);
+
+/** Puts on a function the attributes that Cairn needs: `uwtable`, so that LLVM emits the tables by
+ *  which its frames are unwound, and "frame-pointer"="all", so that its frames form a chain that a
+ *  profiler can follow. Functions without them can be patched all the same. */
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /* ---- Looking at IR before code generation ---- */
 
-/** Records each stackmap, patchpoint and statepoint call of `module`. CONFLICT, MEMORY, CORRUPT
- *  (an operand that must be constant is not). */
+/**
+ * Adds a declaration for each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.*
+ * and llvm.experimental.gc.statepoint* in `module`. IDs that come more than once are normal, since
+ * inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence that names
+ * both functions. CORRUPT if an operand that has to be constant is not; MEMORY. On failure
+ * `declarations` is as it was.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,
                                                                struct cairn_error *error);
@@ -74,11 +103,21 @@ enum cairn_liveness {
     CAIRN_LIVENESS_KEEP = 2
 };
 
-/** Refuses (LLVM) what would crash the code generator of the LLVM in use: the sentence names
- *  function, instruction, why, and what to write instead. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(LLVMModuleRef module,
-                                                                enum cairn_liveness liveness,
-                                                                struct cairn_error *error);
+struct cairn_check_options {
+    enum cairn_liveness liveness;
+    /** At which the module will be compiled: 0 to 3. */
+    unsigned optimisation_level;
+};
+
+/**
+ * Refuses, with status LLVM, a module that is known to crash the code generator of the LLVM in
+ * use: the sentence names the function, the instruction, why, and what to write instead. To be
+ * called before code generation; cairn_engine_create and cairn_engine_add_module do so. `options`
+ * NULL means all zero. CORRUPT for calls that are not well-formed.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status
+cairn_check_module(LLVMModuleRef module, const struct cairn_check_options *options,
+                   struct cairn_error *error);
 
 /* ---- Memory managers: for hosts that create their engines themselves ---- */
 

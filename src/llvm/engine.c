@@ -26,7 +26,7 @@ struct cairn_engine {
     struct cairn_allocator allocator;
     LLVMExecutionEngineRef llvm;
     cairn_memory_manager *manager; /* LLVM's, once the engine exists */
-    enum cairn_liveness liveness;
+    struct cairn_check_options check;
     bool skip_check;
     /* Some function that is defined in a module of the engine; NULL until there is one. */
     LLVMValueRef any_function;
@@ -65,7 +65,7 @@ static enum cairn_status check(const cairn_engine *engine, LLVMModuleRef module,
 {
     if (engine->skip_check)
         return CAIRN_OK;
-    return cairn_check_module(module, engine->liveness, error);
+    return cairn_check_module(module, &engine->check, error);
 }
 
 /* An empty layout is LLVM's to fill in; another one than the machine's gives wrong code. */
@@ -223,7 +223,8 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an engine");
     created->runtime = runtime;
     created->allocator = *allocator;
-    created->liveness = options->liveness;
+    created->check.liveness = options->liveness;
+    created->check.optimisation_level = options->optimisation_level;
     created->skip_check = options->skip_check;
     cairn_runtime_retain(runtime);
     enum cairn_status status = create_parts(created, module, options, error);

@@ -1,0 +1,148 @@
+/*
+ * Taking intrinsic calls apart.
+ *
+ * Source: LLVM Language Reference, "Stack Map Intrinsics"; "Garbage Collection Safepoints in
+ * LLVM", section 'llvm.experimental.gc.statepoint' Intrinsic.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/site_call.h"
+
+#include "base/error.h"
+#include "llvm/version.h"
+
+#include <string.h>
+
+enum { OPERAND_ID = 0, OPERAND_BYTES = 1 };
+enum { STACKMAP_FIRST_LIVE_VALUE = 2 };
+enum { PATCHPOINT_TARGET = 2, PATCHPOINT_ARGUMENT_COUNT = 3, PATCHPOINT_FIRST_ARGUMENT = 4 };
+enum { STATEPOINT_CALLEE = 2, STATEPOINT_ARGUMENT_COUNT = 3, STATEPOINT_FIRST_ARGUMENT = 5 };
+
+/* ---- Which ---- */
+
+static const struct {
+    const char *prefix;
+    enum cairn_record_kind kind;
+} intrinsics[] = {
+    {"llvm.experimental.stackmap", CAIRN_RECORD_STACKMAP},
+    {"llvm.experimental.patchpoint.", CAIRN_RECORD_PATCHPOINT},
+    {"llvm.experimental.gc.statepoint", CAIRN_RECORD_STATEPOINT},
+};
+
+static bool is_call(LLVMValueRef instruction)
+{
+    LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
+    return opcode == LLVMCall || opcode == LLVMInvoke;
+}
+
+enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
+{
+    if (!is_call(instruction))
+        return CAIRN_RECORD_UNDECLARED;
+    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(instruction));
+    if (function == NULL || LLVMGetIntrinsicID(function) == 0)
+        return CAIRN_RECORD_UNDECLARED;
+    size_t length;
+    const char *name = LLVMGetValueName2(function, &length);
+    for (size_t i = 0; i < sizeof intrinsics / sizeof *intrinsics; i++)
+        if (strncmp(name, intrinsics[i].prefix, strlen(intrinsics[i].prefix)) == 0)
+            return intrinsics[i].kind;
+    return CAIRN_RECORD_UNDECLARED;
+}
+
+const char *site_call_function(LLVMValueRef instruction)
+{
+    size_t length;
+    LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(instruction));
+    return LLVMGetValueName2(function, &length);
+}
+
+/* ---- Operands ---- */
+
+static enum cairn_status read_constant(LLVMValueRef call, unsigned operand, const char *what,
+                                       uint64_t *value, struct cairn_error *error)
+{
+    LLVMValueRef constant = LLVMIsAConstantInt(LLVMGetOperand(call, operand));
+    if (constant == NULL)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0,
+                         "in '%s': the %s of a %s is not a constant", site_call_function(call),
+                         what, cairn_record_kind_name(site_call_kind(call)));
+    *value = LLVMConstIntGetZExtValue(constant);
+    return CAIRN_OK;
+}
+
+static enum cairn_status split_operands(struct site_call *call, unsigned first, uint64_t count,
+                                        struct cairn_error *error)
+{
+    unsigned operands = LLVMGetNumArgOperands(call->call);
+    if (first > operands || count > operands - first)
+        return error_set(error, CAIRN_ERROR_CORRUPT, call->id,
+                         "in '%s': the %s with ID %llu says that it has %llu arguments, and has %u "
+                         "operands",
+                         site_call_function(call->call), cairn_record_kind_name(call->kind),
+                         (unsigned long long)call->id, (unsigned long long)count, operands);
+    call->first_argument = first;
+    call->argument_count = (unsigned)count;
+    call->first_live_value = first + (unsigned)count;
+    call->live_value_count = operands - call->first_live_value;
+    return CAIRN_OK;
+}
+
+static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_error *error)
+{
+    uint64_t arguments;
+    enum cairn_status status = read_constant(call->call, PATCHPOINT_ARGUMENT_COUNT,
+                                             "number of arguments", &arguments, error);
+    if (status != CAIRN_OK)
+        return status;
+    call->has_target = !LLVMIsNull(LLVMGetOperand(call->call, PATCHPOINT_TARGET));
+    call->result = LLVMTypeOf(call->call);
+    return split_operands(call, PATCHPOINT_FIRST_ARGUMENT, arguments, error);
+}
+
+/* Operands behind the arguments that belong to bundles; the rest are successors and the callee. */
+static unsigned count_bundle_operands(LLVMValueRef call)
+{
+    unsigned others = LLVMGetInstructionOpcode(call) == LLVMInvoke ? 3 : 1;
+    return (unsigned)LLVMGetNumOperands(call) - LLVMGetNumArgOperands(call) - others;
+}
+
+/* The live values are the operands of the bundles, which come behind all arguments: deopt values
+ * first and then GC pointers, as LLVM's own passes write them. */
+static enum cairn_status read_statepoint(struct site_call *call, struct cairn_error *error)
+{
+    uint64_t arguments;
+    enum cairn_status status = read_constant(call->call, STATEPOINT_ARGUMENT_COUNT,
+                                             "number of arguments", &arguments, error);
+    if (status != CAIRN_OK)
+        return status;
+    LLVMTypeRef callee =
+        version_statepoint_callee_type(call->call, LLVMGetOperand(call->call, STATEPOINT_CALLEE));
+    call->result = callee == NULL ? NULL : LLVMGetReturnType(callee);
+    call->has_target = call->byte_count == 0;
+    status = split_operands(call, STATEPOINT_FIRST_ARGUMENT, arguments, error);
+    call->first_live_value = LLVMGetNumArgOperands(call->call);
+    call->live_value_count = count_bundle_operands(call->call);
+    return status;
+}
+
+enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *call,
+                                 struct cairn_error *error)
+{
+    *call = (struct site_call){
+        .call = instruction,
+        .kind = site_call_kind(instruction),
+        .calling_convention = LLVMGetInstructionCallConv(instruction),
+    };
+    enum cairn_status status = read_constant(instruction, OPERAND_ID, "ID", &call->id, error);
+    if (status == CAIRN_OK)
+        status =
+            read_constant(instruction, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (call->kind == CAIRN_RECORD_STACKMAP)
+        return split_operands(call, STACKMAP_FIRST_LIVE_VALUE, 0, error);
+    if (call->kind == CAIRN_RECORD_PATCHPOINT)
+        return read_patchpoint(call, error);
+    return read_statepoint(call, error);
+}

@@ -1,0 +1,30 @@
+/*
+ * llvm/types.h - LLVM's types as Cairn's, and what the code generator can do with them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LLVM_TYPES_H
+#define LLVM_TYPES_H
+
+#include <cairn/architecture.h>
+#include <cairn/declaration.h>
+#include <llvm-c/Core.h>
+
+struct cairn_type types_convert(LLVMTypeRef type);
+
+/* What to do with a live value of a type, so that the LLVM in use does not crash on it. */
+enum live_value_treatment {
+    LIVE_VALUE_FITS,
+    LIVE_VALUE_WIDEN, /* an integer: to the next of 32 and 64 bits */
+    LIVE_VALUE_CRASHES
+};
+
+/* `instead` says what to write, if it crashes. Static. */
+enum live_value_treatment types_live_value(LLVMTypeRef type,
+                                           enum cairn_architecture architecture,
+                                           const char **instead);
+
+/* The architecture of a module's triple; the host's if it has none. */
+enum cairn_architecture types_architecture(LLVMModuleRef module);
+
+#endif

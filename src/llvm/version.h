@@ -1,0 +1,49 @@
+/*
+ * llvm/version.h - what differs between the LLVM versions, in one place.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LLVM_VERSION_H
+#define LLVM_VERSION_H
+
+#include <llvm-c/Core.h>
+#include <llvm/Config/llvm-config.h>
+
+/* Pointers have no pointee types from 15 on. */
+#define LLVM_HAS_OPAQUE_POINTERS (LLVM_VERSION_MAJOR >= 15)
+/* llvm.experimental.patchpoint takes any result type from 19 on; before, void and i64. */
+#define LLVM_PATCHPOINT_RETURNS_ANY_TYPE (LLVM_VERSION_MAJOR >= 19)
+/* Live values of integer types that the machine has no registers for are promoted from 15 on. */
+#define LLVM_PROMOTES_LIVE_INTEGERS (LLVM_VERSION_MAJOR >= 15)
+/* Live values of type half; of type bfloat. */
+#define LLVM_SELECTS_LIVE_HALF (LLVM_VERSION_MAJOR >= 15)
+#define LLVM_SELECTS_LIVE_BFLOAT (LLVM_VERSION_MAJOR >= 16)
+
+/* uwtable has a value from 15 on: 2 is "async", exact at every instruction. */
+#define VERSION_UWTABLE_VALUE (LLVM_VERSION_MAJOR >= 15 ? 2 : 0)
+
+/* A pointer to bytes, as the intrinsics take it. */
+static inline LLVMTypeRef version_byte_pointer_type(LLVMContextRef context)
+{
+#if LLVM_HAS_OPAQUE_POINTERS
+    return LLVMPointerTypeInContext(context, 0);
+#else
+    return LLVMPointerType(LLVMInt8TypeInContext(context), 0);
+#endif
+}
+
+/* The function type behind the callee operand of a statepoint. */
+static inline LLVMTypeRef version_statepoint_callee_type(LLVMValueRef call, LLVMValueRef callee)
+{
+#if LLVM_HAS_OPAQUE_POINTERS
+    (void)callee;
+    unsigned kind = LLVMGetEnumAttributeKindForName("elementtype", 11);
+    LLVMAttributeRef attribute = LLVMGetCallSiteEnumAttribute(call, 3, kind);
+    return attribute == NULL ? NULL : LLVMGetTypeAttributeValue(attribute);
+#else
+    (void)call;
+    return LLVMGetElementType(LLVMTypeOf(callee));
+#endif
+}
+
+#endif
