@@ -36,10 +36,7 @@ const struct cairn_arch *arch_find(enum cairn_architecture architecture)
     return architectures[architecture].arch;
 }
 
-const struct cairn_arch *arch_host(void)
-{
-    return arch_find(cairn_architecture_host());
-}
+const struct cairn_arch *arch_host(void) { return arch_find(cairn_architecture_host()); }
 
 const char *cairn_architecture_name(enum cairn_architecture architecture)
 {

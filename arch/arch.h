@@ -19,11 +19,7 @@
 /* What the instruction in a patch word does. */
 enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
 
-enum {
-    ARCH_WORD_BYTES_MAX = 8,
-    ARCH_VENEER_BYTES_MAX = 32,
-    ARCH_SELF_TEST_BYTES_MAX = 32
-};
+enum { ARCH_WORD_BYTES_MAX = 8, ARCH_VENEER_BYTES_MAX = 32, ARCH_SELF_TEST_BYTES_MAX = 32 };
 
 /* What LLVM emitted for a patch point, as `recognise` found it. */
 struct arch_patchpoint {
@@ -78,13 +74,14 @@ struct cairn_arch {
     /* The instruction at `address` that does `branch`, `length` bytes long, as the integer that a
      * store of the patch word holds at its place. `length` is `instruction_bytes`, or, where
      * `instruction_bytes_max` is larger, up to that: the instruction is then padded inside, so
-     * that it stays one. False if `target` is out of reach (never for a no-op, which ignores it). */
-    bool (*encode_branch)(enum arch_branch branch, uint64_t address, uint64_t target,
-                          size_t length, uint64_t *bits);
+     * that it stays one. False if `target` is out of reach (never for a no-op, which ignores it).
+     */
+    bool (*encode_branch)(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
+                          uint64_t *bits);
 
     /* The reverse. False if the bits are none of the three. */
-    bool (*decode_branch)(uint64_t bits, uint64_t address, size_t length,
-                          enum arch_branch *branch, uint64_t *target);
+    bool (*decode_branch)(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
+                          uint64_t *target);
 
     /* Fills `size` bytes with no-ops; on fixed-width architectures `size` is a multiple of 4. */
     void (*fill_nops)(uint8_t *bytes, size_t size);

@@ -123,8 +123,8 @@ uint8_t *generate_stackmap(uint32_t record_count, enum generated_ids ids, uint64
 {
     enum { RECORD_BYTES_MAX = 16 + 12 * (LOCATIONS_MIN + LOCATIONS_SPREAD + 1) + 4 + 4 * 4 + 8 };
     uint32_t function_count = (record_count + RECORDS_PER_FUNCTION - 1) / RECORDS_PER_FUNCTION;
-    size_t capacity = 16 + (size_t)function_count * 24 + CONSTANTS * 8 +
-                      (size_t)record_count * RECORD_BYTES_MAX;
+    size_t capacity =
+        16 + (size_t)function_count * 24 + CONSTANTS * 8 + (size_t)record_count * RECORD_BYTES_MAX;
     struct generator generator = {.bytes = malloc(capacity), .random = 0x9E3779B97F4A7C15};
     if (generator.bytes == NULL)
         return NULL;

@@ -36,7 +36,8 @@ static LLVMModuleRef build_module(LLVMContextRef context)
     struct cairn_error error;
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("quickstart", context);
     LLVMTypeRef int64 = LLVMInt64TypeInContext(context);
-    LLVMValueRef compute = LLVMAddFunction(module, "compute", LLVMFunctionType(int64, &int64, 1, 0));
+    LLVMValueRef compute =
+        LLVMAddFunction(module, "compute", LLVMFunctionType(int64, &int64, 1, 0));
     cairn_prepare_function(compute);
 
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
@@ -112,7 +113,8 @@ static void *call_in_a_loop(void *argument)
         bool was_retargeted = atomic_load(&retargeted);
         int64_t result = compute(1);
         if (result == 2)
-            atomic_fetch_add(was_retargeted ? &caller->old_after_retargeted : &caller->old_results, 1);
+            atomic_fetch_add(was_retargeted ? &caller->old_after_retargeted : &caller->old_results,
+                             1);
         else if (result == 101)
             atomic_fetch_add(&caller->new_results, 1);
         else
@@ -145,9 +147,10 @@ static void retarget_under_threads(cairn_site *site)
     for (int i = 0; i < 2; i++) {
         struct caller *caller = &callers[i];
         pthread_join(caller->thread, NULL);
-        printf("thread %d: %lu old results, then %lu new ones; %lu wrong, %lu old after the patch\n",
-               i + 1, caller->old_results, caller->new_results, caller->wrong_results,
-               caller->old_after_retargeted);
+        printf(
+            "thread %d: %lu old results, then %lu new ones; %lu wrong, %lu old after the patch\n",
+            i + 1, caller->old_results, caller->new_results, caller->wrong_results,
+            caller->old_after_retargeted);
         if (caller->wrong_results + caller->old_after_retargeted != 0)
             exit(1);
     }

@@ -9,25 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static size_t page_size(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-static size_t small_slab(void)
-{
-    return 64 * page_size();
-}
+static size_t small_slab(void) { return 64 * page_size(); }
 
-static uint64_t page_of(const void *address)
-{
-    return (uint64_t)(uintptr_t)address / page_size();
-}
+static uint64_t page_of(const void *address) { return (uint64_t)(uintptr_t)address / page_size(); }
 
-static uint64_t number(const void *address)
-{
-    return (uint64_t)(uintptr_t)address;
-}
+static uint64_t number(const void *address) { return (uint64_t)(uintptr_t)address; }
 
 static bool all_bytes(const uint8_t *bytes, size_t size, uint8_t value)
 {
@@ -216,12 +204,9 @@ START_TEST(bad_requests_are_refused)
     struct code_block *block = support_block(space);
     void *address = NULL;
     struct cairn_error error = {0};
-    ck_assert_int_eq(code_block_allocate_code(block, 0, 1, &address, &error),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(code_block_allocate_code(block, 1, 0, &address, &error),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(code_block_allocate_data(block, 1, 3, &address, &error),
-                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(code_block_allocate_code(block, 0, 1, &address, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(code_block_allocate_code(block, 1, 0, &address, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(code_block_allocate_data(block, 1, 3, &address, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(code_block_allocate_read_only(block, 1, 2 * page_size(), &address, &error),
                      CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(address);
@@ -237,9 +222,8 @@ struct section {
     int kind;
 };
 
-typedef enum cairn_status allocate_function(struct code_block *block, size_t size,
-                                            size_t alignment, void **address,
-                                            struct cairn_error *error);
+typedef enum cairn_status allocate_function(struct code_block *block, size_t size, size_t alignment,
+                                            void **address, struct cairn_error *error);
 static allocate_function *const allocators[] = {
     code_block_allocate_code, code_block_allocate_read_only, code_block_allocate_data};
 
@@ -310,15 +294,9 @@ END_TEST
 
 /* ---- Protection ---- */
 
-static void write_byte(void *user)
-{
-    *(volatile uint8_t *)user = 1;
-}
+static void write_byte(void *user) { *(volatile uint8_t *)user = 1; }
 
-static void execute(void *user)
-{
-    support_call(user);
-}
+static void execute(void *user) { support_call(user); }
 
 START_TEST(protected_pages_refuse_what_they_should)
 {
@@ -435,9 +413,8 @@ START_TEST(full_slab_says_what_was_asked_and_what_is_free)
     snprintf(asked, sizeof asked, "%zu bytes", 15 * page_size() + 1);
     snprintf(available, sizeof available, "%zu are free", 15 * page_size());
     struct cairn_error error = {0};
-    ck_assert_int_eq(
-        code_block_allocate_code(block, 15 * page_size() + 1, 16, &address, &error),
-        CAIRN_ERROR_FULL);
+    ck_assert_int_eq(code_block_allocate_code(block, 15 * page_size() + 1, 16, &address, &error),
+                     CAIRN_ERROR_FULL);
     ck_assert_ptr_nonnull(strstr(error.message, asked));
     ck_assert_ptr_nonnull(strstr(error.message, available));
     ck_assert_ptr_nonnull(strstr(error.message, "slab_size"));
@@ -467,8 +444,8 @@ START_TEST(modules_of_half_a_slab_always_load)
         ck_assert_ok(code_block_allocate_data(blocks[i], 1, 1, &address, NULL));
     }
     for (int i = 0; i < BLOCKS; i++)
-        ck_assert_ok(code_block_allocate_code(blocks[i], half - 2 * page_size(), 16, &address,
-                                              NULL));
+        ck_assert_ok(
+            code_block_allocate_code(blocks[i], half - 2 * page_size(), 16, &address, NULL));
     for (int i = 0; i < BLOCKS; i++)
         ck_assert_ok(code_block_protect(blocks[i], NULL));
     for (int i = 0; i < BLOCKS; i++)
@@ -507,8 +484,7 @@ START_TEST(slab_limit_is_kept)
     /* At the limit: where most room is. */
     ck_assert_ok(code_block_allocate_code(blocks[2], 3 * page_size(), 16, &address, NULL));
     ck_assert_uint_eq(support_statistics(space).slab_count, 2);
-    ck_assert_int_eq(code_block_allocate_code(blocks[2], 1, 16, &address, NULL),
-                     CAIRN_ERROR_FULL);
+    ck_assert_int_eq(code_block_allocate_code(blocks[2], 1, 16, &address, NULL), CAIRN_ERROR_FULL);
     for (int i = 0; i < 3; i++)
         code_block_destroy(blocks[i]);
     code_space_destroy(space);
@@ -823,8 +799,7 @@ START_TEST(word_outside_is_refused)
     const uint8_t word[ARCH_WORD_BYTES_MAX] = {0};
     ck_assert_int_eq(code_block_store_word(block, number(code) + 1, word, NULL),
                      CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(code_block_store_word(block, number(data), word, NULL),
-                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(code_block_store_word(block, number(data), word, NULL), CAIRN_ERROR_ARGUMENT);
     uint64_t end = number(code) + SUPPORT_FUNCTION_BYTES;
     struct cairn_error error = {0};
     ck_assert_int_eq(code_block_store_word(block, end, word, &error), CAIRN_ERROR_ARGUMENT);
@@ -881,8 +856,7 @@ START_TEST(alias_shows_and_changes_the_code_in_dual_mode)
     support_word(arch_host(), 321, alias);
     ck_assert_ok(code_space_synchronise(space, NULL));
     ck_assert_int_eq(support_call(code), 321);
-    ck_assert_ptr_null(
-        code_block_writable_alias(block, number(code) + SUPPORT_FUNCTION_BYTES));
+    ck_assert_ptr_null(code_block_writable_alias(block, number(code) + SUPPORT_FUNCTION_BYTES));
     code_block_destroy(block);
     code_space_destroy(space);
 }

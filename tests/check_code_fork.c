@@ -14,10 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t number(const void *address)
-{
-    return (uint64_t)(uintptr_t)address;
-}
+static uint64_t number(const void *address) { return (uint64_t)(uintptr_t)address; }
 
 struct fixture {
     struct code_space *space;
@@ -100,10 +97,7 @@ static void open_pipes(struct pipes *pipes)
     ck_assert_int_eq(pipe(pipes->to_parent), 0);
 }
 
-static void signal_through(const int ends[2])
-{
-    support_expect(write(ends[1], "x", 1) == 1);
-}
+static void signal_through(const int ends[2]) { support_expect(write(ends[1], "x", 1) == 1); }
 
 static void wait_through(const int ends[2])
 {
@@ -391,7 +385,8 @@ END_TEST
 
 /* ---- When the system refuses ---- */
 
-/* Nothing gets out: the child's code still runs, the parent's is not touched, each change says no. */
+/* Nothing gets out: the child's code still runs, the parent's is not touched, each change says no.
+ */
 static void expect_refusal(struct fixture *fixture)
 {
     struct cairn_error error = {0};

@@ -25,14 +25,10 @@ static const struct support_refusal no_memory_file = {.call = SYS_memfd_create, 
 static const struct support_refusal no_shared_memory = {
     SYS_mmap, EPERM, 3, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS};
 static const struct support_refusal no_mremap = {.call = SYS_mremap, .error = EPERM};
-static const struct support_refusal no_execution = {SYS_mprotect, EACCES, 2, PROT_EXEC,
-                                                    PROT_EXEC};
+static const struct support_refusal no_execution = {SYS_mprotect, EACCES, 2, PROT_EXEC, PROT_EXEC};
 static const struct support_refusal no_membarrier = {.call = SYS_membarrier, .error = ENOSYS};
 
-static uint64_t number(const void *address)
-{
-    return (uint64_t)(uintptr_t)address;
-}
+static uint64_t number(const void *address) { return (uint64_t)(uintptr_t)address; }
 
 static enum cairn_status try_create(enum cairn_code_mode mode, struct code_space **space,
                                     struct cairn_error *error)
@@ -146,10 +142,7 @@ static void without_dontunmap(void *user)
     expect_mode(CAIRN_CODE_MODE_AUTOMATIC, CAIRN_CODE_MODE_DUAL, "");
 }
 
-START_TEST(fresh_pages_serve_old_kernels)
-{
-    support_in_child(without_dontunmap, NULL);
-}
+START_TEST(fresh_pages_serve_old_kernels) { support_in_child(without_dontunmap, NULL); }
 END_TEST
 
 static void without_mremap(void *user)
@@ -183,10 +176,7 @@ static void without_execution(void *user)
     support_expect(support_count_mappings() <= before + 1);
 }
 
-START_TEST(no_execution_is_an_error)
-{
-    support_in_child(without_execution, NULL);
-}
+START_TEST(no_execution_is_an_error) { support_in_child(without_execution, NULL); }
 END_TEST
 
 static void without_address_space(void *user)
@@ -203,10 +193,7 @@ static void without_address_space(void *user)
     support_expect(strstr(error.message, "address space") != NULL);
 }
 
-START_TEST(no_address_space_is_an_error)
-{
-    support_in_child(without_address_space, NULL);
-}
+START_TEST(no_address_space_is_an_error) { support_in_child(without_address_space, NULL); }
 END_TEST
 
 /* ---- A machine that executes what was there before ---- */
@@ -359,8 +346,7 @@ static void protection_refused(void *user)
     code_block_destroy(block);
     struct code_veneer veneer;
     size_t free_bytes = support_statistics(loaded->space).free_bytes;
-    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) ==
-                   CAIRN_ERROR_SYSTEM);
+    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) == CAIRN_ERROR_SYSTEM);
     support_expect(support_statistics(loaded->space).free_bytes == free_bytes);
     if (loaded->mode == CAIRN_CODE_MODE_SINGLE)
         support_expect(try_patch(loaded->block, loaded->code, 8, &error) == CAIRN_ERROR_SYSTEM);
@@ -388,8 +374,7 @@ static void mapping_refused(void *user)
     support_expect(code_block_allocate_data(block, 100, 16, &address, &error) == CAIRN_OK);
     code_block_destroy(block);
     struct code_veneer veneer;
-    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) ==
-                   CAIRN_ERROR_SYSTEM);
+    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) == CAIRN_ERROR_SYSTEM);
     bool single = loaded->mode == CAIRN_CODE_MODE_SINGLE;
     support_expect(try_patch(loaded->block, loaded->code, 1, &error) ==
                    (single ? CAIRN_ERROR_SYSTEM : CAIRN_OK));
@@ -419,8 +404,7 @@ static void data_refused(void *user)
                    CAIRN_ERROR_SYSTEM);
     support_expect(error.system_error == ENOMEM);
     struct code_veneer veneer;
-    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) ==
-                   CAIRN_ERROR_SYSTEM);
+    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) == CAIRN_ERROR_SYSTEM);
     support_expect(support_statistics(loaded->space).free_bytes == free_bytes);
     code_block_destroy(block);
     if (loaded->mode == CAIRN_CODE_MODE_SINGLE) {

@@ -21,15 +21,9 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-static uint64_t number(const void *address)
-{
-    return (uint64_t)(uintptr_t)address;
-}
+static uint64_t number(const void *address) { return (uint64_t)(uintptr_t)address; }
 
-static size_t page_size(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 static pthread_t start(void *(*body)(void *user), void *user)
 {
@@ -141,8 +135,7 @@ static void *patch_and_check(void *user)
     for (int i = 1; i <= 1500; i++) {
         uint8_t word[ARCH_WORD_BYTES_MAX];
         support_word(arch_host(), i % 1000, word);
-        ck_assert_ok(
-            code_block_store_word(patcher->block, number(patcher->function), word, NULL));
+        ck_assert_ok(code_block_store_word(patcher->block, number(patcher->function), word, NULL));
         if (support_call(patcher->function) != i % 1000)
             (*patcher->lost)++;
     }
@@ -218,10 +211,7 @@ static void watch_while_working(enum cairn_code_mode mode)
     code_space_destroy(space);
 }
 
-START_TEST(no_page_is_ever_writable_and_executable)
-{
-    watch_while_working(support_modes[_i]);
-}
+START_TEST(no_page_is_ever_writable_and_executable) { watch_while_working(support_modes[_i]); }
 END_TEST
 
 static void *create_spaces(void *user)
@@ -253,10 +243,7 @@ static void watch_toggling(void *user)
     watch_while_working(CAIRN_CODE_MODE_SINGLE);
 }
 
-START_TEST(nor_where_protection_is_toggled)
-{
-    support_in_child(watch_toggling, NULL);
-}
+START_TEST(nor_where_protection_is_toggled) { support_in_child(watch_toggling, NULL); }
 END_TEST
 
 START_TEST(the_watch_sees_what_it_should_see)
@@ -421,8 +408,7 @@ START_TEST(loaders_and_lookups_do_not_disturb_each_other)
     ck_assert_uint_eq(loading.wrong, 0);
     ck_assert_uint_gt(loading.lookups, 0);
     struct cairn_runtime_statistics statistics = support_statistics(loading.space);
-    ck_assert_uint_eq(statistics.free_bytes,
-                      statistics.slab_count * statistics.slab_size_bytes);
+    ck_assert_uint_eq(statistics.free_bytes, statistics.slab_count * statistics.slab_size_bytes);
     ck_assert_uint_le(statistics.slab_count, LOADERS);
     code_space_destroy(loading.space);
 }

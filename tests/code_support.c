@@ -45,8 +45,8 @@ uint8_t *support_functions(struct code_block *block, size_t count, int first_val
 {
     void *address = NULL;
     struct cairn_error error = {0};
-    enum cairn_status status = code_block_allocate_code(
-        block, count * SUPPORT_FUNCTION_BYTES, SUPPORT_FUNCTION_BYTES, &address, &error);
+    enum cairn_status status = code_block_allocate_code(block, count * SUPPORT_FUNCTION_BYTES,
+                                                        SUPPORT_FUNCTION_BYTES, &address, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     uint8_t *functions = address;
     arch_host()->fill_nops(functions, count * SUPPORT_FUNCTION_BYTES);
@@ -149,8 +149,7 @@ static bool visit_protection(const struct support_mapping *mapping, void *user)
     struct protection_question *question = user;
     if (question->address < mapping->start || question->address >= mapping->end)
         return true;
-    question->answer =
-        names[mapping->readable * 4 + mapping->writable * 2 + mapping->executable];
+    question->answer = names[mapping->readable * 4 + mapping->writable * 2 + mapping->executable];
     return false;
 }
 

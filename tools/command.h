@@ -29,7 +29,8 @@ enum exit_status command_run(int argc, char **argv);
 /* "rax", or "R#1234" as LLVM has it where the register has no name. */
 void write_register(struct output *output, enum cairn_architecture architecture, uint16_t dwarf);
 
-/* "rax 8 bytes", "[rbp - 16] 8 bytes", "rbp - 24", "constant 5", "large constant 1311768467463790320". */
+/* "rax 8 bytes", "[rbp - 16] 8 bytes", "rbp - 24", "constant 5", "large constant
+ * 1311768467463790320". */
 void write_location(struct output *output, enum cairn_architecture architecture,
                     struct cairn_location location);
 

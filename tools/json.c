@@ -23,25 +23,13 @@ static void end(struct json *json, char bracket)
     json->needs_comma = true;
 }
 
-void json_begin_array(struct json *json)
-{
-    begin(json, '[');
-}
+void json_begin_array(struct json *json) { begin(json, '['); }
 
-void json_end_array(struct json *json)
-{
-    end(json, ']');
-}
+void json_end_array(struct json *json) { end(json, ']'); }
 
-void json_begin_object(struct json *json)
-{
-    begin(json, '{');
-}
+void json_begin_object(struct json *json) { begin(json, '{'); }
 
-void json_end_object(struct json *json)
-{
-    end(json, '}');
-}
+void json_end_object(struct json *json) { end(json, '}'); }
 
 void json_key(struct json *json, const char *key)
 {
@@ -85,10 +73,7 @@ void json_unsigned(struct json *json, uint64_t value)
 
 /* ---- Strings ---- */
 
-static bool is_continuation(char byte)
-{
-    return ((unsigned char)byte & 0xc0) == 0x80;
-}
+static bool is_continuation(char byte) { return ((unsigned char)byte & 0xc0) == 0x80; }
 
 /* Bytes of the UTF-8 sequence at `text` (1 to 4), or 0 if it is none: cut short, overlong, a
  * surrogate or beyond U+10FFFF. */

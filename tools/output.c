@@ -36,8 +36,7 @@ bool output_flush(struct output *output)
 {
     size_t written = 0;
     while (written < output->used && output->system_error == 0) {
-        ssize_t count =
-            write(output->descriptor, output->buffer + written, output->used - written);
+        ssize_t count = write(output->descriptor, output->buffer + written, output->used - written);
         if (count >= 0)
             written += (size_t)count;
         else if (errno != EINTR)
@@ -84,10 +83,7 @@ static void write_digits(struct output *output, uint64_t value, unsigned base)
     output_bytes(output, digits + start, sizeof digits - start);
 }
 
-void output_unsigned(struct output *output, uint64_t value)
-{
-    write_digits(output, value, 10);
-}
+void output_unsigned(struct output *output, uint64_t value) { write_digits(output, value, 10); }
 
 void output_signed(struct output *output, int64_t value)
 {
@@ -126,7 +122,7 @@ void output_format(struct output *output, const char *format, ...)
 void output_style(struct output *output, enum output_style style)
 {
     static const char *const codes[] = {
-        [STYLE_PLAIN] = "\033[0m",    [STYLE_HEADING] = "\033[1m",  [STYLE_NAME] = "\033[36m",
+        [STYLE_PLAIN] = "\033[0m",   [STYLE_HEADING] = "\033[1m",  [STYLE_NAME] = "\033[36m",
         [STYLE_NUMBER] = "\033[33m", [STYLE_WARNING] = "\033[31m", [STYLE_FAINT] = "\033[2m",
     };
     if (output->has_colour)

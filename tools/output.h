@@ -12,7 +12,14 @@
 
 enum { OUTPUT_BUFFER_BYTES = 1 << 16 };
 
-enum output_style { STYLE_PLAIN, STYLE_HEADING, STYLE_NAME, STYLE_NUMBER, STYLE_WARNING, STYLE_FAINT };
+enum output_style {
+    STYLE_PLAIN,
+    STYLE_HEADING,
+    STYLE_NAME,
+    STYLE_NUMBER,
+    STYLE_WARNING,
+    STYLE_FAINT
+};
 
 struct output {
     int descriptor;

@@ -102,15 +102,9 @@ static void visit_nothing(const struct mapped *mapped, void *user)
     (void)user;
 }
 
-static void visit_text(const struct mapped *mapped, void *user)
-{
-    write_map_text(user, mapped);
-}
+static void visit_text(const struct mapped *mapped, void *user) { write_map_text(user, mapped); }
 
-static void visit_json(const struct mapped *mapped, void *user)
-{
-    write_map_json(user, mapped);
-}
+static void visit_json(const struct mapped *mapped, void *user) { write_map_json(user, mapped); }
 
 /* ---- The command ---- */
 
@@ -122,7 +116,8 @@ static bool check(cairn_object *object, const char *path)
     if (section_count > 0)
         return true;
     complain("%s: there is no section " CAIRN_OBJECT_STACKMAPS ": the code was compiled without "
-             "stack maps, or the linker dropped them (--gc-sections, strip)", path);
+             "stack maps, or the linker dropped them (--gc-sections, strip)",
+             path);
     return false;
 }
 

@@ -6,7 +6,8 @@
  * a place: the worst start, 4 beyond alignment, is 4 bytes away from the next word.
  *
  * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2 (CALL, JMP, NOP,
- * MOV) and volume 3, section "Guaranteed Atomic Operations"; LLVM, lib/Target/X86/X86MCInstLower.cpp.
+ * MOV) and volume 3, section "Guaranteed Atomic Operations"; LLVM,
+ * lib/Target/X86/X86MCInstLower.cpp.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -93,7 +94,8 @@ static size_t nop_length(const uint8_t *bytes, size_t size)
     size_t left = size - prefixes;
     if (left >= 1 && opcode[0] == 0x90)
         return prefixes + 1;
-    bool is_long_nop = left >= 3 && opcode[0] == 0x0F && opcode[1] == 0x1F && (opcode[2] & 0x38) == 0;
+    bool is_long_nop =
+        left >= 3 && opcode[0] == 0x0F && opcode[1] == 0x1F && (opcode[2] & 0x38) == 0;
     if (!is_long_nop)
         return 0;
     size_t length = prefixes + 2 + memory_operand_length(opcode + 2, left - 2);
@@ -144,8 +146,7 @@ static enum cairn_status recognise_call(const uint8_t *region, size_t size, uint
                                         struct arch_patchpoint *patchpoint,
                                         struct cairn_error *error)
 {
-    size_t call_length =
-        call_register_length(region, region + MOVABS_BYTES, size - MOVABS_BYTES);
+    size_t call_length = call_register_length(region, region + MOVABS_BYTES, size - MOVABS_BYTES);
     if (call_length == 0)
         return error_set(error, CAIRN_ERROR_CORRUPT, address + MOVABS_BYTES,
                          "byte %d of the region, after a movabs, is not LLVM's call of the "
@@ -240,8 +241,8 @@ static uint64_t prefix_bits(size_t count)
     return bits;
 }
 
-static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target,
-                          size_t length, uint64_t *bits)
+static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
+                          uint64_t *bits)
 {
     if (branch == ARCH_BRANCH_NOP) {
         *bits = nop_bits(length);
@@ -257,8 +258,8 @@ static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t ta
     return true;
 }
 
-static bool decode_branch(uint64_t bits, uint64_t address, size_t length,
-                          enum arch_branch *branch, uint64_t *target)
+static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
+                          uint64_t *target)
 {
     *target = 0;
     if (bits == nop_bits(length)) {

@@ -47,7 +47,8 @@ struct cairn_type {
     uint32_t address_space;
 };
 
-/** "i32", "double", "ptr addrspace(1)", "<4 x float>" into `text` (cut to `size`); returns its full length. */
+/** "i32", "double", "ptr addrspace(1)", "<4 x float>" into `text` (cut to `size`); returns its full
+ * length. */
 CAIRN_API size_t cairn_type_format(struct cairn_type type, char *text, size_t size);
 
 enum cairn_record_kind {
@@ -86,9 +87,9 @@ struct cairn_declaration {
 typedef struct cairn_declarations cairn_declarations;
 
 /** An empty set; `allocator` NULL means malloc. MEMORY. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_declarations_create(const struct cairn_allocator *allocator, cairn_declarations **declarations,
-                          struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_create(
+    const struct cairn_allocator *allocator, cairn_declarations **declarations,
+    struct cairn_error *error);
 
 CAIRN_API void cairn_declarations_destroy(cairn_declarations *declarations);
 
@@ -98,19 +99,19 @@ CAIRN_API void cairn_declarations_destroy(cairn_declarations *declarations);
  * the same; otherwise CONFLICT, with a sentence that names both functions and what differs,
  * and the set is as it was. MEMORY, ARGUMENT, CONFLICT.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_declarations_add(cairn_declarations *declarations, const struct cairn_declaration *declaration,
-                       struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
+    cairn_declarations *declarations, const struct cairn_declaration *declaration,
+    struct cairn_error *error);
 
 /** The declaration of an ID, valid as long as the set; NULL if there is none. */
-CAIRN_API const struct cairn_declaration *
-cairn_declarations_find(const cairn_declarations *declarations, uint64_t id);
+CAIRN_API const struct cairn_declaration *cairn_declarations_find(
+    const cairn_declarations *declarations, uint64_t id);
 
 CAIRN_API size_t cairn_declarations_count(const cairn_declarations *declarations);
 
 /** Declaration number `index`, in the order in which they were added; NULL beyond the last. */
-CAIRN_API const struct cairn_declaration *
-cairn_declarations_at(const cairn_declarations *declarations, size_t index);
+CAIRN_API const struct cairn_declaration *cairn_declarations_at(
+    const cairn_declarations *declarations, size_t index);
 
 #ifdef __cplusplus
 }

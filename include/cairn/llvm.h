@@ -115,9 +115,8 @@ struct cairn_check_options {
  * called before code generation; cairn_engine_create and cairn_engine_add_module do so. `options`
  * NULL means all zero. CORRUPT for calls that are not well-formed.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_check_module(LLVMModuleRef module, const struct cairn_check_options *options,
-                   struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
+    LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
 
 /* ---- Memory managers: for hosts that create their engines themselves ---- */
 
@@ -144,10 +143,9 @@ typedef struct cairn_memory_manager cairn_memory_manager;
  * belongs to LLVM and goes with the engine: its modules are then retired. Until then,
  * LLVMDisposeMCJITMemoryManager gets rid of it.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_memory_manager_create(cairn_runtime *runtime,
-                            const struct cairn_memory_manager_options *options,
-                            cairn_memory_manager **manager, struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_create(
+    cairn_runtime *runtime, const struct cairn_memory_manager_options *options,
+    cairn_memory_manager **manager, struct cairn_error *error);
 
 CAIRN_API LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manager *manager);
 
@@ -157,17 +155,16 @@ CAIRN_API LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manag
  * sites. IDs may come again in modules that are loaded later, with other shapes; among those not
  * loaded yet that is a CONFLICT. MEMORY, CORRUPT, CONFLICT.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_memory_manager_declare(cairn_memory_manager *manager, LLVMModuleRef module,
-                             struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
+    cairn_memory_manager *manager, LLVMModuleRef module, struct cairn_error *error);
 
 /**
  * What went wrong in the last finalisation: CAIRN_OK if nothing did. LLVM asks its memory manager
  * for errors, but MCJIT does not look at the answer, so ask here after LLVMGetFunctionAddress and
  * the like. Code of a finalisation that failed is not executable.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_memory_manager_status(const cairn_memory_manager *manager, struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
+    const cairn_memory_manager *manager, struct cairn_error *error);
 
 /* ---- Engines: memory manager, declarations and checks in one ---- */
 
@@ -193,10 +190,9 @@ typedef struct cairn_engine cairn_engine;
  * ARGUMENT, MEMORY, CONFLICT, CORRUPT, LLVM (not this machine's target, wrong data layout, or
  * refused by the check).
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef module,
-                    const struct cairn_engine_options *options, cairn_engine **engine,
-                    struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
+    cairn_runtime *runtime, LLVMModuleRef module, const struct cairn_engine_options *options,
+    cairn_engine **engine, struct cairn_error *error);
 
 /** Disposes of LLVM's engine and of the LLVM modules in it; what it loaded is retired. NULL is
  *  allowed. */

@@ -63,9 +63,8 @@ CAIRN_API void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size
                                                struct cairn_error *error);
 
 /** Copies all of `declarations` into the loader's own. MEMORY, CONFLICT. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_loader_declare(cairn_loader *loader, const cairn_declarations *declarations,
-                     struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_declare(
+    cairn_loader *loader, const cairn_declarations *declarations, struct cairn_error *error);
 
 /**
  * Decodes the stack maps, arms the sites, protects the pages, and gives the stack maps' memory

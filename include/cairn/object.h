@@ -7,10 +7,9 @@
  * is compressed. The input itself is never written to.
  *
  *     struct cairn_object_section section = {0};
- *     while (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) == CAIRN_OK)
- *         … cairn_stackmap_read(&section.contents, …) …
- *     if (error.status != CAIRN_ERROR_NOT_FOUND)
- *         return complain(&error);
+ *     while (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) ==
+ * CAIRN_OK) … cairn_stackmap_read(&section.contents, …) … if (error.status !=
+ * CAIRN_ERROR_NOT_FOUND) return complain(&error);
  *
  * Threads: one object may be used by one thread at a time; different objects by different
  * threads. Nothing here is async-signal-safe. A file that another process shortens while it is
@@ -48,14 +47,14 @@ typedef struct cairn_object cairn_object;
  * SYSTEM (cannot be opened or read, or is a directory), TRUNCATED (empty, or shorter than its
  * headers say), CORRUPT (not an ELF file), UNSUPPORTED (32-bit, or an archive), MEMORY, ARGUMENT.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_object_open(const char *path, const struct cairn_allocator *allocator, cairn_object **object,
-                  struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_open(
+    const char *path, const struct cairn_allocator *allocator, cairn_object **object,
+    struct cairn_error *error);
 
 /** The same for `size` bytes in memory, which must stay as they are until the object is closed. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_object_open_memory(const void *bytes, size_t size, const struct cairn_allocator *allocator,
-                         cairn_object **object, struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_open_memory(
+    const void *bytes, size_t size, const struct cairn_allocator *allocator, cairn_object **object,
+    struct cairn_error *error);
 
 /** Sections and names that came from the object are gone afterwards. NULL is allowed. */
 CAIRN_API void cairn_object_close(cairn_object *object);
@@ -84,9 +83,9 @@ struct cairn_object_section {
  * TRUNCATED (it lies outside of the file), CORRUPT (its relocations or symbols are no good),
  * UNSUPPORTED (a kind of relocation that Cairn cannot apply, or no bytes in this file), MEMORY.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_object_next_section(cairn_object *object, const char *name,
-                          struct cairn_object_section *section, struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_next_section(
+    cairn_object *object, const char *name, struct cairn_object_section *section,
+    struct cairn_error *error);
 
 /** A function whose address stands in a section. */
 struct cairn_object_function {
@@ -103,9 +102,8 @@ struct cairn_object_function {
  * i * cairn_stackmap_function_bytes(map.version). Zero and no name where fewer than 8 bytes are
  * left.
  */
-CAIRN_API struct cairn_object_function
-cairn_object_function(const cairn_object *object, const struct cairn_object_section *section,
-                      size_t offset);
+CAIRN_API struct cairn_object_function cairn_object_function(
+    const cairn_object *object, const struct cairn_object_section *section, size_t offset);
 
 #ifdef __cplusplus
 }

@@ -15,8 +15,9 @@
  *   (A) Every write after publication is one aligned store into one word, the patch word, and
  *       the old and the new instruction in it have the same boundaries.
  *   (B) Nothing after the call changes, so that every saved return address stays good.
- *   (C) Nothing before it changes, so that a thread stopped anywhere in the region goes on correctly.
- *   (D) Stubs and their slots are written and visible to all cores before the store that exposes them.
+ *   (C) Nothing before it changes, so that a thread stopped anywhere in the region goes on
+ * correctly. (D) Stubs and their slots are written and visible to all cores before the store that
+ * exposes them.
  *
  * STATES. A managed site is a no-op, a call or a jump. A call returns behind the call
  * instruction; arguments and result are as the site's calling convention says. A jump does not

@@ -59,9 +59,9 @@ typedef struct cairn_runtime cairn_runtime;
  * UNSUPPORTED where a forced mode does not work on this machine or the host's architecture has
  * no patching.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_runtime_create(const struct cairn_runtime_options *options, cairn_runtime **runtime,
-                     struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_create(
+    const struct cairn_runtime_options *options, cairn_runtime **runtime,
+    struct cairn_error *error);
 
 /**
  * Gives one owner's share of the runtime up. With the last share all that it still holds is
@@ -80,7 +80,8 @@ CAIRN_API const struct cairn_allocator *cairn_runtime_allocator(const cairn_runt
 /** The mode in use: never AUTOMATIC. */
 CAIRN_API enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runtime);
 
-/** Why the mode is Single where Automatic was asked for; "" otherwise. Lives as long as the runtime. */
+/** Why the mode is Single where Automatic was asked for; "" otherwise. Lives as long as the
+ * runtime. */
 CAIRN_API const char *cairn_runtime_code_mode_reason(const cairn_runtime *runtime);
 
 /** Whether CAIRN_SYNC patches can be had (membarrier with SYNC_CORE, or Single mode). */
@@ -88,18 +89,19 @@ CAIRN_API bool cairn_runtime_can_synchronise(const cairn_runtime *runtime);
 
 struct cairn_runtime_statistics {
     uint32_t slab_count;
-    uint32_t module_count;    /**< published */
-    uint32_t retired_count;   /**< retired, waiting for cairn_runtime_quiesce */
+    uint32_t module_count;  /**< published */
+    uint32_t retired_count; /**< retired, waiting for cairn_runtime_quiesce */
     size_t slab_size_bytes;
-    size_t code_bytes;        /**< pages holding code and stubs */
-    size_t data_bytes;        /**< pages holding data */
-    size_t free_bytes;        /**< of the slabs' address space */
+    size_t code_bytes; /**< pages holding code and stubs */
+    size_t data_bytes; /**< pages holding data */
+    size_t free_bytes; /**< of the slabs' address space */
     size_t table_bytes;
 };
 CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
                                         struct cairn_runtime_statistics *statistics);
 
-/** The promise described at the top. Releases retired modules and stubs; returns how many modules. */
+/** The promise described at the top. Releases retired modules and stubs; returns how many modules.
+ */
 CAIRN_API size_t cairn_runtime_quiesce(cairn_runtime *runtime);
 
 /**
@@ -124,7 +126,8 @@ CAIRN_API bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t
 CAIRN_API bool cairn_runtime_find_return_address(const cairn_runtime *runtime, uint64_t address,
                                                  struct cairn_record *record);
 
-/** The function that holds `pc`; false if it is in no module's code or before its first function. */
+/** The function that holds `pc`; false if it is in no module's code or before its first function.
+ */
 CAIRN_API bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                            struct cairn_function *function);
 

@@ -62,11 +62,11 @@ enum cairn_stackmap_functions {
 
 /** One map of a section, checked from its first to its last byte. */
 struct cairn_stackmap {
-    const uint8_t *bytes;   /**< the map's first byte, its header */
-    size_t size;            /**< its length in bytes, padding included */
-    size_t section_offset;  /**< where it begins in its section */
+    const uint8_t *bytes;  /**< the map's first byte, its header */
+    size_t size;           /**< its length in bytes, padding included */
+    size_t section_offset; /**< where it begins in its section */
     enum cairn_byte_order byte_order;
-    uint8_t version;        /**< 1, 2 or 3 */
+    uint8_t version; /**< 1, 2 or 3 */
     uint32_t function_count;
     uint32_t constant_count;
     uint32_t record_count;
@@ -110,11 +110,12 @@ struct cairn_stackmap_record {
 
 /** As LLVM numbers and names them. */
 enum cairn_location_kind {
-    CAIRN_LOCATION_REGISTER = 1,      /**< the value is in the register */
-    CAIRN_LOCATION_DIRECT = 2,        /**< the value is register + offset (an alloca's address) */
-    CAIRN_LOCATION_INDIRECT = 3,      /**< the value is in memory at register + offset */
-    CAIRN_LOCATION_CONSTANT = 4,      /**< the value is `offset`, sign-extended */
-    CAIRN_LOCATION_CONSTANT_INDEX = 5 /**< the value is `constant`, number `offset` of the map's constants */
+    CAIRN_LOCATION_REGISTER = 1, /**< the value is in the register */
+    CAIRN_LOCATION_DIRECT = 2,   /**< the value is register + offset (an alloca's address) */
+    CAIRN_LOCATION_INDIRECT = 3, /**< the value is in memory at register + offset */
+    CAIRN_LOCATION_CONSTANT = 4, /**< the value is `offset`, sign-extended */
+    CAIRN_LOCATION_CONSTANT_INDEX =
+        5 /**< the value is `constant`, number `offset` of the map's constants */
 };
 
 /** Where one live value is. */
@@ -143,10 +144,9 @@ struct cairn_liveout {
  *
  * TRUNCATED, VERSION, CORRUPT, ARGUMENT.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(const struct cairn_section *section,
-                                                                 size_t *offset,
-                                                                 struct cairn_stackmap *map,
-                                                                 struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(
+    const struct cairn_section *section, size_t *offset, struct cairn_stackmap *map,
+    struct cairn_error *error);
 
 /*
  * Reading from a map that cairn_stackmap_read accepted. These are inline, and check nothing that
@@ -154,8 +154,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(const struct ca
  */
 
 /** Function number `index`. */
-static inline struct cairn_stackmap_function
-cairn_stackmap_function(const struct cairn_stackmap *map, uint32_t index);
+static inline struct cairn_stackmap_function cairn_stackmap_function(
+    const struct cairn_stackmap *map, uint32_t index);
 
 /** Large constant number `index`. */
 static inline uint64_t cairn_stackmap_constant(const struct cairn_stackmap *map, uint32_t index);
@@ -169,14 +169,12 @@ static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
                                        struct cairn_stackmap_record *record);
 
 /** Location number `index` of a record. */
-static inline struct cairn_location
-cairn_stackmap_location(const struct cairn_stackmap *map,
-                        const struct cairn_stackmap_record *record, uint32_t index);
+static inline struct cairn_location cairn_stackmap_location(
+    const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index);
 
 /** Live-out number `index` of a record. */
-static inline struct cairn_liveout
-cairn_stackmap_liveout(const struct cairn_stackmap *map,
-                       const struct cairn_stackmap_record *record, uint32_t index);
+static inline struct cairn_liveout cairn_stackmap_liveout(
+    const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index);
 
 /** "Register", "Direct", "Indirect", "Constant", "ConstantIndex", as LLVM names them; static. */
 CAIRN_API const char *cairn_location_kind_name(enum cairn_location_kind kind);
@@ -226,8 +224,8 @@ static inline size_t cairn_stackmap_location_bytes(uint8_t version)
     return version == 3 ? CAIRN_STACKMAP_LOCATION_BYTES : CAIRN_STACKMAP_LOCATION_V1_BYTES;
 }
 
-static inline struct cairn_stackmap_function
-cairn_stackmap_function(const struct cairn_stackmap *map, uint32_t index)
+static inline struct cairn_stackmap_function cairn_stackmap_function(
+    const struct cairn_stackmap *map, uint32_t index)
 {
     const uint8_t *bytes = map->bytes + CAIRN_STACKMAP_HEADER_BYTES +
                            index * cairn_stackmap_function_bytes(map->version);
@@ -263,7 +261,8 @@ static inline void cairn_stackmap_load_record(const struct cairn_stackmap *map,
     size_t liveouts = (locations_end + 7) & ~(size_t)7;
     record->liveout_count = cairn_load_u16(map->bytes + liveouts + 2, map->byte_order);
     record->liveouts_offset = liveouts + CAIRN_STACKMAP_LIVEOUTS_HEADER_BYTES;
-    size_t end = record->liveouts_offset + (size_t)record->liveout_count * CAIRN_STACKMAP_LIVEOUT_BYTES;
+    size_t end =
+        record->liveouts_offset + (size_t)record->liveout_count * CAIRN_STACKMAP_LIVEOUT_BYTES;
     record->end_offset = (end + 7) & ~(size_t)7;
 }
 
@@ -318,12 +317,11 @@ static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
     return true;
 }
 
-static inline struct cairn_location
-cairn_stackmap_location(const struct cairn_stackmap *map,
-                        const struct cairn_stackmap_record *record, uint32_t index)
+static inline struct cairn_location cairn_stackmap_location(
+    const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index)
 {
-    const uint8_t *bytes = map->bytes + record->locations_offset +
-                           index * cairn_stackmap_location_bytes(map->version);
+    const uint8_t *bytes =
+        map->bytes + record->locations_offset + index * cairn_stackmap_location_bytes(map->version);
     struct cairn_location location;
     location.kind = (enum cairn_location_kind)bytes[0];
     if (map->version == 3) {
@@ -343,12 +341,11 @@ cairn_stackmap_location(const struct cairn_stackmap *map,
     return location;
 }
 
-static inline struct cairn_liveout
-cairn_stackmap_liveout(const struct cairn_stackmap *map,
-                       const struct cairn_stackmap_record *record, uint32_t index)
+static inline struct cairn_liveout cairn_stackmap_liveout(
+    const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index)
 {
-    const uint8_t *bytes = map->bytes + record->liveouts_offset +
-                           (size_t)index * CAIRN_STACKMAP_LIVEOUT_BYTES;
+    const uint8_t *bytes =
+        map->bytes + record->liveouts_offset + (size_t)index * CAIRN_STACKMAP_LIVEOUT_BYTES;
     struct cairn_liveout liveout;
     liveout.dwarf = cairn_load_u16(bytes, map->byte_order);
     liveout.size = bytes[3];

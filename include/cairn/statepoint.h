@@ -34,15 +34,13 @@ struct cairn_statepoint {
 
 /** Takes a record of a section apart. CORRUPT, with `offset` in the map, if its locations are
  *  not a statepoint's. Async-signal-safe. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_stackmap_statepoint(const struct cairn_stackmap *map,
-                          const struct cairn_stackmap_record *record,
-                          struct cairn_statepoint *statepoint, struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_statepoint(
+    const struct cairn_stackmap *map, const struct cairn_stackmap_record *record,
+    struct cairn_statepoint *statepoint, struct cairn_error *error);
 
 /** The same for a record of a table. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_record_statepoint(struct cairn_record record, struct cairn_statepoint *statepoint,
-                        struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_record_statepoint(
+    struct cairn_record record, struct cairn_statepoint *statepoint, struct cairn_error *error);
 
 #ifdef __cplusplus
 }

@@ -47,10 +47,9 @@ struct cairn_function {
  * TRUNCATED, VERSION, CORRUPT (offset counts from the section's first byte, the sentence names
  * the section's number if there are several), RANGE (code spread over 4 GiB or more), MEMORY.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status
-cairn_table_create(const struct cairn_section *sections, size_t section_count,
-                   const struct cairn_allocator *allocator, cairn_table **table,
-                   struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_table_create(
+    const struct cairn_section *sections, size_t section_count,
+    const struct cairn_allocator *allocator, cairn_table **table, struct cairn_error *error);
 
 /** NULL is allowed. */
 CAIRN_API void cairn_table_destroy(cairn_table *table);

@@ -20,8 +20,8 @@ enum cairn_status error_set(struct cairn_error *error, enum cairn_status status,
     return status;
 }
 
-enum cairn_status error_set_system(struct cairn_error *error, int system_error,
-                                   const char *format, ...)
+enum cairn_status error_set_system(struct cairn_error *error, int system_error, const char *format,
+                                   ...)
 {
     if (error == NULL)
         return CAIRN_ERROR_SYSTEM;

@@ -15,7 +15,7 @@ enum cairn_status error_set(struct cairn_error *error, enum cairn_status status,
                             const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* SYSTEM, with `system_error` (an errno) and its meaning behind the sentence. */
-enum cairn_status error_set_system(struct cairn_error *error, int system_error,
-                                   const char *format, ...) __attribute__((format(printf, 3, 4)));
+enum cairn_status error_set_system(struct cairn_error *error, int system_error, const char *format,
+                                   ...) __attribute__((format(printf, 3, 4)));
 
 #endif

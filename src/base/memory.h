@@ -9,7 +9,8 @@
 #include <cairn/allocator.h>
 #include <stddef.h>
 
-/* `chosen` itself if it names a function, otherwise an allocator over malloc. `chosen` may be NULL. */
+/* `chosen` itself if it names a function, otherwise an allocator over malloc. `chosen` may be NULL.
+ */
 struct cairn_allocator memory_allocator(const struct cairn_allocator *chosen);
 
 /* Zeroed memory; NULL if there is none, or if `count * size` overflows or is 0. */

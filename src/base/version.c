@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
 #include <cairn/cairn.h>
 
-const char *cairn_version(void)
-{
-    return CAIRN_VERSION_STRING;
-}
+const char *cairn_version(void) { return CAIRN_VERSION_STRING; }

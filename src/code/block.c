@@ -93,8 +93,8 @@ static void *carve(const struct code_block *block, struct code_span *span, size_
     return span_address(block, span) + offset;
 }
 
-static bool has_span_room(const struct code_block *block, const struct code_span *span,
-                          size_t size, size_t alignment)
+static bool has_span_room(const struct code_block *block, const struct code_span *span, size_t size,
+                          size_t alignment)
 {
     size_t offset = aligned_end(span, alignment);
     size_t bytes = span_bytes(block, span);
@@ -106,9 +106,9 @@ static enum cairn_status reserve_span(struct code_block *block, struct cairn_err
     if (block->span_count < block->span_capacity)
         return CAIRN_OK;
     uint32_t capacity = block->span_capacity == 0 ? SPANS_AT_FIRST : 2 * block->span_capacity;
-    struct code_span *grown = memory_resize(&block->space->allocator, block->spans,
-                                            block->span_capacity * sizeof *grown,
-                                            capacity * sizeof *grown);
+    struct code_span *grown =
+        memory_resize(&block->space->allocator, block->spans, block->span_capacity * sizeof *grown,
+                      capacity * sizeof *grown);
     if (grown == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section's pages");
     block->spans = grown;
@@ -156,8 +156,8 @@ static void note_code(struct code_block *block, size_t code_end_before, size_t f
         block->reuses_code = true;
 }
 
-static enum cairn_status extend(struct code_block *block, struct code_span *span,
-                                size_t page_count, bool *found, struct cairn_error *error)
+static enum cairn_status extend(struct code_block *block, struct code_span *span, size_t page_count,
+                                bool *found, struct cairn_error *error)
 {
     size_t code_end = block->slab->code_end;
     size_t first_page = span->first_page + span->page_count;
@@ -243,8 +243,7 @@ static enum cairn_status check_request(const struct code_block *block, size_t si
 {
     if (size == 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a section of no bytes was asked for");
-    if (alignment == 0 || (alignment & (alignment - 1)) != 0 ||
-        alignment > block->space->page_size)
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > block->space->page_size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, alignment,
                          "alignment %zu is not a power of two up to a page of %zu bytes", alignment,
                          block->space->page_size);
@@ -259,8 +258,8 @@ static enum cairn_status allocate_locked(struct code_block *block, enum page_use
                                          struct cairn_error *error)
 {
     if (block->slab == NULL) {
-        enum cairn_status status = space_choose_slab(
-            block->space, pages_for(block->space, size), &block->slab, error);
+        enum cairn_status status =
+            space_choose_slab(block->space, pages_for(block->space, size), &block->slab, error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -377,8 +376,9 @@ enum cairn_status code_block_publish(struct code_block *block, void *owner,
     if (owner == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "published code needs an owner");
     if (!block->is_protected || block->is_published)
-        return error_set(error, CAIRN_ERROR_STATE, 0, "code can be published once, when it is "
-                                                      "protected");
+        return error_set(error, CAIRN_ERROR_STATE, 0,
+                         "code can be published once, when it is "
+                         "protected");
     set_owner(block, owner);
     block->is_published = true;
     return CAIRN_OK;
@@ -414,17 +414,13 @@ void code_block_destroy(struct code_block *block)
         space_leave(space);
     }
     memory_free(&space->allocator, block->spans, block->span_capacity * sizeof *block->spans);
-    memory_free(&space->allocator, block->veneers,
-                block->veneer_capacity * sizeof *block->veneers);
+    memory_free(&space->allocator, block->veneers, block->veneer_capacity * sizeof *block->veneers);
     memory_free(&space->allocator, block, sizeof *block);
 }
 
 /* ---- What it holds ---- */
 
-struct code_space *code_block_space(const struct code_block *block)
-{
-    return block->space;
-}
+struct code_space *code_block_space(const struct code_block *block) { return block->space; }
 
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range)
@@ -457,11 +453,10 @@ static enum cairn_status reserve_veneer(struct code_block *block, struct cairn_e
 {
     if (block->veneer_count < block->veneer_capacity)
         return CAIRN_OK;
-    uint32_t capacity =
-        block->veneer_capacity == 0 ? VENEERS_AT_FIRST : 2 * block->veneer_capacity;
-    struct veneer_place *grown = memory_resize(&block->space->allocator, block->veneers,
-                                               block->veneer_capacity * sizeof *grown,
-                                               capacity * sizeof *grown);
+    uint32_t capacity = block->veneer_capacity == 0 ? VENEERS_AT_FIRST : 2 * block->veneer_capacity;
+    struct veneer_place *grown =
+        memory_resize(&block->space->allocator, block->veneers,
+                      block->veneer_capacity * sizeof *grown, capacity * sizeof *grown);
     if (grown == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer");
     block->veneers = grown;
@@ -587,7 +582,7 @@ enum cairn_status code_block_store_word(struct code_block *block, uint64_t addre
     if (status == CAIRN_OK)
         status = code_space_after_fork(block->space, error);
     if (status == CAIRN_OK)
-        status = block->space->map->write(block->slab, slab_offset(block, address), word, size,
-                                          error);
+        status =
+            block->space->map->write(block->slab, slab_offset(block, address), word, size, error);
     return status;
 }

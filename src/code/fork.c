@@ -16,8 +16,8 @@
 
 enum cairn_status ownership_create(struct code_space *space, struct cairn_error *error)
 {
-    void *page = mmap(NULL, space->page_size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page =
+        mmap(NULL, space->page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return error_set_system(error, errno, "cannot map a page that fork wipes");
     if (madvise(page, space->page_size, MADV_WIPEONFORK) == 0)

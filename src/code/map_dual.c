@@ -62,8 +62,7 @@ static uint8_t *view_file(size_t size, struct cairn_error *error)
 
 static uint8_t *view_shared(size_t size, struct cairn_error *error)
 {
-    void *view =
-        mmap(NULL, size, READ_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *view = mmap(NULL, size, READ_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (view != MAP_FAILED)
         return view;
     error_set_system(error, errno, "cannot map %zu bytes of shared memory", size);
@@ -82,8 +81,8 @@ static enum cairn_status open_with(make_view_function *make_view, struct code_sl
 static enum cairn_status map_code(struct code_slab *slab, size_t offset, size_t size,
                                   struct cairn_error *error)
 {
-    void *view = mremap(slab->alias + offset, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED,
-                        slab->base + offset);
+    void *view =
+        mremap(slab->alias + offset, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset);
     if (view != MAP_FAILED)
         return CAIRN_OK;
     return error_set_system(error, errno, "cannot map a second view of %zu bytes of code", size);
@@ -145,9 +144,8 @@ static enum cairn_status replace_code(struct code_slab *slab, uint8_t *written,
         while (end < slab->page_count && slab->states[end] == (uint8_t)state)
             end++;
         if (state == PAGE_CODE || state == PAGE_CODE_WRITABLE) {
-            enum cairn_status status =
-                replace_run(slab, written, page * slab->page_size,
-                            (end - page) * slab->page_size, state, error);
+            enum cairn_status status = replace_run(slab, written, page * slab->page_size,
+                                                   (end - page) * slab->page_size, state, error);
             if (status != CAIRN_OK)
                 return status;
         }
@@ -165,9 +163,10 @@ static enum cairn_status after_fork_with(make_view_function *make_view, struct c
     if (written == NULL)
         return CAIRN_ERROR_SYSTEM;
     enum cairn_status status = replace_code(slab, written, error);
-    if (status == CAIRN_OK && mremap(written, slab->size, slab->size,
-                                     MREMAP_MAYMOVE | MREMAP_FIXED, slab->alias) == MAP_FAILED)
-        status = error_set_system(error, errno, "cannot put a forked child's written view in place");
+    if (status == CAIRN_OK && mremap(written, slab->size, slab->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                                     slab->alias) == MAP_FAILED)
+        status =
+            error_set_system(error, errno, "cannot put a forked child's written view in place");
     if (status != CAIRN_OK)
         munmap(written, slab->size);
     return status;

@@ -165,9 +165,8 @@ static enum cairn_status map_in_place(struct code_slab *slab, size_t offset, siz
     return error_set_system(error, errno, "cannot map %zu bytes of code", size);
 }
 
-static enum cairn_status replace_by_fresh(struct code_slab *slab, size_t offset,
-                                          const void *bytes, size_t size,
-                                          struct cairn_error *error)
+static enum cairn_status replace_by_fresh(struct code_slab *slab, size_t offset, const void *bytes,
+                                          size_t size, struct cairn_error *error)
 {
     uint8_t *copy = mmap(NULL, slab->page_size, READ_WRITE, PRIVATE, -1, 0);
     if (copy == MAP_FAILED)

@@ -15,10 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int membarrier(int command)
-{
-    return (int)syscall(SYS_membarrier, command, 0, 0);
-}
+static int membarrier(int command) { return (int)syscall(SYS_membarrier, command, 0, 0); }
 
 bool barrier_register(void)
 {

@@ -19,10 +19,7 @@ static int call(const uint8_t *code)
     return function();
 }
 
-static int value_of_round(int round)
-{
-    return 1 + round * 37;
-}
+static int value_of_round(int round) { return 1 + round * 37; }
 
 static enum cairn_status check(const uint8_t *code, int round, struct cairn_error *error)
 {
@@ -50,8 +47,7 @@ static enum cairn_status change(struct code_slab *slab, const struct cairn_arch 
 {
     uint8_t bytes[ARCH_SELF_TEST_BYTES_MAX];
     size_t size = arch->encode_self_test(value_of_round(round), bytes);
-    enum cairn_status status =
-        slab->map->write(slab, page * slab->page_size, bytes, size, error);
+    enum cairn_status status = slab->map->write(slab, page * slab->page_size, bytes, size, error);
     return status == CAIRN_OK ? check(slab->base + page * slab->page_size, round, error) : status;
 }
 

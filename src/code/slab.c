@@ -277,8 +277,8 @@ static void restore_reservation(struct code_slab *slab, size_t first_page, size_
 {
     for (size_t page = first_page; page < first_page + page_count; page++) {
         uint8_t *address = slab->base + page * slab->page_size;
-        void *mapped = mmap(address, slab->page_size, PROT_NONE, RESERVED | MAP_FIXED_NOREPLACE,
-                            -1, 0);
+        void *mapped =
+            mmap(address, slab->page_size, PROT_NONE, RESERVED | MAP_FIXED_NOREPLACE, -1, 0);
         if (mapped == address || (mapped == MAP_FAILED && errno == EEXIST))
             continue;
         if (mapped != MAP_FAILED)

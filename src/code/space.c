@@ -29,8 +29,8 @@ static enum cairn_status check_options(const struct code_space_options *options,
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn cannot hold code for this architecture");
     if ((unsigned)options->mode > CAIRN_CODE_MODE_SINGLE)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, (uint64_t)options->mode,
-                         "%d is no code mode", (int)options->mode);
+        return error_set(error, CAIRN_ERROR_ARGUMENT, (uint64_t)options->mode, "%d is no code mode",
+                         (int)options->mode);
     size_t size = options->slab_size == 0 ? arch->slab_bytes_default : options->slab_size;
     if (size > arch->reach_bytes)
         return error_set(error, CAIRN_ERROR_ARGUMENT, size,
@@ -81,8 +81,7 @@ enum cairn_status space_publish_slab(struct code_space *space, const struct code
 
 void *code_space_find_owner_beyond_first_slab(const struct code_space *space, uint64_t pc)
 {
-    const struct slab_table *table =
-        atomic_load_explicit(&space->slab_table, memory_order_acquire);
+    const struct slab_table *table = atomic_load_explicit(&space->slab_table, memory_order_acquire);
     size_t low = 0;
     size_t count = table->count;
     while (count > 1) {
@@ -175,8 +174,7 @@ enum { MAP_COUNT = sizeof maps / sizeof *maps };
 static enum cairn_status try_map(struct code_space *space, const struct code_map *map,
                                  struct code_slab **slab, struct cairn_error *error)
 {
-    enum cairn_status status =
-        slab_create(&space->allocator, map, space->slab_size, slab, error);
+    enum cairn_status status = slab_create(&space->allocator, map, space->slab_size, slab, error);
     if (status != CAIRN_OK)
         return status;
     status = self_test_run(*slab, space->arch, error);
@@ -229,8 +227,7 @@ static enum cairn_status no_map_works(const struct code_space *space, enum cairn
 static void settle_reason(struct code_space *space, enum cairn_code_mode asked)
 {
     bool toggles = space->map == &code_map_single_toggle;
-    if (space->map->mode == CAIRN_CODE_MODE_DUAL ||
-        (asked == CAIRN_CODE_MODE_SINGLE && !toggles))
+    if (space->map->mode == CAIRN_CODE_MODE_DUAL || (asked == CAIRN_CODE_MODE_SINGLE && !toggles))
         space->reason[0] = '\0';
     if (toggles)
         append_reason(space, "; so the protection of pages is toggled, and no thread may execute a "
@@ -261,8 +258,8 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
 static void set_first_slab(struct code_space *space, const struct code_slab *slab)
 {
     space->lookup.page_shift = (uint32_t)__builtin_ctzl(space->page_size);
-    space->lookup.first_slab = (struct code_slab_lookup){
-        (uint64_t)(uintptr_t)slab->base, slab->size, slab->owners};
+    space->lookup.first_slab =
+        (struct code_slab_lookup){(uint64_t)(uintptr_t)slab->base, slab->size, slab->owners};
 }
 
 static enum cairn_status fill_space(struct code_space *space, enum cairn_code_mode mode,
@@ -342,27 +339,15 @@ enum cairn_status space_enter(struct code_space *space, struct cairn_error *erro
     return status;
 }
 
-void space_leave(struct code_space *space)
-{
-    pthread_mutex_unlock(&space->lock);
-}
+void space_leave(struct code_space *space) { pthread_mutex_unlock(&space->lock); }
 
 /* ---- What it is like ---- */
 
-enum cairn_code_mode code_space_mode(const struct code_space *space)
-{
-    return space->map->mode;
-}
+enum cairn_code_mode code_space_mode(const struct code_space *space) { return space->map->mode; }
 
-const char *code_space_mode_reason(const struct code_space *space)
-{
-    return space->reason;
-}
+const char *code_space_mode_reason(const struct code_space *space) { return space->reason; }
 
-const struct cairn_arch *code_space_arch(const struct code_space *space)
-{
-    return space->arch;
-}
+const struct cairn_arch *code_space_arch(const struct code_space *space) { return space->arch; }
 
 static void add_statistics(const struct code_slab *slab,
                            struct cairn_runtime_statistics *statistics)

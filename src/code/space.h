@@ -166,8 +166,8 @@ bool code_block_holds_code(const struct code_block *block, uint64_t address, siz
 /* ---- Veneers: stubs that jump to the address in an aligned slot ---- */
 
 struct code_veneer {
-    uint64_t address;        /* of its code; 0: none */
-    _Atomic uint64_t *slot;  /* the target; written with one aligned store */
+    uint64_t address;       /* of its code; 0: none */
+    _Atomic uint64_t *slot; /* the target; written with one aligned store */
 };
 
 /* A veneer in the block's slab, its slot holding `target`, visible to all cores when this

@@ -81,8 +81,7 @@ static void release_pages(struct code_slab *slab, const struct code_chunk *chunk
     slab_release(slab, chunk->slot_page, 1);
 }
 
-static bool encode(const struct code_space *space, struct code_slab *slab,
-                   struct code_chunk *chunk)
+static bool encode(const struct code_space *space, struct code_slab *slab, struct code_chunk *chunk)
 {
     for (uint32_t i = 0; i < chunk->count; i++) {
         struct veneer_place place = {.chunk = chunk, .index = i};
@@ -132,8 +131,7 @@ static enum cairn_status add_chunk(struct code_space *space, struct code_slab *s
     return status;
 }
 
-static void remove_chunk(struct code_space *space, struct code_slab *slab,
-                         struct code_chunk *chunk)
+static void remove_chunk(struct code_space *space, struct code_slab *slab, struct code_chunk *chunk)
 {
     struct code_chunk **link = &slab->chunks;
     while (*link != chunk)

@@ -21,9 +21,10 @@ static inline bool record_is_kind(unsigned kind)
  * `available` bytes of the map. Its locations are not checked. `stride` and `byte_order` are the
  * map's, given as constants so that each caller's loop is compiled for them.
  */
-static inline __attribute__((always_inline)) bool
-record_fits(const struct cairn_stackmap *map, struct cairn_stackmap_record *record,
-            size_t available, size_t stride, enum cairn_byte_order byte_order)
+static inline __attribute__((always_inline)) bool record_fits(const struct cairn_stackmap *map,
+                                                              struct cairn_stackmap_record *record,
+                                                              size_t available, size_t stride,
+                                                              enum cairn_byte_order byte_order)
 {
     size_t offset = record->offset;
     if (available - offset < RECORD_BYTES_MIN)
@@ -46,9 +47,9 @@ record_fits(const struct cairn_stackmap *map, struct cairn_stackmap_record *reco
 }
 
 /* Not 0 if the kind is none, or if it is ConstantIndex and there is no such constant. */
-static inline __attribute__((always_inline)) unsigned
-record_location_is_bad(const uint8_t *location, size_t stride, enum cairn_byte_order byte_order,
-                       uint32_t constant_count)
+static inline __attribute__((always_inline)) unsigned record_location_is_bad(
+    const uint8_t *location, size_t stride, enum cairn_byte_order byte_order,
+    uint32_t constant_count)
 {
     unsigned kind = location[0];
     uint32_t offset = cairn_load_u32(location + stride - 4, byte_order);

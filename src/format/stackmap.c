@@ -138,9 +138,9 @@ enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map,
 }
 
 /* Compiled once for each stride and byte order, so that the loop over locations is tight. */
-static inline __attribute__((always_inline)) enum cairn_status
-check_records(struct cairn_stackmap *map, size_t available, size_t stride,
-              enum cairn_byte_order byte_order, struct cairn_error *error)
+static inline __attribute__((always_inline)) enum cairn_status check_records(
+    struct cairn_stackmap *map, size_t available, size_t stride, enum cairn_byte_order byte_order,
+    struct cairn_error *error)
 {
     struct cairn_stackmap_record record = {.offset = map->records_offset};
     for (uint32_t i = 0; i < map->record_count; i++) {
@@ -164,11 +164,10 @@ static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t av
 {
     bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
     if (map->version == 3 && native)
-        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES,
-                             CAIRN_BYTE_ORDER_NATIVE, error);
-    if (map->version == 3)
-        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, map->byte_order,
+        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, CAIRN_BYTE_ORDER_NATIVE,
                              error);
+    if (map->version == 3)
+        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, map->byte_order, error);
     return check_records(map, available, CAIRN_STACKMAP_LOCATION_V1_BYTES, map->byte_order, error);
 }
 

@@ -14,16 +14,15 @@
 enum { CALLING_CONVENTION, FLAGS, DEOPT_COUNT, FIRST_DEOPT };
 
 static enum cairn_status read_constant(const struct statepoint_source *source, uint32_t index,
-                                       const char *what, uint64_t *value,
-                                       struct cairn_error *error)
+                                       const char *what, uint64_t *value, struct cairn_error *error)
 {
     if (index >= source->count)
         return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
                          "a statepoint begins with three constants; the record has %u locations",
                          source->count);
     struct cairn_location location = source->location(source->record, index);
-    bool is_constant = location.kind == CAIRN_LOCATION_CONSTANT ||
-                       location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
+    bool is_constant =
+        location.kind == CAIRN_LOCATION_CONSTANT || location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
     if (!is_constant)
         return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
                          "location %u, a statepoint's %s, is %s and not a constant", index, what,
@@ -42,8 +41,7 @@ static uint32_t find_first_alloca(const struct statepoint_source *source, uint32
 }
 
 static enum cairn_status split_rest(const struct statepoint_source *source,
-                                    struct cairn_statepoint *statepoint,
-                                    struct cairn_error *error)
+                                    struct cairn_statepoint *statepoint, struct cairn_error *error)
 {
     statepoint->first_pair = FIRST_DEOPT + statepoint->deopt_count;
     statepoint->first_alloca = find_first_alloca(source, statepoint->first_pair);

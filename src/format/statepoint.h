@@ -17,7 +17,6 @@ struct statepoint_source {
 };
 
 enum cairn_status statepoint_parse(const struct statepoint_source *source,
-                                   struct cairn_statepoint *statepoint,
-                                   struct cairn_error *error);
+                                   struct cairn_statepoint *statepoint, struct cairn_error *error);
 
 #endif

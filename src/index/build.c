@@ -19,16 +19,16 @@
 #include <unistd.h>
 
 /* What the fast way answers where the general one is needed. */
-#define NEEDS_GENERAL_WAY ((enum cairn_status)-1)
+#define NEEDS_GENERAL_WAY ((enum cairn_status) - 1)
 
 struct builder {
     const struct cairn_section *sections;
     size_t section_count;
     cairn_table *table;
-    size_t capacity_bytes;  /* of the allocation */
-    uint32_t *offsets;      /* of the records' addresses, from the base */
+    size_t capacity_bytes; /* of the allocation */
+    uint32_t *offsets;     /* of the records' addresses, from the base */
     uint64_t *stack_sizes;
-    uint32_t record_count;  /* so far */
+    uint32_t record_count; /* so far */
     uint32_t function_count;
     uint32_t constant_count;
     uint32_t *next_word;
@@ -144,8 +144,8 @@ struct raw_location {
     int32_t offset;
 };
 
-static inline __attribute__((always_inline)) struct raw_location
-load_location(const uint8_t *bytes, size_t stride, enum cairn_byte_order byte_order)
+static inline __attribute__((always_inline)) struct raw_location load_location(
+    const uint8_t *bytes, size_t stride, enum cairn_byte_order byte_order)
 {
     struct raw_location location = {.kind = bytes[0]};
     if (stride == CAIRN_STACKMAP_LOCATION_BYTES) {
@@ -204,10 +204,10 @@ static void pack_liveouts(struct builder *builder, const struct cairn_stackmap *
  * Checks and packs the record's values. `stride` and `byte_order` are the map's, as constants.
  * The compact form is tried first, without looking: it is checked with the rest at the end.
  */
-static inline __attribute__((always_inline)) bool
-pack_values(struct builder *builder, const struct cairn_stackmap *map,
-            const struct cairn_stackmap_record *record, size_t stride,
-            enum cairn_byte_order byte_order, uint32_t *value_start)
+static inline __attribute__((always_inline)) bool pack_values(
+    struct builder *builder, const struct cairn_stackmap *map,
+    const struct cairn_stackmap_record *record, size_t stride, enum cairn_byte_order byte_order,
+    uint32_t *value_start)
 {
     uint32_t start = (uint32_t)(builder->next_word - builder->table->values);
     if (record->liveout_count > 0) {
@@ -232,8 +232,8 @@ pack_values(struct builder *builder, const struct cairn_stackmap *map,
     if (fits)
         builder->next_word = words + count;
     else
-        form = pack_large(builder, map->bytes + record->locations_offset, count, stride,
-                          byte_order);
+        form =
+            pack_large(builder, map->bytes + record->locations_offset, count, stride, byte_order);
     *value_start = start | (uint32_t)form << VALUE_FORM_SHIFT;
     return true;
 }
@@ -279,21 +279,23 @@ static void begin_notes(struct builder *builder, uint64_t base)
 
 /* ---- The fast way ---- */
 
-static inline __attribute__((always_inline)) enum cairn_status
-add_records(struct builder *builder, struct cairn_stackmap *map, size_t available, size_t stride,
-            enum cairn_byte_order byte_order, struct cairn_error *error)
+static inline __attribute__((always_inline)) enum cairn_status add_records(
+    struct builder *builder, struct cairn_stackmap *map, size_t available, size_t stride,
+    enum cairn_byte_order byte_order, struct cairn_error *error)
 {
     cairn_table *table = builder->table;
     struct cairn_stackmap_record record = {.offset = map->records_offset};
-    uint32_t previous = builder->record_count == 0 ? 0 : builder->offsets[builder->record_count - 1];
+    uint32_t previous =
+        builder->record_count == 0 ? 0 : builder->offsets[builder->record_count - 1];
     for (uint32_t f = 0; f < map->function_count; f++) {
         struct cairn_stackmap_function function = cairn_stackmap_function(map, f);
         if (function.record_count == 0)
             continue;
         uint64_t function_offset = function.address - table->base;
-        bool descends = function.address < table->base || function_offset < previous ||
-                        (builder->function_count > 0 &&
-                         function_offset <= table->functions[builder->function_count - 1].code_offset);
+        bool descends =
+            function.address < table->base || function_offset < previous ||
+            (builder->function_count > 0 &&
+             function_offset <= table->functions[builder->function_count - 1].code_offset);
         if (descends || function_offset > UINT32_MAX)
             return NEEDS_GENERAL_WAY;
         note_function(builder, &function);
@@ -327,10 +329,10 @@ static enum cairn_status add_map_fast(struct builder *builder, struct cairn_stac
         return add_records(builder, map, available, CAIRN_STACKMAP_LOCATION_BYTES,
                            CAIRN_BYTE_ORDER_NATIVE, error);
     if (map->version == 3)
-        return add_records(builder, map, available, CAIRN_STACKMAP_LOCATION_BYTES,
-                           map->byte_order, error);
-    return add_records(builder, map, available, CAIRN_STACKMAP_LOCATION_V1_BYTES,
-                       map->byte_order, error);
+        return add_records(builder, map, available, CAIRN_STACKMAP_LOCATION_BYTES, map->byte_order,
+                           error);
+    return add_records(builder, map, available, CAIRN_STACKMAP_LOCATION_V1_BYTES, map->byte_order,
+                       error);
 }
 
 static enum cairn_status add_section_fast(struct builder *builder, size_t index,
@@ -791,8 +793,8 @@ static enum cairn_status finish(struct builder *builder, struct cairn_error *err
 static void discard(struct builder *builder, const struct cairn_allocator *allocator)
 {
     memory_free(allocator, builder->table, builder->capacity_bytes);
-    *builder = (struct builder){.sections = builder->sections,
-                                .section_count = builder->section_count};
+    *builder =
+        (struct builder){.sections = builder->sections, .section_count = builder->section_count};
 }
 
 enum cairn_status cairn_table_create(const struct cairn_section *sections, size_t section_count,

@@ -160,8 +160,8 @@ static bool differ_in_numbers(const struct cairn_declaration *known,
                               const struct cairn_declaration *added, char *difference)
 {
     if (known->kind != added->kind)
-        snprintf(difference, DIFFERENCE_SIZE, "a %s and a %s",
-                 cairn_record_kind_name(known->kind), cairn_record_kind_name(added->kind));
+        snprintf(difference, DIFFERENCE_SIZE, "a %s and a %s", cairn_record_kind_name(known->kind),
+                 cairn_record_kind_name(added->kind));
     else if (known->byte_count != added->byte_count)
         snprintf(difference, DIFFERENCE_SIZE, "%u and %u bytes", known->byte_count,
                  added->byte_count);
@@ -269,11 +269,11 @@ const char *cairn_record_kind_name(enum cairn_record_kind kind)
 }
 
 static const char *const type_names[] = {
-    [CAIRN_TYPE_VOID] = "void",           [CAIRN_TYPE_INTEGER] = "i",
-    [CAIRN_TYPE_POINTER] = "ptr",         [CAIRN_TYPE_HALF] = "half",
-    [CAIRN_TYPE_BFLOAT] = "bfloat",       [CAIRN_TYPE_FLOAT] = "float",
-    [CAIRN_TYPE_DOUBLE] = "double",       [CAIRN_TYPE_X86_FP80] = "x86_fp80",
-    [CAIRN_TYPE_FP128] = "fp128",         [CAIRN_TYPE_PPC_FP128] = "ppc_fp128",
+    [CAIRN_TYPE_VOID] = "void",     [CAIRN_TYPE_INTEGER] = "i",
+    [CAIRN_TYPE_POINTER] = "ptr",   [CAIRN_TYPE_HALF] = "half",
+    [CAIRN_TYPE_BFLOAT] = "bfloat", [CAIRN_TYPE_FLOAT] = "float",
+    [CAIRN_TYPE_DOUBLE] = "double", [CAIRN_TYPE_X86_FP80] = "x86_fp80",
+    [CAIRN_TYPE_FP128] = "fp128",   [CAIRN_TYPE_PPC_FP128] = "ppc_fp128",
     [CAIRN_TYPE_OTHER] = "other",
 };
 _Static_assert(sizeof type_names / sizeof *type_names == CAIRN_TYPE_OTHER + 1,

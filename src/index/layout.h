@@ -71,8 +71,8 @@ struct cairn_table {
     size_t value_bytes;
     void *owner;
 
-    uint64_t base;      /* address of the first function */
-    uint32_t span;      /* of the last record's address, from the base */
+    uint64_t base; /* address of the first function */
+    uint32_t span; /* of the last record's address, from the base */
     uint32_t record_count;
     uint32_t function_count;
     uint32_t bucket_count;
@@ -87,7 +87,7 @@ struct cairn_table {
 
     uint64_t *ids;
     uint64_t *constants;
-    uint64_t *stack_sizes; /* NULL: all fit into `stack_size` */
+    uint64_t *stack_sizes;  /* NULL: all fit into `stack_size` */
     uint32_t *value_starts; /* one more than there are records */
     uint32_t *address_buckets;
     uint32_t *id_buckets;

@@ -22,8 +22,8 @@ static void sift_down(uint8_t *elements, size_t root, size_t count, size_t size,
         size_t child = 2 * root + 1;
         if (child >= count)
             return;
-        bool right_is_larger = child + 1 < count && compare(elements + child * size,
-                                                            elements + (child + 1) * size) < 0;
+        bool right_is_larger = child + 1 < count &&
+                               compare(elements + child * size, elements + (child + 1) * size) < 0;
         child += right_is_larger;
         if (compare(elements + root * size, elements + child * size) >= 0)
             return;

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/error.h"
 #include "format/statepoint.h"
+#include "base/error.h"
 
 static struct cairn_location table_location(const void *record, uint32_t index)
 {

@@ -139,8 +139,8 @@ static uint32_t functions_up_to(const cairn_table *table, uint64_t code_offset)
 struct cairn_function cairn_table_function(const cairn_table *table, uint32_t index)
 {
     const struct table_function *function = &table->functions[index];
-    uint32_t end = index + 1 < table->function_count ? function[1].first_record
-                                                     : table->record_count;
+    uint32_t end =
+        index + 1 < table->function_count ? function[1].first_record : table->record_count;
     uint64_t stack_size = function->stack_size;
     if (stack_size == STACK_SIZE_WIDE)
         stack_size = table->stack_sizes[index];
@@ -227,10 +227,7 @@ size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_r
 
 /* ---- Records ---- */
 
-uint64_t cairn_record_id(struct cairn_record record)
-{
-    return record.table->ids[record.index];
-}
+uint64_t cairn_record_id(struct cairn_record record) { return record.table->ids[record.index]; }
 
 /* The bucket of a record: near the one that an even distribution would give, so the search
  * starts there and widens. */
@@ -287,8 +284,7 @@ static struct values values_of(struct cairn_record record)
     const cairn_table *table = record.table;
     uint32_t start = table->value_starts[record.index];
     const uint32_t *word = table->values + (start & VALUE_WORD_MASK);
-    const uint32_t *end =
-        table->values + (table->value_starts[record.index + 1] & VALUE_WORD_MASK);
+    const uint32_t *end = table->values + (table->value_starts[record.index + 1] & VALUE_WORD_MASK);
     struct values values = {.form = (enum value_form)(start >> VALUE_FORM_SHIFT)};
     if ((start & VALUE_HAS_LIVEOUTS) != 0) {
         values.liveout_count = *word++;
@@ -337,32 +333,14 @@ struct cairn_liveout cairn_record_liveout(struct cairn_record record, uint32_t i
 
 /* ---- The table ---- */
 
-uint32_t cairn_table_record_count(const cairn_table *table)
-{
-    return table->record_count;
-}
+uint32_t cairn_table_record_count(const cairn_table *table) { return table->record_count; }
 
-uint32_t cairn_table_function_count(const cairn_table *table)
-{
-    return table->function_count;
-}
+uint32_t cairn_table_function_count(const cairn_table *table) { return table->function_count; }
 
-size_t cairn_table_size_bytes(const cairn_table *table)
-{
-    return table->size_bytes;
-}
+size_t cairn_table_size_bytes(const cairn_table *table) { return table->size_bytes; }
 
-size_t cairn_table_value_bytes(const cairn_table *table)
-{
-    return table->value_bytes;
-}
+size_t cairn_table_value_bytes(const cairn_table *table) { return table->value_bytes; }
 
-void table_set_owner(cairn_table *table, void *owner)
-{
-    table->owner = owner;
-}
+void table_set_owner(cairn_table *table, void *owner) { table->owner = owner; }
 
-void *table_owner(const cairn_table *table)
-{
-    return table->owner;
-}
+void *table_owner(const cairn_table *table) { return table->owner; }

@@ -32,8 +32,9 @@ static inline bool compact_is_register_kind(unsigned kind)
 }
 
 /* False if the location does not fit. */
-static inline __attribute__((always_inline)) bool
-compact_pack(unsigned kind, unsigned size, unsigned dwarf, int32_t offset, uint32_t *word)
+static inline __attribute__((always_inline)) bool compact_pack(unsigned kind, unsigned size,
+                                                               unsigned dwarf, int32_t offset,
+                                                               uint32_t *word)
 {
     bool is_register = compact_is_register_kind(kind);
     unsigned half = dwarf - COMPACT_FIRST_HALF;

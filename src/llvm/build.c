@@ -164,12 +164,9 @@ static const struct {
     uint32_t with_target;
     uint32_t without_target;
 } minimum_bytes[] = {
-    [CAIRN_ARCHITECTURE_UNKNOWN] = {0, 0},
-    [CAIRN_ARCHITECTURE_X86_64] = {13, 9},
-    [CAIRN_ARCHITECTURE_AARCH64] = {16, 4},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {40, 12},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {48, 12},
-    [CAIRN_ARCHITECTURE_SYSTEMZ] = {14, 6},
+    [CAIRN_ARCHITECTURE_UNKNOWN] = {0, 0},       [CAIRN_ARCHITECTURE_X86_64] = {13, 9},
+    [CAIRN_ARCHITECTURE_AARCH64] = {16, 4},      [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {40, 12},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {48, 12}, [CAIRN_ARCHITECTURE_SYSTEMZ] = {14, 6},
     [CAIRN_ARCHITECTURE_RISCV64] = {28, 4},
 };
 
@@ -180,10 +177,7 @@ uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target)
                       : minimum_bytes[architecture].without_target;
 }
 
-static bool is_pointer(LLVMTypeRef type)
-{
-    return LLVMGetTypeKind(type) == LLVMPointerTypeKind;
-}
+static bool is_pointer(LLVMTypeRef type) { return LLVMGetTypeKind(type) == LLVMPointerTypeKind; }
 
 static bool is_register_integer(LLVMTypeRef type)
 {
@@ -205,7 +199,8 @@ static enum cairn_status check_result(LLVMTypeRef type, struct cairn_error *erro
     char *text = LLVMPrintTypeToString(type);
     enum cairn_status status = error_set(
         error, CAIRN_ERROR_UNSUPPORTED, 0,
-        "LLVM %d has no patch point that returns %.60s: return void, an integer of up to 64 bits%s, "
+        "LLVM %d has no patch point that returns %.60s: return void, an integer of up to 64 "
+        "bits%s, "
         "or pass a pointer to where the target puts it",
         LLVM_VERSION_MAJOR, text,
         LLVM_PATCHPOINT_RETURNS_ANY_TYPE ? ", a pointer, a floating-point number, a 128-bit vector"
@@ -281,14 +276,13 @@ static LLVMValueRef build_patchpoint(LLVMBuilderRef builder, LLVMModuleRef modul
     bool in_integer = !is_void && (is_pointer(result) || is_register_integer(result));
     LLVMTypeRef emitted =
         in_integer ? LLVMInt64TypeInContext(LLVMGetModuleContext(module)) : result;
-    LLVMValueRef intrinsic = declare_intrinsic(module,
-                                               is_void ? "llvm.experimental.patchpoint.void"
-                                                       : "llvm.experimental.patchpoint.i64",
-                                               emitted);
+    LLVMValueRef intrinsic = declare_intrinsic(
+        module, is_void ? "llvm.experimental.patchpoint.void" : "llvm.experimental.patchpoint.i64",
+        emitted);
     const char *name = patchpoint->name == NULL || is_void ? "" : patchpoint->name;
     bool narrows = in_integer && result != emitted;
-    LLVMValueRef call = build_call(builder, intrinsic, operands, patchpoint->live_value_count,
-                                   narrows ? "" : name);
+    LLVMValueRef call =
+        build_call(builder, intrinsic, operands, patchpoint->live_value_count, narrows ? "" : name);
     LLVMSetInstructionCallConv(call, patchpoint->calling_convention);
     return in_integer ? narrow_result(builder, call, result, name) : call;
 }
@@ -306,8 +300,8 @@ LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
         error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no patch point to build");
         return NULL;
     }
-    size_t count = (size_t)FIXED_OPERANDS + patchpoint->argument_count +
-                   patchpoint->live_value_count;
+    size_t count =
+        (size_t)FIXED_OPERANDS + patchpoint->argument_count + patchpoint->live_value_count;
     if (check_patchpoint(module, patchpoint, error) ||
         check_live_values(module, patchpoint->live_values, patchpoint->live_value_count, error) ||
         allocate_operands(&operands, count, patchpoint->live_value_count, error))

@@ -216,22 +216,18 @@ static bool is_patchpoint(LLVMValueRef instruction)
     return site_call_kind(instruction) == CAIRN_RECORD_PATCHPOINT;
 }
 
-static bool may_be_call(LLVMValueRef instruction)
-{
-    return !is_surely_no_call(instruction);
-}
+static bool may_be_call(LLVMValueRef instruction) { return !is_surely_no_call(instruction); }
 
 static bool may_set_fpcr(LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
     return opcode == LLVMSIToFP || opcode == LLVMUIToFP || opcode == LLVMFPToSI ||
-           opcode == LLVMFPToUI || opcode == LLVMFAdd || opcode == LLVMFSub ||
-           opcode == LLVMFMul || opcode == LLVMFDiv || opcode == LLVMFRem ||
-           opcode == LLVMFPTrunc || opcode == LLVMFPExt || opcode == LLVMFCmp;
+           opcode == LLVMFPToUI || opcode == LLVMFAdd || opcode == LLVMFSub || opcode == LLVMFMul ||
+           opcode == LLVMFDiv || opcode == LLVMFRem || opcode == LLVMFPTrunc ||
+           opcode == LLVMFPExt || opcode == LLVMFCmp;
 }
 
-static enum cairn_status check_liveness(LLVMValueRef function,
-                                        enum cairn_architecture architecture,
+static enum cairn_status check_liveness(LLVMValueRef function, enum cairn_architecture architecture,
                                         struct cairn_error *error)
 {
     LLVMValueRef patchpoint = find_instruction(function, is_patchpoint);

@@ -123,8 +123,7 @@ enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef mo
 
 static LLVMModuleRef create_empty_module(LLVMModuleRef like)
 {
-    LLVMModuleRef module =
-        LLVMModuleCreateWithNameInContext("cairn", LLVMGetModuleContext(like));
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("cairn", LLVMGetModuleContext(like));
     LLVMSetTarget(module, LLVMGetTarget(like));
     return module;
 }
@@ -208,8 +207,9 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
 {
     static const struct cairn_engine_options defaults;
     if (runtime == NULL || module == NULL || engine == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_engine_create needs a runtime, a module and a place for the engine");
+        return error_set(
+            error, CAIRN_ERROR_ARGUMENT, 0,
+            "cairn_engine_create needs a runtime, a module and a place for the engine");
     if (options == NULL)
         options = &defaults;
     if (options->optimisation_level > 3)
@@ -282,7 +282,8 @@ enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error
 void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn_error *error)
 {
     if (engine == NULL || name == NULL) {
-        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_function needs an engine and a name");
+        error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                  "cairn_engine_function needs an engine and a name");
         return NULL;
     }
     if (cairn_engine_finalise(engine, error) != CAIRN_OK)
@@ -293,7 +294,4 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
     return (void *)(uintptr_t)address;
 }
 
-LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine)
-{
-    return engine->llvm;
-}
+LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine) { return engine->llvm; }

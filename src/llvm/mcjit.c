@@ -129,8 +129,7 @@ static bool is_stackmap(const char *section_name)
            strcmp(section_name, "__llvm_stackmaps") == 0;
 }
 
-static uint8_t *allocate_stackmap(cairn_memory_manager *manager, uintptr_t size,
-                                  unsigned alignment)
+static uint8_t *allocate_stackmap(cairn_memory_manager *manager, uintptr_t size, unsigned alignment)
 {
     uint8_t *memory = allocate(manager, cairn_loader_allocate_stackmap, size, alignment);
     struct stackmap_section *stackmap = memory_new(&manager->allocator, 1, sizeof *stackmap);
@@ -162,10 +161,9 @@ static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned ali
     (void)section_id;
     if (is_stackmap(section_name))
         return allocate_stackmap(opaque, size, alignment);
-    return allocate(opaque,
-                    is_read_only ? cairn_loader_allocate_read_only_data
-                                 : cairn_loader_allocate_data,
-                    size, alignment);
+    return allocate(
+        opaque, is_read_only ? cairn_loader_allocate_read_only_data : cairn_loader_allocate_data,
+        size, alignment);
 }
 
 /* ---- Declarations ---- */
@@ -224,8 +222,8 @@ static enum cairn_status add_pending(cairn_memory_manager *manager,
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager,
-                                               LLVMModuleRef module, struct cairn_error *error)
+enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager, LLVMModuleRef module,
+                                               struct cairn_error *error)
 {
     if (manager == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
@@ -397,10 +395,7 @@ enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manage
     return manager->last.status;
 }
 
-void memory_manager_clear_status(cairn_memory_manager *manager)
-{
-    manager->last.status = CAIRN_OK;
-}
+void memory_manager_clear_status(cairn_memory_manager *manager) { manager->last.status = CAIRN_OK; }
 
 /* ---- Life ---- */
 
@@ -444,10 +439,7 @@ static void destroy(cairn_memory_manager *manager)
     cairn_runtime_destroy(runtime);
 }
 
-static void destroy_callback(void *opaque)
-{
-    destroy(opaque);
-}
+static void destroy_callback(void *opaque) { destroy(opaque); }
 
 static enum cairn_status fill_in(cairn_memory_manager *manager, struct cairn_error *error)
 {
@@ -457,9 +449,8 @@ static enum cairn_status fill_in(cairn_memory_manager *manager, struct cairn_err
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a memory manager's name");
     strcpy(manager->name, name);
     manager->options.name = manager->name;
-    manager->llvm = LLVMCreateSimpleMCJITMemoryManager(manager, code_section_callback,
-                                                       data_section_callback, finalise_callback,
-                                                       destroy_callback);
+    manager->llvm = LLVMCreateSimpleMCJITMemoryManager(
+        manager, code_section_callback, data_section_callback, finalise_callback, destroy_callback);
     if (manager->llvm == NULL)
         return error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM refused to make a memory manager");
     return CAIRN_OK;

@@ -19,8 +19,7 @@ static void convert_types(const struct site_call *call, struct cairn_type *types
     for (unsigned i = 0; i < call->argument_count; i++)
         *type++ = types_convert(LLVMTypeOf(LLVMGetOperand(call->call, call->first_argument + i)));
     for (unsigned i = 0; i < call->live_value_count; i++)
-        *type++ =
-            types_convert(LLVMTypeOf(LLVMGetOperand(call->call, call->first_live_value + i)));
+        *type++ = types_convert(LLVMTypeOf(LLVMGetOperand(call->call, call->first_live_value + i)));
     declared_types_read(call, types + call->argument_count);
 }
 

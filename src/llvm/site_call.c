@@ -64,9 +64,9 @@ static enum cairn_status read_constant(LLVMValueRef call, unsigned operand, cons
 {
     LLVMValueRef constant = LLVMIsAConstantInt(LLVMGetOperand(call, operand));
     if (constant == NULL)
-        return error_set(error, CAIRN_ERROR_CORRUPT, 0,
-                         "in '%s': the %s of a %s is not a constant", site_call_function(call),
-                         what, cairn_record_kind_name(site_call_kind(call)));
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "in '%s': the %s of a %s is not a constant",
+                         site_call_function(call), what,
+                         cairn_record_kind_name(site_call_kind(call)));
     *value = LLVMConstIntGetZExtValue(constant);
     return CAIRN_OK;
 }

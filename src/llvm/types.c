@@ -117,8 +117,7 @@ static enum live_value_treatment treat_if(bool fits, const char *otherwise, cons
     return LIVE_VALUE_CRASHES;
 }
 
-enum live_value_treatment types_live_value(LLVMTypeRef type,
-                                           enum cairn_architecture architecture,
+enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
                                            const char **instead)
 {
     switch (LLVMGetTypeKind(type)) {
@@ -155,14 +154,10 @@ static const struct {
     const char *prefix;
     enum cairn_architecture architecture;
 } triples[] = {
-    {"x86_64", CAIRN_ARCHITECTURE_X86_64},
-    {"aarch64", CAIRN_ARCHITECTURE_AARCH64},
-    {"arm64", CAIRN_ARCHITECTURE_AARCH64},
-    {"powerpc64le", CAIRN_ARCHITECTURE_PPC64_ELFV2},
-    {"powerpc64", CAIRN_ARCHITECTURE_PPC64_ELFV1},
-    {"ppc64le", CAIRN_ARCHITECTURE_PPC64_ELFV2},
-    {"ppc64", CAIRN_ARCHITECTURE_PPC64_ELFV1},
-    {"s390x", CAIRN_ARCHITECTURE_SYSTEMZ},
+    {"x86_64", CAIRN_ARCHITECTURE_X86_64},         {"aarch64", CAIRN_ARCHITECTURE_AARCH64},
+    {"arm64", CAIRN_ARCHITECTURE_AARCH64},         {"powerpc64le", CAIRN_ARCHITECTURE_PPC64_ELFV2},
+    {"powerpc64", CAIRN_ARCHITECTURE_PPC64_ELFV1}, {"ppc64le", CAIRN_ARCHITECTURE_PPC64_ELFV2},
+    {"ppc64", CAIRN_ARCHITECTURE_PPC64_ELFV1},     {"s390x", CAIRN_ARCHITECTURE_SYSTEMZ},
     {"riscv64", CAIRN_ARCHITECTURE_RISCV64},
 };
 

@@ -20,8 +20,7 @@ enum live_value_treatment {
 };
 
 /* `instead` says what to write, if it crashes. Static. */
-enum live_value_treatment types_live_value(LLVMTypeRef type,
-                                           enum cairn_architecture architecture,
+enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
                                            const char **instead);
 
 /* The architecture of a module's triple; the host's if it has none. */

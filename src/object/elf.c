@@ -78,8 +78,9 @@ static enum cairn_status check_identity(const struct image *image, struct cairn_
     if (image->size == 0)
         return error_set(error, CAIRN_ERROR_TRUNCATED, 0, "the file is empty");
     if (image->size >= SARMAG && memcmp(bytes, archive, SARMAG) == 0)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "this is an archive: extract its members with 'ar x' and give one of them");
+        return error_set(
+            error, CAIRN_ERROR_UNSUPPORTED, 0,
+            "this is an archive: extract its members with 'ar x' and give one of them");
     if (image->size < SELFMAG || memcmp(bytes, ELFMAG, SELFMAG) != 0)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "this is not an ELF file");
     if (image->size > EI_CLASS && bytes[EI_CLASS] == ELFCLASS32)
@@ -87,8 +88,8 @@ static enum cairn_status check_identity(const struct image *image, struct cairn_
                          "this is a 32-bit ELF file: stack maps exist in 64-bit ones only");
     if (image->size < sizeof(Elf64_Ehdr))
         return error_set(error, CAIRN_ERROR_TRUNCATED, image->size,
-                         "the file ends inside its ELF header: it has %zu bytes of %zu", image->size,
-                         sizeof(Elf64_Ehdr));
+                         "the file ends inside its ELF header: it has %zu bytes of %zu",
+                         image->size, sizeof(Elf64_Ehdr));
     return CAIRN_OK;
 }
 
@@ -226,8 +227,8 @@ static enum cairn_status find_plain_bytes(const cairn_object *object, const GElf
     if (header->sh_offset > size || size - header->sh_offset < header->sh_size)
         return error_set(error, CAIRN_ERROR_TRUNCATED, header->sh_offset,
                          "the section takes %llu bytes from byte %llu on; the file has %zu",
-                         (unsigned long long)header->sh_size,
-                         (unsigned long long)header->sh_offset, size);
+                         (unsigned long long)header->sh_size, (unsigned long long)header->sh_offset,
+                         size);
     prepared->bytes = object->image.bytes + header->sh_offset;
     prepared->size = header->sh_size;
     return CAIRN_OK;
@@ -389,8 +390,8 @@ static enum cairn_status read_names(cairn_object *object, struct cairn_error *er
         return CAIRN_OK;
     enum cairn_status status = read_descriptors(object, error);
     if (status == CAIRN_OK)
-        status = symbols_read(object->elf, &object->header, &object->allocator, &object->symbols,
-                              error);
+        status =
+            symbols_read(object->elf, &object->header, &object->allocator, &object->symbols, error);
     if (status == CAIRN_OK)
         status = add_code_names(object, error);
     if (status != CAIRN_OK) {

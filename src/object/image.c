@@ -31,9 +31,11 @@ static enum cairn_status grow(struct image *image, const struct cairn_allocator 
                               struct cairn_error *error)
 {
     size_t capacity = image->capacity == 0 ? READ_BYTES_FIRST : image->capacity * 2;
-    void *bytes = memory_resize(allocator, (void *)(uintptr_t)image->bytes, image->capacity, capacity);
+    void *bytes =
+        memory_resize(allocator, (void *)(uintptr_t)image->bytes, image->capacity, capacity);
     if (bytes == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu bytes of input", capacity);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu bytes of input",
+                         capacity);
     image->bytes = bytes;
     image->capacity = capacity;
     return CAIRN_OK;

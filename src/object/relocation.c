@@ -91,7 +91,7 @@ struct source {
     Elf_Data *data;
     size_t count;
     bool has_addends;
-    Elf_Data *symbols; /* NULL if it names none */
+    Elf_Data *symbols;         /* NULL if it names none */
     Elf_Data *symbol_sections; /* the numbers that do not fit 16 bits; or NULL */
     GElf_Shdr symbols_header;
 };
@@ -141,7 +141,8 @@ static enum cairn_status note(struct relocation_list *list, const struct relocat
         void *entries = memory_resize(allocator, list->entries, list->capacity * sizeof *relocation,
                                       capacity * sizeof *relocation);
         if (entries == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations", capacity);
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
+                             capacity);
         list->entries = entries;
         list->capacity = capacity;
     }
@@ -153,10 +154,11 @@ static enum cairn_status check_place(const struct relocation_target *target, str
                                      uint64_t offset, struct cairn_error *error)
 {
     if (rule.operation == OPERATION_UNKNOWN)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, offset,
-                         "the relocation at byte %llu of the section is of type %u, which cannot be "
-                         "applied: link the file first",
-                         (unsigned long long)offset, rule.type);
+        return error_set(
+            error, CAIRN_ERROR_UNSUPPORTED, offset,
+            "the relocation at byte %llu of the section is of type %u, which cannot be "
+            "applied: link the file first",
+            (unsigned long long)offset, rule.type);
     if (offset > target->size || target->size - offset < rule.width)
         return error_set(error, CAIRN_ERROR_CORRUPT, offset,
                          "a relocation reaches byte %llu of a section of %zu bytes",
@@ -266,7 +268,8 @@ static enum cairn_status apply_source(const struct relocation_target *target,
             return error_set(error, CAIRN_ERROR_CORRUPT, 0, "relocation %zu cannot be read", i);
         if (!is_inside(target, &entry))
             continue;
-        enum cairn_status status = apply_entry(target, source, &entry, bytes, allocator, list, error);
+        enum cairn_status status =
+            apply_entry(target, source, &entry, bytes, allocator, list, error);
         if (status != CAIRN_OK)
             return status;
     }

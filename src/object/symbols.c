@@ -59,10 +59,7 @@ static uint8_t binding_rank(const GElf_Sym *symbol)
 }
 
 /* Assemblers' own marks: $x, $d of AArch64 and RISC-V, .L labels. */
-static bool is_mark(const char *name)
-{
-    return name[0] == '$' || strncmp(name, ".L", 2) == 0;
-}
+static bool is_mark(const char *name) { return name[0] == '$' || strncmp(name, ".L", 2) == 0; }
 
 static uint8_t rank(const GElf_Sym *symbol, const char *name)
 {
@@ -109,7 +106,8 @@ static bool add(const struct source *source, uint32_t index, struct symbol_list 
 {
     GElf_Sym symbol;
     Elf32_Word wide_section = 0;
-    if (gelf_getsymshndx(source->data, source->sections, (int)index, &symbol, &wide_section) == NULL)
+    if (gelf_getsymshndx(source->data, source->sections, (int)index, &symbol, &wide_section) ==
+        NULL)
         return false;
     const char *name = elf_strptr(source->elf, source->header.sh_link, symbol.st_name);
     uint8_t symbol_rank = rank(&symbol, name);
@@ -127,8 +125,8 @@ static bool add(const struct source *source, uint32_t index, struct symbol_list 
 }
 
 static enum cairn_status read_all(const struct source *source,
-                                  const struct cairn_allocator *allocator,
-                                  struct symbol_list *list, struct cairn_error *error)
+                                  const struct cairn_allocator *allocator, struct symbol_list *list,
+                                  struct cairn_error *error)
 {
     size_t count = source->data->d_size / sizeof(Elf64_Sym);
     if (count == 0)

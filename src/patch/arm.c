@@ -32,10 +32,7 @@ enum cairn_status site_refuse(cairn_site *site, struct cairn_error *error, const
 
 /* ---- Common parts ---- */
 
-static uint8_t *region_of(const cairn_site *site)
-{
-    return (uint8_t *)(uintptr_t)site->address;
-}
+static uint8_t *region_of(const cairn_site *site) { return (uint8_t *)(uintptr_t)site->address; }
 
 static void set_instruction(cairn_site *site, size_t offset, size_t length)
 {
@@ -97,9 +94,8 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
     set_instruction(site, placement.instruction_offset,
                     placement.return_offset - placement.instruction_offset);
     site->replaced_bytes = site->byte_count;
-    enum cairn_status status =
-        set_initial(site, patchpoint.has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP,
-                    patchpoint.target, error);
+    enum cairn_status status = set_initial(
+        site, patchpoint.has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP, patchpoint.target, error);
     if (status != CAIRN_OK)
         return status;
     arch->arm(region_of(site), site->byte_count, &patchpoint, &placement);
@@ -109,15 +105,13 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
 /* ---- Stack map shadows ---- */
 
 /* A shadow that begins with no-ops is like a patch point without a target. */
-static bool arm_leading_nops(cairn_site *site, struct cairn_error *error,
-                             enum cairn_status *status)
+static bool arm_leading_nops(cairn_site *site, struct cairn_error *error, enum cairn_status *status)
 {
     const struct cairn_arch *arch = site->table->arch;
     const struct arch_patchpoint no_target = {.has_call = false};
     struct arch_placement placement;
     size_t nops = arch->leading_nops(region_of(site), site->limit);
-    if (nops == 0 ||
-        arch->place(&no_target, nops, site->address, &placement, NULL) != CAIRN_OK)
+    if (nops == 0 || arch->place(&no_target, nops, site->address, &placement, NULL) != CAIRN_OK)
         return false;
     set_instruction(site, placement.instruction_offset,
                     placement.return_offset - placement.instruction_offset);
@@ -133,8 +127,8 @@ static bool arm_leading_nops(cairn_site *site, struct cairn_error *error,
 static bool fits_live(const cairn_site *site, size_t length)
 {
     const struct cairn_arch *arch = site->table->arch;
-    size_t longest = arch->instruction_bytes_max > 0 ? arch->instruction_bytes_max
-                                                     : arch->instruction_bytes;
+    size_t longest =
+        arch->instruction_bytes_max > 0 ? arch->instruction_bytes_max : arch->instruction_bytes;
     return length >= arch->instruction_bytes && length <= longest && length <= site->limit &&
            site->address % arch->word_bytes + length <= arch->word_bytes;
 }
@@ -177,8 +171,7 @@ enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error)
     enum cairn_status status;
     if (arm_leading_nops(site, error, &status))
         return status;
-    size_t length =
-        boundaries_instruction_length(site->table->arch, region_of(site), site->limit);
+    size_t length = boundaries_instruction_length(site->table->arch, region_of(site), site->limit);
     if (!fits_live(site, length))
         return refuse_shadow(site, error);
     keep_original(site, length);
@@ -211,7 +204,8 @@ static bool shares_word(const struct site_table *sites, uint32_t index)
 {
     uint64_t begin = site_word_address(&sites->sites[index]);
     uint64_t end = begin + sites->arch->word_bytes;
-    for (uint32_t i = index; i-- > 0 && sites->sites[i].address + 2 * sites->arch->word_bytes >= begin;)
+    for (uint32_t i = index;
+         i-- > 0 && sites->sites[i].address + 2 * sites->arch->word_bytes >= begin;)
         if (intersects(&sites->sites[i], begin, end))
             return true;
     if (index > 0 && intersects(&sites->sites[index - 1], begin, end))

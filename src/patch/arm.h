@@ -14,7 +14,8 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error);
 enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error);
 enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error);
 
-/* Once all sites are armed: notes the patch word of number `index` and puts its first branch there. */
+/* Once all sites are armed: notes the patch word of number `index` and puts its first branch there.
+ */
 void arm_bind(struct site_table *sites, uint32_t index);
 
 /* Keeps the sentence as the site's reason. CAIRN_OK, or MEMORY. */

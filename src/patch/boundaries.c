@@ -32,8 +32,7 @@ size_t boundaries_next(const struct cairn_arch *arch, const uint8_t *bytes, size
 {
     size_t boundary = 0;
     while (boundary < offset) {
-        size_t length =
-            boundaries_instruction_length(arch, bytes + boundary, size - boundary);
+        size_t length = boundaries_instruction_length(arch, bytes + boundary, size - boundary);
         if (length == 0)
             return 0;
         boundary += length;

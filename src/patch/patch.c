@@ -263,8 +263,7 @@ static size_t padded_size(const cairn_site *site, size_t size)
     if (site->kind != CAIRN_RECORD_STACKMAP)
         return site->limit;
     const uint8_t *initial = site->table->initial_bytes + site->bytes_offset;
-    size_t boundary =
-        boundaries_next(site->table->arch, initial, site->limit, size);
+    size_t boundary = boundaries_next(site->table->arch, initial, site->limit, size);
     return boundary == 0 ? site->limit : boundary;
 }
 

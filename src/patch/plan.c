@@ -5,8 +5,8 @@
 
 /* ---- Veneers ---- */
 
-static enum cairn_status make_veneer(cairn_site *site, uint64_t target,
-                                     struct site_veneer **veneer, struct cairn_error *error)
+static enum cairn_status make_veneer(cairn_site *site, uint64_t target, struct site_veneer **veneer,
+                                     struct cairn_error *error)
 {
     struct site_table *sites = site->table;
     struct site_veneer *made = memory_new(&sites->allocator, 1, sizeof *made);

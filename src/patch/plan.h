@@ -13,9 +13,9 @@
 
 struct change {
     cairn_site *site;
-    uint64_t bits;               /* of the instruction */
-    struct site_veneer *veneer;  /* that the instruction goes to; NULL: straight to the target */
-    uint64_t target;             /* of the veneer */
+    uint64_t bits;              /* of the instruction */
+    struct site_veneer *veneer; /* that the instruction goes to; NULL: straight to the target */
+    uint64_t target;            /* of the veneer */
 };
 
 /* A branch at the site. The target may be anywhere. RANGE, MEMORY, FULL, SYSTEM. */

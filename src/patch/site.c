@@ -152,8 +152,7 @@ static enum cairn_status add_sites(struct site_table *sites, cairn_table *record
         uint32_t byte_count;
         if (!region_of(declaration, cairn_record_address(record), &address, &byte_count))
             continue;
-        enum cairn_status status =
-            add_site(sites, i, declaration, address, byte_count, error);
+        enum cairn_status status = add_site(sites, i, declaration, address, byte_count, error);
         if (status != CAIRN_OK)
             return status;
         const cairn_site *site = &sites->sites[sites->count - 1];
@@ -249,10 +248,7 @@ void site_table_retire(struct site_table *sites)
     atomic_store_explicit(&sites->retired, true, memory_order_release);
 }
 
-uint32_t site_table_count(const struct site_table *sites)
-{
-    return sites->count;
-}
+uint32_t site_table_count(const struct site_table *sites) { return sites->count; }
 
 cairn_site *site_table_at(const struct site_table *sites, uint32_t index)
 {

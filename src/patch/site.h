@@ -43,11 +43,11 @@ enum site_form {
 
 struct cairn_site {
     struct site_table *table;
-    uint64_t address;          /* of the region */
-    uint32_t byte_count;       /* of the region */
-    uint32_t limit;            /* bytes that may be written: up to the next record; 0: none */
-    uint32_t record;           /* of the table */
-    uint32_t bytes_offset;     /* of the region's copies, in the table's */
+    uint64_t address;      /* of the region */
+    uint32_t byte_count;   /* of the region */
+    uint32_t limit;        /* bytes that may be written: up to the next record; 0: none */
+    uint32_t record;       /* of the table */
+    uint32_t bytes_offset; /* of the region's copies, in the table's */
     /* Bytes from the region's start that a branch takes the place of; beyond `limit` if the last
      * instruction goes on beyond it. */
     uint32_t replaced_bytes;
@@ -58,16 +58,16 @@ struct cairn_site {
     uint8_t kind;               /* enum cairn_record_kind */
     uint8_t initial_branch;     /* enum arch_branch, of a live site that keeps no original */
     bool live;
-    bool keeps_original;        /* a live shadow whose word holds LLVM's instruction at first */
+    bool keeps_original; /* a live shadow whose word holds LLVM's instruction at first */
     bool shares_word;
-    _Atomic uint8_t form;       /* enum site_form */
+    _Atomic uint8_t form; /* enum site_form */
     uint64_t word_base;
-    uint64_t initial_bits;      /* of the instruction */
+    uint64_t initial_bits; /* of the instruction */
     uint64_t initial_target;
-    void *alias;                /* of the patch word; NULL in Single mode */
+    void *alias; /* of the patch word; NULL in Single mode */
     _Atomic(struct site_veneer *) call_veneer;
     _Atomic(struct site_veneer *) jump_veneer;
-    char *reason;               /* why it is not live; NULL if it is */
+    char *reason; /* why it is not live; NULL if it is */
 };
 
 struct site_table {
@@ -76,13 +76,13 @@ struct site_table {
     struct code_space *space;
     struct code_block *block;
     const cairn_table *records;
-    cairn_site *sites;             /* by record, so by address */
+    cairn_site *sites; /* by record, so by address */
     uint32_t count;
     uint32_t capacity;
     /* The regions as LLVM emitted them, and as they were when arming was done. */
     uint8_t *original_bytes;
     uint8_t *initial_bytes;
-    size_t bytes_used;     /* of each copy */
+    size_t bytes_used; /* of each copy */
     size_t bytes_capacity;
     _Atomic(struct site_veneer *) veneers;
     _Atomic bool published;

@@ -116,14 +116,10 @@ void cairn_loader_abandon(cairn_loader *loader)
 
 /* ---- Memory ---- */
 
-typedef enum cairn_status allocate_function(struct code_block *block, size_t size,
-                                            size_t alignment, void **address,
-                                            struct cairn_error *error);
+typedef enum cairn_status allocate_function(struct code_block *block, size_t size, size_t alignment,
+                                            void **address, struct cairn_error *error);
 
-static size_t page_size(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 static enum cairn_status check_request(size_t size, size_t alignment, struct cairn_error *error)
 {
@@ -190,9 +186,11 @@ static enum cairn_status map_stackmap(cairn_loader *loader, size_t size, void **
     mapped_size &= ~(page_size() - 1);
     if (!reserve_stackmap(loader))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
-    void *bytes = mmap(NULL, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *bytes =
+        mmap(NULL, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
-        return error_set_system(error, errno, "no memory for a stack map section of %zu bytes", size);
+        return error_set_system(error, errno, "no memory for a stack map section of %zu bytes",
+                                size);
     loader->stackmaps[loader->stackmap_count++] =
         (struct stackmap_memory){.bytes = bytes, .size = size, .mapped_size = mapped_size};
     *address = bytes;
@@ -212,8 +210,7 @@ void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t a
     return NULL;
 }
 
-enum cairn_status cairn_loader_declare(cairn_loader *loader,
-                                       const cairn_declarations *declarations,
+enum cairn_status cairn_loader_declare(cairn_loader *loader, const cairn_declarations *declarations,
                                        struct cairn_error *error)
 {
     size_t count = cairn_declarations_count(declarations);

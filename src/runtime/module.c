@@ -114,20 +114,11 @@ void cairn_module_retire(cairn_module *module)
 
 /* ---- What is in it ---- */
 
-const char *cairn_module_name(const cairn_module *module)
-{
-    return module->name;
-}
+const char *cairn_module_name(const cairn_module *module) { return module->name; }
 
-const cairn_table *cairn_module_table(const cairn_module *module)
-{
-    return module->table;
-}
+const cairn_table *cairn_module_table(const cairn_module *module) { return module->table; }
 
-cairn_runtime *cairn_module_runtime(const cairn_module *module)
-{
-    return module->runtime;
-}
+cairn_runtime *cairn_module_runtime(const cairn_module *module) { return module->runtime; }
 
 bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
                                struct cairn_memory_range *range)

@@ -32,7 +32,6 @@ struct cairn_runtime {
 };
 
 /* Before anything is loaded or retired: in a forked child, makes code memory and locks its own. */
-CAIRN_MUST_CHECK enum cairn_status runtime_enter(cairn_runtime *runtime,
-                                                 struct cairn_error *error);
+CAIRN_MUST_CHECK enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error);
 
 #endif
