@@ -14,8 +14,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The two modes, for tests that loop over them. */
+/* The modes, for tests that loop over them from 0 to support_mode_count: all of them, or Single
+ * alone if the environment has CAIRN_TEST_EMULATED (as under valgrind and qemu-user, which neither
+ * have Dual mode nor let a program filter its system calls). */
 extern const enum cairn_code_mode support_modes[2];
+int support_mode_count(void);
+bool support_is_emulated(void);
 
 /* ---- Spaces and functions ---- */
 
@@ -55,6 +59,7 @@ void support_each_mapping(bool (*visit)(const struct support_mapping *mapping, v
                           void *user);
 /* "r-x" and so on of the mapping that holds the address; "" if there is none. */
 const char *support_protection(const void *address);
+/* 0 where a sanitizer or an emulator has mappings of its own that come and go. */
 size_t support_count_mappings(void);
 /* A mapping that is writable and executable exists. */
 bool support_any_writable_executable(void);
@@ -74,11 +79,14 @@ struct support_refusal {
 };
 void support_refuse(const struct support_refusal *refusals, size_t count);
 
-/* Runs `body` in a forked child; fails the test if the child's own checks failed. In the child,
- * ck_assert would go unseen: it uses support_expect. */
-void support_in_child(void (*body)(void *user), void *user);
+/* Ends the process if it is not so. Children, and threads of a process that forks, use this instead
+ * of ck_assert, which takes a lock of Check's: a child may be born with it held. So do all
+ * functions here. */
 #define support_expect(condition) support_expect_at((condition), #condition, __FILE__, __LINE__)
 void support_expect_at(bool condition, const char *text, const char *file, int line);
+
+/* Runs `body` in a forked child; fails the test if the child did not end well. */
+void support_in_child(void (*body)(void *user), void *user);
 /* The child of a fork ends here; the parent waits for it and checks. */
 void support_wait(int child);
 /* Whether the body dies of SIGSEGV. */

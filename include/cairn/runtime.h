@@ -43,9 +43,10 @@ enum cairn_code_mode {
 struct cairn_runtime_options {
     /** Of Cairn's tables; a NULL function means malloc. Code memory comes from mmap. */
     struct cairn_allocator allocator;
-    /** Bytes reserved per slab (address space, not memory); 0 means the architecture's default.
-     *  Rounded up to a page. A module lives in one slab. At most the reach of the architecture's
-     *  direct call. */
+    /** Bytes reserved per slab (address space, not memory; Cairn reserves as much again to write
+     *  through); 0 means the architecture's default. Rounded up to a page; at most the reach of the
+     *  architecture's direct call, otherwise ARGUMENT. A module lives in one slab. One of up to
+     * half a slab always loads while slabs may be added; a larger one may, up to a whole one. */
     size_t slab_size;
     /** Slabs at most; 0 means no limit but the address space. */
     uint32_t slab_limit;
@@ -80,8 +81,9 @@ CAIRN_API const struct cairn_allocator *cairn_runtime_allocator(const cairn_runt
 /** The mode in use: never AUTOMATIC. */
 CAIRN_API enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runtime);
 
-/** Why the mode is Single where Automatic was asked for; "" otherwise. Lives as long as the
- * runtime. */
+/** Why the mode is Single where Automatic was asked for, and, in the rare case that pages cannot be
+ *  replaced on this system, that patching running code is not safe; "" otherwise. Lives as long as
+ *  the runtime. */
 CAIRN_API const char *cairn_runtime_code_mode_reason(const cairn_runtime *runtime);
 
 /** Whether CAIRN_SYNC patches can be had (membarrier with SYNC_CORE, or Single mode). */

@@ -14,13 +14,26 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Linux refuses to wipe shared pages. Emulators that ignore the advice (qemu-user before 8.0)
+ * promise that as well, and cannot be believed. */
+static bool believes_every_advice(size_t page_size)
+{
+    void *shared = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return false;
+    bool believes = madvise(shared, page_size, MADV_WIPEONFORK) == 0;
+    munmap(shared, page_size);
+    return believes;
+}
+
 enum cairn_status ownership_create(struct code_space *space, struct cairn_error *error)
 {
     void *page =
         mmap(NULL, space->page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return error_set_system(error, errno, "cannot map a page that fork wipes");
-    if (madvise(page, space->page_size, MADV_WIPEONFORK) == 0)
+    if (madvise(page, space->page_size, MADV_WIPEONFORK) == 0 &&
+        !believes_every_advice(space->page_size))
         space->own_mark = page;
     else
         munmap(page, space->page_size);
