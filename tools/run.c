@@ -1,0 +1,284 @@
+/*
+ * cairn run: compiles IR in Cairn's memory, lists its sites, calls one of its functions.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/call.h"
+#include "tools/command.h"
+#include "tools/sites.h"
+
+#include <cairn/cairn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: cairn run FILE [OPTION…] --call FUNCTION [ARG…]\n"
+    "       cairn run FILE [OPTION…] --sites\n"
+    "\n"
+    "Compiles LLVM IR (text or bitcode) with MCJIT into Cairn's code memory, calls FUNCTION and\n"
+    "prints its result. ARGs are parsed by the types of its parameters:\n"
+    "  integers of up to 64 bits   7, -7, 0x7; true and false for i1\n"
+    "  float, double               1.5, 1e9, inf, nan, 0x1p-3\n"
+    "  pointers                    an address, null, or '\"text\"' for a copy of the text\n"
+    "Words behind FUNCTION that begin with a letter, or with '-' and a letter, and that are no\n"
+    "numbers may be options; behind '--' there are none.\n"
+    "\n"
+    "  --call FUNCTION  what to call, with the C calling convention\n"
+    "  --sites          lists every record and its site first: ID, address, kind, state, where\n"
+    "                   the live values are, and the bytes as LLVM emitted them and armed\n"
+    "  -O0 … -O3        how hard the code generator tries (default -O2)\n"
+    "  --help           this text\n";
+
+struct options {
+    const char *path;
+    const char *function; /* NULL: nothing is called */
+    char **words;         /* arguments of the function */
+    uint32_t word_count;
+    unsigned optimisation_level;
+    bool sites;
+    bool help;
+};
+
+/* ---- The command line ---- */
+
+static bool is_number(const char *word)
+{
+    const char *digits = word[0] == '-' ? word + 1 : word;
+    if ((digits[0] >= '0' && digits[0] <= '9') || digits[0] == '.')
+        return true;
+    return strncmp(digits, "inf", 3) == 0 || strncmp(digits, "nan", 3) == 0;
+}
+
+static bool parse_option(int argc, char **argv, int *index, struct options *options)
+{
+    const char *word = argv[*index];
+    if (strcmp(word, "--sites") == 0) {
+        options->sites = true;
+    } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        options->help = true;
+    } else if (strncmp(word, "-O", 2) == 0 && word[2] >= '0' && word[2] <= '3' && word[3] == '\0') {
+        options->optimisation_level = (unsigned)(word[2] - '0');
+    } else if (strcmp(word, "--call") == 0 && options->function == NULL && *index + 1 < argc) {
+        options->function = argv[++*index];
+    } else if (strcmp(word, "--call") == 0) {
+        complain("run: --call needs the name of a function, and stands there once");
+        return false;
+    } else {
+        complain("run: unknown option '%s'; see 'cairn run --help'", word);
+        return false;
+    }
+    return true;
+}
+
+static void parse_word(char *word, struct options *options)
+{
+    if (options->path == NULL)
+        options->path = word;
+    else
+        options->words[options->word_count++] = word;
+}
+
+static bool check_options(const struct options *options)
+{
+    if (options->help)
+        return true;
+    if (options->path == NULL)
+        complain("run: no file is given; see 'cairn run --help'");
+    else if (options->function == NULL && options->word_count > 0)
+        complain("run: '%s' is an argument, but there is no --call", options->words[0]);
+    else if (options->function == NULL && !options->sites)
+        complain("run: nothing to do: give --call FUNCTION or --sites");
+    else
+        return true;
+    return false;
+}
+
+static bool parse(int argc, char **argv, struct options *options)
+{
+    bool options_end = false;
+    for (int i = 1; i < argc; i++) {
+        char *word = argv[i];
+        bool is_option = !options_end && word[0] == '-' && word[1] != '\0' && !is_number(word);
+        if (is_option && strcmp(word, "--") == 0)
+            options_end = true;
+        else if (!is_option)
+            parse_word(word, options);
+        else if (!parse_option(argc, argv, &i, options))
+            return false;
+    }
+    return check_options(options);
+}
+
+/* ---- Loading ---- */
+
+/* What is alive while a program runs. */
+struct session {
+    const struct options *options;
+    struct program *program;
+    struct program_signature signature;
+    struct call call;
+    bool has_call;
+    cairn_runtime *runtime;
+    cairn_engine *engine;
+    cairn_module *module; /* NULL until it is published */
+    void *function;
+    struct output output;
+};
+
+static enum exit_status complain_about(const struct session *session,
+                                       const struct cairn_error *error)
+{
+    complain("%s: %s", session->options->path, error->message);
+    return EXIT_BAD_INPUT;
+}
+
+static void note_module(cairn_module *module, void *user)
+{
+    struct session *session = user;
+    session->module = module;
+}
+
+static enum exit_status prepare_call(struct session *session)
+{
+    const struct options *options = session->options;
+    struct cairn_error error;
+    if (options->function == NULL)
+        return EXIT_DONE;
+    if (program_find_function(session->program, options->function, &session->signature, &error) !=
+        CAIRN_OK)
+        return complain_about(session, &error);
+    session->has_call = true;
+    enum cairn_status status = call_prepare(&session->signature, options->words,
+                                            options->word_count, &session->call, &error);
+    if (status == CAIRN_OK)
+        return EXIT_DONE;
+    complain("%s: %s: %s", options->path, options->function, error.message);
+    return status == CAIRN_ERROR_ARGUMENT ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
+}
+
+static enum exit_status load(struct session *session)
+{
+    struct cairn_error error;
+    struct cairn_engine_options options = {
+        .optimisation_level = session->options->optimisation_level,
+        .memory_manager = {.name = session->options->path,
+                           .after_publish = note_module,
+                           .user = session},
+    };
+    enum cairn_status status = program_check_externals(session->program, &error);
+    if (status == CAIRN_OK)
+        status = cairn_runtime_create(NULL, &session->runtime, &error);
+    if (status == CAIRN_OK)
+        status = program_create_engine(session->program, session->runtime, &options,
+                                       &session->engine, &error);
+    if (status == CAIRN_OK)
+        status = cairn_engine_finalise(session->engine, &error);
+    if (status == CAIRN_OK)
+        status = program_status(session->program, &error);
+    if (status == CAIRN_OK && session->has_call) {
+        session->function =
+            cairn_engine_function(session->engine, session->options->function, &error);
+        status = session->function != NULL ? CAIRN_OK : error.status;
+    }
+    return status == CAIRN_OK ? EXIT_DONE : complain_about(session, &error);
+}
+
+/* ---- Listing and calling ---- */
+
+static enum exit_status list_sites(struct session *session)
+{
+    struct cairn_error error;
+    struct program_names names;
+    if (!session->options->sites)
+        return EXIT_DONE;
+    if (session->module == NULL) {
+        output_text(&session->output, "0 records, 0 sites\n");
+        return finish_output(&session->output);
+    }
+    if (program_names_read(session->program, session->engine, &names, &error) != CAIRN_OK)
+        return complain_about(session, &error);
+    struct disassembler *disassembler = disassembler_create();
+    write_sites(&session->output, session->module, &names, disassembler);
+    disassembler_destroy(disassembler);
+    program_names_release(&names);
+    return finish_output(&session->output);
+}
+
+/* The program gets the signals as a program of its own would. */
+static enum exit_status call_function(struct session *session)
+{
+    if (!session->has_call)
+        return EXIT_DONE;
+    signal(SIGPIPE, SIG_DFL);
+    program_run_constructors(session->engine);
+    call_make(&session->call, session->function);
+    program_run_destructors(session->engine);
+    fflush(NULL); /* what the program printed comes before its result */
+    signal(SIGPIPE, SIG_IGN);
+    call_write_result(&session->call, &session->output);
+    return finish_output(&session->output);
+}
+
+static void end_session(struct session *session)
+{
+    cairn_engine_dispose(session->engine);
+    cairn_runtime_destroy(session->runtime);
+    if (session->has_call)
+        call_release(&session->call);
+    program_signature_release(&session->signature);
+    program_dispose(session->program);
+}
+
+static void complain_about_llvm(const char *reason)
+{
+    complain("LLVM cannot compile this: %s", reason);
+    _exit(EXIT_BAD_INPUT);
+}
+
+static enum exit_status run(const struct options *options)
+{
+    static struct session session;
+    struct cairn_error error;
+    session.options = options;
+    output_open(&session.output, STDOUT_FILENO);
+    program_on_fatal_error(complain_about_llvm);
+    if (program_read(options->path, &session.program, &error) != CAIRN_OK) {
+        complain("%s", error.message);
+        return EXIT_BAD_INPUT;
+    }
+    enum exit_status status = prepare_call(&session);
+    if (status == EXIT_DONE)
+        status = load(&session);
+    if (status == EXIT_DONE)
+        status = list_sites(&session);
+    if (status == EXIT_DONE)
+        status = call_function(&session);
+    end_session(&session);
+    return status;
+}
+
+static enum exit_status print_help(void)
+{
+    static struct output output;
+    output_open(&output, STDOUT_FILENO);
+    output_text(&output, help);
+    return finish_output(&output);
+}
+
+enum exit_status command_run(int argc, char **argv)
+{
+    struct options options = {.optimisation_level = 2};
+    options.words = calloc((size_t)argc, sizeof *options.words);
+    if (options.words == NULL) {
+        complain("no memory");
+        return EXIT_BAD_INPUT;
+    }
+    enum exit_status status = EXIT_BAD_USAGE;
+    if (parse(argc, argv, &options))
+        status = options.help ? print_help() : run(&options);
+    free(options.words);
+    return status;
+}
