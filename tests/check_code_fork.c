@@ -5,6 +5,8 @@
  */
 #include "code_support.h"
 
+#include "code/state.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -352,6 +354,35 @@ START_TEST(fork_at_any_moment_leaves_a_child_that_works)
 }
 END_TEST
 
+struct unfinished {
+    struct code_space *space;
+    uint8_t *page;
+};
+
+static void expect_no_rest(void *user)
+{
+    const struct unfinished *unfinished = user;
+    support_expect(code_space_after_fork(unfinished->space, NULL) == CAIRN_OK);
+    support_expect(strcmp(support_protection(unfinished->page), "---") == 0);
+}
+
+/* As if another thread had mapped a page at the moment of the fork and not noted it yet. */
+START_TEST(child_does_not_inherit_what_was_half_done)
+{
+    struct unfinished unfinished = {.space = support_space(support_modes[_i], 0, 0)};
+    struct code_slab *slab = unfinished.space->slabs;
+    size_t page;
+    bool found;
+    ck_assert_ok(slab_take(slab, PAGES_FOR_CODE, 1, &page, &found, NULL));
+    ck_assert(found);
+    unfinished.page = slab->base + page * slab->page_size;
+    atomic_store(&slab->states[page], PAGE_FREE);
+    support_in_child(expect_no_rest, &unfinished);
+    ck_assert_str_eq(support_protection(unfinished.page), "rw-");
+    code_space_destroy(unfinished.space);
+}
+END_TEST
+
 /* Patches to and fro while children copy the page: a child sees one of the two, whole. */
 static void *patch_all_the_time(void *user)
 {
@@ -515,6 +546,7 @@ int main(void)
     tcase_add_loop_test(tests, block_that_is_being_filled_goes_on_in_both, 0, support_mode_count());
     tcase_add_loop_test(tests, fork_at_any_moment_leaves_a_child_that_works, 0,
                         support_mode_count());
+    tcase_add_loop_test(tests, child_does_not_inherit_what_was_half_done, 0, support_mode_count());
     tcase_add_loop_test(tests, copy_of_a_page_being_patched_is_whole, 0, support_mode_count());
     if (!support_is_emulated()) {
         tcase_add_test(tests, alias_stays_where_it_is);

@@ -67,7 +67,9 @@ enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_e
     /* Whoever held it in the parent does not exist here. */
     pthread_mutex_init(&space->lock, NULL);
     for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
-        enum cairn_status status = space->map->after_fork(slab, error);
+        enum cairn_status status = slab_forget_unfinished(slab, error);
+        if (status == CAIRN_OK)
+            status = space->map->after_fork(slab, error);
         if (status != CAIRN_OK)
             return status;
     }

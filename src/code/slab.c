@@ -265,7 +265,8 @@ static enum cairn_status map_data(struct code_slab *slab, size_t offset, size_t 
     return error_set_system(error, errno, "cannot map %zu bytes of data beside code", size);
 }
 
-bool slab_reserve_again(void *address, size_t size)
+/* No access, no memory, over whatever is there. */
+static bool reserve_again(void *address, size_t size)
 {
     return mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
@@ -362,11 +363,27 @@ void slab_release(struct code_slab *slab, size_t first_page, size_t page_count)
     size_t size = page_count * slab->page_size;
     bool was_code = is_code(slab, first_page);
     set_states(slab, first_page, page_count, PAGE_FREE);
-    if (!slab_reserve_again(slab->base + offset, size)) {
+    if (!reserve_again(slab->base + offset, size)) {
         set_states(slab, first_page, page_count, PAGE_LOST);
         return;
     }
     if (was_code)
         slab->map->discard_code(slab, offset, size);
     slab->room_at_most = slab->page_count;
+}
+
+enum cairn_status slab_forget_unfinished(struct code_slab *slab, struct cairn_error *error)
+{
+    const uint8_t *states = states_of(slab);
+    slab->room_at_least = 0;
+    slab->room_at_most = slab->page_count;
+    size_t page = 0;
+    while (page < slab->page_count) {
+        size_t count = count_free(states, page, slab->page_count - page);
+        uint8_t *address = slab->base + page * slab->page_size;
+        if (count > 0 && !reserve_again(address, count * slab->page_size))
+            return error_set_system(error, errno, "cannot reserve a forked child's free pages");
+        page += count + 1;
+    }
+    return CAIRN_OK;
 }

@@ -94,7 +94,8 @@ enum cairn_status slab_protect(struct code_slab *slab, enum page_use use, size_t
 /* Gives pages back to the system and to the slab. */
 void slab_release(struct code_slab *slab, size_t first_page, size_t page_count);
 
-/* No access, no memory, over whatever is there. False if the system refuses. */
-bool slab_reserve_again(void *address, size_t size);
+/* In a forked child: whoever was taking or releasing pages in the parent did not come along. What
+ * he had mapped on pages that are still free goes, and what is known of the room is forgotten. */
+enum cairn_status slab_forget_unfinished(struct code_slab *slab, struct cairn_error *error);
 
 #endif

@@ -190,8 +190,10 @@ void *code_block_writable_alias(const struct code_block *block, uint64_t address
 enum cairn_status code_block_store_word(struct code_block *block, uint64_t address,
                                         const uint8_t *word, struct cairn_error *error);
 
-/* Any bytes of the block's code, not atomically: the caller vouches for quiescence. ARGUMENT,
- * SYSTEM: pages before the one that failed may have changed. */
+/* Any bytes of the block's code, not atomically: the caller vouches for quiescence. (In Single
+ * mode, unless pages are toggled, what lies in one page does change as a whole, and two callers
+ * that change different bytes of one word do not disturb each other.) ARGUMENT, SYSTEM: pages
+ * before the one that failed may have changed. */
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error);
 
