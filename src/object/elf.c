@@ -26,7 +26,7 @@ struct prepared {
     uint64_t address;
     const uint8_t *bytes;
     size_t size;
-    uint8_t *copy; /* of the bytes, if relocations were applied; or NULL */
+    uint8_t *copy; /* of the bytes, if it was decompressed or relocated; or NULL */
     struct relocation_list relocations;
 };
 
@@ -234,29 +234,59 @@ static enum cairn_status find_plain_bytes(const cairn_object *object, const GElf
     return CAIRN_OK;
 }
 
-static enum cairn_status find_compressed_bytes(Elf_Scn *section, const GElf_Shdr *header,
-                                               struct prepared *prepared, struct cairn_error *error)
+static enum cairn_status keep_copy(const cairn_object *object, struct prepared *prepared,
+                                   const void *bytes, size_t size, struct cairn_error *error)
 {
-    Elf_Data *data = NULL;
-    if (elf_compress(section, 0, 0) >= 0)
-        data = elf_rawdata(section, NULL);
-    if (data == NULL)
-        return error_set(error, CAIRN_ERROR_CORRUPT, header->sh_offset,
-                         "the section cannot be decompressed: %s", elf_errmsg(-1));
-    prepared->bytes = data->d_buf;
-    prepared->size = data->d_size;
+    prepared->bytes = bytes;
+    prepared->size = size;
+    if (size == 0)
+        return CAIRN_OK;
+    prepared->copy = memory_new(&object->allocator, size, 1);
+    if (prepared->copy == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section of %zu bytes",
+                         size);
+    memcpy(prepared->copy, bytes, size);
+    prepared->bytes = prepared->copy;
     return CAIRN_OK;
 }
 
-static enum cairn_status find_bytes(const cairn_object *object, Elf_Scn *section,
-                                    const GElf_Shdr *header, struct prepared *prepared,
-                                    struct cairn_error *error)
+static enum cairn_status decompress(const cairn_object *object, Elf *elf, uint32_t index,
+                                    struct prepared *prepared, struct cairn_error *error)
+{
+    Elf_Scn *section = elf == NULL ? NULL : elf_getscn(elf, index);
+    Elf_Data *data = NULL;
+    if (section != NULL && elf_compress(section, 0, 0) >= 0)
+        data = elf_rawdata(section, NULL);
+    if (data == NULL)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "the section cannot be decompressed: %s",
+                         elf_errmsg(-1));
+    return keep_copy(object, prepared, data->d_buf, data->d_size, error);
+}
+
+/* libelf changes the section's header as it decompresses, so it is given a copy of the file. */
+static enum cairn_status find_compressed_bytes(const cairn_object *object,
+                                               struct prepared *prepared, struct cairn_error *error)
+{
+    size_t size = object->image.size;
+    char *image = memory_new(&object->allocator, size, 1);
+    if (image == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to decompress a section");
+    memcpy(image, object->image.bytes, size);
+    Elf *elf = elf_memory(image, size);
+    enum cairn_status status = decompress(object, elf, prepared->index, prepared, error);
+    elf_end(elf);
+    memory_free(&object->allocator, image, size);
+    return status;
+}
+
+static enum cairn_status find_bytes(const cairn_object *object, const GElf_Shdr *header,
+                                    struct prepared *prepared, struct cairn_error *error)
 {
     if (header->sh_type == SHT_NOBITS)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, header->sh_offset,
                          "the section has no bytes in this file: is it a separate debug file?");
     if ((header->sh_flags & SHF_COMPRESSED) != 0)
-        return find_compressed_bytes(section, header, prepared, error);
+        return find_compressed_bytes(object, prepared, error);
     return find_plain_bytes(object, header, prepared, error);
 }
 
@@ -273,12 +303,11 @@ static enum cairn_status relocate(const cairn_object *object, struct prepared *p
     };
     if (prepared->size == 0 || !relocation_is_needed(&target))
         return CAIRN_OK;
-    prepared->copy = memory_new(&object->allocator, prepared->size, 1);
+    enum cairn_status status = CAIRN_OK;
     if (prepared->copy == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section of %zu bytes",
-                         prepared->size);
-    memcpy(prepared->copy, prepared->bytes, prepared->size);
-    prepared->bytes = prepared->copy;
+        status = keep_copy(object, prepared, prepared->bytes, prepared->size, error);
+    if (status != CAIRN_OK)
+        return status;
     return relocation_apply(&target, prepared->copy, &object->allocator, &prepared->relocations,
                             error);
 }
@@ -302,7 +331,7 @@ static enum cairn_status prepare(cairn_object *object, Elf_Scn *section, const G
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section");
     created->index = (uint32_t)elf_ndxscn(section);
     created->address = cairn_object_is_relocatable(object) ? 0 : header->sh_addr;
-    enum cairn_status status = find_bytes(object, section, header, created, error);
+    enum cairn_status status = find_bytes(object, header, created, error);
     if (status == CAIRN_OK)
         status = relocate(object, created, error);
     if (status != CAIRN_OK) {

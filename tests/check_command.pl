@@ -1,0 +1,710 @@
+# The command `cairn`, from outside: what it prints, against llvm-readobj; its complaints and exit
+# statuses; bytes changed at random.
+#
+# Runs in the build folder. LLVM's tools are looked for in /usr/lib/llvm-*/bin and PATH; without
+# them only what needs none is tested.
+#
+# SPDX-License-Identifier: MIT
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+my $source = ($ENV{srcdir} // '.') . '/tests/samples';
+my $folder = tempdir(CLEANUP => 1);
+my $seed = $ENV{CAIRN_TEST_SEED} // time;
+srand $seed;
+diag "seed $seed (CAIRN_TEST_SEED repeats it)";
+delete $ENV{NO_COLOR};
+$ENV{LC_ALL} = 'C';
+
+# libtool's wrapper is a slow script; the program itself only needs to find the libraries.
+my $cairn = './cairn';
+if (-x '.libs/cairn') {
+    $cairn = '.libs/cairn';
+    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
+}
+
+# ---- Running programs ----
+
+sub slurp {
+    my ($path) = @_;
+    open my $file, '<:raw', $path or die "$path: $!";
+    local $/;
+    return <$file> // '';
+}
+
+sub spit {
+    my ($name, $bytes) = @_;
+    open my $file, '>:raw', "$folder/$name" or die "$name: $!";
+    print $file $bytes;
+    close $file;
+    return "$folder/$name";
+}
+
+# Exit status (or "signal N"), standard output, standard error.
+sub run {
+    my @words = @_;
+    my $pid = fork // die "fork: $!";
+    if ($pid == 0) {
+        open STDOUT, '>', "$folder/stdout" or die;
+        open STDERR, '>', "$folder/stderr" or die;
+        exec { $words[0] } @words or exit 127;
+    }
+    waitpid $pid, 0;
+    my $status = $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
+    return ($status, slurp("$folder/stdout"), slurp("$folder/stderr"));
+}
+
+sub cairn { return run($cairn, @_) }
+
+# The command fails with one line, which matches, and prints nothing else.
+sub fails {
+    my ($status, $pattern, @words) = @_;
+    my ($got, $out, $err) = cairn(@words);
+    my $name = join ' ', map { s/^\Q$folder\E\///r } @words;
+    is $got, $status, "exit status of: $name";
+    like $err, qr/\Acairn: [^\n]*\n\z/, 'one line of complaint';
+    like $err, $pattern, 'that says what is wrong';
+    is $out, '', 'and nothing else';
+}
+
+sub prints {
+    my ($expected, @words) = @_;
+    my ($got, $out, $err) = cairn(@words);
+    is_deeply [$got, $out, $err], [0, $expected, ''], join ' ', @words;
+}
+
+# ---- LLVM's tools ----
+
+my %llvm = map { m{llvm-(\d+)/} ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
+my @compilers = grep { -x "$llvm{$_}/llc" } sort { $a <=> $b } keys %llvm;
+my @readers = grep { -x "$llvm{$_}/llvm-readobj" } sort { $a <=> $b } keys %llvm;
+
+# LLVM 14 wants to know what pointers point to.
+sub sample {
+    my ($name, $version) = @_;
+    my $text = slurp("$source/$name.ll");
+    $text =~ s/\bptr\b/i8*/g if $version < 15;
+    return spit("$name-$version.ll", $text);
+}
+
+sub compile {
+    my ($name, $version, $triple, @options) = @_;
+    my $object = "$folder/" . join('-', $name, $version, $triple, map { s/\W//gr } @options) . '.o';
+    my ($status, $out, $err) = run("$llvm{$version}/llc", "-mtriple=$triple", '-filetype=obj',
+        @options, sample($name, $version), '-o', $object);
+    return $status eq '0' ? $object : undef;
+}
+
+# ---- llvm-readobj's text, as cairn's JSON has it ----
+
+sub parse_location {
+    my ($line) = @_;
+    my %location = (value => undef);
+    ($location{size}) = $line =~ /, size: (\d+)$/ or die $line;
+    if ($line =~ /: Register R#(\d+),/) {
+        @location{qw(kind dwarf)} = ('Register', $1);
+    } elsif ($line =~ /: Direct R#(\d+) \+ (-?\d+),/) {
+        @location{qw(kind dwarf offset)} = ('Direct', $1, $2);
+    } elsif ($line =~ /: Indirect \[R#(\d+) \+ (-?\d+)\],/) {
+        @location{qw(kind dwarf offset)} = ('Indirect', $1, $2);
+    } elsif ($line =~ /: Constant (\d+),/) {
+        # Printed as unsigned; the format's is signed.
+        my $value = $1 >= 2**31 ? $1 - 2**32 : $1;
+        @location{qw(kind offset value)} = ('Constant', $value, $value);
+    } elsif ($line =~ /: ConstantIndex #(\d+) \((\d+)\),/) {
+        @location{qw(kind offset value)} = ('ConstantIndex', $1, $2);
+    } else {
+        die "unknown location: $line";
+    }
+    return \%location;
+}
+
+sub parse_readobj {
+    my ($text) = @_;
+    my %map = (functions => [], constants => [], records => []);
+    for (split /\n/, $text) {
+        if (/LLVM StackMap Version: (\d+)/) {
+            $map{version} = $1;
+        } elsif (/Function address: (\d+), stack size: (\d+), callsite record count: (\d+)/) {
+            push @{$map{functions}}, {address => $1, stack_size => $2, record_count => $3};
+        } elsif (/^  #\d+: (\d+)$/) {
+            push @{$map{constants}}, $1;
+        } elsif (/Record ID: (\d+), instruction offset: (\d+)/) {
+            push @{$map{records}}, {id => $1, offset => $2, locations => [], liveouts => []};
+        } elsif (/^      #\d+: /) {
+            push @{$map{records}[-1]{locations}}, parse_location($_);
+        } elsif (/live-outs: \[ (.*)\]/) {
+            my $list = $1;
+            push @{$map{records}[-1]{liveouts}}, {dwarf => $1, size => $2}
+                while $list =~ /R#(\d+) \((\d+)-bytes\)/g;
+        }
+    }
+    my @owners = map { ($_) x $map{functions}[$_]{record_count} } 0 .. $#{$map{functions}};
+    $_->{function} = shift @owners for @{$map{records}};
+    return \%map;
+}
+
+# As text throughout, without what the other side does not say.
+sub plain_map {
+    my ($map, $has_addresses) = @_;
+    my %plain = (version => "$map->{version}", constants => [map { "$_" } @{$map->{constants}}]);
+    for my $function (@{$map->{functions}}) {
+        my @keys = ('stack_size', 'record_count', $has_addresses ? 'address' : ());
+        push @{$plain{functions}}, {map { $_ => "$function->{$_}" } @keys};
+    }
+    for my $record (@{$map->{records}}) {
+        my %copy = map { $_ => "$record->{$_}" } qw(id offset function);
+        for my $location (@{$record->{locations}}) {
+            my %fields = %$location;
+            # Where a kind does not use a field, llvm-readobj does not print it.
+            delete $fields{dwarf} if $fields{kind} =~ /^Constant/;
+            delete $fields{offset} if $fields{kind} eq 'Register';
+            push @{$copy{locations}}, {map { $_ => defined $fields{$_} ? "$fields{$_}" : undef } keys %fields};
+        }
+        $copy{liveouts} = [map { {dwarf => "$_->{dwarf}", size => "$_->{size}"} } @{$record->{liveouts}}];
+        push @{$plain{records}}, \%copy;
+    }
+    return \%plain;
+}
+
+# A number must be a JSON number as long as a double holds it, and a string above.
+sub check_number_forms {
+    my ($value) = @_;
+    return 1 if !defined $value;
+    return !grep { !check_number_forms($_) } @$value if ref $value eq 'ARRAY';
+    return !grep { $_ ne 'symbol' && $_ ne 'kind' && !check_number_forms($value->{$_}) } keys %$value
+        if ref $value eq 'HASH';
+    my $is_text = encode_json([$value]) =~ /^\["/;
+    return $value =~ /^\d+$/ && ($value + 0 > 9007199254740991 || length $value > 16) if $is_text;
+    return $value =~ /^-?\d+$/;
+}
+
+sub json_of {
+    my ($path) = @_;
+    my ($status, $out, $err) = cairn('stackmap', '--json', $path);
+    is "$status$err", '0', "stackmap --json " . $path =~ s/.*\///r;
+    my $maps = eval { decode_json($out) };
+    ok defined $maps, 'gives JSON' or diag $@;
+    ok check_number_forms($maps), 'numbers are numbers as long as a double holds them';
+    return $maps;
+}
+
+sub check_keys {
+    my ($map) = @_;
+    is_deeply [sort keys %$map], [qw(constants functions records version)], 'keys of a map';
+    is_deeply [sort keys %$_], [qw(address record_count stack_size symbol)], 'keys of a function'
+        for $map->{functions}[0];
+    is_deeply [sort keys %$_], [qw(function id liveouts locations offset)], 'keys of a record'
+        for $map->{records}[0];
+    is_deeply [sort keys %$_], [qw(dwarf kind offset size value)], 'keys of a location'
+        for map { @{$_->{locations}} } $map->{records}[0];
+}
+
+# ---- Objects of every architecture against llvm-readobj ----
+
+my @triples = map { "$_-linux-gnu" } qw(x86_64 aarch64 powerpc64le powerpc64 s390x riscv64);
+
+sub compare_with_readobj {
+    my ($object, $map, $has_addresses) = @_;
+    for my $reader ($readers[0], $readers[-1]) {
+        my ($status, $text) = run("$llvm{$reader}/llvm-readobj", '--stackmap', $object);
+        is_deeply plain_map($map, $has_addresses), plain_map(parse_readobj($text), $has_addresses),
+            "as llvm-readobj-$reader reads it";
+    }
+}
+
+# Functions, in the order of the IR, that have records.
+my %symbols = (
+    stackmaps => [qw(kinds spills grows hidden)],
+    patchpoints => [qw(calling without_target any_register twice)],
+);
+
+sub check_object {
+    my ($name, $version, $triple, @options) = @_;
+    my $object = compile($name, $version, $triple, @options);
+    if (!defined $object) {
+        # RISC-V learnt these one after the other.
+        ok $triple =~ /riscv/ && $version < 19, "llc-$version compiles $name for $triple @options";
+        return 0;
+    }
+    my $maps = json_of($object);
+    is scalar @$maps, 1, 'one map';
+    check_keys($maps->[0]);
+    compare_with_readobj($object, $maps->[0], 0);
+    is_deeply [map { $_->{symbol} } @{$maps->[0]{functions}}], $symbols{$name}, 'symbols';
+    return 1;
+}
+
+subtest 'objects' => sub {
+    plan skip_all => 'no llc and llvm-readobj' if !@compilers || !@readers;
+    my %compiled;
+    for my $version (@compilers) {
+        for my $triple (@triples) {
+            my @levels = $triple =~ /x86/ || $version == $compilers[-1] ? (0 .. 3) : (0, 2);
+            for my $level (@levels) {
+                $compiled{$triple} += check_object('stackmaps', $version, $triple, "-O$level");
+            }
+            $compiled{$triple} += check_object('patchpoints', $version, $triple, '-O2',
+                '-enable-patchpoint-liveness=false');
+        }
+        check_object('patchpoints', $version, $triples[0], '-O2');
+    }
+    ok $compiled{$_}, "something was compiled for $_" for grep { !/riscv/ } @triples;
+    done_testing;
+};
+
+subtest 'live-outs' => sub {
+    plan skip_all => 'no llc' if !@compilers;
+    my $maps = json_of(compile('patchpoints', $compilers[-1], $triples[0], '-O2'));
+    ok scalar(grep { @{$_->{liveouts}} } @{$maps->[0]{records}}), 'there are some';
+    done_testing;
+};
+
+# ---- Linked files ----
+
+sub addresses_by_nm {
+    my ($path) = @_;
+    my ($status, $out) = run("$llvm{$readers[-1]}/llvm-nm", $path);
+    return map { /^([0-9a-f]+) [tTdD] (\S+)$/ ? ($2 => hex $1) : () } split /\n/, $out;
+}
+
+# Each object's map must stand in the linked file as it was, but for the addresses.
+sub check_linked {
+    my ($path, @objects) = @_;
+    my %addresses = addresses_by_nm($path);
+    my $maps = json_of($path);
+    is scalar @$maps, scalar @objects, 'one map for each object';
+    for my $i (0 .. $#objects) {
+        my ($status, $text) = run("$llvm{$readers[-1]}/llvm-readobj", '--stackmap', $objects[$i]);
+        is_deeply plain_map($maps->[$i], 0), plain_map(parse_readobj($text), 0), "map $i";
+        for my $function (@{$maps->[$i]{functions}}) {
+            is $function->{address}, $addresses{$function->{symbol} // ''},
+                'address of ' . ($function->{symbol} // 'a function without a symbol');
+        }
+    }
+}
+
+subtest 'linked by the system linker' => sub {
+    plan skip_all => 'no llc for this machine' if !@compilers || !@readers || `uname -m` !~ /^x86_64/;
+    my @objects = map { compile($_, $compilers[-1], $triples[0], '-O2', '-relocation-model=pic') }
+        qw(stackmaps patchpoints);
+    my $main = spit('main.c', "long outside(long x) { return x; }\nint main(void) { return 0; }\n");
+    my %forms = (
+        executable => ['-no-pie'],
+        position_independent => ['-pie', '-Wl,-z,notext'],
+        shared => ['-shared', '-fPIC', '-Wl,-z,notext'],
+        with_relocations => ['-no-pie', '-Wl,--emit-relocs'],
+    );
+    for my $form (sort keys %forms) {
+        my ($status, $out, $err) =
+            run('cc', $main, @objects, @{$forms{$form}}, '-o', "$folder/$form");
+        is $status, 0, "linking: $form" or diag $err;
+        check_linked("$folder/$form", @objects);
+    }
+    # Of a stripped shared library only the dynamic symbols are left.
+    run('strip', "$folder/shared");
+    my $maps = json_of("$folder/shared");
+    is_deeply [map { $_->{symbol} } @{$maps->[0]{functions}}], [qw(kinds spills grows), undef],
+        'symbols of a stripped library';
+    done_testing;
+};
+
+subtest 'linked for other machines by lld' => sub {
+    my ($linker) = grep { -x } map { "$llvm{$_}/ld.lld" } reverse @compilers;
+    plan skip_all => 'no ld.lld' if !defined $linker;
+    for my $triple (grep { !/powerpc64-/ } @triples) {
+        my $outside = spit("outside.ll", "define i64 \@outside(i64 %x) {\n ret i64 %x\n}\n");
+        my @objects = map { compile($_, $compilers[-1], $triple, '-O2', '-relocation-model=pic',
+                                    '-enable-patchpoint-liveness=false') } qw(stackmaps patchpoints);
+        my ($status) = run("$llvm{$compilers[-1]}/llc", "-mtriple=$triple", '-filetype=obj',
+            '-relocation-model=pic', $outside, '-o', "$folder/outside.o");
+        is $status, 0, "outside.o for $triple";
+        for my $form (['-static'], ['-pie', '-z', 'notext'], ['-shared', '-z', 'notext']) {
+            my ($linked, $out, $err) =
+                run($linker, '-e', 'kinds', @$form, @objects, "$folder/outside.o", '-o', "$folder/linked");
+            is $linked, 0, "linking $triple @$form" or diag $err;
+            check_linked("$folder/linked", @objects) if $linked eq '0';
+        }
+    }
+    done_testing;
+};
+
+# ---- Sections made by hand, in an ELF file made by hand ----
+
+# One executable with a section; `$order` is '<' or '>'.
+sub elf_with {
+    my ($section, %options) = @_;
+    my $order = $options{order} // '<';
+    my $name = $options{name} // '.llvm_stackmaps';
+    my $names = "\0$name\0.shstrtab\0";
+    my $offset = 64;
+    my $names_offset = $offset + length $section;
+    my $table = ($names_offset + length($names) + 7) & ~7;
+    my $machine = $options{machine} // 62;
+    my $header = pack "a4C4x8S${order}S${order}L${order}Q${order}Q${order}Q${order}L${order}S${order}6",
+        "\x7fELF", 2, ($order eq '<' ? 1 : 2), 1, 0, 2, $machine, 1, 0, 0, $table, 0, 64, 0, 0, 64, 3, 2;
+    my $pack = sub {
+        my ($at, $type, $flags, $address, $start, $size) = @_;
+        return pack "L${order}2Q${order}4L${order}2Q${order}2",
+            $at, $type, $flags, $address, $start, $size, 0, 0, 8, 0;
+    };
+    my $size = $options{size} // length $section;
+    return $header . $section . $names . "\0" x ($table - $names_offset - length $names)
+        . $pack->(0, 0, 0, 0, 0, 0) . $pack->(1, 1, 2, 0x4000, $offset, $size)
+        . $pack->(2 + length $name, 3, 0, 0, $names_offset, length $names);
+}
+
+# A map of the given version: one function (two in version 1), two records.
+sub map_of_version {
+    my ($version, $o) = @_;
+    my $functions = $version == 1 ? 2 : 1;
+    my $bytes = pack "CCS${o}L${o}3", $version, 0, 0, $functions, 1, 2;
+    $bytes .= pack "Q${o}2", 0x1000 * $_, 24 for 1 .. $functions;
+    substr($bytes, -8) = pack "Q${o}2", 24, 2 if $version > 1;
+    $bytes .= pack "Q${o}", 9223372036854775809;
+    for my $id (7, 8) {
+        my @locations = ([3, 8, 6, -16], [5, 8, 0, 0], [4, 8, 0, -1]);
+        $bytes .= pack "Q${o}L${o}S${o}2", $id, 16 * $id, 0, scalar @locations;
+        for my $location (@locations) {
+            my ($kind, $size, $dwarf, $offset) = @$location;
+            $bytes .= $version < 3 ? pack "CCS${o}l${o}", $kind, $size, $dwarf, $offset
+                : pack "CCS${o}S${o}S${o}l${o}", $kind, 0, $size, $dwarf, 0, $offset;
+        }
+        $bytes .= "\0" x (-length($bytes) % 8) if $version == 3;
+        $bytes .= pack "S${o}2S${o}CC", 0, 1, 7, 0, 8;
+        $bytes .= "\0" x (-length($bytes) % 8);
+    }
+    return $bytes;
+}
+
+subtest 'versions and byte orders' => sub {
+    for my $order ('<', '>') {
+        for my $version (1 .. 3) {
+            my $section = map_of_version($version, $order);
+            my $maps = json_of(spit('made.elf', elf_with($section x 2, order => $order)));
+            is scalar @$maps, 2, "version $version, order $order: two maps";
+            for my $map (@$maps) {
+                is $map->{version}, $version, 'version';
+                is_deeply $map->{constants}, ['9223372036854775809'], 'large constant';
+                is_deeply [map { $_->{address} } @{$map->{functions}}],
+                    [$version == 1 ? (0x1000, 0x2000) : 0x1000], 'addresses';
+                is_deeply [map { $_->{function} } @{$map->{records}}],
+                    [$version == 1 ? (0, 1) : (0, 0)], 'functions of the records';
+                is $map->{functions}[0]{record_count}, $version == 1 ? undef : 2, 'count of records';
+                my $record = $map->{records}[1];
+                is_deeply [@$record{qw(id offset)}], [8, 128], 'record';
+                is_deeply $record->{locations},
+                    [{kind => 'Indirect', dwarf => 6, size => 8, offset => -16, value => undef},
+                     {kind => 'ConstantIndex', dwarf => 0, size => 8, offset => 0,
+                      value => '9223372036854775809'},
+                     {kind => 'Constant', dwarf => 0, size => 8, offset => -1, value => -1}],
+                    'locations';
+                is_deeply $record->{liveouts}, [{dwarf => 7, size => 8}], 'live-outs';
+            }
+        }
+    }
+    done_testing;
+};
+
+subtest 'readable form' => sub {
+    my $file = spit('made.elf', elf_with(map_of_version(3, '<')));
+    prints(<<'END', 'stackmap', $file);
+stack map 0: version 3, x86-64, 1 function, 1 large constant, 2 records
+
+  function (no symbol) at 0x1000, frame of 24 bytes, 2 records
+    ID 7 at 0x1070 = (no symbol) + 0x70
+      0: [rbp - 16] 8 bytes
+      1: large constant 9223372036854775809 (0x8000000000000001)
+      2: constant -1
+      live across: rsp 8 bytes
+    ID 8 at 0x1080 = (no symbol) + 0x80
+      0: [rbp - 16] 8 bytes
+      1: large constant 9223372036854775809 (0x8000000000000001)
+      2: constant -1
+      live across: rsp 8 bytes
+END
+    my ($status, $out) = cairn('stackmap',
+        spit('made.elf', elf_with(map_of_version(3, '>'), order => '>', machine => 22)));
+    like $out, qr/systemz/, 'the machine is named';
+    like $out, qr/0: \[r6 - 16\] 8 bytes/, 'and its registers';
+    ($status, $out) = cairn('stackmap', spit('made.elf', elf_with(map_of_version(3, '<'),
+                                                                 name => '__llvm_stackmaps')));
+    like $out, qr/stack map 0: version 3/, 'the Darwin name';
+    done_testing;
+};
+
+subtest 'standard input' => sub {
+    my $file = spit('made.elf', elf_with(map_of_version(3, '<')));
+    my ($status, $expected) = cairn('stackmap', '--json', $file);
+    is scalar `$cairn stackmap --json - < $file`, $expected, 'a file';
+    is scalar `cat $file | $cairn stackmap --json -`, $expected, 'a pipe';
+    done_testing;
+};
+
+subtest 'an empty section has no maps' => sub {
+    prints("[\n]\n" =~ s/\n\]/]/r, 'stackmap', '--json', spit('made.elf', elf_with('')));
+    done_testing;
+};
+
+# ---- Bad input ----
+
+subtest 'bad input' => sub {
+    my $good = map_of_version(3, '<');
+    fails(1, qr/nonexistent: cannot be opened: No such file or directory/, 'stackmap', '/nonexistent');
+    fails(1, qr/Is a directory/, 'stackmap', $folder);
+    fails(1, qr/the file is empty/, 'stackmap', spit('empty', ''));
+    fails(1, qr/not an ELF file/, 'stackmap', spit('text', "hello\n"));
+    fails(1, qr/archive/, 'stackmap', spit('archive', "!<arch>\n"));
+    my $narrow = elf_with($good);
+    substr($narrow, 4, 1) = "\1";
+    fails(1, qr/32-bit/, 'stackmap', spit('narrow', $narrow));
+    fails(1, qr/no section \.llvm_stackmaps/, 'stackmap', spit('none', elf_with($good, name => '.x')));
+    fails(1, qr/ends before its section table/, 'stackmap',
+        spit('short', substr(elf_with($good), 0, 100)));
+    fails(1, qr/section takes 1000000 bytes/, 'stackmap', spit('outside', elf_with($good, size => 1e6)));
+    fails(1, qr/: \.llvm_stackmaps, byte \d+: the section ends inside/, 'stackmap',
+        spit('cut', elf_with(substr $good, 0, length($good) - 8)));
+    fails(1, qr/byte 0: stack map version 9/, 'stackmap', spit('version', elf_with("\x09" . substr $good, 1)));
+    # The first location of the first record: header, function, constant, record's head.
+    my $place = 16 + 24 + 8 + 16;
+    my $corrupt = $good;
+    substr($corrupt, $place, 1) = "\x06";
+    fails(1, qr/byte $place: location 0 of record 0 has kind 6/, 'stackmap',
+        spit('kind', elf_with($corrupt)));
+    # A good map before a bad one is not printed either.
+    my $second = length($good) + $place;
+    fails(1, qr/byte $second: location 0 of record 0/, 'stackmap', '--json',
+        spit('second', elf_with($good . $corrupt)));
+    fails(1, qr/bad\?name/, 'stackmap', "$folder/bad\ename");
+    SKIP: {
+        skip 'root reads everything', 1 if $> == 0;
+        my $secret = spit('secret', elf_with($good));
+        chmod 0, $secret;
+        fails(1, qr/Permission denied/, 'stackmap', $secret);
+    }
+    done_testing;
+};
+
+subtest 'bad usage' => sub {
+    fails(2, qr/no command/);
+    fails(2, qr/unknown command 'frobnicate'/, 'frobnicate');
+    fails(2, qr/unknown option '--frobnicate'/, '--frobnicate');
+    fails(2, qr/no file/, 'stackmap');
+    fails(2, qr/no file/, 'stackmap', '--json');
+    fails(2, qr/unknown option '--yaml'/, 'stackmap', '--yaml', 'file');
+    fails(2, qr/'b' is a second one/, 'stackmap', 'a', 'b');
+    done_testing;
+};
+
+subtest 'output that cannot be written' => sub {
+    my $file = spit('made.elf', elf_with(map_of_version(3, '<') x 500));
+    for my $words ('stackmap', 'stackmap --json') {
+        is system("$cairn $words $file > /dev/full 2> $folder/stderr") >> 8, 1, "full disk: $words";
+        like slurp("$folder/stderr"), qr/\Acairn: .*No space left on device\n\z/, 'is said';
+        is system("bash", '-c', "$cairn $words $file 2> $folder/stderr | true; exit \${PIPESTATUS[0]}") >> 8,
+            1, "closed pipe: $words";
+        like slurp("$folder/stderr"), qr/\Acairn: .*Broken pipe\n\z/, 'is said';
+    }
+    is system("$cairn --help > /dev/full 2> $folder/stderr") >> 8, 1, 'full disk: --help';
+    done_testing;
+};
+
+subtest 'help and version' => sub {
+    my ($status, $out, $err) = cairn('--version');
+    is "$status$err", '0', '--version';
+    like $out, qr/\Acairn \d+\.\d+\.\d+ \(.*\)\n\z/, 'one line';
+    for my $words (['--help'], ['stackmap', '--help'], ['stackmap', 'file', '--help']) {
+        ($status, $out, $err) = cairn(@$words);
+        is "$status$err", '0', "@$words";
+        like $out, qr/\Ausage: cairn/, 'says how it is used';
+    }
+    done_testing;
+};
+
+subtest 'colour only on a terminal' => sub {
+    my ($found) = run('script', '--version');
+    plan skip_all => 'no script(1) to make a terminal' if $found ne '0';
+    my $file = spit('made.elf', elf_with(map_of_version(3, '<')));
+    my $in_terminal = sub {
+        my ($settings) = @_;
+        return scalar `script -qec "env $settings $cairn stackmap $file" /dev/null < /dev/null`;
+    };
+    like $in_terminal->('TERM=xterm'), qr/\e\[/, 'on a terminal';
+    unlike $in_terminal->('TERM=xterm NO_COLOR=1'), qr/\e\[/, 'not with NO_COLOR';
+    unlike $in_terminal->('TERM=dumb'), qr/\e\[/, 'not on a dumb one';
+    my ($status, $out) = cairn('stackmap', $file);
+    unlike $out, qr/\e/, 'not in a file';
+    done_testing;
+};
+
+subtest 'hostile names stay text' => sub {
+    plan skip_all => 'no llc' if !@compilers;
+    my $name = 'a\1B[31m\0A\22\5C\FF\C3\A9';
+    my $file = spit('names.ll', "declare void \@llvm.experimental.stackmap(i64, i32, ...)\n"
+        . "define void \@\"$name\"() {\n"
+        . " call void (i64, i32, ...) \@llvm.experimental.stackmap(i64 1, i32 0)\n ret void\n}\n");
+    run("$llvm{$compilers[-1]}/llc", "-mtriple=$triples[0]", '-filetype=obj', $file, '-o', "$folder/names.o");
+    my $maps = json_of("$folder/names.o");
+    is $maps->[0]{functions}[0]{symbol}, "a\e[31m\n\"\\\x{fffd}\x{e9}", 'in JSON';
+    my ($status, $out) = cairn('stackmap', "$folder/names.o");
+    like $out, qr/function a\\x1b\[31m\\x0a"\\x5c/, 'for people';
+    done_testing;
+};
+
+subtest 'changed bytes never crash' => sub {
+    my @files = (elf_with(map_of_version(3, '<') x 3), elf_with(map_of_version(1, '>'), order => '>'));
+    push @files, slurp(compile('stackmaps', $compilers[-1], $_, '-O2')) for @compilers ? @triples[0, 4] : ();
+    my %seen;
+    for my $round (1 .. 300) {
+        my $bytes = $files[$round % @files];
+        substr($bytes, rand length $bytes, 1) = chr(rand() < 0.5 ? rand 256 : (0, 255)[rand 2])
+            for 1 .. 1 + rand 6;
+        my $file = spit('changed', $bytes);
+        my ($status, $out, $err) = cairn('stackmap', $round % 2 ? '--json' : (), $file);
+        $seen{$status}++;
+        my $is_good = $status eq '0' && $err eq '' && ($round % 2 == 0 || eval { decode_json($out); 1 });
+        my $is_refused = $status eq '1' && $out eq '' && $err =~ /\Acairn: [^\n]+\n\z/;
+        next if $is_good || $is_refused;
+        fail "round $round: status $status";
+        diag $err;
+        rename $file, "changed-$seed-$round";
+    }
+    is_deeply [sort keys %seen], [0, 1], 'some are read, some refused';
+    done_testing;
+};
+
+# ---- cairn run ----
+
+my ($run_version) = (cairn('--version'))[1] =~ /LLVM (\d+)/;
+
+subtest 'run: results by type' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = sample('run', $run_version);
+    my @calls = (
+        ['true', 'negate', 'false'], ['false', 'negate', 1],
+        [-128, 'byte', -128], [-1, 'byte', 255], [127, 'byte', '0x7f'],
+        [255, 'unsigned_byte', 255], [255, 'unsigned_byte', -1],
+        [-32768, 'half_word', 32767], [21, 'word', 7], [-21, 'word', -7],
+        [-4294967296, 'odd_width', 4294967295], [-4, 'odd_width', -5],
+        ['9223372036854775807', 'long_word', '9223372036854775807'],
+        ['-9223372036854775808', 'long_word', '-9223372036854775808'],
+        [-1, 'long_word', '18446744073709551615'],
+        ['0.35', 'single', '0.1'], ['0.2', 'twice', '0.1'], ['-inf', 'twice', '-inf'],
+        ['nan', 'twice', 'nan'], ['0.25', 'twice', '0x1p-3'], ['2e+300', 'twice', '1e300'],
+        ['0x1000', 'pointer', '0x1000'], ['0x0', 'pointer', 'null'],
+        [5, 'length', '"hello"'], [0, 'length', '""'], [1, 'internal_one'],
+    );
+    for my $call (@calls) {
+        my ($expected, $function, @words) = @$call;
+        prints("$expected\n", 'run', $file, "-O$_", '--call', $function, @words) for 0, 2;
+    }
+    prints("hello\n", 'run', $file, '--call', 'say', '"hello"');
+    prints("5\n", 'run', '--call', 'byte', '-O3', '--', $file, 5);
+    done_testing;
+};
+
+subtest 'run: any mix of arguments' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = sample('run', $run_version);
+    # i8 double i32 float i64 i16 i64 i64 i64, eight doubles, float; the i32 counts ten times.
+    for (1 .. 5) {
+        my @values = map { int(rand 200) - 100 } 1 .. 18;
+        my $sum = 9 * $values[2];
+        $sum += $_ for @values;
+        prints("$sum\n", 'run', $file, '--call', 'mix', @values);
+    }
+    done_testing;
+};
+
+subtest 'run: bitcode' => sub {
+    plan skip_all => 'no llvm-as' if !defined $run_version || !-x ($llvm{$run_version} // '') . '/llvm-as';
+    my ($status) = run("$llvm{$run_version}/llvm-as", sample('run', $run_version), '-o', "$folder/run.bc");
+    is $status, 0, 'llvm-as';
+    prints("21\n", 'run', "$folder/run.bc", '--call', 'word', 7);
+    done_testing;
+};
+
+subtest 'run: sites' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my ($status, $out, $err) =
+        cairn('run', sample('run', $run_version), '--sites', '--call', 'sites', 2);
+    is "$status$err", '0', 'run --sites';
+    like $out, qr/\A3 records, 2 sites\n/, 'how many there are';
+    my ($patchpoint) = $out =~ /^(patchpoint ID 100 .*?)\n\n/ms;
+    like $patchpoint, qr/at 0x[0-9a-f]+ = sites \+ 0x[0-9a-f]+$/m, 'address and function';
+    like $patchpoint, qr/24 bytes at 0x[0-9a-f]+, state: no-op$/m, 'bytes and state';
+    like $patchpoint, qr/0: \w+ 8 bytes, i64$/m, 'a register with its type';
+    like $patchpoint, qr/, double$/m, 'a double';
+    like $patchpoint, qr/2: constant -?1, i1$/m, 'a constant';
+    like $patchpoint, qr/as LLVM emitted it:\n.*nop.*\n  armed:\n/s, 'before and after';
+    # Both disassemblies cover the whole region.
+    for my $part ($patchpoint =~ /(?:emitted it|armed):\n((?:    .*(?:\n|\z))+)/g) {
+        my $bytes = 0;
+        $bytes += () = $_ =~ /\G(?: [0-9a-f]{2}(?= ))/g
+            for map { s/^    0x[0-9a-f]+//r } split /\n/, $part;
+        is $bytes, 24, 'all 24 bytes are shown';
+    }
+    like $out, qr/^stackmap ID 101 .*\n  0: \w+ 8 bytes, i64\n  no site/m, 'a stack map without shadow';
+    like $out, qr/^patchpoint ID 102 .*\n  3 bytes.*\n  cannot be patched while threads run: .+/m,
+        'why a site is not managed';
+    like $out, qr/\n\n7\n\z/, 'then the result';
+    prints("0 records, 0 sites\n", 'run', spit('none.ll', "define void \@f() {\n ret void\n}\n"), '--sites');
+    done_testing;
+};
+
+subtest 'run: what is refused' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = sample('run', $run_version);
+    my $call = sub { my ($status, $pattern, @words) = @_; fails($status, $pattern, 'run', $file, '--call', @words) };
+    $call->(1, qr/function 'missing' is not there; defined: negate, byte/, 'missing');
+    $call->(1, qr/'strlen' is only declared/, 'strlen', 1);
+    $call->(1, qr/'fast' has LLVM's calling convention 8/, 'fast', 1);
+    $call->(1, qr/parameter 1 is i128/, 'wide', 1);
+    $call->(1, qr/the result is an aggregate/, 'pair');
+    $call->(2, qr/takes 1 argument; 0 are given/, 'byte');
+    $call->(2, qr/takes 1 argument; 2 are given/, 'byte', 1, 2);
+    $call->(2, qr/'256', does not fit an i8/, 'byte', 256);
+    $call->(2, qr/'-129', does not fit an i8/, 'byte', -129);
+    $call->(2, qr/'2', does not fit an i1/, 'negate', 2);
+    $call->(2, qr/'18446744073709551616', does not fit an i64/, 'long_word', '18446744073709551616');
+    $call->(2, qr/argument 1, '$_', is no i32/, 'word', $_) for 'x', '1x', '1.5', '0x', '';
+    $call->(2, qr/'$_', is no double/, 'twice', $_) for 'x', '1.5.5', '';
+    $call->(2, qr/'hello', is no address/, 'length', 'hello');
+    fails(2, qr/no file/, 'run');
+    fails(2, qr/nothing to do/, 'run', $file);
+    fails(2, qr/'5' is an argument, but there is no --call/, 'run', $file, 5, '--sites');
+    fails(2, qr/unknown option '-O4'/, 'run', $file, '-O4', '--sites');
+    fails(2, qr/--call needs/, 'run', $file, '--call');
+    fails(1, qr/cannot be opened: No such file/, 'run', '/nonexistent', '--sites');
+    fails(1, qr/Is a directory/, 'run', $folder, '--sites');
+    fails(1, qr/syntax\.ll:\d+:\d+: error: /, 'run',
+        spit('syntax.ll', "define i32 \@f() {\n  %r = add i32 1,\n  ret i32 %r\n}\n"), '--call', 'f');
+    fails(1, qr/verifier says: Instruction does not dominate all uses/, 'run',
+        spit('verify.ll', "define i32 \@f(i1 %c) {\n br i1 %c, label %a, label %b\na:\n %r = add i32 1, 1\n"
+            . " br label %b\nb:\n ret i32 %r\n}\n"), '--call', 'f', 1);
+    fails(1, qr/function 'nowhere' is used, but neither/, 'run',
+        spit('outside.ll', "declare void \@nowhere()\ndefine void \@f() {\n call void \@nowhere()\n ret void\n}\n"),
+        '--call', 'f');
+    fails(1, qr/variable 'nothing' is used, but neither/, 'run',
+        spit('variable.ll', "\@nothing = external global i32\n\@p = global "
+            . ($run_version < 15 ? 'i32*' : 'ptr') . " \@nothing\ndefine void \@f() {\n ret void\n}\n"),
+        '--call', 'f');
+    fails(1, qr/invalid instruction mnemonic 'frobnicate'/, 'run',
+        spit('assembly.ll', "define void \@f() {\n call void asm sideeffect \"frobnicate\", \"\"()\n ret void\n}\n"),
+        '--call', 'f');
+    fails(1, qr/the module is for 'sparcv9-/, 'run',
+        spit('machine.ll', "target triple = \"sparcv9-linux-gnu\"\ndefine void \@f() {\n ret void\n}\n"), '--call', 'f');
+    is system("$cairn run $file --sites > /dev/full 2> $folder/stderr") >> 8, 1, 'full disk';
+    done_testing;
+};
+
+subtest 'run: without LLVM' => sub {
+    plan skip_all => 'built with LLVM' if defined $run_version;
+    fails(2, qr/built without LLVM/, 'run', 'file.ll', '--sites');
+    done_testing;
+};
+
+done_testing;

@@ -1,0 +1,996 @@
+/*
+ * ELF files: made by hand, cut short, and changed at random.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "elf_builder.h"
+
+#include <cairn/object.h>
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Files ---- */
+
+/* Three words that stand for addresses in a stack map section: what a file says of them. */
+enum { WORD_COUNT = 3, WORD_BYTES = 8 * WORD_COUNT };
+
+/* Names in the string table below. */
+enum { NAME_FIRST = 1, NAME_SECOND = 7, NAME_LOCAL = 14 };
+static const char strings[] = "\0first\0second\0local";
+
+struct sample {
+    struct elf_file file;
+    uint8_t words[WORD_BYTES];
+    uint8_t symbols[16 * sizeof(Elf64_Sym)];
+    uint8_t relocations[8 * sizeof(Elf64_Rela)];
+    uint8_t descriptors[64];
+    uint8_t *symbols_end;
+    uint8_t *relocations_end;
+    uint32_t text, stackmaps, symbol_section, descriptor_section;
+    uint8_t bytes[ELF_BYTES_MAX];
+    size_t size;
+};
+
+static void begin(struct sample *sample, uint16_t machine, uint16_t type,
+                  enum cairn_byte_order byte_order)
+{
+    static const uint8_t code[64];
+    memset(sample, 0, sizeof *sample);
+    sample->file = (struct elf_file){.machine = machine, .type = type, .byte_order = byte_order};
+    sample->symbols_end = elf_put_symbol(sample->symbols, byte_order, 0, 0, 0, 0);
+    sample->relocations_end = sample->relocations;
+    uint64_t base = type == ET_REL ? 0 : 0x1000;
+    sample->text = elf_add(&sample->file, (struct elf_section){.name = ".text",
+                                                               .type = SHT_PROGBITS,
+                                                               .flags = SHF_ALLOC | SHF_EXECINSTR,
+                                                               .address = base,
+                                                               .bytes = code,
+                                                               .size = sizeof code});
+    sample->stackmaps = elf_add(&sample->file, (struct elf_section){.name = ".llvm_stackmaps",
+                                                                    .type = SHT_PROGBITS,
+                                                                    .flags = SHF_ALLOC,
+                                                                    .address = base * 2,
+                                                                    .bytes = sample->words,
+                                                                    .size = WORD_BYTES});
+}
+
+static void set_word(struct sample *sample, unsigned index, uint64_t value)
+{
+    elf_put64(sample->words + index * 8, sample->file.byte_order, value);
+}
+
+static void add_symbol(struct sample *sample, uint32_t name, unsigned binding, unsigned type,
+                       uint32_t section, uint64_t value)
+{
+    sample->symbols_end = elf_put_symbol(sample->symbols_end, sample->file.byte_order, name,
+                                         (uint8_t)(binding << 4 | type), (uint16_t)section, value);
+}
+
+static void add_rela(struct sample *sample, uint64_t offset, uint32_t symbol, uint32_t type,
+                     int64_t addend)
+{
+    sample->relocations_end = elf_put_rela(sample->relocations_end, sample->file.byte_order, offset,
+                                           symbol, type, addend);
+}
+
+static void add_symbol_section(struct sample *sample, uint32_t type)
+{
+    uint32_t names = elf_add(&sample->file, (struct elf_section){.name = ".strtab",
+                                                                 .type = SHT_STRTAB,
+                                                                 .bytes = strings,
+                                                                 .size = sizeof strings});
+    sample->symbol_section = elf_add(
+        &sample->file, (struct elf_section){.name = ".symtab",
+                                            .type = type,
+                                            .link = names,
+                                            .info = 1,
+                                            .bytes = sample->symbols,
+                                            .size = (size_t)(sample->symbols_end - sample->symbols),
+                                            .entry_size = sizeof(Elf64_Sym)});
+}
+
+static void add_relocation_section(struct sample *sample, uint32_t type, uint64_t flags,
+                                   uint32_t target)
+{
+    elf_add(&sample->file,
+            (struct elf_section){.name = ".relocations",
+                                 .type = type,
+                                 .flags = flags,
+                                 .link = sample->symbol_section,
+                                 .info = target,
+                                 .bytes = sample->relocations,
+                                 .size = (size_t)(sample->relocations_end - sample->relocations),
+                                 .entry_size =
+                                     type == SHT_RELA ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel)});
+}
+
+static void finish(struct sample *sample)
+{
+    sample->size = elf_write(&sample->file, sample->bytes);
+}
+
+/* A relocatable object: word 0 names `first` itself, word 1 `second` by section and addend. */
+static void make_relocatable(struct sample *sample, uint16_t machine,
+                             enum cairn_byte_order byte_order, uint32_t type)
+{
+    begin(sample, machine, ET_REL, byte_order);
+    add_symbol(sample, 0, STB_LOCAL, STT_SECTION, sample->text, 0);
+    add_symbol(sample, NAME_SECOND, STB_LOCAL, STT_FUNC, sample->text, 0x20);
+    add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->text, 0x10);
+    add_rela(sample, 0, 3, type, 0);
+    add_rela(sample, 8, 1, type, 0x20);
+    add_symbol_section(sample, SHT_SYMTAB);
+    add_relocation_section(sample, SHT_RELA, 0, sample->stackmaps);
+    finish(sample);
+}
+
+/* An executable: words 0 and 1 hold the addresses of `first` and `second`. */
+static void make_executable(struct sample *sample, uint32_t symbol_type)
+{
+    begin(sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    set_word(sample, 0, 0x1010);
+    set_word(sample, 1, 0x1020);
+    set_word(sample, 2, 0x1011);
+    add_symbol(sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample->text, 0x1020);
+    add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->text, 0x1010);
+    add_symbol_section(sample, symbol_type);
+    finish(sample);
+}
+
+/* ---- Opening them ---- */
+
+static cairn_object *open_sample(const struct sample *sample)
+{
+    cairn_object *object = NULL;
+    struct cairn_error error;
+    if (cairn_object_open_memory(sample->bytes, sample->size, NULL, &object, &error) != CAIRN_OK)
+        ck_abort_msg("%s", error.message);
+    return object;
+}
+
+static struct cairn_object_section find_section(cairn_object *object)
+{
+    struct cairn_object_section section = {0};
+    struct cairn_error error;
+    if (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) != CAIRN_OK)
+        ck_abort_msg("%s", error.message);
+    return section;
+}
+
+static uint64_t word(const struct cairn_object_section *section, unsigned index)
+{
+    return cairn_load_u64(section->contents.bytes + index * 8, section->contents.byte_order);
+}
+
+static enum cairn_status try_memory(const void *bytes, size_t size, struct cairn_error *error)
+{
+    cairn_object *object = NULL;
+    enum cairn_status status = cairn_object_open_memory(bytes, size, NULL, &object, error);
+    ck_assert_int_eq(status == CAIRN_OK, object != NULL);
+    cairn_object_close(object);
+    return status;
+}
+
+/* The status of asking for the stack map section. */
+static enum cairn_status try_section(const struct sample *sample, struct cairn_error *error)
+{
+    cairn_object *object = open_sample(sample);
+    struct cairn_object_section section = {0};
+    enum cairn_status status =
+        cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, error);
+    if (status != CAIRN_OK)
+        ck_assert_uint_eq(section.index, 0);
+    cairn_object_close(object);
+    return status;
+}
+
+/* ---- What is no object ---- */
+
+START_TEST(arguments_are_checked)
+{
+    cairn_object *object;
+    struct cairn_object_section section = {0};
+    ck_assert_int_eq(cairn_object_open(NULL, NULL, &object, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_object_open("/dev/null", NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_object_open_memory(NULL, 1, NULL, &object, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_object_open_memory("", 0, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_object_next_section(NULL, "", &section, NULL), CAIRN_ERROR_ARGUMENT);
+    cairn_object_close(NULL);
+}
+END_TEST
+
+START_TEST(missing_file_and_directory_are_system_errors)
+{
+    cairn_object *object = NULL;
+    struct cairn_error error;
+    ck_assert_int_eq(cairn_object_open("/nonexistent/file", NULL, &object, &error),
+                     CAIRN_ERROR_SYSTEM);
+    ck_assert_int_eq(error.system_error, ENOENT);
+    ck_assert_int_eq(cairn_object_open("/", NULL, &object, &error), CAIRN_ERROR_SYSTEM);
+    ck_assert_int_eq(error.system_error, EISDIR);
+    ck_assert_ptr_null(object);
+}
+END_TEST
+
+START_TEST(empty_input_is_truncated)
+{
+    struct cairn_error error;
+    cairn_object *object = NULL;
+    ck_assert_int_eq(try_memory(NULL, 0, &error), CAIRN_ERROR_TRUNCATED);
+    ck_assert_int_eq(cairn_object_open("/dev/null", NULL, &object, &error), CAIRN_ERROR_TRUNCATED);
+    ck_assert_str_eq(error.message, "the file is empty");
+}
+END_TEST
+
+START_TEST(text_is_corrupt)
+{
+    struct cairn_error error;
+    ck_assert_int_eq(try_memory("hello, this is text", 19, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_int_eq(try_memory("\177E", 2, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_str_eq(error.message, "this is not an ELF file");
+}
+END_TEST
+
+START_TEST(archive_is_unsupported)
+{
+    struct cairn_error error;
+    ck_assert_int_eq(try_memory("!<arch>\nfile", 12, &error), CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(error.message, "archive"));
+}
+END_TEST
+
+START_TEST(narrow_elf_is_unsupported)
+{
+    static struct sample sample;
+    struct cairn_error error;
+    make_executable(&sample, SHT_SYMTAB);
+    sample.bytes[EI_CLASS] = ELFCLASS32;
+    ck_assert_int_eq(try_memory(sample.bytes, sample.size, &error), CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(error.message, "32-bit"));
+}
+END_TEST
+
+START_TEST(impossible_class_and_byte_order_are_corrupt)
+{
+    static struct sample sample;
+    struct cairn_error error;
+    make_executable(&sample, SHT_SYMTAB);
+    sample.bytes[EI_DATA] = 7;
+    ck_assert_int_eq(try_memory(sample.bytes, sample.size, &error), CAIRN_ERROR_CORRUPT);
+    sample.bytes[EI_DATA] = ELFDATA2LSB;
+    sample.bytes[EI_CLASS] = 9;
+    ck_assert_int_eq(try_memory(sample.bytes, sample.size, &error), CAIRN_ERROR_CORRUPT);
+}
+END_TEST
+
+/* The copy ends where a page ends that cannot be read. */
+static uint8_t *copy_to_guard(const uint8_t *bytes, size_t size, uint8_t **mapping)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t room = (size + page - 1) / page * page;
+    *mapping = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(*mapping, MAP_FAILED);
+    ck_assert_int_eq(mprotect(*mapping + room, page, PROT_NONE), 0);
+    if (size > 0)
+        memcpy(*mapping + room - size, bytes, size);
+    return *mapping + room - size;
+}
+
+static void drop_guarded(uint8_t *mapping, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    munmap(mapping, (size + page - 1) / page * page + page);
+}
+
+START_TEST(every_prefix_is_truncated)
+{
+    static struct sample sample;
+    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    for (size_t size = 4; size < sample.size; size++) {
+        struct cairn_error error = {0};
+        uint8_t *mapping;
+        uint8_t *bytes = copy_to_guard(sample.bytes, size, &mapping);
+        ck_assert_int_eq(try_memory(bytes, size, &error), CAIRN_ERROR_TRUNCATED);
+        ck_assert_ptr_nonnull(strstr(error.message, "ends"));
+        drop_guarded(mapping, size);
+    }
+}
+END_TEST
+
+/* ---- What an object says of itself ---- */
+
+static const struct {
+    uint16_t machine;
+    enum cairn_byte_order byte_order;
+    uint32_t flags;
+    enum cairn_architecture architecture;
+} machines[] = {
+    {EM_X86_64, CAIRN_LITTLE_ENDIAN, 0, CAIRN_ARCHITECTURE_X86_64},
+    {EM_AARCH64, CAIRN_LITTLE_ENDIAN, 0, CAIRN_ARCHITECTURE_AARCH64},
+    {EM_PPC64, CAIRN_LITTLE_ENDIAN, 2, CAIRN_ARCHITECTURE_PPC64_ELFV2},
+    {EM_PPC64, CAIRN_LITTLE_ENDIAN, 0, CAIRN_ARCHITECTURE_PPC64_ELFV2},
+    {EM_PPC64, CAIRN_BIG_ENDIAN, 0, CAIRN_ARCHITECTURE_PPC64_ELFV1},
+    {EM_PPC64, CAIRN_BIG_ENDIAN, 1, CAIRN_ARCHITECTURE_PPC64_ELFV1},
+    {EM_PPC64, CAIRN_BIG_ENDIAN, 2, CAIRN_ARCHITECTURE_PPC64_ELFV2},
+    {EM_S390, CAIRN_BIG_ENDIAN, 0, CAIRN_ARCHITECTURE_SYSTEMZ},
+    {EM_RISCV, CAIRN_LITTLE_ENDIAN, 5, CAIRN_ARCHITECTURE_RISCV64},
+    {EM_MIPS, CAIRN_BIG_ENDIAN, 0, CAIRN_ARCHITECTURE_UNKNOWN},
+};
+
+START_TEST(architecture_is_read_from_machine_and_flags)
+{
+    static struct sample sample;
+    begin(&sample, machines[_i].machine, ET_REL, machines[_i].byte_order);
+    sample.file.flags = machines[_i].flags;
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    ck_assert_int_eq(cairn_object_architecture(object), machines[_i].architecture);
+    ck_assert_int_eq(cairn_object_byte_order(object), machines[_i].byte_order);
+    ck_assert(cairn_object_is_relocatable(object));
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(file_and_pipe_read_like_memory)
+{
+    static struct sample sample;
+    char path[] = "/tmp/check_object.XXXXXX";
+    make_executable(&sample, SHT_SYMTAB);
+    int file = mkstemp(path);
+    ck_assert_int_eq(write(file, sample.bytes, sample.size), (ssize_t)sample.size);
+    int pipe_ends[2];
+    ck_assert_int_eq(pipe(pipe_ends), 0);
+    ck_assert_int_eq(write(pipe_ends[1], sample.bytes, sample.size), (ssize_t)sample.size);
+    close(pipe_ends[1]);
+    char pipe_path[64];
+    snprintf(pipe_path, sizeof pipe_path, "/proc/self/fd/%d", pipe_ends[0]);
+
+    const char *const paths[] = {path, pipe_path};
+    for (size_t i = 0; i < 2; i++) {
+        cairn_object *object;
+        struct cairn_error error;
+        if (cairn_object_open(paths[i], NULL, &object, &error) != CAIRN_OK)
+            ck_abort_msg("%s: %s", paths[i], error.message);
+        struct cairn_object_section section = find_section(object);
+        ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
+        cairn_object_close(object);
+    }
+    close(pipe_ends[0]);
+    close(file);
+    unlink(path);
+}
+END_TEST
+
+/* ---- Sections ---- */
+
+START_TEST(missing_section_is_not_found)
+{
+    static struct sample sample;
+    struct cairn_error error;
+    make_executable(&sample, SHT_SYMTAB);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = {0};
+    ck_assert_int_eq(cairn_object_next_section(object, ".nothing", &section, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(error.message, ".nothing"));
+    ck_assert_uint_eq(section.index, 0);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(plain_section_is_the_inputs_own_bytes)
+{
+    static struct sample sample;
+    make_executable(&sample, SHT_SYMTAB);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_uint_eq(section.index, sample.stackmaps);
+    ck_assert_uint_eq(section.address, 0x2000);
+    ck_assert_uint_eq(section.contents.size, WORD_BYTES);
+    ck_assert(section.contents.bytes >= sample.bytes);
+    ck_assert(section.contents.bytes < sample.bytes + sample.size);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(sections_of_one_name_come_in_order)
+{
+    static struct sample sample;
+    static const uint8_t second_bytes[] = {1, 2, 3};
+    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    uint32_t second = elf_add(&sample.file, (struct elf_section){.name = ".llvm_stackmaps",
+                                                                 .type = SHT_PROGBITS,
+                                                                 .bytes = second_bytes,
+                                                                 .size = sizeof second_bytes});
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    struct cairn_error error;
+    ck_assert_uint_eq(section.index, sample.stackmaps);
+    ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
+                     CAIRN_OK);
+    ck_assert_uint_eq(section.index, second);
+    ck_assert_uint_eq(section.contents.size, sizeof second_bytes);
+    ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_uint_eq(section.index, second);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(section_outside_the_file_is_truncated)
+{
+    static struct sample sample;
+    struct cairn_error error;
+    make_executable(&sample, SHT_SYMTAB);
+    /* The size of section 2 in the table at the file's end. */
+    size_t header =
+        sample.size - (sample.file.section_count + 2 - sample.stackmaps) * sizeof(Elf64_Shdr);
+    elf_put64(sample.bytes + header + offsetof(Elf64_Shdr, sh_size), CAIRN_LITTLE_ENDIAN,
+              sample.size);
+    ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_TRUNCATED);
+    elf_put64(sample.bytes + header + offsetof(Elf64_Shdr, sh_offset), CAIRN_LITTLE_ENDIAN,
+              UINT64_MAX - 7);
+    ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_TRUNCATED);
+}
+END_TEST
+
+START_TEST(section_without_bytes_is_unsupported)
+{
+    static struct sample sample;
+    struct cairn_error error;
+    begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    sample.file.sections[sample.stackmaps].type = SHT_NOBITS;
+    finish(&sample);
+    ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(error.message, "debug file"));
+}
+END_TEST
+
+/* ---- Compression: zlib's format with a stored block, so that no compressor is needed ---- */
+
+static uint32_t adler32(const uint8_t *bytes, size_t size)
+{
+    uint32_t a = 1;
+    uint32_t b = 0;
+    for (size_t i = 0; i < size; i++) {
+        a = (a + bytes[i]) % 65521;
+        b = (b + a) % 65521;
+    }
+    return b << 16 | a;
+}
+
+static size_t compress(const uint8_t *bytes, uint16_t size, uint8_t *compressed)
+{
+    uint8_t *at = elf_put32(compressed, CAIRN_LITTLE_ENDIAN, ELFCOMPRESS_ZLIB);
+    at = elf_put32(at, CAIRN_LITTLE_ENDIAN, 0);
+    at = elf_put64(at, CAIRN_LITTLE_ENDIAN, size);
+    at = elf_put64(at, CAIRN_LITTLE_ENDIAN, 8);
+    *at++ = 0x78;
+    *at++ = 0x01;
+    *at++ = 0x01; /* the last block, stored */
+    at = elf_put16(at, CAIRN_LITTLE_ENDIAN, size);
+    at = elf_put16(at, CAIRN_LITTLE_ENDIAN, (uint16_t)~size);
+    memcpy(at, bytes, size);
+    at = elf_put32(at + size, CAIRN_BIG_ENDIAN, adler32(bytes, size));
+    return (size_t)(at - compressed);
+}
+
+/* In a mapping that cannot be written: decompressing must not change the input. */
+START_TEST(compressed_section_is_decompressed)
+{
+    static struct sample sample;
+    uint8_t compressed[128];
+    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    struct elf_section *section = &sample.file.sections[sample.stackmaps];
+    section->flags = SHF_COMPRESSED;
+    section->bytes = compressed;
+    section->size = compress(sample.words, WORD_BYTES, compressed);
+    finish(&sample);
+    uint8_t *mapping;
+    uint8_t *bytes = copy_to_guard(sample.bytes, sample.size, &mapping);
+    ck_assert_int_eq(mprotect(mapping, 1 << 12, PROT_READ), 0);
+    cairn_object *object;
+    ck_assert_int_eq(cairn_object_open_memory(bytes, sample.size, NULL, &object, NULL), CAIRN_OK);
+    struct cairn_object_section found = find_section(object);
+    ck_assert_uint_eq(found.contents.size, WORD_BYTES);
+    ck_assert_uint_eq(word(&found, 1), 0x20);
+    ck_assert_str_eq(cairn_object_function(object, &found, 8).name, "second");
+    cairn_object_close(object);
+    drop_guarded(mapping, sample.size);
+}
+END_TEST
+
+START_TEST(damaged_compression_is_corrupt)
+{
+    static struct sample sample;
+    uint8_t compressed[128];
+    struct cairn_error error;
+    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    struct elf_section *section = &sample.file.sections[sample.stackmaps];
+    section->flags = SHF_COMPRESSED;
+    section->bytes = compressed;
+    section->size = compress(sample.words, WORD_BYTES, compressed);
+    compressed[sizeof(Elf64_Chdr)] = 0xff;
+    finish(&sample);
+    ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(error.message, "decompressed"));
+}
+END_TEST
+
+/* ---- Relocations and names ---- */
+
+static const struct {
+    uint16_t machine;
+    enum cairn_byte_order byte_order;
+    uint32_t type;
+    uint32_t relative_type;
+} address_relocations[] = {
+    {EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64, R_X86_64_RELATIVE},
+    {EM_AARCH64, CAIRN_LITTLE_ENDIAN, R_AARCH64_ABS64, R_AARCH64_RELATIVE},
+    {EM_PPC64, CAIRN_LITTLE_ENDIAN, R_PPC64_ADDR64, R_PPC64_RELATIVE},
+    {EM_PPC64, CAIRN_BIG_ENDIAN, R_PPC64_ADDR64, R_PPC64_RELATIVE},
+    {EM_S390, CAIRN_BIG_ENDIAN, R_390_64, R_390_RELATIVE},
+    {EM_RISCV, CAIRN_LITTLE_ENDIAN, R_RISCV_64, R_RISCV_RELATIVE},
+};
+enum { ADDRESS_RELOCATION_COUNT = sizeof address_relocations / sizeof *address_relocations };
+
+START_TEST(relocatable_addresses_are_named_by_their_symbols)
+{
+    static struct sample sample;
+    static uint8_t before[ELF_BYTES_MAX];
+    make_relocatable(&sample, address_relocations[_i].machine, address_relocations[_i].byte_order,
+                     address_relocations[_i].type);
+    memcpy(before, sample.bytes, sample.size);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_uint_eq(word(&section, 0), 0x10);
+    ck_assert_uint_eq(word(&section, 1), 0x20);
+    ck_assert_uint_eq(word(&section, 2), 0);
+    ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
+    ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
+    ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, 0x20);
+    ck_assert_ptr_null(cairn_object_function(object, &section, 16).name);
+    cairn_object_close(object);
+    ck_assert_mem_eq(before, sample.bytes, sample.size);
+}
+END_TEST
+
+START_TEST(asking_twice_relocates_once)
+{
+    static struct sample sample;
+    begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
+    set_word(&sample, 0, 100);
+    add_symbol(&sample, NAME_FIRST, STB_LOCAL, STT_NOTYPE, sample.text, 0x30);
+    add_symbol(&sample, NAME_SECOND, STB_LOCAL, STT_NOTYPE, sample.text, 0x10);
+    add_rela(&sample, 0, 1, R_RISCV_ADD32, 2);
+    add_rela(&sample, 0, 2, R_RISCV_SUB32, 0);
+    add_rela(&sample, 8, 1, R_RISCV_ADD64, 0);
+    add_rela(&sample, 8, 2, R_RISCV_SUB64, 0);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    for (int i = 0; i < 2; i++) {
+        struct cairn_object_section section = find_section(object);
+        ck_assert_uint_eq(word(&section, 0), 100 + 0x32 - 0x10);
+        ck_assert_uint_eq(word(&section, 1), 0x20);
+    }
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(relocations_without_addends_use_what_stands_there)
+{
+    static struct sample sample;
+    begin(&sample, EM_S390, ET_REL, CAIRN_BIG_ENDIAN);
+    set_word(&sample, 0, 0x20);
+    add_symbol(&sample, 0, STB_LOCAL, STT_SECTION, sample.text, 0);
+    add_symbol(&sample, NAME_SECOND, STB_LOCAL, STT_FUNC, sample.text, 0x20);
+    sample.relocations_end = elf_put_rel(sample.relocations_end, CAIRN_BIG_ENDIAN, 0, 1, R_390_64);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_REL, 0, sample.stackmaps);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_uint_eq(word(&section, 0), 0x20);
+    ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "second");
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(undefined_symbol_still_names_its_address)
+{
+    static struct sample sample;
+    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_NOTYPE, SHN_UNDEF, 0);
+    add_rela(&sample, 0, 1, R_X86_64_64, 0);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(dynamic_relocations_are_applied)
+{
+    static struct sample sample;
+    begin(&sample, address_relocations[_i].machine, ET_DYN, address_relocations[_i].byte_order);
+    sample.file.flags = 2; /* so that PPC64 has no descriptors */
+    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
+    add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample.text, 0x1020);
+    add_rela(&sample, 0x2000, 0, address_relocations[_i].relative_type, 0x1010);
+    add_rela(&sample, 0x2008, 2, address_relocations[_i].type, 0);
+    add_rela(&sample, 0x5000, 0, 12345, 0); /* elsewhere: none of our business */
+    add_symbol_section(&sample, SHT_DYNSYM);
+    add_relocation_section(&sample, SHT_RELA, SHF_ALLOC, 0);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_uint_eq(word(&section, 0), 0x1010);
+    ck_assert_uint_eq(word(&section, 1), 0x1020);
+    ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
+    ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(relocations_that_a_linker_kept_are_left_alone)
+{
+    static struct sample sample;
+    begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    set_word(&sample, 0, 0x1010);
+    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
+    add_rela(&sample, 0x2000, 1, R_X86_64_64, 0x77);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_uint_eq(word(&section, 0), 0x1010);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(linked_addresses_are_named_by_the_symbol_table)
+{
+    static struct sample sample;
+    make_executable(&sample, _i == 0 ? SHT_SYMTAB : SHT_DYNSYM);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert(!cairn_object_is_relocatable(object));
+    ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
+    ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
+    /* One byte into a function is not its beginning. */
+    ck_assert_ptr_null(cairn_object_function(object, &section, 16).name);
+    ck_assert_uint_eq(cairn_object_function(object, &section, 16).entry, 0x1011);
+    ck_assert_ptr_null(cairn_object_function(object, &section, 17).name);
+    ck_assert_uint_eq(cairn_object_function(object, &section, SIZE_MAX).entry, 0);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(global_functions_are_preferred_over_other_names)
+{
+    static struct sample sample;
+    begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    set_word(&sample, 0, 0x1010);
+    add_symbol(&sample, NAME_LOCAL, STB_LOCAL, STT_FUNC, sample.text, 0x1010);
+    add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, sample.text, 0x1010);
+    add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_OBJECT, sample.text, 0x1010);
+    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
+    cairn_object_close(object);
+}
+END_TEST
+
+/* PPC64 ELFv1: `first` and `second` are descriptors; word 2 is the code of `second`. */
+static void make_descriptors(struct sample *sample, uint16_t type)
+{
+    uint64_t base = type == ET_REL ? 0 : 0x3000;
+    uint64_t code = type == ET_REL ? 0 : 0x1000;
+    begin(sample, EM_PPC64, type, CAIRN_BIG_ENDIAN);
+    sample->descriptor_section =
+        elf_add(&sample->file, (struct elf_section){.name = ".opd",
+                                                    .type = SHT_PROGBITS,
+                                                    .flags = SHF_ALLOC | SHF_WRITE,
+                                                    .address = base,
+                                                    .bytes = sample->descriptors,
+                                                    .size = 48});
+    add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->descriptor_section, base);
+    add_symbol(sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample->descriptor_section, base + 24);
+    if (type == ET_REL) {
+        add_symbol(sample, 0, STB_LOCAL, STT_SECTION, sample->text, 0);
+        return;
+    }
+    elf_put64(sample->descriptors, CAIRN_BIG_ENDIAN, code + 0x10);
+    elf_put64(sample->descriptors + 24, CAIRN_BIG_ENDIAN, code + 0x20);
+    set_word(sample, 0, base);
+    set_word(sample, 1, base + 24);
+    set_word(sample, 2, code + 0x20);
+}
+
+static void check_descriptors(const struct sample *sample, uint64_t descriptor, uint64_t code)
+{
+    cairn_object *object = open_sample(sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_uint_eq(word(&section, 1), descriptor + 24);
+    ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
+    ck_assert_uint_eq(cairn_object_function(object, &section, 0).entry, code + 0x10);
+    ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
+    ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, code + 0x20);
+    ck_assert_str_eq(cairn_object_function(object, &section, 16).name, "second");
+    ck_assert_uint_eq(cairn_object_function(object, &section, 16).entry, code + 0x20);
+    cairn_object_close(object);
+}
+
+START_TEST(descriptors_of_an_executable_lead_to_the_code)
+{
+    static struct sample sample;
+    make_descriptors(&sample, ET_EXEC);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    finish(&sample);
+    check_descriptors(&sample, 0x3000, 0x1000);
+}
+END_TEST
+
+START_TEST(descriptors_of_an_object_lead_to_the_code)
+{
+    static struct sample sample;
+    uint8_t opd_relocations[2 * sizeof(Elf64_Rela)];
+    make_descriptors(&sample, ET_REL);
+    uint8_t *at = elf_put_rela(opd_relocations, CAIRN_BIG_ENDIAN, 0, 3, R_PPC64_ADDR64, 0x10);
+    elf_put_rela(at, CAIRN_BIG_ENDIAN, 24, 3, R_PPC64_ADDR64, 0x20);
+    add_rela(&sample, 0, 1, R_PPC64_ADDR64, 0);
+    add_rela(&sample, 8, 2, R_PPC64_ADDR64, 0);
+    add_rela(&sample, 16, 3, R_PPC64_ADDR64, 0x20);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    elf_add(&sample.file, (struct elf_section){.name = ".rela.opd",
+                                               .type = SHT_RELA,
+                                               .link = sample.symbol_section,
+                                               .info = sample.descriptor_section,
+                                               .bytes = opd_relocations,
+                                               .size = sizeof opd_relocations,
+                                               .entry_size = sizeof(Elf64_Rela)});
+    finish(&sample);
+    check_descriptors(&sample, 0, 0);
+}
+END_TEST
+
+static enum cairn_status try_relocation(uint64_t offset, uint32_t symbol, uint32_t type,
+                                        struct cairn_error *error)
+{
+    static struct sample sample;
+    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x10);
+    add_rela(&sample, offset, symbol, type, 0);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    finish(&sample);
+    return try_section(&sample, error);
+}
+
+START_TEST(unknown_relocation_is_unsupported)
+{
+    struct cairn_error error;
+    ck_assert_int_eq(try_relocation(8, 1, R_X86_64_TPOFF64, &error), CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_uint_eq(error.offset, 8);
+    ck_assert_ptr_nonnull(strstr(error.message, "type 18"));
+}
+END_TEST
+
+START_TEST(relocation_outside_the_section_is_corrupt)
+{
+    struct cairn_error error;
+    ck_assert_int_eq(try_relocation(WORD_BYTES - 8, 1, R_X86_64_64, &error), CAIRN_OK);
+    ck_assert_int_eq(try_relocation(WORD_BYTES - 7, 1, R_X86_64_64, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_int_eq(try_relocation(UINT64_MAX, 1, R_X86_64_64, &error), CAIRN_ERROR_CORRUPT);
+}
+END_TEST
+
+START_TEST(relocation_without_its_symbol_is_corrupt)
+{
+    struct cairn_error error;
+    ck_assert_int_eq(try_relocation(0, 2, R_X86_64_64, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(error.message, "symbol 2"));
+    ck_assert_int_eq(try_relocation(0, UINT32_MAX, R_X86_64_64, &error), CAIRN_ERROR_CORRUPT);
+}
+END_TEST
+
+/* ---- Memory and hostile input ---- */
+
+struct scripted {
+    long allowed; /* allocations that succeed */
+    long live;
+};
+
+static void *scripted_reallocate(void *user, void *block, size_t old_size, size_t new_size)
+{
+    struct scripted *script = user;
+    (void)old_size;
+    if (new_size == 0) {
+        script->live -= block != NULL;
+        free(block);
+        return NULL;
+    }
+    if (script->allowed-- <= 0)
+        return NULL;
+    script->live += block == NULL;
+    return realloc(block, new_size);
+}
+
+static enum cairn_status use_object(const uint8_t *bytes, size_t size,
+                                    const struct cairn_allocator *allocator, uint64_t *sum)
+{
+    cairn_object *object;
+    struct cairn_error error = {0};
+    enum cairn_status status = cairn_object_open_memory(bytes, size, allocator, &object, &error);
+    if (status != CAIRN_OK)
+        return status;
+    struct cairn_object_section section = {0};
+    while ((status = cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error)) ==
+           CAIRN_OK) {
+        for (size_t i = 0; i < section.contents.size; i++)
+            *sum += section.contents.bytes[i];
+        for (size_t i = 0; i < section.contents.size && i < 256; i += 4) {
+            struct cairn_object_function function = cairn_object_function(object, &section, i);
+            *sum += function.entry + (function.name == NULL ? 0 : strlen(function.name));
+        }
+    }
+    cairn_object_close(object);
+    ck_assert(memchr(error.message, '\0', sizeof error.message) != NULL);
+    return status;
+}
+
+START_TEST(each_allocation_may_fail)
+{
+    static struct sample sample;
+    uint64_t sum = 0;
+    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    long allowed = 0;
+    for (enum cairn_status status = CAIRN_ERROR_MEMORY; status != CAIRN_ERROR_NOT_FOUND;
+         allowed++) {
+        struct scripted script = {.allowed = allowed};
+        struct cairn_allocator allocator = {scripted_reallocate, &script};
+        status = use_object(sample.bytes, sample.size, &allocator, &sum);
+        ck_assert(status == CAIRN_ERROR_MEMORY || status == CAIRN_ERROR_NOT_FOUND);
+        ck_assert_int_eq(script.live, 0);
+    }
+    ck_assert_int_ge(allowed, 5);
+}
+END_TEST
+
+static unsigned find_seed(void)
+{
+    const char *given = getenv("CAIRN_TEST_SEED");
+    unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    fprintf(stderr, "seed %u (CAIRN_TEST_SEED repeats it)\n", seed);
+    return seed;
+}
+
+static void mutate(uint8_t *bytes, size_t size, unsigned *seed)
+{
+    static const uint8_t favourites[] = {0, 1, 0x7f, 0x80, 0xff};
+    int count = 1 + rand_r(seed) % 6;
+    for (int i = 0; i < count; i++) {
+        size_t place = (size_t)rand_r(seed) % size;
+        if (rand_r(seed) % 2 == 0)
+            bytes[place] = favourites[(size_t)rand_r(seed) % sizeof favourites];
+        else
+            bytes[place] = (uint8_t)rand_r(seed);
+    }
+}
+
+static void make_sample(struct sample *sample, int kind)
+{
+    if (kind == 0)
+        make_relocatable(sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    else if (kind == 1)
+        make_relocatable(sample, EM_S390, CAIRN_BIG_ENDIAN, R_390_64);
+    else if (kind == 2)
+        make_executable(sample, SHT_SYMTAB);
+    else {
+        make_descriptors(sample, ET_EXEC);
+        add_symbol_section(sample, SHT_SYMTAB);
+        finish(sample);
+    }
+}
+
+START_TEST(changed_bytes_never_crash)
+{
+    enum { ROUNDS = 20000 };
+    static struct sample sample;
+    unsigned seed = find_seed();
+    uint64_t sum = 0;
+    make_sample(&sample, _i);
+    uint8_t *mapping;
+    uint8_t *bytes = copy_to_guard(sample.bytes, sample.size, &mapping);
+    unsigned good = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        memcpy(bytes, sample.bytes, sample.size);
+        mutate(bytes, sample.size, &seed);
+        good += use_object(bytes, sample.size, NULL, &sum) == CAIRN_ERROR_NOT_FOUND;
+    }
+    /* Otherwise the changes would not reach far enough to tell anything. */
+    ck_assert_uint_gt(good, ROUNDS / 100);
+    ck_assert_uint_lt(good, ROUNDS);
+    drop_guarded(mapping, sample.size);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *suite = suite_create("object");
+    TCase *refused = tcase_create("refused");
+    tcase_add_test(refused, arguments_are_checked);
+    tcase_add_test(refused, missing_file_and_directory_are_system_errors);
+    tcase_add_test(refused, empty_input_is_truncated);
+    tcase_add_test(refused, text_is_corrupt);
+    tcase_add_test(refused, archive_is_unsupported);
+    tcase_add_test(refused, narrow_elf_is_unsupported);
+    tcase_add_test(refused, impossible_class_and_byte_order_are_corrupt);
+    tcase_add_test(refused, every_prefix_is_truncated);
+    suite_add_tcase(suite, refused);
+
+    TCase *sections = tcase_create("sections");
+    tcase_add_loop_test(sections, architecture_is_read_from_machine_and_flags, 0,
+                        (int)(sizeof machines / sizeof *machines));
+    tcase_add_test(sections, file_and_pipe_read_like_memory);
+    tcase_add_test(sections, missing_section_is_not_found);
+    tcase_add_test(sections, plain_section_is_the_inputs_own_bytes);
+    tcase_add_test(sections, sections_of_one_name_come_in_order);
+    tcase_add_test(sections, section_outside_the_file_is_truncated);
+    tcase_add_test(sections, section_without_bytes_is_unsupported);
+    tcase_add_test(sections, compressed_section_is_decompressed);
+    tcase_add_test(sections, damaged_compression_is_corrupt);
+    suite_add_tcase(suite, sections);
+
+    TCase *names = tcase_create("relocations and names");
+    tcase_add_loop_test(names, relocatable_addresses_are_named_by_their_symbols, 0,
+                        ADDRESS_RELOCATION_COUNT);
+    tcase_add_test(names, asking_twice_relocates_once);
+    tcase_add_test(names, relocations_without_addends_use_what_stands_there);
+    tcase_add_test(names, undefined_symbol_still_names_its_address);
+    tcase_add_loop_test(names, dynamic_relocations_are_applied, 0, ADDRESS_RELOCATION_COUNT);
+    tcase_add_test(names, relocations_that_a_linker_kept_are_left_alone);
+    tcase_add_loop_test(names, linked_addresses_are_named_by_the_symbol_table, 0, 2);
+    tcase_add_test(names, global_functions_are_preferred_over_other_names);
+    tcase_add_test(names, descriptors_of_an_executable_lead_to_the_code);
+    tcase_add_test(names, descriptors_of_an_object_lead_to_the_code);
+    tcase_add_test(names, unknown_relocation_is_unsupported);
+    tcase_add_test(names, relocation_outside_the_section_is_corrupt);
+    tcase_add_test(names, relocation_without_its_symbol_is_corrupt);
+    suite_add_tcase(suite, names);
+
+    TCase *hostile = tcase_create("memory and hostile input");
+    tcase_set_timeout(hostile, 120);
+    tcase_add_test(hostile, each_allocation_may_fail);
+    tcase_add_loop_test(hostile, changed_bytes_never_crash, 0, 4);
+    suite_add_tcase(suite, hostile);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(make_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
