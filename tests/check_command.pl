@@ -357,10 +357,11 @@ sub elf_with {
         . $pack->(2 + length $name, 3, 0, 0, $names_offset, length $names);
 }
 
-# A map of the given version: one function (two in version 1), two records.
+# A map of the given version: one function (two in version 1) or as many as said, two
+# records.
 sub map_of_version {
-    my ($version, $o) = @_;
-    my $functions = $version == 1 ? 2 : 1;
+    my ($version, $o, $functions) = @_;
+    $functions //= $version == 1 ? 2 : 1;
     my $bytes = pack "CCS${o}L${o}3", $version, 0, 0, $functions, 1, 2;
     $bytes .= pack "Q${o}2", 0x1000 * $_, 24 for 1 .. $functions;
     substr($bytes, -8) = pack "Q${o}2", 24, 2 if $version > 1;
@@ -433,6 +434,18 @@ END
     ($status, $out) = cairn('stackmap', spit('made.elf', elf_with(map_of_version(3, '<'),
                                                                  name => '__llvm_stackmaps')));
     like $out, qr/stack map 0: version 3/, 'the Darwin name';
+    done_testing;
+};
+
+# Three functions and two records: version 1 has no counts, so nobody knows whose they are.
+subtest 'records of unknown functions' => sub {
+    my $file = spit('made.elf', elf_with(map_of_version(1, '<', 3)));
+    my $map = json_of($file)->[0];
+    is_deeply [map { $_->{function} } @{$map->{records}}], [undef, undef], 'null in JSON';
+    is scalar @{$map->{functions}}, 3, 'the functions are there';
+    my ($status, $out) = cairn('stackmap', $file);
+    is scalar(() = $out =~ /^  function /mg), 3, 'and once each in the readable form';
+    like $out, qr/ID 7 at an unknown function \+ 0x70$/m, 'which says so';
     done_testing;
 };
 
@@ -593,7 +606,7 @@ subtest 'run: results by type' => sub {
         ['-9223372036854775808', 'long_word', '-9223372036854775808'],
         [-1, 'long_word', '18446744073709551615'],
         ['0.35', 'single', '0.1'], ['0.2', 'twice', '0.1'], ['-inf', 'twice', '-inf'],
-        ['nan', 'twice', 'nan'], ['0.25', 'twice', '0x1p-3'], ['2e+300', 'twice', '1e300'],
+        ['nan', 'twice', 'nan'], ['0.25', 'twice', '0x1p-3'], [-170, 'twice', -85], ['0.30000000000000004', 'twice', '0.15000000000000002'], ['2e+300', 'twice', '1e300'],
         ['0x1000', 'pointer', '0x1000'], ['0x0', 'pointer', 'null'],
         [5, 'length', '"hello"'], [0, 'length', '""'], [1, 'internal_one'],
     );

@@ -11,6 +11,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +106,7 @@ static bool parse_integer(const char *word, uint64_t *value, bool *is_negative, 
 static bool fits_bits(uint64_t value, bool is_negative, uint32_t bits)
 {
     if (is_negative)
-        return value == 0 || (int64_t)value >= -(int64_t)(UINT64_C(1) << (bits - 1));
+        return 0 - value <= UINT64_C(1) << (bits - 1);
     return bits == 64 || value < UINT64_C(1) << bits;
 }
 
@@ -303,7 +304,7 @@ static void write_integer(const struct call *call, struct output *output)
 static void write_double(struct output *output, double value)
 {
     char text[64];
-    for (int digits = 1; digits <= 17; digits++) {
+    for (int digits = DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value)
             break;
@@ -314,7 +315,7 @@ static void write_double(struct output *output, double value)
 static void write_float(struct output *output, float value)
 {
     char text[64];
-    for (int digits = 1; digits <= 9; digits++) {
+    for (int digits = FLT_DIG; digits <= FLT_DECIMAL_DIG; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, (double)value);
         if (strtof(text, NULL) == value)
             break;
