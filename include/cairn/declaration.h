@@ -91,6 +91,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_create(
     const struct cairn_allocator *allocator, cairn_declarations **declarations,
     struct cairn_error *error);
 
+/** With all that was added to it. NULL is allowed. */
 CAIRN_API void cairn_declarations_destroy(cairn_declarations *declarations);
 
 /**
@@ -107,6 +108,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
 CAIRN_API const struct cairn_declaration *cairn_declarations_find(
     const cairn_declarations *declarations, uint64_t id);
 
+/** How many different IDs were added. */
 CAIRN_API size_t cairn_declarations_count(const cairn_declarations *declarations);
 
 /** Declaration number `index`, in the order in which they were added; NULL beyond the last. */

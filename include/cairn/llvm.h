@@ -147,6 +147,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_create(
     cairn_runtime *runtime, const struct cairn_memory_manager_options *options,
     cairn_memory_manager **manager, struct cairn_error *error);
 
+/** What LLVM knows the manager by: for `MCJMM` of one engine's options. */
 CAIRN_API LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manager *manager);
 
 /**

@@ -86,9 +86,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_publish(cairn_module *
  *  second call are allowed; an unpublished module may be retired. */
 CAIRN_API void cairn_module_retire(cairn_module *module);
 
+/** The name that it was loaded with; valid as long as the module. */
 CAIRN_API const char *cairn_module_name(const cairn_module *module);
 /** The module's records; never NULL (an empty table if it had no stack map). */
 CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
+/** The runtime that the module was loaded into. */
 CAIRN_API cairn_runtime *cairn_module_runtime(const cairn_module *module);
 
 /** Ranges of memory that the module occupies: number `index`, false beyond the last. */
@@ -106,7 +108,7 @@ CAIRN_API uint32_t cairn_module_site_count(const cairn_module *module);
 /** Site number `index`; NULL beyond the last. Valid as long as the module. */
 CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);
 
-/* From a record of a loaded module. NULL for records of a table that belongs to no module. */
+/** The module that a record was loaded with; NULL for a record of a table that belongs to none. */
 CAIRN_API cairn_module *cairn_record_module(struct cairn_record record);
 /** The record's declaration, or NULL if there was none for its ID. */
 CAIRN_API const struct cairn_declaration *cairn_record_declaration(struct cairn_record record);

@@ -62,6 +62,7 @@ CAIRN_API void cairn_object_close(cairn_object *object);
 /** CAIRN_ARCHITECTURE_UNKNOWN for a machine that Cairn does not know: its records decode. */
 CAIRN_API enum cairn_architecture cairn_object_architecture(const cairn_object *object);
 
+/** The order that the file's numbers, and its sections', are in. */
 CAIRN_API enum cairn_byte_order cairn_object_byte_order(const cairn_object *object);
 
 /** Not linked yet: addresses count from the start of the section that they point into. */

@@ -101,7 +101,7 @@ enum cairn_strength {
     CAIRN_QUIESCENT = 2
 };
 
-/*
+/**
  * Patching one site. Lock-free and async-signal-safe in Dual mode with CAIRN_RELAXED on a live
  * site, once the site has its veneer; otherwise a lock is taken. Refused before the first write:
  * ARGUMENT (target NULL), UNMANAGED (not live and not QUIESCENT; the sentence says why), RANGE
@@ -142,9 +142,12 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_write(cairn_site *site, 
 
 typedef struct cairn_batch cairn_batch;
 
+/** An empty batch for sites of one runtime, from its allocator. To be destroyed before the runtime.
+ *  Not for several threads at once. MEMORY. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_create(cairn_runtime *runtime,
                                                                 cairn_batch **batch,
                                                                 struct cairn_error *error);
+/** Changes that were noted and not committed are forgotten. NULL is allowed. */
 CAIRN_API void cairn_batch_destroy(cairn_batch *batch);
 
 /** Notes a change; nothing is written. The errors are those of the single functions, besides

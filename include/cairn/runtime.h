@@ -99,6 +99,7 @@ struct cairn_runtime_statistics {
     size_t free_bytes; /**< of the slabs' address space */
     size_t table_bytes;
 };
+/** Counted at the moment of the call, under the runtime's lock: not for signal handlers. */
 CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
                                         struct cairn_runtime_statistics *statistics);
 

@@ -54,6 +54,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_table_create(
 /** NULL is allowed. */
 CAIRN_API void cairn_table_destroy(cairn_table *table);
 
+/** How many records, and functions with records, all sections hold together. */
 CAIRN_API uint32_t cairn_table_record_count(const cairn_table *table);
 CAIRN_API uint32_t cairn_table_function_count(const cairn_table *table);
 
@@ -90,12 +91,15 @@ CAIRN_API size_t cairn_table_find_id(const cairn_table *table, uint64_t id,
 
 /* What a record says. All async-signal-safe. */
 
+/** LLVM's ID: chosen by the front end, and not unique where code was inlined or unrolled. */
 CAIRN_API uint64_t cairn_record_id(struct cairn_record record);
 /** The address that LLVM recorded: a site's first byte, or a statepoint's return address. */
 CAIRN_API uint64_t cairn_record_address(struct cairn_record record);
 /** Where the call at this record returns to; 0 where no call is known. */
 CAIRN_API uint64_t cairn_record_return_address(struct cairn_record record);
+/** The function whose code the record describes. */
 CAIRN_API struct cairn_function cairn_record_function(struct cairn_record record);
+/** How many live values the record has, and how many registers are live after its call. */
 CAIRN_API uint32_t cairn_record_location_count(struct cairn_record record);
 CAIRN_API uint32_t cairn_record_liveout_count(struct cairn_record record);
 /** `index` must be below cairn_record_location_count. */

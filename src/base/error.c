@@ -20,6 +20,19 @@ enum cairn_status error_set(struct cairn_error *error, enum cairn_status status,
     return status;
 }
 
+/* What the errno means, behind the sentence, as far as there is room. */
+static void append_meaning(struct cairn_error *error)
+{
+    size_t length = strlen(error->message);
+    char *end = error->message + length;
+    size_t room = sizeof error->message - length;
+    const char *meaning = strerrordesc_np(error->system_error);
+    if (meaning != NULL)
+        snprintf(end, room, ": %s", meaning);
+    else
+        snprintf(end, room, ": error %d", error->system_error);
+}
+
 enum cairn_status error_set_system(struct cairn_error *error, int system_error, const char *format,
                                    ...)
 {
@@ -32,9 +45,7 @@ enum cairn_status error_set_system(struct cairn_error *error, int system_error, 
     va_start(arguments, format);
     vsnprintf(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
-    size_t length = strlen(error->message);
-    snprintf(error->message + length, sizeof error->message - length, ": %s",
-             strerrordesc_np(system_error));
+    append_meaning(error);
     return CAIRN_ERROR_SYSTEM;
 }
 
