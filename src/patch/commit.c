@@ -41,13 +41,15 @@ static void exchange_instruction(const struct change *change)
         continue;
 }
 
+/* Where the word is shared, only the instruction is written: the page is replaced under the code
+ * space's lock, so the other site's bytes are those of that moment. */
 static enum cairn_status replace_word(const struct change *change, struct cairn_error *error)
 {
     const cairn_site *site = change->site;
-    uint64_t base = site->word_base;
     if (site->shares_word)
-        base = plan_read_word(site) & ~plan_instruction_mask(site);
-    uint64_t word = base | change->bits << site->word_shift;
+        return code_block_write(site->table->block, site_instruction_address(site), &change->bits,
+                                site->instruction_length, error);
+    uint64_t word = word_of(change);
     uint8_t bytes[ARCH_WORD_BYTES_MAX];
     memcpy(bytes, &word, site->table->arch->word_bytes);
     return code_block_store_word(site->table->block, site_word_address(site), bytes, error);
