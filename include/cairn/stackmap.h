@@ -148,6 +148,24 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(
     const struct cairn_section *section, size_t *offset, struct cairn_stackmap *map,
     struct cairn_error *error);
 
+/**
+ * Called for each record by cairn_stackmap_walk: the record and its values have been checked.
+ * `map->size` and, in version 1 with several functions, the functions of records are not known
+ * yet. Returns false to end the walk.
+ */
+typedef bool cairn_stackmap_visit(void *user, const struct cairn_stackmap *map,
+                                  const struct cairn_stackmap_record *record);
+
+/**
+ * Checks and visits all records of all maps of a section in one pass, which is the fastest way to
+ * see a large section: it goes through memory once. The records before a bad one have been visited
+ * when the error is found; cairn_stackmap_read finds it first. TRUNCATED, VERSION, CORRUPT,
+ * ARGUMENT; CAIRN_OK also if `visit` ended the walk.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_walk(
+    const struct cairn_section *section, cairn_stackmap_visit *visit, void *user,
+    struct cairn_error *error);
+
 /*
  * Reading from a map that cairn_stackmap_read accepted. These are inline, and check nothing that
  * it has checked: indices must be below the counts.
@@ -252,6 +270,9 @@ static inline void cairn_stackmap_load_record(const struct cairn_stackmap *map,
                                               struct cairn_stackmap_record *record)
 {
     const uint8_t *bytes = map->bytes + record->offset;
+    /* Each record tells where the next one begins, so the processor cannot run ahead by itself. */
+    __builtin_prefetch(bytes + 1024);
+    __builtin_prefetch(bytes + 1088);
     record->id = cairn_load_u64(bytes, map->byte_order);
     record->code_offset = cairn_load_u32(bytes + 8, map->byte_order);
     record->location_count = cairn_load_u16(bytes + 14, map->byte_order);
@@ -276,20 +297,44 @@ static inline void cairn_stackmap_enter_function(const struct cairn_stackmap *ma
     record->records_left_in_function = count - 1;
 }
 
+/* The function of a first record. */
+static inline void cairn_stackmap_begin_function(const struct cairn_stackmap *map,
+                                                 struct cairn_stackmap_record *record)
+{
+    record->function = 0;
+    record->records_left_in_function = 0;
+    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_COUNTED)
+        cairn_stackmap_enter_function(map, record);
+    else if (map->functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN)
+        record->function = CAIRN_STACKMAP_NO_FUNCTION;
+}
+
+/* The function of the record behind one with `previous_code_offset`. */
+static inline void cairn_stackmap_follow_function(const struct cairn_stackmap *map,
+                                                  struct cairn_stackmap_record *record,
+                                                  uint32_t previous_code_offset)
+{
+    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_COUNTED) {
+        if (record->records_left_in_function-- > 0)
+            return;
+        record->function++;
+        cairn_stackmap_enter_function(map, record);
+    } else if (map->functions == CAIRN_STACKMAP_FUNCTIONS_EACH ||
+               (map->functions == CAIRN_STACKMAP_FUNCTIONS_DESCENDING &&
+                record->code_offset < previous_code_offset)) {
+        record->function++;
+    }
+}
+
 static inline bool cairn_stackmap_first(const struct cairn_stackmap *map,
                                         struct cairn_stackmap_record *record)
 {
     if (map->record_count == 0)
         return false;
     record->index = 0;
-    record->function = 0;
-    record->records_left_in_function = 0;
     record->offset = map->records_offset;
     cairn_stackmap_load_record(map, record);
-    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_COUNTED)
-        cairn_stackmap_enter_function(map, record);
-    else if (map->functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN)
-        record->function = CAIRN_STACKMAP_NO_FUNCTION;
+    cairn_stackmap_begin_function(map, record);
     return true;
 }
 
@@ -302,18 +347,7 @@ static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
     record->index++;
     record->offset = record->end_offset;
     cairn_stackmap_load_record(map, record);
-    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_COUNTED) {
-        if (record->records_left_in_function > 0) {
-            record->records_left_in_function--;
-        } else {
-            record->function++;
-            cairn_stackmap_enter_function(map, record);
-        }
-    } else if (map->functions == CAIRN_STACKMAP_FUNCTIONS_EACH ||
-               (map->functions == CAIRN_STACKMAP_FUNCTIONS_DESCENDING &&
-                record->code_offset < code_offset)) {
-        record->function++;
-    }
+    cairn_stackmap_follow_function(map, record, code_offset);
     return true;
 }
 

@@ -8,7 +8,7 @@
 
 #include <cairn/stackmap.h>
 
-enum { RECORD_BYTES_MIN = 24 };
+enum { RECORD_BYTES_MIN = 24, RECORD_PREFETCH_BYTES = 1536 };
 
 static inline bool record_is_kind(unsigned kind)
 {
@@ -30,6 +30,9 @@ static inline __attribute__((always_inline)) bool record_fits(const struct cairn
     if (available - offset < RECORD_BYTES_MIN)
         return false;
     const uint8_t *bytes = map->bytes + offset;
+    /* Each record tells where the next one begins, so the processor cannot run ahead by itself. */
+    __builtin_prefetch(bytes + RECORD_PREFETCH_BYTES);
+    __builtin_prefetch(bytes + RECORD_PREFETCH_BYTES + 64);
     record->id = cairn_load_u64(bytes, byte_order);
     record->code_offset = cairn_load_u32(bytes + 8, byte_order);
     record->location_count = cairn_load_u16(bytes + 14, byte_order);
@@ -46,17 +49,31 @@ static inline __attribute__((always_inline)) bool record_fits(const struct cairn
     return record->end_offset <= available;
 }
 
+/* By kind, the first offset that is not valid; so checking a location takes no branch. */
+struct record_limits {
+    uint64_t offsets[8];
+};
+
+static inline struct record_limits record_limits_of(const struct cairn_stackmap *map)
+{
+    const uint64_t any = UINT64_C(1) << 32;
+    return (struct record_limits){{
+        [CAIRN_LOCATION_REGISTER] = any,
+        [CAIRN_LOCATION_DIRECT] = any,
+        [CAIRN_LOCATION_INDIRECT] = any,
+        [CAIRN_LOCATION_CONSTANT] = any,
+        [CAIRN_LOCATION_CONSTANT_INDEX] = map->constant_count,
+    }};
+}
+
 /* Not 0 if the kind is none, or if it is ConstantIndex and there is no such constant. */
 static inline __attribute__((always_inline)) unsigned record_location_is_bad(
-    const uint8_t *location, size_t stride, enum cairn_byte_order byte_order,
-    uint32_t constant_count)
+    const struct record_limits *limits, const uint8_t *location, size_t stride,
+    enum cairn_byte_order byte_order)
 {
     unsigned kind = location[0];
     uint32_t offset = cairn_load_u32(location + stride - 4, byte_order);
-    unsigned no_kind = !record_is_kind(kind);
-    unsigned no_constant =
-        (unsigned)(kind == CAIRN_LOCATION_CONSTANT_INDEX) & (unsigned)(offset >= constant_count);
-    return no_kind | no_constant;
+    return (kind & ~7u) | (unsigned)(offset >= limits->offsets[kind & 7]);
 }
 
 /* Header, functions and constants of the map at `offset`; its records are not looked at. */

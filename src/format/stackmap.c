@@ -137,22 +137,39 @@ enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map,
                      "record %u is corrupt", record->index);
 }
 
+struct visitor {
+    cairn_stackmap_visit *visit; /* NULL: the records are checked only */
+    void *user;
+    bool ended;
+};
+
 /* Compiled once for each stride and byte order, so that the loop over locations is tight. */
 static inline __attribute__((always_inline)) enum cairn_status check_records(
     struct cairn_stackmap *map, size_t available, size_t stride, enum cairn_byte_order byte_order,
-    struct cairn_error *error)
+    struct visitor *visitor, struct cairn_error *error)
 {
     struct cairn_stackmap_record record = {.offset = map->records_offset};
+    const struct record_limits limits = record_limits_of(map);
     for (uint32_t i = 0; i < map->record_count; i++) {
+        uint32_t previous_code_offset = record.code_offset;
         record.index = i;
         if (!record_fits(map, &record, available, stride, byte_order))
             return stackmap_record_truncated(map, record.offset, i, error);
         const uint8_t *location = map->bytes + record.locations_offset;
         unsigned bad = 0;
         for (uint32_t j = 0; j < record.location_count; j++, location += stride)
-            bad |= record_location_is_bad(location, stride, byte_order, map->constant_count);
+            bad |= record_location_is_bad(&limits, location, stride, byte_order);
         if (bad != 0)
             return stackmap_location_corrupt(map, &record, error);
+        if (visitor->visit != NULL) {
+            if (i == 0)
+                cairn_stackmap_begin_function(map, &record);
+            else
+                cairn_stackmap_follow_function(map, &record, previous_code_offset);
+            visitor->ended = !visitor->visit(visitor->user, map, &record);
+            if (visitor->ended)
+                return CAIRN_OK;
+        }
         record.offset = record.end_offset;
     }
     map->size = record.offset;
@@ -160,15 +177,17 @@ static inline __attribute__((always_inline)) enum cairn_status check_records(
 }
 
 static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t available,
-                                           struct cairn_error *error)
+                                           struct visitor *visitor, struct cairn_error *error)
 {
     bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
     if (map->version == 3 && native)
         return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, CAIRN_BYTE_ORDER_NATIVE,
-                             error);
+                             visitor, error);
     if (map->version == 3)
-        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, map->byte_order, error);
-    return check_records(map, available, CAIRN_STACKMAP_LOCATION_V1_BYTES, map->byte_order, error);
+        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, map->byte_order,
+                             visitor, error);
+    return check_records(map, available, CAIRN_STACKMAP_LOCATION_V1_BYTES, map->byte_order, visitor,
+                         error);
 }
 
 /* ---- Version 1: whose records are they? ---- */
@@ -215,15 +234,42 @@ enum cairn_status cairn_stackmap_read(const struct cairn_section *section, size_
         (section->bytes == NULL && section->size > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_stackmap_read needs a section, an offset within it, and a map");
+    struct visitor no_visitor = {.visit = NULL};
     struct cairn_stackmap read;
     enum cairn_status status = stackmap_open(section, *offset, &read, error);
     if (status == CAIRN_OK)
-        status = check_all_records(&read, section->size - *offset, error);
+        status = check_all_records(&read, section->size - *offset, &no_visitor, error);
     if (status != CAIRN_OK)
         return status;
     read.functions = stackmap_infer_functions(&read);
     *offset = stackmap_skip_padding(section, *offset + read.size);
     *map = read;
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_stackmap_walk(const struct cairn_section *section,
+                                      cairn_stackmap_visit *visit, void *user,
+                                      struct cairn_error *error)
+{
+    if (section == NULL || visit == NULL || (section->bytes == NULL && section->size > 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_stackmap_walk needs a section and a function");
+    struct visitor visitor = {.visit = visit, .user = user};
+    size_t offset = 0;
+    while (offset < section->size && !visitor.ended) {
+        struct cairn_stackmap map;
+        enum cairn_status status = stackmap_open(section, offset, &map, error);
+        if (status != CAIRN_OK)
+            return status;
+        bool counted = map.version > 1 || map.function_count == 1;
+        map.functions =
+            counted ? CAIRN_STACKMAP_FUNCTIONS_COUNTED : CAIRN_STACKMAP_FUNCTIONS_UNKNOWN;
+        status = check_all_records(&map, section->size - offset, &visitor, error);
+        if (status != CAIRN_OK)
+            return status;
+        if (!visitor.ended)
+            offset = stackmap_skip_padding(section, offset + map.size);
+    }
     return CAIRN_OK;
 }
 

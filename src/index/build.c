@@ -33,6 +33,9 @@ struct builder {
     uint32_t constant_count;
     uint32_t *next_word;
     uint64_t last_id;
+    /* For the map that is being packed: how, and how many constants may be named compactly. */
+    struct compact_kind kinds[8];
+    uint32_t compact_constants;
 };
 
 struct totals {
@@ -200,9 +203,44 @@ static void pack_liveouts(struct builder *builder, const struct cairn_stackmap *
     }
 }
 
+static inline __attribute__((always_inline)) uint32_t pack_one_by_one(
+    const struct builder *builder, const uint8_t *bytes, uint32_t count, size_t stride,
+    enum cairn_byte_order byte_order, uint32_t *words)
+{
+    uint32_t misfits = 0;
+    for (uint32_t i = 0; i < count; i++, bytes += stride) {
+        struct raw_location location = load_location(bytes, stride, byte_order);
+        misfits |= compact_pack(builder->kinds, location.kind, location.size, location.dwarf,
+                                (uint32_t)location.offset, &words[i]);
+    }
+    return misfits;
+}
+
+/* By fours, the last four again with some of those before them. Not 0 if something does not fit
+ * or is not valid. */
+static inline __attribute__((always_inline)) uint32_t pack_compact(const struct builder *builder,
+                                                                   const uint8_t *bytes,
+                                                                   uint32_t count, size_t stride,
+                                                                   enum cairn_byte_order byte_order,
+                                                                   uint32_t *words)
+{
+    bool by_fours = stride == CAIRN_STACKMAP_LOCATION_BYTES && count >= 4 &&
+                    byte_order == CAIRN_LITTLE_ENDIAN &&
+                    CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
+    if (!by_fours)
+        return pack_one_by_one(builder, bytes, count, stride, byte_order, words);
+    four_words misfits = {0};
+    for (uint32_t i = 0; i + 4 <= count; i += 4)
+        misfits |= compact_pack_four(bytes + i * stride, builder->compact_constants, words + i);
+    uint32_t last = count - 4;
+    misfits |= compact_pack_four(bytes + last * stride, builder->compact_constants, words + last);
+    return misfits[0] | misfits[1] | misfits[2] | misfits[3];
+}
+
 /*
  * Checks and packs the record's values. `stride` and `byte_order` are the map's, as constants.
- * The compact form is tried first, without looking: it is checked with the rest at the end.
+ * The compact form is tried first, without looking; what fits it is valid. False if a location is
+ * not.
  */
 static inline __attribute__((always_inline)) bool pack_values(
     struct builder *builder, const struct cairn_stackmap *map,
@@ -217,23 +255,18 @@ static inline __attribute__((always_inline)) bool pack_values(
     const uint8_t *bytes = map->bytes + record->locations_offset;
     uint32_t *words = builder->next_word;
     uint32_t count = record->location_count;
-    uint32_t first_constant = builder->constant_count;
-    unsigned bad = 0;
-    bool fits = true;
-    for (uint32_t i = 0; i < count; i++, bytes += stride) {
-        struct raw_location location = load_location(bytes, stride, byte_order);
-        bad |= record_location_is_bad(bytes, stride, byte_order, map->constant_count);
-        fits &= compact_pack(location.kind, location.size, location.dwarf,
-                             table_offset(&location, first_constant), &words[i]);
-    }
-    if (bad != 0)
-        return false;
-    enum value_form form = VALUES_COMPACT;
-    if (fits)
+    uint32_t misfits = pack_compact(builder, bytes, count, stride, byte_order, words);
+    if (misfits == 0) {
         builder->next_word = words + count;
-    else
-        form =
-            pack_large(builder, map->bytes + record->locations_offset, count, stride, byte_order);
+        *value_start = start;
+        return true;
+    }
+    const struct record_limits limits = record_limits_of(map);
+    bytes = map->bytes + record->locations_offset;
+    for (uint32_t i = 0; i < count; i++)
+        if (record_location_is_bad(&limits, bytes + i * stride, stride, byte_order))
+            return false;
+    enum value_form form = pack_large(builder, bytes, count, stride, byte_order);
     *value_start = start | (uint32_t)form << VALUE_FORM_SHIFT;
     return true;
 }
@@ -267,6 +300,16 @@ static void note_constants(struct builder *builder, const struct cairn_stackmap 
     for (uint32_t i = 0; i < map->constant_count; i++)
         builder->table->constants[builder->constant_count + i] = cairn_stackmap_constant(map, i);
     builder->constant_count += map->constant_count;
+}
+
+/* Constants are numbered through the whole table: those of a map follow the ones before it. A
+ * map's own numbers are then right as they are only in the first; the others' are packed wide. */
+static void begin_map(struct builder *builder, const struct cairn_stackmap *map)
+{
+    uint32_t largest = UINT32_C(1) << (COMPACT_CONSTANT_BITS - 1);
+    uint32_t count = map->constant_count < largest ? map->constant_count : largest;
+    builder->compact_constants = builder->constant_count == 0 ? count : 0;
+    compact_prepare(builder->kinds, builder->compact_constants);
 }
 
 static void begin_notes(struct builder *builder, uint64_t base)
@@ -341,8 +384,10 @@ static enum cairn_status add_section_fast(struct builder *builder, size_t index,
     const struct cairn_section *section = &builder->sections[index];
     struct cairn_stackmap map;
     enum cairn_status status = stackmap_open(section, 0, &map, error);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
+        begin_map(builder, &map);
         status = add_map_fast(builder, &map, section->size, error);
+    }
     if (status != CAIRN_OK)
         return status == NEEDS_GENERAL_WAY ? status : name_section(builder, index, status, error);
     note_constants(builder, &map);
@@ -558,6 +603,7 @@ static void pack_found(struct builder *builder, const struct found *found)
         builder->offsets[index] = (uint32_t)(each->address - table->base);
         note_id(builder, each->record.id);
         builder->constant_count = each->first_constant;
+        begin_map(builder, each->map);
         size_t stride = cairn_stackmap_location_bytes(each->map->version);
         pack_values(builder, each->map, &each->record, stride, each->map->byte_order,
                     &table->value_starts[index]);

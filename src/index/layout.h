@@ -33,7 +33,7 @@
 #include <cairn/table.h>
 
 enum {
-    LOW_PADDING = 8,
+    LOW_PADDING = 16,
     BUCKET_SHIFT_MAX = 16,
     RECORDS_PER_BUCKET = 4,
     ID_BUCKET_SCAN = 64,

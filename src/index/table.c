@@ -14,20 +14,30 @@
 
 /* ---- Addresses ---- */
 
-typedef uint16_t low_vector __attribute__((vector_size(LOW_PADDING * sizeof(uint16_t))));
-typedef int16_t low_mask_vector __attribute__((vector_size(LOW_PADDING * sizeof(uint16_t))));
-typedef int8_t lane_bytes __attribute__((vector_size(LOW_PADDING)));
+typedef uint16_t low_vector __attribute__((vector_size(16)));
+typedef int8_t lane_vector __attribute__((vector_size(8)));
+enum { LANES = 8 };
+_Static_assert(LOW_PADDING == 2 * LANES, "two vectors are compared at once");
 
-/* One byte for each of the LOW_PADDING entries from `low` on: 0xFF where it equals `wanted`. */
+/* One byte for each of the LANES entries from `low` on: 0xFF where it equals `wanted`. */
 static inline uint64_t lanes_equal(const uint16_t *low, uint16_t wanted)
 {
     low_vector entries;
     memcpy(&entries, low, sizeof entries);
-    low_mask_vector equal = (low_mask_vector)(entries == (low_vector){0} + wanted);
-    lane_bytes bytes = __builtin_convertvector(equal, lane_bytes);
+    lane_vector equal = __builtin_convertvector(entries == (low_vector){0} + wanted, lane_vector);
     uint64_t lanes;
-    memcpy(&lanes, &bytes, sizeof lanes);
+    memcpy(&lanes, &equal, sizeof lanes);
     return lanes;
+}
+
+/* The number of the first of LOW_PADDING entries that equals `wanted`; LOW_PADDING if none does. */
+static inline uint32_t first_equal(const uint16_t *low, uint16_t wanted)
+{
+    uint64_t lanes = lanes_equal(low, wanted);
+    uint64_t more = lanes_equal(low + LANES, wanted);
+    uint32_t first = (uint32_t)__builtin_ctzll(lanes | UINT64_C(1) << 63) / 8;
+    uint32_t second = (uint32_t)__builtin_ctzll(more | UINT64_C(1) << 63) / 8 + LANES;
+    return lanes != 0 ? first : more != 0 ? second : LOW_PADDING;
 }
 
 /* The number of entries in [begin, end) that are below `wanted`, plus `begin`. */
@@ -63,11 +73,8 @@ bool cairn_table_find_address(const cairn_table *table, uint64_t address,
     uint32_t end = table->address_buckets[bucket + 1];
     if (__builtin_expect(end - begin > LOW_PADDING, 0))
         return find_in_crowd(table, begin, end, wanted, record);
-    uint64_t lanes = lanes_equal(table->low + begin, wanted);
-    if (lanes == 0)
-        return false;
     /* Entries of the next bucket may be equal too: the first one is this bucket's, if any is. */
-    uint32_t index = begin + (uint32_t)__builtin_ctzll(lanes) / 8;
+    uint32_t index = begin + first_equal(table->low + begin, wanted);
     record->table = table;
     record->index = index;
     return index < end;

@@ -8,64 +8,145 @@
 
 #include "index/layout.h"
 
+#include <string.h>
+
 /*
  * The compact form, from the lowest bit: 3 bits kind, 3 bits size (its logarithm), then
- *   registers and memory: 9 bits register, 17 bits offset;
+ *   registers and memory: 8 bits register, 18 bits offset;
  *   constants: 26 bits.
- * PPC64's lower register halves, 1200 and up, have the register numbers from 256 up.
+ * What does not fit makes its record's locations wide.
  */
 enum {
+    COMPACT_KIND_MASK = 7,
     COMPACT_SIZE_SHIFT = 3,
-    COMPACT_VALUE_SHIFT = 6,
-    COMPACT_OFFSET_SHIFT = 15,
-    COMPACT_OFFSET_BITS = 17,
-    COMPACT_VALUE_BITS = 26,
-    COMPACT_DIRECT_REGISTERS = 256,
-    COMPACT_HALF_REGISTERS = 32,
-    COMPACT_FIRST_HALF = 1200,
+    COMPACT_REGISTER_SHIFT = 6,
+    COMPACT_CONSTANT_SHIFT = 6,
+    COMPACT_OFFSET_SHIFT = 14,
+    COMPACT_OFFSET_BITS = 18,
+    COMPACT_CONSTANT_BITS = 26,
+    COMPACT_SIZE_NONE = 0x80,
+    COMPACT_NEVER = 0x10000, /* above every register */
     WIDE_SIZE_MAX = (1 << 13) - 1
 };
 
-static inline bool compact_is_register_kind(unsigned kind)
+/* How a kind of location is packed, in numbers, so that packing needs no branch: an offset fits
+ * if offset + bias is at most `largest`; the register's bits in `no_register` are 0; and the
+ * offset is moved into its place by a multiplication. */
+struct compact_kind {
+    uint32_t bias;
+    uint32_t largest;
+    uint32_t multiplier;
+    uint32_t no_register;
+};
+
+static inline void compact_prepare(struct compact_kind kinds[8], uint32_t constant_count)
 {
-    return kind <= CAIRN_LOCATION_INDIRECT;
+    static const uint32_t offset_bias = UINT32_C(1) << (COMPACT_OFFSET_BITS - 1);
+    static const uint32_t constant_bias = UINT32_C(1) << (COMPACT_CONSTANT_BITS - 1);
+    const struct compact_kind memory = {offset_bias, 2 * offset_bias - 1,
+                                        UINT32_C(1) << COMPACT_OFFSET_SHIFT, 0xFF00};
+    const struct compact_kind constant = {constant_bias, 2 * constant_bias - 1,
+                                          UINT32_C(1) << COMPACT_CONSTANT_SHIFT, 0xFFFF};
+    const struct compact_kind none = {0, 0, 0, COMPACT_NEVER};
+    for (unsigned kind = 0; kind < 8; kind++)
+        kinds[kind] = none;
+    kinds[CAIRN_LOCATION_REGISTER] = memory;
+    kinds[CAIRN_LOCATION_DIRECT] = memory;
+    kinds[CAIRN_LOCATION_INDIRECT] = memory;
+    kinds[CAIRN_LOCATION_CONSTANT] = constant;
+    kinds[CAIRN_LOCATION_CONSTANT_INDEX] = constant;
+    kinds[CAIRN_LOCATION_CONSTANT_INDEX].bias = 0;
+    kinds[CAIRN_LOCATION_CONSTANT_INDEX].largest = constant_count - 1;
+    if (constant_count == 0)
+        kinds[CAIRN_LOCATION_CONSTANT_INDEX] = none;
 }
 
-/* False if the location does not fit. */
-static inline __attribute__((always_inline)) bool compact_pack(unsigned kind, unsigned size,
-                                                               unsigned dwarf, int32_t offset,
-                                                               uint32_t *word)
+/* Logarithms of the sizes that have one of at most 7. */
+extern const uint8_t compact_sizes[256];
+
+/* Packs a location. Returns 0 if it fits the compact form and is valid; otherwise not, and the
+ * word means nothing. */
+static inline __attribute__((always_inline)) uint32_t compact_pack(
+    const struct compact_kind kinds[8], unsigned kind, unsigned size, unsigned dwarf,
+    uint32_t offset, uint32_t *word)
 {
-    bool is_register = compact_is_register_kind(kind);
-    unsigned half = dwarf - COMPACT_FIRST_HALF;
-    unsigned number = dwarf < COMPACT_DIRECT_REGISTERS ? dwarf : COMPACT_DIRECT_REGISTERS + half;
-    bool register_fits = dwarf < COMPACT_DIRECT_REGISTERS || half < COMPACT_HALF_REGISTERS;
-    unsigned bits = is_register ? COMPACT_OFFSET_BITS : COMPACT_VALUE_BITS;
-    bool offset_fits = (uint32_t)offset + (UINT32_C(1) << (bits - 1)) < UINT32_C(1) << bits;
-    bool size_fits = size != 0 && (size & (size - 1)) == 0 && size <= 128;
-    /* A constant's register is 0, or not worth a word of its own. */
-    bool fits = offset_fits & size_fits & (is_register ? register_fits : dwarf == 0);
-    uint32_t packed = kind | (uint32_t)__builtin_ctz(size | 0x100) << COMPACT_SIZE_SHIFT;
-    packed |= is_register ? number << COMPACT_VALUE_SHIFT | (uint32_t)offset << COMPACT_OFFSET_SHIFT
-                          : (uint32_t)offset << COMPACT_VALUE_SHIFT;
-    *word = packed;
-    return fits;
+    const struct compact_kind *how = &kinds[kind & COMPACT_KIND_MASK];
+    uint32_t code = compact_sizes[size & 0xFF];
+    uint32_t too_large = (uint32_t)(offset + how->bias > how->largest);
+    *word = kind + (code << COMPACT_SIZE_SHIFT) + (dwarf << COMPACT_REGISTER_SHIFT) +
+            offset * how->multiplier;
+    return too_large | ((dwarf | COMPACT_NEVER) & how->no_register) |
+           (kind & ~(unsigned)COMPACT_KIND_MASK) | (code & COMPACT_SIZE_NONE) | (size & 0xFF00);
+}
+
+/* ---- Four locations at once: version 3, little-endian ---- */
+
+typedef uint32_t four_words __attribute__((vector_size(16)));
+typedef int32_t four_integers __attribute__((vector_size(16)));
+typedef float four_floats __attribute__((vector_size(16)));
+
+/* The same as compact_pack, for the four locations of 12 bytes from `bytes` on. The logarithm of a
+ * size is its exponent as a float, and a power of two has no mantissa. Returns zeros for those that
+ * fit and are valid. */
+static inline __attribute__((always_inline)) four_words compact_pack_four(const uint8_t *bytes,
+                                                                          uint32_t constant_count,
+                                                                          uint32_t *words)
+{
+    four_words a;
+    four_words b;
+    four_words c;
+    memcpy(&a, bytes, 16);
+    memcpy(&b, bytes + 16, 16);
+    memcpy(&c, bytes + 32, 16);
+    four_words kind_and_size =
+        __builtin_shufflevector(__builtin_shufflevector(a, b, 0, 3, 6, 6), c, 0, 1, 2, 5);
+    four_words dwarf =
+        __builtin_shufflevector(__builtin_shufflevector(a, b, 1, 4, 7, 7), c, 0, 1, 2, 6) & 0xFFFF;
+    four_integers offset = (four_integers)__builtin_shufflevector(
+        __builtin_shufflevector(a, b, 2, 5, 5, 5), c, 0, 1, 4, 7);
+
+    four_integers kind = (four_integers)(kind_and_size & 0xFF);
+    four_words size =
+        (four_words) __builtin_convertvector((four_integers)(kind_and_size >> 16), four_floats);
+    four_integers exponent = (four_integers)(size >> 23) - 127;
+    four_words is_register = (four_words)(kind <= CAIRN_LOCATION_INDIRECT);
+    four_words is_index = (four_words)(kind == CAIRN_LOCATION_CONSTANT_INDEX);
+
+    four_words unsigned_offset = (four_words)offset;
+    four_words register_bits = dwarf << COMPACT_REGISTER_SHIFT | unsigned_offset
+                                                                     << COMPACT_OFFSET_SHIFT;
+    four_words constant_bits = unsigned_offset << COMPACT_CONSTANT_SHIFT;
+    four_words packed = (four_words)kind | (four_words)exponent << COMPACT_SIZE_SHIFT |
+                        (is_register & register_bits) | (~is_register & constant_bits);
+    memcpy(words, &packed, sizeof packed);
+
+    four_words register_misfit =
+        dwarf >> 8 |
+        (unsigned_offset + (UINT32_C(1) << (COMPACT_OFFSET_BITS - 1))) >> COMPACT_OFFSET_BITS;
+    four_words constant_misfit =
+        dwarf |
+        (unsigned_offset + (UINT32_C(1) << (COMPACT_CONSTANT_BITS - 1))) >> COMPACT_CONSTANT_BITS;
+    four_words no_index =
+        is_index & (four_words)((offset < 0) | (offset >= (int32_t)constant_count));
+    four_words no_kind =
+        (four_words)((kind < CAIRN_LOCATION_REGISTER) | (kind > CAIRN_LOCATION_CONSTANT_INDEX));
+    four_words no_size = (size & 0x7FFFFF) | (four_words)((exponent < 0) | (exponent > 7));
+    return (is_register & register_misfit) | (~is_register & constant_misfit) | no_index | no_kind |
+           no_size;
 }
 
 static inline struct cairn_location compact_unpack(uint32_t word)
 {
+    unsigned kind = word & COMPACT_KIND_MASK;
     struct cairn_location location = {
-        .kind = (enum cairn_location_kind)(word & 7),
+        .kind = (enum cairn_location_kind)kind,
         .size = (uint16_t)(1u << ((word >> COMPACT_SIZE_SHIFT) & 7)),
     };
-    if (!compact_is_register_kind(word & 7)) {
-        location.offset = (int32_t)word >> COMPACT_VALUE_SHIFT;
+    if (kind > CAIRN_LOCATION_INDIRECT) {
+        location.offset = (int32_t)word >> COMPACT_CONSTANT_SHIFT;
         return location;
     }
-    unsigned number = (word >> COMPACT_VALUE_SHIFT) & 0x1FF;
-    location.dwarf = (uint16_t)(number < COMPACT_DIRECT_REGISTERS
-                                    ? number
-                                    : COMPACT_FIRST_HALF + number - COMPACT_DIRECT_REGISTERS);
+    location.dwarf = (word >> COMPACT_REGISTER_SHIFT) & 0xFF;
     location.offset = (int32_t)word >> COMPACT_OFFSET_SHIFT;
     return location;
 }
