@@ -2,8 +2,9 @@
  * x86-64 as the host: instruction fetch sees what was stored.
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, section
- * "Self-Modifying Code": the caches are coherent, also across addresses that map the same memory
- * once a serialising event has happened; the event is the caller's barrier.
+ * "Self-Modifying Code": the caches are kept coherent by physical address, so nothing has to be
+ * cleaned; other cores see the store when they next fetch, and certainly after the caller's
+ * barrier.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,5 +15,5 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
     (void)written;
     (void)executed;
     (void)size;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }

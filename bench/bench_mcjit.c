@@ -1,0 +1,149 @@
+/*
+ * Compiling and loading a module: MCJIT over Cairn, which scans, checks, decodes, arms and
+ * publishes besides, and MCJIT over LLVM's own memory manager, in turn.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "bench/bench_mcjit.h"
+
+#include <cairn/cairn.h>
+#include <cairn/llvm.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PAIRS = 21 };
+
+static int64_t target(int64_t value) { return value + 1; }
+
+/* One function: a loop's worth of arithmetic, a patch point, a stack map. */
+static bool build_function(LLVMModuleRef module, LLVMBuilderRef builder, unsigned number)
+{
+    LLVMContextRef context = LLVMGetModuleContext(module);
+    LLVMTypeRef int64 = LLVMInt64TypeInContext(context);
+    char name[32];
+    snprintf(name, sizeof name, "function%u", number);
+    LLVMValueRef function = LLVMAddFunction(module, name, LLVMFunctionType(int64, &int64, 1, 0));
+    cairn_prepare_function(function);
+    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, function, "entry"));
+    LLVMValueRef value = LLVMGetParam(function, 0);
+    for (unsigned i = 0; i < 20; i++)
+        value =
+            LLVMBuildAdd(builder, LLVMBuildMul(builder, value, LLVMConstInt(int64, i + 3, 0), ""),
+                         LLVMConstInt(int64, number, 0), "");
+    struct cairn_patchpoint patchpoint = {
+        .id = 2 * number,
+        .byte_count = 16,
+        .target = LLVMConstInt(int64, (uintptr_t)target, 0),
+        .result_type = int64,
+        .arguments = &value,
+        .argument_count = 1,
+        .live_values = &value,
+        .live_value_count = 1,
+    };
+    LLVMValueRef result = cairn_build_patchpoint(builder, &patchpoint, NULL);
+    if (result == NULL ||
+        cairn_build_stackmap(builder, 2 * number + 1, 0, &result, 1, NULL) == NULL)
+        return false;
+    LLVMBuildRet(builder, result);
+    return true;
+}
+
+static LLVMModuleRef build_module(LLVMContextRef context, unsigned function_count)
+{
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("bench", context);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    for (unsigned i = 0; i < function_count; i++)
+        if (!build_function(module, builder, i))
+            abort();
+    LLVMDisposeBuilder(builder);
+    return module;
+}
+
+typedef int64_t compiled_function(int64_t value);
+
+static double time_cairn(cairn_runtime *runtime, unsigned function_count)
+{
+    struct cairn_error error;
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = build_module(context, function_count);
+    const struct cairn_engine_options options = {.optimisation_level = 2};
+    double start = bench_now();
+    cairn_engine *engine;
+    compiled_function *function = NULL;
+    if (cairn_engine_create(runtime, module, &options, &engine, &error) == CAIRN_OK)
+        *(void **)&function = cairn_engine_function(engine, "function0", &error);
+    if (function == NULL) {
+        fprintf(stderr, "cairn-bench: %s\n", error.message);
+        exit(1);
+    }
+    double time = bench_now() - start;
+    function(1);
+    cairn_engine_dispose(engine);
+    LLVMContextDispose(context);
+    cairn_runtime_quiesce(runtime);
+    return time / 1e6;
+}
+
+static double time_llvm(unsigned function_count)
+{
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = build_module(context, function_count);
+    struct LLVMMCJITCompilerOptions options;
+    LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
+    options.OptLevel = 2;
+    double start = bench_now();
+    LLVMExecutionEngineRef engine;
+    char *message = NULL;
+    if (LLVMCreateMCJITCompilerForModule(&engine, module, &options, sizeof options, &message)) {
+        fprintf(stderr, "cairn-bench: %s\n", message);
+        exit(1);
+    }
+    compiled_function *function =
+        (compiled_function *)(uintptr_t)LLVMGetFunctionAddress(engine, "function0");
+    double time = bench_now() - start;
+    function(1);
+    LLVMDisposeExecutionEngine(engine);
+    LLVMContextDispose(context);
+    return time / 1e6;
+}
+
+static bool bench_size(const struct bench_options *options, const char *name,
+                       unsigned function_count)
+{
+    double own[PAIRS];
+    double peer[PAIRS];
+    double ratio[PAIRS];
+    cairn_runtime *runtime;
+    if (cairn_runtime_create(NULL, &runtime, NULL) != CAIRN_OK)
+        return false;
+    time_cairn(runtime, function_count);
+    time_llvm(function_count);
+    for (int i = 0; i < PAIRS; i++) {
+        own[i] = time_cairn(runtime, function_count);
+        peer[i] = time_llvm(function_count);
+        ratio[i] = own[i] / peer[i];
+    }
+    cairn_runtime_destroy(runtime);
+    bench_print(options, &(struct bench_figure){name, bench_percentile(own, PAIRS, 0.5), "ms",
+                                                "LLVM's own memory manager",
+                                                bench_percentile(peer, PAIRS, 0.5), 0, 1});
+    char quartiles[64];
+    snprintf(quartiles, sizeof quartiles, "%s.ratio-q1", name);
+    bench_print(options, &(struct bench_figure){.name = quartiles,
+                                                .value = bench_percentile(ratio, PAIRS, 0.25),
+                                                .unit = "x"});
+    snprintf(quartiles, sizeof quartiles, "%s.ratio-q3", name);
+    bench_print(options, &(struct bench_figure){.name = quartiles,
+                                                .value = bench_percentile(ratio, PAIRS, 0.75),
+                                                .unit = "x"});
+    return true;
+}
+
+bool bench_mcjit(const struct bench_options *options)
+{
+    if (!bench_wants(options, "mcjit"))
+        return true;
+    return bench_size(options, "mcjit.compile-and-load.1-function", 1) &&
+           bench_size(options, "mcjit.compile-and-load.300-functions", 300);
+}
