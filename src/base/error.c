@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef error_set
+#undef error_set_system
+
 enum cairn_status error_set(struct cairn_error *error, enum cairn_status status, uint64_t offset,
                             const char *format, ...)
 {
