@@ -80,13 +80,13 @@ static void print_location(struct cairn_location location)
 
 static void print_record(cairn_runtime *runtime)
 {
-    struct cairn_record record;
+    struct cairn_record record = {0};
     if (cairn_runtime_find_id(runtime, PATCHPOINT_ID, &record, 1) == 0)
         exit(1);
     printf("record %d is at 0x%" PRIx64 "; its live values are\n", PATCHPOINT_ID,
            cairn_record_address(record));
     static const char *const names[] = {"x", "doubled", "seven"};
-    for (uint32_t i = 0; i < cairn_record_location_count(record); i++) {
+    for (uint32_t i = 0; i < 3 && i < cairn_record_location_count(record); i++) {
         printf("    %-8s", names[i]);
         print_location(cairn_record_location(record, i));
     }

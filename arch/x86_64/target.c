@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -261,6 +262,8 @@ static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t ta
 static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
                           uint64_t *target)
 {
+    assert(length >= BRANCH_BYTES);
+    assert(length <= sizeof bits);
     *target = 0;
     if (bits == nop_bits(length)) {
         *branch = ARCH_BRANCH_NOP;

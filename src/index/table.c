@@ -10,6 +10,7 @@
 #include "index/layout.h"
 #include "index/values.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- Addresses ---- */
@@ -334,7 +335,10 @@ struct cairn_location cairn_record_location(struct cairn_record record, uint32_t
 
 struct cairn_liveout cairn_record_liveout(struct cairn_record record, uint32_t index)
 {
-    uint32_t word = values_of(record).liveouts[index];
+    struct values values = values_of(record);
+    assert(values.liveouts != NULL);
+    assert(index < values.liveout_count);
+    uint32_t word = values.liveouts[index];
     return (struct cairn_liveout){.dwarf = (uint16_t)word, .size = (uint8_t)(word >> 16)};
 }
 
