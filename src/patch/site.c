@@ -89,10 +89,8 @@ static enum cairn_status arm_site(cairn_site *site, const struct cairn_declarati
         site->limit = 0;
         return site_refuse(site, error, "its bytes lie outside of the module's code");
     }
-    if (overlaps_previous(sites, site)) {
-        site->limit = 0;
+    if (overlaps_previous(sites, site))
         return site_refuse(site, error, "its bytes overlap those of the site before it");
-    }
     switch (declaration->kind) {
     case CAIRN_RECORD_PATCHPOINT:
         return arm_patchpoint(site, error);
@@ -115,7 +113,8 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
     site->byte_count = byte_count;
     site->record = record;
     site->kind = (uint8_t)declaration->kind;
-    site->limit = limit_of(sites, site);
+    /* Only the first of many sites at one address looks for the next record. */
+    site->limit = overlaps_previous(sites, site) ? 0 : limit_of(sites, site);
     site->bytes_offset = (uint32_t)sites->bytes_used;
     bool holds = code_block_holds_code(sites->block, address, byte_count);
     const uint8_t *region = (const uint8_t *)(uintptr_t)address;
