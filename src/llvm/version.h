@@ -8,6 +8,7 @@
 
 #include <llvm-c/Core.h>
 #include <llvm/Config/llvm-config.h>
+#include <stddef.h>
 
 /* Pointers have no pointee types from 15 on. */
 #define LLVM_HAS_OPAQUE_POINTERS (LLVM_VERSION_MAJOR >= 15)

@@ -1,0 +1,650 @@
+/*
+ * MCJIT over Cairn's code memory, from IR to patched code; and what happens when that fails.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/version.h"
+#include "llvm_support.h"
+
+#include <llvm-c/Target.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if LLVM_HAS_OPAQUE_POINTERS
+#define INT64_POINTER "ptr"
+#else
+#define INT64_POINTER "i64*"
+#endif
+
+static LLVMContextRef context;
+static cairn_runtime *runtime;
+
+static void set_up(void)
+{
+    context = LLVMContextCreate();
+    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+}
+
+static void tear_down(void)
+{
+    cairn_runtime_destroy(runtime);
+    LLVMContextDispose(context);
+}
+
+/* `int64_t NAME(int64_t x)`: a patch point without a target that returns what it is given. */
+static LLVMModuleRef parse_site(const char *name, unsigned id)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS
+             "define i64 @%s(i64 %%x) {\n"
+             "  %%r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(\n"
+             "      i64 %u, i32 16, ptr null, i32 1, i64 %%x)\n"
+             "  ret i64 %%r\n"
+             "}\n",
+             name, id);
+    return support_parse_valid(context, text);
+}
+
+static LLVMModuleRef parse_constant(const char *name, int value)
+{
+    char text[256];
+    snprintf(text, sizeof text, "define i64 @%s(i64 %%x) {\n  ret i64 %d\n}\n", name, value);
+    return support_parse_valid(context, text);
+}
+
+static cairn_engine *create_engine(LLVMModuleRef module)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = NULL;
+    enum cairn_status status = cairn_engine_create(runtime, module, NULL, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return engine;
+}
+
+static void add(cairn_engine *engine, LLVMModuleRef module)
+{
+    struct cairn_error error = {0};
+    enum cairn_status status = cairn_engine_add_module(engine, module, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+}
+
+typedef int64_t function(int64_t x);
+
+static function *get(cairn_engine *engine, const char *name)
+{
+    struct cairn_error error = {0};
+    void *address = cairn_engine_function(engine, name, &error);
+    ck_assert_msg(address != NULL, "%s", error.message);
+    return (function *)(uintptr_t)address;
+}
+
+static int64_t add_hundred(int64_t x) { return x + 100; }
+static int64_t add_thousand(int64_t x) { return x + 1000; }
+
+static void call_target(uint64_t id, function *target)
+{
+    struct cairn_error error = {0};
+    cairn_site *site = cairn_runtime_find_site(runtime, id, &error);
+    ck_assert_msg(site != NULL, "%s", error.message);
+    enum cairn_status status =
+        cairn_site_call(site, (const void *)(uintptr_t)target, CAIRN_RELAXED, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+}
+
+static struct cairn_runtime_statistics statistics(void)
+{
+    struct cairn_runtime_statistics result;
+    cairn_runtime_statistics(runtime, &result);
+    return result;
+}
+
+/* ---- Loading and patching ---- */
+
+START_TEST(site_is_found_and_patched)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 7));
+    function *f = get(engine, "f");
+    struct cairn_record record;
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 7, &record, 1), 1);
+    struct cairn_record by_address;
+    ck_assert(
+        cairn_runtime_find_address(runtime, cairn_record_address(record), &by_address));
+    ck_assert_uint_eq(cairn_record_address(by_address), cairn_record_address(record));
+    ck_assert_str_eq(cairn_record_declaration(record)->function, "f");
+    cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)f);
+    ck_assert_ptr_eq(cairn_record_module(record), module);
+    ck_assert_str_eq(cairn_module_name(module), "mcjit");
+
+    call_target(7, add_hundred);
+    ck_assert_int_eq(f(5), 105);
+    call_target(7, add_thousand);
+    ck_assert_int_eq(f(5), 1005);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(every_optimisation_level_works)
+{
+    struct cairn_engine_options options = {.optimisation_level = (unsigned)_i};
+    cairn_engine *engine;
+    ck_assert_ok(cairn_engine_create(runtime, parse_site("f", 7), &options, &engine, NULL));
+    function *f = get(engine, "f");
+    call_target(7, add_hundred);
+    ck_assert_int_eq(f(1), 101);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(modules_are_added_and_loaded_together_or_later)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    add(engine, parse_site("g", 2));
+    function *f = get(engine, "f");
+    function *g = get(engine, "g");
+    ck_assert_uint_eq(statistics().module_count, 1);
+    add(engine, parse_site("h", 3));
+    function *h = get(engine, "h");
+    ck_assert_uint_eq(statistics().module_count, 2);
+    call_target(1, add_hundred);
+    call_target(2, add_thousand);
+    call_target(3, add_hundred);
+    ck_assert_int_eq(f(1), 101);
+    ck_assert_int_eq(g(1), 1001);
+    ck_assert_int_eq(h(2), 102);
+    cairn_engine_dispose(engine);
+    ck_assert_uint_eq(statistics().module_count, 0);
+}
+END_TEST
+
+START_TEST(modules_call_each_other)
+{
+    cairn_engine *engine = create_engine(
+        support_parse_valid(context, "declare i64 @g(i64)\n"
+                                     "define i64 @f(i64 %x) {\n"
+                                     "  %r = call i64 @g(i64 %x)\n"
+                                     "  ret i64 %r\n"
+                                     "}\n"));
+    add(engine, parse_site("g", 2));
+    function *f = get(engine, "f");
+    call_target(2, add_hundred);
+    ck_assert_int_eq(f(3), 103);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(an_id_may_come_again_in_a_later_module)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    get(engine, "f");
+    LLVMModuleRef other = support_parse_valid(
+        context, SUPPORT_INTRINSICS
+        "define void @g() {\n"
+        "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 5)\n"
+        "  ret void\n}\n");
+    add(engine, other);
+    get(engine, "g");
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 1, NULL, 0), 2);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(two_shapes_of_an_id_loaded_together_conflict)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    LLVMModuleRef other = support_parse_valid(
+        context, SUPPORT_INTRINSICS
+        "define void @g() {\n"
+        "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 5)\n"
+        "  ret void\n}\n");
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_engine_add_module(engine, other, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(error.message, "g"));
+    LLVMDisposeModule(other);
+    function *f = get(engine, "f");
+    call_target(1, add_hundred);
+    ck_assert_int_eq(f(3), 103);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
+{
+    enum { ENGINES = 3 };
+    static const int orders[][ENGINES] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
+    cairn_engine *engines[ENGINES];
+    function *functions[ENGINES];
+    for (int i = 0; i < ENGINES; i++) {
+        engines[i] = create_engine(parse_site("f", (unsigned)i));
+        functions[i] = get(engines[i], "f");
+        call_target((uint64_t)i, add_hundred);
+    }
+    for (int i = 0; i < ENGINES; i++) {
+        for (int k = i; k < ENGINES; k++)
+            ck_assert_int_eq(functions[orders[_i][k]](k), 100 + k);
+        cairn_engine_dispose(engines[orders[_i][i]]);
+        ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
+        ck_assert_uint_eq(statistics().module_count, ENGINES - 1 - (unsigned)i);
+    }
+    ck_assert_uint_eq(statistics().code_bytes, 0);
+    ck_assert_uint_eq(statistics().data_bytes, 0);
+}
+END_TEST
+
+START_TEST(host_may_give_the_runtime_up_first)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    function *f = get(engine, "f");
+    call_target(1, add_hundred);
+    cairn_runtime_destroy(runtime);
+    ck_assert_int_eq(f(1), 101);
+    cairn_engine_dispose(engine);
+    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+}
+END_TEST
+
+START_TEST(engine_may_go_without_being_finalised)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    cairn_engine_dispose(engine);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    cairn_engine_dispose(NULL);
+}
+END_TEST
+
+START_TEST(module_without_functions_loads)
+{
+    cairn_engine *engine = create_engine(LLVMModuleCreateWithNameInContext("empty", context));
+    ck_assert_ok(cairn_engine_finalise(engine, NULL));
+    add(engine, parse_constant("f", 5));
+    ck_assert_int_eq(get(engine, "f")(0), 5);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(globals_and_constants_are_relocated)
+{
+    cairn_engine *engine = create_engine(support_parse_valid(
+        context, "@counter = global i64 40\n"
+                 "define i64 @f(i64 %x) {\n"
+                 "  %address = ptrtoint " INT64_POINTER " @counter to i64\n"
+                 "  %p = inttoptr i64 %address to " INT64_POINTER "\n"
+                 "  %old = atomicrmw add " INT64_POINTER " %p, i64 %x seq_cst\n"
+                 "  ret i64 %old\n"
+                 "}\n"));
+    function *f = get(engine, "f");
+    ck_assert_int_eq(f(2), 40);
+    ck_assert_int_eq(f(2), 42);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+static void *use_an_engine(void *unused)
+{
+    (void)unused;
+    LLVMContextRef own = LLVMContextCreate();
+    for (int i = 0; i < 5; i++) {
+        LLVMModuleRef module =
+            support_parse_valid(own, "define i64 @f(i64 %x) {\n  ret i64 17\n}\n");
+        cairn_engine *engine = NULL;
+        if (cairn_engine_create(runtime, module, NULL, &engine, NULL) != CAIRN_OK)
+            return own;
+        int64_t result = get(engine, "f")(0);
+        cairn_engine_dispose(engine);
+        if (result != 17)
+            return own;
+    }
+    LLVMContextDispose(own);
+    return NULL;
+}
+
+START_TEST(threads_have_engines_of_their_own)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, use_an_engine, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        ck_assert_ptr_null(failed);
+    }
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 5 * THREADS);
+}
+END_TEST
+
+/* ---- Hooks ---- */
+
+struct hooks {
+    int before;
+    int after;
+    cairn_module *module;
+    enum cairn_status written;
+    bool found_before;
+    bool found_after;
+};
+
+static void before(cairn_module *module, void *user)
+{
+    /* x86-64: mov eax, 77. Elsewhere nothing is written. */
+    static const uint8_t code[] = {0xb8, 77, 0, 0, 0};
+    struct hooks *hooks = user;
+    hooks->before++;
+    hooks->module = module;
+    struct cairn_record record;
+    hooks->found_before = cairn_runtime_find_id(runtime, 7, &record, 1) != 0;
+    if (cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64)
+        hooks->written = cairn_site_write(cairn_module_site(module, 0), code, sizeof code,
+                                          CAIRN_RELAXED, NULL);
+}
+
+static void after(cairn_module *module, void *user)
+{
+    struct hooks *hooks = user;
+    hooks->after += hooks->module == module;
+    struct cairn_record record;
+    hooks->found_after = cairn_runtime_find_id(runtime, 7, &record, 1) == 1;
+}
+
+START_TEST(hooks_see_the_module_before_and_after_publication)
+{
+    struct hooks hooks = {0};
+    struct cairn_engine_options options = {
+        .memory_manager = {.name = "mine", .before_publish = before, .after_publish = after,
+                           .user = &hooks}};
+    cairn_engine *engine;
+    ck_assert_ok(cairn_engine_create(runtime, parse_site("f", 7), &options, &engine, NULL));
+    function *f = get(engine, "f");
+    ck_assert_int_eq(hooks.before, 1);
+    ck_assert_int_eq(hooks.after, 1);
+    ck_assert(!hooks.found_before);
+    ck_assert(hooks.found_after);
+    ck_assert_str_eq(cairn_module_name(hooks.module), "mine");
+    ck_assert_ok(hooks.written);
+    if (cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64)
+        ck_assert_int_eq(f(1), 77);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* ---- Hosts that create their engines themselves ---- */
+
+static LLVMExecutionEngineRef create_llvm_engine(LLVMModuleRef module,
+                                                 cairn_memory_manager *manager)
+{
+    struct LLVMMCJITCompilerOptions options;
+    LLVMExecutionEngineRef engine;
+    char *message = NULL;
+    LLVMLinkInMCJIT();
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
+    options.MCJMM = cairn_memory_manager_llvm(manager);
+    if (LLVMCreateMCJITCompilerForModule(&engine, module, &options, sizeof options, &message) != 0)
+        ck_abort_msg("%s", message);
+    return engine;
+}
+
+START_TEST(memory_manager_serves_an_engine_of_the_host)
+{
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMModuleRef module = parse_site("f", 7);
+    ck_assert_ok(cairn_memory_manager_declare(manager, module, NULL));
+    LLVMExecutionEngineRef engine = create_llvm_engine(module, manager);
+    function *f = (function *)(uintptr_t)LLVMGetFunctionAddress(engine, "f");
+    ck_assert_ok(cairn_memory_manager_status(manager, NULL));
+    call_target(7, add_hundred);
+    ck_assert_int_eq(f(1), 101);
+    LLVMDisposeExecutionEngine(engine);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
+}
+END_TEST
+
+START_TEST(undeclared_records_have_no_site)
+{
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMExecutionEngineRef engine = create_llvm_engine(parse_site("f", 7), manager);
+    ck_assert_uint_ne(LLVMGetFunctionAddress(engine, "f"), 0);
+    ck_assert_ok(cairn_memory_manager_status(manager, NULL));
+    struct cairn_record record;
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 7, &record, 1), 1);
+    ck_assert_ptr_null(cairn_record_site(record));
+    ck_assert_ptr_null(cairn_record_declaration(record));
+    ck_assert_ptr_null(cairn_runtime_find_site(runtime, 7, NULL));
+    LLVMDisposeExecutionEngine(engine);
+}
+END_TEST
+
+START_TEST(memory_manager_may_go_unused)
+{
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(manager));
+    ck_assert_int_eq(cairn_memory_manager_create(NULL, NULL, &manager, NULL),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_memory_manager_declare(NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+}
+END_TEST
+
+/* ---- Sites that cannot be patched, memory ---- */
+
+START_TEST(site_that_is_too_small_loads_and_says_why)
+{
+    cairn_engine *engine = create_engine(support_parse_valid(
+        context, SUPPORT_INTRINSICS
+        "define i64 @f(i64 %x) {\n"
+        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
+        "      i64 7, i32 4, ptr null, i32 0)\n"
+        "  ret i64 %x\n"
+        "}\n"));
+    ck_assert_int_eq(get(engine, "f")(6), 6);
+    cairn_site *site = cairn_runtime_find_site(runtime, 7, NULL);
+    struct cairn_site_description description;
+    cairn_site_describe(site, &description);
+    ck_assert_uint_eq(description.byte_count, 4);
+    if (cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64) {
+        struct cairn_error error = {0};
+        ck_assert(!description.live);
+        ck_assert_str_ne(description.reason, "");
+        ck_assert_int_eq(cairn_site_call(site, (const void *)(uintptr_t)add_hundred,
+                                         CAIRN_RELAXED, &error),
+                         CAIRN_ERROR_UNMANAGED);
+        ck_assert_str_ne(error.message, "");
+    }
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* A stack map of 1 MB, and next to no code. */
+START_TEST(memory_of_stack_maps_is_given_back)
+{
+    enum { VALUES = 20000 };
+    char *text = malloc(VALUES * 24 + 4096);
+    char *end = text + sprintf(text, SUPPORT_INTRINSICS
+                               "define i64 @f(i64 %%x) {\n"
+                               "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 7, "
+                               "i32 0");
+    for (int i = 0; i < VALUES; i++)
+        end += sprintf(end, ", i64 %d", i);
+    strcpy(end, ")\n  ret i64 %x\n}\n");
+    cairn_engine *engine = create_engine(support_parse_valid(context, text));
+    free(text);
+    ck_assert_int_eq(get(engine, "f")(6), 6);
+    struct cairn_record record;
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 7, &record, 1), 1);
+    ck_assert_uint_eq(cairn_record_location_count(record), VALUES);
+    struct cairn_runtime_statistics now = statistics();
+    ck_assert_uint_lt(now.code_bytes + now.data_bytes, VALUES);
+    struct cairn_memory_range range;
+    for (uint32_t i = 0; cairn_module_memory_range(cairn_record_module(record), i, &range); i++)
+        ck_assert_uint_lt(range.size, VALUES);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* ---- Failures ---- */
+
+static void use_small_slabs(void)
+{
+    cairn_runtime_destroy(runtime);
+    struct cairn_runtime_options options = {.slab_size = 64 * 1024};
+    ck_assert_ok(cairn_runtime_create(&options, &runtime, NULL));
+}
+
+static LLVMModuleRef parse_huge(void)
+{
+    return support_parse_valid(context, "@huge = global [1000000 x i8] zeroinitializer\n"
+                                        "define i64 @f(i64 %x) {\n  ret i64 1\n}\n");
+}
+
+START_TEST(module_larger_than_a_slab_is_full)
+{
+    use_small_slabs();
+    cairn_engine *other = create_engine(parse_constant("other", 3));
+    ck_assert_int_eq(get(other, "other")(0), 3);
+    cairn_engine *engine = create_engine(parse_huge());
+    for (int i = 0; i < 2; i++) {
+        struct cairn_error error = {0};
+        ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+        ck_assert_int_eq(error.status, CAIRN_ERROR_FULL);
+        ck_assert_msg(strstr(error.message, "slab_size") != NULL, "%s", error.message);
+    }
+    ck_assert_uint_eq(statistics().module_count, 1);
+    ck_assert_int_eq(get(other, "other")(0), 3);
+    cairn_engine_dispose(engine);
+    add(other, parse_constant("later", 4));
+    ck_assert_int_eq(get(other, "later")(0), 4);
+    cairn_engine_dispose(other);
+    cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(statistics().code_bytes, 0);
+    ck_assert_uint_eq(statistics().data_bytes, 0);
+}
+END_TEST
+
+START_TEST(functions_that_failed_to_load_stay_failed)
+{
+    use_small_slabs();
+    cairn_engine *engine = create_engine(parse_huge());
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", NULL));
+    add(engine, parse_constant("later", 4));
+    ck_assert_int_eq(get(engine, "later")(0), 4);
+    struct cairn_error error = {0};
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(unknown_function_is_not_found)
+{
+    cairn_engine *engine = create_engine(parse_constant("f", 1));
+    struct cairn_error error = {0};
+    ck_assert_ptr_null(cairn_engine_function(engine, "nobody", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(error.message, "'nobody'"));
+    ck_assert_int_eq(get(engine, "f")(0), 1);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+static void assert_refused(LLVMModuleRef module, enum cairn_status expected, const char *what)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = NULL;
+    ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, &engine, &error), expected);
+    ck_assert_msg(strstr(error.message, what) != NULL, "%s", error.message);
+    ck_assert_ptr_null(engine);
+    LLVMDisposeModule(module); /* it is still the caller's */
+}
+
+START_TEST(module_for_another_machine_is_refused)
+{
+    bool is_power = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+    LLVMModuleRef module = parse_constant("f", 1);
+    LLVMSetTarget(module, is_power ? "x86_64-linux-gnu" : "powerpc64le-linux-gnu");
+    assert_refused(module, CAIRN_ERROR_LLVM, is_power ? "x86_64" : "powerpc64le");
+    module = parse_constant("f", 1);
+    LLVMSetDataLayout(module, "E-p:32:32");
+    assert_refused(module, CAIRN_ERROR_LLVM, "E-p:32:32");
+}
+END_TEST
+
+START_TEST(module_that_would_crash_llvm_is_refused)
+{
+    assert_refused(
+        support_parse_valid(
+            context, SUPPORT_INTRINSICS
+            "define void @f(i128 %x) {\n"
+            "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i128 %x)\n"
+            "  ret void\n}\n"),
+        CAIRN_ERROR_LLVM, "i128");
+}
+END_TEST
+
+START_TEST(bad_arguments_are_refused)
+{
+    LLVMModuleRef module = parse_constant("f", 1);
+    cairn_engine *engine;
+    ck_assert_int_eq(cairn_engine_create(NULL, module, NULL, &engine, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_engine_create(runtime, NULL, NULL, &engine, NULL),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    struct cairn_engine_options options = {.optimisation_level = 4};
+    ck_assert_int_eq(cairn_engine_create(runtime, module, &options, &engine, NULL),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_engine_finalise(NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_engine_add_module(NULL, module, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_ptr_null(cairn_engine_function(NULL, "f", NULL));
+    engine = create_engine(module);
+    ck_assert_int_eq(cairn_engine_add_module(engine, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_ptr_null(cairn_engine_function(engine, NULL, NULL));
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+    const TTest *const all[] = {
+        site_is_found_and_patched,
+        modules_are_added_and_loaded_together_or_later,
+        modules_call_each_other,
+        an_id_may_come_again_in_a_later_module,
+        two_shapes_of_an_id_loaded_together_conflict,
+        host_may_give_the_runtime_up_first,
+        engine_may_go_without_being_finalised,
+        module_without_functions_loads,
+        globals_and_constants_are_relocated,
+        threads_have_engines_of_their_own,
+        hooks_see_the_module_before_and_after_publication,
+        memory_manager_serves_an_engine_of_the_host,
+        undeclared_records_have_no_site,
+        memory_manager_may_go_unused,
+        site_that_is_too_small_loads_and_says_why,
+        memory_of_stack_maps_is_given_back,
+        module_larger_than_a_slab_is_full,
+        functions_that_failed_to_load_stay_failed,
+        unknown_function_is_not_found,
+        module_for_another_machine_is_refused,
+        module_that_would_crash_llvm_is_refused,
+        bad_arguments_are_refused,
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tcase_add_test(tests, all[i]);
+    tcase_add_loop_test(tests, every_optimisation_level_works, 0, 4);
+    tcase_add_loop_test(tests, engines_of_one_runtime_are_disposed_of_in_any_order, 0, 3);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("llvm engine");
+    TCase *tests = tcase_create("engine");
+    tcase_set_timeout(tests, 30);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    add_tests(tests);
+    suite_add_tcase(suite, tests);
+    return support_main(suite);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+#include "llvm_support.h"
+
+#include "llvm/version.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- IR ---- */
+
+static bool is_word(char character)
+{
+    return character == '_' || character == '.' || (character >= '0' && character <= '9') ||
+           (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
+}
+
+/* Writes the spelling of a pointer for LLVM 14; returns what it has read. */
+static size_t write_typed_pointer(const char *text, char **out)
+{
+    static const char space[] = "ptr addrspace(1)";
+    bool in_space = strncmp(text, space, strlen(space)) == 0;
+    *out = stpcpy(*out, in_space ? "i8 addrspace(1)*" : "i8*");
+    return in_space ? strlen(space) : strlen("ptr");
+}
+
+static char *with_typed_pointers(const char *text)
+{
+    char *result = malloc(2 * strlen(text) + 1);
+    char *out = result;
+    for (size_t i = 0; text[i] != '\0';) {
+        bool starts = i == 0 || (!is_word(text[i - 1]) && text[i - 1] != '%');
+        if (starts && strncmp(text + i, "ptr", 3) == 0 && !is_word(text[i + 3]))
+            i += write_typed_pointer(text + i, &out);
+        else
+            *out++ = text[i++];
+    }
+    *out = '\0';
+    return result;
+}
+
+LLVMModuleRef support_parse(LLVMContextRef context, const char *text)
+{
+    char *spelt = LLVM_HAS_OPAQUE_POINTERS ? strdup(text) : with_typed_pointers(text);
+    LLVMMemoryBufferRef buffer =
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(spelt, strlen(spelt), "test");
+    LLVMModuleRef module = NULL;
+    char *message = NULL;
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
+        ck_abort_msg("%s\n%s", message, spelt);
+    free(spelt);
+    return module;
+}
+
+void support_verify(LLVMModuleRef module)
+{
+    char *message = NULL;
+    if (LLVMVerifyModule(module, LLVMReturnStatusAction, &message) != 0)
+        ck_abort_msg("%s", message);
+    LLVMDisposeMessage(message);
+}
+
+LLVMModuleRef support_parse_valid(LLVMContextRef context, const char *text)
+{
+    LLVMModuleRef module = support_parse(context, text);
+    support_verify(module);
+    return module;
+}
+
+LLVMModuleRef support_print_and_parse(LLVMModuleRef module)
+{
+    LLVMContextRef context = LLVMGetModuleContext(module);
+    char *text = LLVMPrintModuleToString(module);
+    LLVMDisposeModule(module);
+    LLVMModuleRef parsed = support_parse(context, text);
+    LLVMDisposeMessage(text);
+    return parsed;
+}
+
+/* ---- Compiling ---- */
+
+static void initialise(void)
+{
+    LLVMInitializeAllTargetInfos();
+    LLVMInitializeAllTargets();
+    LLVMInitializeAllTargetMCs();
+    LLVMInitializeAllAsmPrinters();
+}
+
+static LLVMTargetMachineRef create_machine(const char *triple, unsigned optimisation_level)
+{
+    LLVMTargetRef target = NULL;
+    char *message = NULL;
+    initialise();
+    if (LLVMGetTargetFromTriple(triple, &target, &message) != 0) {
+        LLVMDisposeMessage(message);
+        return NULL;
+    }
+    return LLVMCreateTargetMachine(target, triple, "", "", (LLVMCodeGenOptLevel)optimisation_level,
+                                   LLVMRelocPIC, LLVMCodeModelDefault);
+}
+
+bool support_has_target(const char *triple)
+{
+    LLVMTargetMachineRef machine = create_machine(triple, 0);
+    if (machine == NULL)
+        return false;
+    LLVMDisposeTargetMachine(machine);
+    return true;
+}
+
+static bool compile(LLVMModuleRef module, const struct support_compilation *compilation)
+{
+    static const char *const no_liveness[] = {"test", "-enable-patchpoint-liveness=false"};
+    if (compilation->liveness == CAIRN_LIVENESS_OFF)
+        LLVMParseCommandLineOptions(2, no_liveness, NULL);
+    char *host = LLVMGetDefaultTargetTriple();
+    const char *triple = compilation->triple == NULL ? host : compilation->triple;
+    LLVMTargetMachineRef machine = create_machine(triple, compilation->optimisation_level);
+    LLVMSetTarget(module, triple);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+    char *layout_text = LLVMCopyStringRepOfTargetData(layout);
+    LLVMSetDataLayout(module, layout_text);
+    LLVMMemoryBufferRef object = NULL;
+    char *message = NULL;
+    return LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message,
+                                               &object) == 0;
+}
+
+/* LLVM takes very long to write down where it crashed. */
+static void silence(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDERR_FILENO);
+    dup2(nowhere, STDOUT_FILENO);
+    setenv("LLVM_DISABLE_SYMBOLIZATION", "1", 1);
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    const int signals[] = {SIGSEGV, SIGABRT, SIGILL, SIGBUS, SIGFPE, SIGTRAP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], SIG_DFL);
+}
+
+enum support_outcome support_compile(LLVMModuleRef module,
+                                     const struct support_compilation *compilation)
+{
+    enum { SECONDS = 10 };
+    pid_t child = fork();
+    if (child == 0) {
+        silence();
+        alarm(SECONDS);
+        _exit(compile(module, compilation) ? 0 : 1);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        return SUPPORT_HUNG;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? SUPPORT_COMPILED : SUPPORT_CRASHED;
+}
+
+int support_main(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,52 @@
+/*
+ * What the tests of libcairn-llvm share: IR from text for every LLVM, children that may crash,
+ * compiling for any target.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TESTS_LLVM_SUPPORT_H
+#define TESTS_LLVM_SUPPORT_H
+
+#include <cairn/cairn.h>
+#include <cairn/llvm.h>
+
+#include <check.h>
+#include <stdbool.h>
+
+#define ck_assert_ok(status) ck_assert_int_eq((status), CAIRN_OK)
+
+/* Declares the intrinsics that are not overloaded, and the ones for void and i64. */
+#define SUPPORT_INTRINSICS                                                                         \
+    "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"                                    \
+    "declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"                   \
+    "declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)\n"
+
+/* A module from IR with the pointers of LLVM 15: `ptr` and `ptr addrspace(1)` become pointers to i8
+ * where pointers still have types. Fails the test if it cannot be read. */
+LLVMModuleRef support_parse(LLVMContextRef context, const char *text);
+
+/* As support_parse, and fails the test if LLVM's verifier refuses it. */
+LLVMModuleRef support_parse_valid(LLVMContextRef context, const char *text);
+
+/* The same module, printed and parsed again. `module` is gone. */
+LLVMModuleRef support_print_and_parse(LLVMModuleRef module);
+
+void support_verify(LLVMModuleRef module);
+
+/* Whether the LLVM in use has a code generator for the architecture. */
+bool support_has_target(const char *triple);
+
+/* Compiles in a child, which may crash, and without a word of LLVM's. Changes the module. */
+enum support_outcome { SUPPORT_COMPILED, SUPPORT_CRASHED, SUPPORT_HUNG };
+struct support_compilation {
+    const char *triple; /* NULL means the host's */
+    unsigned optimisation_level;
+    enum cairn_liveness liveness;
+};
+enum support_outcome support_compile(LLVMModuleRef module,
+                                     const struct support_compilation *compilation);
+
+/* Runs the suite; the status for main. */
+int support_main(Suite *suite);
+
+#endif
