@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "llvm/version.h"
 #include "llvm_support.h"
+#include "llvm/version.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -105,21 +105,21 @@ START_TEST(patchpoint_is_declared)
     ck_assert_uint_eq(declaration->argument_count, 2);
     ck_assert_uint_eq(declaration->live_value_count, 2);
     assert_type(declaration->result, "i64");
-    assert_types(declaration, (const char *[]){"i32", "float", "<2 x double>",
-                                               "ptr addrspace(1)", NULL});
+    assert_types(declaration,
+                 (const char *[]){"i32", "float", "<2 x double>", "ptr addrspace(1)", NULL});
 }
 END_TEST
 
 START_TEST(null_target_is_no_target)
 {
-    const struct cairn_declaration *declaration = scan_and_find(
-        SUPPORT_INTRINSICS
-        "define void @f() {\n"
-        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
-        "      i64 1, i32 16, ptr null, i32 0)\n"
-        "  ret void\n"
-        "}\n",
-        1);
+    const struct cairn_declaration *declaration =
+        scan_and_find(SUPPORT_INTRINSICS
+                      "define void @f() {\n"
+                      "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
+                      "      i64 1, i32 16, ptr null, i32 0)\n"
+                      "  ret void\n"
+                      "}\n",
+                      1);
     ck_assert(!declaration->has_target);
     ck_assert_uint_eq(declaration->calling_convention, CAIRN_CALLING_CONVENTION_C);
     assert_type(declaration->result, "void");
@@ -174,12 +174,13 @@ END_TEST
 START_TEST(statepoint_with_bundles_is_declared)
 {
     const struct cairn_declaration *declaration = scan_and_find(
-        STATEPOINT "define void @f(i64 %x, ptr addrspace(1) %o) gc \"statepoint-example\" {\n"
-                   "  %t = " CALL_STATEPOINT("call") "i64 77, i32 0, " CALLEE
-                   ", i32 1, i32 0, i64 %x, i32 0, i32 0)\n"
-                   "      [\"deopt\"(i64 %x, i32 3), \"gc-live\"(ptr addrspace(1) %o)]\n"
-                   "  ret void\n"
-                   "}\n",
+        STATEPOINT
+        "define void @f(i64 %x, ptr addrspace(1) %o) gc \"statepoint-example\" {\n"
+        "  %t = " CALL_STATEPOINT(
+            "call") "i64 77, i32 0, " CALLEE ", i32 1, i32 0, i64 %x, i32 0, i32 0)\n"
+                    "      [\"deopt\"(i64 %x, i32 3), \"gc-live\"(ptr addrspace(1) %o)]\n"
+                    "  ret void\n"
+                    "}\n",
         77);
     ck_assert_int_eq(declaration->kind, CAIRN_RECORD_STATEPOINT);
     ck_assert_uint_eq(declaration->byte_count, 0);
@@ -196,16 +197,16 @@ START_TEST(invoked_statepoint_is_declared)
         STATEPOINT "declare i32 @__gxx_personality_v0(...)\n"
                    "define void @f(i64 %x, ptr addrspace(1) %o) gc \"statepoint-example\"\n"
                    "    personality " PERSONALITY " {\n"
-                   "  %t = " CALL_STATEPOINT("invoke") "i64 78, i32 5, " CALLEE
-                   ", i32 1, i32 0, i64 %x, i32 0, i32 0)\n"
-                   "      [\"deopt\"(i8 7), \"gc-live\"(ptr addrspace(1) %o)]\n"
-                   "      to label %normal unwind label %pad\n"
-                   "normal:\n"
-                   "  ret void\n"
-                   "pad:\n"
-                   "  %p = landingpad token cleanup\n"
-                   "  ret void\n"
-                   "}\n",
+                   "  %t = " CALL_STATEPOINT(
+                       "invoke") "i64 78, i32 5, " CALLEE ", i32 1, i32 0, i64 %x, i32 0, i32 0)\n"
+                                 "      [\"deopt\"(i8 7), \"gc-live\"(ptr addrspace(1) %o)]\n"
+                                 "      to label %normal unwind label %pad\n"
+                                 "normal:\n"
+                                 "  ret void\n"
+                                 "pad:\n"
+                                 "  %p = landingpad token cleanup\n"
+                                 "  ret void\n"
+                                 "}\n",
         78);
     ck_assert_uint_eq(declaration->byte_count, 5);
     ck_assert(!declaration->has_target);
@@ -235,8 +236,8 @@ END_TEST
 
 START_TEST(equal_duplicates_are_one_declaration)
 {
-    ck_assert_ok(scan(SUPPORT_INTRINSICS "define void @f(i32 %a) {\n" STACKMAP(
-                          "1", "4", ", i32 %a") STACKMAP("1", "4", ", i32 3") "  ret void\n}\n",
+    ck_assert_ok(scan(SUPPORT_INTRINSICS "define void @f(i32 %a) {\n" STACKMAP("1", "4", ", i32 %a")
+                          STACKMAP("1", "4", ", i32 3") "  ret void\n}\n",
                       NULL));
     ck_assert_uint_eq(cairn_declarations_count(set), 1);
 }
@@ -249,9 +250,10 @@ START_TEST(two_shapes_of_one_id_conflict)
                       NULL));
     struct cairn_error error = {0};
     enum cairn_status status =
-        scan(SUPPORT_INTRINSICS
-             "define void @first(i32 %a) {\n" STACKMAP("1", "4", ", i32 %a") "  ret void\n}\n"
-             "define void @second(i64 %a) {\n" STACKMAP("1", "4", ", i64 %a") "  ret void\n}\n",
+        scan(SUPPORT_INTRINSICS "define void @first(i32 %a) {\n" STACKMAP(
+                 "1", "4", ", i32 %a") "  ret void\n}\n"
+                                       "define void @second(i64 %a) {\n" STACKMAP(
+                                           "1", "4", ", i64 %a") "  ret void\n}\n",
              &error);
     ck_assert_int_eq(status, CAIRN_ERROR_CONFLICT);
     ck_assert_ptr_nonnull(strstr(error.message, "first"));
@@ -300,9 +302,9 @@ static void assert_corrupt(const char *body, const char *what)
 static void assert_corrupt_operand(unsigned operand, LLVMValueRef (*value)(LLVMValueRef function),
                                    const char *what)
 {
-    LLVMModuleRef module = support_parse(
-        context, SUPPORT_INTRINSICS "define void @f(i64 %x, i32 %y) {\n" PATCHPOINT(
-                     "1", "16", "1") "  ret void\n}\n");
+    LLVMModuleRef module =
+        support_parse(context, SUPPORT_INTRINSICS "define void @f(i64 %x, i32 %y) {\n" PATCHPOINT(
+                                   "1", "16", "1") "  ret void\n}\n");
     LLVMValueRef function = LLVMGetNamedFunction(module, "f");
     LLVMValueRef call = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(function));
     LLVMSetOperand(call, operand, value(function));

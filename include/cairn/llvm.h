@@ -209,8 +209,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);
 
-/** The address of a function; finalises first. NULL on failure: NOT_FOUND, and all that
- *  cairn_engine_finalise can give. */
+/** The address of a function; finalises first. NULL on failure: NOT_FOUND (nothing defines it, or
+ *  only a module whose finalisation failed), and all that cairn_engine_finalise can give. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 

@@ -279,6 +279,14 @@ enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error
     return llvm_status(engine, error);
 }
 
+/* LLVM goes on knowing functions of finalisations that failed, but they are not executable. */
+static bool is_of_failed_module(const cairn_engine *engine, const char *name, uint64_t address)
+{
+    LLVMValueRef definition;
+    return cairn_runtime_find_module(engine->runtime, address) == NULL &&
+           LLVMFindFunction(engine->llvm, name, &definition) == 0;
+}
+
 void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn_error *error)
 {
     if (engine == NULL || name == NULL) {
@@ -289,8 +297,15 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
     if (cairn_engine_finalise(engine, error) != CAIRN_OK)
         return NULL;
     uint64_t address = LLVMGetFunctionAddress(engine->llvm, name);
-    if (address == 0)
+    if (address == 0) {
         error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "no module of the engine defines '%s'", name);
+        return NULL;
+    }
+    if (is_of_failed_module(engine, name, address)) {
+        error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                  "the module that defines '%s' could not be loaded when it was finalised", name);
+        return NULL;
+    }
     return (void *)(uintptr_t)address;
 }
 
