@@ -140,8 +140,7 @@ static enum cairn_status check_registers(const struct site_call *call, unsigned 
         return CAIRN_OK;
     if (optimisation_level == 0)
         return refuse(call->call, "at -O0 LLVM runs out of registers for so many values",
-                      "at most 13 values that are not constants or allocas (15 in vector "
-                      "registers), store the others to an alloca, or compile at -O1",
+                      "at most 13 variable ones (15 in vector registers), or compile at -O1",
                       error);
     return refuse(call->call, "anyregcc has no registers for so many arguments",
                   "at most 13 arguments, and the others as live values", error);
