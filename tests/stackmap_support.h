@@ -1,0 +1,121 @@
+/*
+ * What the tests of stack maps and tables share: writing sections, making random ones, bytes that
+ * end at a page nobody may touch, an allocator that counts and refuses.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TESTS_STACKMAP_SUPPORT_H
+#define TESTS_STACKMAP_SUPPORT_H
+
+#include <cairn/allocator.h>
+#include <cairn/stackmap.h>
+#include <check.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ck_assert_ok(status) ck_assert_int_eq((status), CAIRN_OK)
+
+/* For what is asked a million times: Check's own notes down that it was asked. */
+#define expect(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            ck_abort_msg("not so: " #condition);                                                   \
+    } while (0)
+
+/* ---- Sections as they should be ---- */
+
+/* `constant` of a location is not written: it follows from the rest. */
+struct sample_record {
+    uint64_t id;
+    uint32_t code_offset;
+    uint32_t location_count;
+    uint32_t liveout_count;
+    const struct cairn_location *locations;
+    const struct cairn_liveout *liveouts;
+};
+
+struct sample_map {
+    uint8_t version;
+    /* What every reserved byte and every byte of padding is. */
+    uint8_t reserved;
+    uint32_t function_count;
+    uint32_t constant_count;
+    uint32_t record_count;
+    const struct cairn_stackmap_function *functions;
+    const uint64_t *constants;
+    const struct sample_record *records;
+};
+
+/* A section being written; its bytes are freed by section_free. */
+struct sample_section {
+    enum cairn_byte_order byte_order;
+    uint8_t *bytes;
+    size_t size;
+    size_t capacity;
+};
+
+void section_put(struct sample_section *section, uint64_t value, size_t size);
+void section_put_map(struct sample_section *section, const struct sample_map *map);
+void section_free(struct sample_section *section);
+struct cairn_section section_view(const struct sample_section *section);
+
+/* ---- Random sections ---- */
+
+/* From the environment's CAIRN_TEST_SEED, or from the clock; printed. */
+uint64_t sample_seed(void);
+/* Below `bound`, which is not 0. */
+uint32_t sample_random(uint64_t *state, uint32_t bound);
+uint64_t sample_random_id(uint64_t *state);
+
+/* How a random map is: everything below these, of every kind. */
+struct sample_shape {
+    uint8_t version;
+    uint32_t functions_max;
+    uint32_t records_max; /* of a function */
+    uint32_t locations_max;
+    uint32_t liveouts_max;
+    uint32_t constants_max;
+    uint32_t code_bytes_max; /* between two records */
+    uint64_t first_address;
+    bool scattered; /* functions and records in no order */
+};
+
+/* All parts are allocated; sample_map_free gives them back. */
+struct sample_map *sample_map_random(const struct sample_shape *shape, uint64_t *random);
+void sample_map_free(struct sample_map *map);
+
+/* ---- Comparing ---- */
+
+void assert_location(struct cairn_location found, struct cairn_location expected,
+                     const uint64_t *constants);
+void assert_liveout(struct cairn_liveout found, struct cairn_liveout expected);
+
+/* ---- Bytes before a page that faults ---- */
+
+struct guarded {
+    uint8_t *bytes; /* a copy; bytes[size] faults */
+    size_t size;
+    void *mapping;
+    size_t mapping_size;
+};
+
+/* `size` may be 0; `bytes` is then anything. */
+struct guarded guard(const uint8_t *bytes, size_t size);
+void guard_end(struct guarded *guarded);
+
+/* ---- An allocator ---- */
+
+/* Fails allocation number `fail_at` (from 1; 0: none), and the test if a size given back is not
+ * the one that was asked for. */
+struct counting_allocator {
+    size_t calls;
+    size_t fail_at;
+    size_t blocks;
+    size_t bytes;
+};
+struct cairn_allocator counting(struct counting_allocator *allocator);
+
+int run_suite(Suite *suite);
+
+#endif
