@@ -39,10 +39,10 @@ static bool is_small_constant(LLVMValueRef value)
 
 static enum cairn_status check_live_value(const struct site_call *call, LLVMValueRef value,
                                           enum cairn_architecture architecture,
-                                          struct cairn_error *error)
+                                          bool may_be_constant, struct cairn_error *error)
 {
     const char *instead = "";
-    if (is_small_constant(value) ||
+    if ((may_be_constant && is_small_constant(value)) ||
         types_live_value(LLVMTypeOf(value), architecture, &instead) == LIVE_VALUE_FITS)
         return CAIRN_OK;
     char *type = LLVMPrintTypeToString(LLVMTypeOf(value));
@@ -62,8 +62,10 @@ static enum cairn_status check_live_values(const struct site_call *call,
     unsigned first = anyreg ? call->first_argument : call->first_live_value;
     unsigned end = call->first_live_value + call->live_value_count;
     for (unsigned i = first; i < end; i++) {
-        enum cairn_status status =
-            check_live_value(call, LLVMGetOperand(call->call, i), architecture, error);
+        /* Constants among the arguments are put into registers, and not just recorded. */
+        bool may_be_constant = i >= call->first_live_value;
+        enum cairn_status status = check_live_value(call, LLVMGetOperand(call->call, i),
+                                                    architecture, may_be_constant, error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -144,6 +146,16 @@ static enum cairn_status check_registers(const struct site_call *call, unsigned 
                       error);
     return refuse(call->call, "anyregcc has no registers for so many arguments",
                   "at most 13 arguments, and the others as live values", error);
+}
+
+/* The x87 stack is none of the registers in which anyregcc may leave a result. */
+static enum cairn_status check_result(const struct site_call *call, struct cairn_error *error)
+{
+    if (call->calling_convention != CAIRN_CALLING_CONVENTION_ANYREG ||
+        LLVMGetTypeKind(LLVMTypeOf(call->call)) != LLVMX86_FP80TypeKind)
+        return CAIRN_OK;
+    return refuse(call->call, "anyregcc has no register for a result of type x86_fp80",
+                  "a double, or another calling convention", error);
 }
 
 /* ---- Bytes ---- */
@@ -267,6 +279,8 @@ static enum cairn_status check_call(LLVMValueRef instruction, LLVMModuleRef modu
         status = check_live_values(&call, architecture, error);
     if (status == CAIRN_OK)
         status = check_registers(&call, options->optimisation_level, error);
+    if (status == CAIRN_OK)
+        status = check_result(&call, error);
     return status;
 }
 
