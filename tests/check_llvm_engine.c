@@ -213,7 +213,7 @@ START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
     enum { ENGINES = 3 };
     static const int orders[][ENGINES] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
     cairn_engine *engines[ENGINES];
-    function *functions[ENGINES] = {NULL};
+    int64_t (*functions[ENGINES])(int64_t) = {NULL};
     for (int i = 0; i < ENGINES; i++) {
         engines[i] = create_engine(parse_site("f", (unsigned)i));
         functions[i] = get(engines[i], "f");

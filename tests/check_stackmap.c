@@ -213,7 +213,7 @@ START_TEST(every_version_is_read_in_both_byte_orders)
         full_section(version, (enum cairn_byte_order)(_i % BYTE_ORDERS));
     struct guarded guarded = guard(written.bytes, written.size);
     const struct cairn_section section = {guarded.bytes, guarded.size, written.byte_order};
-    struct sample_map expected = full_map(version);
+    struct sample_map expected = full_map((uint8_t)version);
     assert_reads(&section, &expected);
     guard_end(&guarded);
     section_free(&written);
@@ -319,8 +319,8 @@ END_TEST
 static struct sample_section three_maps(enum cairn_byte_order byte_order)
 {
     struct sample_section section = {.byte_order = byte_order};
-    for (uint8_t version = 1; version <= VERSION_MAX; version++) {
-        struct sample_map map = full_map(version);
+    for (int version = 1; version <= VERSION_MAX; version++) {
+        struct sample_map map = full_map((uint8_t)version);
         section_put_map(&section, &map);
     }
     return section;
@@ -331,11 +331,11 @@ START_TEST(maps_follow_each_other_in_a_section)
     struct sample_section written = three_maps((enum cairn_byte_order)_i);
     const struct cairn_section section = section_view(&written);
     size_t offset = 0;
-    for (uint8_t version = 1; version <= VERSION_MAX; version++) {
+    for (int version = 1; version <= VERSION_MAX; version++) {
         struct cairn_stackmap map;
         size_t begin = offset;
         ck_assert_ok(cairn_stackmap_read(&section, &offset, &map, NULL));
-        struct sample_map expected = full_map(version);
+        struct sample_map expected = full_map((uint8_t)version);
         assert_map(&map, &expected);
         ck_assert_uint_eq(map.section_offset, begin);
         ck_assert_uint_eq(map.size, offset - begin);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- One record of a section and of a table ---- */
@@ -230,14 +231,22 @@ static bool compile(const struct compiler *compiler, const char *object)
 {
     const char *source = getenv("srcdir");
     char program[64];
-    char command[1024];
+    char triple[64];
+    char sample[512];
     snprintf(program, sizeof program, "/usr/lib/llvm-%d/bin/llc", compiler->version);
     if (access(program, X_OK) != 0)
         return false;
-    snprintf(command, sizeof command, "%s -mtriple=%s -filetype=obj -o %s %s/tests/samples/%s.ll",
-             program, compiler->target, object, source == NULL ? "." : source,
+    snprintf(triple, sizeof triple, "-mtriple=%s", compiler->target);
+    snprintf(sample, sizeof sample, "%s/tests/samples/%s.ll", source == NULL ? "." : source,
              compiler->version == 14 ? "statepoint-14" : "statepoint");
-    ck_assert_msg(system(command) == 0, "%s", command);
+    pid_t child = fork();
+    if (child == 0) {
+        execl(program, program, triple, "-filetype=obj", "-o", object, sample, (char *)NULL);
+        _exit(127);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(status == 0, "%s %s %s", program, triple, sample);
     return true;
 }
 
