@@ -18,7 +18,8 @@ extern "C" {
  * `old_size` is what was asked for last. Returned blocks are aligned for any
  * type. NULL for a size above 0 means out of memory; the old block then stays.
  * Shrinking may not fail. It must be thread-safe if the runtime is used by
- * several threads. Cairn never calls it from a lookup or a patch of one site.
+ * several threads. Cairn never calls it from a lookup, nor from a live patch of one site, except
+ * to make the site another veneer (cairn/patch.h).
  */
 struct cairn_allocator {
     void *(*reallocate)(void *user, void *block, size_t old_size, size_t new_size);

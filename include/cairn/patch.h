@@ -10,19 +10,36 @@
  * batch is as it was. No executing thread blocks, traps or spins. Batches are atomic per site,
  * not across sites.
  *
+ * "The old thing" and "the new thing" are those of patches that overlap the execution. A patch
+ * takes effect at one moment between call and return of the patch function; of several that
+ * overlap, the last one wins, whole.
+ *
  * It rests on the armed form that each site is given before its module is published:
  *
  *   (A) Every write after publication is one aligned store into one word, the patch word, and
  *       the old and the new instruction in it have the same boundaries.
  *   (B) Nothing after the call changes, so that every saved return address stays good.
  *   (C) Nothing before it changes, so that a thread stopped anywhere in the region goes on
- * correctly. (D) Stubs and their slots are written and visible to all cores before the store that
- * exposes them.
+ *       correctly.
+ *   (D) Stubs and their slots are written and visible to all cores before the store that exposes
+ *       them.
+ *
+ * What an old target needs to live for: a thread may have executed the call and not yet the veneer
+ * behind it, or be inside the old target. So a target that was replaced may go when no thread can
+ * be in the site or in the target any more, which the host knows (a quiescent point), not Cairn.
  *
  * STATES. A managed site is a no-op, a call or a jump. A call returns behind the call
  * instruction; arguments and result are as the site's calling convention says. A jump does not
  * return: its target owns the frame of the function that it left. Targets may be anywhere; those
- * out of the direct call's reach go through a veneer of the site's own, which changes no register.
+ * out of the direct call's reach go through a veneer, which changes no register and no flag.
+ *
+ * STACK MAPS. A stack map's shadow holds LLVM's own instructions, mostly. It is live if it begins
+ * with no-ops (then it is like a patch point without target), or if the instruction at its address
+ * is one that a branch can take the place of, within one aligned word. Otherwise it can be patched
+ * with CAIRN_QUIESCENT alone; and code that has to be invalidated while threads run should have a
+ * patch point with a null target instead. Nothing is ever written beyond the declared shadow, nor
+ * across another record's address. Patching replaces instructions: what a call that returns, or a
+ * no-op, leaves out is the host's concern. cairn_site_restore brings them back.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -96,49 +113,73 @@ enum cairn_strength {
     /** Executions that start after the function returned do the new thing, on every core. */
     CAIRN_SYNC = 1,
     /** SYNC; and the host promises that, until the function returns, no thread executes the
-     *  region, is stopped in it or has a return address into it. Needed where more than one
-     *  instruction changes: cairn_site_write, and shadows that are not live. */
+     *  region, is stopped in it or has a return address into it, and that none changes the site.
+     *  Needed where more than one instruction changes: cairn_site_write, and shadows that are not
+     *  live. */
     CAIRN_QUIESCENT = 2
 };
 
-/**
- * Patching one site. Lock-free and async-signal-safe in Dual mode with CAIRN_RELAXED on a live
- * site, once the site has its veneer; otherwise a lock is taken. Refused before the first write:
- * ARGUMENT (target NULL), UNMANAGED (not live and not QUIESCENT; the sentence says why), RANGE
- * (too far and no memory for a veneer, region too small), UNSUPPORTED (no SYNC on this machine),
- * STATE (the module is retired), FULL, SYSTEM.
+/*
+ * Patching one site. Thread-safe, but for CAIRN_QUIESCENT.
+ *
+ * In Dual mode, patching a live site takes no lock, allocates nothing and is async-signal-safe, but
+ * for two cases. (1) A target out of the direct call's reach (+-2 GiB on x86-64) needs a veneer of
+ * the site's own that no thread is using. The site keeps those that it has made; it makes one,
+ * under a lock, the first and the second time that it gets such a target, for calls and for jumps,
+ * and when more threads than ever before patch it at the same time. (2) The first patch in a forked
+ * child gives the child its own pages. Single mode takes a lock and replaces a page.
+ *
+ * Refused before the first write: ARGUMENT (target NULL, no site, no such strength); UNMANAGED (not
+ * live, and neither QUIESCENT nor unpublished; the sentence says why); STATE (the module is
+ * retired, or the site holds the host's own bytes); RANGE (there is no room for a branch);
+ * UNSUPPORTED (SYNC and QUIESCENT without a barrier, see cairn_runtime_can_synchronise); FULL,
+ * MEMORY, SYSTEM (no veneer). SYSTEM after it (the barrier was refused, or Single mode could not
+ * replace the page): the site does the old thing again.
  *
  * `target` is a C function pointer (a descriptor's address on PPC64 ELFv1).
  */
+
+/** The site calls `target`, which returns behind the call instruction. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_call(cairn_site *site, const void *target,
                                                              enum cairn_strength strength,
                                                              struct cairn_error *error);
+/** The site jumps to `target`, which never returns to it: it finds the frame of the function that
+ *  the site is in, and leaves it as that function would. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_jump(cairn_site *site, const void *target,
                                                              enum cairn_strength strength,
                                                              struct cairn_error *error);
+/** The site does nothing. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_nop(cairn_site *site,
                                                             enum cairn_strength strength,
                                                             struct cairn_error *error);
 
 /** Back to what the site was when its module was published: a patch point's first target or
- *  no-op, a shadow's own instructions. */
+ *  no-op, a shadow's own instructions. What was done with CAIRN_QUIESCENT (or before publishing) to
+ *  more than one instruction is undone only with CAIRN_QUIESCENT (or before publishing), otherwise
+ *  STATE or UNMANAGED. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_restore(cairn_site *site,
                                                                 enum cairn_strength strength,
                                                                 struct cairn_error *error);
 
 /**
  * Whole-region patching: `size` bytes of the host's over all reserved bytes, padded with no-ops.
- * Only while the module is unpublished, or with CAIRN_QUIESCENT; otherwise STATE. A stack map's
- * shadow may be written only within its bytes, not across another record's address, and the rest
- * of the last instruction that is overwritten becomes no-ops. The site is not live afterwards,
- * until cairn_site_restore.
+ * Only while the module is unpublished, or with CAIRN_QUIESCENT; otherwise STATE. More bytes than
+ * there are: RANGE. In a stack map's shadow the no-ops end with the last of LLVM's instructions
+ * that is overwritten, and the others stay; if that one goes on beyond the shadow or another
+ * record's address begins inside it, the host's bytes must not run on into its rest. The site is
+ * not live afterwards: calls, jumps and no-ops get STATE until cairn_site_restore with
+ * CAIRN_QUIESCENT. Writing again replaces what was written before. Allocates memory for the time of
+ * the call.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_write(cairn_site *site, const void *bytes,
                                                               size_t size,
                                                               enum cairn_strength strength,
                                                               struct cairn_error *error);
 
-/* Batches: many sites, one lock, one barrier. */
+/*
+ * Batches: many sites, one barrier. A batch is for one thread at a time. It names sites by their
+ * address: commit it, clear it or destroy it before a module of them goes, and before the runtime.
+ */
 
 typedef struct cairn_batch cairn_batch;
 
@@ -150,8 +191,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_create(cairn_runtime *r
 /** Changes that were noted and not committed are forgotten. NULL is allowed. */
 CAIRN_API void cairn_batch_destroy(cairn_batch *batch);
 
-/** Notes a change; nothing is written. The errors are those of the single functions, besides
- *  ARGUMENT for a site of another runtime. */
+/** Notes a change of a live site; nothing is written. ARGUMENT (target NULL, no batch or site, a
+ *  site of another runtime), UNMANAGED, STATE as for one site; CONFLICT if the batch has a change
+ * of the site already (the sentence names it); MEMORY. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_call(cairn_batch *batch, cairn_site *site,
                                                               const void *target,
                                                               struct cairn_error *error);
@@ -164,9 +206,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_restore(cairn_batch *ba
                                                                  cairn_site *site,
                                                                  struct cairn_error *error);
 
-/** Writes all changes, in the order in which they were noted, then one barrier. CONFLICT if a
- *  site is named twice. All or nothing: on error no site has changed. The batch is empty
- *  afterwards and may be used again; on error it keeps its changes. */
+/** Makes all changes, in the order in which they were noted, then one barrier. The errors are those
+ *  of patching one site. All or nothing: on error every site does what it did before (and what
+ *  others made of it meanwhile), and the batch keeps its changes. On success it is empty and may be
+ *  used again. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_commit(cairn_batch *batch,
                                                                 enum cairn_strength strength,
                                                                 struct cairn_error *error);

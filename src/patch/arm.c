@@ -34,46 +34,60 @@ enum cairn_status site_refuse(cairn_site *site, struct cairn_error *error, const
 
 static uint8_t *region_of(const cairn_site *site) { return (uint8_t *)(uintptr_t)site->address; }
 
-static void set_instruction(cairn_site *site, size_t offset, size_t length)
+static void set_instruction(cairn_site *site, size_t offset, size_t replaced_bytes)
 {
+    size_t length = site->table->arch->instruction_bytes;
     site->instruction_offset = (uint32_t)offset;
     site->instruction_length = (uint8_t)length;
-    site->return_offset = (uint8_t)(offset + length);
+    site->return_offset = (uint32_t)(offset + length);
+    site->replaced_bytes = (uint32_t)replaced_bytes;
 }
 
-/* The branch that a site begins with. The code is still writable, so only its veneer can fail. */
-static enum cairn_status set_initial(cairn_site *site, enum arch_branch branch, uint64_t target,
-                                     struct cairn_error *error)
+/* For a site that is not live: a branch at the front, which takes the place of all its bytes. */
+static void allow_quiescent_branch(cairn_site *site)
 {
-    struct change change;
-    enum cairn_status status = plan_branch(site, branch, target, &change, error);
-    if (status != CAIRN_OK)
+    if (site->limit == site->byte_count && site->limit >= site->table->arch->instruction_bytes)
+        set_instruction(site, 0, site->limit);
+}
+
+/* What only this site's veneer could not have, the others need not do without. */
+static bool is_lack_of_room(enum cairn_status status)
+{
+    return status == CAIRN_ERROR_FULL || status == CAIRN_ERROR_RANGE;
+}
+
+/* Rewrites `size` bytes: no-ops, and the branch that the site begins with. The code is still
+ * writable, so only a veneer can fail, and then nothing is written. */
+static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *patchpoint,
+                             const struct arch_placement *placement, size_t size,
+                             struct cairn_error *error)
+{
+    set_instruction(site, placement->instruction_offset, size);
+    enum arch_branch branch = patchpoint->has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP;
+    struct change change = plan_branch(site, branch, patchpoint->target);
+    struct cairn_error reason;
+    enum cairn_status status = plan_change(&change, &reason);
+    if (is_lack_of_room(status)) {
+        /* LLVM's call stays. One in its place is to return to where it does. */
+        set_instruction(site, patchpoint->return_offset - site->instruction_length, size);
+        return site_refuse(site, error, "%s", reason.message);
+    }
+    if (status != CAIRN_OK) {
+        if (error != NULL)
+            *error = reason;
         return status;
+    }
+    plan_write_slot(&change);
+    site->table->arch->arm(region_of(site), size, patchpoint, placement);
+    word_put_bits(site, change.bits, region_of(site) + site->instruction_offset);
+    plan_release(&change);
     site->live = true;
     site->initial_branch = (uint8_t)branch;
-    site->initial_target = target;
-    site->initial_bits = change.bits;
+    site->initial.target = patchpoint->target;
     return CAIRN_OK;
 }
 
 /* ---- Patch points ---- */
-
-/* A branch of a site that is not live goes to the front, and takes the place of all its bytes. */
-static void allow_quiescent_branch(cairn_site *site)
-{
-    size_t length = site->table->arch->instruction_bytes;
-    if (site->limit < site->byte_count || site->byte_count < length)
-        return;
-    site->instruction_length = (uint8_t)length;
-    site->replaced_bytes = site->byte_count;
-}
-
-static enum cairn_status refuse_patchpoint(cairn_site *site, const struct cairn_error *reason,
-                                           struct cairn_error *error)
-{
-    allow_quiescent_branch(site);
-    return site_refuse(site, error, "%s", reason->message);
-}
 
 enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
 {
@@ -84,42 +98,25 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
     if (site->limit < site->byte_count)
         return site_refuse(site, error, "another record's address lies %u bytes behind its start",
                            site->limit);
-    if (arch->recognise(region_of(site), site->byte_count, site->address, &patchpoint, &reason) !=
-        CAIRN_OK)
-        return refuse_patchpoint(site, &reason, error);
-    site->return_offset = (uint8_t)patchpoint.return_offset;
-    if (arch->place(&patchpoint, site->byte_count, site->address, &placement, &reason) != CAIRN_OK)
-        return refuse_patchpoint(site, &reason, error);
-
-    set_instruction(site, placement.instruction_offset,
-                    placement.return_offset - placement.instruction_offset);
-    site->replaced_bytes = site->byte_count;
-    enum cairn_status status = set_initial(
-        site, patchpoint.has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP, patchpoint.target, error);
-    if (status != CAIRN_OK)
-        return status;
-    arch->arm(region_of(site), site->byte_count, &patchpoint, &placement);
-    return CAIRN_OK;
+    enum cairn_status status =
+        arch->recognise(region_of(site), site->byte_count, site->address, &patchpoint, &reason);
+    if (status == CAIRN_OK)
+        status = arch->place(&patchpoint, site->byte_count, site->address, &placement, &reason);
+    if (status == CAIRN_OK)
+        return arm(site, &patchpoint, &placement, site->byte_count, error);
+    allow_quiescent_branch(site);
+    return site_refuse(site, error, "%s", reason.message);
 }
 
 /* ---- Stack map shadows ---- */
 
 /* A shadow that begins with no-ops is like a patch point without a target. */
-static bool arm_leading_nops(cairn_site *site, struct cairn_error *error, enum cairn_status *status)
+static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_placement *placement)
 {
     const struct cairn_arch *arch = site->table->arch;
     const struct arch_patchpoint no_target = {.has_call = false};
-    struct arch_placement placement;
-    size_t nops = arch->leading_nops(region_of(site), site->limit);
-    if (nops == 0 || arch->place(&no_target, nops, site->address, &placement, NULL) != CAIRN_OK)
-        return false;
-    set_instruction(site, placement.instruction_offset,
-                    placement.return_offset - placement.instruction_offset);
-    site->replaced_bytes = (uint32_t)nops;
-    *status = set_initial(site, ARCH_BRANCH_NOP, 0, error);
-    if (*status == CAIRN_OK)
-        arch->arm(region_of(site), nops, &no_target, &placement);
-    return true;
+    *size = arch->leading_nops(region_of(site), site->limit);
+    return arch->place(&no_target, *size, site->address, placement, NULL) == CAIRN_OK;
 }
 
 /* One instruction, in one word, and as long as a branch can be made: the branch takes its place,
@@ -129,16 +126,29 @@ static bool fits_live(const cairn_site *site, size_t length)
     const struct cairn_arch *arch = site->table->arch;
     size_t longest =
         arch->instruction_bytes_max > 0 ? arch->instruction_bytes_max : arch->instruction_bytes;
-    return length >= arch->instruction_bytes && length <= longest && length <= site->limit &&
+    return length >= arch->instruction_bytes && length <= longest &&
            site->address % arch->word_bytes + length <= arch->word_bytes;
 }
 
 static void keep_original(cairn_site *site, size_t length)
 {
     set_instruction(site, 0, length);
-    site->replaced_bytes = (uint32_t)length;
+    site->instruction_length = (uint8_t)length;
+    site->return_offset = (uint32_t)length;
     site->live = true;
     site->keeps_original = true;
+}
+
+/* Bytes from the region's start that can be read to find boundaries: the last instruction may go on
+ * beyond the shadow, within the code. */
+static size_t readable_bytes(const cairn_site *site)
+{
+    enum { INSTRUCTION_BYTES_MAX = 15 };
+    size_t readable = site->limit;
+    while (readable < site->limit + INSTRUCTION_BYTES_MAX &&
+           code_block_holds_code(site->table->block, site->address, readable + 1))
+        readable++;
+    return readable;
 }
 
 static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *error)
@@ -150,27 +160,24 @@ static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *err
                            "a branch takes %zu bytes, and the shadow has %u before the next record "
                            "or its end",
                            length, site->limit);
-    /* The last instruction may go on beyond the shadow: at most 15 bytes, within the code. */
-    size_t readable = site->limit;
-    while (readable < site->limit + 15 &&
-           code_block_holds_code(site->table->block, site->address, readable + 1))
-        readable++;
-    size_t boundary = boundaries_next(arch, region_of(site), readable, length);
+    size_t boundary = boundaries_next(arch, region_of(site), readable_bytes(site), length);
     if (boundary == 0)
         return site_refuse(site, error, "the shadow's instructions cannot be decoded");
-    set_instruction(site, 0, length);
-    site->replaced_bytes = (uint32_t)boundary;
+    set_instruction(site, 0, boundary);
     return site_refuse(site, error,
-                       "the shadow holds more than one instruction where a branch has to go: it "
-                       "can be patched with CAIRN_QUIESCENT only; a patch point with a null target "
-                       "can be patched live");
+                       "the shadow holds no single instruction of %zu to %zu bytes within one "
+                       "aligned word where a branch has to go: it can be patched with "
+                       "CAIRN_QUIESCENT only; a patch point with a null target can be patched live",
+                       length, arch->instruction_bytes_max);
 }
 
 enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error)
 {
-    enum cairn_status status;
-    if (arm_leading_nops(site, error, &status))
-        return status;
+    const struct arch_patchpoint no_target = {.has_call = false};
+    struct arch_placement placement;
+    size_t size;
+    if (begins_with_room(site, &size, &placement))
+        return arm(site, &no_target, &placement, size, error);
     size_t length = boundaries_instruction_length(site->table->arch, region_of(site), site->limit);
     if (!fits_live(site, length))
         return refuse_shadow(site, error);
@@ -180,58 +187,65 @@ enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error)
 
 /* ---- Statepoints ---- */
 
+/* A call has to end where the region does. Whether it can depends on luck. */
+static bool has_room_at_end(const cairn_site *site, struct arch_placement *placement)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    const struct arch_patchpoint no_target = {.has_call = false};
+    size_t length = arch->instruction_bytes;
+    size_t offset = site->byte_count - length;
+    if (arch->leading_nops(region_of(site), site->byte_count) != site->byte_count ||
+        arch->place(&no_target, length, site->address + offset, placement, NULL) != CAIRN_OK)
+        return false;
+    placement->instruction_offset += offset;
+    placement->return_offset += offset;
+    return true;
+}
+
 enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error)
 {
+    const struct arch_patchpoint no_target = {.has_call = false};
+    struct arch_placement placement;
     size_t length = site->table->arch->instruction_bytes;
-    if (site->limit == site->byte_count && site->byte_count >= length) {
-        set_instruction(site, site->byte_count - length, length);
-        site->replaced_bytes = site->byte_count;
-    }
+    if (site->limit < site->byte_count)
+        return site_refuse(site, error, "another record's address lies %u bytes behind its start",
+                           site->limit);
+    if (site->byte_count < length)
+        return site_refuse(site, error, "a call takes %zu bytes, and %u are reserved", length,
+                           site->byte_count);
+    if (has_room_at_end(site, &placement))
+        return arm(site, &no_target, &placement, site->byte_count, error);
+    set_instruction(site, site->byte_count - length, site->byte_count);
     return site_refuse(site, error,
-                       "a statepoint's call has to return to its record's address, at the end of "
-                       "its bytes, where no aligned word need be: CAIRN_QUIESCENT only");
+                       "the statepoint's call has to return to the end of its bytes, and the last "
+                       "%zu of them are not no-ops within one aligned word: CAIRN_QUIESCENT only",
+                       length);
 }
 
 /* ---- Patch words ---- */
 
-static bool intersects(const cairn_site *site, uint64_t begin, uint64_t end)
+static bool reaches_into_word(const cairn_site *other, const cairn_site *site)
 {
-    return site->byte_count > 0 && site->address < end && begin < site->address + site->byte_count;
+    uint64_t begin = word_address(site);
+    uint64_t end = begin + site->table->arch->word_bytes;
+    return other->address < end && begin < other->address + other->limit;
 }
 
-/* Regions do not overlap, so only the nearest ones can reach into a word. */
-static bool shares_word(const struct site_table *sites, uint32_t index)
+void arm_note_neighbours(cairn_site *lower, cairn_site *upper)
 {
-    uint64_t begin = site_word_address(&sites->sites[index]);
-    uint64_t end = begin + sites->arch->word_bytes;
-    for (uint32_t i = index;
-         i-- > 0 && sites->sites[i].address + 2 * sites->arch->word_bytes >= begin;)
-        if (intersects(&sites->sites[i], begin, end))
-            return true;
-    if (index > 0 && intersects(&sites->sites[index - 1], begin, end))
-        return true;
-    for (uint32_t i = index + 1; i < sites->count && sites->sites[i].address < end; i++)
-        if (intersects(&sites->sites[i], begin, end))
-            return true;
-    return false;
+    if (lower->live && reaches_into_word(upper, lower))
+        lower->shares_word = true;
+    if (upper->live && reaches_into_word(lower, upper))
+        upper->shares_word = true;
 }
 
-void arm_bind(struct site_table *sites, uint32_t index)
+void arm_bind(cairn_site *site)
 {
-    cairn_site *site = &sites->sites[index];
     if (!site->live)
         return;
-    uint64_t word_address = site_word_address(site);
-    site->word_shift = plan_word_shift(site);
-    site->alias = code_block_writable_alias(sites->block, word_address);
-    site->shares_word = shares_word(sites, index);
-    uint64_t word = plan_read_word(site);
-    uint64_t mask = plan_instruction_mask(site);
-    site->word_base = word & ~mask;
-    if (site->keeps_original) {
-        site->initial_bits = (word & mask) >> site->word_shift;
-        return;
-    }
-    word = site->word_base | site->initial_bits << site->word_shift;
-    memcpy((void *)(uintptr_t)word_address, &word, sites->arch->word_bytes);
+    site->word_shift = word_find_shift(site);
+    uint64_t word = word_read(site);
+    site->word_base = word & ~word_instruction_mask(site);
+    if (site->keeps_original)
+        site->initial.bits = word_instruction_bits(site, word);
 }

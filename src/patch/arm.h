@@ -14,9 +14,12 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error);
 enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error);
 enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error);
 
-/* Once all sites are armed: notes the patch word of number `index` and puts its first branch there.
- */
-void arm_bind(struct site_table *sites, uint32_t index);
+/* Once all sites are armed, of any two that are neighbours by address: whether one reaches into the
+ * other's patch word. */
+void arm_note_neighbours(cairn_site *lower, cairn_site *upper);
+
+/* Then, for each site: notes what is in its patch word besides the instruction. */
+void arm_bind(cairn_site *site);
 
 /* Keeps the sentence as the site's reason. CAIRN_OK, or MEMORY. */
 enum cairn_status site_refuse(cairn_site *site, struct cairn_error *error, const char *format, ...)

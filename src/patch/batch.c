@@ -1,9 +1,9 @@
 /*
- * Batches: changes are planned one by one as they are noted, and written together.
+ * Batches: changes are noted one by one, and planned and written together.
  *
- * Noting does all that can fail: it checks the site, makes its veneer and encodes the word. What
- * is left for the commit, in Dual mode, is a loop of stores and one barrier. In Single mode a
- * store is a system call; if one fails, those before it are taken back.
+ * A commit checks and plans all changes first; that may fail, and then nothing was written. What
+ * is left, in Dual mode, is a loop of exchanges and one barrier. In Single mode a write is a
+ * system call. If one fails, or the barrier does, those before it are taken back.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -141,11 +141,13 @@ static enum cairn_status add_change(cairn_batch *batch, const struct change *cha
 static enum cairn_status note_branch(cairn_batch *batch, cairn_site *site, enum arch_branch branch,
                                      const void *target, struct cairn_error *error)
 {
-    struct change change;
     enum cairn_status status = check_site(batch, site, error);
     if (status == CAIRN_OK)
-        status = patch_plan(site, branch, target, &change, error);
-    return status == CAIRN_OK ? add_change(batch, &change, error) : status;
+        status = patch_check_target(site, target, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct change change = plan_branch(site, branch, (uintptr_t)target);
+    return add_change(batch, &change, error);
 }
 
 enum cairn_status cairn_batch_call(cairn_batch *batch, cairn_site *site, const void *target,
@@ -162,80 +164,75 @@ enum cairn_status cairn_batch_jump(cairn_batch *batch, cairn_site *site, const v
 
 enum cairn_status cairn_batch_nop(cairn_batch *batch, cairn_site *site, struct cairn_error *error)
 {
-    return note_branch(batch, site, ARCH_BRANCH_NOP, NULL, error);
+    enum cairn_status status = check_site(batch, site, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct change change = plan_branch(site, ARCH_BRANCH_NOP, 0);
+    return add_change(batch, &change, error);
 }
 
 enum cairn_status cairn_batch_restore(cairn_batch *batch, cairn_site *site,
                                       struct cairn_error *error)
 {
-    struct change change;
     enum cairn_status status = check_site(batch, site, error);
-    if (status == CAIRN_OK)
-        status = plan_restore(site, &change, error);
-    return status == CAIRN_OK ? add_change(batch, &change, error) : status;
+    if (status != CAIRN_OK)
+        return status;
+    struct change change = plan_restore(site);
+    return add_change(batch, &change, error);
 }
 
 /* ---- Committing ---- */
 
-/* What may have changed since the changes were noted. */
-static enum cairn_status check_all(const cairn_batch *batch, enum cairn_strength strength,
-                                   struct cairn_error *error)
+/* What may have changed since the change was noted, and its veneer. Sites of one module mostly
+ * follow each other: `checked` is the last module that was asked. */
+static enum cairn_status check_and_plan(struct change *change, enum cairn_strength strength,
+                                        const struct site_table **checked,
+                                        struct cairn_error *error)
+{
+    const struct site_table *sites = change->site->table;
+    enum cairn_status status = CAIRN_OK;
+    if (sites != *checked)
+        status = patch_check_module(sites, strength, error);
+    if (status == CAIRN_OK)
+        status = patch_check_live(change->site, error);
+    *checked = sites;
+    return status == CAIRN_OK ? plan_change(change, error) : status;
+}
+
+static enum cairn_status plan_all(cairn_batch *batch, enum cairn_strength strength,
+                                  struct cairn_error *error)
 {
     const struct site_table *checked = NULL;
     for (uint32_t i = 0; i < batch->count; i++) {
-        const cairn_site *site = batch->changes[i].site;
-        enum cairn_status status = CAIRN_OK;
-        if (site->table != checked)
-            status = patch_check_module(site->table, strength, error);
+        enum cairn_status status = check_and_plan(&batch->changes[i], strength, &checked, error);
         if (status == CAIRN_OK)
-            status = patch_check_live(site, error);
-        if (status != CAIRN_OK)
-            return status;
-        checked = site->table;
-    }
-    return CAIRN_OK;
-}
-
-/* The change that brings back what the site does now. */
-static struct change reverse_of(const struct change *change)
-{
-    const cairn_site *site = change->site;
-    struct change reverse = *change;
-    reverse.bits = (plan_read_word(site) & plan_instruction_mask(site)) >> site->word_shift;
-    if (change->veneer != NULL)
-        reverse.target = atomic_load_explicit(change->veneer->code.slot, memory_order_relaxed);
-    return reverse;
-}
-
-/* Makes each change and leaves its reverse in its place, so that a failure can be undone. */
-static enum cairn_status commit_or_undo(cairn_batch *batch, struct cairn_error *error)
-{
-    for (uint32_t i = 0; i < batch->count; i++) {
-        struct change reverse = reverse_of(&batch->changes[i]);
-        enum cairn_status status = commit_change(&batch->changes[i], error);
-        if (status == CAIRN_OK) {
-            batch->changes[i] = reverse;
             continue;
-        }
-        while (i-- > 0) {
-            struct change done = reverse_of(&batch->changes[i]);
-            enum cairn_status undone = commit_change(&batch->changes[i], NULL);
-            (void)undone;
-            batch->changes[i] = done;
-        }
+        while (i-- > 0)
+            plan_release(&batch->changes[i]);
         return status;
     }
     return CAIRN_OK;
 }
 
-static enum cairn_status commit_all(cairn_batch *batch, struct cairn_error *error)
+/* Takes back the first `count` changes, the last one first. */
+static void undo(const cairn_batch *batch, uint32_t count)
 {
-    if (code_space_mode(batch->space) == CAIRN_CODE_MODE_SINGLE)
-        return commit_or_undo(batch, error);
+    while (count-- > 0)
+        commit_undo(&batch->changes[count]);
+}
+
+static enum cairn_status write_all(cairn_batch *batch, struct cairn_error *error)
+{
     for (uint32_t i = 0; i < batch->count; i++) {
-        enum cairn_status status = commit_change(&batch->changes[i], error);
-        if (status != CAIRN_OK)
-            return status;
+        struct change *change = &batch->changes[i];
+        change->old_bits = word_read_instruction(change->site);
+        enum cairn_status status = commit_change(change, error);
+        if (status == CAIRN_OK)
+            continue;
+        for (uint32_t left = i; left < batch->count; left++)
+            plan_release(&batch->changes[left]);
+        undo(batch, i);
+        return status;
     }
     return CAIRN_OK;
 }
@@ -247,13 +244,15 @@ enum cairn_status cairn_batch_commit(cairn_batch *batch, enum cairn_strength str
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no batch to commit");
     if (batch->count == 0)
         return CAIRN_OK;
-    enum cairn_status status = check_all(batch, strength, error);
+    enum cairn_status status = plan_all(batch, strength, error);
     if (status == CAIRN_OK)
-        status = commit_all(batch, error);
+        status = write_all(batch, error);
     if (status != CAIRN_OK)
         return status;
-    cairn_batch_clear(batch);
-    if (strength == CAIRN_RELAXED)
-        return CAIRN_OK;
-    return code_space_synchronise(batch->space, error);
+    status = patch_synchronise(batch->space, strength, error);
+    if (status == CAIRN_OK)
+        cairn_batch_clear(batch);
+    else
+        undo(batch, batch->count);
+    return status;
 }

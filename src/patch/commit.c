@@ -1,72 +1,166 @@
 /*
- * Writing to published sites.
+ * Writing to published sites, and why that is safe.
  *
- * Concurrent patchers of one site. Each stores a veneer's slot (if it needs one) and then the
- * word; both stores are single and aligned. Whatever the interleaving, the word is one that a
- * patcher meant: call, jump or no-op. A word that goes through the call veneer reaches a target
- * that some patcher gave to a call, because the slot is used for nothing else; the same for
- * jumps. So each execution does what one of the patches that overlap it asked for.
+ * Executing threads.
+ *  (A) One change is one store of an aligned word, in which only the instruction differs; what
+ *      stands before and after it begins and ends at the same bytes. A core fetches one or the
+ *      other. Where a neighbouring site has bytes in the word, the store is a compare-and-swap, so
+ *      that each keeps its own.
+ *  (B) Behind the instruction nothing changes, so a call that is pending returns to the same
+ *      no-ops, whatever the instruction has become.
+ *  (C) Before it nothing changes, so a thread stopped at any instruction of the region has either
+ *      not reached the instruction yet and fetches it whole later, or has executed it.
+ *  (D) What a word branches to is there before the word: a veneer's code never changes, and its
+ *      slot is written, by the change that has taken it, before the word. On x86-64 a core that
+ *      fetches the new word reads the new slot, since it sees stores in their order; an
+ *      architecture without that order needs a barrier between the two.
+ *
+ * A thread between the call (or jump) and the veneer behind it. It has executed the branch, its
+ * return address is on the stack, and it may be stopped there for long. The veneer may meanwhile
+ * be taken again, and then it goes where a later change meant its own call to go. That is still
+ * the old or the new thing of changes that overlap this execution; and never a jump's target,
+ * because a call's veneer is for calls only.
+ *
+ * Several patchers of one site. Each takes the veneer that it brings, and the instruction goes to
+ * none that is taken except by the change that stored it; so it writes a slot that nobody can
+ * reach, and preparing a change cannot be seen. The store of the word is the change: all stores
+ * of one word are in one order, the last one wins, and at each moment the site does what exactly
+ * one of them asked for. (With one veneer a site, its slot written first and the word later, a
+ * patcher that is stopped between the two could bring back a target of another one's that a
+ * third, finished change had already replaced.)
+ *
+ * None of this waits for anybody; a signal handler may patch the site whose change it interrupts.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "patch/commit.h"
 
 #include "arch/arch.h"
+#include "base/error.h"
+#include "patch/veneers.h"
 
-#include <string.h>
+/* ---- Dual mode: through the other view ---- */
 
-/* The word that makes the change, where the rest of the word never changes. */
-static uint64_t word_of(const struct change *change)
+static void *alias_of(const cairn_site *site)
 {
-    return change->site->word_base | change->bits << change->site->word_shift;
+    return (void *)(uintptr_t)(word_address(site) + site->table->alias_distance);
 }
 
-static void store_word(const cairn_site *site, uint64_t word)
+/* Where the rest of the word never changes. */
+static void store_word(const cairn_site *site, uint64_t bits)
 {
-    if (site->table->arch->word_bytes == sizeof(uint32_t))
-        __atomic_store_n((uint32_t *)site->alias, (uint32_t)word, __ATOMIC_RELEASE);
+    uint64_t word = site->word_base | bits << site->word_shift;
+    if (word_is_narrow(site))
+        __atomic_store_n((uint32_t *)alias_of(site), (uint32_t)word, __ATOMIC_RELEASE);
     else
-        __atomic_store_n((uint64_t *)site->alias, word, __ATOMIC_RELEASE);
+        __atomic_store_n((uint64_t *)alias_of(site), word, __ATOMIC_RELEASE);
 }
 
-/* Exchanges the instruction and leaves the rest of the word to the site that it belongs to. */
-static void exchange_instruction(const struct change *change)
+/* Changes nothing but the instruction; if `expected` is given, only where it is that one. */
+static void exchange_in_word(const cairn_site *site, uint64_t bits, const uint64_t *expected)
 {
-    const cairn_site *site = change->site;
-    uint64_t mask = plan_instruction_mask(site);
-    uint64_t bits = change->bits << site->word_shift;
-    uint64_t old = __atomic_load_n((uint64_t *)site->alias, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n((uint64_t *)site->alias, &old, (old & ~mask) | bits, true,
-                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        continue;
+    uint64_t mask = word_instruction_mask(site);
+    uint64_t *alias = alias_of(site);
+    uint64_t word = __atomic_load_n(alias, __ATOMIC_RELAXED);
+    while (expected == NULL || word_instruction_bits(site, word) == *expected)
+        if (__atomic_compare_exchange_n(alias, &word, (word & ~mask) | bits << site->word_shift,
+                                        true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            break;
 }
 
-/* Where the word is shared, only the instruction is written: the page is replaced under the code
- * space's lock, so the other site's bytes are those of that moment. */
-static enum cairn_status replace_word(const struct change *change, struct cairn_error *error)
+/* The same where the instruction is all of the word. */
+static void exchange_narrow_word(const cairn_site *site, uint64_t bits, uint64_t expected)
 {
-    const cairn_site *site = change->site;
-    if (site->shares_word)
-        return code_block_write(site->table->block, site_instruction_address(site), &change->bits,
-                                site->instruction_length, error);
-    uint64_t word = word_of(change);
-    uint8_t bytes[ARCH_WORD_BYTES_MAX];
-    memcpy(bytes, &word, site->table->arch->word_bytes);
-    return code_block_store_word(site->table->block, site_word_address(site), bytes, error);
+    uint32_t found = (uint32_t)expected;
+    __atomic_compare_exchange_n((uint32_t *)alias_of(site), &found, (uint32_t)bits, false,
+                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-enum cairn_status commit_change(const struct change *change, struct cairn_error *error)
+static void make_visible(const cairn_site *site)
 {
-    const cairn_site *site = change->site;
-    if (change->veneer != NULL)
-        atomic_store_explicit(change->veneer->code.slot, change->target, memory_order_release);
-    if (site->alias == NULL)
-        return replace_word(change, error);
-    if (site->shares_word)
-        exchange_instruction(change);
-    else
-        store_word(site, word_of(change));
-    arch_host_code_written(site->alias, (const void *)(uintptr_t)site_word_address(site),
+    arch_host_code_written(alias_of(site), (const void *)(uintptr_t)word_address(site),
                            site->table->arch->word_bytes);
+}
+
+/* ---- Single mode: the page is replaced by a changed copy ---- */
+
+/* Only the instruction is written, and under the code space's lock: the other bytes are those of
+ * that moment, whoever they belong to. */
+static enum cairn_status write_instruction(const cairn_site *site, uint64_t bits,
+                                           struct cairn_error *error)
+{
+    uint8_t bytes[ARCH_WORD_BYTES_MAX];
+    word_put_bits(site, bits, bytes);
+    return code_block_write(site->table->block, word_instruction_address(site), bytes,
+                            site->instruction_length, error);
+}
+
+/* ---- Changes ---- */
+
+static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
+
+static enum cairn_status write_change(const struct change *change, struct cairn_error *error)
+{
+    const cairn_site *site = change->site;
+    plan_write_slot(change);
+    if (!is_dual(site))
+        return write_instruction(site, change->bits, error);
+    if (site->shares_word)
+        exchange_in_word(site, change->bits, NULL);
+    else
+        store_word(site, change->bits);
+    make_visible(site);
     return CAIRN_OK;
+}
+
+enum cairn_status commit_change(struct change *change, struct cairn_error *error)
+{
+    enum cairn_status status = write_change(change, error);
+    plan_release(change);
+    return status;
+}
+
+/* The slot of a veneer that the instruction goes to does not change, so it belongs to the
+ * instruction if that is the same before and after. */
+const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
+                                      uint64_t *veneer_target)
+{
+    for (;;) {
+        *bits = word_read_instruction(site);
+        const struct site_veneer *veneer = veneers_find(site, *bits);
+        if (veneer == NULL)
+            return NULL;
+        *veneer_target = atomic_load_explicit(veneer->code.slot, memory_order_acquire);
+        if (word_read_instruction(site) == *bits)
+            return veneer;
+    }
+}
+
+/* Writes `bits` if the instruction is still the change's. */
+static void replace_change(const struct change *change, uint64_t bits)
+{
+    const cairn_site *site = change->site;
+    if (!is_dual(site)) {
+        if (word_read_instruction(site) != change->bits)
+            return;
+        enum cairn_status undone = write_instruction(site, bits, NULL);
+        (void)undone;
+        return;
+    }
+    if (word_is_narrow(site))
+        exchange_narrow_word(site, bits, change->bits);
+    else
+        exchange_in_word(site, bits, &change->bits);
+    make_visible(site);
+}
+
+void commit_undo(const struct change *change)
+{
+    struct site_veneer *veneer = veneers_find(change->site, change->old_bits);
+    /* Its slot still holds the old target, if nobody has taken it since. */
+    if (veneer != NULL && !veneers_try_to_take(change->site, veneer))
+        return;
+    replace_change(change, change->old_bits);
+    if (veneer != NULL)
+        veneers_give_back(veneer);
 }

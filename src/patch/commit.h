@@ -1,5 +1,5 @@
 /*
- * patch/commit.h - the only writer of published sites.
+ * patch/commit.h - the only writer of the patch words of published sites.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,10 +9,20 @@
 #include "patch/plan.h"
 
 /*
- * Makes a planned change of a live site: the veneer's slot first, then one store of the patch
- * word (A, D of cairn/patch.h). No barrier. Cannot fail in Dual mode; SYSTEM in Single mode, and
- * then the word is as it was.
+ * Makes a planned change of a live site: the veneer's slot first, then one store of the patch word
+ * (A, D of cairn/patch.h); no barrier. Then the change's veneer is given back, for good or ill.
+ * Cannot fail in Dual mode; SYSTEM in Single mode, and then the word is as it was.
  */
-enum cairn_status commit_change(const struct change *change, struct cairn_error *error);
+enum cairn_status commit_change(struct change *change, struct cairn_error *error);
+
+/* What the instruction is, and what the veneer that it goes to goes to, of one moment; returns that
+ * veneer, or NULL. Lock-free. */
+const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
+                                      uint64_t *veneer_target);
+
+/* Puts back the instruction that was noted in `old_bits` before the change was made, unless another
+ * change has been made since or is being made. In Single mode that may fail, for want of a page;
+ * then the site goes on doing the new thing. */
+void commit_undo(const struct change *change);
 
 #endif

@@ -3,9 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "patch/plan.h"
-
-#include <string.h>
+#include "patch/commit.h"
 
 static const char *const state_names[] = {
     [CAIRN_SITE_UNMANAGED] = "unmanaged", [CAIRN_SITE_NOP] = "no-op",
@@ -26,43 +24,23 @@ static const enum cairn_site_state state_of_branch[] = {
     [ARCH_BRANCH_JUMP] = CAIRN_SITE_JUMP,
 };
 
-/* The instruction's bits: by one load where it is live, and as they come where it is not. */
-static uint64_t read_instruction(const cairn_site *site)
-{
-    if (site->live)
-        return (plan_read_word(site) & plan_instruction_mask(site)) >> site->word_shift;
-    uint64_t bits = 0;
-    memcpy(&bits, (const void *)(uintptr_t)site_instruction_address(site),
-           site->instruction_length);
-    return bits;
-}
-
-static const struct site_veneer *veneer_of(const cairn_site *site, enum arch_branch branch)
-{
-    if (branch == ARCH_BRANCH_CALL)
-        return atomic_load_explicit(&site->call_veneer, memory_order_acquire);
-    return atomic_load_explicit(&site->jump_veneer, memory_order_acquire);
-}
-
 static void describe_branch(const cairn_site *site, struct cairn_site_description *description)
 {
     enum arch_branch branch;
     uint64_t target;
-    uint64_t bits = read_instruction(site);
-    if (site->keeps_original && bits == site->initial_bits) {
+    uint64_t bits;
+    uint64_t veneer_target = 0;
+    const struct site_veneer *veneer = commit_read(site, &bits, &veneer_target);
+    if (site->keeps_original && bits == site->initial.bits) {
         description->state = CAIRN_SITE_ORIGINAL;
         return;
     }
-    if (!site->table->arch->decode_branch(bits, site_instruction_address(site),
+    if (!site->table->arch->decode_branch(bits, word_instruction_address(site),
                                           site->instruction_length, &branch, &target))
         return;
     description->state = state_of_branch[branch];
-    const struct site_veneer *veneer = veneer_of(site, branch);
-    description->uses_veneer =
-        branch != ARCH_BRANCH_NOP && veneer != NULL && veneer->code.address == target;
-    description->target = target;
-    if (description->uses_veneer)
-        description->target = atomic_load_explicit(veneer->code.slot, memory_order_relaxed);
+    description->uses_veneer = veneer != NULL;
+    description->target = veneer != NULL ? veneer_target : target;
 }
 
 static void describe_state(const cairn_site *site, struct cairn_site_description *description)
@@ -86,7 +64,7 @@ void cairn_site_describe(const cairn_site *site, struct cairn_site_description *
         .address = site->address,
         .byte_count = site->byte_count,
         .live = site->live,
-        .instruction_address = site->live ? site_instruction_address(site) : 0,
+        .instruction_address = site->live ? word_instruction_address(site) : 0,
         .return_address = site->return_offset == 0 ? 0 : site->address + site->return_offset,
         .reason = site->live ? "" : site->reason,
     };

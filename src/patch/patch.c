@@ -1,5 +1,6 @@
 /*
- * Changing one site: all that can be refused is refused before the first write.
+ * Changing one site: all that can be refused is refused before the first write, and what fails
+ * after it is taken back.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,15 +14,27 @@
 
 /* ---- Checks ---- */
 
+static enum cairn_status check_strength(const struct site_table *sites,
+                                        enum cairn_strength strength, struct cairn_error *error)
+{
+    if ((unsigned)strength > CAIRN_QUIESCENT)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no strength number %u",
+                         (unsigned)strength);
+    if (strength != CAIRN_RELAXED && !code_space_can_synchronise(sites->space))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "this kernel has no membarrier with core synchronisation: patch with "
+                         "CAIRN_RELAXED, or force Single mode");
+    return CAIRN_OK;
+}
+
 enum cairn_status patch_check_module(const struct site_table *sites, enum cairn_strength strength,
                                      struct cairn_error *error)
 {
+    enum cairn_status status = check_strength(sites, strength, error);
+    if (status != CAIRN_OK)
+        return status;
     if (atomic_load_explicit(&sites->retired, memory_order_acquire))
         return error_set(error, CAIRN_ERROR_STATE, 0, "the site's module has been retired");
-    if (strength == CAIRN_SYNC && !code_space_can_synchronise(sites->space))
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "this kernel has no membarrier with core synchronisation: patch with "
-                         "CAIRN_RELAXED");
     if (!code_space_is_own(sites->space))
         return code_space_after_fork(sites->space, error);
     return CAIRN_OK;
@@ -32,76 +45,113 @@ static enum site_form form_of(const cairn_site *site)
     return (enum site_form)atomic_load_explicit(&site->form, memory_order_relaxed);
 }
 
-enum cairn_status patch_check_live(const cairn_site *site, struct cairn_error *error)
+enum cairn_status patch_refuse(const cairn_site *site, struct cairn_error *error)
 {
-    if (!site->live)
-        return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
-                         "site %llu at 0x%llx cannot be patched live: %s",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address,
-                         site->reason);
     if (form_of(site) == SITE_FORM_WRITTEN)
         return error_set(error, CAIRN_ERROR_STATE, site->address,
-                         "site %llu at 0x%llx holds bytes of the host: restore it first",
+                         "site %llu at 0x%llx holds bytes of the host: restore it first, with "
+                         "CAIRN_QUIESCENT",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
+                     "site %llu at 0x%llx cannot be patched live: %s",
+                     (unsigned long long)site_id(site), (unsigned long long)site->address,
+                     site->reason);
 }
 
-static bool is_unpublished(const cairn_site *site)
+enum cairn_status patch_check_target(const cairn_site *site, const void *target,
+                                     struct cairn_error *error)
 {
-    return !atomic_load_explicit(&site->table->published, memory_order_acquire);
+    if (target != NULL)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
+                     "site %llu: NULL is no target; make the site a no-op instead",
+                     (unsigned long long)site_id(site));
 }
 
 static bool is_quiescent(const cairn_site *site, enum cairn_strength strength)
 {
-    return strength == CAIRN_QUIESCENT || is_unpublished(site);
+    return strength == CAIRN_QUIESCENT ||
+           !atomic_load_explicit(&site->table->published, memory_order_acquire);
 }
 
-enum cairn_status patch_plan(cairn_site *site, enum arch_branch branch, const void *target,
-                             struct change *change, struct cairn_error *error)
+enum cairn_status patch_synchronise(struct code_space *space, enum cairn_strength strength,
+                                    struct cairn_error *error)
 {
-    if (branch != ARCH_BRANCH_NOP && target == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
-                         "site %llu: NULL is no target; make the site a no-op instead",
-                         (unsigned long long)site_id(site));
-    return plan_branch(site, branch, (uintptr_t)target, change, error);
-}
-
-static enum cairn_status synchronise(const cairn_site *site, enum cairn_strength strength,
-                                     struct cairn_error *error)
-{
-    if (strength == CAIRN_RELAXED || !code_space_can_synchronise(site->table->space))
-        return CAIRN_OK;
-    return code_space_synchronise(site->table->space, error);
+    return strength == CAIRN_RELAXED ? CAIRN_OK : code_space_synchronise(space, error);
 }
 
 /* ---- Live changes ---- */
 
-static enum cairn_status patch_live(cairn_site *site, enum arch_branch branch, const void *target,
-                                    enum cairn_strength strength, struct cairn_error *error)
+/* Without a barrier, a change cannot fail once it is written. */
+static enum cairn_status patch_relaxed(struct change *change, struct cairn_error *error)
 {
-    struct change change;
-    enum cairn_status status = patch_check_live(site, error);
-    if (status == CAIRN_OK)
-        status = patch_plan(site, branch, target, &change, error);
-    if (status == CAIRN_OK)
-        status = commit_change(&change, error);
+    enum cairn_status status = plan_change(change, error);
+    return status == CAIRN_OK ? commit_change(change, error) : status;
+}
+
+static enum cairn_status patch_live(struct change *change, enum cairn_strength strength,
+                                    struct cairn_error *error)
+{
+    if (strength == CAIRN_RELAXED)
+        return patch_relaxed(change, error);
+    change->old_bits = word_read_instruction(change->site);
+    enum cairn_status status = patch_relaxed(change, error);
     if (status != CAIRN_OK)
         return status;
-    return synchronise(site, strength, error);
+    status = patch_synchronise(change->site->table->space, strength, error);
+    if (status != CAIRN_OK)
+        commit_undo(change);
+    return status;
 }
 
 /* ---- Quiescent changes: more than one instruction ---- */
 
-static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, size_t size,
+/* Writes all that may be written of the region. On failure it is as it was. `old` is room for as
+ * much. */
+static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, uint8_t *old,
                                       enum site_form form, enum cairn_strength strength,
                                       struct cairn_error *error)
 {
+    struct site_table *sites = site->table;
+    memcpy(old, (const void *)(uintptr_t)site->address, site->limit);
     enum cairn_status status =
-        code_block_write(site->table->block, site->address, bytes, size, error);
-    if (status != CAIRN_OK)
+        code_block_write(sites->block, site->address, bytes, site->limit, error);
+    if (status == CAIRN_OK)
+        status = patch_synchronise(sites->space, strength, error);
+    if (status != CAIRN_OK) {
+        enum cairn_status undone =
+            code_block_write(sites->block, site->address, old, site->limit, NULL);
+        (void)undone;
         return status;
+    }
     atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
-    return synchronise(site, strength, error);
+    return CAIRN_OK;
+}
+
+/* The region as it was at first, and as much room again for write_region. NULL: no memory. */
+static uint8_t *copy_initial(const cairn_site *site, struct cairn_error *error)
+{
+    uint8_t *bytes = memory_new(&site->table->allocator, 2, site->limit);
+    if (bytes == NULL)
+        error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for two times %u bytes",
+                  site->limit);
+    else
+        memcpy(bytes, site->table->initial_bytes + site->bytes_offset, site->limit);
+    return bytes;
+}
+
+static void free_copy(const cairn_site *site, uint8_t *bytes)
+{
+    memory_free(&site->table->allocator, bytes, 2 * (size_t)site->limit);
+}
+
+static enum cairn_status write_and_free(cairn_site *site, uint8_t *bytes, enum site_form form,
+                                        enum cairn_strength strength, struct cairn_error *error)
+{
+    enum cairn_status status =
+        write_region(site, bytes, bytes + site->limit, form, strength, error);
+    free_copy(site, bytes);
+    return status;
 }
 
 static enum cairn_status check_room(const cairn_site *site, enum arch_branch branch,
@@ -122,98 +172,113 @@ static enum cairn_status check_room(const cairn_site *site, enum arch_branch bra
 }
 
 /* No-ops over what is replaced, and the branch among them. */
-static void fill_in_branch(const cairn_site *site, const struct change *change, uint8_t *bytes,
-                           size_t size)
+static void fill_in_branch(const cairn_site *site, uint64_t bits, uint8_t *bytes)
 {
     const struct cairn_arch *arch = site->table->arch;
+    size_t size = site->replaced_bytes < site->limit ? site->replaced_bytes : site->limit;
     size_t offset = site->instruction_offset;
     size_t end = offset + site->instruction_length;
     arch->fill_nops(bytes, offset);
-    memcpy(bytes + offset, &change->bits, site->instruction_length);
+    word_put_bits(site, bits, bytes + offset);
     arch->fill_nops(bytes + end, size - end);
 }
 
-static enum cairn_status patch_quiescent(cairn_site *site, enum arch_branch branch,
-                                         const void *target, enum cairn_strength strength,
-                                         struct cairn_error *error)
+/* Writes the bytes with the change's instruction among them, and ends the change. */
+static enum cairn_status write_change(struct change *change, uint8_t *bytes, enum site_form form,
+                                      enum cairn_strength strength, struct cairn_error *error)
 {
-    struct change change;
-    enum cairn_status status = check_room(site, branch, error);
-    if (status == CAIRN_OK)
-        status = patch_plan(site, branch, target, &change, error);
-    if (status != CAIRN_OK)
-        return status;
-    size_t size = site->replaced_bytes < site->limit ? site->replaced_bytes : site->limit;
-    uint8_t *bytes = memory_new(&site->table->allocator, size, 1);
-    if (bytes == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for %zu bytes", size);
-    fill_in_branch(site, &change, bytes, size);
-    if (change.veneer != NULL)
-        atomic_store_explicit(change.veneer->code.slot, change.target, memory_order_release);
-    status = write_region(site, bytes, size, SITE_FORM_BRANCH, strength, error);
-    memory_free(&site->table->allocator, bytes, size);
+    plan_write_slot(change);
+    enum cairn_status status = write_and_free(change->site, bytes, form, strength, error);
+    plan_release(change);
     return status;
 }
 
-/* ---- The public functions ---- */
-
-static enum cairn_status patch(cairn_site *site, enum arch_branch branch, const void *target,
-                               enum cairn_strength strength, struct cairn_error *error)
+static enum cairn_status patch_quiescent(struct change *change, enum cairn_strength strength,
+                                         struct cairn_error *error)
 {
-    if (site == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to patch");
+    cairn_site *site = change->site;
+    if (form_of(site) == SITE_FORM_WRITTEN)
+        return patch_refuse(site, error);
+    enum cairn_status status = check_room(site, change->branch, error);
+    if (status == CAIRN_OK)
+        status = plan_change(change, error);
+    if (status != CAIRN_OK)
+        return status;
+    uint8_t *bytes = copy_initial(site, error);
+    if (bytes == NULL) {
+        plan_release(change);
+        return CAIRN_ERROR_MEMORY;
+    }
+    fill_in_branch(site, change->bits, bytes);
+    return write_change(change, bytes, SITE_FORM_BRANCH, strength, error);
+}
+
+/* ---- Calls, jumps, no-ops ---- */
+
+static enum cairn_status patch(struct change *change, enum cairn_strength strength,
+                               struct cairn_error *error)
+{
+    cairn_site *site = change->site;
     enum cairn_status status = patch_check_module(site->table, strength, error);
     if (status != CAIRN_OK)
         return status;
-    if (!site->live && is_quiescent(site, strength) && form_of(site) != SITE_FORM_WRITTEN)
-        return patch_quiescent(site, branch, target, strength, error);
-    return patch_live(site, branch, target, strength, error);
+    if (!site->live && is_quiescent(site, strength))
+        return patch_quiescent(change, strength, error);
+    status = patch_check_live(site, error);
+    return status == CAIRN_OK ? patch_live(change, strength, error) : status;
+}
+
+static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch, const void *target,
+                                      enum cairn_strength strength, struct cairn_error *error)
+{
+    if (site == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to patch");
+    enum cairn_status status = patch_check_target(site, target, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct change change = plan_branch(site, branch, (uintptr_t)target);
+    return patch(&change, strength, error);
 }
 
 enum cairn_status cairn_site_call(cairn_site *site, const void *target,
                                   enum cairn_strength strength, struct cairn_error *error)
 {
-    return patch(site, ARCH_BRANCH_CALL, target, strength, error);
+    return patch_branch(site, ARCH_BRANCH_CALL, target, strength, error);
 }
 
 enum cairn_status cairn_site_jump(cairn_site *site, const void *target,
                                   enum cairn_strength strength, struct cairn_error *error)
 {
-    return patch(site, ARCH_BRANCH_JUMP, target, strength, error);
+    return patch_branch(site, ARCH_BRANCH_JUMP, target, strength, error);
 }
 
 enum cairn_status cairn_site_nop(cairn_site *site, enum cairn_strength strength,
                                  struct cairn_error *error)
 {
-    return patch(site, ARCH_BRANCH_NOP, NULL, strength, error);
+    if (site == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to patch");
+    struct change change = plan_branch(site, ARCH_BRANCH_NOP, 0);
+    return patch(&change, strength, error);
 }
 
-static enum cairn_status restore_live(cairn_site *site, enum cairn_strength strength,
-                                      struct cairn_error *error)
-{
-    struct change change;
-    enum cairn_status status = plan_restore(site, &change, error);
-    if (status == CAIRN_OK)
-        status = commit_change(&change, error);
-    if (status != CAIRN_OK)
-        return status;
-    return synchronise(site, strength, error);
-}
+/* ---- Restoring ---- */
 
-/* The first bytes may call through the veneer: its slot has to hold the first target again. */
+/* The first branch of a live site may need a veneer, and not the one that it had. */
 static enum cairn_status restore_region(cairn_site *site, enum cairn_strength strength,
                                         struct cairn_error *error)
 {
-    struct change change = {.veneer = NULL};
-    if (site->live) {
-        enum cairn_status status = plan_restore(site, &change, error);
-        if (status != CAIRN_OK)
-            return status;
+    struct change change = plan_restore(site);
+    enum cairn_status status = site->live ? plan_change(&change, error) : CAIRN_OK;
+    if (status != CAIRN_OK)
+        return status;
+    uint8_t *bytes = copy_initial(site, error);
+    if (bytes == NULL) {
+        plan_release(&change);
+        return CAIRN_ERROR_MEMORY;
     }
-    if (change.veneer != NULL)
-        atomic_store_explicit(change.veneer->code.slot, change.target, memory_order_release);
-    const uint8_t *initial = site->table->initial_bytes + site->bytes_offset;
-    return write_region(site, initial, site->limit, SITE_FORM_INITIAL, strength, error);
+    if (site->live)
+        word_put_bits(site, change.bits, bytes + site->instruction_offset);
+    return write_change(&change, bytes, SITE_FORM_INITIAL, strength, error);
 }
 
 enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength strength,
@@ -224,16 +289,14 @@ enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength stren
     enum cairn_status status = patch_check_module(site->table, strength, error);
     if (status != CAIRN_OK)
         return status;
+    struct change change = plan_restore(site);
     if (site->live && form_of(site) != SITE_FORM_WRITTEN)
-        return restore_live(site, strength, error);
+        return patch_live(&change, strength, error);
     if (form_of(site) == SITE_FORM_INITIAL)
         return CAIRN_OK;
-    if (!is_quiescent(site, strength))
-        return error_set(error, CAIRN_ERROR_STATE, site->address,
-                         "site %llu at 0x%llx: restoring it changes more than one instruction, "
-                         "which needs CAIRN_QUIESCENT",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address);
-    return restore_region(site, strength, error);
+    if (is_quiescent(site, strength))
+        return restore_region(site, strength, error);
+    return patch_refuse(site, error);
 }
 
 /* ---- The host's own bytes ---- */
@@ -273,14 +336,10 @@ enum cairn_status cairn_site_write(cairn_site *site, const void *bytes, size_t s
     enum cairn_status status = check_write(site, bytes, size, strength, error);
     if (status != CAIRN_OK)
         return status;
-    size_t padded = padded_size(site, size);
-    uint8_t *region = memory_new(&site->table->allocator, padded, 1);
+    uint8_t *region = copy_initial(site, error);
     if (region == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for %zu bytes",
-                         padded);
+        return CAIRN_ERROR_MEMORY;
     memcpy(region, bytes, size);
-    site->table->arch->fill_nops(region + size, padded - size);
-    status = write_region(site, region, padded, SITE_FORM_WRITTEN, strength, error);
-    memory_free(&site->table->allocator, region, padded);
-    return status;
+    site->table->arch->fill_nops(region + size, padded_size(site, size) - size);
+    return write_and_free(site, region, SITE_FORM_WRITTEN, strength, error);
 }

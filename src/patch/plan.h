@@ -10,32 +10,44 @@
 #define PATCH_PLAN_H
 
 #include "patch/site.h"
+#include "patch/veneers.h"
 
 struct change {
     cairn_site *site;
+    /* What is wanted. */
+    uint64_t target;
+    enum arch_branch branch;
+    bool original;     /* LLVM's own instruction instead of a branch */
+    uint64_t old_bits; /* noted in between, if the change may have to be taken back */
+    /* What plan_change adds. */
     uint64_t bits;              /* of the instruction */
-    struct site_veneer *veneer; /* that the instruction goes to; NULL: straight to the target */
-    uint64_t target;            /* of the veneer */
+    struct site_veneer *veneer; /* that it goes to, taken; NULL: straight to the target */
 };
 
-/* A branch at the site. The target may be anywhere. RANGE, MEMORY, FULL, SYSTEM. */
-enum cairn_status plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target,
-                              struct change *change, struct cairn_error *error);
-
-/* What a live site was at first. Its veneer, if it needs one, exists. */
-enum cairn_status plan_restore(cairn_site *site, struct change *change, struct cairn_error *error);
-
-/* ---- The patch word ---- */
-
-uint8_t plan_word_shift(const cairn_site *site);
-
-/* Ones where the instruction is in the word. */
-static inline uint64_t plan_instruction_mask(const cairn_site *site)
+/* A branch at the site. The target may be anywhere. */
+static inline struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target)
 {
-    return (UINT64_MAX >> (64 - 8 * site->instruction_length)) << site->word_shift;
+    return (struct change){.site = site, .branch = branch, .target = target};
 }
 
-/* The word as it is executed at this moment. */
-uint64_t plan_read_word(const cairn_site *site);
+/* What the site was at first. */
+struct change plan_restore(cairn_site *site);
+
+/* Finds the bits, and takes a veneer for a target out of reach. MEMORY, FULL, SYSTEM, RANGE. */
+enum cairn_status plan_change(struct change *change, struct cairn_error *error);
+/* Gives the veneer back, when the change has been made or will not be. */
+static inline void plan_release(struct change *change)
+{
+    if (change->veneer != NULL)
+        veneers_give_back(change->veneer);
+    change->veneer = NULL;
+}
+
+/* The veneer's slot: what the instruction is to go to. */
+static inline void plan_write_slot(const struct change *change)
+{
+    if (change->veneer != NULL)
+        atomic_store_explicit(change->veneer->code.slot, change->target, memory_order_release);
+}
 
 #endif

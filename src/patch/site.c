@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "index/table.h"
 #include "patch/arm.h"
+#include "patch/veneers.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- Which records have sites ---- */
@@ -59,38 +59,46 @@ static struct totals count_sites(const struct site_table *sites,
 
 /* ---- Making one ---- */
 
+/* The first record beyond `address`, by number. */
+static uint32_t first_record_beyond(const struct site_table *sites, uint64_t address)
+{
+    uint32_t low = 0;
+    uint32_t high = cairn_table_record_count(sites->records);
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (cairn_record_address(record_at(sites, middle)) <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Bytes from the region's start to the next record's address, at most the region's. */
 static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
 {
-    uint32_t count = cairn_table_record_count(sites->records);
-    for (uint32_t i = site->record + 1; i < count; i++) {
-        uint64_t address = cairn_record_address(record_at(sites, i));
-        if (address >= site->address + site->byte_count)
-            break;
-        if (address > site->address)
-            return (uint32_t)(address - site->address);
-    }
-    return site->byte_count;
-}
-
-static bool overlaps_previous(const struct site_table *sites, const cairn_site *site)
-{
-    if (sites->count == 0 || site->byte_count == 0)
-        return false;
-    const cairn_site *previous = &sites->sites[sites->count - 1];
-    return site->address < previous->address + previous->byte_count;
+    uint32_t next = first_record_beyond(sites, site->address);
+    if (next == cairn_table_record_count(sites->records))
+        return site->byte_count;
+    uint64_t distance = cairn_record_address(record_at(sites, next)) - site->address;
+    return distance < site->byte_count ? (uint32_t)distance : site->byte_count;
 }
 
 static enum cairn_status arm_site(cairn_site *site, const struct cairn_declaration *declaration,
                                   struct cairn_error *error)
 {
-    const struct site_table *sites = site->table;
+    struct site_table *sites = site->table;
     if (!code_block_holds_code(sites->block, site->address, site->byte_count)) {
         site->limit = 0;
         return site_refuse(site, error, "its bytes lie outside of the module's code");
     }
-    if (overlaps_previous(sites, site))
+    /* Regions end at the next record at the latest, so this is another record at the same address,
+     * or a statepoint whose bytes reach back. */
+    if (site->byte_count > 0 && site->address < sites->regions_end) {
+        site->limit = 0;
         return site_refuse(site, error, "its bytes overlap those of the site before it");
+    }
+    sites->regions_end = site->address + site->limit;
     switch (declaration->kind) {
     case CAIRN_RECORD_PATCHPOINT:
         return arm_patchpoint(site, error);
@@ -113,8 +121,7 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
     site->byte_count = byte_count;
     site->record = record;
     site->kind = (uint8_t)declaration->kind;
-    /* Only the first of many sites at one address looks for the next record. */
-    site->limit = overlaps_previous(sites, site) ? 0 : limit_of(sites, site);
+    site->limit = limit_of(sites, site);
     site->bytes_offset = (uint32_t)sites->bytes_used;
     bool holds = code_block_holds_code(sites->block, address, byte_count);
     const uint8_t *region = (const uint8_t *)(uintptr_t)address;
@@ -134,6 +141,38 @@ static void keep_initial_bytes(const cairn_site *site)
     if (code_block_holds_code(sites->block, site->address, site->byte_count))
         memcpy(sites->initial_bytes + site->bytes_offset, (const void *)(uintptr_t)site->address,
                site->byte_count);
+}
+
+/* The written view lies at one distance from the executed one for all of a block. */
+static uint64_t alias_distance(const struct site_table *sites)
+{
+    for (uint32_t i = 0; i < sites->count; i++) {
+        const cairn_site *site = &sites->sites[i];
+        if (!site->live)
+            continue;
+        const void *alias = code_block_writable_alias(sites->block, site->address);
+        return alias == NULL ? 0 : (uintptr_t)alias - site->address;
+    }
+    return 0;
+}
+
+/* When all are armed: regions do not overlap, so what reaches into a site's word is next to it. */
+static void bind_sites(struct site_table *sites)
+{
+    sites->alias_distance = alias_distance(sites);
+    cairn_site *previous = NULL;
+    for (uint32_t i = 0; i < sites->count; i++) {
+        cairn_site *site = &sites->sites[i];
+        if (site->limit == 0)
+            continue;
+        if (previous != NULL)
+            arm_note_neighbours(previous, site);
+        previous = site;
+    }
+    for (uint32_t i = 0; i < sites->count; i++) {
+        arm_bind(&sites->sites[i]);
+        keep_initial_bytes(&sites->sites[i]);
+    }
 }
 
 static enum cairn_status add_sites(struct site_table *sites, cairn_table *records,
@@ -158,10 +197,7 @@ static enum cairn_status add_sites(struct site_table *sites, cairn_table *record
         if (site->return_offset != 0 && declaration->kind != CAIRN_RECORD_STATEPOINT)
             table_set_return_delta(records, i, site->return_offset);
     }
-    for (uint32_t i = 0; i < sites->count; i++)
-        arm_bind(sites, i);
-    for (uint32_t i = 0; i < sites->count; i++)
-        keep_initial_bytes(&sites->sites[i]);
+    bind_sites(sites);
     return CAIRN_OK;
 }
 
@@ -211,23 +247,13 @@ enum cairn_status site_table_create(struct site_table **sites, cairn_table *reco
     return CAIRN_OK;
 }
 
-static void destroy_veneers(struct site_table *sites)
-{
-    struct site_veneer *veneer = atomic_load_explicit(&sites->veneers, memory_order_relaxed);
-    while (veneer != NULL) {
-        struct site_veneer *next = veneer->next;
-        memory_free(&sites->allocator, veneer, sizeof *veneer);
-        veneer = next;
-    }
-}
-
 void site_table_destroy(struct site_table *sites)
 {
     if (sites == NULL)
         return;
     struct cairn_allocator allocator = sites->allocator;
-    destroy_veneers(sites);
     for (uint32_t i = 0; i < sites->count; i++) {
+        veneers_destroy(&sites->sites[i]);
         char *reason = sites->sites[i].reason;
         if (reason != NULL)
             memory_free(&allocator, reason, strlen(reason) + 1);

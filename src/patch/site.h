@@ -10,10 +10,9 @@
  *    patchers of one site can only replace each other's word, never mix them. Where the word
  *    reaches into another site's region (`shares_word`), that does not hold, and the instruction
  *    is exchanged within the word that is there.
- *  - `call_veneer` and `jump_veneer`, once set, stay the same until the module goes. A call
- *    veneer's slot only ever holds targets of calls, a jump veneer's only targets of jumps: a
- *    thread that has executed the call but not yet the veneer goes where some call went.
- *  - Fields without _Atomic do not change once the table has been made.
+ *  - Everything but `form` and the list of veneers stays the same once the table has been made.
+ *  - While `form` is SITE_FORM_WRITTEN, no live change is made. It changes only under the host's
+ *    promise of quiescence, which includes that nobody else is changing the site.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,10 +28,7 @@
 #include <cairn/table.h>
 #include <stdatomic.h>
 
-struct site_veneer {
-    struct code_veneer code;
-    struct site_veneer *next; /* of all veneers of the table */
-};
+struct site_veneer;
 
 /* What the region holds. */
 enum site_form {
@@ -52,8 +48,8 @@ struct cairn_site {
      * instruction goes on beyond it. */
     uint32_t replaced_bytes;
     uint32_t instruction_offset;
+    uint32_t return_offset;     /* of a call, from the region's start; 0: none is known */
     uint8_t instruction_length; /* 0: there is no room for a branch */
-    uint8_t return_offset;      /* of a call, from the region's start; 0: none is known */
     uint8_t word_shift;         /* of the instruction in the patch word, in bits */
     uint8_t kind;               /* enum cairn_record_kind */
     uint8_t initial_branch;     /* enum arch_branch, of a live site that keeps no original */
@@ -62,12 +58,12 @@ struct cairn_site {
     bool shares_word;
     _Atomic uint8_t form; /* enum site_form */
     uint64_t word_base;
-    uint64_t initial_bits; /* of the instruction */
-    uint64_t initial_target;
-    void *alias; /* of the patch word; NULL in Single mode */
-    _Atomic(struct site_veneer *) call_veneer;
-    _Atomic(struct site_veneer *) jump_veneer;
-    char *reason; /* why it is not live; NULL if it is */
+    union {
+        uint64_t target; /* of the initial branch */
+        uint64_t bits;   /* of LLVM's instruction, if it is kept */
+    } initial;
+    _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
+    char *reason;                          /* why it is not live; NULL if it is */
 };
 
 struct site_table {
@@ -84,7 +80,8 @@ struct site_table {
     uint8_t *initial_bytes;
     size_t bytes_used; /* of each copy */
     size_t bytes_capacity;
-    _Atomic(struct site_veneer *) veneers;
+    uint64_t regions_end;    /* of the sites made so far */
+    uint64_t alias_distance; /* from an address to where it is written; 0 in Single mode */
     _Atomic bool published;
     _Atomic bool retired;
 };
@@ -113,21 +110,9 @@ cairn_site *site_table_find(const struct site_table *sites, uint32_t record);
 
 /* ---- Within src/patch ---- */
 
-/* Where a branch of the site lies. */
-static inline uint64_t site_instruction_address(const cairn_site *site)
-{
-    return site->address + site->instruction_offset;
-}
-
 static inline uint64_t site_id(const cairn_site *site)
 {
     return cairn_record_id((struct cairn_record){site->table->records, site->record});
-}
-
-/* Where its patch word lies. */
-static inline uint64_t site_word_address(const cairn_site *site)
-{
-    return site_instruction_address(site) & ~(uint64_t)(site->table->arch->word_bytes - 1);
 }
 
 #endif
