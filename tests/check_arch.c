@@ -1,0 +1,537 @@
+/*
+ * What an architecture supplies, as bytes: recognising what LLVM emits, placing and encoding
+ * branches, no-ops, veneers, register names. Nothing here is executed, so it runs on every host.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/arch.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REGION_MAX = 64, WORD = 8, BRANCH = 5 };
+
+/* Far from both ends of the address space, and aligned. */
+#define BASE UINT64_C(0x7F0012340000)
+
+static const struct cairn_arch *x86_64(void) { return arch_find(CAIRN_ARCHITECTURE_X86_64); }
+
+/* ---- No-ops ---- */
+
+struct bytes {
+    size_t size;
+    uint8_t bytes[16];
+};
+
+static const struct bytes nops_of_llvm[] = {
+    {1, {0x90}},
+    {2, {0x66, 0x90}},
+    {3, {0x0F, 0x1F, 0x00}},
+    {4, {0x0F, 0x1F, 0x40, 0x08}},
+    {5, {0x0F, 0x1F, 0x44, 0x00, 0x08}},
+    {6, {0x66, 0x0F, 0x1F, 0x44, 0x00, 0x08}},
+    {7, {0x0F, 0x1F, 0x80, 0x00, 0x02, 0x00, 0x00}},
+    {8, {0x0F, 0x1F, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00}},
+    {9, {0x66, 0x0F, 0x1F, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00}},
+    {10, {0x66, 0x2E, 0x0F, 0x1F, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00}},
+    {10, {0x2E, 0x66, 0x0F, 0x1F, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00}},
+    {15,
+     {0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2E, 0x0F, 0x1F, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00}},
+};
+enum { NOP_FORMS = sizeof nops_of_llvm / sizeof *nops_of_llvm };
+
+START_TEST(every_form_of_no_op_is_counted_whole)
+{
+    const struct bytes *nop = &nops_of_llvm[_i];
+    ck_assert_uint_eq(x86_64()->leading_nops(nop->bytes, nop->size), nop->size);
+}
+END_TEST
+
+START_TEST(cut_no_op_is_none)
+{
+    const struct bytes *nop = &nops_of_llvm[_i];
+    for (size_t size = 0; size < nop->size; size++) {
+        /* On the heap, at its exact size: reading on would be found by a sanitizer. */
+        uint8_t *cut = malloc(size + 1);
+        ck_assert_ptr_nonnull(cut);
+        memcpy(cut, nop->bytes, size);
+        ck_assert_uint_eq(x86_64()->leading_nops(cut, size), 0);
+        free(cut);
+    }
+}
+END_TEST
+
+START_TEST(counting_ends_before_the_first_other_instruction)
+{
+    const struct bytes *nop = &nops_of_llvm[_i];
+    uint8_t code[REGION_MAX];
+    memcpy(code, nop->bytes, nop->size);
+    memcpy(code + nop->size, nop->bytes, nop->size);
+    memset(code + 2 * nop->size, 0xC3, 4);
+    ck_assert_uint_eq(x86_64()->leading_nops(code, 2 * nop->size + 4), 2 * nop->size);
+}
+END_TEST
+
+START_TEST(instructions_that_are_like_no_ops_are_none)
+{
+    static const struct bytes others[] = {
+        {2, {0x66, 0x91}},             /* xchg %ax, %cx */
+        {3, {0x0F, 0x1F, 0x08}},       /* no form that is documented */
+        {3, {0x0F, 0x1E, 0xFA}},       /* of endbr64 */
+        {4, {0xF3, 0x0F, 0x1E, 0xFA}}, /* endbr64 */
+        {2, {0xF3, 0x90}},             /* pause */
+        {3, {0x0F, 0x0B, 0x00}},       /* ud2 */
+        {2, {0x41, 0x90}},             /* xchg %r8, %rax */
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_uint_eq(x86_64()->leading_nops(others[i].bytes, others[i].size), 0);
+}
+END_TEST
+
+START_TEST(filling_writes_no_ops_and_nothing_behind)
+{
+    for (size_t size = 0; size <= REGION_MAX; size++) {
+        uint8_t filled[REGION_MAX + 1];
+        memset(filled, 0xCC, sizeof filled);
+        x86_64()->fill_nops(filled, size);
+        ck_assert_uint_eq(x86_64()->leading_nops(filled, size), size);
+        ck_assert_uint_eq(filled[size], 0xCC);
+    }
+}
+END_TEST
+
+/* ---- What LLVM emits ---- */
+
+#define TARGET UINT64_C(0x8877665544332211)
+
+/* movabs $TARGET, %register; call *%register; returns its size. */
+static size_t write_call(uint8_t *region, unsigned number)
+{
+    bool upper = number >= 8;
+    uint64_t target = TARGET;
+    uint8_t *at = region;
+    *at++ = upper ? 0x49 : 0x48;
+    *at++ = (uint8_t)(0xB8 | (number & 7));
+    for (unsigned i = 0; i < 8; i++)
+        *at++ = (uint8_t)(target >> (8 * i));
+    if (upper)
+        *at++ = 0x41;
+    *at++ = 0xFF;
+    *at++ = (uint8_t)(0xD0 | (number & 7));
+    return (size_t)(at - region);
+}
+
+static enum cairn_status recognise(const uint8_t *region, size_t size,
+                                   struct arch_patchpoint *patchpoint, struct cairn_error *error)
+{
+    memset(patchpoint, 0xEE, sizeof *patchpoint);
+    return x86_64()->recognise(region, size, BASE, patchpoint, error);
+}
+
+START_TEST(call_through_any_register_is_recognised)
+{
+    uint8_t region[REGION_MAX];
+    struct arch_patchpoint found;
+    struct cairn_error error;
+    size_t size = write_call(region, (unsigned)_i);
+    ck_assert_int_eq(recognise(region, size, &found, &error), CAIRN_OK);
+    ck_assert(found.has_call);
+    ck_assert_uint_eq(found.target, TARGET);
+    ck_assert_uint_eq(found.return_offset, size);
+}
+END_TEST
+
+START_TEST(call_may_be_followed_by_any_no_op)
+{
+    const struct bytes *nop = &nops_of_llvm[_i];
+    uint8_t region[REGION_MAX];
+    struct arch_patchpoint found;
+    struct cairn_error error;
+    size_t call = write_call(region, 11);
+    memcpy(region + call, nop->bytes, nop->size);
+    ck_assert_int_eq(recognise(region, call + nop->size, &found, &error), CAIRN_OK);
+    ck_assert_uint_eq(found.return_offset, call);
+}
+END_TEST
+
+START_TEST(no_ops_alone_have_no_call)
+{
+    const struct bytes *nop = &nops_of_llvm[_i];
+    struct arch_patchpoint found;
+    struct cairn_error error;
+    ck_assert_int_eq(recognise(nop->bytes, nop->size, &found, &error), CAIRN_OK);
+    ck_assert(!found.has_call);
+    ck_assert_uint_eq(found.return_offset, 0);
+}
+END_TEST
+
+START_TEST(empty_region_is_recognised)
+{
+    struct arch_patchpoint found;
+    struct cairn_error error;
+    const uint8_t none = 0xCC;
+    ck_assert_int_eq(recognise(&none, 0, &found, &error), CAIRN_OK);
+    ck_assert(!found.has_call);
+}
+END_TEST
+
+START_TEST(call_of_another_register_is_refused_behind_the_movabs)
+{
+    uint8_t region[REGION_MAX];
+    struct arch_patchpoint found;
+    struct cairn_error error;
+    size_t size = write_call(region, (unsigned)_i);
+    region[size - 1] ^= 1;
+    ck_assert_int_eq(recognise(region, size, &found, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_uint_eq(error.offset, BASE + 10);
+}
+END_TEST
+
+START_TEST(call_that_is_cut_is_refused)
+{
+    uint8_t whole[REGION_MAX];
+    size_t whole_size = write_call(whole, (unsigned)_i);
+    for (size_t size = 1; size < whole_size; size++) {
+        struct arch_patchpoint found;
+        struct cairn_error error;
+        uint8_t *cut = malloc(size);
+        ck_assert_ptr_nonnull(cut);
+        memcpy(cut, whole, size);
+        ck_assert_int_eq(recognise(cut, size, &found, &error), CAIRN_ERROR_CORRUPT);
+        ck_assert_uint_eq(error.offset, size < 10 ? BASE : BASE + 10);
+        free(cut);
+    }
+}
+END_TEST
+
+START_TEST(first_byte_that_is_not_llvm_s_is_named)
+{
+    for (size_t offset = 13; offset < 24; offset++) {
+        uint8_t region[24];
+        struct arch_patchpoint found;
+        struct cairn_error error;
+        memset(region, 0x90, sizeof region);
+        write_call(region, 11);
+        region[offset] = 0xF4;
+        ck_assert_int_eq(recognise(region, sizeof region, &found, &error), CAIRN_ERROR_CORRUPT);
+        ck_assert_uint_eq(error.offset, BASE + offset);
+        ck_assert_ptr_nonnull(strstr(error.message, "0xf4"));
+    }
+}
+END_TEST
+
+START_TEST(refused_region_leaves_the_answer_alone)
+{
+    const uint8_t region[] = {0x90, 0xF4};
+    struct arch_patchpoint found = {.has_call = true, .target = 7, .return_offset = 9};
+    ck_assert_int_eq(x86_64()->recognise(region, sizeof region, BASE, &found, NULL),
+                     CAIRN_ERROR_CORRUPT);
+    ck_assert_uint_eq(found.target, 7);
+    ck_assert_uint_eq(found.return_offset, 9);
+}
+END_TEST
+
+/* ---- Places ---- */
+
+/* Whether some 5 bytes of the region lie in one aligned word, by trying all. */
+static bool has_place(size_t size, uint64_t address)
+{
+    for (size_t offset = 0; offset + BRANCH <= size; offset++)
+        if ((address + offset) % WORD + BRANCH <= WORD)
+            return true;
+    return false;
+}
+
+START_TEST(place_is_found_exactly_where_there_is_one)
+{
+    const struct arch_patchpoint none = {.has_call = false};
+    uint64_t address = BASE + (uint64_t)_i;
+    for (size_t size = 0; size <= 32; size++) {
+        struct arch_placement placement;
+        struct cairn_error error = {0};
+        enum cairn_status status = x86_64()->place(&none, size, address, &placement, &error);
+        ck_assert_int_eq(status, has_place(size, address) ? CAIRN_OK : CAIRN_ERROR_RANGE);
+        if (status != CAIRN_OK) {
+            ck_assert_uint_lt(size, 9);
+            ck_assert_uint_eq(error.offset, address);
+            continue;
+        }
+        ck_assert_uint_le((address + placement.instruction_offset) % WORD + BRANCH, WORD);
+        ck_assert_uint_eq(placement.return_offset, placement.instruction_offset + BRANCH);
+        ck_assert_uint_le(placement.return_offset, size);
+    }
+}
+END_TEST
+
+START_TEST(armed_region_is_no_ops_with_a_boundary_at_the_place)
+{
+    const struct arch_patchpoint none = {.has_call = false};
+    for (size_t size = 9; size <= 32; size++) {
+        uint8_t region[REGION_MAX];
+        struct arch_placement placement;
+        memset(region, 0xCC, sizeof region);
+        ck_assert_int_eq(x86_64()->place(&none, size, BASE + (uint64_t)_i, &placement, NULL),
+                         CAIRN_OK);
+        x86_64()->arm(region, size, &none, &placement);
+        size_t before = placement.instruction_offset;
+        size_t after = placement.return_offset;
+        ck_assert_uint_eq(x86_64()->leading_nops(region, before), before);
+        ck_assert_uint_eq(x86_64()->leading_nops(region + before, BRANCH), BRANCH);
+        ck_assert_uint_eq(x86_64()->leading_nops(region + after, size - after), size - after);
+        ck_assert_uint_eq(region[size], 0xCC);
+    }
+}
+END_TEST
+
+/* ---- Branches ---- */
+
+static const int64_t displacements[] = {INT32_MIN, INT32_MIN + 1, -4096,    -1, 0, 1,
+                                        5,         4096,          INT32_MAX};
+enum { DISPLACEMENTS = sizeof displacements / sizeof *displacements };
+
+static void check_round_trip(enum arch_branch branch, size_t length, int64_t displacement)
+{
+    uint64_t bits;
+    uint64_t decoded_target;
+    enum arch_branch decoded;
+    uint64_t target = BASE + length + (uint64_t)displacement;
+    ck_assert(x86_64()->encode_branch(branch, BASE, target, length, &bits));
+    ck_assert(length == 8 || bits >> (8 * length) == 0);
+    ck_assert(x86_64()->decode_branch(bits, BASE, length, &decoded, &decoded_target));
+    ck_assert_int_eq(decoded, branch);
+    ck_assert_uint_eq(decoded_target, target);
+}
+
+START_TEST(branches_come_back_at_every_length_and_displacement)
+{
+    for (size_t length = 5; length <= 8; length++) {
+        check_round_trip(ARCH_BRANCH_CALL, length, displacements[_i]);
+        check_round_trip(ARCH_BRANCH_JUMP, length, displacements[_i]);
+    }
+}
+END_TEST
+
+START_TEST(one_byte_beyond_the_reach_is_refused)
+{
+    for (size_t length = 5; length <= 8; length++) {
+        uint64_t bits;
+        uint64_t end = BASE + length;
+        uint64_t forwards = end + (uint64_t)INT32_MAX + 1;
+        uint64_t backwards = end - (UINT64_C(1) << 31) - 1;
+        ck_assert(!x86_64()->encode_branch(ARCH_BRANCH_CALL, BASE, forwards, length, &bits));
+        ck_assert(!x86_64()->encode_branch(ARCH_BRANCH_JUMP, BASE, forwards, length, &bits));
+        ck_assert(!x86_64()->encode_branch(ARCH_BRANCH_CALL, BASE, backwards, length, &bits));
+        ck_assert(!x86_64()->encode_branch(ARCH_BRANCH_JUMP, BASE, backwards, length, &bits));
+    }
+}
+END_TEST
+
+START_TEST(no_op_ignores_its_target)
+{
+    for (size_t length = 5; length <= 8; length++) {
+        uint64_t bits;
+        uint64_t target;
+        uint8_t bytes[WORD];
+        enum arch_branch branch;
+        ck_assert(x86_64()->encode_branch(ARCH_BRANCH_NOP, BASE, 0, length, &bits));
+        ck_assert(x86_64()->decode_branch(bits, BASE, length, &branch, &target));
+        ck_assert_int_eq(branch, ARCH_BRANCH_NOP);
+        ck_assert_uint_eq(target, 0);
+        for (size_t i = 0; i < WORD; i++)
+            bytes[i] = (uint8_t)(bits >> (8 * i));
+        ck_assert_uint_eq(x86_64()->leading_nops(bytes, length), length);
+    }
+}
+END_TEST
+
+START_TEST(call_is_the_instruction_that_the_manual_says)
+{
+    uint64_t bits;
+    ck_assert(x86_64()->encode_branch(ARCH_BRANCH_CALL, BASE, BASE + 5 + 0x04030201, 5, &bits));
+    ck_assert_uint_eq(bits, UINT64_C(0x04030201E8));
+    ck_assert(x86_64()->encode_branch(ARCH_BRANCH_JUMP, BASE, BASE + 7 + 0x04030201, 7, &bits));
+    ck_assert_uint_eq(bits, UINT64_C(0x04030201E92E2E));
+}
+END_TEST
+
+START_TEST(other_bits_are_no_branch)
+{
+    static const uint64_t others[] = {0, 0xC3, 0xE7, 0xEA, UINT64_C(0x9090909090), UINT64_MAX};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        for (size_t length = 5; length <= 8; length++) {
+            enum arch_branch branch;
+            uint64_t target;
+            uint64_t bits = others[i] & (UINT64_MAX >> (64 - 8 * length));
+            ck_assert(!x86_64()->decode_branch(bits, BASE, length, &branch, &target));
+        }
+    }
+}
+END_TEST
+
+START_TEST(reach_is_within_what_a_branch_can_encode)
+{
+    uint64_t bits;
+    size_t reach = x86_64()->reach_bytes;
+    ck_assert(x86_64()->encode_branch(ARCH_BRANCH_CALL, BASE, BASE + reach, 5, &bits));
+    ck_assert(x86_64()->encode_branch(ARCH_BRANCH_CALL, BASE + reach, BASE, 8, &bits));
+    ck_assert_uint_le(x86_64()->slab_bytes_default, reach);
+}
+END_TEST
+
+/* ---- Stubs ---- */
+
+START_TEST(veneer_jumps_through_its_slot)
+{
+    static const uint8_t expected[] = {0xFF, 0x25, 0x02, 0x01, 0x00, 0x00, 0xCC, 0xCC};
+    uint8_t code[ARCH_VENEER_BYTES_MAX];
+    memset(code, 0xEE, sizeof code);
+    ck_assert(x86_64()->encode_veneer(BASE, BASE + 0x108, code));
+    ck_assert_uint_eq(x86_64()->veneer_bytes, sizeof expected);
+    ck_assert_int_eq(memcmp(code, expected, sizeof expected), 0);
+    ck_assert_uint_eq(code[sizeof expected], 0xEE);
+}
+END_TEST
+
+START_TEST(veneer_reaches_a_slot_up_to_the_edge)
+{
+    uint8_t code[ARCH_VENEER_BYTES_MAX];
+    uint64_t end = BASE + 6;
+    ck_assert(x86_64()->encode_veneer(BASE, end + INT32_MAX, code));
+    ck_assert(!x86_64()->encode_veneer(BASE, end + INT32_MAX + 1, code));
+    ck_assert(x86_64()->encode_veneer(BASE, end - (UINT64_C(1) << 31), code));
+    ck_assert(!x86_64()->encode_veneer(BASE, end - (UINT64_C(1) << 31) - 1, code));
+}
+END_TEST
+
+/* ---- Names and tables ---- */
+
+static void check_register(enum cairn_architecture architecture, uint16_t number, const char *name)
+{
+    const char *found = cairn_register_name(architecture, number);
+    ck_assert_msg(found != NULL && strcmp(found, name) == 0, "%s %u: %s, not %s",
+                  cairn_architecture_name(architecture), number, found == NULL ? "NULL" : found,
+                  name);
+}
+
+START_TEST(registers_have_the_names_of_their_abi)
+{
+    check_register(CAIRN_ARCHITECTURE_X86_64, 0, "rax");
+    check_register(CAIRN_ARCHITECTURE_X86_64, 1, "rdx");
+    check_register(CAIRN_ARCHITECTURE_X86_64, 7, "rsp");
+    check_register(CAIRN_ARCHITECTURE_X86_64, 17, "xmm0");
+    check_register(CAIRN_ARCHITECTURE_X86_64, 67, "xmm16");
+    check_register(CAIRN_ARCHITECTURE_X86_64, 125, "k7");
+    check_register(CAIRN_ARCHITECTURE_AARCH64, 0, "x0");
+    check_register(CAIRN_ARCHITECTURE_AARCH64, 31, "sp");
+    check_register(CAIRN_ARCHITECTURE_AARCH64, 95, "v31");
+    check_register(CAIRN_ARCHITECTURE_PPC64_ELFV2, 1, "r1");
+    check_register(CAIRN_ARCHITECTURE_PPC64_ELFV2, 65, "lr");
+    check_register(CAIRN_ARCHITECTURE_PPC64_ELFV1, 63, "f31");
+    check_register(CAIRN_ARCHITECTURE_PPC64_ELFV1, 1231, "r31");
+    check_register(CAIRN_ARCHITECTURE_SYSTEMZ, 15, "r15");
+    check_register(CAIRN_ARCHITECTURE_SYSTEMZ, 17, "f2");
+    check_register(CAIRN_ARCHITECTURE_RISCV64, 2, "sp");
+    check_register(CAIRN_ARCHITECTURE_RISCV64, 63, "ft11");
+}
+END_TEST
+
+START_TEST(numbers_of_no_register_have_no_name)
+{
+    ck_assert_ptr_null(cairn_register_name(CAIRN_ARCHITECTURE_X86_64, 56));
+    ck_assert_ptr_null(cairn_register_name(CAIRN_ARCHITECTURE_X86_64, 126));
+    ck_assert_ptr_null(cairn_register_name(CAIRN_ARCHITECTURE_AARCH64, 32));
+    ck_assert_ptr_null(cairn_register_name(CAIRN_ARCHITECTURE_PPC64_ELFV2, 1232));
+    ck_assert_ptr_null(cairn_register_name(CAIRN_ARCHITECTURE_SYSTEMZ, 84));
+    ck_assert_ptr_null(cairn_register_name(CAIRN_ARCHITECTURE_RISCV64, 64));
+    ck_assert_ptr_null(cairn_register_name(CAIRN_ARCHITECTURE_UNKNOWN, 0));
+    for (int i = CAIRN_ARCHITECTURE_UNKNOWN; i <= CAIRN_ARCHITECTURE_RISCV64; i++)
+        ck_assert_ptr_null(cairn_register_name((enum cairn_architecture)i, UINT16_MAX));
+}
+END_TEST
+
+START_TEST(number_of_no_architecture_is_unknown)
+{
+    enum cairn_architecture beyond = (enum cairn_architecture)(CAIRN_ARCHITECTURE_RISCV64 + 1);
+    ck_assert_str_eq(cairn_architecture_name(beyond), "unknown");
+    ck_assert_ptr_null(cairn_register_name(beyond, 0));
+    ck_assert_ptr_null(arch_find(beyond));
+    ck_assert_ptr_null(arch_find(CAIRN_ARCHITECTURE_UNKNOWN));
+}
+END_TEST
+
+START_TEST(tables_know_their_own_architecture)
+{
+    for (int i = CAIRN_ARCHITECTURE_UNKNOWN; i <= CAIRN_ARCHITECTURE_RISCV64; i++) {
+        const struct cairn_arch *arch = arch_find((enum cairn_architecture)i);
+        if (arch == NULL)
+            continue;
+        ck_assert_int_eq((int)arch->architecture, i);
+        ck_assert_str_eq(arch->name, cairn_architecture_name((enum cairn_architecture)i));
+        ck_assert_uint_le(arch->word_bytes, ARCH_WORD_BYTES_MAX);
+        ck_assert_uint_le(arch->veneer_bytes, ARCH_VENEER_BYTES_MAX);
+    }
+}
+END_TEST
+
+/* ---- The suite ---- */
+
+static void add_tests_of_no_ops(TCase *tests)
+{
+    tcase_add_loop_test(tests, every_form_of_no_op_is_counted_whole, 0, NOP_FORMS);
+    tcase_add_loop_test(tests, cut_no_op_is_none, 0, NOP_FORMS);
+    tcase_add_loop_test(tests, counting_ends_before_the_first_other_instruction, 0, NOP_FORMS);
+    tcase_add_test(tests, instructions_that_are_like_no_ops_are_none);
+    tcase_add_test(tests, filling_writes_no_ops_and_nothing_behind);
+}
+
+static void add_tests_of_regions(TCase *tests)
+{
+    tcase_add_loop_test(tests, call_through_any_register_is_recognised, 0, 16);
+    tcase_add_loop_test(tests, call_may_be_followed_by_any_no_op, 0, NOP_FORMS);
+    tcase_add_loop_test(tests, no_ops_alone_have_no_call, 0, NOP_FORMS);
+    tcase_add_test(tests, empty_region_is_recognised);
+    tcase_add_loop_test(tests, call_of_another_register_is_refused_behind_the_movabs, 0, 16);
+    tcase_add_loop_test(tests, call_that_is_cut_is_refused, 0, 16);
+    tcase_add_test(tests, first_byte_that_is_not_llvm_s_is_named);
+    tcase_add_test(tests, refused_region_leaves_the_answer_alone);
+    tcase_add_loop_test(tests, place_is_found_exactly_where_there_is_one, 0, WORD);
+    tcase_add_loop_test(tests, armed_region_is_no_ops_with_a_boundary_at_the_place, 0, WORD);
+}
+
+static void add_tests_of_branches(TCase *tests)
+{
+    tcase_add_loop_test(tests, branches_come_back_at_every_length_and_displacement, 0,
+                        DISPLACEMENTS);
+    tcase_add_test(tests, one_byte_beyond_the_reach_is_refused);
+    tcase_add_test(tests, no_op_ignores_its_target);
+    tcase_add_test(tests, call_is_the_instruction_that_the_manual_says);
+    tcase_add_test(tests, other_bits_are_no_branch);
+    tcase_add_test(tests, reach_is_within_what_a_branch_can_encode);
+    tcase_add_test(tests, veneer_jumps_through_its_slot);
+    tcase_add_test(tests, veneer_reaches_a_slot_up_to_the_edge);
+}
+
+static void add_tests_of_names(TCase *tests)
+{
+    tcase_add_test(tests, registers_have_the_names_of_their_abi);
+    tcase_add_test(tests, numbers_of_no_register_have_no_name);
+    tcase_add_test(tests, number_of_no_architecture_is_unknown);
+    tcase_add_test(tests, tables_know_their_own_architecture);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("arch");
+    TCase *tests = tcase_create("arch");
+    add_tests_of_no_ops(tests);
+    add_tests_of_regions(tests);
+    add_tests_of_branches(tests);
+    add_tests_of_names(tests);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
