@@ -534,6 +534,65 @@ START_TEST(functions_that_failed_to_load_stay_failed)
 }
 END_TEST
 
+/* ---- Symbols that nothing defines ---- */
+
+static LLVMModuleRef parse_call(const char *name, const char *callee)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "declare i64 @%s(i64)\n"
+             "define i64 @%s(i64 %%x) {\n"
+             "  %%r = call i64 @%s(i64 %%x)\n"
+             "  ret i64 %%r\n"
+             "}\n",
+             callee, name, callee);
+    return support_parse_valid(context, text);
+}
+
+START_TEST(unresolved_symbol_is_named_and_nothing_is_published)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = create_engine(parse_call("f", "nobody_defines_this"));
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* LLVM itself would end the process at the next module. */
+START_TEST(engine_loads_nothing_after_an_unresolved_symbol)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = create_engine(parse_constant("before", 5));
+    ck_assert_int_eq(get(engine, "before")(0), 5);
+    add(engine, parse_call("f", "nobody_defines_this"));
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    LLVMModuleRef later = parse_constant("later", 6);
+    ck_assert_int_eq(cairn_engine_add_module(engine, later, &error), CAIRN_ERROR_STATE);
+    ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
+    ck_assert_int_eq(cairn_engine_finalise(engine, &error), CAIRN_ERROR_LLVM);
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(get(engine, "before")(0), 5);
+    cairn_engine_dispose(engine);
+    engine = create_engine(later);
+    ck_assert_int_eq(get(engine, "later")(0), 6);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(symbols_of_the_host_are_found)
+{
+    LLVMModuleRef module = parse_call("f", "mapped_by_the_host");
+    LLVMValueRef declaration = LLVMGetNamedFunction(module, "mapped_by_the_host");
+    cairn_engine *engine = create_engine(module);
+    LLVMAddGlobalMapping(cairn_engine_llvm(engine), declaration, (void *)(uintptr_t)add_hundred);
+    ck_assert_int_eq(get(engine, "f")(1), 101);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 START_TEST(unknown_function_is_not_found)
 {
     cairn_engine *engine = create_engine(parse_constant("f", 1));
@@ -621,6 +680,9 @@ static void add_tests(TCase *tests)
         memory_of_stack_maps_is_given_back,
         module_larger_than_a_slab_is_full,
         functions_that_failed_to_load_stay_failed,
+        unresolved_symbol_is_named_and_nothing_is_published,
+        engine_loads_nothing_after_an_unresolved_symbol,
+        symbols_of_the_host_are_found,
         unknown_function_is_not_found,
         module_for_another_machine_is_refused,
         module_that_would_crash_llvm_is_refused,

@@ -199,18 +199,23 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
  *  allowed. */
 CAIRN_API void cairn_engine_dispose(cairn_engine *engine);
 
-/** Scans, checks and adds another module. On failure the caller keeps it. */
+/** Scans, checks and adds another module. On failure the caller keeps it: STATE (the engine has
+ *  failed with LLVM before), and all that cairn_engine_create can give. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engine *engine,
                                                                      LLVMModuleRef module,
                                                                      struct cairn_error *error);
 
-/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. LLVM,
- *  and all that cairn_loader_finish can give; FULL if the slab has no room. */
+/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. LLVM (a
+ *  symbol that nothing defines, by name), and all that cairn_loader_finish can give; FULL if the
+ *  slab has no room. On failure nothing of it is published, and what was loaded before stays.
+ *  After LLVM the engine takes no further modules, since LLVM would end the process at the next
+ *  one: cairn_engine_add_module then gives STATE. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);
 
 /** The address of a function; finalises first. NULL on failure: NOT_FOUND (nothing defines it, or
- *  only a module whose finalisation failed), and all that cairn_engine_finalise can give. */
+ *  only a module whose finalisation failed), and all that cairn_engine_finalise can give, unless
+ *  the function was loaded earlier. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 

@@ -53,6 +53,8 @@ struct cairn_memory_manager {
     cairn_runtime *runtime;
     struct cairn_allocator allocator;
     LLVMMCJITMemoryManagerRef llvm;
+    /* Whose errors are looked at before anything is published; NULL if that is not known. */
+    LLVMExecutionEngineRef engine;
     struct cairn_memory_manager_options options;
     char *name;
     struct pending *pending;
@@ -329,6 +331,18 @@ static enum cairn_status publish(cairn_memory_manager *manager, cairn_module *mo
     return status;
 }
 
+/* Where a symbol could not be resolved, LLVM has applied no relocations, and finalises all the
+ * same. */
+static enum cairn_status llvm_status(const cairn_memory_manager *manager, struct cairn_error *error)
+{
+    char *message = NULL;
+    if (manager->engine == NULL || !LLVMExecutionEngineGetErrMsg(manager->engine, &message))
+        return CAIRN_OK;
+    error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
+    LLVMDisposeMessage(message);
+    return CAIRN_ERROR_LLVM;
+}
+
 static enum cairn_status finish_loader(cairn_memory_manager *manager, struct outcome *outcome,
                                        struct cairn_error *error)
 {
@@ -337,7 +351,9 @@ static enum cairn_status finish_loader(cairn_memory_manager *manager, struct out
         *error = manager->collected;
         return error->status;
     }
-    enum cairn_status status = declare_loaded(manager, error);
+    enum cairn_status status = llvm_status(manager, error);
+    if (status == CAIRN_OK)
+        status = declare_loaded(manager, error);
     if (status != CAIRN_OK)
         return status;
     status = cairn_loader_finish(manager->loader, &outcome->module, error);
@@ -393,6 +409,11 @@ enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manage
     if (manager->last.status != CAIRN_OK && error != NULL)
         *error = manager->last;
     return manager->last.status;
+}
+
+void memory_manager_watch(cairn_memory_manager *manager, LLVMExecutionEngineRef engine)
+{
+    manager->engine = engine;
 }
 
 void memory_manager_clear_status(cairn_memory_manager *manager) { manager->last.status = CAIRN_OK; }
