@@ -55,6 +55,19 @@ static LLVMModuleRef parse_constant(const char *name, int value)
     return support_parse_valid(context, text);
 }
 
+static LLVMModuleRef parse_call(const char *name, const char *callee)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "declare i64 @%s(i64)\n"
+             "define i64 @%s(i64 %%x) {\n"
+             "  %%r = call i64 @%s(i64 %%x)\n"
+             "  ret i64 %%r\n"
+             "}\n",
+             callee, name, callee);
+    return support_parse_valid(context, text);
+}
+
 static cairn_engine *create_engine(LLVMModuleRef module)
 {
     struct cairn_error error = {0};
@@ -399,6 +412,22 @@ START_TEST(memory_manager_serves_an_engine_of_the_host)
 }
 END_TEST
 
+START_TEST(memory_manager_sees_the_errors_of_its_engine)
+{
+    struct cairn_error error = {0};
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMExecutionEngineRef engine =
+        create_llvm_engine(parse_call("f", "nobody_defines_this"), manager);
+    cairn_memory_manager_set_engine(manager, engine);
+    LLVMGetFunctionAddress(engine, "f");
+    ck_assert_int_eq(cairn_memory_manager_status(manager, &error), CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    LLVMDisposeExecutionEngine(engine);
+}
+END_TEST
+
 START_TEST(undeclared_records_have_no_site)
 {
     cairn_memory_manager *manager;
@@ -536,19 +565,6 @@ END_TEST
 
 /* ---- Symbols that nothing defines ---- */
 
-static LLVMModuleRef parse_call(const char *name, const char *callee)
-{
-    char text[256];
-    snprintf(text, sizeof text,
-             "declare i64 @%s(i64)\n"
-             "define i64 @%s(i64 %%x) {\n"
-             "  %%r = call i64 @%s(i64 %%x)\n"
-             "  ret i64 %%r\n"
-             "}\n",
-             callee, name, callee);
-    return support_parse_valid(context, text);
-}
-
 START_TEST(unresolved_symbol_is_named_and_nothing_is_published)
 {
     struct cairn_error error = {0};
@@ -674,6 +690,7 @@ static void add_tests(TCase *tests)
         threads_have_engines_of_their_own,
         hooks_see_the_module_before_and_after_publication,
         memory_manager_serves_an_engine_of_the_host,
+        memory_manager_sees_the_errors_of_its_engine,
         undeclared_records_have_no_site,
         memory_manager_may_go_unused,
         site_that_is_too_small_loads_and_says_why,

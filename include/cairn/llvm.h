@@ -151,6 +151,15 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_create(
 CAIRN_API LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manager *manager);
 
 /**
+ * Tells the manager which engine it serves, as soon as the host has made it. LLVM's own errors are
+ * then seen before publication: where it could not resolve a symbol it has applied no relocations,
+ * and the finalisation fails with status LLVM. Without this such code is published, as LLVM left
+ * it. After such an error LLVM ends the process at the engine's next module.
+ */
+CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
+                                               LLVMExecutionEngineRef engine);
+
+/**
  * Declares the sites of an LLVM module that was, or will be, added to the engine. To be called
  * before its code is generated. Records without a declaration can be looked up, but have no
  * sites. IDs may come again in modules that are loaded later, with other shapes; among those not

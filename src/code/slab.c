@@ -239,18 +239,25 @@ static void set_states(struct code_slab *slab, size_t first_page, size_t page_co
         atomic_store_explicit(&slab->states[page], (uint8_t)state, memory_order_release);
 }
 
-/* Free pages were taken. A range that lies at an end of its free range leaves that range whole, so
- * the largest has lost its size at most; otherwise nothing is known but the upper bound. */
+/* Free pages were taken. If they were part of the largest free range, what is left of it lies below
+ * and above them; else that range is still whole. So that the slab need not be looked through
+ * again, what lies above is counted, up to a limit. */
 static void note_taken(struct code_slab *slab, size_t first_page, size_t page_count)
 {
     const uint8_t *states = states_of(slab);
     size_t end = first_page + page_count;
-    bool at_end = first_page == 0 || end == slab->page_count ||
-                  states[first_page - 1] != PAGE_FREE || states[end] != PAGE_FREE;
-    if (at_end && slab->room_at_least > page_count)
-        slab->room_at_least -= page_count;
+    size_t beyond = slab->page_count - end;
+    size_t limit = beyond < sizeof many_free ? beyond : sizeof many_free;
+    size_t above = count_free(states, end, limit);
+    bool above_is_whole = above < limit || limit == beyond;
+    bool none_below = first_page == 0 || states[first_page - 1] != PAGE_FREE;
+    size_t left = slab->room_at_least > page_count ? slab->room_at_least - page_count : 0;
+    if (none_below)
+        slab->room_at_least = left;
+    else if (above_is_whole && left > 2 * above)
+        slab->room_at_least = left - above;
     else
-        slab->room_at_least = 0;
+        slab->room_at_least = above;
 }
 
 /* ---- Taking, protecting, releasing ---- */

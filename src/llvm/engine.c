@@ -211,7 +211,7 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
     status = create_llvm_engine(engine, module, options, error);
     if (status != CAIRN_OK)
         return status;
-    memory_manager_watch(engine->manager, engine->llvm);
+    cairn_memory_manager_set_engine(engine->manager, engine->llvm);
     return cairn_engine_add_module(engine, module, error);
 }
 

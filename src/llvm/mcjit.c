@@ -411,7 +411,7 @@ enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manage
     return manager->last.status;
 }
 
-void memory_manager_watch(cairn_memory_manager *manager, LLVMExecutionEngineRef engine)
+void cairn_memory_manager_set_engine(cairn_memory_manager *manager, LLVMExecutionEngineRef engine)
 {
     manager->engine = engine;
 }

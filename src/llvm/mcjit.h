@@ -8,9 +8,6 @@
 
 #include <cairn/llvm.h>
 
-/* The engine that the manager serves: what LLVM could not do is an error of the finalisation. */
-void memory_manager_watch(cairn_memory_manager *manager, LLVMExecutionEngineRef engine);
-
 /* Before something is finalised of which the outcome will be asked. */
 void memory_manager_clear_status(cairn_memory_manager *manager);
 

@@ -1,8 +1,9 @@
 /*
  * Loaders: what belongs to one finalisation, from the first section to a module.
  *
- * Nothing of a loader is visible to lookups. The stack maps lie outside of the slab, each in a
- * mapping of its own, which is unmapped as soon as the module's table has been built.
+ * Nothing of a loader is visible to lookups. The stack maps lie outside of the slab: small ones in
+ * memory of the runtime's allocator, others each in a mapping of its own. All go as soon as the
+ * module's table has been built.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,6 +14,7 @@
 #include "runtime/runtime.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,8 +22,11 @@
 struct stackmap_memory {
     uint8_t *bytes;
     size_t size;        /* that was asked for */
-    size_t mapped_size; /* whole pages */
+    size_t mapped_size; /* whole pages; 0: it comes from the allocator */
 };
+
+/* Mapping and unmapping takes longer than reading a stack map of this size. */
+enum { SMALL_STACKMAP = 64 << 10 };
 
 struct cairn_loader {
     cairn_runtime *runtime;
@@ -90,10 +95,19 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     return CAIRN_OK;
 }
 
+static void free_stackmap(const struct cairn_allocator *allocator,
+                          const struct stackmap_memory *stackmap)
+{
+    if (stackmap->mapped_size > 0)
+        munmap(stackmap->bytes, stackmap->mapped_size);
+    else
+        memory_free(allocator, stackmap->bytes, stackmap->size);
+}
+
 static void give_stackmaps_back(cairn_loader *loader)
 {
     for (size_t i = 0; i < loader->stackmap_count; i++)
-        munmap(loader->stackmaps[i].bytes, loader->stackmaps[i].mapped_size);
+        free_stackmap(&loader->runtime->allocator, &loader->stackmaps[i]);
     memory_free(&loader->runtime->allocator, loader->stackmaps,
                 loader->stackmap_capacity * sizeof *loader->stackmaps);
     loader->stackmaps = NULL;
@@ -177,23 +191,35 @@ static bool reserve_stackmap(cairn_loader *loader)
     return true;
 }
 
-static enum cairn_status map_stackmap(cairn_loader *loader, size_t size, void **address,
+static enum cairn_status map_stackmap(size_t size, struct stackmap_memory *stackmap,
                                       struct cairn_error *error)
 {
-    size_t mapped_size;
-    if (__builtin_add_overflow(size, page_size() - 1, &mapped_size))
+    if (__builtin_add_overflow(size, page_size() - 1, &stackmap->mapped_size))
         return error_set(error, CAIRN_ERROR_ARGUMENT, size, "a stack map of %zu bytes", size);
-    mapped_size &= ~(page_size() - 1);
-    if (!reserve_stackmap(loader))
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
-    void *bytes =
-        mmap(NULL, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (bytes == MAP_FAILED)
+    stackmap->mapped_size &= ~(page_size() - 1);
+    stackmap->bytes = mmap(NULL, stackmap->mapped_size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stackmap->bytes == MAP_FAILED)
         return error_set_system(error, errno, "no memory for a stack map section of %zu bytes",
                                 size);
-    loader->stackmaps[loader->stackmap_count++] =
-        (struct stackmap_memory){.bytes = bytes, .size = size, .mapped_size = mapped_size};
-    *address = bytes;
+    return CAIRN_OK;
+}
+
+static enum cairn_status allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
+                                           void **address, struct cairn_error *error)
+{
+    struct stackmap_memory stackmap = {.size = size};
+    if (!reserve_stackmap(loader))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
+    if (size <= SMALL_STACKMAP && alignment <= _Alignof(max_align_t))
+        stackmap.bytes = memory_new(&loader->runtime->allocator, size, 1);
+    if (stackmap.bytes == NULL) {
+        enum cairn_status status = map_stackmap(size, &stackmap, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    loader->stackmaps[loader->stackmap_count++] = stackmap;
+    *address = stackmap.bytes;
     return CAIRN_OK;
 }
 
@@ -203,7 +229,7 @@ void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t a
     void *address = NULL;
     enum cairn_status status = check_request(size, alignment, error);
     if (status == CAIRN_OK)
-        status = map_stackmap(loader, size, &address, error);
+        status = allocate_stackmap(loader, size, alignment, &address, error);
     if (status == CAIRN_OK)
         return address;
     loader->incomplete = true;
