@@ -6,6 +6,7 @@
 #include "llvm_support.h"
 #include "llvm/version.h"
 
+#include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -563,6 +564,29 @@ START_TEST(functions_that_failed_to_load_stay_failed)
 }
 END_TEST
 
+/* ---- Functions ---- */
+
+START_TEST(functions_with_unwind_tables_are_found_by_any_pc)
+{
+    LLVMModuleRef module = parse_site("f", 7);
+    LLVMLinkModules2(module, parse_constant("g", 3));
+    cairn_prepare_function(LLVMGetNamedFunction(module, "f"));
+    cairn_prepare_function(LLVMGetNamedFunction(module, "g"));
+    cairn_engine *engine = create_engine(module);
+    uint64_t f = (uintptr_t)get(engine, "f");
+    uint64_t g = (uintptr_t)get(engine, "g");
+    struct cairn_function found;
+    ck_assert(cairn_runtime_find_function(runtime, f + 1, &found));
+    ck_assert_uint_eq(found.address, f);
+    ck_assert_uint_eq(found.record_count, 1);
+    ck_assert(cairn_runtime_find_function(runtime, g, &found));
+    ck_assert_uint_eq(found.address, g);
+    ck_assert_uint_eq(found.record_count, 0);
+    ck_assert(!cairn_runtime_find_function(runtime, g + 64, &found)); /* g is shorter */
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 /* ---- Symbols that nothing defines ---- */
 
 START_TEST(unresolved_symbol_is_named_and_nothing_is_published)
@@ -697,6 +721,7 @@ static void add_tests(TCase *tests)
         memory_of_stack_maps_is_given_back,
         module_larger_than_a_slab_is_full,
         functions_that_failed_to_load_stay_failed,
+        functions_with_unwind_tables_are_found_by_any_pc,
         unresolved_symbol_is_named_and_nothing_is_published,
         engine_loads_nothing_after_an_unresolved_symbol,
         symbols_of_the_host_are_found,

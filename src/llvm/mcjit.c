@@ -131,6 +131,11 @@ static bool is_stackmap(const char *section_name)
            strcmp(section_name, "__llvm_stackmaps") == 0;
 }
 
+static bool is_unwind_table(const char *section_name)
+{
+    return strcmp(section_name, ".eh_frame") == 0 || strcmp(section_name, "__eh_frame") == 0;
+}
+
 static uint8_t *allocate_stackmap(cairn_memory_manager *manager, uintptr_t size, unsigned alignment)
 {
     uint8_t *memory = allocate(manager, cairn_loader_allocate_stackmap, size, alignment);
@@ -163,6 +168,8 @@ static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned ali
     (void)section_id;
     if (is_stackmap(section_name))
         return allocate_stackmap(opaque, size, alignment);
+    if (is_unwind_table(section_name))
+        return allocate(opaque, cairn_loader_allocate_unwind_table, size, alignment);
     return allocate(
         opaque, is_read_only ? cairn_loader_allocate_read_only_data : cairn_loader_allocate_data,
         size, alignment);

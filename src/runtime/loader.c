@@ -19,10 +19,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct stackmap_memory {
+/* A section that is read when the loader finishes. */
+struct section_memory {
     uint8_t *bytes;
     size_t size;        /* that was asked for */
-    size_t mapped_size; /* whole pages; 0: it comes from the allocator */
+    size_t mapped_size; /* whole pages; 0: it is not a mapping of its own */
+};
+
+struct section_list {
+    struct section_memory *entries;
+    size_t count;
+    size_t capacity;
 };
 
 /* Mapping and unmapping takes longer than reading a stack map of this size. */
@@ -33,9 +40,8 @@ struct cairn_loader {
     char *name;
     struct code_block *block;
     cairn_declarations *declarations;
-    struct stackmap_memory *stackmaps;
-    size_t stackmap_count;
-    size_t stackmap_capacity;
+    struct section_list stackmaps;
+    struct section_list unwind_tables; /* in the block's read-only data */
     /* An allocation has failed: what was loaded is not complete. */
     bool incomplete;
 };
@@ -95,8 +101,14 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     return CAIRN_OK;
 }
 
+static void free_list(const struct cairn_allocator *allocator, struct section_list *list)
+{
+    memory_free(allocator, list->entries, list->capacity * sizeof *list->entries);
+    *list = (struct section_list){0};
+}
+
 static void free_stackmap(const struct cairn_allocator *allocator,
-                          const struct stackmap_memory *stackmap)
+                          const struct section_memory *stackmap)
 {
     if (stackmap->mapped_size > 0)
         munmap(stackmap->bytes, stackmap->mapped_size);
@@ -106,13 +118,10 @@ static void free_stackmap(const struct cairn_allocator *allocator,
 
 static void give_stackmaps_back(cairn_loader *loader)
 {
-    for (size_t i = 0; i < loader->stackmap_count; i++)
-        free_stackmap(&loader->runtime->allocator, &loader->stackmaps[i]);
-    memory_free(&loader->runtime->allocator, loader->stackmaps,
-                loader->stackmap_capacity * sizeof *loader->stackmaps);
-    loader->stackmaps = NULL;
-    loader->stackmap_count = 0;
-    loader->stackmap_capacity = 0;
+    const struct cairn_allocator *allocator = &loader->runtime->allocator;
+    for (size_t i = 0; i < loader->stackmaps.count; i++)
+        free_stackmap(allocator, &loader->stackmaps.entries[i]);
+    free_list(allocator, &loader->stackmaps);
 }
 
 void cairn_loader_abandon(cairn_loader *loader)
@@ -121,6 +130,7 @@ void cairn_loader_abandon(cairn_loader *loader)
         return;
     cairn_runtime *runtime = loader->runtime;
     give_stackmaps_back(loader);
+    free_list(&runtime->allocator, &loader->unwind_tables);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
     free_name(&runtime->allocator, loader->name);
@@ -176,22 +186,37 @@ void *cairn_loader_allocate_data(cairn_loader *loader, size_t size, size_t align
     return allocate(loader, code_block_allocate_data, size, alignment, error);
 }
 
-static bool reserve_stackmap(cairn_loader *loader)
+static bool reserve_entry(const struct cairn_allocator *allocator, struct section_list *list)
 {
-    if (loader->stackmap_count < loader->stackmap_capacity)
+    if (list->count < list->capacity)
         return true;
-    size_t old_size = loader->stackmap_capacity * sizeof *loader->stackmaps;
-    size_t capacity = loader->stackmap_capacity == 0 ? 4 : 2 * loader->stackmap_capacity;
-    struct stackmap_memory *grown = memory_resize(&loader->runtime->allocator, loader->stackmaps,
-                                                  old_size, capacity * sizeof *grown);
+    size_t capacity = list->capacity == 0 ? 4 : 2 * list->capacity;
+    struct section_memory *grown =
+        memory_resize(allocator, list->entries, list->capacity * sizeof *list->entries,
+                      capacity * sizeof *list->entries);
     if (grown == NULL)
         return false;
-    loader->stackmaps = grown;
-    loader->stackmap_capacity = capacity;
+    list->entries = grown;
+    list->capacity = capacity;
     return true;
 }
 
-static enum cairn_status map_stackmap(size_t size, struct stackmap_memory *stackmap,
+void *cairn_loader_allocate_unwind_table(cairn_loader *loader, size_t size, size_t alignment,
+                                         struct cairn_error *error)
+{
+    if (!reserve_entry(&loader->runtime->allocator, &loader->unwind_tables)) {
+        loader->incomplete = true;
+        error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note an unwind table");
+        return NULL;
+    }
+    void *memory = cairn_loader_allocate_read_only_data(loader, size, alignment, error);
+    if (memory != NULL)
+        loader->unwind_tables.entries[loader->unwind_tables.count++] =
+            (struct section_memory){.bytes = memory, .size = size};
+    return memory;
+}
+
+static enum cairn_status map_stackmap(size_t size, struct section_memory *stackmap,
                                       struct cairn_error *error)
 {
     if (__builtin_add_overflow(size, page_size() - 1, &stackmap->mapped_size))
@@ -208,8 +233,8 @@ static enum cairn_status map_stackmap(size_t size, struct stackmap_memory *stack
 static enum cairn_status allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
                                            void **address, struct cairn_error *error)
 {
-    struct stackmap_memory stackmap = {.size = size};
-    if (!reserve_stackmap(loader))
+    struct section_memory stackmap = {.size = size};
+    if (!reserve_entry(&loader->runtime->allocator, &loader->stackmaps))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
     if (size <= SMALL_STACKMAP && alignment <= _Alignof(max_align_t))
         stackmap.bytes = memory_new(&loader->runtime->allocator, size, 1);
@@ -218,7 +243,7 @@ static enum cairn_status allocate_stackmap(cairn_loader *loader, size_t size, si
         if (status != CAIRN_OK)
             return status;
     }
-    loader->stackmaps[loader->stackmap_count++] = stackmap;
+    loader->stackmaps.entries[loader->stackmaps.count++] = stackmap;
     *address = stackmap.bytes;
     return CAIRN_OK;
 }
@@ -255,7 +280,7 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
                                      struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    size_t count = loader->stackmap_count;
+    size_t count = loader->stackmaps.count;
     struct cairn_section *sections = NULL;
     if (count > 0) {
         sections = memory_new(allocator, count, sizeof *sections);
@@ -263,12 +288,35 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu stack maps", count);
     }
     for (size_t i = 0; i < count; i++) {
-        sections[i].bytes = loader->stackmaps[i].bytes;
-        sections[i].size = loader->stackmaps[i].size;
+        sections[i].bytes = loader->stackmaps.entries[i].bytes;
+        sections[i].size = loader->stackmaps.entries[i].size;
         sections[i].byte_order = cairn_byte_order_host();
     }
     enum cairn_status status = cairn_table_create(sections, count, allocator, table, error);
     memory_free(allocator, sections, count * sizeof *sections);
+    return status;
+}
+
+static enum cairn_status find_functions(const cairn_loader *loader, struct functions **functions,
+                                        struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &loader->runtime->allocator;
+    size_t count = loader->unwind_tables.count;
+    struct eh_frame *frames = NULL;
+    if (count > 0) {
+        frames = memory_new(allocator, count, sizeof *frames);
+        if (frames == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu unwind tables",
+                             count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct section_memory *memory = &loader->unwind_tables.entries[i];
+        frames[i].section = (struct cairn_section){
+            .bytes = memory->bytes, .size = memory->size, .byte_order = cairn_byte_order_host()};
+        frames[i].address = (uint64_t)(uintptr_t)memory->bytes;
+    }
+    enum cairn_status status = functions_create(frames, count, allocator, functions, error);
+    memory_free(allocator, frames, count * sizeof *frames);
     return status;
 }
 
@@ -295,6 +343,9 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     if (status != CAIRN_OK)
         return status;
     status = check_addresses(loader, module->table, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = find_functions(loader, &module->functions, error);
     if (status != CAIRN_OK)
         return status;
     status = site_table_create(&module->sites, module->table, loader->block, loader->declarations,
@@ -335,6 +386,7 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
     enum cairn_status status = build_module(loader, built, error);
     if (status != CAIRN_OK) {
         site_table_destroy(built->sites);
+        functions_destroy(built->functions);
         cairn_table_destroy(built->table);
         memory_free(&loader->runtime->allocator, built, sizeof *built);
         loader->incomplete = true;
