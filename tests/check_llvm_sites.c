@@ -134,7 +134,7 @@ START_TEST(statepoint_becomes_call_jump_and_no_op)
     cairn_engine *engine = create_engine(parse_statepoints());
     int live = 0;
     for (int bytes = SMALLEST; bytes <= LARGEST; bytes++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "f%d", bytes);
         function *f = get(engine, name);
         cairn_site *site = cairn_runtime_find_site(runtime, (uint64_t)bytes, NULL);

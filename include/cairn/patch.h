@@ -93,7 +93,8 @@ struct cairn_site_description {
     /** Why the site is not live; "" if it is. As long-lived as the module. */
     const char *reason;
     /** Of the region's bytes: as LLVM emitted them, and as they are now (`byte_count` bytes
-     *  each). As long-lived as the module. */
+     *  each). As long-lived as the module. NULL if there are none, or not all of them in the
+     *  module's code. */
     const uint8_t *original_bytes;
     const uint8_t *bytes;
 };

@@ -33,6 +33,12 @@ static struct cairn_record record_at(const struct site_table *sites, uint32_t in
     return (struct cairn_record){.table = sites->records, .index = index};
 }
 
+/* Whether a region has bytes, all of them in the module's code: then copies of them are kept. */
+static bool has_copies(const struct site_table *sites, uint64_t address, uint32_t byte_count)
+{
+    return byte_count > 0 && code_block_holds_code(sites->block, address, byte_count);
+}
+
 struct totals {
     uint32_t sites;
     size_t bytes;
@@ -51,7 +57,7 @@ static struct totals count_sites(const struct site_table *sites,
                        cairn_record_address(record), &address, &byte_count))
             continue;
         totals.sites++;
-        if (code_block_holds_code(sites->block, address, byte_count))
+        if (has_copies(sites, address, byte_count))
             totals.bytes += byte_count;
     }
     return totals;
@@ -139,12 +145,11 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
     site->kind = (uint8_t)declaration->kind;
     site->limit = limit_of(sites, site);
     site->bytes_offset = (uint32_t)sites->bytes_used;
-    bool holds = code_block_holds_code(sites->block, address, byte_count);
-    const uint8_t *region = (const uint8_t *)(uintptr_t)address;
-    if (holds)
-        memcpy(sites->original_bytes + site->bytes_offset, region, byte_count);
-    if (holds)
+    if (has_copies(sites, address, byte_count)) {
+        memcpy(sites->original_bytes + site->bytes_offset, (const void *)(uintptr_t)address,
+               byte_count);
         sites->bytes_used += byte_count;
+    }
     enum cairn_status status = arm_site(site, declaration, error);
     sites->count++;
     return status;
@@ -154,7 +159,7 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
 static void keep_initial_bytes(const cairn_site *site)
 {
     const struct site_table *sites = site->table;
-    if (code_block_holds_code(sites->block, site->address, site->byte_count))
+    if (has_copies(sites, site->address, site->byte_count))
         memcpy(sites->initial_bytes + site->bytes_offset, (const void *)(uintptr_t)site->address,
                site->byte_count);
 }
