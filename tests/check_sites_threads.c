@@ -84,6 +84,86 @@ START_TEST(threads_see_the_old_or_the_new_and_after_a_barrier_the_new)
 }
 END_TEST
 
+/* ---- Several patchers ---- */
+
+static long ten(void) { return 10; }
+static long eleven(void) { return 11; }
+
+static struct {
+    const struct site_fixture *fixture;
+    atomic_int patchers_left;
+    atomic_ulong wrong;
+} crowd;
+
+/* Calls by veneers, which one patcher must not take from another, and all other states. */
+static void *patch_among_others(void *argument)
+{
+    const void *target = argument;
+    cairn_site *site = crowd.fixture->site;
+    bool done = true;
+    for (int i = 0; i < 4000 && done; i++) {
+        enum cairn_strength strength = i % 64 == 0 ? CAIRN_SYNC : CAIRN_RELAXED;
+        if (i % 8 == 7)
+            done = cairn_site_nop(site, strength, NULL) == CAIRN_OK;
+        else if (i % 8 == 3)
+            done = cairn_site_jump(site, crowd.fixture->tail, strength, NULL) == CAIRN_OK;
+        else
+            done = cairn_site_call(site, target, strength, NULL) == CAIRN_OK;
+    }
+    if (!done)
+        atomic_fetch_add(&crowd.wrong, 1);
+    atomic_fetch_sub(&crowd.patchers_left, 1);
+    return NULL;
+}
+
+/* State and target are of one moment: a call has one of the targets, a no-op has none. */
+static bool is_sound(const struct cairn_site_description *description)
+{
+    switch (description->state) {
+    case CAIRN_SITE_NOP:
+        return description->target == 0;
+    case CAIRN_SITE_JUMP:
+        return description->target == (uintptr_t)crowd.fixture->tail;
+    default:
+        return description->target == (uintptr_t)ten || description->target == (uintptr_t)eleven;
+    }
+}
+
+static void *run_among_patchers(void *argument)
+{
+    while (atomic_load(&crowd.patchers_left) > 0) {
+        struct cairn_site_description description = site_describe(crowd.fixture->site);
+        long result = crowd.fixture->function();
+        bool known = result == 0 || result == 10 || result == 11;
+        if (!known || !is_sound(&description))
+            atomic_fetch_add(&crowd.wrong, 1);
+    }
+    return argument;
+}
+
+START_TEST(patchers_of_one_site_do_not_mix_what_they_want)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    pthread_t threads[4];
+    const struct site_shape shape = site_null_patchpoint(region, 16);
+    site_load(&fixture, site_modes[_i], &shape);
+    crowd.fixture = &fixture;
+    atomic_store(&crowd.patchers_left, 2);
+    pthread_create(&threads[0], NULL, patch_among_others, (void *)(uintptr_t)ten);
+    pthread_create(&threads[1], NULL, patch_among_others, (void *)(uintptr_t)eleven);
+    pthread_create(&threads[2], NULL, run_among_patchers, NULL);
+    pthread_create(&threads[3], NULL, run_among_patchers, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(crowd.wrong, 0);
+    ck_assert_done(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, &error), error);
+    ck_assert_int_eq(fixture.function(), 2);
+    site_unload(&fixture);
+}
+END_TEST
+
 /* ---- Signals ---- */
 
 static struct {
@@ -153,6 +233,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, threads_see_the_old_or_the_new_and_after_a_barrier_the_new, 0,
                         SITE_MODES);
+    tcase_add_loop_test(tests, patchers_of_one_site_do_not_mix_what_they_want, 0, SITE_MODES);
     tcase_add_loop_test(tests, signal_handlers_may_run_look_up_and_in_dual_mode_patch_the_site, 0,
                         SITE_MODES);
     suite_add_tcase(suite, tests);
