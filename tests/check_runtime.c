@@ -288,6 +288,49 @@ START_TEST(function_outside_of_the_loaded_code_is_corrupt)
 }
 END_TEST
 
+/* A section with that many bytes behind its map, all zero but for the last one. */
+static enum cairn_status load_with_slack(cairn_runtime *runtime, size_t slack, uint8_t last,
+                                         struct cairn_error *error)
+{
+    cairn_loader *loader = NULL;
+    cairn_module *module = NULL;
+    struct section_writer writer;
+    ck_assert_ok(cairn_loader_create(runtime, "slack", &loader, NULL));
+    uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 64, error);
+    write_code(code);
+    writer_begin(&writer, 3, cairn_byte_order_host());
+    writer_header(&writer, 1, 0, 1);
+    writer_function(&writer, (uintptr_t)code, 8, 1);
+    writer_record(&writer, 10, SITE_OFFSET, NULL, 0, NULL, 0);
+    uint8_t *section = cairn_loader_allocate_stackmap(loader, writer.size + slack, 8, error);
+    memcpy(section, writer.bytes, writer.size);
+    section[writer.size + slack - 1] |= last;
+    writer_end(&writer);
+    enum cairn_status status = cairn_loader_finish(loader, &module, error);
+    if (status == CAIRN_OK) {
+        ck_assert_uint_eq(cairn_table_record_count(cairn_module_table(module)), 1);
+        cairn_module_retire(module);
+    } else {
+        cairn_loader_abandon(loader);
+    }
+    return status;
+}
+
+/* LLVM asks for room for stubs behind sections that have relocations: not for ELF on x86-64, but
+ * for Mach-O. */
+START_TEST(zeros_behind_a_stack_map_are_not_part_of_it)
+{
+    cairn_runtime *runtime = create(support_modes[_i]);
+    struct cairn_error error = {0};
+    for (size_t slack = 1; slack <= 40; slack++) {
+        enum cairn_status status = load_with_slack(runtime, slack, 0, &error);
+        ck_assert_msg(status == CAIRN_OK, "%zu bytes: %s", slack, error.message);
+        ck_assert_int_ne(load_with_slack(runtime, slack, 1, &error), CAIRN_OK);
+    }
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
 START_TEST(module_without_stack_map_has_no_records)
 {
     cairn_runtime *runtime = create(support_modes[_i]);
@@ -759,6 +802,7 @@ static void add_tests_of_both_modes(TCase *tests)
         loader_with_a_failed_allocation_cannot_be_finished,
         truncated_unwind_table_is_refused,
         function_outside_of_the_loaded_code_is_corrupt,
+        zeros_behind_a_stack_map_are_not_part_of_it,
         module_without_stack_map_has_no_records,
         module_is_visible_from_publishing_to_retiring,
         module_is_published_once_and_retired_as_often_as_one_likes,

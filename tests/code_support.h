@@ -8,6 +8,7 @@
 #define TESTS_CODE_SUPPORT_H
 
 #include "code/space.h"
+#include "tests/allocator_support.h"
 
 #include <check.h>
 #include <stdbool.h>
@@ -92,15 +93,7 @@ void support_wait(int child);
 /* Whether the body dies of SIGSEGV. */
 bool support_faults(void (*body)(void *user), void *user);
 
-/* ---- Allocators ---- */
-
-/* Counts what is allocated, and fails allocation number `fail_at` (from 1; 0: none). */
-struct support_allocator {
-    _Atomic size_t calls;
-    _Atomic size_t outstanding_bytes;
-    size_t fail_at;
-};
-struct cairn_allocator support_counting(struct support_allocator *allocator);
+/* ---- Randomness ---- */
 
 /* From the environment's CAIRN_TEST_SEED, or from the clock; printed. */
 uint64_t support_seed(void);

@@ -58,7 +58,9 @@ CAIRN_API void *cairn_loader_allocate_read_only_data(cairn_loader *loader, size_
 CAIRN_API void *cairn_loader_allocate_data(cairn_loader *loader, size_t size, size_t alignment,
                                            struct cairn_error *error);
 
-/** Memory for a stack map section: read by cairn_loader_finish and then given back. */
+/** Memory for a stack map section: read by cairn_loader_finish and then given back. Bytes behind
+ *  the last map that were left zero are no error: LLVM's RuntimeDyld asks for more than a section
+ *  has where its relocations might need stubs. */
 CAIRN_API void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
                                                struct cairn_error *error);
 

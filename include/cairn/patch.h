@@ -38,7 +38,7 @@
  * is one that a branch can take the place of, within one aligned word. Otherwise it can be patched
  * with CAIRN_QUIESCENT alone; and code that has to be invalidated while threads run should have a
  * patch point with a null target instead. Nothing is ever written beyond the declared shadow, nor
- * across another record's address. Patching replaces instructions: what a call that returns, or a
+ * across another record's address or the start of another function that has records. Patching replaces instructions: what a call that returns, or a
  * no-op, leaves out is the host's concern. cairn_site_restore brings them back.
  *
  * SPDX-License-Identifier: MIT
@@ -93,7 +93,8 @@ struct cairn_site_description {
     /** Why the site is not live; "" if it is. As long-lived as the module. */
     const char *reason;
     /** Of the region's bytes: as LLVM emitted them, and as they are now (`byte_count` bytes
-     *  each). As long-lived as the module. */
+     *  each). As long-lived as the module. NULL if there are none, or not all of them in the
+     *  module's code. */
     const uint8_t *original_bytes;
     const uint8_t *bytes;
 };

@@ -56,6 +56,12 @@ static bool is_lack_of_room(enum cairn_status status)
     return status == CAIRN_ERROR_FULL || status == CAIRN_ERROR_RANGE;
 }
 
+static enum cairn_status refuse_crossed(cairn_site *site, struct cairn_error *error)
+{
+    return site_refuse(site, error, "another record or function begins %u byte%s behind its start",
+                       site->limit, site->limit == 1 ? "" : "s");
+}
+
 /* Rewrites `size` bytes: no-ops, and the branch that the site begins with. The code is still
  * writable, so only a veneer can fail, and then nothing is written. */
 static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *patchpoint,
@@ -96,8 +102,7 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
     struct arch_placement placement;
     struct cairn_error reason;
     if (site->limit < site->byte_count)
-        return site_refuse(site, error, "another record's address lies %u bytes behind its start",
-                           site->limit);
+        return refuse_crossed(site, error);
     enum cairn_status status =
         arch->recognise(region_of(site), site->byte_count, site->address, &patchpoint, &reason);
     if (status == CAIRN_OK)
@@ -158,7 +163,7 @@ static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *err
     if (site->limit < length)
         return site_refuse(site, error,
                            "a branch takes %zu bytes, and the shadow has %u before the next record "
-                           "or its end",
+                           "or function or its end",
                            length, site->limit);
     size_t boundary = boundaries_next(arch, region_of(site), readable_bytes(site), length);
     if (boundary == 0)
@@ -208,8 +213,7 @@ enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error)
     struct arch_placement placement;
     size_t length = site->table->arch->instruction_bytes;
     if (site->limit < site->byte_count)
-        return site_refuse(site, error, "another record's address lies %u bytes behind its start",
-                           site->limit);
+        return refuse_crossed(site, error);
     if (site->byte_count < length)
         return site_refuse(site, error, "a call takes %zu bytes, and %u are reserved", length,
                            site->byte_count);

@@ -68,7 +68,8 @@ void cairn_site_describe(const cairn_site *site, struct cairn_site_description *
         .return_address = site->return_offset == 0 ? 0 : site->address + site->return_offset,
         .reason = site->live ? "" : site->reason,
     };
-    if (code_block_holds_code(sites->block, site->address, site->byte_count)) {
+    if (site->byte_count > 0 &&
+        code_block_holds_code(sites->block, site->address, site->byte_count)) {
         description->original_bytes = sites->original_bytes + site->bytes_offset;
         description->bytes = (const uint8_t *)(uintptr_t)site->address;
     }

@@ -33,6 +33,12 @@ static struct cairn_record record_at(const struct site_table *sites, uint32_t in
     return (struct cairn_record){.table = sites->records, .index = index};
 }
 
+/* Whether a region has bytes, all of them in the module's code: then copies of them are kept. */
+static bool has_copies(const struct site_table *sites, uint64_t address, uint32_t byte_count)
+{
+    return byte_count > 0 && code_block_holds_code(sites->block, address, byte_count);
+}
+
 struct totals {
     uint32_t sites;
     size_t bytes;
@@ -51,7 +57,7 @@ static struct totals count_sites(const struct site_table *sites,
                        cairn_record_address(record), &address, &byte_count))
             continue;
         totals.sites++;
-        if (code_block_holds_code(sites->block, address, byte_count))
+        if (has_copies(sites, address, byte_count))
             totals.bytes += byte_count;
     }
     return totals;
@@ -59,28 +65,43 @@ static struct totals count_sites(const struct site_table *sites,
 
 /* ---- Making one ---- */
 
-/* The first record beyond `address`, by number. */
-static uint32_t first_record_beyond(const struct site_table *sites, uint64_t address)
+static uint64_t record_address(const struct site_table *sites, uint32_t index)
+{
+    return cairn_record_address(record_at(sites, index));
+}
+
+static uint64_t function_address(const struct site_table *sites, uint32_t index)
+{
+    return cairn_table_function(sites->records, index).address;
+}
+
+/* Of `count` ascending addresses, the first beyond `address`; UINT64_MAX if there is none. */
+static uint64_t first_beyond(const struct site_table *sites,
+                             uint64_t (*address_of)(const struct site_table *, uint32_t),
+                             uint32_t count, uint64_t address)
 {
     uint32_t low = 0;
-    uint32_t high = cairn_table_record_count(sites->records);
+    uint32_t high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (cairn_record_address(record_at(sites, middle)) <= address)
+        if (address_of(sites, middle) <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    return low;
+    return low == count ? UINT64_MAX : address_of(sites, low);
 }
 
-/* Bytes from the region's start to the next record's address, at most the region's. */
+/* Bytes from the region's start to the next record's address or the next function's start, at most
+ * the region's. */
 static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
 {
-    uint32_t next = first_record_beyond(sites, site->address);
-    if (next == cairn_table_record_count(sites->records))
-        return site->byte_count;
-    uint64_t distance = cairn_record_address(record_at(sites, next)) - site->address;
+    uint64_t address = site->address;
+    uint64_t record =
+        first_beyond(sites, record_address, cairn_table_record_count(sites->records), address);
+    uint64_t function =
+        first_beyond(sites, function_address, cairn_table_function_count(sites->records), address);
+    uint64_t distance = (record < function ? record : function) - address;
     return distance < site->byte_count ? (uint32_t)distance : site->byte_count;
 }
 
@@ -93,12 +114,13 @@ static enum cairn_status arm_site(cairn_site *site, const struct cairn_declarati
         return site_refuse(site, error, "its bytes lie outside of the module's code");
     }
     /* Regions end at the next record at the latest, so this is another record at the same address,
-     * or a statepoint whose bytes reach back. */
+     * or a statepoint whose bytes reach back. A site without bytes ends none before it. */
     if (site->byte_count > 0 && site->address < sites->regions_end) {
         site->limit = 0;
         return site_refuse(site, error, "its bytes overlap those of the site before it");
     }
-    sites->regions_end = site->address + site->limit;
+    if (site->limit > 0)
+        sites->regions_end = site->address + site->limit;
     switch (declaration->kind) {
     case CAIRN_RECORD_PATCHPOINT:
         return arm_patchpoint(site, error);
@@ -123,12 +145,11 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
     site->kind = (uint8_t)declaration->kind;
     site->limit = limit_of(sites, site);
     site->bytes_offset = (uint32_t)sites->bytes_used;
-    bool holds = code_block_holds_code(sites->block, address, byte_count);
-    const uint8_t *region = (const uint8_t *)(uintptr_t)address;
-    if (holds)
-        memcpy(sites->original_bytes + site->bytes_offset, region, byte_count);
-    if (holds)
+    if (has_copies(sites, address, byte_count)) {
+        memcpy(sites->original_bytes + site->bytes_offset, (const void *)(uintptr_t)address,
+               byte_count);
         sites->bytes_used += byte_count;
+    }
     enum cairn_status status = arm_site(site, declaration, error);
     sites->count++;
     return status;
@@ -138,7 +159,7 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
 static void keep_initial_bytes(const cairn_site *site)
 {
     const struct site_table *sites = site->table;
-    if (code_block_holds_code(sites->block, site->address, site->byte_count))
+    if (has_copies(sites, site->address, site->byte_count))
         memcpy(sites->initial_bytes + site->bytes_offset, (const void *)(uintptr_t)site->address,
                site->byte_count);
 }

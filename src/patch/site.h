@@ -41,7 +41,7 @@ struct cairn_site {
     struct site_table *table;
     uint64_t address;      /* of the region */
     uint32_t byte_count;   /* of the region */
-    uint32_t limit;        /* bytes that may be written: up to the next record; 0: none */
+    uint32_t limit;        /* bytes that may be written: up to the next record or function */
     uint32_t record;       /* of the table */
     uint32_t bytes_offset; /* of the region's copies, in the table's */
     /* Bytes from the region's start that a branch takes the place of; beyond `limit` if the last

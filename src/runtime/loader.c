@@ -276,6 +276,25 @@ enum cairn_status cairn_loader_declare(cairn_loader *loader, const cairn_declara
 
 /* ---- Finishing ---- */
 
+static bool is_blank(const uint8_t *bytes, size_t size)
+{
+    size_t zeros = 0;
+    while (zeros < size && bytes[zeros] == 0)
+        zeros++;
+    return zeros == size;
+}
+
+/* Bytes up to the end of the last map, behind which there may be zeros. */
+static size_t find_end(const struct cairn_section *section)
+{
+    size_t offset = 0;
+    struct cairn_stackmap map;
+    while (offset < section->size && !is_blank(section->bytes + offset, section->size - offset))
+        if (cairn_stackmap_read(section, &offset, &map, NULL) != CAIRN_OK)
+            return section->size; /* what is wrong with it is for the table to say */
+    return offset == 0 || offset > section->size ? section->size : offset;
+}
+
 static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
                                      struct cairn_error *error)
 {
@@ -291,6 +310,7 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
         sections[i].bytes = loader->stackmaps.entries[i].bytes;
         sections[i].size = loader->stackmaps.entries[i].size;
         sections[i].byte_order = cairn_byte_order_host();
+        sections[i].size = find_end(&sections[i]);
     }
     enum cairn_status status = cairn_table_create(sections, count, allocator, table, error);
     memory_free(allocator, sections, count * sizeof *sections);

@@ -1,0 +1,165 @@
+/*
+ * Sites that LLVM has made of statepoints: no-ops that a call or a jump takes the place of.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm_support.h"
+
+#include "llvm/version.h"
+
+#include <llvm-c/IRReader.h>
+#include <stdio.h>
+#include <string.h>
+
+static LLVMContextRef context;
+static cairn_runtime *runtime;
+
+static void set_up(void)
+{
+    context = LLVMContextCreate();
+    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+}
+
+static void tear_down(void)
+{
+    cairn_runtime_destroy(runtime);
+    LLVMContextDispose(context);
+}
+
+static cairn_engine *create_engine(LLVMModuleRef module)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = NULL;
+    enum cairn_status status = cairn_engine_create(runtime, module, NULL, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return engine;
+}
+
+typedef long function(void);
+
+static function *get(cairn_engine *engine, const char *name)
+{
+    struct cairn_error error = {0};
+    void *address = cairn_engine_function(engine, name, &error);
+    ck_assert_msg(address != NULL, "%s", error.message);
+    return (function *)(uintptr_t)address;
+}
+
+static struct cairn_site_description describe(const cairn_site *site)
+{
+    struct cairn_site_description description;
+    cairn_site_describe(site, &description);
+    return description;
+}
+
+static int calls;
+static void count_call(void) { calls++; }
+#define COUNT_CALL ((const void *)(uintptr_t)count_call)
+
+/* Leaves the function that jumped here, which has a frame pointer and nothing saved besides. */
+__asm__(".pushsection .text\n"
+        ".type leave_function, @function\n"
+        "leave_function:\n"
+        "    leave\n"
+        "    mov $77, %eax\n"
+        "    ret\n"
+        ".size leave_function, . - leave_function\n"
+        ".popsection\n");
+extern const uint8_t leave_function[] __attribute__((visibility("hidden")));
+
+/* ---- Statepoints ---- */
+
+/* LLVM fills the bytes of a statepoint with no-ops, and the call is the patcher's. */
+enum { SMALLEST = 9, LARGEST = 24 };
+
+#if LLVM_HAS_OPAQUE_POINTERS
+#define STATEPOINT "llvm.experimental.gc.statepoint.p0"
+#define STATEPOINT_TYPE "(i64, i32, ptr, i32, i32, ...)"
+#define STATEPOINT_TARGET "ptr elementtype(void ()) @target"
+#else
+#define STATEPOINT "llvm.experimental.gc.statepoint.p0f_isVoidf"
+#define STATEPOINT_TYPE "(i64, i32, void ()*, i32, i32, ...)"
+#define STATEPOINT_TARGET "void ()* @target"
+#endif
+
+/* Functions f9 to f24, each with a statepoint of that ID and that many bytes. */
+static LLVMModuleRef parse_statepoints(void)
+{
+    char text[8192];
+    int length = snprintf(text, sizeof text,
+                          "declare token @" STATEPOINT STATEPOINT_TYPE "\n"
+                          "define void @target() {\n  ret void\n}\n");
+    for (int bytes = SMALLEST; bytes <= LARGEST; bytes++)
+        length +=
+            snprintf(text + length, sizeof text - (size_t)length,
+                     "define i64 @f%d() \"frame-pointer\"=\"all\" gc \"statepoint-example\" {\n"
+                     "  %%t = call token " STATEPOINT_TYPE " @" STATEPOINT
+                     "(i64 %d, i32 %d, " STATEPOINT_TARGET ", i32 0, i32 0, i32 0, i32 0)\n"
+                     "  ret i64 5\n"
+                     "}\n",
+                     bytes, bytes, bytes);
+    ck_assert_int_lt(length, (int)sizeof text);
+    LLVMModuleRef module = NULL;
+    LLVMMemoryBufferRef buffer =
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(text, (size_t)length, "statepoints");
+    char *message = NULL;
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
+        ck_abort_msg("%s", message);
+    support_verify(module);
+    return module;
+}
+
+static void patch_statepoint(cairn_site *site, function *f, enum cairn_strength strength)
+{
+    calls = 0;
+    ck_assert_int_eq(f(), 5);
+    ck_assert_int_eq(calls, 0);
+    ck_assert_ok(cairn_site_call(site, COUNT_CALL, strength, NULL));
+    ck_assert_int_eq(f(), 5);
+    ck_assert_int_eq(f(), 5);
+    ck_assert_int_eq(calls, 2);
+    ck_assert_ok(cairn_site_jump(site, leave_function, strength, NULL));
+    ck_assert_int_eq(f(), 77);
+    ck_assert_ok(cairn_site_nop(site, strength, NULL));
+    ck_assert_int_eq(f(), 5);
+    ck_assert_ok(cairn_site_jump(site, leave_function, strength, NULL));
+    ck_assert_int_eq(f(), 77);
+    ck_assert_ok(cairn_site_restore(site, strength, NULL));
+    ck_assert_int_eq(f(), 5);
+    ck_assert_int_eq(calls, 2);
+}
+
+START_TEST(statepoint_becomes_call_jump_and_no_op)
+{
+    cairn_engine *engine = create_engine(parse_statepoints());
+    int live = 0;
+    for (int bytes = SMALLEST; bytes <= LARGEST; bytes++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", bytes);
+        function *f = get(engine, name);
+        cairn_site *site = cairn_runtime_find_site(runtime, (uint64_t)bytes, NULL);
+        ck_assert_ptr_nonnull(site);
+        struct cairn_site_description description = describe(site);
+        ck_assert_int_eq(description.kind, CAIRN_RECORD_STATEPOINT);
+        ck_assert_uint_eq(description.byte_count, (uint32_t)bytes);
+        ck_assert_uint_eq(description.return_address, cairn_record_address(description.record));
+        patch_statepoint(site, f, description.live ? CAIRN_SYNC : CAIRN_QUIESCENT);
+        live += description.live;
+    }
+    ck_assert_int_gt(live, 0);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+int main(void)
+{
+    enum { SKIPPED = 77 };
+    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
+        return SKIPPED;
+    Suite *suite = suite_create("sites of LLVM");
+    TCase *tests = tcase_create("sites");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, statepoint_becomes_call_jump_and_no_op);
+    suite_add_tcase(suite, tests);
+    return support_main(suite);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/site_support.h"
+
+#include "arch/arch.h"
+#include "tests/section_writer.h"
+
+#include <string.h>
+
+const enum cairn_code_mode site_modes[2] = {CAIRN_CODE_MODE_DUAL, CAIRN_CODE_MODE_SINGLE};
+
+long site_one(void) { return 1; }
+long site_two(void) { return 2; }
+
+/* ---- Any code ---- */
+
+static uint32_t count_records(const struct site_code *code)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < code->function_count; i++)
+        count += code->functions[i].record_count;
+    return count;
+}
+
+static void write_stackmap(cairn_loader *loader, const uint8_t *address,
+                           const struct site_code *code)
+{
+    struct section_writer writer;
+    struct cairn_error error;
+    uint32_t count = count_records(code);
+    writer_begin(&writer, 3, cairn_byte_order_host());
+    writer_header(&writer, code->function_count, 0, count);
+    for (uint32_t i = 0; i < code->function_count; i++)
+        writer_function(&writer, (uintptr_t)address + code->functions[i].offset, 8,
+                        code->functions[i].record_count);
+    for (uint32_t i = 0; i < count; i++)
+        writer_record(&writer, code->records[i].id, code->records[i].offset, NULL, 0, NULL, 0);
+    void *section = cairn_loader_allocate_stackmap(loader, writer.size, 8, &error);
+    ck_assert_msg(section != NULL, "%s", error.message);
+    memcpy(section, writer.bytes, writer.size);
+    writer_end(&writer);
+}
+
+static void declare(cairn_loader *loader, const struct site_code *code)
+{
+    struct cairn_error error;
+    cairn_declarations *declarations;
+    uint32_t count = count_records(code);
+    ck_assert_done(cairn_declarations_create(NULL, &declarations, &error), error);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct site_record *record = &code->records[i];
+        const struct cairn_declaration declaration = {.id = record->id,
+                                                      .kind = record->kind,
+                                                      .byte_count = record->byte_count,
+                                                      .function = "f"};
+        if (record->kind != CAIRN_RECORD_UNDECLARED)
+            ck_assert_done(cairn_declarations_add(declarations, &declaration, &error), error);
+    }
+    ck_assert_done(cairn_loader_declare(loader, declarations, &error), error);
+    cairn_declarations_destroy(declarations);
+}
+
+cairn_module *site_load_code(cairn_runtime *runtime, const struct site_code *code,
+                             uint8_t **address)
+{
+    struct cairn_error error;
+    cairn_loader *loader;
+    cairn_module *module;
+    ck_assert_done(cairn_loader_create(runtime, "test", &loader, &error), error);
+    *address = cairn_loader_allocate_code(loader, code->size, 64, &error);
+    ck_assert_msg(*address != NULL, "%s", error.message);
+    memcpy(*address, code->bytes, code->size);
+    write_stackmap(loader, *address, code);
+    declare(loader, code);
+    ck_assert_done(cairn_loader_finish(loader, &module, &error), error);
+    return module;
+}
+
+cairn_runtime *site_runtime(enum cairn_code_mode mode)
+{
+    struct cairn_error error;
+    cairn_runtime *runtime;
+    const struct cairn_runtime_options options = {.code_mode = mode};
+    ck_assert_done(cairn_runtime_create(&options, &runtime, &error), error);
+    return runtime;
+}
+
+struct cairn_site_description site_describe(const cairn_site *site)
+{
+    struct cairn_site_description description;
+    cairn_site_describe(site, &description);
+    return description;
+}
+
+/* ---- One function with one site ---- */
+
+enum { NEAR_ONE = SITE_FUNCTION_BYTES, NEAR_TWO = NEAR_ONE + 16, NEAR_THREE = NEAR_TWO + 16 };
+
+static void write_targets(uint8_t *code)
+{
+    static const uint8_t one[] = {0xB8, 1, 0, 0, 0, 0xC3};
+    static const uint8_t two[] = {0xB8, 2, 0, 0, 0, 0xC3};
+    static const uint8_t three[] = {0x48, 0x83, 0xC4, 0x08, 0xB8, 3, 0, 0, 0, 0xC3};
+    memcpy(code + NEAR_ONE, one, sizeof one);
+    memcpy(code + NEAR_TWO, two, sizeof two);
+    memcpy(code + NEAR_THREE, three, sizeof three);
+}
+
+/* Returns where the function goes on behind the region. */
+static uint32_t write_function(uint8_t *code, const struct site_shape *shape)
+{
+    static const uint8_t head[SITE_HEAD_BYTES] = {0x31, 0xC0, 0x48, 0x83, 0xEC, 0x08};
+    static const uint8_t tail[] = {0x48, 0x83, 0xC4, 0x08, 0xC3};
+    uint8_t *at = code;
+    memcpy(at, head, sizeof head);
+    at += sizeof head;
+    arch_host()->fill_nops(at, shape->padding);
+    at += shape->padding;
+    memcpy(at, shape->region, shape->region_size);
+    at += shape->region_size;
+    memcpy(at, tail, sizeof tail);
+    ck_assert_int_le(at + sizeof tail - code, SITE_FUNCTION_BYTES);
+    return (uint32_t)(at - code);
+}
+
+void site_load_into(struct site_fixture *fixture, cairn_runtime *runtime,
+                    const struct site_shape *shape)
+{
+    uint8_t bytes[SITE_CODE_BYTES];
+    struct cairn_error error;
+    uint32_t record = SITE_HEAD_BYTES + shape->padding;
+    /* A statepoint's record stands behind its bytes. */
+    if (shape->kind == CAIRN_RECORD_STATEPOINT)
+        record += shape->byte_count;
+    const struct site_function function = {0, shape->next_record == 0 ? 1 : 2};
+    const struct site_record records[] = {
+        {42, record, shape->byte_count, shape->kind},
+        {43, SITE_HEAD_BYTES + shape->padding + shape->next_record, 0, CAIRN_RECORD_UNDECLARED}};
+    memset(bytes, 0xCC, sizeof bytes);
+    write_targets(bytes);
+    uint32_t tail = write_function(bytes, shape);
+    const struct site_code code = {bytes, sizeof bytes, &function, 1, records};
+    fixture->runtime = runtime;
+    fixture->module = site_load_code(runtime, &code, &fixture->code);
+    if (shape->publish)
+        ck_assert_done(cairn_module_publish(fixture->module, &error), error);
+    fixture->site = cairn_module_site(fixture->module, 0);
+    ck_assert_ptr_nonnull(fixture->site);
+    fixture->function = (long (*)(void))(uintptr_t)fixture->code;
+    fixture->tail = fixture->code + tail;
+    fixture->near_one = fixture->code + NEAR_ONE;
+    fixture->near_two = fixture->code + NEAR_TWO;
+    fixture->near_three = fixture->code + NEAR_THREE;
+}
+
+void site_load(struct site_fixture *fixture, enum cairn_code_mode mode,
+               const struct site_shape *shape)
+{
+    site_load_into(fixture, site_runtime(mode), shape);
+}
+
+void site_unload(struct site_fixture *fixture)
+{
+    cairn_module_retire(fixture->module);
+    ck_assert_uint_eq(cairn_runtime_quiesce(fixture->runtime), 1);
+    cairn_runtime_destroy(fixture->runtime);
+}
+
+struct site_shape site_null_patchpoint(uint8_t *region, uint32_t size)
+{
+    ck_assert_uint_le(size, SITE_REGION_MAX);
+    memset(region, 0x90, size);
+    return (struct site_shape){CAIRN_RECORD_PATCHPOINT, region, size, size, 0, 0, true};
+}
+
+struct site_shape site_patchpoint(uint8_t *region, uint32_t size)
+{
+    static const uint8_t call[] = {0x49, 0xBB, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xFF, 0xD3};
+    uint64_t target = (uintptr_t)site_one;
+    struct site_shape shape = site_null_patchpoint(region, size);
+    if (size >= sizeof call) {
+        memcpy(region, call, sizeof call);
+        memcpy(region + 2, &target, sizeof target);
+    }
+    return shape;
+}
+
+int site_main(Suite *suite)
+{
+    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
+        return SITE_EXIT_SKIPPED;
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

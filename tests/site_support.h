@@ -1,0 +1,113 @@
+/*
+ * What the tests of sites share: code made by hand as LLVM emits it for x86-64, loaded with its
+ * records and declarations.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TESTS_SITE_SUPPORT_H
+#define TESTS_SITE_SUPPORT_H
+
+#include <cairn/cairn.h>
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Fails the test with the error's sentence. */
+#define ck_assert_done(status, error)                                                              \
+    do {                                                                                           \
+        enum cairn_status done_status = (status);                                                  \
+        ck_assert_msg(done_status == CAIRN_OK, "%s: %s", cairn_status_name(done_status),           \
+                      (error).message);                                                            \
+    } while (0)
+
+enum { SITE_EXIT_SKIPPED = 77, SITE_REGION_MAX = 64 };
+
+/* Targets, in the test's program: out of the direct call's reach. */
+long site_one(void);
+long site_two(void);
+#define SITE_ONE ((const void *)(uintptr_t)site_one)
+#define SITE_TWO ((const void *)(uintptr_t)site_two)
+
+/* ---- Any code ---- */
+
+/* A record, and what is declared of its ID. */
+struct site_record {
+    uint64_t id;
+    uint32_t offset; /* from its function's start */
+    uint32_t byte_count;
+    enum cairn_record_kind kind; /* UNDECLARED: nothing */
+};
+
+struct site_function {
+    uint32_t offset; /* from the code's start */
+    uint32_t record_count;
+};
+
+struct site_code {
+    const uint8_t *bytes;
+    uint32_t size;
+    const struct site_function *functions;
+    uint32_t function_count;
+    const struct site_record *records; /* those of each function, one behind the other */
+};
+
+/* Loads the code at an address that is a multiple of 64, without publishing it. */
+cairn_module *site_load_code(cairn_runtime *runtime, const struct site_code *code,
+                             uint8_t **address);
+
+cairn_runtime *site_runtime(enum cairn_code_mode mode);
+
+struct cairn_site_description site_describe(const cairn_site *site);
+
+/* ---- One function with one site ---- */
+
+struct site_shape {
+    enum cairn_record_kind kind;
+    const uint8_t *region;
+    uint32_t region_size; /* as written */
+    uint32_t byte_count;  /* as declared */
+    uint32_t padding;     /* no-op bytes before the region: its alignment */
+    uint32_t next_record; /* another record that far behind the region's start; 0: none */
+    bool publish;
+};
+
+/*
+ *     xor %eax, %eax; sub $8, %rsp; padding; region; add $8, %rsp; ret
+ *
+ * and behind it, in the same section, targets that the direct call reaches: functions that return
+ * 1 and 2, and one to jump to, which takes the frame down and returns 3.
+ */
+struct site_fixture {
+    cairn_runtime *runtime;
+    cairn_module *module;
+    cairn_site *site;
+    uint8_t *code;
+    long (*function)(void);
+    const uint8_t *tail; /* behind the region */
+    const uint8_t *near_one;
+    const uint8_t *near_two;
+    const uint8_t *near_three;
+};
+
+enum { SITE_HEAD_BYTES = 6, SITE_FUNCTION_BYTES = 128, SITE_CODE_BYTES = 256 };
+
+extern const enum cairn_code_mode site_modes[2];
+enum { SITE_MODES = 2 };
+
+void site_load(struct site_fixture *fixture, enum cairn_code_mode mode,
+               const struct site_shape *shape);
+/* The same in a runtime of the caller's. */
+void site_load_into(struct site_fixture *fixture, cairn_runtime *runtime,
+                    const struct site_shape *shape);
+void site_unload(struct site_fixture *fixture);
+
+/* LLVM's call of site_one, if there is room for it, and no-ops up to `size`, in `region`. */
+struct site_shape site_patchpoint(uint8_t *region, uint32_t size);
+/* No-ops: what LLVM emits for a null target. */
+struct site_shape site_null_patchpoint(uint8_t *region, uint32_t size);
+
+/* Runs the suite; the status for main. Skips it where the host is no x86-64. */
+int site_main(Suite *suite);
+
+#endif
