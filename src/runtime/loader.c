@@ -230,19 +230,29 @@ static enum cairn_status map_stackmap(size_t size, struct section_memory *stackm
     return CAIRN_OK;
 }
 
+static enum cairn_status allocate_small_stackmap(const struct cairn_allocator *allocator,
+                                                 size_t size, struct section_memory *stackmap,
+                                                 struct cairn_error *error)
+{
+    stackmap->bytes = memory_new(allocator, size, 1);
+    if (stackmap->bytes == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory for a stack map section of %zu bytes", size);
+    return CAIRN_OK;
+}
+
 static enum cairn_status allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
                                            void **address, struct cairn_error *error)
 {
+    const struct cairn_allocator *allocator = &loader->runtime->allocator;
     struct section_memory stackmap = {.size = size};
-    if (!reserve_entry(&loader->runtime->allocator, &loader->stackmaps))
+    if (!reserve_entry(allocator, &loader->stackmaps))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
-    if (size <= SMALL_STACKMAP && alignment <= _Alignof(max_align_t))
-        stackmap.bytes = memory_new(&loader->runtime->allocator, size, 1);
-    if (stackmap.bytes == NULL) {
-        enum cairn_status status = map_stackmap(size, &stackmap, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
+    bool is_small = size <= SMALL_STACKMAP && alignment <= _Alignof(max_align_t);
+    enum cairn_status status = is_small ? allocate_small_stackmap(allocator, size, &stackmap, error)
+                                        : map_stackmap(size, &stackmap, error);
+    if (status != CAIRN_OK)
+        return status;
     loader->stackmaps.entries[loader->stackmaps.count++] = stackmap;
     *address = stackmap.bytes;
     return CAIRN_OK;
