@@ -61,8 +61,10 @@ struct cairn_memory_manager {
     struct outcome *outcomes;
     struct scratch *scratch;
 
-    /* Of the finalisation that is being collected. `loader` is NULL between two of them. */
+    /* Of the finalisation that is being collected. `loader` is NULL between two of them; with it
+     * there is a place for what becomes of it. */
     cairn_loader *loader;
+    struct outcome *outcome;
     struct stackmap_section *stackmaps;
     /* The first thing that went wrong; CAIRN_OK if nothing has. */
     struct cairn_error collected;
@@ -96,13 +98,26 @@ static uint8_t *allocate_scratch(cairn_memory_manager *manager, size_t size)
     return scratch->memory;
 }
 
+static enum cairn_status create_loader(cairn_memory_manager *manager, struct cairn_error *error)
+{
+    struct outcome *outcome = memory_new(&manager->allocator, 1, sizeof *outcome);
+    if (outcome == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a finalisation");
+    enum cairn_status status =
+        cairn_loader_create(manager->runtime, manager->name, &manager->loader, error);
+    if (status != CAIRN_OK)
+        memory_free(&manager->allocator, outcome, sizeof *outcome);
+    else
+        manager->outcome = outcome;
+    return status;
+}
+
 static cairn_loader *open_loader(cairn_memory_manager *manager)
 {
     struct cairn_error error = {0};
     if (manager->collected.status != CAIRN_OK)
         return NULL;
-    if (manager->loader == NULL &&
-        cairn_loader_create(manager->runtime, manager->name, &manager->loader, &error) != CAIRN_OK)
+    if (manager->loader == NULL && create_loader(manager, &error) != CAIRN_OK)
         keep_first_error(manager, &error);
     return manager->loader;
 }
@@ -350,10 +365,8 @@ static enum cairn_status llvm_status(const cairn_memory_manager *manager, struct
     return CAIRN_ERROR_LLVM;
 }
 
-static enum cairn_status finish_loader(cairn_memory_manager *manager, struct outcome *outcome,
-                                       struct cairn_error *error)
+static enum cairn_status finish_loader(cairn_memory_manager *manager, struct cairn_error *error)
 {
-    outcome->failed_loader = manager->loader;
     if (manager->collected.status != CAIRN_OK) {
         *error = manager->collected;
         return error->status;
@@ -363,11 +376,11 @@ static enum cairn_status finish_loader(cairn_memory_manager *manager, struct out
         status = declare_loaded(manager, error);
     if (status != CAIRN_OK)
         return status;
-    status = cairn_loader_finish(manager->loader, &outcome->module, error);
+    status = cairn_loader_finish(manager->loader, &manager->outcome->module, error);
     if (status != CAIRN_OK)
         return status;
-    outcome->failed_loader = NULL;
-    return publish(manager, outcome->module, error);
+    manager->loader = NULL;
+    return publish(manager, manager->outcome->module, error);
 }
 
 static void forget_stackmaps(cairn_memory_manager *manager)
@@ -379,16 +392,23 @@ static void forget_stackmaps(cairn_memory_manager *manager)
     }
 }
 
-/* Once there is a place for the outcome, the next section opens a new loader. */
+/* The loader, if it failed, stays with its outcome until the engine goes. */
+static void keep_outcome(cairn_memory_manager *manager)
+{
+    if (manager->outcome == NULL)
+        return;
+    manager->outcome->failed_loader = manager->loader;
+    manager->outcome->next = manager->outcomes;
+    manager->outcomes = manager->outcome;
+    manager->outcome = NULL;
+    manager->loader = NULL;
+}
+
+/* However it ends, the next section opens a new loader. */
 static enum cairn_status finalise(cairn_memory_manager *manager, struct cairn_error *error)
 {
-    struct outcome *outcome = memory_new(&manager->allocator, 1, sizeof *outcome);
-    if (outcome == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a finalisation");
-    enum cairn_status status = finish_loader(manager, outcome, error);
-    outcome->next = manager->outcomes;
-    manager->outcomes = outcome;
-    manager->loader = NULL;
+    enum cairn_status status = finish_loader(manager, error);
+    keep_outcome(manager);
     manager->collected.status = CAIRN_OK;
     forget_stackmaps(manager);
     drop_loaded(manager);
@@ -452,7 +472,7 @@ static void destroy(cairn_memory_manager *manager)
 {
     struct cairn_allocator allocator = manager->allocator;
     cairn_runtime *runtime = manager->runtime;
-    cairn_loader_abandon(manager->loader);
+    keep_outcome(manager);
     forget_stackmaps(manager);
     destroy_outcomes(manager);
     destroy_scratch(manager);
