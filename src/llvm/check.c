@@ -59,13 +59,13 @@ static enum cairn_status check_live_values(const struct site_call *call,
 {
     /* Operands that anyregcc puts into any register are recorded like live values. */
     bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    unsigned first = anyreg ? call->first_argument : call->first_live_value;
-    unsigned end = call->first_live_value + call->live_value_count;
+    unsigned first = anyreg ? 0 : call->argument_count;
+    unsigned end = call->argument_count + call->live_value_count;
     for (unsigned i = first; i < end; i++) {
         /* Constants among the arguments are put into registers, and not just recorded. */
-        bool may_be_constant = i >= call->first_live_value;
-        enum cairn_status status = check_live_value(call, LLVMGetOperand(call->call, i),
-                                                    architecture, may_be_constant, error);
+        bool may_be_constant = i >= call->argument_count;
+        enum cairn_status status =
+            check_live_value(call, site_call_value(call, i), architecture, may_be_constant, error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -86,10 +86,10 @@ static bool needs_register(LLVMValueRef value)
     return !LLVMIsConstant(value) && LLVMIsAAllocaInst(value) == NULL;
 }
 
-static bool is_repeated(const struct site_call *call, unsigned first, unsigned operand)
+static bool is_repeated(const struct site_call *call, unsigned index)
 {
-    for (unsigned i = first; i < operand; i++)
-        if (LLVMGetOperand(call->call, i) == LLVMGetOperand(call->call, operand))
+    for (unsigned i = 0; i < index; i++)
+        if (site_call_value(call, i) == site_call_value(call, index))
             return true;
     return false;
 }
@@ -111,13 +111,13 @@ static void count_type(LLVMTypeRef type, struct register_count *count)
     }
 }
 
-static struct register_count count_registers(const struct site_call *call, unsigned first,
-                                             unsigned end)
+/* Of the arguments and live values up to `end`. */
+static struct register_count count_registers(const struct site_call *call, unsigned end)
 {
     struct register_count count = {0};
-    for (unsigned i = first; i < end; i++) {
-        LLVMValueRef value = LLVMGetOperand(call->call, i);
-        if (needs_register(value) && !is_repeated(call, first, i))
+    for (unsigned i = 0; i < end; i++) {
+        LLVMValueRef value = site_call_value(call, i);
+        if (needs_register(value) && !is_repeated(call, i))
             count_type(LLVMTypeOf(value), &count);
     }
     return count;
@@ -128,16 +128,14 @@ static enum cairn_status check_registers(const struct site_call *call, unsigned 
                                          struct cairn_error *error)
 {
     bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    unsigned all_live = call->first_live_value + call->live_value_count;
-    unsigned first = call->first_argument;
-    unsigned end = call->first_live_value;
+    unsigned end = call->argument_count;
     if (call->kind == CAIRN_RECORD_STATEPOINT)
         return CAIRN_OK;
     if (optimisation_level == 0)
-        end = all_live;
+        end += call->live_value_count;
     else if (!anyreg)
         return CAIRN_OK;
-    struct register_count count = count_registers(call, first, end);
+    struct register_count count = count_registers(call, end);
     if (count.general <= GENERAL_REGISTERS && count.vector <= VECTOR_REGISTERS)
         return CAIRN_OK;
     if (optimisation_level == 0)

@@ -15,11 +15,9 @@
 
 static void convert_types(const struct site_call *call, struct cairn_type *types)
 {
-    struct cairn_type *type = types;
-    for (unsigned i = 0; i < call->argument_count; i++)
-        *type++ = types_convert(LLVMTypeOf(LLVMGetOperand(call->call, call->first_argument + i)));
-    for (unsigned i = 0; i < call->live_value_count; i++)
-        *type++ = types_convert(LLVMTypeOf(LLVMGetOperand(call->call, call->first_live_value + i)));
+    unsigned count = call->argument_count + call->live_value_count;
+    for (unsigned i = 0; i < count; i++)
+        types[i] = types_convert(LLVMTypeOf(site_call_value(call, i)));
     declared_types_read(call, types + call->argument_count);
 }
 

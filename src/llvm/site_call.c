@@ -83,8 +83,8 @@ static enum cairn_status split_operands(struct site_call *call, unsigned first, 
                          (unsigned long long)call->id, (unsigned long long)count, operands);
     call->first_argument = first;
     call->argument_count = (unsigned)count;
-    call->first_live_value = first + (unsigned)count;
-    call->live_value_count = operands - call->first_live_value;
+    call->live_values.first = first + (unsigned)count;
+    call->live_values.count = operands - call->live_values.first;
     return CAIRN_OK;
 }
 
@@ -100,15 +100,9 @@ static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_er
     return split_operands(call, PATCHPOINT_FIRST_ARGUMENT, arguments, error);
 }
 
-/* Operands behind the arguments that belong to bundles; the rest are successors and the callee. */
-static unsigned count_bundle_operands(LLVMValueRef call)
-{
-    unsigned others = LLVMGetInstructionOpcode(call) == LLVMInvoke ? 3 : 1;
-    return (unsigned)LLVMGetNumOperands(call) - LLVMGetNumArgOperands(call) - others;
-}
-
-/* The live values are the operands of the bundles, which come behind all arguments: deopt values
- * first and then GC pointers, as LLVM's own passes write them. */
+/* The record has the deopt values first, then what is to be known of the GC pointers, whatever the
+ * order of the bundles is; nothing else of the call is in it: not the operands of "gc-transition"
+ * and other bundles, and no arguments (LLVM: StatepointLowering.cpp, lowerStatepointMetaArgs). */
 static enum cairn_status read_statepoint(struct site_call *call, struct cairn_error *error)
 {
     uint64_t arguments;
@@ -120,10 +114,24 @@ static enum cairn_status read_statepoint(struct site_call *call, struct cairn_er
         version_statepoint_callee_type(call->call, LLVMGetOperand(call->call, STATEPOINT_CALLEE));
     call->result = callee == NULL ? NULL : LLVMGetReturnType(callee);
     call->has_target = call->byte_count == 0;
+    struct bundles bundles;
     status = split_operands(call, STATEPOINT_FIRST_ARGUMENT, arguments, error);
-    call->first_live_value = LLVMGetNumArgOperands(call->call);
-    call->live_value_count = count_bundle_operands(call->call);
-    return status;
+    if (status == CAIRN_OK)
+        status = bundles_read(call->call, &bundles, error);
+    if (status != CAIRN_OK)
+        return status;
+    call->live_values = bundles.deopt;
+    call->gc_live_values = bundles.gc_live;
+    return CAIRN_OK;
+}
+
+static enum cairn_status read_operands(struct site_call *call, struct cairn_error *error)
+{
+    if (call->kind == CAIRN_RECORD_STACKMAP)
+        return split_operands(call, STACKMAP_FIRST_LIVE_VALUE, 0, error);
+    if (call->kind == CAIRN_RECORD_PATCHPOINT)
+        return read_patchpoint(call, error);
+    return read_statepoint(call, error);
 }
 
 enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *call,
@@ -140,9 +148,18 @@ enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *cal
             read_constant(instruction, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
     if (status != CAIRN_OK)
         return status;
-    if (call->kind == CAIRN_RECORD_STACKMAP)
-        return split_operands(call, STACKMAP_FIRST_LIVE_VALUE, 0, error);
-    if (call->kind == CAIRN_RECORD_PATCHPOINT)
-        return read_patchpoint(call, error);
-    return read_statepoint(call, error);
+    status = read_operands(call, error);
+    call->live_value_count = call->live_values.count + call->gc_live_values.count;
+    return status;
+}
+
+LLVMValueRef site_call_value(const struct site_call *call, unsigned index)
+{
+    if (index < call->argument_count)
+        return LLVMGetOperand(call->call, call->first_argument + index);
+    index -= call->argument_count;
+    if (index < call->live_values.count)
+        return LLVMGetOperand(call->call, call->live_values.first + index);
+    index -= call->live_values.count;
+    return LLVMGetOperand(call->call, call->gc_live_values.first + index);
 }
