@@ -436,6 +436,74 @@ START_TEST(conflict_with_an_earlier_module_leaves_the_set_alone)
 }
 END_TEST
 
+/* ---- Order ---- */
+
+static LLVMValueRef move_to_front(LLVMValueRef call)
+{
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMValueRef copy = LLVMInstructionClone(call);
+    LLVMPositionBuilderBefore(builder, LLVMGetFirstInstruction(LLVMGetInstructionParent(call)));
+    LLVMInsertIntoBuilder(builder, copy);
+    LLVMInstructionEraseFromParent(call);
+    LLVMDisposeBuilder(builder);
+    return copy;
+}
+
+START_TEST(declarations_come_in_the_order_of_the_functions)
+{
+    LLVMModuleRef module = support_parse(
+        context, SUPPORT_INTRINSICS "define void @one() {\n" STACKMAP("1", "4", "")
+                     STACKMAP("2", "4", "") "  ret void\n}\n"
+                                            "define void @none() {\n  ret void\n}\n"
+                                            "define void @two() {\n" STACKMAP("3", "4", "")
+                                                STACKMAP("1", "4", "") "  ret void\n}\n");
+    LLVMValueRef one = LLVMGetNamedFunction(module, "one");
+    move_to_front(LLVMGetNextInstruction(LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(one))));
+    ck_assert_ok(cairn_scan_module(module, set, NULL));
+    ck_assert_uint_eq(cairn_declarations_count(set), 3);
+    ck_assert_str_eq(cairn_declarations_at(set, 0)->function, "one");
+    ck_assert_str_eq(cairn_declarations_at(set, 1)->function, "one");
+    ck_assert_str_eq(cairn_declarations_at(set, 2)->function, "two");
+    ck_assert_str_eq(cairn_declarations_find(set, 1)->function, "one");
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+START_TEST(error_is_about_the_first_in_the_module)
+{
+    LLVMModuleRef module = support_parse(
+        context, SUPPORT_INTRINSICS "define void @f() {\n" STACKMAP("1", "4", "")
+                     STACKMAP("1", "8", "") STACKMAP("1", "16", "") "  ret void\n}\n");
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetNamedFunction(module, "f"));
+    move_to_front(LLVMGetNextInstruction(LLVMGetNextInstruction(LLVMGetFirstInstruction(entry))));
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_scan_module(module, set, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_msg(strstr(error.message, "16 and 4 bytes") != NULL, "%s", error.message);
+    ck_assert_uint_eq(cairn_declarations_count(set), 0);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+START_TEST(calls_that_stand_in_no_function_are_not_there)
+{
+    LLVMModuleRef module =
+        support_parse(context, SUPPORT_INTRINSICS
+                      "define void @f() {\n" STACKMAP("1", "4", "") "  ret void\n}\n");
+    LLVMValueRef call =
+        LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(LLVMGetNamedFunction(module, "f")));
+    LLVMValueRef copy = LLVMInstructionClone(call);
+    LLVMSetOperand(copy, 0, LLVMConstInt(LLVMInt64TypeInContext(context), 2, 0));
+    ck_assert_ok(cairn_scan_module(module, set, NULL));
+    ck_assert_uint_eq(cairn_declarations_count(set), 1);
+    ck_assert_ptr_nonnull(cairn_declarations_find(set, 1));
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMPositionBuilderBefore(builder, call);
+    LLVMInsertIntoBuilder(builder, copy); /* so that it goes with the module */
+    LLVMDisposeBuilder(builder);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
 /* ---- What is refused ---- */
 
 static void assert_corrupt(const char *body, const char *what)
@@ -522,6 +590,9 @@ int main(void)
     tcase_add_test(tests, equal_duplicates_are_one_declaration);
     tcase_add_test(tests, two_shapes_of_one_id_conflict);
     tcase_add_test(tests, conflict_with_an_earlier_module_leaves_the_set_alone);
+    tcase_add_test(tests, declarations_come_in_the_order_of_the_functions);
+    tcase_add_test(tests, error_is_about_the_first_in_the_module);
+    tcase_add_test(tests, calls_that_stand_in_no_function_are_not_there);
     tcase_add_test(tests, id_has_to_be_constant);
     tcase_add_test(tests, bytes_have_to_be_constant);
     tcase_add_test(tests, argument_count_has_to_be_constant);

@@ -76,8 +76,8 @@ struct cairn_declaration {
     struct cairn_type result;
     /** Call arguments of a patch point or statepoint, then live values: `argument_count` +
      *  `live_value_count` types. Live values of a statepoint are the operands of its "deopt"
-     * bundle, one location of the record each, and then those of its "gc-live" bundle, of which the
-     * record has pairs and allocas instead (cairn/statepoint.h); other bundles are not in it. */
+     *  bundle, one location of the record each, and then those of its "gc-live" bundle, of which
+     *  the record has pairs and allocas (cairn/statepoint.h). Other bundles are not in it. */
     const struct cairn_type *types;
     uint32_t argument_count;
     uint32_t live_value_count;

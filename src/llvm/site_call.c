@@ -35,12 +35,9 @@ static bool is_call(LLVMValueRef instruction)
     return opcode == LLVMCall || opcode == LLVMInvoke;
 }
 
-enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
+enum cairn_record_kind site_call_intrinsic_kind(LLVMValueRef function)
 {
-    if (!is_call(instruction))
-        return CAIRN_RECORD_UNDECLARED;
-    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(instruction));
-    if (function == NULL || LLVMGetIntrinsicID(function) == 0)
+    if (LLVMGetIntrinsicID(function) == 0)
         return CAIRN_RECORD_UNDECLARED;
     size_t length;
     const char *name = LLVMGetValueName2(function, &length);
@@ -48,6 +45,19 @@ enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
         if (strncmp(name, intrinsics[i].prefix, strlen(intrinsics[i].prefix)) == 0)
             return intrinsics[i].kind;
     return CAIRN_RECORD_UNDECLARED;
+}
+
+bool site_call_calls(LLVMValueRef value, LLVMValueRef function)
+{
+    return LLVMIsAInstruction(value) != NULL && is_call(value) &&
+           LLVMGetCalledValue(value) == function;
+}
+
+enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
+{
+    LLVMValueRef function =
+        is_call(instruction) ? LLVMIsAFunction(LLVMGetCalledValue(instruction)) : NULL;
+    return function == NULL ? CAIRN_RECORD_UNDECLARED : site_call_intrinsic_kind(function);
 }
 
 const char *site_call_function(LLVMValueRef instruction)
@@ -59,14 +69,13 @@ const char *site_call_function(LLVMValueRef instruction)
 
 /* ---- Operands ---- */
 
-static enum cairn_status read_constant(LLVMValueRef call, unsigned operand, const char *what,
-                                       uint64_t *value, struct cairn_error *error)
+static enum cairn_status read_constant(const struct site_call *call, unsigned operand,
+                                       const char *what, uint64_t *value, struct cairn_error *error)
 {
-    LLVMValueRef constant = LLVMIsAConstantInt(LLVMGetOperand(call, operand));
+    LLVMValueRef constant = LLVMIsAConstantInt(LLVMGetOperand(call->call, operand));
     if (constant == NULL)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "in '%s': the %s of a %s is not a constant",
-                         site_call_function(call), what,
-                         cairn_record_kind_name(site_call_kind(call)));
+                         site_call_function(call->call), what, cairn_record_kind_name(call->kind));
     *value = LLVMConstIntGetZExtValue(constant);
     return CAIRN_OK;
 }
@@ -91,8 +100,8 @@ static enum cairn_status split_operands(struct site_call *call, unsigned first, 
 static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_error *error)
 {
     uint64_t arguments;
-    enum cairn_status status = read_constant(call->call, PATCHPOINT_ARGUMENT_COUNT,
-                                             "number of arguments", &arguments, error);
+    enum cairn_status status =
+        read_constant(call, PATCHPOINT_ARGUMENT_COUNT, "number of arguments", &arguments, error);
     if (status != CAIRN_OK)
         return status;
     call->has_target = !LLVMIsNull(LLVMGetOperand(call->call, PATCHPOINT_TARGET));
@@ -106,8 +115,8 @@ static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_er
 static enum cairn_status read_statepoint(struct site_call *call, struct cairn_error *error)
 {
     uint64_t arguments;
-    enum cairn_status status = read_constant(call->call, STATEPOINT_ARGUMENT_COUNT,
-                                             "number of arguments", &arguments, error);
+    enum cairn_status status =
+        read_constant(call, STATEPOINT_ARGUMENT_COUNT, "number of arguments", &arguments, error);
     if (status != CAIRN_OK)
         return status;
     LLVMTypeRef callee =
@@ -134,18 +143,17 @@ static enum cairn_status read_operands(struct site_call *call, struct cairn_erro
     return read_statepoint(call, error);
 }
 
-enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *call,
-                                 struct cairn_error *error)
+enum cairn_status site_call_read(LLVMValueRef instruction, enum cairn_record_kind kind,
+                                 struct site_call *call, struct cairn_error *error)
 {
     *call = (struct site_call){
         .call = instruction,
-        .kind = site_call_kind(instruction),
+        .kind = kind,
         .calling_convention = LLVMGetInstructionCallConv(instruction),
     };
-    enum cairn_status status = read_constant(instruction, OPERAND_ID, "ID", &call->id, error);
+    enum cairn_status status = read_constant(call, OPERAND_ID, "ID", &call->id, error);
     if (status == CAIRN_OK)
-        status =
-            read_constant(instruction, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
+        status = read_constant(call, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
     if (status != CAIRN_OK)
         return status;
     status = read_operands(call, error);

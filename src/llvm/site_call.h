@@ -29,13 +29,19 @@ struct site_call {
     struct bundle gc_live_values; /* of a statepoint, behind the others; none of the other kinds */
 };
 
-/* What the instruction is, by the name of what it calls; UNDECLARED for anything else. */
+/* What calls of the function make; UNDECLARED if it is none of the intrinsics. */
+enum cairn_record_kind site_call_intrinsic_kind(LLVMValueRef function);
+
+/* Whether the value is a call of the function: an argument may be it too. */
+bool site_call_calls(LLVMValueRef value, LLVMValueRef function);
+
+/* What the instruction makes; UNDECLARED for anything but calls of the intrinsics. */
 enum cairn_record_kind site_call_kind(LLVMValueRef instruction);
 
-/* Takes a call apart of which site_call_kind said what it is. CORRUPT if an operand that has to
- * be constant is not, or if there are more arguments than operands. */
-enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *call,
-                                 struct cairn_error *error);
+/* Takes a call of an intrinsic of that kind apart. CORRUPT if an operand that has to be constant
+ * is not, or if there are more arguments than operands; UNSUPPORTED as bundles_read. */
+enum cairn_status site_call_read(LLVMValueRef instruction, enum cairn_record_kind kind,
+                                 struct site_call *call, struct cairn_error *error);
 
 /* Argument `index`, or live value `index - argument_count`: the order of a declaration's types. */
 LLVMValueRef site_call_value(const struct site_call *call, unsigned index);
