@@ -124,6 +124,7 @@ struct session {
     cairn_runtime *runtime;
     cairn_engine *engine;
     cairn_module *module; /* NULL until it is published */
+    bool has_findings;    /* the check of the module has said why it refuses it */
     void *function;
     struct output output;
 };
@@ -133,6 +134,14 @@ static enum exit_status complain_about(const struct session *session,
 {
     complain("%s: %s", session->options->path, error->message);
     return EXIT_BAD_INPUT;
+}
+
+/* All of them, a line each; the engine's error says the first one again. */
+static void complain_about_finding(const struct cairn_finding *finding, void *user)
+{
+    struct session *session = user;
+    complain("%s: %s", session->options->path, finding->sentence);
+    session->has_findings = true;
 }
 
 static void note_module(cairn_module *module, void *user)
@@ -164,6 +173,8 @@ static enum exit_status load(struct session *session)
     struct cairn_error error;
     struct cairn_engine_options options = {
         .optimisation_level = session->options->optimisation_level,
+        .finding = complain_about_finding,
+        .finding_user = session,
         .memory_manager = {.name = session->options->path,
                            .after_publish = note_module,
                            .user = session},
@@ -183,7 +194,10 @@ static enum exit_status load(struct session *session)
             cairn_engine_function(session->engine, session->options->function, &error);
         status = session->function != NULL ? CAIRN_OK : error.status;
     }
-    return status == CAIRN_OK ? EXIT_DONE : complain_about(session, &error);
+    if (status == CAIRN_OK)
+        return EXIT_DONE;
+    return session->has_findings && status == CAIRN_ERROR_LLVM ? EXIT_BAD_INPUT
+                                                               : complain_about(session, &error);
 }
 
 /* ---- Listing and calling ---- */

@@ -239,6 +239,8 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     created->allocator = *allocator;
     created->check.liveness = options->liveness;
     created->check.optimisation_level = options->optimisation_level;
+    created->check.finding = options->finding;
+    created->check.user = options->finding_user;
     created->skip_check = options->skip_check;
     cairn_runtime_retain(runtime);
     enum cairn_status status = create_parts(created, module, options, error);
