@@ -20,6 +20,9 @@
 #define LLVM_SELECTS_LIVE_HALF (LLVM_VERSION_MAJOR >= 15)
 #define LLVM_SELECTS_LIVE_BFLOAT (LLVM_VERSION_MAJOR >= 16)
 
+/* Parameters and results of type bfloat. */
+#define LLVM_PASSES_BFLOAT (LLVM_VERSION_MAJOR >= 16)
+
 /* uwtable has a value from 15 on: 2 is "async", exact at every instruction. */
 #define VERSION_UWTABLE_VALUE (LLVM_VERSION_MAJOR >= 15 ? 2 : 0)
 
