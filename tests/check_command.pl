@@ -746,6 +746,42 @@ subtest 'run: sites' => sub {
     done_testing;
 };
 
+subtest 'run: sites of statepoints and calls' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my ($mangled, $pointer, $target) = $run_version < 15
+        ? ('p0f_isVoidf', 'void ()*', 'void ()* @callee') : ('p0', 'ptr', 'ptr elementtype(void ()) @callee');
+    my ($null, $any) = $run_version < 15
+        ? ('i8*', 'i8* bitcast (void ()* @callee to i8*)') : ('ptr', 'ptr @callee');
+    my $file = spit('statepoint.ll', <<"END");
+declare token \@llvm.experimental.gc.statepoint.$mangled(i64, i32, $pointer, i32, i32, ...)
+declare void \@llvm.experimental.patchpoint.void(i64, i32, $null, i32, ...)
+define void \@callee() {
+  ret void
+}
+define i64 \@f(i64 %x) gc "statepoint-example" {
+  call void (i64, i32, $null, i32, ...) \@llvm.experimental.patchpoint.void(i64 3, i32 16, $any, i32 0)
+  %t = call token (i64, i32, $pointer, i32, i32, ...) \@llvm.experimental.gc.statepoint.$mangled(i64 4, i32 16, $target, i32 0, i32 0, i32 0, i32 0) [ "deopt"(i32 -7, i64 %x) ]
+  ret i64 %x
+}
+END
+    my ($status, $out, $err) = cairn('run', $file, '--sites', '--call', 'f', 6);
+    is "$status$err", '0', 'run --sites';
+    my ($statepoint) = $out =~ /^(statepoint ID 4 .*?)\n\n/ms;
+    like $statepoint, qr/0: constant 0 \(calling convention\)\n  1: constant 0 \(flags\)\n/, 'its first constants';
+    like $statepoint, qr/2: constant 2 \(number of deopt values\)\n  3: constant -7, i32 \(deopt value 0\)$/m,
+        'deopt values';
+    like $statepoint, qr/  4: .* 8 bytes, i64 \(deopt value 1\)\n  16 bytes at /, 'and their types';
+    like $out, qr/state: call to 0x[0-9a-f]+ = callee$/m, 'targets are named';
+    like $out, qr/\n\n6\n\z/, 'then the result';
+    my ($found) = run('script', '--version');
+    if ($found eq '0') {
+        my $terminal = `script -qec "env TERM=xterm $cairn run $file --sites" /dev/null < /dev/null`;
+        like $terminal, qr/\e\[36mcallee\e\[0m/, 'in colour on a terminal';
+    }
+    unlike $out, qr/\e/, 'and not in a file';
+    done_testing;
+};
+
 subtest 'run: what is refused' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $file = sample('run', $run_version);
