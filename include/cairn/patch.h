@@ -38,8 +38,9 @@
  * is one that a branch can take the place of, within one aligned word. Otherwise it can be patched
  * with CAIRN_QUIESCENT alone; and code that has to be invalidated while threads run should have a
  * patch point with a null target instead. Nothing is ever written beyond the declared shadow, nor
- * across another record's address or the start of another function that has records. Patching replaces instructions: what a call that returns, or a
- * no-op, leaves out is the host's concern. cairn_site_restore brings them back.
+ * across another record's address or the start of another function that has records. Patching
+ * replaces instructions: what a call that returns, or a no-op, leaves out is the host's concern.
+ * cairn_site_restore brings them back.
  *
  * SPDX-License-Identifier: MIT
  */
