@@ -60,7 +60,7 @@ static bool is_same_but_for(const uint8_t *code, const uint8_t *before, uint64_t
                             uint64_t begin, uint64_t end)
 {
     for (uint64_t i = 0; i < size; i++)
-        if (code[i] != before[i] && (i < begin || i >= end))
+        if ((i < begin || i >= end) && code[i] != before[i])
             return false;
     return true;
 }

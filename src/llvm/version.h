@@ -25,6 +25,9 @@
 /* The C API has operand bundles from 18 on. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
 
+/* Parameters and results of type bfloat. */
+#define LLVM_PASSES_BFLOAT (LLVM_VERSION_MAJOR >= 16)
+
 /* uwtable has a value from 15 on: 2 is "async", exact at every instruction. */
 #define VERSION_UWTABLE_VALUE (LLVM_VERSION_MAJOR >= 15 ? 2 : 0)
 
