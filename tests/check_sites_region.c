@@ -527,7 +527,7 @@ START_TEST(shadow_comes_back_byte_for_byte)
 {
     static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
     uint8_t region[SITE_REGION_MAX];
-    uint8_t before[32];
+    uint8_t before[SITE_FUNCTION_BYTES];
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     struct cairn_error error;
     for (uint32_t padding = 0; padding < 8; padding++) {
@@ -537,8 +537,7 @@ START_TEST(shadow_comes_back_byte_for_byte)
         struct site_shape shape = shadow(region, 15, 11);
         shape.padding = padding;
         site_load_into(&fixture, runtime, &shape);
-        const uint8_t *bytes = site_describe(fixture.site).bytes;
-        memcpy(before, bytes - 8, sizeof before);
+        memcpy(before, fixture.code, sizeof before);
         ck_assert_int_eq(memcmp(site_describe(fixture.site).original_bytes, region, 11), 0);
         for (uint32_t order = 0; order < 256; order++) {
             for (uint32_t i = 0; i < 4; i++) {
@@ -557,7 +556,7 @@ START_TEST(shadow_comes_back_byte_for_byte)
                 ck_assert_int_eq(status, written && deed != 3 ? CAIRN_ERROR_STATE : CAIRN_OK);
             }
             ck_assert_done(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), error);
-            ck_assert_int_eq(memcmp(bytes - 8, before, sizeof before), 0);
+            ck_assert_int_eq(memcmp(fixture.code, before, sizeof before), 0);
             ck_assert_int_eq(fixture.function(), 14);
             ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_ORIGINAL);
         }
