@@ -411,6 +411,38 @@ START_TEST(shadow_is_live_where_a_branch_takes_the_place_of_one_instruction_in_o
 }
 END_TEST
 
+/* An interrupt may leave a part of them done, for later. */
+START_TEST(shadow_of_an_instruction_that_may_stop_half_way_is_not_live)
+{
+    static const struct {
+        uint32_t size;
+        uint8_t bytes[8];
+    } instructions[] = {
+        {6, {0xC4, 0xE2, 0x6D, 0x90, 0x04, 0x88}},       /* vpgatherdd */
+        {7, {0x62, 0xF2, 0x7D, 0x49, 0x90, 0x04, 0x88}}, /* vpgatherdd of 512 bits */
+        {7, {0x62, 0xF2, 0x7D, 0x49, 0xA0, 0x04, 0x88}}, /* vpscatterdd */
+        {5, {0x3E, 0x3E, 0xF3, 0x48, 0xA5}},             /* rep movsq */
+        {6, {0xC4, 0xE2, 0x7B, 0x4B, 0x04, 0x18}},       /* tileloadd */
+    };
+    cairn_runtime *runtime = site_runtime(site_modes[_i]);
+    for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++) {
+        struct site_fixture fixture;
+        struct site_shape shape =
+            shadow(instructions[i].bytes, instructions[i].size, instructions[i].size);
+        shape.padding = 2;
+        site_load_into(&fixture, runtime, &shape);
+        struct cairn_site_description description = site_describe(fixture.site);
+        ck_assert_uint_eq(description.address % 8, 0);
+        ck_assert_msg(!description.live, "instruction %zu", i);
+        ck_assert_ptr_nonnull(strstr(description.reason, "half-way"));
+        ck_assert_int_eq(cairn_site_jump(fixture.site, SITE_TWO, CAIRN_QUIESCENT, NULL), CAIRN_OK);
+        cairn_module_retire(fixture.module);
+        cairn_runtime_quiesce(runtime);
+    }
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
 /* inc %eax, again and again: boundaries at every second byte. */
 static void write_increments(uint8_t *region, uint32_t count)
 {
@@ -495,7 +527,7 @@ START_TEST(shadow_comes_back_byte_for_byte)
 {
     static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
     uint8_t region[SITE_REGION_MAX];
-    uint8_t before[32];
+    uint8_t before[SITE_FUNCTION_BYTES];
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     struct cairn_error error;
     for (uint32_t padding = 0; padding < 8; padding++) {
@@ -505,8 +537,7 @@ START_TEST(shadow_comes_back_byte_for_byte)
         struct site_shape shape = shadow(region, 15, 11);
         shape.padding = padding;
         site_load_into(&fixture, runtime, &shape);
-        const uint8_t *bytes = site_describe(fixture.site).bytes;
-        memcpy(before, bytes - 8, sizeof before);
+        memcpy(before, fixture.code, sizeof before);
         ck_assert_int_eq(memcmp(site_describe(fixture.site).original_bytes, region, 11), 0);
         for (uint32_t order = 0; order < 256; order++) {
             for (uint32_t i = 0; i < 4; i++) {
@@ -525,7 +556,7 @@ START_TEST(shadow_comes_back_byte_for_byte)
                 ck_assert_int_eq(status, written && deed != 3 ? CAIRN_ERROR_STATE : CAIRN_OK);
             }
             ck_assert_done(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), error);
-            ck_assert_int_eq(memcmp(bytes - 8, before, sizeof before), 0);
+            ck_assert_int_eq(memcmp(fixture.code, before, sizeof before), 0);
             ck_assert_int_eq(fixture.function(), 14);
             ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_ORIGINAL);
         }
@@ -673,6 +704,7 @@ static void add_shadows_and_statepoints(Suite *suite)
 {
     const TTest *both[] = {
         shadow_is_live_where_a_branch_takes_the_place_of_one_instruction_in_one_word,
+        shadow_of_an_instruction_that_may_stop_half_way_is_not_live,
         quiescent_call_in_a_shadow_ends_at_an_instruction_boundary,
         shadow_that_cannot_be_decoded_is_refused,
         shadow_comes_back_byte_for_byte,
