@@ -949,7 +949,7 @@ START_TEST(a_bad_location_is_found_wherever_it_stands)
     struct cairn_location locations[LOCATIONS];
     for (int i = 0; i < LOCATIONS; i++)
         locations[i] = (struct cairn_location){.kind = CAIRN_LOCATION_REGISTER, .size = 8};
-    for (uint16_t bad = 0; bad < LOCATIONS; bad++) {
+    for (int bad = 0; bad < LOCATIONS; bad++) {
         struct section_writer writer;
         writer_begin(&writer, 3, _i % 2 == 0 ? CAIRN_LITTLE_ENDIAN : CAIRN_BIG_ENDIAN);
         writer_header(&writer, 1, 1, 3);
@@ -960,9 +960,9 @@ START_TEST(a_bad_location_is_found_wherever_it_stands)
             .size = 8,
             .offset = _i < 2 ? 1 : 0,
         };
-        writer_record(&writer, 1, 0, locations, bad, NULL, 0);
+        writer_record(&writer, 1, 0, locations, (uint16_t)bad, NULL, 0);
         writer_record(&writer, 2, 8, locations, (uint16_t)(bad + 1), NULL, 0);
-        writer_record(&writer, 3, 16, locations, bad, NULL, 0);
+        writer_record(&writer, 3, 16, locations, (uint16_t)bad, NULL, 0);
         locations[bad] = (struct cairn_location){.kind = CAIRN_LOCATION_REGISTER, .size = 8};
         const struct cairn_section section = writer_section(&writer);
         struct cairn_error read;

@@ -351,7 +351,7 @@ static void add_runs(struct builder *builder, struct found *found)
         if (i + AHEAD < found->run_count) {
             const struct run *later = &found->runs[found->keys[i + AHEAD].number];
             const uint8_t *bytes = found->maps[later->map].map.bytes + later->records.offset;
-            for (int line = 0; line < LINES; line++)
+            for (size_t line = 0; line < LINES; line++)
                 __builtin_prefetch(bytes + line * LINE_BYTES);
         }
         const struct run *run = &found->runs[found->keys[i].number];
