@@ -90,7 +90,8 @@ CHECK_INLINE enum check_result check_records_with(const uint8_t *end, uint32_t l
     enum check_result result = CHECK_GOOD;
     for (; index < last; index++) {
         struct record_parts parts;
-        if (!record_split(at, (size_t)(end - at), stride, byte_order, &parts)) {
+        if (!record_split(at, (size_t)(end - at), stride, byte_order, RECORD_PREFETCH_BYTES,
+                          &parts)) {
             result = CHECK_TRUNCATED;
             break;
         }

@@ -228,7 +228,7 @@ static void visit_records(const struct cairn_stackmap *map, const struct check_p
     for (uint32_t index = from->index; index < last && !visitor->ended; index++) {
         uint32_t previous_code_offset = record->code_offset;
         struct record_parts parts;
-        record_split(at, SIZE_MAX, stride, map->byte_order, &parts);
+        record_split(at, SIZE_MAX, stride, map->byte_order, RECORD_PREFETCH_BYTES, &parts);
         take_parts(map, &parts, at, record);
         record->index = index;
         if (index == 0)

@@ -135,19 +135,17 @@ static SIXTEEN_TARGET enum cairn_status add_functions(struct builder *builder,
                               &how, error);
 }
 
-static SIXTEEN_TARGET enum cairn_status add_run(struct builder *builder,
-                                                const struct cairn_stackmap *map, size_t available,
-                                                const struct packing *packing,
-                                                const struct record_run *run,
-                                                struct cairn_error *error)
+static SIXTEEN_TARGET void add_runs(struct builder *builder, const struct cairn_stackmap *map,
+                                    const struct packing *packing, const struct record_run *runs,
+                                    size_t count)
 {
     const struct sixteen how = sixteen_of(packing);
-    return add_run_with(builder, map, available, packing, run, CAIRN_STACKMAP_LOCATION_BYTES,
-                        CAIRN_BYTE_ORDER_NATIVE, pack_sixteen, &how, error);
+    add_runs_with(builder, map, packing, runs, count, CAIRN_STACKMAP_LOCATION_BYTES,
+                  CAIRN_BYTE_ORDER_NATIVE, pack_sixteen, &how);
 }
 
 const struct record_adder *builder_sixteen_adder(void)
 {
-    static const struct record_adder adder = {add_functions, add_run};
+    static const struct record_adder adder = {add_functions, add_runs};
     return sixteen_is_available() ? &adder : NULL;
 }

@@ -119,12 +119,12 @@ enum cairn_status builder_name_section(const struct builder *builder, size_t ind
 enum cairn_status builder_add_sections(struct builder *builder, struct cairn_error *error);
 enum cairn_status builder_add_sorted(struct builder *builder, struct cairn_error *error);
 
-/* Records of a map that follow each other and belong to one function. */
+/* Records of a map that follow each other, belong to one function, and have been checked. */
 struct record_run {
-    size_t offset;  /* of the first, from the map's first byte */
-    uint32_t index; /* of the first, among the map's records */
-    uint32_t count;
+    const uint8_t *bytes; /* of the first */
     uint64_t function_address;
+    uint32_t count;
+    uint32_t map; /* its number among those of add_sorted.c */
 };
 
 /* How a loop over records ended. */
@@ -135,18 +135,17 @@ enum cairn_status builder_explain(const struct cairn_stackmap *map, enum pass_re
                                   const uint8_t *bytes, uint32_t index, struct cairn_error *error);
 
 /* How records are added: chosen once, by what the map is and what the processor can do. Both expect
- * the addresses to ascend from where the table ends, and answer BUILDER_NEEDS_SORTING if they do
- * not. */
+ * the addresses to ascend from where the table ends; add_functions answers BUILDER_NEEDS_SORTING if
+ * they do not. */
 struct packing;
 struct record_adder {
     /* All functions with their records; `end_offset` is where the last record ends. */
     enum cairn_status (*add_functions)(struct builder *builder, const struct cairn_stackmap *map,
                                        size_t available, const struct packing *packing,
                                        size_t *end_offset, struct cairn_error *error);
-    /* Records only. */
-    enum cairn_status (*add_run)(struct builder *builder, const struct cairn_stackmap *map,
-                                 size_t available, const struct packing *packing,
-                                 const struct record_run *run, struct cairn_error *error);
+    /* The records of runs, which are all the map's. */
+    void (*add_runs)(struct builder *builder, const struct cairn_stackmap *map,
+                     const struct packing *packing, const struct record_run *runs, size_t count);
 };
 
 const struct record_adder *builder_choose_adder(const struct builder *builder,
