@@ -46,6 +46,7 @@ static __attribute__((noinline)) SIXTEEN_TARGET bool others_are_good(const struc
                                                                      uint32_t count, size_t room)
 {
     while (count > 16) {
+        sixteen_prefetch(locations);
         if (faults(how, locations, sixteen_lanes(16)) != 0)
             return false;
         locations += SIXTEEN_BYTES;

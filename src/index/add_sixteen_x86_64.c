@@ -101,6 +101,7 @@ static __attribute__((noinline)) SIXTEEN_TARGET bool pack_others(const struct si
     bool all_good = true;
     while (count > 0) {
         uint32_t some = count < 16 ? count : 16;
+        sixteen_prefetch(bytes);
         __mmask16 lanes = sixteen_lanes(some);
         all_good &= compact_pack_sixteen(how, bytes, lanes, words) == lanes;
         bytes += SIXTEEN_BYTES;

@@ -3,8 +3,8 @@
  *
  * The parts, in the order of their work: build.c chooses the way; add_section.c adds sections whose
  * addresses ascend, in one pass; add_sorted.c adds whatever else there is, in the order of its
- * addresses; both do it with add_records.h. directory.c makes the directories, and build.c cuts the
- * table to its size.
+ * addresses; both do it with add_records.h. address_directory.c and id_directory.c make the
+ * directories, and build.c cuts the table to its size.
  *
  * Arrays are sized for the worst case: memory that is not touched costs nothing. So what is written
  * here is written once and in its final place, wherever that can be.
@@ -154,7 +154,7 @@ const struct record_adder *builder_choose_adder(const struct builder *builder,
  * cannot. */
 const struct record_adder *builder_sixteen_adder(void);
 
-/* ---- directory.c ---- */
+/* ---- address_directory.c and id_directory.c ---- */
 
 /* Before the first record: a shift that fits functions of such a span. */
 void directory_begin(struct address_directory *directory, uint64_t span, uint64_t record_count);
