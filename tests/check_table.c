@@ -828,7 +828,7 @@ static void expect_seen_function(const cairn_table *table, const struct seen *al
     expect(found.address == wanted->function.address);
     expect(found.stack_size == wanted->function.stack_size);
     expect(found.first_record <= count);
-    expect(found.first_record == 0 || all[found.first_record - 1].address < found.address);
+    expect(found.first_record == 0 || all[found.first_record - 1].address <= found.address);
     expect(found.first_record == count || all[found.first_record].address >= found.address);
 }
 

@@ -20,12 +20,21 @@ enum check_result { CHECK_GOOD, CHECK_TRUNCATED, CHECK_CORRUPT };
 struct check_place {
     const uint8_t *at; /* the next record */
     uint32_t index;    /* its number */
+    /* Where the good records go, all but their functions; NULL if nobody wants them. */
+    struct cairn_stackmap_record *kept;
 };
 
 /* Checks the records from `place` to number `last`, which lie before `end`, and moves `place`
  * behind them, or to the first that is not good. */
 typedef enum check_result record_checker(const struct cairn_stackmap *map, const uint8_t *end,
                                          uint32_t last, struct check_place *place);
+
+/* The fastest for such a map. */
+record_checker *stackmap_checker(const struct cairn_stackmap *map);
+
+/* What is wrong with the record at `place`, in a sentence. */
+enum cairn_status stackmap_explain(const struct cairn_stackmap *map, enum check_result result,
+                                   const struct check_place *place, struct cairn_error *error);
 
 /* For version 3 in the host's order, if the processor can do sixteen locations at once; NULL if it
  * cannot. */
@@ -80,17 +89,35 @@ CHECK_INLINE bool locations_are_good(const void *context, const uint8_t *locatio
 
 /* ---- Records ---- */
 
-CHECK_INLINE enum check_result check_records_with(const uint8_t *end, uint32_t last,
+CHECK_INLINE void keep_record(struct cairn_stackmap_record *record,
+                              const struct cairn_stackmap *map, const uint8_t *at, uint32_t index,
+                              const struct record_parts *parts)
+{
+    record->id = parts->id;
+    record->code_offset = parts->code_offset;
+    record->location_count = parts->location_count;
+    record->liveout_count = parts->liveout_count;
+    record->index = index;
+    record->offset = (size_t)(at - map->bytes);
+    record->locations_offset = (size_t)(parts->locations - map->bytes);
+    record->liveouts_offset = (size_t)(parts->liveouts - map->bytes);
+    record->end_offset = (size_t)(parts->end - map->bytes);
+}
+
+CHECK_INLINE enum check_result check_records_with(const struct cairn_stackmap *map,
+                                                  const uint8_t *end, uint32_t last,
                                                   struct check_place *place, size_t stride,
                                                   enum cairn_byte_order byte_order,
                                                   locations_check *are_good, const void *context)
 {
     const uint8_t *at = place->at;
     uint32_t index = place->index;
+    struct cairn_stackmap_record *kept = place->kept;
     enum check_result result = CHECK_GOOD;
     for (; index < last; index++) {
         struct record_parts parts;
-        if (!record_split(at, (size_t)(end - at), stride, byte_order, &parts)) {
+        if (!record_split(at, (size_t)(end - at), stride, byte_order, RECORD_PREFETCH_BYTES,
+                          &parts)) {
             result = CHECK_TRUNCATED;
             break;
         }
@@ -99,9 +126,12 @@ CHECK_INLINE enum check_result check_records_with(const uint8_t *end, uint32_t l
             result = CHECK_CORRUPT;
             break;
         }
+        if (kept != NULL)
+            keep_record(kept++, map, at, index, &parts);
         at = parts.end;
     }
-    *place = (struct check_place){at, index};
+    place->at = at;
+    place->index = index;
     return result;
 }
 

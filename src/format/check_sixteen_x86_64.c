@@ -5,6 +5,7 @@
 /* What is the same for all records of a map, in registers. */
 struct checking {
     const struct record_limits *limits;
+    const struct checking *in_memory; /* the same, for a function that is called */
     struct sixteen_field kind;
     struct sixteen_field offset;
     __m512i low_byte;
@@ -46,6 +47,7 @@ static __attribute__((noinline)) SIXTEEN_TARGET bool others_are_good(const struc
                                                                      uint32_t count, size_t room)
 {
     while (count > 16) {
+        sixteen_prefetch(locations);
         if (faults(how, locations, sixteen_lanes(16)) != 0)
             return false;
         locations += SIXTEEN_BYTES;
@@ -60,10 +62,8 @@ SIXTEEN_INLINE bool sixteen_are_good(const void *context, const uint8_t *locatio
                                      size_t room)
 {
     const struct checking *how = context;
-    if (__builtin_expect(count > 16 || room < SIXTEEN_BYTES, 0)) {
-        const struct checking copy = *how; /* whose address may be taken */
-        return others_are_good(&copy, locations, count, room);
-    }
+    if (__builtin_expect(count > 16 || room < SIXTEEN_BYTES, 0))
+        return others_are_good(how->in_memory, locations, count, room);
     return faults(how, locations, sixteen_lanes(count)) == 0;
 }
 
@@ -72,8 +72,10 @@ static SIXTEEN_TARGET enum check_result check_by_sixteens(const struct cairn_sta
                                                           struct check_place *place)
 {
     const struct record_limits limits = record_limits_of(map);
-    const struct checking how = checking_of(&limits);
-    return check_records_with(end, last, place, CAIRN_STACKMAP_LOCATION_BYTES,
+    const struct checking in_memory = checking_of(&limits);
+    struct checking how = in_memory;
+    how.in_memory = &in_memory;
+    return check_records_with(map, end, last, place, CAIRN_STACKMAP_LOCATION_BYTES,
                               CAIRN_BYTE_ORDER_NATIVE, sixteen_are_good, &how);
 }
 

@@ -34,17 +34,20 @@ struct record_parts {
  * caller's loop is compiled for them.
  *
  * Each record tells where the next one begins, so the processor cannot run ahead by itself: the
- * bytes are asked for early, and that a record has no live-outs is a branch, which it can guess.
+ * bytes `ahead` of the record, which are soon to be read, are asked for early; and that a record
+ * has no live-outs is a branch, which it can guess.
  */
 static inline __attribute__((always_inline)) bool record_split(const uint8_t *bytes, size_t left,
                                                                size_t stride,
                                                                enum cairn_byte_order byte_order,
+                                                               ptrdiff_t ahead,
                                                                struct record_parts *parts)
 {
     if (left < RECORD_BYTES_MIN)
         return false;
-    __builtin_prefetch(bytes + RECORD_PREFETCH_BYTES);
-    __builtin_prefetch(bytes + RECORD_PREFETCH_BYTES + 64);
+    uintptr_t soon = (uintptr_t)bytes + (uintptr_t)ahead;
+    __builtin_prefetch((const void *)soon);
+    __builtin_prefetch((const void *)(soon + 64));
     parts->id = cairn_load_u64(bytes, byte_order);
     parts->code_offset = cairn_load_u32(bytes + 8, byte_order);
     parts->location_count = cairn_load_u16(bytes + 14, byte_order);

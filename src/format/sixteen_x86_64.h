@@ -9,7 +9,8 @@
 #ifndef FORMAT_SIXTEEN_X86_64_H
 #define FORMAT_SIXTEEN_X86_64_H
 
-#include <cairn/stackmap.h>
+#include "format/record.h"
+
 #include <immintrin.h>
 
 #define SIXTEEN_TARGET __attribute__((target("avx512f,avx512cd")))
@@ -75,6 +76,14 @@ SIXTEEN_INLINE struct sixteen_words sixteen_load(const uint8_t *bytes)
         sixteen_keep(_mm512_loadu_si512(bytes + 64)),
         sixteen_keep(_mm512_loadu_si512(bytes + 128)),
     };
+}
+
+/* For records of more than sixteen: asks for what is read soon. */
+static inline void sixteen_prefetch(const uint8_t *bytes)
+{
+    uintptr_t soon = (uintptr_t)bytes + RECORD_PREFETCH_BYTES;
+    for (uintptr_t line = 0; line < SIXTEEN_BYTES; line += 64)
+        __builtin_prefetch((const void *)(soon + line));
 }
 
 SIXTEEN_INLINE __m512i sixteen_take(const struct sixteen_words *words,

@@ -153,8 +153,8 @@ enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, si
                                           uint32_t last, struct check_place *place)                \
     {                                                                                              \
         const struct record_limits limits = record_limits_of(map);                                 \
-        return check_records_with(end, last, place, stride, byte_order, locations_are_good_##name, \
-                                  &limits);                                                        \
+        return check_records_with(map, end, last, place, stride, byte_order,                       \
+                                  locations_are_good_##name, &limits);                             \
     }
 
 DEFINE_CHECKER(native, CAIRN_STACKMAP_LOCATION_BYTES, CAIRN_BYTE_ORDER_NATIVE)
@@ -162,7 +162,7 @@ DEFINE_CHECKER(swapped, CAIRN_STACKMAP_LOCATION_BYTES, OTHER_BYTE_ORDER)
 DEFINE_CHECKER(old_native, CAIRN_STACKMAP_LOCATION_V1_BYTES, CAIRN_BYTE_ORDER_NATIVE)
 DEFINE_CHECKER(old_swapped, CAIRN_STACKMAP_LOCATION_V1_BYTES, OTHER_BYTE_ORDER)
 
-static record_checker *choose_checker(const struct cairn_stackmap *map)
+record_checker *stackmap_checker(const struct cairn_stackmap *map)
 {
     bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
     if (map->version < 3)
@@ -173,8 +173,8 @@ static record_checker *choose_checker(const struct cairn_stackmap *map)
     return by_sixteens != NULL ? by_sixteens : check_native;
 }
 
-static enum cairn_status explain(const struct cairn_stackmap *map, enum check_result result,
-                                 const struct check_place *place, struct cairn_error *error)
+enum cairn_status stackmap_explain(const struct cairn_stackmap *map, enum check_result result,
+                                   const struct check_place *place, struct cairn_error *error)
 {
     if (result == CHECK_GOOD)
         return CAIRN_OK;
@@ -188,77 +188,9 @@ static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t av
 {
     struct check_place place = {.at = map->bytes + map->records_offset};
     enum check_result result =
-        choose_checker(map)(map, map->bytes + available, map->record_count, &place);
+        stackmap_checker(map)(map, map->bytes + available, map->record_count, &place);
     map->size = (size_t)(place.at - map->bytes);
-    return explain(map, result, &place, error);
-}
-
-/* ---- Visiting ---- */
-
-struct visitor {
-    cairn_stackmap_visit *visit;
-    void *user;
-    struct cairn_stackmap_record record; /* the last one that was visited */
-    bool ended;
-};
-
-static inline __attribute__((always_inline)) void take_parts(const struct cairn_stackmap *map,
-                                                             const struct record_parts *parts,
-                                                             const uint8_t *bytes,
-                                                             struct cairn_stackmap_record *record)
-{
-    record->id = parts->id;
-    record->code_offset = parts->code_offset;
-    record->location_count = parts->location_count;
-    record->liveout_count = parts->liveout_count;
-    record->offset = (size_t)(bytes - map->bytes);
-    record->locations_offset = (size_t)(parts->locations - map->bytes);
-    record->liveouts_offset = (size_t)(parts->liveouts - map->bytes);
-    record->end_offset = (size_t)(parts->end - map->bytes);
-}
-
-/* Visits the records from `from` to number `last`, which have been checked. The record is changed
- * where it is: a copy of what was written in parts would have to wait for all of them. */
-static void visit_records(const struct cairn_stackmap *map, const struct check_place *from,
-                          uint32_t last, struct visitor *visitor)
-{
-    struct cairn_stackmap_record *record = &visitor->record;
-    size_t stride = cairn_stackmap_location_bytes(map->version);
-    const uint8_t *at = from->at;
-    for (uint32_t index = from->index; index < last && !visitor->ended; index++) {
-        uint32_t previous_code_offset = record->code_offset;
-        struct record_parts parts;
-        record_split(at, SIZE_MAX, stride, map->byte_order, &parts);
-        take_parts(map, &parts, at, record);
-        record->index = index;
-        if (index == 0)
-            cairn_stackmap_begin_function(map, record);
-        else
-            cairn_stackmap_follow_function(map, record, previous_code_offset);
-        visitor->ended = !visitor->visit(visitor->user, map, record);
-        at = parts.end;
-    }
-}
-
-/* A few records are checked, and then visited, while they are in the cache. */
-static enum cairn_status check_and_visit(struct cairn_stackmap *map, size_t available,
-                                         struct visitor *visitor, struct cairn_error *error)
-{
-    enum { FEW = 64 };
-    record_checker *check = choose_checker(map);
-    struct check_place place = {.at = map->bytes + map->records_offset};
-    enum check_result result = CHECK_GOOD;
-    while (result == CHECK_GOOD && place.index < map->record_count) {
-        const struct check_place from = place;
-        uint32_t left = map->record_count - from.index;
-        uint32_t last = from.index + (left < FEW ? left : FEW);
-        result = check(map, map->bytes + available, last, &place);
-        visit_records(map, &from, place.index, visitor);
-        if (visitor->ended)
-            return CAIRN_OK;
-    }
-    map->size = (size_t)(place.at - map->bytes);
-    return explain(map, result, &place, error);
+    return stackmap_explain(map, result, &place, error);
 }
 
 /* ---- Version 1: whose records are they? ---- */
@@ -314,32 +246,6 @@ enum cairn_status cairn_stackmap_read(const struct cairn_section *section, size_
     read.functions = stackmap_infer_functions(&read);
     *offset = stackmap_skip_padding(section, *offset + read.size);
     *map = read;
-    return CAIRN_OK;
-}
-
-enum cairn_status cairn_stackmap_walk(const struct cairn_section *section,
-                                      cairn_stackmap_visit *visit, void *user,
-                                      struct cairn_error *error)
-{
-    if (section == NULL || visit == NULL || (section->bytes == NULL && section->size > 0))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_stackmap_walk needs a section and a function");
-    struct visitor visitor = {.visit = visit, .user = user};
-    size_t offset = 0;
-    while (offset < section->size && !visitor.ended) {
-        struct cairn_stackmap map;
-        enum cairn_status status = stackmap_open(section, offset, &map, error);
-        if (status != CAIRN_OK)
-            return status;
-        bool counted = map.version > 1 || map.function_count == 1;
-        map.functions =
-            counted ? CAIRN_STACKMAP_FUNCTIONS_COUNTED : CAIRN_STACKMAP_FUNCTIONS_UNKNOWN;
-        status = check_and_visit(&map, section->size - offset, &visitor, error);
-        if (status != CAIRN_OK)
-            return status;
-        if (!visitor.ended)
-            offset = stackmap_skip_padding(section, offset + map.size);
-    }
     return CAIRN_OK;
 }
 

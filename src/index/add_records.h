@@ -13,6 +13,8 @@
 #include "index/builder.h"
 #include "index/pack.h"
 
+#include <assert.h>
+
 #define ADD_INLINE static inline __attribute__((always_inline))
 
 struct pass {
@@ -149,13 +151,14 @@ ADD_INLINE bool pass_add_values(struct pass *pass, const struct cairn_stackmap *
 ADD_INLINE enum pass_result pass_add_records(struct pass *pass, struct builder *builder,
                                              const struct cairn_stackmap *map,
                                              uint64_t function_offset, uint32_t count,
-                                             size_t stride, enum cairn_byte_order byte_order,
-                                             pack_function *pack, const void *context,
-                                             const struct packing *packing)
+                                             ptrdiff_t ahead, size_t stride,
+                                             enum cairn_byte_order byte_order, pack_function *pack,
+                                             const void *context, const struct packing *packing)
 {
     for (uint32_t end = pass->index + count; pass->index != end; pass->index++) {
         struct record_parts record;
-        if (!record_split(pass->at, (size_t)(pass->end - pass->at), stride, byte_order, &record))
+        if (!record_split(pass->at, (size_t)(pass->end - pass->at), stride, byte_order, ahead,
+                          &record))
             return PASS_TRUNCATED;
         if (!pass_note_address(pass, builder, function_offset + record.code_offset))
             return PASS_DESCENDS;
@@ -167,19 +170,31 @@ ADD_INLINE enum pass_result pass_add_records(struct pass *pass, struct builder *
     return PASS_DONE;
 }
 
-ADD_INLINE enum cairn_status add_run_with(struct builder *builder, const struct cairn_stackmap *map,
-                                          size_t available, const struct packing *packing,
-                                          const struct record_run *run, size_t stride,
-                                          enum cairn_byte_order byte_order, pack_function *pack,
-                                          const void *context, struct cairn_error *error)
+/* From one run to the one that is read some records later; they lie anywhere. */
+ADD_INLINE ptrdiff_t run_ahead(const struct record_run *runs, size_t count, size_t index)
 {
-    struct pass pass = pass_begin(builder, map, available, run->offset);
-    uint32_t first = pass.index;
-    enum pass_result result =
-        pass_add_records(&pass, builder, map, run->function_address - builder->table->base,
-                         run->count, stride, byte_order, pack, context, packing);
+    enum { RECORDS_AHEAD = 16 };
+    size_t later = index + 1 + RECORDS_AHEAD / runs[index].count;
+    if (later >= count)
+        return 0;
+    return (ptrdiff_t)((uintptr_t)runs[later].bytes - (uintptr_t)runs[index].bytes);
+}
+
+ADD_INLINE void add_runs_with(struct builder *builder, const struct cairn_stackmap *map,
+                              const struct packing *packing, const struct record_run *runs,
+                              size_t count, size_t stride, enum cairn_byte_order byte_order,
+                              pack_function *pack, const void *context)
+{
+    struct pass pass = pass_begin(builder, map, map->size, 0);
+    for (size_t i = 0; i < count; i++) {
+        pass.at = runs[i].bytes;
+        enum pass_result result = pass_add_records(
+            &pass, builder, map, runs[i].function_address - builder->table->base, runs[i].count,
+            run_ahead(runs, count, i), stride, byte_order, pack, context, packing);
+        assert(result == PASS_DONE);
+        (void)result;
+    }
     pass_end(&pass, builder);
-    return builder_explain(map, result, pass.at, run->index + pass.index - first, error);
 }
 
 /* Functions begin behind the last one, and not before the last record. */
@@ -211,8 +226,8 @@ ADD_INLINE enum cairn_status add_functions_with(struct builder *builder,
             return BUILDER_NEEDS_SORTING;
         builder_note_function(builder, &function, pass.index);
         result = pass_add_records(&pass, builder, map, function.address - builder->table->base,
-                                  (uint32_t)function.record_count, stride, byte_order, pack,
-                                  context, packing);
+                                  (uint32_t)function.record_count, RECORD_PREFETCH_BYTES, stride,
+                                  byte_order, pack, context, packing);
     }
     pass_end(&pass, builder);
     *end_offset = (size_t)(pass.at - map->bytes);

@@ -29,14 +29,14 @@
         return add_functions_with(builder, map, available, packing, end_offset, stride,            \
                                   byte_order, pack_##name, packing, error);                        \
     }                                                                                              \
-    static enum cairn_status add_run_##name(                                                       \
-        struct builder *builder, const struct cairn_stackmap *map, size_t available,               \
-        const struct packing *packing, const struct record_run *run, struct cairn_error *error)    \
+    static void add_runs_##name(struct builder *builder, const struct cairn_stackmap *map,         \
+                                const struct packing *packing, const struct record_run *runs,      \
+                                size_t count)                                                      \
     {                                                                                              \
-        return add_run_with(builder, map, available, packing, run, stride, byte_order,             \
-                            pack_##name, packing, error);                                          \
+        add_runs_with(builder, map, packing, runs, count, stride, byte_order, pack_##name,         \
+                      packing);                                                                    \
     }                                                                                              \
-    static const struct record_adder adder_##name = {add_functions_##name, add_run_##name}
+    static const struct record_adder adder_##name = {add_functions_##name, add_runs_##name}
 
 DEFINE_ADDER(native, CAIRN_STACKMAP_LOCATION_BYTES, CAIRN_BYTE_ORDER_NATIVE);
 DEFINE_ADDER(swapped, CAIRN_STACKMAP_LOCATION_BYTES, OTHER_BYTE_ORDER);

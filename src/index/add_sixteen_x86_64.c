@@ -5,6 +5,7 @@
 /* What is the same for all records of a map, in registers. */
 struct sixteen {
     const struct packing *packing;
+    const struct sixteen *in_memory; /* the same, for a function that is called */
     struct sixteen_field kind_and_size;
     struct sixteen_field dwarf;
     struct sixteen_field offset;
@@ -98,11 +99,13 @@ static __attribute__((noinline)) SIXTEEN_TARGET bool pack_others(const struct si
     if ((count + 15) / 16 * (size_t)SIXTEEN_BYTES > room)
         return pack_compact(how->packing, bytes, count, room, CAIRN_STACKMAP_LOCATION_BYTES,
                             CAIRN_BYTE_ORDER_NATIVE, words);
+    const struct sixteen here = *how;
     bool all_good = true;
     while (count > 0) {
         uint32_t some = count < 16 ? count : 16;
+        sixteen_prefetch(bytes);
         __mmask16 lanes = sixteen_lanes(some);
-        all_good &= compact_pack_sixteen(how, bytes, lanes, words) == lanes;
+        all_good &= compact_pack_sixteen(&here, bytes, lanes, words) == lanes;
         bytes += SIXTEEN_BYTES;
         words += 16;
         count -= some;
@@ -114,10 +117,8 @@ SIXTEEN_INLINE bool pack_sixteen(const void *context, const uint8_t *bytes, uint
                                  size_t room, uint32_t *words)
 {
     const struct sixteen *how = context;
-    if (__builtin_expect(count > 16 || room < SIXTEEN_BYTES, 0)) {
-        const struct sixteen copy = *how; /* whose address may be taken */
-        return pack_others(&copy, bytes, count, room, words);
-    }
+    if (__builtin_expect(count > 16 || room < SIXTEEN_BYTES, 0))
+        return pack_others(how->in_memory, bytes, count, room, words);
     /* What is read and written behind the last location is not looked at. */
     __mmask16 lanes = sixteen_lanes(count);
     return compact_pack_sixteen(how, bytes, lanes, words) == lanes;
@@ -129,25 +130,27 @@ static SIXTEEN_TARGET enum cairn_status add_functions(struct builder *builder,
                                                       const struct packing *packing,
                                                       size_t *end_offset, struct cairn_error *error)
 {
-    const struct sixteen how = sixteen_of(packing);
+    const struct sixteen in_memory = sixteen_of(packing);
+    struct sixteen how = in_memory;
+    how.in_memory = &in_memory;
     return add_functions_with(builder, map, available, packing, end_offset,
                               CAIRN_STACKMAP_LOCATION_BYTES, CAIRN_BYTE_ORDER_NATIVE, pack_sixteen,
                               &how, error);
 }
 
-static SIXTEEN_TARGET enum cairn_status add_run(struct builder *builder,
-                                                const struct cairn_stackmap *map, size_t available,
-                                                const struct packing *packing,
-                                                const struct record_run *run,
-                                                struct cairn_error *error)
+static SIXTEEN_TARGET void add_runs(struct builder *builder, const struct cairn_stackmap *map,
+                                    const struct packing *packing, const struct record_run *runs,
+                                    size_t count)
 {
-    const struct sixteen how = sixteen_of(packing);
-    return add_run_with(builder, map, available, packing, run, CAIRN_STACKMAP_LOCATION_BYTES,
-                        CAIRN_BYTE_ORDER_NATIVE, pack_sixteen, &how, error);
+    const struct sixteen in_memory = sixteen_of(packing);
+    struct sixteen how = in_memory;
+    how.in_memory = &in_memory;
+    add_runs_with(builder, map, packing, runs, count, CAIRN_STACKMAP_LOCATION_BYTES,
+                  CAIRN_BYTE_ORDER_NATIVE, pack_sixteen, &how);
 }
 
 const struct record_adder *builder_sixteen_adder(void)
 {
-    static const struct record_adder adder = {add_functions, add_run};
+    static const struct record_adder adder = {add_functions, add_runs};
     return sixteen_is_available() ? &adder : NULL;
 }

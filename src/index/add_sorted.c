@@ -13,11 +13,8 @@
 #include "index/pack.h"
 #include "index/sort.h"
 
-#include <assert.h>
-
 struct run {
     struct record_run records;
-    uint32_t map;
     bool overlaps;
     uint64_t first_address;
     uint64_t last_address;
@@ -46,6 +43,7 @@ struct found {
     uint64_t end_address;  /* of the last record or function */
     struct sort_key *keys; /* and as many again to sort with */
     size_t key_capacity;
+    struct record_run *ordered; /* as many as there are runs */
 };
 
 /* ---- Memory ---- */
@@ -114,6 +112,7 @@ static void free_found(struct found *found)
     const struct cairn_allocator *allocator = &found->allocator;
     free_keys(found);
     memory_free(allocator, found->functions, found->function_capacity * sizeof *found->functions);
+    memory_free(allocator, found->ordered, found->run_count * sizeof *found->ordered);
     memory_free(allocator, found->runs, found->run_capacity * sizeof *found->runs);
     memory_free(allocator, found->maps, found->map_capacity * sizeof *found->maps);
 }
@@ -183,10 +182,9 @@ static bool begin_run(struct found *found, uint32_t map, const struct cairn_stac
     if (run == NULL)
         return false;
     *run = (struct run){
-        .records = {.offset = record->offset,
-                    .index = record->index,
-                    .function_address = function_address},
-        .map = map,
+        .records = {.bytes = found->maps[map].map.bytes + record->offset,
+                    .function_address = function_address,
+                    .map = map},
         .first_address = function_address + record->code_offset,
     };
     return true;
@@ -292,25 +290,23 @@ static bool mark_overlaps(struct found *found)
 /* Takes a run apart. */
 static bool append_records(struct found *to, const struct found *from, const struct run *run)
 {
-    const struct cairn_stackmap *map = &from->maps[run->map].map;
-    struct cairn_stackmap_record record = {.offset = run->records.offset,
-                                           .index = run->records.index};
+    const struct cairn_stackmap *map = &from->maps[run->records.map].map;
+    struct cairn_stackmap_record record = {.offset = (size_t)(run->records.bytes - map->bytes)};
     for (uint32_t i = 0; i < run->records.count; i++) {
         cairn_stackmap_load_record(map, &record);
-        if (!begin_run(to, run->map, &record, run->records.function_address))
+        if (!begin_run(to, run->records.map, &record, run->records.function_address))
             return false;
         struct run *single = &to->runs[to->run_count - 1];
         single->records.count = 1;
         single->last_address = single->first_address;
         record.offset = record.end_offset;
-        record.index++;
     }
     return true;
 }
 
 static bool split_overlapping(struct found *found)
 {
-    struct found split = {.allocator = found->allocator};
+    struct found split = {.allocator = found->allocator, .maps = found->maps};
     bool appended = true;
     for (size_t i = 0; i < found->run_count && appended; i++) {
         const struct run *run = &found->runs[i];
@@ -344,24 +340,29 @@ static bool order_runs(struct found *found)
 
 /* ---- Adding ---- */
 
-static void add_runs(struct builder *builder, struct found *found)
+static bool gather_runs(struct found *found)
 {
-    enum { AHEAD = 6, LINES = 4, LINE_BYTES = 64 };
-    for (size_t i = 0; i < found->run_count; i++) {
-        if (i + AHEAD < found->run_count) {
-            const struct run *later = &found->runs[found->keys[i + AHEAD].number];
-            const uint8_t *bytes = found->maps[later->map].map.bytes + later->records.offset;
-            for (size_t line = 0; line < LINES; line++)
-                __builtin_prefetch(bytes + line * LINE_BYTES);
-        }
-        const struct run *run = &found->runs[found->keys[i].number];
-        const struct found_map *from = &found->maps[run->map];
-        if (i == 0)
-            builder_begin_ids(builder, &from->map, run->records.offset);
-        enum cairn_status status = from->adder->add_run(builder, &from->map, from->map.size,
-                                                        &from->packing, &run->records, NULL);
-        assert(status == CAIRN_OK);
-        (void)status;
+    found->ordered = memory_new(&found->allocator, found->run_count, sizeof *found->ordered);
+    for (size_t i = 0; found->ordered != NULL && i < found->run_count; i++)
+        found->ordered[i] = found->runs[found->keys[i].number].records;
+    return found->ordered != NULL || found->run_count == 0;
+}
+
+static void add_runs(struct builder *builder, const struct found *found)
+{
+    size_t begin = 0;
+    while (begin < found->run_count) {
+        uint32_t number = found->ordered[begin].map;
+        const struct found_map *from = &found->maps[number];
+        size_t end = begin + 1;
+        while (end < found->run_count && found->ordered[end].map == number)
+            end++;
+        if (begin == 0)
+            builder_begin_ids(builder, &from->map,
+                              (size_t)(found->ordered[0].bytes - from->map.bytes));
+        from->adder->add_runs(builder, &from->map, &from->packing, found->ordered + begin,
+                              end - begin);
+        begin = end;
     }
 }
 
@@ -399,7 +400,7 @@ static enum cairn_status add_found(struct builder *builder, struct found *found,
     enum cairn_status status = find_all_runs(builder, found, error);
     if (status == CAIRN_OK)
         status = check_span(found, error);
-    if (status == CAIRN_OK && !order_runs(found))
+    if (status == CAIRN_OK && !(order_runs(found) && gather_runs(found)))
         status = no_memory(found, error);
     if (status == CAIRN_OK)
         status = builder_allocate(builder, &found->totals, error);

@@ -3,8 +3,8 @@
  *
  * The parts, in the order of their work: build.c chooses the way; add_section.c adds sections whose
  * addresses ascend, in one pass; add_sorted.c adds whatever else there is, in the order of its
- * addresses; both do it with add_records.h. directory.c makes the directories, and build.c cuts the
- * table to its size.
+ * addresses; both do it with add_records.h. address_directory.c and id_directory.c make the
+ * directories, and build.c cuts the table to its size.
  *
  * Arrays are sized for the worst case: memory that is not touched costs nothing. So what is written
  * here is written once and in its final place, wherever that can be.
@@ -119,12 +119,12 @@ enum cairn_status builder_name_section(const struct builder *builder, size_t ind
 enum cairn_status builder_add_sections(struct builder *builder, struct cairn_error *error);
 enum cairn_status builder_add_sorted(struct builder *builder, struct cairn_error *error);
 
-/* Records of a map that follow each other and belong to one function. */
+/* Records of a map that follow each other, belong to one function, and have been checked. */
 struct record_run {
-    size_t offset;  /* of the first, from the map's first byte */
-    uint32_t index; /* of the first, among the map's records */
-    uint32_t count;
+    const uint8_t *bytes; /* of the first */
     uint64_t function_address;
+    uint32_t count;
+    uint32_t map; /* its number among those of add_sorted.c */
 };
 
 /* How a loop over records ended. */
@@ -135,18 +135,17 @@ enum cairn_status builder_explain(const struct cairn_stackmap *map, enum pass_re
                                   const uint8_t *bytes, uint32_t index, struct cairn_error *error);
 
 /* How records are added: chosen once, by what the map is and what the processor can do. Both expect
- * the addresses to ascend from where the table ends, and answer BUILDER_NEEDS_SORTING if they do
- * not. */
+ * the addresses to ascend from where the table ends; add_functions answers BUILDER_NEEDS_SORTING if
+ * they do not. */
 struct packing;
 struct record_adder {
     /* All functions with their records; `end_offset` is where the last record ends. */
     enum cairn_status (*add_functions)(struct builder *builder, const struct cairn_stackmap *map,
                                        size_t available, const struct packing *packing,
                                        size_t *end_offset, struct cairn_error *error);
-    /* Records only. */
-    enum cairn_status (*add_run)(struct builder *builder, const struct cairn_stackmap *map,
-                                 size_t available, const struct packing *packing,
-                                 const struct record_run *run, struct cairn_error *error);
+    /* The records of runs, which are all the map's. */
+    void (*add_runs)(struct builder *builder, const struct cairn_stackmap *map,
+                     const struct packing *packing, const struct record_run *runs, size_t count);
 };
 
 const struct record_adder *builder_choose_adder(const struct builder *builder,
@@ -155,7 +154,7 @@ const struct record_adder *builder_choose_adder(const struct builder *builder,
  * cannot. */
 const struct record_adder *builder_sixteen_adder(void);
 
-/* ---- directory.c ---- */
+/* ---- address_directory.c and id_directory.c ---- */
 
 /* Before the first record: a shift that fits functions of such a span. */
 void directory_begin(struct address_directory *directory, uint64_t span, uint64_t record_count);

@@ -80,7 +80,7 @@ struct cairn_table {
     uint8_t return_delta_max;
     bool ids_ascend;
 
-    uint64_t id_min;
+    uint64_t id_min; /* all IDs lie between these two */
     uint64_t id_max;
     uint32_t id_bucket_count;
     uint8_t id_shift;
@@ -119,9 +119,11 @@ static inline uint64_t table_id(const cairn_table *table, uint32_t index)
 }
 
 /* Fibonacci hashing: neighbouring and random IDs alike are spread. */
+#define ID_MULTIPLIER UINT64_C(0x9E3779B97F4A7C15)
+
 static inline uint32_t table_id_bucket(const cairn_table *table, uint64_t id)
 {
-    uint64_t key = table->ids_ascend ? id - table->id_min : id * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t key = table->ids_ascend ? id - table->id_min : id * ID_MULTIPLIER;
     return (uint32_t)(key >> table->id_shift);
 }
 

@@ -103,17 +103,15 @@ static inline __attribute__((always_inline)) bool pack_compact(const struct pack
 
 /* ---- Live-outs ---- */
 
-/* By fours as well, the last ones with some that are not looked at. */
-static inline __attribute__((always_inline)) void pack_liveouts_by_fours(const uint8_t *liveouts,
-                                                                         uint32_t count,
-                                                                         uint32_t *words)
+enum { USUAL_LIVEOUTS = 12 };
+
+static inline __attribute__((always_inline)) void pack_four_liveouts(const uint8_t *liveouts,
+                                                                     uint32_t *words)
 {
-    for (uint32_t i = 0; i < count; i += 4) {
-        four_words four;
-        memcpy(&four, liveouts + (size_t)i * CAIRN_STACKMAP_LIVEOUT_BYTES, sizeof four);
-        four = (four & 0xFFFF) | (four >> 8 & 0xFF0000);
-        memcpy(words + i, &four, sizeof four);
-    }
+    four_words four;
+    memcpy(&four, liveouts, sizeof four);
+    four = (four & 0xFFFF) | (four >> 8 & 0xFF0000);
+    memcpy(words, &four, sizeof four);
 }
 
 /* Writes their count and the live-outs; returns the number of words. `end` is that of what may be
@@ -125,9 +123,11 @@ static inline __attribute__((always_inline)) uint32_t pack_liveouts(
     uint32_t count = record->liveout_count;
     size_t room = (size_t)(end - record->liveouts);
     *words = count;
-    if (four_applies(CAIRN_STACKMAP_LOCATION_BYTES, byte_order) &&
-        (count + 3) / 4 * sizeof(four_words) <= room) {
-        pack_liveouts_by_fours(record->liveouts, count, words + 1);
+    /* As many as there are usually, without a branch that depends on their number. */
+    if (four_applies(CAIRN_STACKMAP_LOCATION_BYTES, byte_order) && count <= USUAL_LIVEOUTS &&
+        room >= USUAL_LIVEOUTS * CAIRN_STACKMAP_LIVEOUT_BYTES) {
+        for (size_t i = 0; i < USUAL_LIVEOUTS; i += 4)
+            pack_four_liveouts(record->liveouts + i * CAIRN_STACKMAP_LIVEOUT_BYTES, words + 1 + i);
         return count + 1;
     }
     for (uint32_t i = 0; i < count; i++) {
