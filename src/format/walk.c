@@ -10,8 +10,9 @@
  */
 #include "base/error.h"
 #include "format/check_records.h"
+#include "format/columns.h"
 
-enum { RECORDS_AT_ONCE = 64 };
+enum { RECORDS_AT_ONCE = COLUMN_RECORDS };
 
 /* ---- Records, some at a time ---- */
 
@@ -27,18 +28,21 @@ struct walk {
     struct cairn_stackmap_record records[1 + RECORDS_AT_ONCE];
 };
 
-/* Says of each record which function it belongs to. */
+/* Says of each record which function it belongs to. In a copy, which the compiler can keep in
+ * registers: going from record to record through memory takes longer than all the rest. */
 static void add_functions(const struct cairn_stackmap *map, struct cairn_stackmap_record *records,
                           uint32_t count)
 {
+    struct cairn_stackmap_record current = records[0];
     for (uint32_t i = 1; i <= count; i++) {
-        struct cairn_stackmap_record *record = &records[i];
-        record->function = record[-1].function;
-        record->records_left_in_function = record[-1].records_left_in_function;
-        if (record->index == 0)
-            cairn_stackmap_begin_function(map, record);
+        uint32_t previous_code_offset = current.code_offset;
+        current.code_offset = records[i].code_offset;
+        if (records[i].index == 0)
+            cairn_stackmap_begin_function(map, &current);
         else
-            cairn_stackmap_follow_function(map, record, record[-1].code_offset);
+            cairn_stackmap_follow_function(map, &current, previous_code_offset);
+        records[i].function = current.function;
+        records[i].records_left_in_function = current.records_left_in_function;
     }
 }
 
@@ -121,79 +125,65 @@ enum cairn_status cairn_stackmap_walk(const struct cairn_section *section,
 
 /* ---- In columns ---- */
 
-enum { SIXTEEN = 16, CAPACITY = CAIRN_STACKMAP_COLUMN_LENGTH };
-
-struct columns {
+struct column_visitor {
     cairn_stackmap_visit_columns *visit;
     void *user;
-    uint32_t count; /* locations so far; sixteen more have room behind them */
-    uint32_t firsts[RECORDS_AT_ONCE + 1];
-    uint32_t kinds[CAPACITY + SIXTEEN];
-    uint32_t sizes[CAPACITY + SIXTEEN];
-    uint32_t registers[CAPACITY + SIXTEEN];
-    int32_t offsets[CAPACITY + SIXTEEN];
+    struct columns columns;
 };
 
-static inline __attribute__((always_inline)) void copy_four(struct columns *columns, uint32_t at,
-                                                            const uint8_t *bytes)
+COLUMNS_INLINE void copy_fours(const void *context, struct columns *columns, uint32_t at,
+                               const uint8_t *bytes)
 {
-    const struct four_locations four = four_load(bytes);
-    const four_words kinds = four.kind_and_size & 0xFF;
-    const four_words sizes = four.kind_and_size >> 16;
-    const four_words registers = four.dwarf & 0xFFFF;
-    memcpy(columns->kinds + at, &kinds, sizeof kinds);
-    memcpy(columns->sizes + at, &sizes, sizeof sizes);
-    memcpy(columns->registers + at, &registers, sizeof registers);
-    memcpy(columns->offsets + at, &four.offset, sizeof four.offset);
+    (void)context;
+    for (uint32_t i = 0; i < 16; i += 4) {
+        const struct four_locations four = four_load(bytes + i * CAIRN_STACKMAP_LOCATION_BYTES);
+        const four_words kinds = four.kind_and_size & 0xFF;
+        const four_words sizes = four.kind_and_size >> 16;
+        const four_words registers = four.dwarf & 0xFFFF;
+        memcpy(columns->kinds + at + i, &kinds, sizeof kinds);
+        memcpy(columns->sizes + at + i, &sizes, sizeof sizes);
+        memcpy(columns->registers + at + i, &registers, sizeof registers);
+        memcpy(columns->offsets + at + i, &four.offset, sizeof four.offset);
+    }
 }
 
-static inline __attribute__((always_inline)) void copy_sixteen(struct columns *columns, uint32_t at,
-                                                               const uint8_t *bytes)
+static uint32_t copy_by_fours(struct columns *columns, const struct cairn_stackmap *map,
+                              const uint8_t *end, const struct cairn_stackmap_record *records,
+                              uint32_t count)
 {
-    for (uint32_t i = 0; i < SIXTEEN; i += 4)
-        copy_four(columns, at + i, bytes + i * CAIRN_STACKMAP_LOCATION_BYTES);
+    return columns_copy_with(columns, map, end, records, count, copy_fours, NULL);
 }
 
-static void copy_one_by_one(struct columns *columns, const struct cairn_stackmap *map,
-                            const struct cairn_stackmap_record *record, uint32_t first,
-                            uint32_t count)
+/* For every version and byte order. */
+static uint32_t copy_one_by_one(struct columns *columns, const struct cairn_stackmap *map,
+                                const uint8_t *end, const struct cairn_stackmap_record *records,
+                                uint32_t count)
 {
+    (void)end;
     for (uint32_t i = 0; i < count; i++) {
-        struct cairn_location location = cairn_stackmap_location(map, record, first + i);
-        columns->kinds[columns->count + i] = location.kind;
-        columns->sizes[columns->count + i] = location.size;
-        columns->registers[columns->count + i] = location.dwarf;
-        columns->offsets[columns->count + i] = location.offset;
+        uint32_t location_count = records[i].location_count;
+        if (columns->count + location_count > COLUMN_CAPACITY)
+            return i;
+        columns->firsts[i] = columns->count;
+        columns_copy_one_by_one(columns, map, &records[i], 0, location_count);
+        columns->count += location_count;
     }
+    return count;
 }
 
-/* Copies locations `first` to `first + count` of a record; there is room for them. */
-static inline __attribute__((always_inline)) void copy_locations(
-    struct columns *columns, const struct cairn_stackmap *map, const uint8_t *end,
-    const struct cairn_stackmap_record *record, uint32_t first, uint32_t count)
+static columns_copier *choose_copier(const struct cairn_stackmap *map)
 {
-    size_t stride = cairn_stackmap_location_bytes(map->version);
-    const uint8_t *bytes = map->bytes + record->locations_offset + first * stride;
-    size_t whole = ((size_t)count + SIXTEEN) * stride;
-    if (!four_applies(stride, map->byte_order) || (size_t)(end - bytes) < whole) {
-        copy_one_by_one(columns, map, record, first, count);
-    } else {
-        uint32_t copied = 0;
-        do {
-            copy_sixteen(columns, columns->count + copied, bytes + copied * stride);
-            copied += SIXTEEN;
-        } while (copied < count);
-    }
-    columns->count += count;
+    if (!four_applies(cairn_stackmap_location_bytes(map->version), map->byte_order))
+        return copy_one_by_one;
+    columns_copier *by_sixteens = columns_sixteen_copier();
+    return by_sixteens != NULL ? by_sixteens : copy_by_fours;
 }
 
-static bool hand_over(struct columns *columns, const struct cairn_stackmap *map,
+static bool hand_over(struct column_visitor *visitor, const struct cairn_stackmap *map,
                       const struct cairn_stackmap_record *records, uint32_t record_count,
                       uint32_t skipped)
 {
-    if (record_count == 0)
-        return true;
-    columns->firsts[record_count] = columns->count;
+    struct columns *columns = &visitor->columns;
     const struct cairn_stackmap_columns view = {
         .map = map,
         .records = records,
@@ -206,19 +196,23 @@ static bool hand_over(struct columns *columns, const struct cairn_stackmap *map,
         .registers = columns->registers,
         .offsets = columns->offsets,
     };
+    columns->firsts[record_count] = columns->count;
     columns->count = 0;
-    return columns->visit(columns->user, &view);
+    return visitor->visit(visitor->user, &view);
 }
 
-/* A record that has more locations than fit: alone, in several parts. */
-static bool hand_over_parts(struct columns *columns, const struct cairn_stackmap *map,
-                            const uint8_t *end, const struct cairn_stackmap_record *record)
+/* A record that has more locations than there is room for: alone, in several parts. */
+static bool hand_over_parts(struct column_visitor *visitor, const struct cairn_stackmap *map,
+                            const struct cairn_stackmap_record *record)
 {
-    for (uint32_t first = 0; first < record->location_count; first += CAPACITY) {
+    struct columns *columns = &visitor->columns;
+    for (uint32_t first = 0; first < record->location_count; first += COLUMN_CAPACITY) {
         uint32_t left = record->location_count - first;
+        uint32_t count = left < COLUMN_CAPACITY ? left : COLUMN_CAPACITY;
         columns->firsts[0] = 0;
-        copy_locations(columns, map, end, record, first, left < CAPACITY ? left : CAPACITY);
-        if (!hand_over(columns, map, record, 1, first))
+        columns_copy_one_by_one(columns, map, record, first, count);
+        columns->count = count;
+        if (!hand_over(visitor, map, record, 1, first))
             return false;
     }
     return true;
@@ -227,25 +221,16 @@ static bool hand_over_parts(struct columns *columns, const struct cairn_stackmap
 static bool fill_columns(void *taker, const struct cairn_stackmap *map, const uint8_t *end,
                          const struct cairn_stackmap_record *records, uint32_t count)
 {
-    struct columns *columns = taker;
-    uint32_t begin = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t location_count = records[i].location_count;
-        if (columns->count + location_count > CAPACITY) {
-            if (!hand_over(columns, map, records + begin, i - begin, 0))
-                return false;
-            begin = i;
-        }
-        if (location_count > CAPACITY) {
-            if (!hand_over_parts(columns, map, end, &records[i]))
-                return false;
-            begin = i + 1;
-            continue;
-        }
-        columns->firsts[i - begin] = columns->count;
-        copy_locations(columns, map, end, &records[i], 0, location_count);
+    struct column_visitor *visitor = taker;
+    columns_copier *copy = choose_copier(map);
+    bool goes_on = true;
+    for (uint32_t done = 0; done < count && goes_on;) {
+        uint32_t copied = copy(&visitor->columns, map, end, records + done, count - done);
+        goes_on = copied > 0 ? hand_over(visitor, map, records + done, copied, 0)
+                             : hand_over_parts(visitor, map, &records[done]);
+        done += copied > 0 ? copied : 1;
     }
-    return hand_over(columns, map, records + begin, count - begin, 0);
+    return goes_on;
 }
 
 enum cairn_status cairn_stackmap_walk_columns(const struct cairn_section *section,
@@ -255,9 +240,9 @@ enum cairn_status cairn_stackmap_walk_columns(const struct cairn_section *sectio
     if (!has_bytes(section) || visit == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_stackmap_walk_columns needs a section and a function");
-    struct columns columns;
-    columns.visit = visit;
-    columns.user = user;
-    columns.count = 0;
-    return walk_section(section, fill_columns, &columns, error);
+    struct column_visitor visitor;
+    visitor.visit = visit;
+    visitor.user = user;
+    visitor.columns.count = 0;
+    return walk_section(section, fill_columns, &visitor, error);
 }
