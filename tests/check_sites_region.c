@@ -509,6 +509,45 @@ START_TEST(where_the_last_instruction_leaves_the_shadow_only_a_jump_fits)
 }
 END_TEST
 
+/* Another record inside the instruction: the branch would run across it. */
+START_TEST(shadow_of_an_instruction_with_a_record_inside_is_not_live)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    write_instruction(region, 7);
+    struct site_shape shape = shadow(region, 7, 7);
+    shape.padding = 2;
+    shape.next_record = 5;
+    site_load(&fixture, site_modes[_i], &shape);
+    ck_assert(!site_describe(fixture.site).live);
+    ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_QUIESCENT, NULL),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(memcmp(site_describe(fixture.site).bytes, region, 7), 0);
+    ck_assert_int_eq(fixture.function(), 9);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* Of the increments, the host's instruction takes the place of three; no-ops fill up the third. */
+START_TEST(what_is_written_over_a_shadow_leaves_the_instructions_behind_it)
+{
+    static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    write_increments(region, 8);
+    const struct site_shape shape = shadow(region, 16, 14);
+    site_load(&fixture, site_modes[_i], &shape);
+    const uint8_t *bytes = site_describe(fixture.site).bytes;
+    ck_assert_done(cairn_site_write(fixture.site, return_seven, 5, CAIRN_QUIESCENT, &error), error);
+    ck_assert_int_eq(memcmp(bytes, return_seven, 5), 0);
+    ck_assert_uint_eq(bytes[5], 0x90);
+    ck_assert_int_eq(memcmp(bytes + 6, region + 6, 10), 0);
+    ck_assert_int_eq(fixture.function(), 7 + 5);
+    site_unload(&fixture);
+}
+END_TEST
+
 START_TEST(shadow_that_cannot_be_decoded_is_refused)
 {
     static const uint8_t nonsense[] = {0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06};
@@ -706,6 +745,8 @@ static void add_shadows_and_statepoints(Suite *suite)
         shadow_is_live_where_a_branch_takes_the_place_of_one_instruction_in_one_word,
         shadow_of_an_instruction_that_may_stop_half_way_is_not_live,
         quiescent_call_in_a_shadow_ends_at_an_instruction_boundary,
+        shadow_of_an_instruction_with_a_record_inside_is_not_live,
+        what_is_written_over_a_shadow_leaves_the_instructions_behind_it,
         shadow_that_cannot_be_decoded_is_refused,
         shadow_comes_back_byte_for_byte,
         shadow_comes_back_without_what_its_neighbour_became,
