@@ -313,9 +313,12 @@ subtest 'linked by the system linker' => sub {
 };
 
 subtest 'linked for other machines by lld' => sub {
-    my ($linker) = grep { -x } map { "$llvm{$_}/ld.lld" } reverse @compilers;
-    plan skip_all => 'no ld.lld' if !defined $linker;
-    for my $triple (grep { !/powerpc64-/ } @triples) {
+    my ($version) = grep { -x "$llvm{$_}/ld.lld" } reverse @compilers;
+    plan skip_all => 'no ld.lld' if !defined $version;
+    my $linker = "$llvm{$version}/ld.lld";
+    # LLD 18 is the first that links for SystemZ; none links ELFv1.
+    my $unknown = $version < 18 ? qr/powerpc64-|s390x/ : qr/powerpc64-/;
+    for my $triple (grep { !/$unknown/ } @triples) {
         my $outside = spit("outside.ll", "define i64 \@outside(i64 %x) {\n ret i64 %x\n}\n");
         my @objects = map { compile($_, $compilers[-1], $triple, '-O2', '-relocation-model=pic',
                                     '-enable-patchpoint-liveness=false') } qw(stackmaps patchpoints);
@@ -827,6 +830,14 @@ subtest 'run: what is refused' => sub {
         '--call', 'f');
     fails(1, qr/the module is for 'sparcv9-/, 'run',
         spit('machine.ll', "target triple = \"sparcv9-linux-gnu\"\ndefine void \@f() {\n ret void\n}\n"), '--call', 'f');
+    my $stackmap = 'call void (i64, i32, ...) @llvm.experimental.stackmap';
+    my $crashes = spit('crashes.ll', "declare void \@llvm.experimental.stackmap(i64, i32, ...)\n"
+        . "define void \@f(i128 %x) {\n $stackmap(i64 1, i32 0, i128 %x)\n ret void\n}\n"
+        . "define void \@g(i65 %x) {\n $stackmap(i64 2, i32 0, i65 %x)\n ret void\n}\n");
+    my ($status, $out, $err) = cairn('run', $crashes, '--sites');
+    is "$status$out", '1', 'what would crash LLVM is refused';
+    like $err, qr/\Acairn: \Q$crashes\E: in 'f': call [^\n]*i128[^\n]*; write [^\n]*\ncairn: \Q$crashes\E: in 'g': call [^\n]*i65[^\n]*; write [^\n]*\n\z/,
+        'all that would, a line each';
     is system("$cairn run $file --sites > /dev/full 2> $folder/stderr") >> 8, 1, 'full disk';
     done_testing;
 };

@@ -424,6 +424,171 @@ START_TEST(kept_liveness_refuses_floating_point_on_aarch64)
 }
 END_TEST
 
+/* ---- All findings ---- */
+
+enum { FINDINGS_MAX = 16 };
+
+struct findings {
+    unsigned count;
+    char functions[FINDINGS_MAX][320];
+    char whys[FINDINGS_MAX][128];
+    char sentences[FINDINGS_MAX][CAIRN_ERROR_MESSAGE_SIZE];
+};
+
+static void keep_finding(const struct cairn_finding *finding, void *user)
+{
+    struct findings *findings = user;
+    unsigned i = findings->count++;
+    ck_assert_uint_lt(i, FINDINGS_MAX);
+    snprintf(findings->functions[i], sizeof *findings->functions, "%s", finding->function);
+    snprintf(findings->whys[i], sizeof *findings->whys, "%s", finding->why);
+    snprintf(findings->sentences[i], sizeof *findings->sentences, "%s", finding->sentence);
+    ck_assert_ptr_eq(strstr(finding->instruction, "call"), finding->instruction);
+    ck_assert_ptr_nonnull(strstr(finding->sentence, finding->why));
+    ck_assert_ptr_nonnull(strstr(finding->sentence, "; write "));
+    char *text = LLVMPrintValueToString(finding->call);
+    ck_assert_str_eq(text + strspn(text, " "), finding->instruction);
+    LLVMDisposeMessage(text);
+    LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(finding->call));
+    ck_assert_str_eq(LLVMGetValueName(function), finding->function);
+}
+
+static enum cairn_status find_all(LLVMModuleRef module, struct findings *findings,
+                                  struct cairn_error *error)
+{
+    struct cairn_check_options options = {
+        .liveness = CAIRN_LIVENESS_KEEP, .finding = keep_finding, .user = findings};
+    findings->count = 0;
+    return cairn_check_module(module, &options, error);
+}
+
+#define STACKMAP(values)                                                                           \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0" values ")\n"
+#define PATCHPOINT(bytes, target, values)                                                          \
+    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 2, i32 " bytes   \
+    ", ptr " target ", i32 0" values ")\n"
+
+static const char several_findings[] =
+    SUPPORT_INTRINSICS "define void @second(i64 %x) {\n" STACKMAP(
+        ", i64 %x") "  ret void\n}\n"
+                    "define void @first(i128 %x, i65 %y, i64 %z) {\n" STACKMAP(
+                        ", i128 %x, i64 %z, i128 %x, i65 %y") PATCHPOINT("12", FAR_TARGET, "")
+                        PATCHPOINT(
+                            "16", FAR_TARGET,
+                            "") "  ret void\n}\n"
+                                "define void @third(i128 %x, i1 %b) {\n"
+                                "  br i1 %b, label %yes, label %no\n"
+                                "no:\n" PATCHPOINT(
+                                    "-1", "null",
+                                    ", i128 %x") "  ret void\n"
+                                                 "yes:\n" PATCHPOINT(
+                                                     "16", "null",
+                                                     "") "  call void @fourth()\n  ret void\n}\n"
+                                                         "define void @fourth() {\n  ret void\n}\n";
+
+static const struct {
+    const char *function;
+    const char *why;
+} expected_findings[] = {
+    {"first", "type i128"}, {"first", "type i65"},  {"first", "fit"},
+    {"third", "no-ops"},    {"third", "type i128"}, {"third", "liveness"},
+};
+enum { EXPECTED_FINDINGS = sizeof expected_findings / sizeof *expected_findings };
+
+static void assert_expected_findings(LLVMModuleRef module)
+{
+    struct findings findings;
+    struct cairn_error error = {0};
+    ck_assert_int_eq(find_all(module, &findings, &error), CAIRN_ERROR_LLVM);
+    for (unsigned i = 0; i < findings.count && i < EXPECTED_FINDINGS; i++) {
+        ck_assert_str_eq(findings.functions[i], expected_findings[i].function);
+        ck_assert_msg(strstr(findings.whys[i], expected_findings[i].why) != NULL, "%s",
+                      findings.whys[i]);
+    }
+    ck_assert_uint_eq(findings.count, EXPECTED_FINDINGS);
+    size_t length = strlen(findings.sentences[0]);
+    ck_assert_int_eq(strncmp(error.message, findings.sentences[0], length), 0);
+    ck_assert_str_eq(error.message + length, " (and 5 more)");
+}
+
+START_TEST(every_finding_is_named_once_in_the_order_of_the_module)
+{
+    LLVMModuleRef module = parse_for(several_findings, "x86_64-linux-gnu");
+    assert_expected_findings(module);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+/* Moved instructions stay where they are in the lists of uses. */
+START_TEST(order_is_not_that_of_the_uses)
+{
+    LLVMModuleRef module = parse_for(several_findings, "x86_64-linux-gnu");
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetNamedFunction(module, "first"));
+    LLVMValueRef stackmap = LLVMGetFirstInstruction(entry);
+    LLVMValueRef patchpoint = LLVMGetNextInstruction(stackmap);
+    LLVMValueRef moved[] = {patchpoint, stackmap};
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    for (int i = 0; i < 2; i++) { /* each to the front */
+        LLVMValueRef copy = LLVMInstructionClone(moved[i]);
+        LLVMPositionBuilderBefore(builder, LLVMGetFirstInstruction(entry));
+        LLVMInsertIntoBuilder(builder, copy);
+        LLVMInstructionEraseFromParent(moved[i]);
+    }
+    LLVMDisposeBuilder(builder);
+    assert_expected_findings(module);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+START_TEST(without_a_callback_the_first_is_said_and_the_others_counted)
+{
+    LLVMModuleRef module = parse_for(several_findings, "x86_64-linux-gnu");
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_check_module(module, NULL, &error), CAIRN_ERROR_LLVM);
+    ck_assert_ptr_nonnull(strstr(error.message, "'first'"));
+    ck_assert_ptr_nonnull(strstr(error.message, " (and 4 more)"));
+    ck_assert_int_eq(cairn_check_module(module, NULL, NULL), CAIRN_ERROR_LLVM);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+static void rename_to_long_name(LLVMValueRef function)
+{
+    char name[300];
+    memset(name, 'x', sizeof name);
+    name[0] = (char)('a' + strlen(LLVMGetValueName(function)));
+    LLVMSetValueName2(function, name, sizeof name);
+}
+
+START_TEST(long_names_leave_room_for_the_rest_of_the_sentence)
+{
+    LLVMModuleRef module = parse_for(several_findings, "x86_64-linux-gnu");
+    rename_to_long_name(LLVMGetNamedFunction(module, "first"));
+    rename_to_long_name(LLVMGetNamedFunction(module, "second"));
+    struct findings findings;
+    struct cairn_error error = {0};
+    ck_assert_int_eq(find_all(module, &findings, &error), CAIRN_ERROR_LLVM);
+    ck_assert_ptr_nonnull(strstr(error.message, "; write two 64-bit halves, or a pointer to it ("));
+    ck_assert_ptr_nonnull(strstr(error.message, " (and 5 more)"));
+    ck_assert_uint_eq(strlen(findings.functions[0]), 300);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+START_TEST(check_ends_at_a_call_that_is_not_well_formed)
+{
+    LLVMModuleRef module = parse_for(several_findings, "x86_64-linux-gnu");
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetNamedFunction(module, "first"));
+    LLVMValueRef patchpoint = LLVMGetNextInstruction(LLVMGetFirstInstruction(entry));
+    LLVMSetOperand(patchpoint, 3, LLVMConstInt(LLVMInt32TypeInContext(context), 9, 0));
+    struct findings findings;
+    struct cairn_error error = {0};
+    ck_assert_int_eq(find_all(module, &findings, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(error.message, "9 arguments"));
+    LLVMDisposeModule(module);
+}
+END_TEST
+
 /* ---- Not well-formed ---- */
 
 START_TEST(calls_that_are_not_well_formed_are_corrupt)
@@ -464,6 +629,11 @@ int main(void)
     tcase_add_test(tests, statepoints_are_refused_where_llvm_cannot_select_them);
     tcase_add_test(tests, kept_liveness_refuses_calls_behind_patchpoints);
     tcase_add_test(tests, kept_liveness_refuses_floating_point_on_aarch64);
+    tcase_add_test(tests, every_finding_is_named_once_in_the_order_of_the_module);
+    tcase_add_test(tests, order_is_not_that_of_the_uses);
+    tcase_add_test(tests, without_a_callback_the_first_is_said_and_the_others_counted);
+    tcase_add_test(tests, long_names_leave_room_for_the_rest_of_the_sentence);
+    tcase_add_test(tests, check_ends_at_a_call_that_is_not_well_formed);
     tcase_add_test(tests, calls_that_are_not_well_formed_are_corrupt);
     suite_add_tcase(suite, tests);
     return support_main(suite);

@@ -6,6 +6,7 @@
 #include "llvm_support.h"
 #include "llvm/version.h"
 
+#include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -52,6 +53,19 @@ static LLVMModuleRef parse_constant(const char *name, int value)
 {
     char text[256];
     snprintf(text, sizeof text, "define i64 @%s(i64 %%x) {\n  ret i64 %d\n}\n", name, value);
+    return support_parse_valid(context, text);
+}
+
+static LLVMModuleRef parse_call(const char *name, const char *callee)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "declare i64 @%s(i64)\n"
+             "define i64 @%s(i64 %%x) {\n"
+             "  %%r = call i64 @%s(i64 %%x)\n"
+             "  ret i64 %%r\n"
+             "}\n",
+             callee, name, callee);
     return support_parse_valid(context, text);
 }
 
@@ -399,6 +413,22 @@ START_TEST(memory_manager_serves_an_engine_of_the_host)
 }
 END_TEST
 
+START_TEST(memory_manager_sees_the_errors_of_its_engine)
+{
+    struct cairn_error error = {0};
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMExecutionEngineRef engine =
+        create_llvm_engine(parse_call("f", "nobody_defines_this"), manager);
+    cairn_memory_manager_set_engine(manager, engine);
+    LLVMGetFunctionAddress(engine, "f");
+    ck_assert_int_eq(cairn_memory_manager_status(manager, &error), CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    LLVMDisposeExecutionEngine(engine);
+}
+END_TEST
+
 START_TEST(undeclared_records_have_no_site)
 {
     cairn_memory_manager *manager;
@@ -534,6 +564,75 @@ START_TEST(functions_that_failed_to_load_stay_failed)
 }
 END_TEST
 
+/* ---- Functions ---- */
+
+START_TEST(functions_with_unwind_tables_are_found_by_any_pc)
+{
+    LLVMModuleRef module = parse_site("f", 7);
+    LLVMLinkModules2(module, parse_constant("g", 3));
+    cairn_prepare_function(LLVMGetNamedFunction(module, "f"));
+    cairn_prepare_function(LLVMGetNamedFunction(module, "g"));
+    cairn_engine *engine = create_engine(module);
+    uint64_t f = (uintptr_t)get(engine, "f");
+    uint64_t g = (uintptr_t)get(engine, "g");
+    struct cairn_function found;
+    ck_assert(cairn_runtime_find_function(runtime, f + 1, &found));
+    ck_assert_uint_eq(found.address, f);
+    ck_assert_uint_eq(found.record_count, 1);
+    ck_assert(cairn_runtime_find_function(runtime, g, &found));
+    ck_assert_uint_eq(found.address, g);
+    ck_assert_uint_eq(found.record_count, 0);
+    ck_assert(!cairn_runtime_find_function(runtime, g + 64, &found)); /* g is shorter */
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* ---- Symbols that nothing defines ---- */
+
+START_TEST(unresolved_symbol_is_named_and_nothing_is_published)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = create_engine(parse_call("f", "nobody_defines_this"));
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* LLVM itself would end the process at the next module. */
+START_TEST(engine_loads_nothing_after_an_unresolved_symbol)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = create_engine(parse_constant("before", 5));
+    ck_assert_int_eq(get(engine, "before")(0), 5);
+    add(engine, parse_call("f", "nobody_defines_this"));
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    LLVMModuleRef later = parse_constant("later", 6);
+    ck_assert_int_eq(cairn_engine_add_module(engine, later, &error), CAIRN_ERROR_STATE);
+    ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
+    ck_assert_int_eq(cairn_engine_finalise(engine, &error), CAIRN_ERROR_LLVM);
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(get(engine, "before")(0), 5);
+    cairn_engine_dispose(engine);
+    engine = create_engine(later);
+    ck_assert_int_eq(get(engine, "later")(0), 6);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(symbols_of_the_host_are_found)
+{
+    LLVMModuleRef module = parse_call("f", "mapped_by_the_host");
+    LLVMValueRef declaration = LLVMGetNamedFunction(module, "mapped_by_the_host");
+    cairn_engine *engine = create_engine(module);
+    LLVMAddGlobalMapping(cairn_engine_llvm(engine), declaration, (void *)(uintptr_t)add_hundred);
+    ck_assert_int_eq(get(engine, "f")(1), 101);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 START_TEST(unknown_function_is_not_found)
 {
     cairn_engine *engine = create_engine(parse_constant("f", 1));
@@ -615,12 +714,17 @@ static void add_tests(TCase *tests)
         threads_have_engines_of_their_own,
         hooks_see_the_module_before_and_after_publication,
         memory_manager_serves_an_engine_of_the_host,
+        memory_manager_sees_the_errors_of_its_engine,
         undeclared_records_have_no_site,
         memory_manager_may_go_unused,
         site_that_is_too_small_loads_and_says_why,
         memory_of_stack_maps_is_given_back,
         module_larger_than_a_slab_is_full,
         functions_that_failed_to_load_stay_failed,
+        functions_with_unwind_tables_are_found_by_any_pc,
+        unresolved_symbol_is_named_and_nothing_is_published,
+        engine_loads_nothing_after_an_unresolved_symbol,
+        symbols_of_the_host_are_found,
         unknown_function_is_not_found,
         module_for_another_machine_is_refused,
         module_that_would_crash_llvm_is_refused,

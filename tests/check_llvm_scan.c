@@ -6,6 +6,8 @@
 #include "llvm_support.h"
 #include "llvm/version.h"
 
+#include <cairn/object.h>
+#include <cairn/statepoint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -215,6 +217,160 @@ START_TEST(invoked_statepoint_is_declared)
 }
 END_TEST
 
+/* ---- Bundles of statepoints ---- */
+
+#define STRANGE "%\"s [ \\22deopt\\22(i64 1), ] \\5C\\0A %x\""
+
+/* Bundles of a statepoint in IR, and what of them is declared and recorded. */
+struct bundles_row {
+    const char *bundles;
+    const char *live_types[6];
+    uint32_t deopt_count;
+};
+
+/* %x and STRANGE are i64, %d a double, %o and %p pointers that are relocated by nobody. */
+static const struct bundles_row bundles_rows[] = {
+    {"", {NULL}, 0},
+    {"[\"deopt\"(), \"gc-live\"()]", {NULL}, 0},
+    {"[\"deopt\"(i64 %x, i32 3), \"gc-live\"(ptr addrspace(1) %o)]",
+     {"i64", "i32", "ptr addrspace(1)"},
+     2},
+    {"[\"gc-live\"(ptr addrspace(1) %o), \"deopt\"(i64 %x, i32 3)]",
+     {"i64", "i32", "ptr addrspace(1)"},
+     2},
+    {"[\"gc-live\"(ptr addrspace(1) %o, ptr addrspace(1) %p)]",
+     {"ptr addrspace(1)", "ptr addrspace(1)"},
+     0},
+    {"[\"deopt\"(double %d)]", {"double"}, 1},
+    {"[\"deopt\"(), \"gc-live\"(ptr addrspace(1) %o)]", {"ptr addrspace(1)"}, 0},
+    {"[\"gc-live\"(), \"deopt\"(double %d, i64 %x)]", {"double", "i64"}, 2},
+    {"[\"gc-transition\"(i32 9, i64 %x, double %d)]", {NULL}, 0},
+    {"[\"gc-transition\"(i32 9), \"gc-live\"(ptr addrspace(1) %o), \"deopt\"(i64 %x)]",
+     {"i64", "ptr addrspace(1)"},
+     1},
+    {"[\"gc-live\"(ptr addrspace(1) %o), \"deopt\"(i64 %x), \"gc-transition\"(i32 9)]",
+     {"i64", "ptr addrspace(1)"},
+     1},
+    {"[\"deopt\"(i64 " STRANGE ", double %d), \"gc-transition\"(i64 " STRANGE "),"
+     " \"gc-live\"(ptr addrspace(1) %p)]",
+     {"i64", "double", "ptr addrspace(1)"},
+     2},
+    {"[\"deopt\\22(i64 7), [\"(i64 %x), \"\\5C\"(), \"deopts\"(i32 1), \"gc\"(i32 1), \"\"(i32 2),"
+     " \"gc-live\"(ptr addrspace(1) %o), \"deop\"(i64 " STRANGE "), \"deopt\"(double %d)]",
+     {"double", "ptr addrspace(1)"},
+     1},
+    {"[\"x\"([2 x i8] c\"\\22]\", { i8, [1 x i16] } { i8 1, [1 x i16] [i16 2] }),"
+     " \"deopt\"(<2 x i64> <i64 1, i64 2>, i64 %x), \"y\"(ptr @callees)]",
+     {"<2 x i64>", "i64"},
+     2},
+};
+
+static void format_call(char *text, size_t size, const char *bundles)
+{
+    snprintf(text, size,
+             "  %%t = " CALL_STATEPOINT("call") "i64 77, i32 0, " CALLEE
+                                                ", i32 1, i32 1, i64 %%x, i32 0, i32 0) %s\n"
+                                                "  ret void\n",
+             bundles);
+}
+
+static void format_invoke(char *text, size_t size, const char *bundles)
+{
+    snprintf(text, size,
+             "  %%t = " CALL_STATEPOINT("invoke") "i64 77, i32 0, " CALLEE
+                                                  ", i32 1, i32 1, i64 %%x, i32 0, i32 0) %s\n"
+                                                  "      to label %%1 unwind label %%pad\n"
+                                                  "1:\n"
+                                                  "  ret void\n"
+                                                  "pad:\n"
+                                                  "  %%e = landingpad token cleanup\n"
+                                                  "  ret void\n",
+             bundles);
+}
+
+static LLVMModuleRef parse_bundles(const char *bundles, bool is_invoke)
+{
+    char call[2048];
+    char text[4096];
+    if (is_invoke)
+        format_invoke(call, sizeof call, bundles);
+    else
+        format_call(call, sizeof call, bundles);
+    snprintf(text, sizeof text,
+             STATEPOINT "declare i32 @__gxx_personality_v0(...)\n"
+                        "@callees = global i8 0\n"
+                        "define void @f(i64 %%x, double %%d, ptr addrspace(1) %%o,"
+                        " ptr addrspace(1) %%p) gc \"statepoint-example\"\n"
+                        "    personality " PERSONALITY " {\n"
+                        "  %s = mul i64 %%x, %%x\n%s}\n",
+             STRANGE, call);
+    return support_parse_valid(context, text);
+}
+
+static void assert_bundles_declared(const struct bundles_row *row, LLVMModuleRef module)
+{
+    struct cairn_error error = {0};
+    enum cairn_status status = cairn_scan_module(module, set, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s: %s", row->bundles, error.message);
+    const struct cairn_declaration *declaration = cairn_declarations_find(set, 77);
+    uint32_t count = 0;
+    while (row->live_types[count] != NULL)
+        count++;
+    ck_assert_uint_eq(declaration->argument_count, 1);
+    ck_assert_uint_eq(declaration->live_value_count, count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_type(declaration->types[1 + i], row->live_types[i]);
+}
+
+START_TEST(bundles_are_told_apart)
+{
+    const struct bundles_row *row = &bundles_rows[_i / 2];
+    LLVMModuleRef module = parse_bundles(row->bundles, _i % 2 != 0);
+    char *before = LLVMPrintModuleToString(module);
+    assert_bundles_declared(row, module);
+    char *after = LLVMPrintModuleToString(module);
+    ck_assert_str_eq(before, after);
+    LLVMDisposeMessage(before);
+    LLVMDisposeMessage(after);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+static struct cairn_statepoint compile_statepoint(LLVMModuleRef module)
+{
+    const struct support_compilation compilation = {.triple = "x86_64-linux-gnu"};
+    LLVMMemoryBufferRef buffer = support_compile_to_memory(module, &compilation);
+    cairn_object *object;
+    struct cairn_object_section section = {0};
+    struct cairn_stackmap map;
+    struct cairn_stackmap_record record;
+    struct cairn_statepoint statepoint;
+    size_t offset = 0;
+    ck_assert_ok(cairn_object_open_memory(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer),
+                                          NULL, &object, NULL));
+    ck_assert_ok(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, NULL));
+    ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &map, NULL));
+    ck_assert(cairn_stackmap_first(&map, &record));
+    ck_assert_ok(cairn_stackmap_statepoint(&map, &record, &statepoint, NULL));
+    cairn_object_close(object);
+    LLVMDisposeMemoryBuffer(buffer);
+    return statepoint;
+}
+
+START_TEST(record_has_the_deopt_values_that_are_declared)
+{
+    const struct bundles_row *row = &bundles_rows[_i / 2];
+    if (!support_has_target("x86_64-linux-gnu"))
+        return;
+    LLVMModuleRef module = parse_bundles(row->bundles, _i % 2 != 0);
+    struct cairn_statepoint statepoint = compile_statepoint(module);
+    ck_assert_uint_eq(statepoint.deopt_count, row->deopt_count);
+    ck_assert_uint_eq(statepoint.pair_count, 0);
+    ck_assert_uint_eq(statepoint.alloca_count, 0);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
 START_TEST(functions_of_similar_names_are_no_sites)
 {
     ck_assert_ok(scan("declare void @llvm.donothing()\n"
@@ -277,6 +433,74 @@ START_TEST(conflict_with_an_earlier_module_leaves_the_set_alone)
     ck_assert_ptr_nonnull(strstr(error.message, "earlier"));
     ck_assert_ptr_nonnull(strstr(error.message, "later"));
     ck_assert_uint_eq(cairn_declarations_count(set), 1);
+}
+END_TEST
+
+/* ---- Order ---- */
+
+static LLVMValueRef move_to_front(LLVMValueRef call)
+{
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMValueRef copy = LLVMInstructionClone(call);
+    LLVMPositionBuilderBefore(builder, LLVMGetFirstInstruction(LLVMGetInstructionParent(call)));
+    LLVMInsertIntoBuilder(builder, copy);
+    LLVMInstructionEraseFromParent(call);
+    LLVMDisposeBuilder(builder);
+    return copy;
+}
+
+START_TEST(declarations_come_in_the_order_of_the_functions)
+{
+    LLVMModuleRef module = support_parse(
+        context, SUPPORT_INTRINSICS "define void @one() {\n" STACKMAP("1", "4", "")
+                     STACKMAP("2", "4", "") "  ret void\n}\n"
+                                            "define void @none() {\n  ret void\n}\n"
+                                            "define void @two() {\n" STACKMAP("3", "4", "")
+                                                STACKMAP("1", "4", "") "  ret void\n}\n");
+    LLVMValueRef one = LLVMGetNamedFunction(module, "one");
+    move_to_front(LLVMGetNextInstruction(LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(one))));
+    ck_assert_ok(cairn_scan_module(module, set, NULL));
+    ck_assert_uint_eq(cairn_declarations_count(set), 3);
+    ck_assert_str_eq(cairn_declarations_at(set, 0)->function, "one");
+    ck_assert_str_eq(cairn_declarations_at(set, 1)->function, "one");
+    ck_assert_str_eq(cairn_declarations_at(set, 2)->function, "two");
+    ck_assert_str_eq(cairn_declarations_find(set, 1)->function, "one");
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+START_TEST(error_is_about_the_first_in_the_module)
+{
+    LLVMModuleRef module = support_parse(
+        context, SUPPORT_INTRINSICS "define void @f() {\n" STACKMAP("1", "4", "")
+                     STACKMAP("1", "8", "") STACKMAP("1", "16", "") "  ret void\n}\n");
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetNamedFunction(module, "f"));
+    move_to_front(LLVMGetNextInstruction(LLVMGetNextInstruction(LLVMGetFirstInstruction(entry))));
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_scan_module(module, set, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_msg(strstr(error.message, "16 and 4 bytes") != NULL, "%s", error.message);
+    ck_assert_uint_eq(cairn_declarations_count(set), 0);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+START_TEST(calls_that_stand_in_no_function_are_not_there)
+{
+    LLVMModuleRef module =
+        support_parse(context, SUPPORT_INTRINSICS
+                      "define void @f() {\n" STACKMAP("1", "4", "") "  ret void\n}\n");
+    LLVMValueRef call =
+        LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(LLVMGetNamedFunction(module, "f")));
+    LLVMValueRef copy = LLVMInstructionClone(call);
+    LLVMSetOperand(copy, 0, LLVMConstInt(LLVMInt64TypeInContext(context), 2, 0));
+    ck_assert_ok(cairn_scan_module(module, set, NULL));
+    ck_assert_uint_eq(cairn_declarations_count(set), 1);
+    ck_assert_ptr_nonnull(cairn_declarations_find(set, 1));
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMPositionBuilderBefore(builder, call);
+    LLVMInsertIntoBuilder(builder, copy); /* so that it goes with the module */
+    LLVMDisposeBuilder(builder);
+    LLVMDisposeModule(module);
 }
 END_TEST
 
@@ -349,6 +573,7 @@ END_TEST
 
 int main(void)
 {
+    enum { BUNDLES_ROWS = sizeof bundles_rows / sizeof *bundles_rows };
     Suite *suite = suite_create("llvm scan");
     TCase *tests = tcase_create("scan");
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -359,10 +584,15 @@ int main(void)
     tcase_add_test(tests, invoke_is_declared);
     tcase_add_test(tests, statepoint_with_bundles_is_declared);
     tcase_add_test(tests, invoked_statepoint_is_declared);
+    tcase_add_loop_test(tests, bundles_are_told_apart, 0, 2 * BUNDLES_ROWS);
+    tcase_add_loop_test(tests, record_has_the_deopt_values_that_are_declared, 0, 2 * BUNDLES_ROWS);
     tcase_add_test(tests, functions_of_similar_names_are_no_sites);
     tcase_add_test(tests, equal_duplicates_are_one_declaration);
     tcase_add_test(tests, two_shapes_of_one_id_conflict);
     tcase_add_test(tests, conflict_with_an_earlier_module_leaves_the_set_alone);
+    tcase_add_test(tests, declarations_come_in_the_order_of_the_functions);
+    tcase_add_test(tests, error_is_about_the_first_in_the_module);
+    tcase_add_test(tests, calls_that_stand_in_no_function_are_not_there);
     tcase_add_test(tests, id_has_to_be_constant);
     tcase_add_test(tests, bytes_have_to_be_constant);
     tcase_add_test(tests, argument_count_has_to_be_constant);

@@ -251,6 +251,25 @@ START_TEST(loader_with_a_failed_allocation_cannot_be_finished)
 }
 END_TEST
 
+START_TEST(truncated_unwind_table_is_refused)
+{
+    static const uint8_t beyond[] = {0xFF, 0, 0, 0, 0, 0, 0, 0};
+    cairn_runtime *runtime = create(support_modes[_i]);
+    cairn_loader *loader = NULL;
+    cairn_module *module = NULL;
+    struct cairn_error error;
+    ck_assert_ok(cairn_loader_create(runtime, "odd", &loader, NULL));
+    void *unwind_table = cairn_loader_allocate_unwind_table(loader, sizeof beyond, 8, &error);
+    ck_assert_ptr_nonnull(unwind_table);
+    memcpy(unwind_table, beyond, sizeof beyond);
+    ck_assert_ok(fill(loader, 10, &error));
+    ck_assert_int_eq(cairn_loader_finish(loader, &module, &error), CAIRN_ERROR_TRUNCATED);
+    ck_assert_ptr_null(module);
+    cairn_loader_abandon(loader);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
 START_TEST(function_outside_of_the_loaded_code_is_corrupt)
 {
     cairn_runtime *runtime = create(support_modes[_i]);
@@ -781,6 +800,7 @@ static void add_tests_of_both_modes(TCase *tests)
         last_share_takes_modules_of_every_state_with_it,
         abandoned_loaders_leave_no_mappings,
         loader_with_a_failed_allocation_cannot_be_finished,
+        truncated_unwind_table_is_refused,
         function_outside_of_the_loaded_code_is_corrupt,
         zeros_behind_a_stack_map_are_not_part_of_it,
         module_without_stack_map_has_no_records,

@@ -118,7 +118,8 @@ bool support_has_target(const char *triple)
     return true;
 }
 
-static bool compile(LLVMModuleRef module, const struct support_compilation *compilation)
+static LLVMMemoryBufferRef compile(LLVMModuleRef module,
+                                   const struct support_compilation *compilation)
 {
     static const char *const no_liveness[] = {"test", "-enable-patchpoint-liveness=false"};
     if (compilation->liveness == CAIRN_LIVENESS_OFF)
@@ -132,8 +133,22 @@ static bool compile(LLVMModuleRef module, const struct support_compilation *comp
     LLVMSetDataLayout(module, layout_text);
     LLVMMemoryBufferRef object = NULL;
     char *message = NULL;
-    return LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message,
-                                               &object) == 0;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &object) !=
+        0)
+        object = NULL;
+    LLVMDisposeMessage(layout_text);
+    LLVMDisposeTargetData(layout);
+    LLVMDisposeTargetMachine(machine);
+    LLVMDisposeMessage(host);
+    return object;
+}
+
+LLVMMemoryBufferRef support_compile_to_memory(LLVMModuleRef module,
+                                              const struct support_compilation *compilation)
+{
+    LLVMMemoryBufferRef object = compile(module, compilation);
+    ck_assert_ptr_nonnull(object);
+    return object;
 }
 
 /* LLVM takes very long to write down where it crashed. */
@@ -164,7 +179,7 @@ enum support_outcome support_compile(LLVMModuleRef module,
     if (child == 0) {
         silence();
         alarm(SECONDS);
-        _exit(compile(module, compilation) ? 0 : 1);
+        _exit(compile(module, compilation) != NULL ? 0 : 1);
     }
     int status = 0;
     ck_assert_int_eq(waitpid(child, &status, 0), child);

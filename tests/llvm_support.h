@@ -46,6 +46,11 @@ struct support_compilation {
 enum support_outcome support_compile(LLVMModuleRef module,
                                      const struct support_compilation *compilation);
 
+/* The object, compiled in this process; the test fails if LLVM reports an error. Changes the
+ * module. To be freed with LLVMDisposeMemoryBuffer. */
+LLVMMemoryBufferRef support_compile_to_memory(LLVMModuleRef module,
+                                              const struct support_compilation *compilation);
+
 /* Runs the suite; the status for main. */
 int support_main(Suite *suite);
 

@@ -126,6 +126,7 @@ struct session {
     cairn_runtime *runtime;
     cairn_engine *engine;
     cairn_module *module; /* NULL until it is published */
+    bool has_findings;    /* the check of the module has said why it refuses it */
     void *function;       /* that makes the call */
     struct output output;
 };
@@ -135,6 +136,14 @@ static enum exit_status complain_about(const struct session *session,
 {
     complain("%s: %s", session->options->path, error->message);
     return EXIT_BAD_INPUT;
+}
+
+/* All of them, a line each; the engine's error says the first one again. */
+static void complain_about_finding(const struct cairn_finding *finding, void *user)
+{
+    struct session *session = user;
+    complain("%s: %s", session->options->path, finding->sentence);
+    session->has_findings = true;
 }
 
 static void note_module(cairn_module *module, void *user)
@@ -169,6 +178,8 @@ static enum exit_status load(struct session *session)
     struct cairn_error error;
     struct cairn_engine_options options = {
         .optimisation_level = session->options->optimisation_level,
+        .finding = complain_about_finding,
+        .finding_user = session,
         .memory_manager = {.name = session->options->path,
                            .after_publish = note_module,
                            .user = session},
@@ -187,7 +198,10 @@ static enum exit_status load(struct session *session)
         session->function = cairn_engine_function(session->engine, session->invocation, &error);
         status = session->function != NULL ? CAIRN_OK : error.status;
     }
-    return status == CAIRN_OK ? EXIT_DONE : complain_about(session, &error);
+    if (status == CAIRN_OK)
+        return EXIT_DONE;
+    return session->has_findings && status == CAIRN_ERROR_LLVM ? EXIT_BAD_INPUT
+                                                               : complain_about(session, &error);
 }
 
 /* ---- Listing and calling ---- */

@@ -74,8 +74,10 @@ struct cairn_declaration {
     /** The patch point's call target is not the constant null, so LLVM emitted a call. */
     bool has_target;
     struct cairn_type result;
-    /** Call arguments of a patch point or statepoint, then live values (deopt values, then GC
-     *  pointers, of a statepoint): `argument_count` + `live_value_count` types. */
+    /** Call arguments of a patch point or statepoint, then live values: `argument_count` +
+     *  `live_value_count` types. Live values of a statepoint are the operands of its "deopt"
+     *  bundle, one location of the record each, and then those of its "gc-live" bundle, of which
+     *  the record has pairs and allocas (cairn/statepoint.h). Other bundles are not in it. */
     const struct cairn_type *types;
     uint32_t argument_count;
     uint32_t live_value_count;

@@ -84,8 +84,12 @@ CAIRN_API void cairn_prepare_function(LLVMValueRef function);
  * Adds a declaration for each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.*
  * and llvm.experimental.gc.statepoint* in `module`. IDs that come more than once are normal, since
  * inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence that names
- * both functions. CORRUPT if an operand that has to be constant is not; MEMORY. On failure
- * `declarations` is as it was.
+ * both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if the LLVM in
+ * use writes operand bundles in a way that is not known (before LLVM 18 they are read from the
+ * printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was, except that MEMORY may
+ * leave some of the module's in it. They are added in the order of the functions in the module;
+ * within a function in an order that is the same each time for a module that was made in the same
+ * way. Costs by the module's functions and records, not by its instructions.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,
@@ -103,17 +107,41 @@ enum cairn_liveness {
     CAIRN_LIVENESS_KEEP = 2
 };
 
+/** One construct that is known to crash the LLVM in use. Everything in it is Cairn's, or the
+ *  module's, and valid only while the callback runs. */
+struct cairn_finding {
+    /** Name of the function; "" if it has none. */
+    const char *function;
+    /** The call, as LLVM prints it, whole. */
+    const char *instruction;
+    /** Why it is refused, and what to write instead: parts of a sentence. */
+    const char *why;
+    const char *instead;
+    /** All of it in one sentence, in which long names and instructions are cut. */
+    const char *sentence;
+    /** The call of the intrinsic. */
+    LLVMValueRef call;
+};
+
 struct cairn_check_options {
     enum cairn_liveness liveness;
     /** At which the module will be compiled: 0 to 3. */
     unsigned optimisation_level;
+    /** Called for each finding, in the order of the module; `user` is handed on. It must not change
+     *  the module. May be NULL. */
+    void (*finding)(const struct cairn_finding *finding, void *user);
+    void *user;
 };
 
 /**
  * Refuses, with status LLVM, a module that is known to crash the code generator of the LLVM in
- * use: the sentence names the function, the instruction, why, and what to write instead. To be
- * called before code generation; cairn_engine_create and cairn_engine_add_module do so. `options`
- * NULL means all zero. CORRUPT for calls that are not well-formed.
+ * use. All that is found goes to `options->finding`, and the error has the sentence of the first
+ * finding, which names the function, the instruction, why, and what to write instead, and says how
+ * many more there are. To be called before code generation; cairn_engine_create and
+ * cairn_engine_add_module do so. `options` NULL means all zero. CORRUPT for a call that is not
+ * well-formed, at which the check ends; UNSUPPORTED as cairn_scan_module; MEMORY, ARGUMENT. Costs
+ * by the module's functions and records; with CAIRN_LIVENESS_KEEP also by the instructions of
+ * functions with patch points. May be called by any thread that may use the module's context.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
     LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
@@ -151,6 +179,15 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_create(
 CAIRN_API LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manager *manager);
 
 /**
+ * Tells the manager which engine it serves, as soon as the host has made it. LLVM's own errors are
+ * then seen before publication: where it could not resolve a symbol it has applied no relocations,
+ * and the finalisation fails with status LLVM. Without this such code is published, as LLVM left
+ * it. After such an error LLVM ends the process at the engine's next module.
+ */
+CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
+                                               LLVMExecutionEngineRef engine);
+
+/**
  * Declares the sites of an LLVM module that was, or will be, added to the engine. To be called
  * before its code is generated. Records without a declaration can be looked up, but have no
  * sites. IDs may come again in modules that are loaded later, with other shapes; among those not
@@ -178,6 +215,9 @@ struct cairn_engine_options {
     enum cairn_liveness liveness;
     /** Skip cairn_check_module: for modules that were checked already. */
     bool skip_check;
+    /** Called for each finding of the check, as in struct cairn_check_options. May be NULL. */
+    void (*finding)(const struct cairn_finding *finding, void *user);
+    void *finding_user;
     struct cairn_memory_manager_options memory_manager;
 };
 
@@ -199,18 +239,23 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
  *  allowed. */
 CAIRN_API void cairn_engine_dispose(cairn_engine *engine);
 
-/** Scans, checks and adds another module. On failure the caller keeps it. */
+/** Scans, checks and adds another module. On failure the caller keeps it: STATE (the engine has
+ *  failed with LLVM before), and all that cairn_engine_create can give. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engine *engine,
                                                                      LLVMModuleRef module,
                                                                      struct cairn_error *error);
 
-/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. LLVM,
- *  and all that cairn_loader_finish can give; FULL if the slab has no room. */
+/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. LLVM (a
+ *  symbol that nothing defines, by name), and all that cairn_loader_finish can give; FULL if the
+ *  slab has no room. On failure nothing of it is published, and what was loaded before stays.
+ *  After LLVM the engine takes no further modules, since LLVM would end the process at the next
+ *  one: cairn_engine_add_module then gives STATE. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);
 
 /** The address of a function; finalises first. NULL on failure: NOT_FOUND (nothing defines it, or
- *  only a module whose finalisation failed), and all that cairn_engine_finalise can give. */
+ *  only a module whose finalisation failed), and all that cairn_engine_finalise can give, unless
+ *  the function was loaded earlier. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 

@@ -64,6 +64,12 @@ CAIRN_API void *cairn_loader_allocate_data(cairn_loader *loader, size_t size, si
 CAIRN_API void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
                                                struct cairn_error *error);
 
+/** Read-only data that holds an `.eh_frame` section: cairn_loader_finish reads from it where the
+ *  module's functions begin and end, for cairn_runtime_find_function. Source: Linux Standard Base
+ *  Core Specification, "Exception Frames". */
+CAIRN_API void *cairn_loader_allocate_unwind_table(cairn_loader *loader, size_t size,
+                                                   size_t alignment, struct cairn_error *error);
+
 /** Copies all of `declarations` into the loader's own. MEMORY, CONFLICT. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_declare(
     cairn_loader *loader, const cairn_declarations *declarations, struct cairn_error *error);

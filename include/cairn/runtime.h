@@ -129,7 +129,13 @@ CAIRN_API bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t
 CAIRN_API bool cairn_runtime_find_return_address(const cairn_runtime *runtime, uint64_t address,
                                                  struct cairn_record *record);
 
-/** The function that holds `pc`; false if it is in no module's code or before its first function.
+/**
+ * The function that holds `pc`; false if it is in no module's code or between functions. Functions
+ * of which the module's unwind tables tell (LLVM writes them for functions with `uwtable`, see
+ * cairn_prepare_function) are found from their first byte to their last; without records, their
+ * `record_count` is 0 and their `stack_size` not known. Others are found if they have records, and
+ * are then taken to go on to where the next function begins. A return address may be the first
+ * byte behind a function, whose last instruction is then the call: ask for the byte before it.
  */
 CAIRN_API bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                            struct cairn_function *function);

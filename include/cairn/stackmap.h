@@ -215,21 +215,27 @@ static inline uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_orde
 {
     uint16_t value;
     memcpy(&value, bytes, sizeof value);
-    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap16(value);
+    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
+        return __builtin_bswap16(value);
+    return value;
 }
 
 static inline uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint32_t value;
     memcpy(&value, bytes, sizeof value);
-    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap32(value);
+    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
+        return __builtin_bswap32(value);
+    return value;
 }
 
 static inline uint64_t cairn_load_u64(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint64_t value;
     memcpy(&value, bytes, sizeof value);
-    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap64(value);
+    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
+        return __builtin_bswap64(value);
+    return value;
 }
 
 static inline size_t cairn_stackmap_function_bytes(uint8_t version)
@@ -239,7 +245,8 @@ static inline size_t cairn_stackmap_function_bytes(uint8_t version)
 
 static inline size_t cairn_stackmap_location_bytes(uint8_t version)
 {
-    return version == 3 ? CAIRN_STACKMAP_LOCATION_BYTES : CAIRN_STACKMAP_LOCATION_V1_BYTES;
+    size_t more = CAIRN_STACKMAP_LOCATION_BYTES - CAIRN_STACKMAP_LOCATION_V1_BYTES;
+    return CAIRN_STACKMAP_LOCATION_V1_BYTES + (version == 3) * more;
 }
 
 static inline struct cairn_stackmap_function cairn_stackmap_function(
@@ -354,19 +361,15 @@ static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
 static inline struct cairn_location cairn_stackmap_location(
     const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index)
 {
-    const uint8_t *bytes =
-        map->bytes + record->locations_offset + index * cairn_stackmap_location_bytes(map->version);
+    /* The register and the offset lie in the middle and at the end, in all versions: found so, a
+     * loop over locations has no branch on the version. */
+    size_t location_bytes = cairn_stackmap_location_bytes(map->version);
+    const uint8_t *bytes = map->bytes + record->locations_offset + index * location_bytes;
     struct cairn_location location;
     location.kind = (enum cairn_location_kind)bytes[0];
-    if (map->version == 3) {
-        location.size = cairn_load_u16(bytes + 2, map->byte_order);
-        location.dwarf = cairn_load_u16(bytes + 4, map->byte_order);
-        location.offset = (int32_t)cairn_load_u32(bytes + 8, map->byte_order);
-    } else {
-        location.size = bytes[1];
-        location.dwarf = cairn_load_u16(bytes + 2, map->byte_order);
-        location.offset = (int32_t)cairn_load_u32(bytes + 4, map->byte_order);
-    }
+    location.size = map->version == 3 ? cairn_load_u16(bytes + 2, map->byte_order) : bytes[1];
+    location.dwarf = cairn_load_u16(bytes + (location_bytes - 4) / 2, map->byte_order);
+    location.offset = (int32_t)cairn_load_u32(bytes + location_bytes - 4, map->byte_order);
     location.constant = 0;
     if (location.kind == CAIRN_LOCATION_CONSTANT)
         location.constant = (uint64_t)(int64_t)location.offset;

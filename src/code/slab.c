@@ -112,19 +112,17 @@ static const uint8_t *states_of(const struct code_slab *slab)
     return (const uint8_t *)slab->states;
 }
 
+/* What many free pages look like: comparing with it is the fastest way to pass over them. */
+static const uint8_t many_free[4096];
+_Static_assert(PAGE_FREE == 0, "many_free is made of free pages");
+
 /* Free pages from `first` on, counted up to `limit`. */
 static size_t count_free(const uint8_t *states, size_t first, size_t limit)
 {
     size_t count = 0;
-    uint64_t eight;
-    while (limit - count >= sizeof eight) {
-        memcpy(&eight, states + first + count, sizeof eight);
-        if (eight != 0)
-            break;
-        count += sizeof eight;
-    }
-    while (count < limit && states[first + count] == PAGE_FREE)
-        count++;
+    for (size_t step = sizeof many_free; step > 0; step /= 16)
+        while (limit - count >= step && memcmp(states + first + count, many_free, step) == 0)
+            count += step;
     return count;
 }
 
@@ -241,18 +239,25 @@ static void set_states(struct code_slab *slab, size_t first_page, size_t page_co
         atomic_store_explicit(&slab->states[page], (uint8_t)state, memory_order_release);
 }
 
-/* Free pages were taken. A range that lies at an end of its free range leaves that range whole, so
- * the largest has lost its size at most; otherwise nothing is known but the upper bound. */
+/* Free pages were taken. If they were part of the largest free range, what is left of it lies below
+ * and above them; else that range is still whole. So that the slab need not be looked through
+ * again, what lies above is counted, up to a limit. */
 static void note_taken(struct code_slab *slab, size_t first_page, size_t page_count)
 {
     const uint8_t *states = states_of(slab);
     size_t end = first_page + page_count;
-    bool at_end = first_page == 0 || end == slab->page_count ||
-                  states[first_page - 1] != PAGE_FREE || states[end] != PAGE_FREE;
-    if (at_end && slab->room_at_least > page_count)
-        slab->room_at_least -= page_count;
+    size_t beyond = slab->page_count - end;
+    size_t limit = beyond < sizeof many_free ? beyond : sizeof many_free;
+    size_t above = count_free(states, end, limit);
+    bool above_is_whole = above < limit || limit == beyond;
+    bool none_below = first_page == 0 || states[first_page - 1] != PAGE_FREE;
+    size_t left = slab->room_at_least > page_count ? slab->room_at_least - page_count : 0;
+    if (none_below)
+        slab->room_at_least = left;
+    else if (above_is_whole && left > 2 * above)
+        slab->room_at_least = left - above;
     else
-        slab->room_at_least = 0;
+        slab->room_at_least = above;
 }
 
 /* ---- Taking, protecting, releasing ---- */

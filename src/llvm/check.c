@@ -4,10 +4,13 @@
  * Each rule was found by compiling with LLVM 14, 15, 16 and 19; a test compiles what the rules
  * refuse, to see that it still crashes, and random modules, to see that nothing else does.
  *
+ * A module is gone through once to count, in whatever order its calls come, and only if there is
+ * something to say once more to say it in the order of the module.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
-#include "llvm/site_call.h"
+#include "llvm/site_list.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -15,18 +18,73 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What the rules need to know, and what has come of them. */
+struct checker {
+    const struct cairn_check_options *options;
+    enum cairn_architecture architecture;
+    uint32_t minimum_bytes; /* of patch points with a target */
+    struct site_call call;  /* that is being checked */
+    LLVMValueRef function;  /* that it is in */
+    LLVMValueRef liveness_checked;
+    size_t found;
+    size_t expected; /* 0 while they are counted */
+    struct cairn_error *error;
+};
+
 /* ---- Saying what is refused ---- */
 
-static enum cairn_status refuse(LLVMValueRef instruction, const char *why, const char *instead,
-                                struct cairn_error *error)
+enum { FUNCTION_WIDTH = 40, INSTRUCTION_WIDTH_MIN = 12, INSTRUCTION_WIDTH_MAX = 60 };
+
+/* Room behind the first sentence for " (and 4294967295 more)". */
+enum { SUFFIX_SIZE = 24 };
+
+/* The instruction is cut to what the rest leaves of an error's message. */
+static void write_sentence(const struct cairn_finding *finding, char *sentence, size_t size)
 {
-    char *text = LLVMPrintValueToString(instruction);
-    const char *start = text + strspn(text, " ");
-    error_set(error, CAIRN_ERROR_LLVM, 0, "in '%.40s': %.60s%s: %s; write %s",
-              site_call_function(instruction), start, strlen(start) > 60 ? "..." : "", why,
-              instead);
+    static const char form[] = "in '%.*s': %.*s%s: %s; write %s";
+    size_t length = strlen(finding->instruction);
+    int rest = snprintf(NULL, 0, form, FUNCTION_WIDTH, finding->function, 0, "", "...",
+                        finding->why, finding->instead);
+    int width = (int)size - SUFFIX_SIZE - rest;
+    if (width < INSTRUCTION_WIDTH_MIN)
+        width = INSTRUCTION_WIDTH_MIN;
+    if (width > INSTRUCTION_WIDTH_MAX)
+        width = INSTRUCTION_WIDTH_MAX;
+    snprintf(sentence, size, form, FUNCTION_WIDTH, finding->function, width, finding->instruction,
+             length > (size_t)width ? "..." : "", finding->why, finding->instead);
+}
+
+/* The first sentence, and how many there are besides. */
+static void set_error(const struct checker *checker, const char *sentence)
+{
+    char suffix[SUFFIX_SIZE + 1] = "";
+    if (checker->expected > 1)
+        snprintf(suffix, sizeof suffix, " (and %u more)", (unsigned)(checker->expected - 1));
+    int width = CAIRN_ERROR_MESSAGE_SIZE - 1 - (int)strlen(suffix);
+    error_set(checker->error, CAIRN_ERROR_LLVM, 0, "%.*s%s", width, sentence, suffix);
+}
+
+static void report(struct checker *checker, const char *why, const char *instead)
+{
+    checker->found++;
+    if (checker->expected == 0)
+        return;
+    char *text = LLVMPrintValueToString(checker->call.call);
+    char sentence[CAIRN_ERROR_MESSAGE_SIZE];
+    struct cairn_finding finding = {
+        .function = site_call_function(checker->call.call),
+        .instruction = text + strspn(text, " "),
+        .why = why,
+        .instead = instead,
+        .sentence = sentence,
+        .call = checker->call.call,
+    };
+    write_sentence(&finding, sentence, sizeof sentence);
+    if (checker->found == 1)
+        set_error(checker, sentence);
+    if (checker->options->finding != NULL)
+        checker->options->finding(&finding, checker->options->user);
     LLVMDisposeMessage(text);
-    return CAIRN_ERROR_LLVM;
 }
 
 /* ---- Types of live values ---- */
@@ -37,39 +95,53 @@ static bool is_small_constant(LLVMValueRef value)
     return integer != NULL && LLVMGetIntTypeWidth(LLVMTypeOf(integer)) <= 64;
 }
 
-static enum cairn_status check_live_value(const struct site_call *call, LLVMValueRef value,
-                                          enum cairn_architecture architecture,
-                                          bool may_be_constant, struct cairn_error *error)
+/* Constants among the arguments are put into registers, and not just recorded. */
+static bool fits(const struct checker *checker, unsigned index, const char **instead)
 {
-    const char *instead = "";
-    if ((may_be_constant && is_small_constant(value)) ||
-        types_live_value(LLVMTypeOf(value), architecture, &instead) == LIVE_VALUE_FITS)
-        return CAIRN_OK;
-    char *type = LLVMPrintTypeToString(LLVMTypeOf(value));
+    const struct site_call *call = &checker->call;
+    LLVMValueRef value = site_call_value(call, index);
+    LLVMTypeRef type = LLVMTypeOf(value);
+    if (index >= call->argument_count && is_small_constant(value))
+        return true;
+    if (call->kind == CAIRN_RECORD_STATEPOINT)
+        return types_statepoint_value(type, checker->architecture, instead) == LIVE_VALUE_FITS;
+    return types_live_value(type, checker->architecture, instead) == LIVE_VALUE_FITS;
+}
+
+/* Whether a value from `first` on, and before `index`, is of the type of value `index` and does
+ * not fit either: it has been reported for both. */
+static bool is_reported(const struct checker *checker, unsigned first, unsigned index)
+{
+    const char *instead;
+    LLVMTypeRef type = LLVMTypeOf(site_call_value(&checker->call, index));
+    for (unsigned i = first; i < index; i++)
+        if (LLVMTypeOf(site_call_value(&checker->call, i)) == type && !fits(checker, i, &instead))
+            return true;
+    return false;
+}
+
+static void report_live_value(struct checker *checker, unsigned index, const char *instead)
+{
     char why[80];
+    char *type = LLVMPrintTypeToString(LLVMTypeOf(site_call_value(&checker->call, index)));
     snprintf(why, sizeof why, "LLVM %d crashes on a live value of type %.24s", LLVM_VERSION_MAJOR,
              type);
     LLVMDisposeMessage(type);
-    return refuse(call->call, why, instead, error);
+    report(checker, why, instead);
 }
 
-static enum cairn_status check_live_values(const struct site_call *call,
-                                           enum cairn_architecture architecture,
-                                           struct cairn_error *error)
+static void check_live_values(struct checker *checker)
 {
+    const struct site_call *call = &checker->call;
     /* Operands that anyregcc puts into any register are recorded like live values. */
     bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    unsigned first = anyreg ? call->first_argument : call->first_live_value;
-    unsigned end = call->first_live_value + call->live_value_count;
+    unsigned first = anyreg ? 0 : call->argument_count;
+    unsigned end = call->argument_count + call->live_value_count;
     for (unsigned i = first; i < end; i++) {
-        /* Constants among the arguments are put into registers, and not just recorded. */
-        bool may_be_constant = i >= call->first_live_value;
-        enum cairn_status status = check_live_value(call, LLVMGetOperand(call->call, i),
-                                                    architecture, may_be_constant, error);
-        if (status != CAIRN_OK)
-            return status;
+        const char *instead = "";
+        if (!fits(checker, i, &instead) && !is_reported(checker, first, i))
+            report_live_value(checker, i, instead);
     }
-    return CAIRN_OK;
 }
 
 /* ---- Registers (llvm-project #56880) ---- */
@@ -86,10 +158,10 @@ static bool needs_register(LLVMValueRef value)
     return !LLVMIsConstant(value) && LLVMIsAAllocaInst(value) == NULL;
 }
 
-static bool is_repeated(const struct site_call *call, unsigned first, unsigned operand)
+static bool is_repeated(const struct site_call *call, unsigned index)
 {
-    for (unsigned i = first; i < operand; i++)
-        if (LLVMGetOperand(call->call, i) == LLVMGetOperand(call->call, operand))
+    for (unsigned i = 0; i < index; i++)
+        if (site_call_value(call, i) == site_call_value(call, index))
             return true;
     return false;
 }
@@ -111,86 +183,82 @@ static void count_type(LLVMTypeRef type, struct register_count *count)
     }
 }
 
-static struct register_count count_registers(const struct site_call *call, unsigned first,
-                                             unsigned end)
+/* Of the arguments and live values up to `end`. */
+static struct register_count count_registers(const struct site_call *call, unsigned end)
 {
     struct register_count count = {0};
-    for (unsigned i = first; i < end; i++) {
-        LLVMValueRef value = LLVMGetOperand(call->call, i);
-        if (needs_register(value) && !is_repeated(call, first, i))
+    for (unsigned i = 0; i < end; i++) {
+        LLVMValueRef value = site_call_value(call, i);
+        if (needs_register(value) && !is_repeated(call, i))
             count_type(LLVMTypeOf(value), &count);
     }
     return count;
 }
 
 /* At -O0 all live values are kept in registers at once, and with anyregcc the arguments always. */
-static enum cairn_status check_registers(const struct site_call *call, unsigned optimisation_level,
-                                         struct cairn_error *error)
+static void check_registers(struct checker *checker)
 {
+    const struct site_call *call = &checker->call;
     bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    unsigned all_live = call->first_live_value + call->live_value_count;
-    unsigned first = call->first_argument;
-    unsigned end = call->first_live_value;
-    if (call->kind == CAIRN_RECORD_STATEPOINT)
-        return CAIRN_OK;
-    if (optimisation_level == 0)
-        end = all_live;
-    else if (!anyreg)
-        return CAIRN_OK;
-    struct register_count count = count_registers(call, first, end);
+    bool is_optimised = checker->options->optimisation_level > 0;
+    if (call->kind == CAIRN_RECORD_STATEPOINT || (is_optimised && !anyreg))
+        return;
+    unsigned end = call->argument_count + (is_optimised ? 0 : call->live_value_count);
+    struct register_count count = count_registers(call, end);
     if (count.general <= GENERAL_REGISTERS && count.vector <= VECTOR_REGISTERS)
-        return CAIRN_OK;
-    if (optimisation_level == 0)
-        return refuse(call->call, "at -O0 LLVM runs out of registers for so many values",
-                      "at most 13 variable ones (15 in vector registers), or compile at -O1",
-                      error);
-    return refuse(call->call, "anyregcc has no registers for so many arguments",
-                  "at most 13 arguments, and the others as live values", error);
+        return;
+    if (is_optimised)
+        report(checker, "anyregcc has no registers for so many arguments",
+               "at most 13 arguments, and the others as live values");
+    else
+        report(checker, "at -O0 LLVM runs out of registers for so many values",
+               "at most 13 variable ones (15 in vector registers), or compile at -O1");
 }
 
 /* The x87 stack is none of the registers in which anyregcc may leave a result. */
-static enum cairn_status check_result(const struct site_call *call, struct cairn_error *error)
+static void check_result(struct checker *checker)
 {
-    if (call->calling_convention != CAIRN_CALLING_CONVENTION_ANYREG ||
-        LLVMGetTypeKind(LLVMTypeOf(call->call)) != LLVMX86_FP80TypeKind)
-        return CAIRN_OK;
-    return refuse(call->call, "anyregcc has no register for a result of type x86_fp80",
-                  "a double, or another calling convention", error);
+    const struct site_call *call = &checker->call;
+    if (call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG &&
+        LLVMGetTypeKind(LLVMTypeOf(call->call)) == LLVMX86_FP80TypeKind)
+        report(checker, "anyregcc has no register for a result of type x86_fp80",
+               "a double, or another calling convention");
 }
 
 /* ---- Bytes ---- */
 
-static enum cairn_status check_bytes(const struct site_call *call, LLVMModuleRef module,
-                                     struct cairn_error *error)
+static bool has_fixed_width(enum cairn_architecture architecture)
 {
-    if (call->byte_count > CAIRN_PATCHPOINT_BYTES_MAX)
-        return refuse(call->call, "LLVM fills that many bytes with no-ops",
-                      "a number of bytes up to 1048576", error);
+    return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
+           architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1 ||
+           architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+}
+
+static void check_bytes(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
     bool emits_call = call->kind == CAIRN_RECORD_PATCHPOINT && call->has_target;
-    if (emits_call && call->byte_count < cairn_patchpoint_minimum_bytes(module, true))
-        return refuse(call->call, "LLVM's call of the target does not fit into its bytes",
-                      "the number that cairn_patchpoint_minimum_bytes gives, or more", error);
-    bool fixed_width = types_architecture(module) == CAIRN_ARCHITECTURE_AARCH64 ||
-                       types_architecture(module) == CAIRN_ARCHITECTURE_PPC64_ELFV1 ||
-                       types_architecture(module) == CAIRN_ARCHITECTURE_PPC64_ELFV2;
-    if (fixed_width && call->byte_count % 4 != 0)
-        return refuse(call->call, "instructions have 4 bytes here", "a multiple of 4", error);
-    return CAIRN_OK;
+    if (call->byte_count > CAIRN_PATCHPOINT_BYTES_MAX)
+        report(checker, "LLVM fills that many bytes with no-ops",
+               "a number of bytes up to 1048576");
+    else if (emits_call && call->byte_count < checker->minimum_bytes)
+        report(checker, "LLVM's call of the target does not fit into its bytes",
+               "the number that cairn_patchpoint_minimum_bytes gives, or more");
+    else if (has_fixed_width(checker->architecture) && call->byte_count % 4 != 0)
+        report(checker, "instructions have 4 bytes here", "a multiple of 4");
 }
 
 /* ---- Statepoints ---- */
 
-static enum cairn_status check_statepoint(const struct site_call *call,
-                                          enum cairn_architecture architecture,
-                                          struct cairn_error *error)
+static void check_statepoint(struct checker *checker)
 {
+    enum cairn_architecture architecture = checker->architecture;
     bool selected = architecture == CAIRN_ARCHITECTURE_X86_64 ||
                     architecture == CAIRN_ARCHITECTURE_AARCH64 ||
                     (architecture == CAIRN_ARCHITECTURE_RISCV64 && LLVM_VERSION_MAJOR >= 19);
-    if (call->kind != CAIRN_RECORD_STATEPOINT || selected)
-        return CAIRN_OK;
-    return refuse(call->call, "LLVM cannot select statepoints for this architecture",
-                  "patch points with the roots as live values", error);
+    if (checker->call.kind == CAIRN_RECORD_STATEPOINT && !selected)
+        report(checker, "LLVM cannot select statepoints for this architecture",
+               "patch points with the roots as live values");
 }
 
 /* ---- Liveness (llvm-project #53828, #85828) ---- */
@@ -222,11 +290,6 @@ static LLVMValueRef find_instruction(LLVMValueRef function, bool (*wanted)(LLVMV
     return NULL;
 }
 
-static bool is_patchpoint(LLVMValueRef instruction)
-{
-    return site_call_kind(instruction) == CAIRN_RECORD_PATCHPOINT;
-}
-
 static bool may_be_call(LLVMValueRef instruction) { return !is_surely_no_call(instruction); }
 
 static bool may_set_fpcr(LLVMValueRef instruction)
@@ -238,70 +301,58 @@ static bool may_set_fpcr(LLVMValueRef instruction)
            opcode == LLVMFPExt || opcode == LLVMFCmp;
 }
 
-static enum cairn_status check_liveness(LLVMValueRef function, enum cairn_architecture architecture,
-                                        struct cairn_error *error)
+/* Once for each function that has patch points, at one of them. */
+static void check_liveness(struct checker *checker)
 {
-    LLVMValueRef patchpoint = find_instruction(function, is_patchpoint);
-    if (patchpoint == NULL)
-        return CAIRN_OK;
-    if (architecture == CAIRN_ARCHITECTURE_X86_64 &&
+    LLVMValueRef function = checker->function;
+    if (checker->options->liveness != CAIRN_LIVENESS_KEEP ||
+        checker->call.kind != CAIRN_RECORD_PATCHPOINT || checker->liveness_checked == function)
+        return;
+    checker->liveness_checked = function;
+    if (checker->architecture == CAIRN_ARCHITECTURE_X86_64 &&
         find_instruction(function, may_be_call) != NULL)
-        return refuse(patchpoint,
-                      "with patch point liveness on, LLVM crashes on functions that also have "
-                      "ordinary calls",
-                      "all calls as patch points, or leave liveness off (CAIRN_LIVENESS_OFF)",
-                      error);
-    if (architecture == CAIRN_ARCHITECTURE_AARCH64 &&
+        report(checker,
+               "with patch point liveness on, LLVM crashes on functions that also have ordinary "
+               "calls",
+               "all calls as patch points, or leave liveness off (CAIRN_LIVENESS_OFF)");
+    if (checker->architecture == CAIRN_ARCHITECTURE_AARCH64 &&
         find_instruction(function, may_set_fpcr) != NULL)
-        return refuse(patchpoint,
-                      "with patch point liveness on, LLVM crashes where floating-point "
-                      "instructions follow",
-                      "no floating point in this function, or leave liveness off "
-                      "(CAIRN_LIVENESS_OFF)",
-                      error);
-    return CAIRN_OK;
+        report(checker,
+               "with patch point liveness on, LLVM crashes where floating-point instructions "
+               "follow",
+               "no floating point in this function, or leave liveness off (CAIRN_LIVENESS_OFF)");
 }
 
 /* ---- A module ---- */
 
-static enum cairn_status check_call(LLVMValueRef instruction, LLVMModuleRef module,
-                                    const struct cairn_check_options *options,
-                                    struct cairn_error *error)
+static void (*const rules[])(struct checker *checker) = {
+    check_statepoint, check_bytes, check_live_values, check_registers, check_result, check_liveness,
+};
+
+static enum cairn_status check_list(struct checker *checker, const struct site_list *list)
 {
-    struct site_call call;
-    enum cairn_architecture architecture = types_architecture(module);
-    enum cairn_status status = site_call_read(instruction, &call, error);
-    if (status == CAIRN_OK)
-        status = check_statepoint(&call, architecture, error);
-    if (status == CAIRN_OK)
-        status = check_bytes(&call, module, error);
-    if (status == CAIRN_OK)
-        status = check_live_values(&call, architecture, error);
-    if (status == CAIRN_OK)
-        status = check_registers(&call, options->optimisation_level, error);
-    if (status == CAIRN_OK)
-        status = check_result(&call, error);
-    return status;
+    checker->found = 0;
+    checker->liveness_checked = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct site_use *use = &list->uses[i];
+        enum cairn_status status =
+            site_call_read(use->call, use->kind, &checker->call, checker->error);
+        if (status != CAIRN_OK)
+            return status;
+        checker->function = use->function;
+        for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule++)
+            rules[rule](checker);
+    }
+    return CAIRN_OK;
 }
 
-static enum cairn_status check_function(LLVMValueRef function, LLVMModuleRef module,
-                                        const struct cairn_check_options *options,
-                                        struct cairn_error *error)
+/* In the order of the module, so that the first one is. */
+static enum cairn_status report_all(struct checker *checker, struct site_list *list)
 {
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block != NULL;
-         block = LLVMGetNextBasicBlock(block)) {
-        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
-             instruction = LLVMGetNextInstruction(instruction)) {
-            if (site_call_kind(instruction) == CAIRN_RECORD_UNDECLARED)
-                continue;
-            enum cairn_status status = check_call(instruction, module, options, error);
-            if (status != CAIRN_OK)
-                return status;
-        }
-    }
-    if (options->liveness != CAIRN_LIVENESS_KEEP)
-        return CAIRN_OK;
-    return check_liveness(function, types_architecture(module), error);
+    checker->expected = checker->found;
+    site_list_sort(list);
+    enum cairn_status status = check_list(checker, list);
+    return status == CAIRN_OK ? CAIRN_ERROR_LLVM : status;
 }
 
 enum cairn_status cairn_check_module(LLVMModuleRef module,
@@ -311,13 +362,19 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
     static const struct cairn_check_options defaults;
     if (module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to check");
-    if (options == NULL)
-        options = &defaults;
-    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
-         function = LLVMGetNextFunction(function)) {
-        enum cairn_status status = check_function(function, module, options, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
+    struct site_list list;
+    enum cairn_status status = site_list_create(module, &list, error);
+    if (status != CAIRN_OK || list.count == 0)
+        return status;
+    struct checker checker = {
+        .options = options == NULL ? &defaults : options,
+        .architecture = types_architecture(module),
+        .minimum_bytes = cairn_patchpoint_minimum_bytes(module, true),
+        .error = error,
+    };
+    status = check_list(&checker, &list);
+    if (status != CAIRN_OK || checker.found > 0)
+        status = report_all(&checker, &list);
+    site_list_release(&list);
+    return status;
 }

@@ -60,6 +60,8 @@ static void read_strings(const LLVMValueRef *strings, unsigned count, struct cai
 
 void declared_types_read(const struct site_call *call, struct cairn_type *types)
 {
+    if (!LLVMHasMetadata(call->call)) /* spares the lookup of the kind by its name */
+        return;
     LLVMValueRef node = LLVMGetMetadata(call->call, kind_of(call->call));
     if (node == NULL || call->live_value_count == 0 ||
         LLVMGetMDNodeNumOperands(node) != call->live_value_count)

@@ -31,6 +31,8 @@ struct cairn_engine {
     /* Some function that is defined in a module of the engine; NULL until there is one. */
     LLVMValueRef any_function;
     bool has_unfinished;
+    /* Set once LLVM could not resolve a symbol: it would end the process at the next module. */
+    struct cairn_error broken;
 };
 
 /* ---- LLVM's process-wide state ---- */
@@ -98,13 +100,24 @@ static LLVMValueRef find_definition(LLVMModuleRef module)
     return NULL;
 }
 
+static enum cairn_status check_not_broken(const cairn_engine *engine, struct cairn_error *error)
+{
+    if (engine->broken.status == CAIRN_OK)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_STATE, 0,
+                     "this engine can load no more modules, another one can (%.160s)",
+                     engine->broken.message);
+}
+
 enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef module,
                                           struct cairn_error *error)
 {
     if (engine == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_engine_add_module needs an engine and a module");
-    enum cairn_status status = check_data_layout(engine, module, error);
+    enum cairn_status status = check_not_broken(engine, error);
+    if (status == CAIRN_OK)
+        status = check_data_layout(engine, module, error);
     if (status == CAIRN_OK)
         status = check(engine, module, error);
     if (status == CAIRN_OK)
@@ -198,6 +211,7 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
     status = create_llvm_engine(engine, module, options, error);
     if (status != CAIRN_OK)
         return status;
+    cairn_memory_manager_set_engine(engine->manager, engine->llvm);
     return cairn_engine_add_module(engine, module, error);
 }
 
@@ -225,6 +239,8 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     created->allocator = *allocator;
     created->check.liveness = options->liveness;
     created->check.optimisation_level = options->optimisation_level;
+    created->check.finding = options->finding;
+    created->check.user = options->finding_user;
     created->skip_check = options->skip_check;
     cairn_runtime_retain(runtime);
     enum cairn_status status = create_parts(created, module, options, error);
@@ -252,39 +268,36 @@ void cairn_engine_dispose(cairn_engine *engine)
 
 /* ---- Finalising ---- */
 
-static enum cairn_status llvm_status(const cairn_engine *engine, struct cairn_error *error)
+/* LLVM finalises everything when it is asked for any one function. */
+static void finalise_all(cairn_engine *engine)
 {
-    char *message = NULL;
-    if (!LLVMExecutionEngineGetErrMsg(engine->llvm, &message))
-        return CAIRN_OK;
-    error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
-    LLVMDisposeMessage(message);
-    return CAIRN_ERROR_LLVM;
+    memory_manager_clear_status(engine->manager);
+    if (engine->any_function != NULL)
+        LLVMGetPointerToGlobal(engine->llvm, engine->any_function);
+    engine->has_unfinished = false;
+    if (cairn_memory_manager_status(engine->manager, &engine->broken) != CAIRN_ERROR_LLVM)
+        engine->broken.status = CAIRN_OK;
 }
 
 enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error *error)
 {
     if (engine == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no engine to finalise");
-    if (engine->has_unfinished) {
-        memory_manager_clear_status(engine->manager);
-        /* LLVM finalises everything when it is asked for any one function. */
-        if (engine->any_function != NULL)
-            LLVMGetPointerToGlobal(engine->llvm, engine->any_function);
-        engine->has_unfinished = false;
-    }
-    enum cairn_status status = cairn_memory_manager_status(engine->manager, error);
-    if (status != CAIRN_OK)
-        return status;
-    return llvm_status(engine, error);
+    if (engine->has_unfinished)
+        finalise_all(engine);
+    return cairn_memory_manager_status(engine->manager, error);
+}
+
+static bool is_loaded(const cairn_engine *engine, uint64_t address)
+{
+    return cairn_runtime_find_module(engine->runtime, address) != NULL;
 }
 
 /* LLVM goes on knowing functions of finalisations that failed, but they are not executable. */
 static bool is_of_failed_module(const cairn_engine *engine, const char *name, uint64_t address)
 {
     LLVMValueRef definition;
-    return cairn_runtime_find_module(engine->runtime, address) == NULL &&
-           LLVMFindFunction(engine->llvm, name, &definition) == 0;
+    return !is_loaded(engine, address) && LLVMFindFunction(engine->llvm, name, &definition) == 0;
 }
 
 void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn_error *error)
@@ -294,9 +307,15 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
                   "cairn_engine_function needs an engine and a name");
         return NULL;
     }
-    if (cairn_engine_finalise(engine, error) != CAIRN_OK)
-        return NULL;
+    struct cairn_error failure;
+    enum cairn_status status = cairn_engine_finalise(engine, &failure);
     uint64_t address = LLVMGetFunctionAddress(engine->llvm, name);
+    /* What was loaded before the finalisation that failed is still there. */
+    if (status != CAIRN_OK && !is_loaded(engine, address)) {
+        if (error != NULL)
+            *error = failure;
+        return NULL;
+    }
     if (address == 0) {
         error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "no module of the engine defines '%s'", name);
         return NULL;

@@ -53,14 +53,18 @@ struct cairn_memory_manager {
     cairn_runtime *runtime;
     struct cairn_allocator allocator;
     LLVMMCJITMemoryManagerRef llvm;
+    /* Whose errors are looked at before anything is published; NULL if that is not known. */
+    LLVMExecutionEngineRef engine;
     struct cairn_memory_manager_options options;
     char *name;
     struct pending *pending;
     struct outcome *outcomes;
     struct scratch *scratch;
 
-    /* Of the finalisation that is being collected. `loader` is NULL between two of them. */
+    /* Of the finalisation that is being collected. `loader` is NULL between two of them; with it
+     * there is a place for what becomes of it. */
     cairn_loader *loader;
+    struct outcome *outcome;
     struct stackmap_section *stackmaps;
     /* The first thing that went wrong; CAIRN_OK if nothing has. */
     struct cairn_error collected;
@@ -94,13 +98,26 @@ static uint8_t *allocate_scratch(cairn_memory_manager *manager, size_t size)
     return scratch->memory;
 }
 
+static enum cairn_status create_loader(cairn_memory_manager *manager, struct cairn_error *error)
+{
+    struct outcome *outcome = memory_new(&manager->allocator, 1, sizeof *outcome);
+    if (outcome == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a finalisation");
+    enum cairn_status status =
+        cairn_loader_create(manager->runtime, manager->name, &manager->loader, error);
+    if (status != CAIRN_OK)
+        memory_free(&manager->allocator, outcome, sizeof *outcome);
+    else
+        manager->outcome = outcome;
+    return status;
+}
+
 static cairn_loader *open_loader(cairn_memory_manager *manager)
 {
     struct cairn_error error = {0};
     if (manager->collected.status != CAIRN_OK)
         return NULL;
-    if (manager->loader == NULL &&
-        cairn_loader_create(manager->runtime, manager->name, &manager->loader, &error) != CAIRN_OK)
+    if (manager->loader == NULL && create_loader(manager, &error) != CAIRN_OK)
         keep_first_error(manager, &error);
     return manager->loader;
 }
@@ -127,6 +144,11 @@ static bool is_stackmap(const char *section_name)
     /* ELF and COFF; Mach-O. */
     return strcmp(section_name, ".llvm_stackmaps") == 0 ||
            strcmp(section_name, "__llvm_stackmaps") == 0;
+}
+
+static bool is_unwind_table(const char *section_name)
+{
+    return strcmp(section_name, ".eh_frame") == 0 || strcmp(section_name, "__eh_frame") == 0;
 }
 
 static uint8_t *allocate_stackmap(cairn_memory_manager *manager, uintptr_t size, unsigned alignment)
@@ -161,6 +183,8 @@ static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned ali
     (void)section_id;
     if (is_stackmap(section_name))
         return allocate_stackmap(opaque, size, alignment);
+    if (is_unwind_table(section_name))
+        return allocate(opaque, cairn_loader_allocate_unwind_table, size, alignment);
     return allocate(
         opaque, is_read_only ? cairn_loader_allocate_read_only_data : cairn_loader_allocate_data,
         size, alignment);
@@ -329,22 +353,34 @@ static enum cairn_status publish(cairn_memory_manager *manager, cairn_module *mo
     return status;
 }
 
-static enum cairn_status finish_loader(cairn_memory_manager *manager, struct outcome *outcome,
-                                       struct cairn_error *error)
+/* Where a symbol could not be resolved, LLVM has applied no relocations, and finalises all the
+ * same. */
+static enum cairn_status llvm_status(const cairn_memory_manager *manager, struct cairn_error *error)
 {
-    outcome->failed_loader = manager->loader;
+    char *message = NULL;
+    if (manager->engine == NULL || !LLVMExecutionEngineGetErrMsg(manager->engine, &message))
+        return CAIRN_OK;
+    error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
+    LLVMDisposeMessage(message);
+    return CAIRN_ERROR_LLVM;
+}
+
+static enum cairn_status finish_loader(cairn_memory_manager *manager, struct cairn_error *error)
+{
     if (manager->collected.status != CAIRN_OK) {
         *error = manager->collected;
         return error->status;
     }
-    enum cairn_status status = declare_loaded(manager, error);
+    enum cairn_status status = llvm_status(manager, error);
+    if (status == CAIRN_OK)
+        status = declare_loaded(manager, error);
     if (status != CAIRN_OK)
         return status;
-    status = cairn_loader_finish(manager->loader, &outcome->module, error);
+    status = cairn_loader_finish(manager->loader, &manager->outcome->module, error);
     if (status != CAIRN_OK)
         return status;
-    outcome->failed_loader = NULL;
-    return publish(manager, outcome->module, error);
+    manager->loader = NULL;
+    return publish(manager, manager->outcome->module, error);
 }
 
 static void forget_stackmaps(cairn_memory_manager *manager)
@@ -356,16 +392,23 @@ static void forget_stackmaps(cairn_memory_manager *manager)
     }
 }
 
-/* Once there is a place for the outcome, the next section opens a new loader. */
+/* The loader, if it failed, stays with its outcome until the engine goes. */
+static void keep_outcome(cairn_memory_manager *manager)
+{
+    if (manager->outcome == NULL)
+        return;
+    manager->outcome->failed_loader = manager->loader;
+    manager->outcome->next = manager->outcomes;
+    manager->outcomes = manager->outcome;
+    manager->outcome = NULL;
+    manager->loader = NULL;
+}
+
+/* However it ends, the next section opens a new loader. */
 static enum cairn_status finalise(cairn_memory_manager *manager, struct cairn_error *error)
 {
-    struct outcome *outcome = memory_new(&manager->allocator, 1, sizeof *outcome);
-    if (outcome == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a finalisation");
-    enum cairn_status status = finish_loader(manager, outcome, error);
-    outcome->next = manager->outcomes;
-    manager->outcomes = outcome;
-    manager->loader = NULL;
+    enum cairn_status status = finish_loader(manager, error);
+    keep_outcome(manager);
     manager->collected.status = CAIRN_OK;
     forget_stackmaps(manager);
     drop_loaded(manager);
@@ -393,6 +436,11 @@ enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manage
     if (manager->last.status != CAIRN_OK && error != NULL)
         *error = manager->last;
     return manager->last.status;
+}
+
+void cairn_memory_manager_set_engine(cairn_memory_manager *manager, LLVMExecutionEngineRef engine)
+{
+    manager->engine = engine;
 }
 
 void memory_manager_clear_status(cairn_memory_manager *manager) { manager->last.status = CAIRN_OK; }
@@ -424,7 +472,7 @@ static void destroy(cairn_memory_manager *manager)
 {
     struct cairn_allocator allocator = manager->allocator;
     cairn_runtime *runtime = manager->runtime;
-    cairn_loader_abandon(manager->loader);
+    keep_outcome(manager);
     forget_stackmaps(manager);
     destroy_outcomes(manager);
     destroy_scratch(manager);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/declared_types.h"
-#include "llvm/site_call.h"
+#include "llvm/site_list.h"
 #include "llvm/types.h"
 
 #include <cairn/llvm.h>
@@ -15,17 +15,17 @@
 
 static void convert_types(const struct site_call *call, struct cairn_type *types)
 {
-    struct cairn_type *type = types;
-    for (unsigned i = 0; i < call->argument_count; i++)
-        *type++ = types_convert(LLVMTypeOf(LLVMGetOperand(call->call, call->first_argument + i)));
-    for (unsigned i = 0; i < call->live_value_count; i++)
-        *type++ = types_convert(LLVMTypeOf(LLVMGetOperand(call->call, call->first_live_value + i)));
+    unsigned count = call->argument_count + call->live_value_count;
+    for (unsigned i = 0; i < count; i++)
+        types[i] = types_convert(LLVMTypeOf(site_call_value(call, i)));
     declared_types_read(call, types + call->argument_count);
 }
 
-static enum cairn_status declare(const struct site_call *call, const struct cairn_type *types,
+/* `types` has room for those of the call. */
+static enum cairn_status declare(const struct site_call *call, struct cairn_type *types,
                                  cairn_declarations *declarations, struct cairn_error *error)
 {
+    convert_types(call, types);
     struct cairn_declaration declaration = {
         .id = call->id,
         .kind = call->kind,
@@ -42,86 +42,121 @@ static enum cairn_status declare(const struct site_call *call, const struct cair
     return cairn_declarations_add(declarations, &declaration, error);
 }
 
-static enum cairn_status scan_call(LLVMValueRef instruction, cairn_declarations *declarations,
-                                   struct cairn_error *error)
+/* ---- The calls of a module ---- */
+
+struct scan {
+    struct cairn_allocator allocator;
+    struct site_call *calls;
+    size_t count;
+    /* Room for the types of any one of them. */
+    struct cairn_type *types;
+    size_t type_count;
+};
+
+static enum cairn_status read_calls(const struct site_list *list, struct scan *scan,
+                                    struct cairn_error *error)
 {
-    struct site_call call;
-    enum cairn_status status = site_call_read(instruction, &call, error);
-    if (status != CAIRN_OK)
-        return status;
-    size_t count = (size_t)call.argument_count + call.live_value_count;
-    struct cairn_allocator allocator = memory_allocator(NULL);
-    struct cairn_type *types = NULL;
-    if (count > 0) {
-        types = memory_new(&allocator, count, sizeof *types);
-        if (types == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu types", count);
-        convert_types(&call, types);
+    scan->calls = memory_new(&scan->allocator, list->count, sizeof *scan->calls);
+    if (scan->calls == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu calls", list->count);
+    scan->count = list->count;
+    scan->type_count = 1;
+    for (size_t i = 0; i < list->count; i++) {
+        struct site_call *call = &scan->calls[i];
+        enum cairn_status status =
+            site_call_read(list->uses[i].call, list->uses[i].kind, call, error);
+        if (status != CAIRN_OK)
+            return status;
+        size_t count = (size_t)call->argument_count + call->live_value_count;
+        if (count > scan->type_count)
+            scan->type_count = count;
     }
-    status = declare(&call, types, declarations, error);
-    memory_free(&allocator, types, count * sizeof *types);
+    scan->types = memory_new(&scan->allocator, scan->type_count, sizeof *scan->types);
+    if (scan->types == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu types", scan->type_count);
+    return CAIRN_OK;
+}
+
+static void release(struct scan *scan)
+{
+    memory_free(&scan->allocator, scan->types, scan->type_count * sizeof *scan->types);
+    memory_free(&scan->allocator, scan->calls, scan->count * sizeof *scan->calls);
+}
+
+static enum cairn_status declare_all(const struct scan *scan, cairn_declarations *declarations,
+                                     struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < scan->count && status == CAIRN_OK; i++)
+        status = declare(&scan->calls[i], scan->types, declarations, error);
+    return status;
+}
+
+/* ---- Conflicts ---- */
+
+/* Whether some ID comes more than once. `places`: a power of two, at least twice as many as there
+ * are calls, all zero; what comes to stand in them is the number of a call plus 1. */
+static bool repeats_ids(const struct scan *scan, size_t *places, size_t place_count)
+{
+    size_t mask = place_count - 1;
+    for (size_t i = 0; i < scan->count; i++) {
+        uint64_t id = scan->calls[i].id;
+        size_t place = (size_t)(id * UINT64_C(0x9E3779B97F4A7C15) >> 32) & mask;
+        for (; places[place] != 0; place = (place + 1) & mask)
+            if (scan->calls[places[place] - 1].id == id)
+                return true;
+        places[place] = i + 1;
+    }
+    return false;
+}
+
+/* Among themselves. A set of declarations decides, if there are any two to be compared. */
+static enum cairn_status check_themselves(const struct scan *scan, struct cairn_error *error)
+{
+    size_t place_count = 2;
+    while (place_count < 2 * scan->count)
+        place_count *= 2;
+    size_t *places = memory_new(&scan->allocator, place_count, sizeof *places);
+    if (places == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu IDs", scan->count);
+    bool repeats = repeats_ids(scan, places, place_count);
+    memory_free(&scan->allocator, places, place_count * sizeof *places);
+    cairn_declarations *trial;
+    enum cairn_status status = repeats ? cairn_declarations_create(NULL, &trial, error) : CAIRN_OK;
+    if (status != CAIRN_OK || !repeats)
+        return status;
+    status = declare_all(scan, trial, error);
+    cairn_declarations_destroy(trial);
+    return status;
+}
+
+/* Adding what is there already changes nothing, but says whether it is the same. */
+static enum cairn_status check_known(const struct scan *scan, cairn_declarations *declarations,
+                                     struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < scan->count && status == CAIRN_OK; i++)
+        if (cairn_declarations_find(declarations, scan->calls[i].id) != NULL)
+            status = declare(&scan->calls[i], scan->types, declarations, error);
     return status;
 }
 
 /* ---- A module ---- */
 
-static enum cairn_status scan_function(LLVMValueRef function, cairn_declarations *declarations,
-                                       struct cairn_error *error)
+/* All that can be wrong with the calls comes up before the first is added. */
+static enum cairn_status scan_list(const struct site_list *list, cairn_declarations *declarations,
+                                   struct cairn_error *error)
 {
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block != NULL;
-         block = LLVMGetNextBasicBlock(block)) {
-        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
-             instruction = LLVMGetNextInstruction(instruction)) {
-            if (site_call_kind(instruction) == CAIRN_RECORD_UNDECLARED)
-                continue;
-            enum cairn_status status = scan_call(instruction, declarations, error);
-            if (status != CAIRN_OK)
-                return status;
-        }
-    }
-    return CAIRN_OK;
-}
-
-static enum cairn_status scan_functions(LLVMModuleRef module, cairn_declarations *declarations,
-                                        struct cairn_error *error)
-{
-    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
-         function = LLVMGetNextFunction(function)) {
-        enum cairn_status status = scan_function(function, declarations, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
-static enum cairn_status add_all(cairn_declarations *to, const cairn_declarations *from,
-                                 struct cairn_error *error)
-{
-    for (size_t i = 0; i < cairn_declarations_count(from); i++) {
-        enum cairn_status status =
-            cairn_declarations_add(to, cairn_declarations_at(from, i), error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
-/* Into a set of its own first and into a trial of both next, so that on failure the caller's set
- * is as it was. */
-static enum cairn_status merge(cairn_declarations *declarations, const cairn_declarations *scanned,
-                               struct cairn_error *error)
-{
-    if (cairn_declarations_count(declarations) == 0)
-        return add_all(declarations, scanned, error);
-    cairn_declarations *trial;
-    enum cairn_status status = cairn_declarations_create(NULL, &trial, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = add_all(trial, declarations, error);
+    struct scan scan = {.allocator = memory_allocator(NULL)};
+    enum cairn_status status = read_calls(list, &scan, error);
     if (status == CAIRN_OK)
-        status = add_all(trial, scanned, error);
-    cairn_declarations_destroy(trial);
-    return status == CAIRN_OK ? add_all(declarations, scanned, error) : status;
+        status = check_themselves(&scan, error);
+    if (status == CAIRN_OK)
+        status = check_known(&scan, declarations, error);
+    if (status == CAIRN_OK)
+        status = declare_all(&scan, declarations, error);
+    release(&scan);
+    return status;
 }
 
 enum cairn_status cairn_scan_module(LLVMModuleRef module, cairn_declarations *declarations,
@@ -130,13 +165,16 @@ enum cairn_status cairn_scan_module(LLVMModuleRef module, cairn_declarations *de
     if (module == NULL || declarations == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_scan_module needs a module and a set of declarations");
-    cairn_declarations *scanned;
-    enum cairn_status status = cairn_declarations_create(NULL, &scanned, error);
-    if (status != CAIRN_OK)
+    struct site_list list;
+    enum cairn_status status = site_list_create(module, &list, error);
+    if (status != CAIRN_OK || list.count == 0)
         return status;
-    status = scan_functions(module, scanned, error);
-    if (status == CAIRN_OK)
-        status = merge(declarations, scanned, error);
-    cairn_declarations_destroy(scanned);
+    status = scan_list(&list, declarations, error);
+    if (status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_CONFLICT) {
+        /* Once more in the order of the module, so that the error is about the first one. */
+        site_list_sort(&list);
+        status = scan_list(&list, declarations, error);
+    }
+    site_list_release(&list);
     return status;
 }

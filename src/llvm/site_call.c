@@ -35,12 +35,9 @@ static bool is_call(LLVMValueRef instruction)
     return opcode == LLVMCall || opcode == LLVMInvoke;
 }
 
-enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
+enum cairn_record_kind site_call_intrinsic_kind(LLVMValueRef function)
 {
-    if (!is_call(instruction))
-        return CAIRN_RECORD_UNDECLARED;
-    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(instruction));
-    if (function == NULL || LLVMGetIntrinsicID(function) == 0)
+    if (LLVMGetIntrinsicID(function) == 0)
         return CAIRN_RECORD_UNDECLARED;
     size_t length;
     const char *name = LLVMGetValueName2(function, &length);
@@ -48,6 +45,19 @@ enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
         if (strncmp(name, intrinsics[i].prefix, strlen(intrinsics[i].prefix)) == 0)
             return intrinsics[i].kind;
     return CAIRN_RECORD_UNDECLARED;
+}
+
+bool site_call_calls(LLVMValueRef value, LLVMValueRef function)
+{
+    return LLVMIsAInstruction(value) != NULL && is_call(value) &&
+           LLVMGetCalledValue(value) == function;
+}
+
+enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
+{
+    LLVMValueRef function =
+        is_call(instruction) ? LLVMIsAFunction(LLVMGetCalledValue(instruction)) : NULL;
+    return function == NULL ? CAIRN_RECORD_UNDECLARED : site_call_intrinsic_kind(function);
 }
 
 const char *site_call_function(LLVMValueRef instruction)
@@ -59,14 +69,13 @@ const char *site_call_function(LLVMValueRef instruction)
 
 /* ---- Operands ---- */
 
-static enum cairn_status read_constant(LLVMValueRef call, unsigned operand, const char *what,
-                                       uint64_t *value, struct cairn_error *error)
+static enum cairn_status read_constant(const struct site_call *call, unsigned operand,
+                                       const char *what, uint64_t *value, struct cairn_error *error)
 {
-    LLVMValueRef constant = LLVMIsAConstantInt(LLVMGetOperand(call, operand));
+    LLVMValueRef constant = LLVMIsAConstantInt(LLVMGetOperand(call->call, operand));
     if (constant == NULL)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "in '%s': the %s of a %s is not a constant",
-                         site_call_function(call), what,
-                         cairn_record_kind_name(site_call_kind(call)));
+                         site_call_function(call->call), what, cairn_record_kind_name(call->kind));
     *value = LLVMConstIntGetZExtValue(constant);
     return CAIRN_OK;
 }
@@ -83,16 +92,16 @@ static enum cairn_status split_operands(struct site_call *call, unsigned first, 
                          (unsigned long long)call->id, (unsigned long long)count, operands);
     call->first_argument = first;
     call->argument_count = (unsigned)count;
-    call->first_live_value = first + (unsigned)count;
-    call->live_value_count = operands - call->first_live_value;
+    call->live_values.first = first + (unsigned)count;
+    call->live_values.count = operands - call->live_values.first;
     return CAIRN_OK;
 }
 
 static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_error *error)
 {
     uint64_t arguments;
-    enum cairn_status status = read_constant(call->call, PATCHPOINT_ARGUMENT_COUNT,
-                                             "number of arguments", &arguments, error);
+    enum cairn_status status =
+        read_constant(call, PATCHPOINT_ARGUMENT_COUNT, "number of arguments", &arguments, error);
     if (status != CAIRN_OK)
         return status;
     call->has_target = !LLVMIsNull(LLVMGetOperand(call->call, PATCHPOINT_TARGET));
@@ -100,49 +109,65 @@ static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_er
     return split_operands(call, PATCHPOINT_FIRST_ARGUMENT, arguments, error);
 }
 
-/* Operands behind the arguments that belong to bundles; the rest are successors and the callee. */
-static unsigned count_bundle_operands(LLVMValueRef call)
-{
-    unsigned others = LLVMGetInstructionOpcode(call) == LLVMInvoke ? 3 : 1;
-    return (unsigned)LLVMGetNumOperands(call) - LLVMGetNumArgOperands(call) - others;
-}
-
-/* The live values are the operands of the bundles, which come behind all arguments: deopt values
- * first and then GC pointers, as LLVM's own passes write them. */
+/* The record has the deopt values first, then what is to be known of the GC pointers, whatever the
+ * order of the bundles is; nothing else of the call is in it: not the operands of "gc-transition"
+ * and other bundles, and no arguments (LLVM: StatepointLowering.cpp, lowerStatepointMetaArgs). */
 static enum cairn_status read_statepoint(struct site_call *call, struct cairn_error *error)
 {
     uint64_t arguments;
-    enum cairn_status status = read_constant(call->call, STATEPOINT_ARGUMENT_COUNT,
-                                             "number of arguments", &arguments, error);
+    enum cairn_status status =
+        read_constant(call, STATEPOINT_ARGUMENT_COUNT, "number of arguments", &arguments, error);
     if (status != CAIRN_OK)
         return status;
     LLVMTypeRef callee =
         version_statepoint_callee_type(call->call, LLVMGetOperand(call->call, STATEPOINT_CALLEE));
     call->result = callee == NULL ? NULL : LLVMGetReturnType(callee);
     call->has_target = call->byte_count == 0;
+    struct bundles bundles;
     status = split_operands(call, STATEPOINT_FIRST_ARGUMENT, arguments, error);
-    call->first_live_value = LLVMGetNumArgOperands(call->call);
-    call->live_value_count = count_bundle_operands(call->call);
-    return status;
-}
-
-enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *call,
-                                 struct cairn_error *error)
-{
-    *call = (struct site_call){
-        .call = instruction,
-        .kind = site_call_kind(instruction),
-        .calling_convention = LLVMGetInstructionCallConv(instruction),
-    };
-    enum cairn_status status = read_constant(instruction, OPERAND_ID, "ID", &call->id, error);
     if (status == CAIRN_OK)
-        status =
-            read_constant(instruction, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
+        status = bundles_read(call->call, &bundles, error);
     if (status != CAIRN_OK)
         return status;
+    call->live_values = bundles.deopt;
+    call->gc_live_values = bundles.gc_live;
+    return CAIRN_OK;
+}
+
+static enum cairn_status read_operands(struct site_call *call, struct cairn_error *error)
+{
     if (call->kind == CAIRN_RECORD_STACKMAP)
         return split_operands(call, STACKMAP_FIRST_LIVE_VALUE, 0, error);
     if (call->kind == CAIRN_RECORD_PATCHPOINT)
         return read_patchpoint(call, error);
     return read_statepoint(call, error);
+}
+
+enum cairn_status site_call_read(LLVMValueRef instruction, enum cairn_record_kind kind,
+                                 struct site_call *call, struct cairn_error *error)
+{
+    *call = (struct site_call){
+        .call = instruction,
+        .kind = kind,
+        .calling_convention = LLVMGetInstructionCallConv(instruction),
+    };
+    enum cairn_status status = read_constant(call, OPERAND_ID, "ID", &call->id, error);
+    if (status == CAIRN_OK)
+        status = read_constant(call, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = read_operands(call, error);
+    call->live_value_count = call->live_values.count + call->gc_live_values.count;
+    return status;
+}
+
+LLVMValueRef site_call_value(const struct site_call *call, unsigned index)
+{
+    if (index < call->argument_count)
+        return LLVMGetOperand(call->call, call->first_argument + index);
+    index -= call->argument_count;
+    if (index < call->live_values.count)
+        return LLVMGetOperand(call->call, call->live_values.first + index);
+    index -= call->live_values.count;
+    return LLVMGetOperand(call->call, call->gc_live_values.first + index);
 }

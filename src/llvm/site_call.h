@@ -6,11 +6,13 @@
 #ifndef LLVM_SITE_CALL_H
 #define LLVM_SITE_CALL_H
 
+#include "llvm/bundles.h"
+
 #include <cairn/declaration.h>
 #include <cairn/status.h>
 #include <llvm-c/Core.h>
 
-/* A call of one of the intrinsics, taken apart. Operand numbers are LLVM's. */
+/* A call of one of the intrinsics, taken apart. */
 struct site_call {
     LLVMValueRef call;
     enum cairn_record_kind kind;
@@ -19,19 +21,30 @@ struct site_call {
     bool has_target;
     uint32_t calling_convention;
     LLVMTypeRef result; /* NULL: none is known */
-    unsigned first_argument;
     unsigned argument_count;
-    unsigned first_live_value;
     unsigned live_value_count;
+    /* Operands, by LLVM's numbers: see site_call_value. */
+    unsigned first_argument;
+    struct bundle live_values;
+    struct bundle gc_live_values; /* of a statepoint, behind the others; none of the other kinds */
 };
 
-/* What the instruction is, by the name of what it calls; UNDECLARED for anything else. */
+/* What calls of the function make; UNDECLARED if it is none of the intrinsics. */
+enum cairn_record_kind site_call_intrinsic_kind(LLVMValueRef function);
+
+/* Whether the value is a call of the function: an argument may be it too. */
+bool site_call_calls(LLVMValueRef value, LLVMValueRef function);
+
+/* What the instruction makes; UNDECLARED for anything but calls of the intrinsics. */
 enum cairn_record_kind site_call_kind(LLVMValueRef instruction);
 
-/* Takes a call apart of which site_call_kind said what it is. CORRUPT if an operand that has to
- * be constant is not, or if there are more arguments than operands. */
-enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *call,
-                                 struct cairn_error *error);
+/* Takes a call of an intrinsic of that kind apart. CORRUPT if an operand that has to be constant
+ * is not, or if there are more arguments than operands; UNSUPPORTED as bundles_read. */
+enum cairn_status site_call_read(LLVMValueRef instruction, enum cairn_record_kind kind,
+                                 struct site_call *call, struct cairn_error *error);
+
+/* Argument `index`, or live value `index - argument_count`: the order of a declaration's types. */
+LLVMValueRef site_call_value(const struct site_call *call, unsigned index);
 
 /* The name of the function that the instruction is in, "" if it has none. */
 const char *site_call_function(LLVMValueRef instruction);

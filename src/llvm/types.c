@@ -73,8 +73,7 @@ static enum live_value_treatment treat_integer(unsigned bits, enum cairn_archite
     }
     if (LLVM_PROMOTES_LIVE_INTEGERS || is_machine_integer(bits, architecture))
         return LIVE_VALUE_FITS;
-    *instead = "the value extended to i32 or i64 (cairn_build_stackmap and cairn_build_patchpoint "
-               "do so and remember its type)";
+    *instead = "the value extended to i32 or i64, as cairn_build_stackmap does";
     return LIVE_VALUE_WIDEN;
 }
 
@@ -146,6 +145,67 @@ enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architec
         *instead = "integers, pointers, floating-point numbers, or 128-bit vectors";
         return LIVE_VALUE_CRASHES;
     }
+}
+
+/* ---- What it can keep in memory ---- */
+
+/* Structures of nothing, and arrays of none or of such, have no value. */
+static bool has_value(LLVMTypeRef type)
+{
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMStructTypeKind:
+        for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++)
+            if (has_value(LLVMStructGetTypeAtIndex(type, i)))
+                return true;
+        return false;
+    case LLVMArrayTypeKind:
+        return LLVMGetArrayLength(type) > 0 && has_value(LLVMGetElementType(type));
+    default:
+        return true;
+    }
+}
+
+/* Whether the code generator has a way to store values of the type at all. */
+static bool is_storable(LLVMTypeRef type, enum cairn_architecture architecture)
+{
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMX86_FP80TypeKind:
+        return architecture == CAIRN_ARCHITECTURE_X86_64;
+    case LLVMBFloatTypeKind:
+        return LLVM_STORES_BFLOAT;
+    case LLVMVectorTypeKind:
+        return LLVMGetTypeKind(LLVMGetElementType(type)) == LLVMBFloatTypeKind
+                   ? LLVM_SELECTS_LIVE_BFLOAT
+                   : is_storable(LLVMGetElementType(type), architecture);
+    case LLVMArrayTypeKind:
+        return is_storable(LLVMGetElementType(type), architecture);
+    case LLVMStructTypeKind:
+        for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++)
+            if (!is_storable(LLVMStructGetTypeAtIndex(type, i), architecture))
+                return false;
+        return true;
+    case LLVMIntegerTypeKind:
+    case LLVMPointerTypeKind:
+    case LLVMHalfTypeKind:
+    case LLVMFloatTypeKind:
+    case LLVMDoubleTypeKind:
+    case LLVMFP128TypeKind:
+    case LLVMPPC_FP128TypeKind:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum live_value_treatment types_statepoint_value(LLVMTypeRef type,
+                                                 enum cairn_architecture architecture,
+                                                 const char **instead)
+{
+    if (!has_value(type)) {
+        *instead = "nothing: there is no value in it";
+        return LIVE_VALUE_CRASHES;
+    }
+    return treat_if(is_storable(type, architecture), "a pointer to it", instead);
 }
 
 /* ---- Architectures ---- */

@@ -23,6 +23,12 @@ enum live_value_treatment {
 enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
                                            const char **instead);
 
+/* The same for values of a statepoint, which LLVM keeps in memory: they need not fit a register.
+ * FITS or CRASHES. */
+enum live_value_treatment types_statepoint_value(LLVMTypeRef type,
+                                                 enum cairn_architecture architecture,
+                                                 const char **instead);
+
 /* The architecture of a module's triple; the host's if it has none. */
 enum cairn_architecture types_architecture(LLVMModuleRef module);
 

@@ -19,6 +19,11 @@
 /* Live values of type half; of type bfloat. */
 #define LLVM_SELECTS_LIVE_HALF (LLVM_VERSION_MAJOR >= 15)
 #define LLVM_SELECTS_LIVE_BFLOAT (LLVM_VERSION_MAJOR >= 16)
+/* Scalars of type bfloat in memory and as arguments; vectors of them from 16 on. */
+#define LLVM_STORES_BFLOAT (LLVM_VERSION_MAJOR >= 15)
+
+/* The C API has operand bundles from 18 on. */
+#define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
 
 /* Parameters and results of type bfloat. */
 #define LLVM_PASSES_BFLOAT (LLVM_VERSION_MAJOR >= 16)

@@ -1,8 +1,9 @@
 /*
  * Loaders: what belongs to one finalisation, from the first section to a module.
  *
- * Nothing of a loader is visible to lookups. The stack maps lie outside of the slab, each in a
- * mapping of its own, which is unmapped as soon as the module's table has been built.
+ * Nothing of a loader is visible to lookups. The stack maps lie outside of the slab: small ones in
+ * memory of the runtime's allocator, others each in a mapping of its own. All go as soon as the
+ * module's table has been built.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,24 +14,34 @@
 #include "runtime/runtime.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct stackmap_memory {
+/* A section that is read when the loader finishes. */
+struct section_memory {
     uint8_t *bytes;
     size_t size;        /* that was asked for */
-    size_t mapped_size; /* whole pages */
+    size_t mapped_size; /* whole pages; 0: it is not a mapping of its own */
 };
+
+struct section_list {
+    struct section_memory *entries;
+    size_t count;
+    size_t capacity;
+};
+
+/* Mapping and unmapping takes longer than reading a stack map of this size. */
+enum { SMALL_STACKMAP = 64 << 10 };
 
 struct cairn_loader {
     cairn_runtime *runtime;
     char *name;
     struct code_block *block;
     cairn_declarations *declarations;
-    struct stackmap_memory *stackmaps;
-    size_t stackmap_count;
-    size_t stackmap_capacity;
+    struct section_list stackmaps;
+    struct section_list unwind_tables; /* in the block's read-only data */
     /* An allocation has failed: what was loaded is not complete. */
     bool incomplete;
 };
@@ -90,15 +101,27 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     return CAIRN_OK;
 }
 
+static void free_list(const struct cairn_allocator *allocator, struct section_list *list)
+{
+    memory_free(allocator, list->entries, list->capacity * sizeof *list->entries);
+    *list = (struct section_list){0};
+}
+
+static void free_stackmap(const struct cairn_allocator *allocator,
+                          const struct section_memory *stackmap)
+{
+    if (stackmap->mapped_size > 0)
+        munmap(stackmap->bytes, stackmap->mapped_size);
+    else
+        memory_free(allocator, stackmap->bytes, stackmap->size);
+}
+
 static void give_stackmaps_back(cairn_loader *loader)
 {
-    for (size_t i = 0; i < loader->stackmap_count; i++)
-        munmap(loader->stackmaps[i].bytes, loader->stackmaps[i].mapped_size);
-    memory_free(&loader->runtime->allocator, loader->stackmaps,
-                loader->stackmap_capacity * sizeof *loader->stackmaps);
-    loader->stackmaps = NULL;
-    loader->stackmap_count = 0;
-    loader->stackmap_capacity = 0;
+    const struct cairn_allocator *allocator = &loader->runtime->allocator;
+    for (size_t i = 0; i < loader->stackmaps.count; i++)
+        free_stackmap(allocator, &loader->stackmaps.entries[i]);
+    free_list(allocator, &loader->stackmaps);
 }
 
 void cairn_loader_abandon(cairn_loader *loader)
@@ -107,6 +130,7 @@ void cairn_loader_abandon(cairn_loader *loader)
         return;
     cairn_runtime *runtime = loader->runtime;
     give_stackmaps_back(loader);
+    free_list(&runtime->allocator, &loader->unwind_tables);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
     free_name(&runtime->allocator, loader->name);
@@ -162,38 +186,75 @@ void *cairn_loader_allocate_data(cairn_loader *loader, size_t size, size_t align
     return allocate(loader, code_block_allocate_data, size, alignment, error);
 }
 
-static bool reserve_stackmap(cairn_loader *loader)
+static bool reserve_entry(const struct cairn_allocator *allocator, struct section_list *list)
 {
-    if (loader->stackmap_count < loader->stackmap_capacity)
+    if (list->count < list->capacity)
         return true;
-    size_t old_size = loader->stackmap_capacity * sizeof *loader->stackmaps;
-    size_t capacity = loader->stackmap_capacity == 0 ? 4 : 2 * loader->stackmap_capacity;
-    struct stackmap_memory *grown = memory_resize(&loader->runtime->allocator, loader->stackmaps,
-                                                  old_size, capacity * sizeof *grown);
+    size_t capacity = list->capacity == 0 ? 4 : 2 * list->capacity;
+    struct section_memory *grown =
+        memory_resize(allocator, list->entries, list->capacity * sizeof *list->entries,
+                      capacity * sizeof *list->entries);
     if (grown == NULL)
         return false;
-    loader->stackmaps = grown;
-    loader->stackmap_capacity = capacity;
+    list->entries = grown;
+    list->capacity = capacity;
     return true;
 }
 
-static enum cairn_status map_stackmap(cairn_loader *loader, size_t size, void **address,
+void *cairn_loader_allocate_unwind_table(cairn_loader *loader, size_t size, size_t alignment,
+                                         struct cairn_error *error)
+{
+    if (!reserve_entry(&loader->runtime->allocator, &loader->unwind_tables)) {
+        loader->incomplete = true;
+        error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note an unwind table");
+        return NULL;
+    }
+    void *memory = cairn_loader_allocate_read_only_data(loader, size, alignment, error);
+    if (memory != NULL)
+        loader->unwind_tables.entries[loader->unwind_tables.count++] =
+            (struct section_memory){.bytes = memory, .size = size};
+    return memory;
+}
+
+static enum cairn_status map_stackmap(size_t size, struct section_memory *stackmap,
                                       struct cairn_error *error)
 {
-    size_t mapped_size;
-    if (__builtin_add_overflow(size, page_size() - 1, &mapped_size))
+    if (__builtin_add_overflow(size, page_size() - 1, &stackmap->mapped_size))
         return error_set(error, CAIRN_ERROR_ARGUMENT, size, "a stack map of %zu bytes", size);
-    mapped_size &= ~(page_size() - 1);
-    if (!reserve_stackmap(loader))
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
-    void *bytes =
-        mmap(NULL, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (bytes == MAP_FAILED)
+    stackmap->mapped_size &= ~(page_size() - 1);
+    stackmap->bytes = mmap(NULL, stackmap->mapped_size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stackmap->bytes == MAP_FAILED)
         return error_set_system(error, errno, "no memory for a stack map section of %zu bytes",
                                 size);
-    loader->stackmaps[loader->stackmap_count++] =
-        (struct stackmap_memory){.bytes = bytes, .size = size, .mapped_size = mapped_size};
-    *address = bytes;
+    return CAIRN_OK;
+}
+
+static enum cairn_status allocate_small_stackmap(const struct cairn_allocator *allocator,
+                                                 size_t size, struct section_memory *stackmap,
+                                                 struct cairn_error *error)
+{
+    stackmap->bytes = memory_new(allocator, size, 1);
+    if (stackmap->bytes == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory for a stack map section of %zu bytes", size);
+    return CAIRN_OK;
+}
+
+static enum cairn_status allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
+                                           void **address, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &loader->runtime->allocator;
+    struct section_memory stackmap = {.size = size};
+    if (!reserve_entry(allocator, &loader->stackmaps))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
+    bool is_small = size <= SMALL_STACKMAP && alignment <= _Alignof(max_align_t);
+    enum cairn_status status = is_small ? allocate_small_stackmap(allocator, size, &stackmap, error)
+                                        : map_stackmap(size, &stackmap, error);
+    if (status != CAIRN_OK)
+        return status;
+    loader->stackmaps.entries[loader->stackmaps.count++] = stackmap;
+    *address = stackmap.bytes;
     return CAIRN_OK;
 }
 
@@ -203,7 +264,7 @@ void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t a
     void *address = NULL;
     enum cairn_status status = check_request(size, alignment, error);
     if (status == CAIRN_OK)
-        status = map_stackmap(loader, size, &address, error);
+        status = allocate_stackmap(loader, size, alignment, &address, error);
     if (status == CAIRN_OK)
         return address;
     loader->incomplete = true;
@@ -248,7 +309,7 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
                                      struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    size_t count = loader->stackmap_count;
+    size_t count = loader->stackmaps.count;
     struct cairn_section *sections = NULL;
     if (count > 0) {
         sections = memory_new(allocator, count, sizeof *sections);
@@ -256,13 +317,36 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu stack maps", count);
     }
     for (size_t i = 0; i < count; i++) {
-        sections[i].bytes = loader->stackmaps[i].bytes;
-        sections[i].size = loader->stackmaps[i].size;
+        sections[i].bytes = loader->stackmaps.entries[i].bytes;
+        sections[i].size = loader->stackmaps.entries[i].size;
         sections[i].byte_order = cairn_byte_order_host();
         sections[i].size = find_end(&sections[i]);
     }
     enum cairn_status status = cairn_table_create(sections, count, allocator, table, error);
     memory_free(allocator, sections, count * sizeof *sections);
+    return status;
+}
+
+static enum cairn_status find_functions(const cairn_loader *loader, struct functions **functions,
+                                        struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &loader->runtime->allocator;
+    size_t count = loader->unwind_tables.count;
+    struct eh_frame *frames = NULL;
+    if (count > 0) {
+        frames = memory_new(allocator, count, sizeof *frames);
+        if (frames == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu unwind tables",
+                             count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct section_memory *memory = &loader->unwind_tables.entries[i];
+        frames[i].section = (struct cairn_section){
+            .bytes = memory->bytes, .size = memory->size, .byte_order = cairn_byte_order_host()};
+        frames[i].address = (uint64_t)(uintptr_t)memory->bytes;
+    }
+    enum cairn_status status = functions_create(frames, count, allocator, functions, error);
+    memory_free(allocator, frames, count * sizeof *frames);
     return status;
 }
 
@@ -289,6 +373,9 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     if (status != CAIRN_OK)
         return status;
     status = check_addresses(loader, module->table, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = find_functions(loader, &module->functions, error);
     if (status != CAIRN_OK)
         return status;
     status = site_table_create(&module->sites, module->table, loader->block, loader->declarations,
@@ -329,6 +416,7 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
     enum cairn_status status = build_module(loader, built, error);
     if (status != CAIRN_OK) {
         site_table_destroy(built->sites);
+        functions_destroy(built->functions);
         cairn_table_destroy(built->table);
         memory_free(&loader->runtime->allocator, built, sizeof *built);
         loader->incomplete = true;

@@ -10,6 +10,7 @@
 #define RUNTIME_MODULE_H
 
 #include "code/space.h"
+#include "index/functions.h"
 #include "patch/site.h"
 #include "runtime/runtime.h"
 
@@ -23,6 +24,7 @@ struct cairn_module {
     char *name;
     struct code_block *block;
     cairn_table *table;
+    struct functions *functions;
     struct site_table *sites;
     cairn_declarations *declarations;
     enum module_state state; /* with the runtime's lock held */

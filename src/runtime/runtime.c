@@ -146,11 +146,13 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
     pthread_mutex_lock(&runtime->lock);
     for (const cairn_module *module = runtime->modules; module != NULL; module = module->next) {
         statistics->module_count += module->state == MODULE_PUBLISHED;
-        statistics->table_bytes += cairn_table_size_bytes(module->table);
+        statistics->table_bytes +=
+            cairn_table_size_bytes(module->table) + functions_size_bytes(module->functions);
     }
     for (const cairn_module *module = runtime->retired; module != NULL; module = module->next) {
         statistics->retired_count++;
-        statistics->table_bytes += cairn_table_size_bytes(module->table);
+        statistics->table_bytes +=
+            cairn_table_size_bytes(module->table) + functions_size_bytes(module->functions);
     }
     pthread_mutex_unlock(&runtime->lock);
 }
@@ -207,7 +209,7 @@ bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
     const cairn_module *module = code_space_find_owner(runtime->space, pc);
     if (module == NULL || !code_block_holds_code(module->block, pc, 1))
         return false;
-    return cairn_table_find_function(module->table, pc, function);
+    return functions_find(module->functions, module->table, pc, function);
 }
 
 size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,

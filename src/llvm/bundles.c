@@ -1,0 +1,202 @@
+/*
+ * Operand bundles.
+ *
+ * Their operands stand behind the arguments of a call, bundle after bundle, in any order. LLVM 18
+ * and later tell through the C API where each one ends. Before, the C API has nothing of it, and
+ * only the printed call shows it. So a clone of the call is printed in which every operand is the
+ * number of its own place:
+ *
+ *     call token (...) @llvm.experimental.gc.statepoint.p0(i64 0, i64 1, i64 2, i64 3, i64 4,
+ *         i64 5, i64 6) [ "deopt"(i64 7, i64 8), "gc-live"(i64 9) ]
+ *
+ * No name, type or constant of the program is left in the list, however strange it was; what else
+ * is printed has its strings escaped, so that a quotation mark always opens or ends one.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/bundles.h"
+
+#include "base/error.h"
+#include "llvm/version.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_tag(const char *tag, size_t length, const char *wanted)
+{
+    return length == strlen(wanted) && memcmp(tag, wanted, length) == 0;
+}
+
+/* LLVM's verifier allows one bundle of each of the two tags. */
+static void note_bundle(struct bundles *bundles, const char *tag, size_t length,
+                        struct bundle bundle)
+{
+    if (has_tag(tag, length, "deopt"))
+        bundles->deopt = bundle;
+    else if (has_tag(tag, length, "gc-live"))
+        bundles->gc_live = bundle;
+}
+
+#if LLVM_TELLS_BUNDLES
+
+enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
+                               struct cairn_error *error)
+{
+    (void)error;
+    unsigned next = LLVMGetNumArgOperands(call);
+    unsigned count = LLVMGetNumOperandBundles(call);
+    *bundles = (struct bundles){0};
+    for (unsigned i = 0; i < count; i++) {
+        LLVMOperandBundleRef bundle = LLVMGetOperandBundleAtIndex(call, i);
+        size_t length;
+        const char *tag = LLVMGetOperandBundleTag(bundle, &length);
+        unsigned operands = LLVMGetNumOperandBundleArgs(bundle);
+        note_bundle(bundles, tag, length, (struct bundle){next, operands});
+        next += operands;
+        LLVMDisposeOperandBundle(bundle);
+    }
+    return CAIRN_OK;
+}
+
+#else
+
+/* ---- Printing a call with numbered operands ---- */
+
+/* Behind the bundles stand the callee and, in an invoke, two blocks before it. */
+static unsigned operands_end(LLVMValueRef call)
+{
+    unsigned others = LLVMGetInstructionOpcode(call) == LLVMInvoke ? 3 : 1;
+    return (unsigned)LLVMGetNumOperands(call) - others;
+}
+
+/* A block outside of the program for the clone, because LLVM 14 deletes no instruction that stands
+ * in none, and because LLVM numbers all values of a function before it prints one instruction. */
+static LLVMBasicBlockRef create_scratch(LLVMContextRef context)
+{
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("scratch", context);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
+    LLVMValueRef function = LLVMAddFunction(module, "scratch", type);
+    return LLVMAppendBasicBlockInContext(context, function, "scratch");
+}
+
+static void dispose_scratch(LLVMBasicBlockRef block)
+{
+    LLVMDisposeModule(LLVMGetGlobalParent(LLVMGetBasicBlockParent(block)));
+}
+
+static void number_operands(LLVMValueRef clone, LLVMBasicBlockRef scratch, LLVMContextRef context)
+{
+    LLVMTypeRef type = LLVMInt64TypeInContext(context);
+    unsigned end = operands_end(clone);
+    for (unsigned i = 0; i < end; i++)
+        LLVMSetOperand(clone, i, LLVMConstInt(type, i, 0));
+    if (LLVMGetInstructionOpcode(clone) != LLVMInvoke)
+        return;
+    LLVMSetNormalDest(clone, scratch);
+    LLVMSetUnwindDest(clone, scratch);
+}
+
+/* The program is as it was afterwards. To be freed with LLVMDisposeMessage. */
+static char *print_numbered(LLVMValueRef call)
+{
+    LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(call));
+    LLVMBasicBlockRef scratch = create_scratch(context);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMValueRef clone = LLVMInstructionClone(call);
+    number_operands(clone, scratch, context);
+    LLVMPositionBuilderAtEnd(builder, scratch);
+    LLVMInsertIntoBuilder(builder, clone);
+    char *text = LLVMPrintValueToString(clone);
+    LLVMInstructionEraseFromParent(clone);
+    LLVMDisposeBuilder(builder);
+    dispose_scratch(scratch);
+    return text;
+}
+
+/* ---- Reading it ---- */
+
+static bool skip(const char **at, const char *expected)
+{
+    size_t length = strlen(expected);
+    if (strncmp(*at, expected, length) != 0)
+        return false;
+    *at += length;
+    return true;
+}
+
+/* The first tag's quotation mark, behind "[ ": array types have a number behind their bracket. */
+static const char *find_list(const char *text)
+{
+    bool is_quoted = false;
+    for (; *text != '\0'; text++) {
+        if (!is_quoted && strncmp(text, "[ \"", 3) == 0)
+            return text + 2;
+        if (*text == '"')
+            is_quoted = !is_quoted;
+    }
+    return NULL;
+}
+
+static bool parse_operands(const char **at, struct bundle *bundle)
+{
+    if (!skip(at, "("))
+        return false;
+    while (!skip(at, ")")) {
+        char *end;
+        if ((bundle->count > 0 && !skip(at, ", ")) || !skip(at, "i64 ") ||
+            strtoul(*at, &end, 10) != bundle->first + bundle->count)
+            return false;
+        *at = end;
+        bundle->count++;
+    }
+    return true;
+}
+
+/* `"tag"(i64 7, i64 8)`; false also if the operands are not the next ones. */
+static bool parse_bundle(const char **at, unsigned *next, struct bundles *bundles)
+{
+    struct bundle bundle = {.first = *next};
+    if (!skip(at, "\""))
+        return false;
+    const char *tag = *at;
+    size_t length = strcspn(tag, "\"");
+    *at += length;
+    if (!skip(at, "\"") || !parse_operands(at, &bundle))
+        return false;
+    note_bundle(bundles, tag, length, bundle);
+    *next += bundle.count;
+    return true;
+}
+
+static bool parse_list(const char *text, unsigned *next, struct bundles *bundles)
+{
+    const char *at = find_list(text);
+    if (at == NULL)
+        return false;
+    do
+        if (!parse_bundle(&at, next, bundles))
+            return false;
+    while (skip(&at, ", "));
+    return skip(&at, " ]");
+}
+
+enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
+                               struct cairn_error *error)
+{
+    unsigned next = LLVMGetNumArgOperands(call);
+    *bundles = (struct bundles){0};
+    if (next == operands_end(call))
+        return CAIRN_OK;
+    char *text = print_numbered(call);
+    bool is_read = parse_list(text, &next, bundles) && next == operands_end(call);
+    enum cairn_status status = CAIRN_OK;
+    if (!is_read)
+        status = error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                           "LLVM %d writes operand bundles in a way that is not known: %.150s",
+                           LLVM_VERSION_MAJOR, text);
+    LLVMDisposeMessage(text);
+    return status;
+}
+
+#endif

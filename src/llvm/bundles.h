@@ -1,0 +1,28 @@
+/*
+ * llvm/bundles.h - which operands of a call are in which operand bundle.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LLVM_BUNDLES_H
+#define LLVM_BUNDLES_H
+
+#include <cairn/status.h>
+#include <llvm-c/Core.h>
+
+/* Operand numbers of the call, one behind the other; none if the call has no such bundle. */
+struct bundle {
+    unsigned first;
+    unsigned count;
+};
+
+/* The two whose values a record describes, wherever they stand among others. */
+struct bundles {
+    struct bundle deopt;
+    struct bundle gc_live;
+};
+
+/* UNSUPPORTED if the LLVM in use writes bundles in a way that is not known. */
+enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
+                               struct cairn_error *error);
+
+#endif
