@@ -26,7 +26,7 @@ static cairn_module *load_no_ops(cairn_runtime *runtime, uint32_t second,
     uint8_t bytes[CODE_BYTES];
     struct cairn_error error;
     const struct site_function functions[] = {{0, second == 0 ? count : count - 1}, {second, 1}};
-    const struct site_code code = {bytes, sizeof bytes, functions, second == 0 ? 1 : 2, records};
+    const struct site_code code = {bytes, sizeof bytes, functions, second == 0 ? 1 : 2, records, 0};
     memset(bytes, 0x90, sizeof bytes);
     cairn_module *module = site_load_code(runtime, &code, address);
     ck_assert_done(cairn_module_publish(module, &error), error);
@@ -170,6 +170,33 @@ START_TEST(bytes_beyond_the_function_are_refused)
 }
 END_TEST
 
+/* What stands behind it has no records, so only an unwind table tells where it ends. */
+START_TEST(bytes_beyond_the_end_that_an_unwind_table_gives_are_refused)
+{
+    static const struct site_record records[] = {{1, 0, 16, CAIRN_RECORD_PATCHPOINT},
+                                                 {2, 20, 16, CAIRN_RECORD_PATCHPOINT}};
+    static const struct site_function function = {0, 2};
+    uint8_t bytes[CODE_BYTES];
+    cairn_runtime *runtime = site_runtime(site_modes[_i]);
+    struct cairn_error error;
+    uint8_t *code;
+    memset(bytes, 0x90, sizeof bytes);
+    const struct site_code known = {bytes, sizeof bytes, &function, 1, records, 30};
+    cairn_module *module = site_load_code(runtime, &known, &code);
+    ck_assert_done(cairn_module_publish(module, &error), error);
+    check_live(cairn_module_site(module, 0), code);
+    check_refused(cairn_module_site(module, 1), code, "10 bytes behind");
+    ck_assert_int_eq(
+        cairn_site_write(cairn_module_site(module, 1), code, 11, CAIRN_QUIESCENT, NULL),
+        CAIRN_ERROR_RANGE);
+    const struct site_code exact = {bytes, sizeof bytes, &function, 1, records, 36};
+    module = site_load_code(runtime, &exact, &code);
+    ck_assert_done(cairn_module_publish(module, &error), error);
+    check_live(cairn_module_site(module, 1), code);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
 START_TEST(shadow_ends_where_the_next_function_begins)
 {
     static const struct site_record records[] = {{1, 24, 32, CAIRN_RECORD_STACKMAP},
@@ -270,7 +297,7 @@ static cairn_module *load_random(uint64_t *state, cairn_runtime *runtime, uint8_
     static struct site_record records[RANDOM_RECORDS];
     const struct site_function functions[] = {{0, RANDOM_RECORDS / 2},
                                               {RANDOM_CODE / 2, RANDOM_RECORDS / 2}};
-    const struct site_code code = {bytes, RANDOM_CODE, functions, 2, records};
+    const struct site_code code = {bytes, RANDOM_CODE, functions, 2, records, 0};
     struct cairn_error error;
     write_random_code(state, bytes);
     make_random_records(state, records, RANDOM_RECORDS, RANDOM_CODE / 2);
@@ -629,7 +656,7 @@ START_TEST(shadow_comes_back_without_what_its_neighbour_became)
     memset(bytes, 0xCC, sizeof bytes);
     write_instruction(bytes, 5);
     write_increments(bytes + 5, 12);
-    const struct site_code two_shadows = {bytes, sizeof bytes, &function, 1, records};
+    const struct site_code two_shadows = {bytes, sizeof bytes, &function, 1, records, 0};
     cairn_module *module = site_load_code(runtime, &two_shadows, &code);
     ck_assert_done(cairn_module_publish(module, &error), error);
     cairn_site *live = cairn_module_site(module, 0);
@@ -738,6 +765,7 @@ static void add_regions(Suite *suite)
         statepoint_that_reaches_back_into_another_site_is_refused,
         bytes_beyond_the_code_are_refused,
         bytes_beyond_the_function_are_refused,
+        bytes_beyond_the_end_that_an_unwind_table_gives_are_refused,
         shadow_ends_where_the_next_function_begins,
         statepoint_that_begins_before_its_function_is_refused,
         declarations_smaller_than_llvm_s_call_are_refused,
