@@ -687,6 +687,11 @@ subtest 'run: structures, arrays, vectors' => sub {
         prints("$expected\n", 'run', $file, "-O$_", '--call', $function, @words) for 0, 2;
     }
     prints('', 'run', $file, '--call', 'nothing');
+    # Passed in one register where both sides have it, and in two where they have not.
+    my $vector = spit('vector.ll', "define <8 x i32> \@f(<8 x i32> %x) \"target-features\"=\"+avx2\" {\n"
+        . "  %r = add <8 x i32> %x, %x\n  ret <8 x i32> %r\n}\n");
+    prints("<2, 4, 6, 8, 10, 12, 14, 16>\n", 'run', $vector, '--call', 'f', '<1, 2, 3, 4, 5, 6, 7, 8>')
+        if -e '/proc/cpuinfo' && slurp('/proc/cpuinfo') =~ /^flags.*\bavx2\b/m;
     my $printed = (cairn('run', $file, '--call', 'change', '{1, {"a, b", [1, 2]}, <3, 4>}', 9))[1];
     like $printed, qr/\A\{ 9, \{ 0x[0-9a-f]{6,}, \[1, 2\] \}, <3, 4> \}\n\z/, 'text with a comma';
     my $call = sub { my ($status, $pattern, @words) = @_; fails($status, $pattern, 'run', $file, '--call', @words) };

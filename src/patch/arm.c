@@ -58,7 +58,8 @@ static bool is_lack_of_room(enum cairn_status status)
 
 static enum cairn_status refuse_crossed(cairn_site *site, struct cairn_error *error)
 {
-    return site_refuse(site, error, "another record or function begins %u byte%s behind its start",
+    return site_refuse(site, error,
+                       "another record begins, or the function ends, %u byte%s behind its start",
                        site->limit, site->limit == 1 ? "" : "s");
 }
 
@@ -164,7 +165,7 @@ static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *err
     if (site->limit < length)
         return site_refuse(site, error,
                            "a branch takes %zu bytes, and the shadow has %u before the next record "
-                           "or function or its end",
+                           "or the function's or its own end",
                            length, site->limit);
     size_t boundary = boundaries_next(arch, region_of(site), readable_bytes(site), length);
     if (boundary == 0)
