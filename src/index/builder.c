@@ -179,14 +179,8 @@ void builder_note_constants(struct builder *builder, const struct cairn_stackmap
 
 void builder_note_wide_stack_size(struct builder *builder, uint64_t stack_size)
 {
-    const uint16_t *narrow = builder->table->stack_sizes;
-    uint64_t *wide = builder->wide_stack_sizes;
-    if (stack_size == CAIRN_STACK_SIZE_DYNAMIC && !builder->stack_sizes_are_wide)
-        return;
-    for (uint32_t i = 0; !builder->stack_sizes_are_wide && i < builder->function_count; i++)
-        wide[i] = narrow[i];
     builder->stack_sizes_are_wide = true;
-    wide[builder->function_count] = stack_size;
+    builder->wide_stack_sizes[builder->function_count] = stack_size;
 }
 
 void builder_begin_ids(const struct builder *builder, const struct cairn_stackmap *map,
