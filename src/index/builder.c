@@ -113,16 +113,25 @@ static void point_into(struct builder *builder, const struct layout *layout, uin
     builder->table = table;
 }
 
-/* Large tables are mostly page faults: ask for large pages. A hint, so nothing is checked. */
+static uintptr_t round_up(uintptr_t address, uintptr_t unit)
+{
+    return (address + unit - 1) & ~(unit - 1);
+}
+
+/* Large tables are mostly page faults: asks for large pages, and for the small ones before the
+ * first of these all at once. They are hints, so nothing is checked. */
 static void advise_large_pages(void *memory, size_t size)
 {
-    enum { WORTH_IT = 8 << 20 };
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    enum { WORTH_IT = 8 << 20, LARGE_PAGE = 2 << 20 };
     if (size < WORTH_IT)
         return;
-    uintptr_t begin = ((uintptr_t)memory + page - 1) & ~(uintptr_t)(page - 1);
-    uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(page - 1);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = round_up((uintptr_t)memory, page);
+    uintptr_t end = ((uintptr_t)memory + size) & ~(page - 1);
     madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+    madvise((void *)begin, round_up(begin, LARGE_PAGE) - begin, MADV_POPULATE_WRITE);
+#endif
 }
 
 enum cairn_status builder_allocate(struct builder *builder, const struct totals *totals,
