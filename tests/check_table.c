@@ -736,8 +736,9 @@ static struct seen *see_all(const struct cairn_section *sections, uint32_t secti
                 struct seen one = {map, record, cairn_stackmap_function(&map, record.function), 0,
                                    *count};
                 one.address = one.function.address + record.code_offset;
-                all = realloc(all, (*count + 1) * sizeof *all);
-                ck_assert_ptr_nonnull(all);
+                struct seen *grown = realloc(all, (*count + 1) * sizeof *all);
+                ck_assert_ptr_nonnull(grown);
+                all = grown;
                 all[(*count)++] = one;
             }
         }
