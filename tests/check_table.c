@@ -624,11 +624,15 @@ static struct cairn_location shaped_location(const struct shape *shape)
     bool is_wide = shape->forms == FORMS_WIDE || (shape->forms == FORMS_MIXED && below(20) == 0);
     bool is_full = shape->forms == FORMS_FULL || (shape->forms == FORMS_MIXED && below(20) == 0);
     location.size = (uint16_t)(1u << below(8));
+    /* What fits 18 bits, and wide ones to either side of it. */
     location.offset = (int32_t)below(1 << 18) - (1 << 17);
+    if (is_wide)
+        location.offset = (int32_t)below(1 << 20) - (1 << 19);
     if (location.kind <= CAIRN_LOCATION_INDIRECT)
-        location.dwarf = (uint16_t)below(is_wide ? 65536 : 256);
+        location.dwarf = (uint16_t)below(is_wide && below(2) == 0 ? 65536 : 256);
     else if (location.kind == CAIRN_LOCATION_CONSTANT)
-        location.offset = (int32_t)(is_wide ? below(UINT32_MAX) : below(1 << 26) - (1 << 25));
+        location.offset =
+            (int32_t)below(is_wide ? 1 << 28 : 1 << 26) - (is_wide ? 1 << 27 : 1 << 25);
     else
         location.offset = (int32_t)below(CONSTANTS);
     if (is_full)
@@ -732,8 +736,9 @@ static struct seen *see_all(const struct cairn_section *sections, uint32_t secti
                 struct seen one = {map, record, cairn_stackmap_function(&map, record.function), 0,
                                    *count};
                 one.address = one.function.address + record.code_offset;
-                all = realloc(all, (*count + 1) * sizeof *all);
-                ck_assert_ptr_nonnull(all);
+                struct seen *grown = realloc(all, (*count + 1) * sizeof *all);
+                ck_assert_ptr_nonnull(grown);
+                all = grown;
                 all[(*count)++] = one;
             }
         }

@@ -113,16 +113,25 @@ static void point_into(struct builder *builder, const struct layout *layout, uin
     builder->table = table;
 }
 
-/* Large tables are mostly page faults: ask for large pages. A hint, so nothing is checked. */
+static uintptr_t round_up(uintptr_t address, uintptr_t unit)
+{
+    return (address + unit - 1) & ~(unit - 1);
+}
+
+/* Large tables are mostly page faults: asks for large pages, and for the small ones before the
+ * first of these all at once. They are hints, so nothing is checked. */
 static void advise_large_pages(void *memory, size_t size)
 {
-    enum { WORTH_IT = 8 << 20 };
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    enum { WORTH_IT = 8 << 20, LARGE_PAGE = 2 << 20 };
     if (size < WORTH_IT)
         return;
-    uintptr_t begin = ((uintptr_t)memory + page - 1) & ~(uintptr_t)(page - 1);
-    uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(page - 1);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = round_up((uintptr_t)memory, page);
+    uintptr_t end = ((uintptr_t)memory + size) & ~(page - 1);
     madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+    madvise((void *)begin, round_up(begin, LARGE_PAGE) - begin, MADV_POPULATE_WRITE);
+#endif
 }
 
 enum cairn_status builder_allocate(struct builder *builder, const struct totals *totals,
@@ -179,14 +188,8 @@ void builder_note_constants(struct builder *builder, const struct cairn_stackmap
 
 void builder_note_wide_stack_size(struct builder *builder, uint64_t stack_size)
 {
-    const uint16_t *narrow = builder->table->stack_sizes;
-    uint64_t *wide = builder->wide_stack_sizes;
-    if (stack_size == CAIRN_STACK_SIZE_DYNAMIC && !builder->stack_sizes_are_wide)
-        return;
-    for (uint32_t i = 0; !builder->stack_sizes_are_wide && i < builder->function_count; i++)
-        wide[i] = narrow[i];
     builder->stack_sizes_are_wide = true;
-    wide[builder->function_count] = stack_size;
+    builder->wide_stack_sizes[builder->function_count] = stack_size;
 }
 
 void builder_begin_ids(const struct builder *builder, const struct cairn_stackmap *map,

@@ -51,7 +51,7 @@ struct builder {
     uint32_t *ids_high;
     bool ids_differ_above; /* `ids_high` is filled in */
     uint64_t *wide_stack_sizes;
-    bool stack_sizes_are_wide; /* `wide_stack_sizes` is filled in */
+    bool stack_sizes_are_wide; /* `wide_stack_sizes` is filled in where one is */
 };
 
 /* What all maps hold together, and where their functions lie. */
@@ -75,7 +75,7 @@ void builder_discard(struct builder *builder);
 uint32_t *builder_take_words(struct builder *builder, size_t count);
 
 void builder_note_constants(struct builder *builder, const struct cairn_stackmap *map);
-/* For a stack size that does not fit, and for those behind it. */
+/* The next function's stack size does not fit 16 bits. */
 void builder_note_wide_stack_size(struct builder *builder, uint64_t stack_size);
 
 static inline void builder_note_function(struct builder *builder,
@@ -83,12 +83,14 @@ static inline void builder_note_function(struct builder *builder,
                                          uint32_t first_record)
 {
     cairn_table *table = builder->table;
-    uint64_t stack_size = function->stack_size;
-    bool fits = stack_size < STACK_SIZE_WIDE;
-    if (__builtin_expect(!fits | builder->stack_sizes_are_wide, 0))
-        builder_note_wide_stack_size(builder, stack_size);
-    uint16_t other = stack_size == CAIRN_STACK_SIZE_DYNAMIC ? STACK_SIZE_DYNAMIC : STACK_SIZE_WIDE;
-    table->stack_sizes[builder->function_count] = fits ? (uint16_t)stack_size : other;
+    uint16_t stack_size = (uint16_t)function->stack_size;
+    if (function->stack_size == CAIRN_STACK_SIZE_DYNAMIC) {
+        stack_size = STACK_SIZE_DYNAMIC;
+    } else if (__builtin_expect(function->stack_size >= STACK_SIZE_WIDE, 0)) {
+        stack_size = STACK_SIZE_WIDE;
+        builder_note_wide_stack_size(builder, function->stack_size);
+    }
+    table->stack_sizes[builder->function_count] = stack_size;
     table->functions[builder->function_count++] = (struct table_function){
         .code_offset = (uint32_t)(function->address - table->base),
         .first_record = first_record,

@@ -90,7 +90,7 @@ struct cairn_table {
     uint32_t *ids_high; /* NULL: all are `id_high` */
     uint64_t *constants;
     uint16_t *stack_sizes;
-    uint64_t *wide_stack_sizes; /* NULL: all fit into `stack_sizes` */
+    uint64_t *wide_stack_sizes; /* of functions with STACK_SIZE_WIDE; NULL if none has it */
     uint32_t *value_starts;     /* one more than there are records */
     uint32_t *address_buckets;
     uint32_t *id_buckets;

@@ -103,7 +103,7 @@ static inline __attribute__((always_inline)) bool pack_compact(const struct pack
 
 /* ---- Live-outs ---- */
 
-enum { USUAL_LIVEOUTS = 12 };
+enum { USUAL_LIVEOUTS = 12, USUAL_LIVEOUTS_BYTES = USUAL_LIVEOUTS * CAIRN_STACKMAP_LIVEOUT_BYTES };
 
 static inline __attribute__((always_inline)) void pack_four_liveouts(const uint8_t *liveouts,
                                                                      uint32_t *words)
@@ -125,7 +125,7 @@ static inline __attribute__((always_inline)) uint32_t pack_liveouts(
     *words = count;
     /* As many as there are usually, without a branch that depends on their number. */
     if (four_applies(CAIRN_STACKMAP_LOCATION_BYTES, byte_order) && count <= USUAL_LIVEOUTS &&
-        room >= USUAL_LIVEOUTS * CAIRN_STACKMAP_LIVEOUT_BYTES) {
+        room >= USUAL_LIVEOUTS_BYTES) {
         for (size_t i = 0; i < USUAL_LIVEOUTS; i += 4)
             pack_four_liveouts(record->liveouts + i * CAIRN_STACKMAP_LIVEOUT_BYTES, words + 1 + i);
         return count + 1;
