@@ -837,6 +837,15 @@ static void expect_seen_function(const cairn_table *table, const struct seen *al
     expect(found.first_record == count || all[found.first_record].address >= found.address);
 }
 
+static void expect_next_address(const cairn_table *table, const struct seen *all, uint32_t count,
+                                uint64_t address)
+{
+    uint32_t index = 0;
+    while (index < count && all[index].address <= address)
+        index++;
+    expect(table_next_address(table, address) == (index < count ? all[index].address : UINT64_MAX));
+}
+
 static void expect_all_seen(const cairn_table *table, const struct seen *all, uint32_t count)
 {
     expect(cairn_table_record_count(table) == count);
@@ -853,11 +862,14 @@ static void expect_all_seen(const cairn_table *table, const struct seen *all, ui
         next += function.record_count;
     }
     expect(next == count);
+    expect_next_address(table, all, count, 0);
+    expect_next_address(table, all, count, UINT64_MAX);
     for (uint32_t i = 0; i < 40 && count > 0; i++) {
         const struct seen *one = &all[below(count)];
         expect_seen_ids(table, all, count, below(4) == 0 ? one->record.id + 1 : one->record.id);
         expect_seen_address(table, all, count, one->address + (i % 4 == 0));
         expect_seen_function(table, all, count, one->address - (i % 3 == 0));
+        expect_next_address(table, all, count, one->address - (i % 2 == 0));
     }
 }
 

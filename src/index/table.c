@@ -277,6 +277,20 @@ uint64_t cairn_record_address(struct cairn_record record)
     return table->base + table_record_offset(table, bucket, record.index);
 }
 
+uint64_t table_next_address(const cairn_table *table, uint64_t address)
+{
+    uint64_t offset = address < table->base ? 0 : address - table->base + 1;
+    if (table->record_count == 0 || offset > table->span)
+        return UINT64_MAX;
+    uint32_t bucket = (uint32_t)(offset >> table->bucket_shift);
+    uint32_t end = table->address_buckets[bucket + 1];
+    uint32_t index = lower_bound(table->low, table->address_buckets[bucket], end, (uint16_t)offset);
+    if (index ==
+        end) /* the first of another bucket: there is one, as the last record is not below */
+        return cairn_record_address((struct cairn_record){table, index});
+    return table->base + table_record_offset(table, bucket, index);
+}
+
 uint64_t cairn_record_return_address(struct cairn_record record)
 {
     uint8_t delta = record.table->return_deltas[record.index];

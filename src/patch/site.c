@@ -66,41 +66,28 @@ static struct totals count_sites(const struct site_table *sites,
 
 /* ---- Making one ---- */
 
-static uint64_t record_address(const struct site_table *sites, uint32_t index)
+/* The first function with records that begins beyond `address`; UINT64_MAX if there is none. */
+static uint64_t next_function(const cairn_table *records, uint64_t address)
 {
-    return cairn_record_address(record_at(sites, index));
-}
-
-static uint64_t function_address(const struct site_table *sites, uint32_t index)
-{
-    return cairn_table_function(sites->records, index).address;
-}
-
-/* Of `count` ascending addresses, the first beyond `address`; UINT64_MAX if there is none. */
-static uint64_t first_beyond(const struct site_table *sites,
-                             uint64_t (*address_of)(const struct site_table *, uint32_t),
-                             uint32_t count, uint64_t address)
-{
+    uint32_t count = cairn_table_function_count(records);
     uint32_t low = 0;
     uint32_t high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (address_of(sites, middle) <= address)
+        if (cairn_table_function(records, middle).address <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    return low == count ? UINT64_MAX : address_of(sites, low);
+    return low == count ? UINT64_MAX : cairn_table_function(records, low).address;
 }
 
 /* Up to the next record's address or the next function with records, at most the region's. */
 static uint32_t distance_to_next(const struct site_table *sites, const cairn_site *site)
 {
     uint64_t address = site->address;
-    uint64_t record =
-        first_beyond(sites, record_address, cairn_table_record_count(sites->records), address);
-    uint64_t function =
-        first_beyond(sites, function_address, cairn_table_function_count(sites->records), address);
+    uint64_t record = table_next_address(sites->records, address);
+    uint64_t function = next_function(sites->records, address);
     uint64_t distance = (record < function ? record : function) - address;
     return distance < site->byte_count ? (uint32_t)distance : site->byte_count;
 }
