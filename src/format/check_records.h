@@ -27,6 +27,9 @@ struct check_place {
 typedef enum check_result record_checker(const struct cairn_stackmap *map, const uint8_t *end,
                                          uint32_t last, struct check_place *place);
 
+/* For all maps and processors. */
+record_checker *stackmap_portable_checker(const struct cairn_stackmap *map);
+
 /* For version 3 in the host's order, if the processor can do sixteen locations at once; NULL if it
  * cannot. */
 record_checker *stackmap_sixteen_checker(void);
