@@ -927,7 +927,7 @@ START_TEST(every_order_form_and_kind_of_id_is_kept)
         struct shape shape = random_shape();
         shape.ids = (enum id_kind)(_i % ID_KINDS);
         shape.order = (enum order)(_i / ID_KINDS % ORDERS);
-        shape.forms = (enum forms)(_i / ID_KINDS / ORDERS);
+        shape.forms = (enum forms)(_i / (int)ID_KINDS / (int)ORDERS);
         expect_shape(&shape, 1);
     }
 }
@@ -1045,7 +1045,7 @@ int main(void)
     tcase_add_test(tests, statepoint_is_taken_apart);
     tcase_add_test(tests, tables_say_what_iteration_does);
     tcase_add_loop_test(tests, every_order_form_and_kind_of_id_is_kept, 0,
-                        ID_KINDS * ORDERS * FORM_KINDS);
+                        (int)ID_KINDS * (int)ORDERS * (int)FORM_KINDS);
     tcase_add_loop_test(tests, one_function_may_be_as_large_as_a_table, 0, 3);
     tcase_add_loop_test(tests, a_bad_location_is_found_wherever_it_stands, 0, 4);
     tcase_add_test(tests, return_addresses_are_found_among_crowded_records);

@@ -36,6 +36,9 @@ record_checker *stackmap_checker(const struct cairn_stackmap *map);
 enum cairn_status stackmap_explain(const struct cairn_stackmap *map, enum check_result result,
                                    const struct check_place *place, struct cairn_error *error);
 
+/* For all maps and processors. */
+record_checker *stackmap_portable_checker(const struct cairn_stackmap *map);
+
 /* For version 3 in the host's order, if the processor can do sixteen locations at once; NULL if it
  * cannot. */
 record_checker *stackmap_sixteen_checker(void);

@@ -162,15 +162,19 @@ DEFINE_CHECKER(swapped, CAIRN_STACKMAP_LOCATION_BYTES, OTHER_BYTE_ORDER)
 DEFINE_CHECKER(old_native, CAIRN_STACKMAP_LOCATION_V1_BYTES, CAIRN_BYTE_ORDER_NATIVE)
 DEFINE_CHECKER(old_swapped, CAIRN_STACKMAP_LOCATION_V1_BYTES, OTHER_BYTE_ORDER)
 
-record_checker *stackmap_checker(const struct cairn_stackmap *map)
+record_checker *stackmap_portable_checker(const struct cairn_stackmap *map)
 {
     bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
     if (map->version < 3)
         return native ? check_old_native : check_old_swapped;
-    if (!native)
-        return check_swapped;
-    record_checker *by_sixteens = stackmap_sixteen_checker();
-    return by_sixteens != NULL ? by_sixteens : check_native;
+    return native ? check_native : check_swapped;
+}
+
+record_checker *stackmap_checker(const struct cairn_stackmap *map)
+{
+    bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
+    record_checker *by_sixteens = map->version == 3 && native ? stackmap_sixteen_checker() : NULL;
+    return by_sixteens != NULL ? by_sixteens : stackmap_portable_checker(map);
 }
 
 enum cairn_status stackmap_explain(const struct cairn_stackmap *map, enum check_result result,
