@@ -111,8 +111,8 @@ START_TEST(no_ops_of_every_size_are_no_ops)
     for (size_t size = 1; size <= 40; size++) {
         uint8_t bytes[40];
         char text[TEXT_SIZE];
-        arch->fill_nops(bytes, size);
-        ck_assert_uint_eq(arch->leading_nops(bytes, size), size);
+        arch->fill_nops(arch, bytes, size);
+        ck_assert_uint_eq(arch->leading_nops(arch, bytes, size), size);
         for (size_t at = 0; at < size;) {
             size_t length = disassemble(bytes + at, size - at, text);
             ck_assert_uint_gt(length, 0);
@@ -127,10 +127,10 @@ START_TEST(veneer_jumps_through_its_slot)
 {
     uint8_t code[ARCH_VENEER_BYTES_MAX];
     char text[TEXT_SIZE];
-    ck_assert(arch->encode_veneer(address, address + 4096, code));
+    ck_assert(arch->encode_veneer(arch, address, address + 4096, code));
     ck_assert_uint_eq(disassemble(code, arch->veneer_bytes, text), 6);
     ck_assert_msg(strstr(text, "jmp") != NULL && strstr(text, "4090(%rip)") != NULL, "%s", text);
-    ck_assert(!arch->encode_veneer(address, address + (UINT64_C(1) << 32), code));
+    ck_assert(!arch->encode_veneer(arch, address, address + (UINT64_C(1) << 32), code));
 }
 END_TEST
 

@@ -84,7 +84,7 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
         return status;
     }
     plan_write_slot(&change);
-    site->table->arch->arm(region_of(site), size, patchpoint, placement);
+    site->table->arch->arm(site->table->arch, region_of(site), size, patchpoint, placement);
     word_put_bits(site, change.bits, region_of(site) + site->instruction_offset);
     plan_release(&change);
     site->live = true;
@@ -103,10 +103,11 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
     struct cairn_error reason;
     if (site->limit < site->byte_count)
         return refuse_crossed(site, error);
-    enum cairn_status status =
-        arch->recognise(region_of(site), site->byte_count, site->address, &patchpoint, &reason);
+    enum cairn_status status = arch->recognise(arch, region_of(site), site->byte_count,
+                                               site->address, &patchpoint, &reason);
     if (status == CAIRN_OK)
-        status = arch->place(&patchpoint, site->byte_count, site->address, &placement, &reason);
+        status =
+            arch->place(arch, &patchpoint, site->byte_count, site->address, &placement, &reason);
     if (status == CAIRN_OK)
         return arm(site, &patchpoint, &placement, site->byte_count, error);
     allow_quiescent_branch(site);
@@ -120,8 +121,8 @@ static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_p
 {
     const struct cairn_arch *arch = site->table->arch;
     const struct arch_patchpoint no_target = {.has_call = false};
-    *size = arch->leading_nops(region_of(site), site->limit);
-    return arch->place(&no_target, *size, site->address, placement, NULL) == CAIRN_OK;
+    *size = arch->leading_nops(arch, region_of(site), site->limit);
+    return arch->place(arch, &no_target, *size, site->address, placement, NULL) == CAIRN_OK;
 }
 
 /* One instruction, in one word, and as long as a branch can be made: the branch takes its place,
@@ -199,8 +200,8 @@ static bool has_room_at_end(const cairn_site *site, struct arch_placement *place
     const struct arch_patchpoint no_target = {.has_call = false};
     size_t length = arch->instruction_bytes;
     size_t offset = site->byte_count - length;
-    if (arch->leading_nops(region_of(site), site->byte_count) != site->byte_count ||
-        arch->place(&no_target, length, site->address + offset, placement, NULL) != CAIRN_OK)
+    if (arch->leading_nops(arch, region_of(site), site->byte_count) != site->byte_count ||
+        arch->place(arch, &no_target, length, site->address + offset, placement, NULL) != CAIRN_OK)
         return false;
     placement->instruction_offset += offset;
     placement->return_offset += offset;
