@@ -13,12 +13,13 @@
 
 enum { ROUNDS = 12 };
 
-/* The function uses neither TOC nor environment, so a descriptor has none. */
+/* The function uses neither TOC nor environment, so a descriptor has none. It is volatile because
+ * the compiler does not know that a call reads it. */
 static int call(const struct cairn_arch *arch, const uint8_t *code)
 {
-    const uint64_t descriptor[3] = {(uint64_t)(uintptr_t)code};
-    const void *pointer = arch->has_descriptors ? (const void *)descriptor : code;
-    int (*function)(void) = (int (*)(void))(uintptr_t)pointer;
+    const volatile uint64_t descriptor[3] = {(uint64_t)(uintptr_t)code};
+    uintptr_t pointer = arch->has_descriptors ? (uintptr_t)descriptor : (uintptr_t)code;
+    int (*function)(void) = (int (*)(void))pointer;
     return function();
 }
 
