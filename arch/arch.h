@@ -103,7 +103,8 @@ struct cairn_arch {
     bool (*decode_branch)(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
                           uint64_t *target);
 
-    /* Fills `size` bytes with no-ops; on fixed-width architectures `size` is a multiple of 4. */
+    /* Fills `size` bytes with no-ops. Where all instructions have one size, a part of one at the
+     * end stays as it is: the rest of it lies behind the bytes. */
     void (*fill_nops)(const struct cairn_arch *arch, uint8_t *bytes, size_t size);
 
     /* How many of the bytes are no-ops, from the first one on, in any form that LLVM emits. */

@@ -3,8 +3,6 @@
 
 #include "base/error.h"
 
-#include <assert.h>
-
 /* ---- Words in memory ---- */
 
 static unsigned shift_of_byte(const struct cairn_arch *arch, unsigned index)
@@ -28,7 +26,6 @@ void words_write(const struct cairn_arch *arch, uint8_t *bytes, uint32_t word)
 
 void words_fill(const struct cairn_arch *arch, uint8_t *bytes, size_t size, uint32_t word)
 {
-    assert(size % WORDS_BYTES == 0);
     for (size_t offset = 0; offset + WORDS_BYTES <= size; offset += WORDS_BYTES)
         words_write(arch, bytes + offset, word);
 }

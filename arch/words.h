@@ -22,7 +22,7 @@ struct words_pattern {
 uint32_t words_read(const struct cairn_arch *arch, const uint8_t *bytes);
 void words_write(const struct cairn_arch *arch, uint8_t *bytes, uint32_t word);
 
-/* Writes `word` over and over; `size` is a multiple of 4. */
+/* Writes `word` over and over; a part of a word at the end stays as it is. */
 void words_fill(const struct cairn_arch *arch, uint8_t *bytes, size_t size, uint32_t word);
 
 /* Bytes, from the first one on, that are whole words equal to `word`. */

@@ -71,10 +71,13 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
     set_instruction(site, placement->instruction_offset, size);
     enum arch_branch branch = patchpoint->has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP;
     struct change change = plan_branch(site, branch, patchpoint->target);
+    change.is_direct = patchpoint->is_direct;
+    site->saves_toc = true;
     struct cairn_error reason;
     enum cairn_status status = plan_change(&change, &reason);
     if (is_lack_of_room(status)) {
         /* LLVM's call stays. One in its place is to return to where it does. */
+        site->saves_toc = false;
         set_instruction(site, patchpoint->return_offset - site->instruction_length, size);
         return site_refuse(site, error, "%s", reason.message);
     }
@@ -89,6 +92,7 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
     plan_release(&change);
     site->live = true;
     site->initial_branch = (uint8_t)branch;
+    site->initial_direct = patchpoint->is_direct;
     site->initial.target = patchpoint->target;
     return CAIRN_OK;
 }

@@ -311,6 +311,10 @@ static enum cairn_status check_write(const cairn_site *site, const void *bytes, 
                          "site %llu at 0x%llx has %u bytes that may be written, not %zu",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          site->limit, size);
+    size_t step = site->table->arch->fixed_instruction_bytes;
+    if (step != 0 && size % step != 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, size,
+                         "%zu bytes are no whole instructions: each has %zu", size, step);
     if (!is_quiescent(site, strength))
         return error_set(error, CAIRN_ERROR_STATE, site->address,
                          "site %llu at 0x%llx is published: writing all of it needs "
