@@ -282,9 +282,9 @@ static const uint32_t enter_by_descriptor[] = {
 
 /*
  * With ELFv2 the function is entered with its address in r12; with ELFv1 with what its descriptor
- * says in CTR, r2 and r11. r11, r12 and CTR are the ABIs' for this purpose. A descriptor never
- * changes and the slot is read once, so entry and TOC are of one function. Padded with traps so
- * that nothing runs on past it.
+ * says in CTR, r2 and r11, which closures of libffi need. r11, r12 and CTR are the ABIs' for this
+ * purpose. A descriptor never changes and the slot is read once, so entry and TOC are of one
+ * function. Padded with traps so that nothing runs on past it.
  */
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
