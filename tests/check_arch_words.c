@@ -314,10 +314,12 @@ START_TEST(every_target_of_48_bits_is_recognised)
         write_call(machine, region, sizeof region);
         for (size_t i = 0; i < machine->call_words; i++) {
             uint32_t operand = call[i].operand;
-            if (operand != 0)
-                write_word(machine, region + i * WORD,
-                           (call[i].word & ~operand) | (uint32_t)parts[part++]
-                                                           << __builtin_ctz(operand));
+            if (operand == 0)
+                continue;
+            ck_assert_uint_lt(part, 3);
+            write_word(machine, region + i * WORD,
+                       (call[i].word & ~operand) | (uint32_t)parts[part++]
+                                                       << __builtin_ctz(operand));
         }
         ck_assert_int_eq(recognise(machine, region, sizeof region, &found, &error), CAIRN_OK);
         ck_assert_uint_eq(found.target, target);
@@ -801,7 +803,7 @@ static const uint32_t veneer_ends[MACHINE_COUNT][VENEER_WORDS_MAX] = {
 START_TEST(veneer_jumps_through_its_slot)
 {
     const struct machine *machine = &machines[_i];
-    uint32_t words[VENEER_WORDS_MAX];
+    uint32_t words[VENEER_WORDS_MAX] = {0};
     size_t load_words = has_toc(machine) ? 5 : 2;
     size_t count = table(machine)->veneer_bytes / WORD;
     encode_veneer(machine, BASE, BASE + 0x12348, words);
@@ -818,7 +820,7 @@ START_TEST(veneer_loads_every_slot_of_its_slab)
     uint64_t reach = table(machine)->reach_bytes;
     seed();
     for (int round = 0; round < RANDOM_ROUNDS; round++) {
-        uint32_t words[VENEER_WORDS_MAX];
+        uint32_t words[VENEER_WORDS_MAX] = {0};
         uint64_t base = next_random() >> (1 + next_random() % 32) & ~UINT64_C(0xFFF);
         uint64_t address = base + (next_random() % reach & ~UINT64_C(15));
         uint64_t slot = base + (next_random() % reach & ~UINT64_C(7));
@@ -835,7 +837,7 @@ START_TEST(veneer_loads_slots_around_every_carry)
                                      0xFFFFFFFF0000};
     for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
         for (uint64_t offset = 0; offset < 0x20000; offset += 8) {
-            uint32_t words[VENEER_WORDS_MAX];
+            uint32_t words[VENEER_WORDS_MAX] = {0};
             encode_veneer(machine, bases[i], bases[i] + offset, words);
             ck_assert_uint_eq(loaded(machine, bases[i], words), bases[i] + offset);
         }

@@ -20,7 +20,6 @@ static const uint64_t address = UINT64_C(0x7F0000000000);
 /* ---- The machines ---- */
 
 struct machine {
-    const char *name;
     enum cairn_architecture architecture;
     const char *triple;
     const char *call;
@@ -37,7 +36,6 @@ struct machine {
 
 static const struct machine machines[] = {
     {
-        .name = "x86-64",
         .architecture = CAIRN_ARCHITECTURE_X86_64,
         .triple = "x86_64-linux-gnu",
         .call = "callq",
@@ -50,7 +48,6 @@ static const struct machine machines[] = {
         .armed = {"nopl (%rax,%rax)"},
     },
     {
-        .name = "aarch64",
         .architecture = CAIRN_ARCHITECTURE_AARCH64,
         .triple = "aarch64-linux-gnu",
         .call = "bl",
@@ -62,7 +59,6 @@ static const struct machine machines[] = {
         .armed = {"nop"},
     },
     {
-        .name = "ppc64-elfv2",
         .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2,
         .triple = "powerpc64le-linux-gnu",
         .call = "bl",
@@ -75,7 +71,6 @@ static const struct machine machines[] = {
         .armed = {"std 2, 24(1)", "nop", "ld 2, 24(1)"},
     },
     {
-        .name = "ppc64-elfv1",
         .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV1,
         .triple = "powerpc64-linux-gnu",
         .call = "bl",

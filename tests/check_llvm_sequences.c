@@ -126,8 +126,8 @@ static uint64_t find_region(LLVMMemoryBufferRef buffer)
     struct cairn_error error = {0};
     cairn_object *object = NULL;
     struct cairn_object_section section = {0};
-    struct cairn_stackmap map;
-    struct cairn_stackmap_record record;
+    struct cairn_stackmap map = {0};
+    struct cairn_stackmap_record record = {0};
     size_t offset = 0;
     enum cairn_status status = cairn_object_open_memory(
         LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer), NULL, &object, &error);
