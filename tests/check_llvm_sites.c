@@ -7,6 +7,7 @@
 #include "llvm_support.h"
 
 #include "llvm/version.h"
+#include "machine.h"
 
 #include <llvm-c/IRReader.h>
 #include <stdio.h>
@@ -56,17 +57,6 @@ static struct cairn_site_description describe(const cairn_site *site)
 static int calls;
 static void count_call(void) { calls++; }
 #define COUNT_CALL ((const void *)(uintptr_t)count_call)
-
-/* Leaves the function that jumped here, which has a frame pointer and nothing saved besides. */
-__asm__(".pushsection .text\n"
-        ".type leave_function, @function\n"
-        "leave_function:\n"
-        "    leave\n"
-        "    mov $77, %eax\n"
-        "    ret\n"
-        ".size leave_function, . - leave_function\n"
-        ".popsection\n");
-extern const uint8_t leave_function[] __attribute__((visibility("hidden")));
 
 /* ---- Statepoints ---- */
 
@@ -119,11 +109,11 @@ static void patch_statepoint(cairn_site *site, function *f, enum cairn_strength 
     ck_assert_int_eq(f(), 5);
     ck_assert_int_eq(f(), 5);
     ck_assert_int_eq(calls, 2);
-    ck_assert_ok(cairn_site_jump(site, leave_function, strength, NULL));
+    ck_assert_ok(cairn_site_jump(site, machine_leave_llvm_function, strength, NULL));
     ck_assert_int_eq(f(), 77);
     ck_assert_ok(cairn_site_nop(site, strength, NULL));
     ck_assert_int_eq(f(), 5);
-    ck_assert_ok(cairn_site_jump(site, leave_function, strength, NULL));
+    ck_assert_ok(cairn_site_jump(site, machine_leave_llvm_function, strength, NULL));
     ck_assert_int_eq(f(), 77);
     ck_assert_ok(cairn_site_restore(site, strength, NULL));
     ck_assert_int_eq(f(), 5);
@@ -178,14 +168,18 @@ END_TEST
 
 int main(void)
 {
-    enum { SKIPPED = 77 };
-    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
-        return SKIPPED;
     Suite *suite = suite_create("sites of LLVM");
     TCase *tests = tcase_create("sites");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, statepoint_becomes_call_jump_and_no_op);
-    tcase_add_test(tests, stack_maps_of_mach_o_are_read);
+    enum cairn_architecture host = cairn_architecture_host();
+    if (host == CAIRN_ARCHITECTURE_PPC64_ELFV2)
+        printf("skipped: LLVM cannot select statepoints for PPC64\n");
+    else
+        tcase_add_test(tests, statepoint_becomes_call_jump_and_no_op);
+    if (host == CAIRN_ARCHITECTURE_X86_64)
+        tcase_add_test(tests, stack_maps_of_mach_o_are_read);
+    else
+        printf("skipped: the sample of Mach-O is for x86-64\n");
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }
