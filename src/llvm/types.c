@@ -170,7 +170,7 @@ static bool is_storable(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     switch (LLVMGetTypeKind(type)) {
     case LLVMX86_FP80TypeKind:
-        return architecture == CAIRN_ARCHITECTURE_X86_64;
+        return architecture == CAIRN_ARCHITECTURE_X86_64 || LLVM_STORES_FOREIGN_FP80;
     case LLVMBFloatTypeKind:
         return LLVM_STORES_BFLOAT;
     case LLVMVectorTypeKind:

@@ -22,6 +22,14 @@
 /* Scalars of type bfloat in memory and as arguments; vectors of them from 16 on. */
 #define LLVM_STORES_BFLOAT (LLVM_VERSION_MAJOR >= 15)
 
+/* x86_fp80 in memory of machines that do not have it. */
+#define LLVM_STORES_FOREIGN_FP80 (LLVM_VERSION_MAJOR >= 16)
+
+/* AArch64's floating-point control register is read by instructions, and so may be live. */
+#define LLVM_HAS_LIVE_FPCR (LLVM_VERSION_MAJOR >= 16)
+/* Stack maps, patch points and statepoints on RISC-V. */
+#define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 19)
+
 /* The C API has operand bundles from 18 on. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
 
