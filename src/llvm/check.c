@@ -171,9 +171,9 @@ static bool needs_register(LLVMValueRef value)
     return !LLVMIsConstant(value) && LLVMIsAAllocaInst(value) == NULL;
 }
 
-static bool is_repeated(const struct site_call *call, unsigned index)
+static bool is_repeated(const struct site_call *call, unsigned first, unsigned index)
 {
-    for (unsigned i = 0; i < index; i++)
+    for (unsigned i = first; i < index; i++)
         if (site_call_value(call, i) == site_call_value(call, index))
             return true;
     return false;
@@ -198,13 +198,13 @@ static void count_type(LLVMTypeRef type, struct registers *count)
     }
 }
 
-/* Of the arguments and live values up to `end`. */
-static struct registers count_registers(const struct site_call *call, unsigned end)
+/* Of the arguments and live values from `first` up to `end`. */
+static struct registers count_registers(const struct site_call *call, unsigned first, unsigned end)
 {
     struct registers count = {0};
-    for (unsigned i = 0; i < end; i++) {
+    for (unsigned i = first; i < end; i++) {
         LLVMValueRef value = site_call_value(call, i);
-        if (needs_register(value) && !is_repeated(call, i))
+        if (needs_register(value) && !is_repeated(call, first, i))
             count_type(LLVMTypeOf(value), &count);
     }
     return count;
@@ -253,6 +253,14 @@ static void report_registers(struct checker *checker, struct registers limits)
            instead);
 }
 
+static void check_limits(struct checker *checker, struct registers count)
+{
+    struct registers limits = register_limits[checker->architecture];
+    limits.general = limit_general(checker, count.general);
+    if (count.general > limits.general || count.vector > limits.vector || count.x87 > limits.x87)
+        report_registers(checker, limits);
+}
+
 /* At -O0 all live values are kept in registers at once, and with anyregcc the arguments always. */
 static void check_registers(struct checker *checker)
 {
@@ -262,11 +270,23 @@ static void check_registers(struct checker *checker)
     if (call->kind == CAIRN_RECORD_STATEPOINT || (is_optimised && !anyreg))
         return;
     unsigned end = call->argument_count + (is_optimised ? 0 : call->live_value_count);
-    struct registers count = count_registers(call, end);
-    struct registers limits = register_limits[checker->architecture];
-    limits.general = limit_general(checker, count.general);
-    if (count.general > limits.general || count.vector > limits.vector || count.x87 > limits.x87)
-        report_registers(checker, limits);
+    check_limits(checker, count_registers(call, 0, end));
+}
+
+/* Deopt values of statepoints whose flags keep them in registers. On the x87 stack LLVM can keep
+ * one of them, and none beside several GC pointers. */
+static void check_live_in(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    if (!call->is_live_in)
+        return;
+    unsigned first = call->argument_count;
+    struct registers count = count_registers(call, first, first + call->live_values.count);
+    if (count.x87 > 1 || (count.x87 == 1 && call->gc_live_values.count > 1))
+        report(checker, "LLVM crashes on values of type x86_fp80 that are to stay in registers",
+               "flags without bit 1, or pointers to them");
+    else if (checker->options->optimisation_level == 0)
+        check_limits(checker, count);
 }
 
 /* The x87 stack is none of the registers in which anyregcc may leave a result. */
@@ -327,6 +347,29 @@ static void check_architecture(struct checker *checker)
                "patch points with the roots as live values");
 }
 
+/* ---- GC transitions ---- */
+
+/* The nodes by which LLVM marks a transition are x86-64's alone, and take what is in registers. */
+static void check_transition(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    if (!call->is_transition)
+        return;
+    if (checker->architecture != CAIRN_ARCHITECTURE_X86_64) {
+        report(checker, "LLVM cannot select GC transitions for this architecture",
+               "flags without bit 0");
+        return;
+    }
+    for (unsigned i = 0; i < call->transition_values.count; i++) {
+        LLVMValueRef value = LLVMGetOperand(call->call, call->transition_values.first + i);
+        if (types_transition_value(LLVMTypeOf(value), checker->architecture))
+            continue;
+        report(checker, "LLVM crashes on GC transition values that fit no register",
+               "pointers to them");
+        return;
+    }
+}
+
 /* ---- Liveness (llvm-project #53828, #85828) ---- */
 
 /* Once for each function that has patch points, at one of them. */
@@ -351,8 +394,8 @@ static void check_liveness(struct checker *checker)
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
-    check_architecture, check_bytes,  check_live_values,
-    check_registers,    check_result, check_liveness,
+    check_architecture, check_transition, check_bytes,  check_live_values,
+    check_registers,    check_live_in,    check_result, check_liveness,
 };
 
 static enum cairn_status check_list(struct checker *checker, const struct site_list *list)
