@@ -454,6 +454,69 @@ static char *with_base_pointer(unsigned count)
     return text;
 }
 
+/* `count` arguments of a call in C's convention, and as many other live values as are asked for. */
+static char *with_arguments(unsigned count, const char *argument, unsigned live_count)
+{
+    static char text[8192];
+    char *out = text + sprintf(text, SUPPORT_INTRINSICS "define void @culprit(i64 %%a");
+    for (unsigned i = 0; i < live_count; i++)
+        out += sprintf(out, ", i64 %%x%u", i);
+    out += sprintf(out,
+                   ") {\n  call void (i64, i32, ptr, i32, ...) "
+                   "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 %u",
+                   count);
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, ", %s", argument);
+    for (unsigned i = 0; i < live_count; i++)
+        out += sprintf(out, ", i64 %%x%u", i);
+    sprintf(out, ")\n  ret void\n}\n");
+    return text;
+}
+
+START_TEST(arguments_take_registers_of_their_own)
+{
+    static const char *const arguments[] = {"i64 %a", "i64 7", "i64 undef"};
+    const char *argument = arguments[_i];
+    struct judgement level_0 = {.triple = "x86_64-linux-gnu"};
+    struct judgement optimised = {.triple = "x86_64-linux-gnu", .optimisation_level = 2};
+    assert_compiles(with_arguments(2, argument, 11), &level_0);
+    assert_refused_rightly(with_arguments(2, argument, 12), &level_0, "registers", "-O1");
+    assert_compiles(with_arguments(9, argument, 7), &level_0);
+    assert_refused_rightly(with_arguments(9, argument, 8), &level_0, "registers", "-O1");
+    assert_compiles(with_arguments(9, argument, 8), &optimised);
+}
+END_TEST
+
+/* Different constants, or places on the stack, as arguments of anyregcc. */
+static char *with_arguments_in_any_registers(unsigned count, bool are_constant)
+{
+    static char text[8192];
+    char *out = text + sprintf(text, SUPPORT_INTRINSICS "define void @culprit() {\n");
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, "  %%p%u = alloca i8\n", i);
+    out += sprintf(out,
+                   "  call anyregcc void (i64, i32, ptr, i32, ...) "
+                   "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 %u",
+                   count);
+    for (unsigned i = 0; i < count; i++)
+        out += are_constant ? sprintf(out, ", i64 %u", i) : sprintf(out, ", ptr %%p%u", i);
+    sprintf(out, ")\n  ret void\n}\n");
+    return text;
+}
+
+START_TEST(arguments_in_any_registers_count_whatever_they_are)
+{
+    for (unsigned level = 0; level <= 2; level += 2)
+        for (int are_constant = 0; are_constant < 2; are_constant++) {
+            struct judgement judgement = {.triple = "x86_64-linux-gnu",
+                                          .optimisation_level = level};
+            assert_compiles(with_arguments_in_any_registers(13, are_constant), &judgement);
+            assert_refused_rightly(with_arguments_in_any_registers(14, are_constant), &judgement,
+                                   "registers", "at most 13");
+        }
+}
+END_TEST
+
 START_TEST(base_pointer_takes_a_register)
 {
     struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
@@ -512,6 +575,47 @@ START_TEST(result_on_the_x87_stack_from_any_register_is_refused)
     struct judgement judgement = {.triple = "x86_64-linux-gnu", .optimisation_level = 2};
     if (LLVM_PATCHPOINT_RETURNS_ANY_TYPE)
         assert_refused_rightly(text, &judgement, "x86_fp80", "double");
+}
+END_TEST
+
+START_TEST(result_of_type_bfloat_in_any_register_is_refused)
+{
+    static const char text[] =
+        "declare bfloat @llvm.experimental.patchpoint.bf16(i64, i32, ptr, i32, ...)\n"
+        "define void @culprit(i64 %x) {\n"
+        "  %r = call anyregcc bfloat (i64, i32, ptr, i32, ...) "
+        "@llvm.experimental.patchpoint.bf16(i64 0, i32 20, ptr null, i32 0, i64 %x)\n"
+        "  ret void\n}\n";
+    struct judgement judgement = {.triple = "x86_64-linux-gnu", .optimisation_level = 2};
+    if (LLVM_PATCHPOINT_RETURNS_ANY_TYPE)
+        assert_refused_rightly(text, &judgement, "bfloat", "integer");
+}
+END_TEST
+
+/* A stack map of so many different constants. */
+static char *with_constants(unsigned count, bool are_addresses)
+{
+    static char text[8192];
+    char *out = text + sprintf(text, SUPPORT_INTRINSICS);
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, "@g%u = global i8 0\n", i);
+    out += sprintf(out, "define void @culprit() {\n  call void (i64, i32, ...) "
+                        "@llvm.experimental.stackmap(i64 1, i32 0");
+    for (unsigned i = 0; i < count; i++)
+        out += are_addresses ? sprintf(out, ", ptr @g%u", i) : sprintf(out, ", double %u.5", i);
+    sprintf(out, ")\n  ret void\n}\n");
+    return text;
+}
+
+START_TEST(constants_that_are_loaded_need_registers_at_all_levels)
+{
+    for (unsigned level = 0; level <= 2; level++) {
+        struct judgement judgement = {.triple = "x86_64-linux-gnu", .optimisation_level = level};
+        assert_compiles(with_constants(13, true), &judgement);
+        assert_refused_rightly(with_constants(14, true), &judgement, "registers", "at most 13");
+        assert_compiles(with_constants(16, false), &judgement);
+        assert_refused_rightly(with_constants(17, false), &judgement, "registers", "16 in vector");
+    }
 }
 END_TEST
 
@@ -810,6 +914,12 @@ END_TEST
 
 /* ---- Liveness ---- */
 
+#define STACKMAP(values)                                                                           \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0" values ")\n"
+#define PATCHPOINT(bytes, target, values)                                                          \
+    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 2, i32 " bytes   \
+    ", ptr " target ", i32 0" values ")\n"
+
 #define CALL_BEHIND_PATCHPOINT                                                                     \
     SUPPORT_INTRINSICS                                                                             \
     "declare void @anything()\n"                                                                   \
@@ -898,6 +1008,26 @@ START_TEST(kept_liveness_refuses_floating_point)
     aarch64.liveness = CAIRN_LIVENESS_OFF;
     assert_compiles(text, &x86_64);
     assert_compiles(text, &aarch64);
+}
+END_TEST
+
+/* Values that are moved by instructions which are no moves. */
+START_TEST(kept_liveness_refuses_awkward_live_values)
+{
+    static const char fp80[] = SUPPORT_INTRINSICS
+        "define void @culprit(i64 %x, x86_fp80 %y) {\n" PATCHPOINT("16", "null", "")
+            PATCHPOINT("16", "null", ", i64 %x, x86_fp80 %y") "  ret void\n}\n";
+    static const char bfloat[] = SUPPORT_INTRINSICS
+        "define void @culprit(i64 %x, bfloat %y) {\n" PATCHPOINT("16", "null", "")
+            STACKMAP(", bfloat %y") "  ret void\n}\n";
+    struct judgement keep = {.triple = "x86_64-linux-gnu", .liveness = CAIRN_LIVENESS_KEEP};
+    struct judgement off = {.triple = "x86_64-linux-gnu"};
+    assert_refused_rightly(fp80, &keep, "liveness", "CAIRN_LIVENESS_OFF");
+    assert_compiles(fp80, &off);
+    if (!LLVM_SELECTS_LIVE_BFLOAT)
+        return; /* it crashes in any case */
+    assert_refused_rightly(bfloat, &keep, "liveness", "CAIRN_LIVENESS_OFF");
+    assert_compiles(bfloat, &off);
 }
 END_TEST
 
@@ -1014,12 +1144,6 @@ static enum cairn_status find_all(LLVMModuleRef module, struct findings *finding
     findings->count = 0;
     return cairn_check_module(module, &options, error);
 }
-
-#define STACKMAP(values)                                                                           \
-    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0" values ")\n"
-#define PATCHPOINT(bytes, target, values)                                                          \
-    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 2, i32 " bytes   \
-    ", ptr " target ", i32 0" values ")\n"
 
 static const char several_findings[] =
     SUPPORT_INTRINSICS "define void @second(i64 %x) {\n" STACKMAP(
@@ -1175,10 +1299,14 @@ int main(void)
     tcase_add_test(tests, arguments_in_any_register_are_judged_like_live_values);
     tcase_add_loop_test(tests, small_integers_crash_old_llvm_elsewhere, 0, 3);
     tcase_add_loop_test(tests, values_without_registers_are_refused, 0, REGISTER_ROWS);
+    tcase_add_loop_test(tests, arguments_take_registers_of_their_own, 0, 3);
+    tcase_add_test(tests, arguments_in_any_registers_count_whatever_they_are);
     tcase_add_test(tests, base_pointer_takes_a_register);
     tcase_add_test(tests, values_of_all_kinds_have_registers_of_their_own);
     tcase_add_test(tests, values_that_need_no_register_are_not_counted);
     tcase_add_test(tests, result_on_the_x87_stack_from_any_register_is_refused);
+    tcase_add_test(tests, result_of_type_bfloat_in_any_register_is_refused);
+    tcase_add_test(tests, constants_that_are_loaded_need_registers_at_all_levels);
     tcase_add_test(tests, too_few_bytes_fill_the_memory_on_x86_64);
     tcase_add_loop_test(tests, bytes_that_llvm_does_not_keep_to_are_refused, 0, BYTE_ROWS);
     tcase_add_test(tests, absurd_number_of_bytes_is_refused);
@@ -1190,6 +1318,7 @@ int main(void)
     tcase_add_test(tests, statepoints_that_keep_values_in_registers_are_judged_like_live_values);
     tcase_add_test(tests, kept_liveness_refuses_calls_behind_patchpoints);
     tcase_add_loop_test(tests, kept_liveness_refuses_floating_point, 0, FLOATING_POINT_COUNT);
+    tcase_add_test(tests, kept_liveness_refuses_awkward_live_values);
     tcase_add_loop_test(tests, kept_liveness_refuses_what_becomes_a_call, 0, HIDDEN_CALL_COUNT);
     tcase_add_loop_test(tests, kept_liveness_lets_other_instructions_through, 0, HARMLESS_COUNT);
     tcase_add_loop_test(tests, kept_liveness_takes_calls_on_other_architectures, 0, 3);

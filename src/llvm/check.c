@@ -166,18 +166,15 @@ static const struct registers register_limits[] = {
     [CAIRN_ARCHITECTURE_RISCV64] = {27, 32, 0},
 };
 
-static bool needs_register(LLVMValueRef value)
-{
-    return !LLVMIsConstant(value) && LLVMIsAAllocaInst(value) == NULL;
-}
+/* ORDER ARCHITECTURE. Those in which calls take their arguments; the others are on the stack. */
+static const struct registers argument_registers[] = {
+    [CAIRN_ARCHITECTURE_UNKNOWN] = {0, 0, 0},      [CAIRN_ARCHITECTURE_X86_64] = {6, 8, 0},
+    [CAIRN_ARCHITECTURE_AARCH64] = {8, 8, 0},      [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {8, 13, 0},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {8, 13, 0}, [CAIRN_ARCHITECTURE_SYSTEMZ] = {5, 4, 0},
+    [CAIRN_ARCHITECTURE_RISCV64] = {8, 8, 0},
+};
 
-static bool is_repeated(const struct site_call *call, unsigned first, unsigned index)
-{
-    for (unsigned i = first; i < index; i++)
-        if (site_call_value(call, i) == site_call_value(call, index))
-            return true;
-    return false;
-}
+static unsigned minimum(unsigned left, unsigned right) { return left < right ? left : right; }
 
 /* Registers that one value takes; a structure or an array takes some for each element. */
 static void count_type(LLVMTypeRef type, struct registers *count)
@@ -198,16 +195,67 @@ static void count_type(LLVMTypeRef type, struct registers *count)
     }
 }
 
-/* Of the arguments and live values from `first` up to `end`. */
-static struct registers count_registers(const struct site_call *call, unsigned first, unsigned end)
+/* Arguments stand in registers of their own, whatever else keeps their values. */
+static struct registers count_arguments(const struct checker *checker)
 {
     struct registers count = {0};
-    for (unsigned i = first; i < end; i++) {
-        LLVMValueRef value = site_call_value(call, i);
-        if (needs_register(value) && !is_repeated(call, first, i))
-            count_type(LLVMTypeOf(value), &count);
-    }
+    const struct registers *there_are = &argument_registers[checker->architecture];
+    for (unsigned i = 0; i < checker->call.argument_count; i++)
+        count_type(LLVMTypeOf(site_call_value(&checker->call, i)), &count);
+    count.general = minimum(count.general, there_are->general);
+    count.vector = minimum(count.vector, there_are->vector);
+    count.x87 = minimum(count.x87, there_are->x87);
     return count;
+}
+
+/* Constants that LLVM loads into registers before a record, and neither records as they are nor
+ * finds another place for: at -O0 all but integers and null, otherwise addresses, and numbers that
+ * come from memory in one instruction. Statepoints record small numbers as they are. */
+static bool is_loaded(const struct checker *checker, LLVMValueRef constant)
+{
+    LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(constant));
+    bool is_statepoint = checker->call.kind == CAIRN_RECORD_STATEPOINT;
+    bool is_small = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind ||
+                    kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind;
+    if (LLVMIsAConstantInt(constant) != NULL || LLVMIsAConstantPointerNull(constant) != NULL ||
+        (is_statepoint && (is_small || LLVMIsUndef(constant))))
+        return false;
+    if (checker->options->optimisation_level == 0)
+        return true;
+    if (LLVMIsUndef(constant))
+        return false;
+    return LLVMIsAGlobalValue(constant) != NULL || kind == LLVMVectorTypeKind || is_small ||
+           kind == LLVMFP128TypeKind;
+}
+
+/* Variables find a place on the stack, unless nobody optimises. Arguments of anyregcc are put into
+ * registers in any case, if the optimiser does not see that they have no value. */
+static bool needs_register(const struct checker *checker, unsigned index)
+{
+    LLVMValueRef value = site_call_value(&checker->call, index);
+    bool is_optimised = checker->options->optimisation_level > 0;
+    if (index < checker->call.argument_count)
+        return !LLVMIsUndef(value) || !is_optimised;
+    if (LLVMIsConstant(value))
+        return is_loaded(checker, value);
+    return !is_optimised && LLVMIsAAllocaInst(value) == NULL;
+}
+
+static bool is_repeated(const struct site_call *call, unsigned first, unsigned index)
+{
+    for (unsigned i = first; i < index; i++)
+        if (site_call_value(call, i) == site_call_value(call, index))
+            return true;
+    return false;
+}
+
+/* Adds those of the arguments and live values from `first` up to `end`. */
+static void count_values(const struct checker *checker, unsigned first, unsigned end,
+                         struct registers *count)
+{
+    for (unsigned i = first; i < end; i++)
+        if (needs_register(checker, i) && !is_repeated(&checker->call, first, i))
+            count_type(LLVMTypeOf(site_call_value(&checker->call, i)), count);
 }
 
 static bool is_dynamic(LLVMValueRef alloca, LLVMBasicBlockRef entry)
@@ -238,18 +286,20 @@ static void report_registers(struct checker *checker, struct registers limits)
 {
     char instead[120];
     bool is_optimised = checker->options->optimisation_level > 0;
-    int length = snprintf(instead, sizeof instead,
-                          "at most %u variable ones (%u in vector "
-                          "registers",
+    bool anyreg = checker->call.calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    int length = snprintf(instead, sizeof instead, "at most %u (%u in vector registers",
                           limits.general, limits.vector);
     if (checker->architecture == CAIRN_ARCHITECTURE_X86_64)
         length += snprintf(instead + length, sizeof instead - (size_t)length, ", %u x86_fp80",
                            limits.x87);
     snprintf(instead + length, sizeof instead - (size_t)length, "), %s",
-             is_optimised ? "and the others as live values" : "or compile at -O1");
+             !is_optimised ? "or compile at -O1"
+             : anyreg      ? "and the others as live values"
+                           : "and no more addresses and numbers");
     report(checker,
-           is_optimised ? "anyregcc has no registers for so many arguments"
-                        : "at -O0 LLVM runs out of registers for so many values",
+           !is_optimised ? "at -O0 LLVM runs out of registers for so many values"
+           : anyreg      ? "anyregcc has no registers for so many arguments"
+                         : "LLVM runs out of registers for so many constants",
            instead);
 }
 
@@ -261,16 +311,33 @@ static void check_limits(struct checker *checker, struct registers count)
         report_registers(checker, limits);
 }
 
-/* At -O0 all live values are kept in registers at once, and with anyregcc the arguments always. */
+/* At -O0 all live values are kept in registers at once, with anyregcc the arguments always, and
+ * some constants always too. */
 static void check_registers(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
     bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    bool is_optimised = checker->options->optimisation_level > 0;
-    if (call->kind == CAIRN_RECORD_STATEPOINT || (is_optimised && !anyreg))
+    struct registers count = {0};
+    if (call->kind == CAIRN_RECORD_STATEPOINT)
         return;
-    unsigned end = call->argument_count + (is_optimised ? 0 : call->live_value_count);
-    check_limits(checker, count_registers(call, 0, end));
+    if (!anyreg && checker->options->optimisation_level == 0)
+        count = count_arguments(checker);
+    count_values(checker, anyreg ? 0 : call->argument_count,
+                 call->argument_count + call->live_value_count, &count);
+    check_limits(checker, count);
+}
+
+/* Values of the x87 stack from `first` up to `end`, constants and undefined ones too. */
+static unsigned count_x87(const struct checker *checker, unsigned first, unsigned end)
+{
+    unsigned count = 0;
+    for (unsigned i = first; i < end; i++) {
+        LLVMValueRef value = site_call_value(&checker->call, i);
+        if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMX86_FP80TypeKind &&
+            !is_repeated(&checker->call, first, i))
+            count++;
+    }
+    return count;
 }
 
 /* Deopt values of statepoints whose flags keep them in registers. On the x87 stack LLVM can keep
@@ -281,22 +348,33 @@ static void check_live_in(struct checker *checker)
     if (!call->is_live_in)
         return;
     unsigned first = call->argument_count;
-    struct registers count = count_registers(call, first, first + call->live_values.count);
-    if (count.x87 > 1 || (count.x87 == 1 && call->gc_live_values.count > 1))
+    unsigned end = first + call->live_values.count;
+    unsigned x87 = count_x87(checker, first, end);
+    struct registers count = {0};
+    if (x87 > 1 || (x87 == 1 && call->gc_live_values.count > 1)) {
         report(checker, "LLVM crashes on values of type x86_fp80 that are to stay in registers",
                "flags without bit 1, or pointers to them");
-    else if (checker->options->optimisation_level == 0)
-        check_limits(checker, count);
+        return;
+    }
+    count_values(checker, first, end, &count);
+    check_limits(checker, count);
 }
 
-/* The x87 stack is none of the registers in which anyregcc may leave a result. */
+/* The x87 stack is none of the registers in which anyregcc may leave a result, and a bfloat has
+ * none of its own. */
 static void check_result(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    if (call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG &&
-        LLVMGetTypeKind(LLVMTypeOf(call->call)) == LLVMX86_FP80TypeKind)
+    LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(call->call));
+    bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    if (!anyreg || checker->architecture != CAIRN_ARCHITECTURE_X86_64)
+        return;
+    if (kind == LLVMX86_FP80TypeKind)
         report(checker, "anyregcc has no register for a result of type x86_fp80",
                "a double, or another calling convention");
+    if (kind == LLVMBFloatTypeKind)
+        report(checker, "anyregcc has no register for a result of type bfloat",
+               "an integer, or another calling convention");
 }
 
 /* ---- Bytes ---- */

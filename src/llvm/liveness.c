@@ -42,6 +42,23 @@ static bool is_floating_point(LLVMTypeRef type)
     }
 }
 
+/* Numbers that are not moved like others: the x87 stack goes by its control register, and a bfloat
+ * is converted, by a call. */
+static bool is_awkward(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMX86_FP80TypeKind ||
+           LLVMGetTypeKind(type) == LLVMBFloatTypeKind;
+}
+
+static bool moves_awkward(LLVMValueRef instruction)
+{
+    int count = LLVMGetNumOperands(instruction);
+    for (int i = 0; i < count; i++)
+        if (is_awkward(LLVMTypeOf(LLVMGetOperand(instruction, (unsigned)i))))
+            return true;
+    return is_awkward(LLVMTypeOf(instruction));
+}
+
 /* Moving a number, its sign too, goes by no control register. */
 static bool is_arithmetic(LLVMOpcode opcode)
 {
@@ -104,7 +121,7 @@ static bool uses_thread_local(LLVMValueRef instruction)
     int count = LLVMGetNumOperands(instruction);
     for (int i = 0; i < count; i++) {
         LLVMValueRef operand = LLVMGetOperand(instruction, (unsigned)i);
-        if (operand != NULL && is_thread_local(operand))
+        if (is_thread_local(operand))
             return true;
     }
     return false;
@@ -155,6 +172,8 @@ static bool calls_library(LLVMValueRef instruction, LLVMOpcode opcode)
 static bool is_culprit_on_x86_64(LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
+    if (moves_awkward(instruction))
+        return true;
     if (is_call(opcode))
         return !leaves_no_code(instruction);
     return is_arithmetic(opcode) || calls_library(instruction, opcode) ||
