@@ -976,9 +976,10 @@ static const char *with_patchpoint_before(const char *body)
 #define VARIABLE "i64* @variable"
 #endif
 
-#define FPTRUNC                                                                                    \
-    "  %f = fptrunc double %a to float\n  %b = bitcast float %f to i32\n"                          \
-    "  %w = zext i32 %b to i64\n  %r = bitcast i64 %w to double\n"
+static const char narrowed[] = "  %f = fptrunc double %a to float\n"
+                               "  %b = bitcast float %f to i32\n"
+                               "  %w = zext i32 %b to i64\n"
+                               "  %r = bitcast i64 %w to double\n";
 
 static const char *const floating_point[] = {
     "  %r = fadd double %a, %a\n",
@@ -988,7 +989,7 @@ static const char *const floating_point[] = {
     "  %r = sitofp i64 %x to double\n",
     "  %r = uitofp i64 %x to double\n",
     "  %r = fpext float %s to double\n",
-    FPTRUNC,
+    narrowed,
     "  %i = fptosi double %a to i64\n  %r = bitcast i64 %i to double\n",
     "  %i = fptoui double %a to i64\n  %r = bitcast i64 %i to double\n",
     "  %c = fcmp olt double %a, 1.0\n  %w = zext i1 %c to i64\n  %r = bitcast i64 %w to double\n",

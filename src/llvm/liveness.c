@@ -46,8 +46,8 @@ static bool is_floating_point(LLVMTypeRef type)
  * is converted, by a call. */
 static bool is_awkward(LLVMTypeRef type)
 {
-    return LLVMGetTypeKind(type) == LLVMX86_FP80TypeKind ||
-           LLVMGetTypeKind(type) == LLVMBFloatTypeKind;
+    LLVMTypeKind kind = LLVMGetTypeKind(type);
+    return kind == LLVMX86_FP80TypeKind || kind == LLVMBFloatTypeKind;
 }
 
 static bool moves_awkward(LLVMValueRef instruction)
@@ -105,6 +105,8 @@ static bool leaves_no_code(LLVMValueRef call)
 /* Variables of the thread may be found by a call. */
 static bool is_thread_local(LLVMValueRef value)
 {
+    if (!LLVMIsConstant(value))
+        return false;
     if (LLVMIsAGlobalVariable(value) != NULL)
         return LLVMIsThreadLocal(value);
     if (LLVMIsAConstantExpr(value) == NULL)
