@@ -43,7 +43,7 @@ static bool is_floating_point(LLVMTypeRef type)
 }
 
 /* Live values of these types crash LLVM without any arithmetic: seen with x86_fp80 at -O0, and with
- * bfloat, which LLVM 16 and later convert by a call. */
+ * bfloat. */
 static bool is_awkward(LLVMTypeRef type)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
