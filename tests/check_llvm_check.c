@@ -517,6 +517,16 @@ START_TEST(arguments_in_any_registers_count_whatever_they_are)
 }
 END_TEST
 
+START_TEST(bfloat_takes_a_general_register)
+{
+    struct judgement judgement = {.triple = "x86_64-linux-gnu"};
+    if (!LLVM_SELECTS_LIVE_BFLOAT)
+        return;
+    assert_compiles(with_values(13, false, "bfloat"), &judgement);
+    assert_refused_rightly(with_values(14, false, "bfloat"), &judgement, "registers", "-O1");
+}
+END_TEST
+
 START_TEST(base_pointer_takes_a_register)
 {
     struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
@@ -1305,6 +1315,7 @@ int main(void)
     tcase_add_loop_test(tests, values_without_registers_are_refused, 0, REGISTER_ROWS);
     tcase_add_loop_test(tests, arguments_take_registers_of_their_own, 0, 3);
     tcase_add_test(tests, arguments_in_any_registers_count_whatever_they_are);
+    tcase_add_test(tests, bfloat_takes_a_general_register);
     tcase_add_test(tests, base_pointer_takes_a_register);
     tcase_add_test(tests, values_of_all_kinds_have_registers_of_their_own);
     tcase_add_test(tests, values_that_need_no_register_are_not_counted);

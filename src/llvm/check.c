@@ -188,6 +188,9 @@ static void count_type(LLVMTypeRef type, struct registers *count)
             count_type(LLVMGetElementType(type), count);
     } else if (kind == LLVMIntegerTypeKind || kind == LLVMPointerTypeKind) {
         count->general++;
+    } else if (kind == LLVMBFloatTypeKind) {
+        count->vector++;
+        count->general++; /* where x86-64 has its bits */
     } else if (kind == LLVMX86_FP80TypeKind) {
         count->x87++;
     } else {

@@ -42,8 +42,8 @@ static bool is_floating_point(LLVMTypeRef type)
     }
 }
 
-/* Numbers that are not moved like others: the x87 stack goes by its control register, and a bfloat
- * is converted, by a call. */
+/* Live values of these types crash LLVM without any arithmetic: seen with x86_fp80 at -O0, and with
+ * bfloat. */
 static bool is_awkward(LLVMTypeRef type)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
