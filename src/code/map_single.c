@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef MREMAP_DONTUNMAP
@@ -101,10 +100,10 @@ static bool move_out(struct code_slab *slab, size_t offset, size_t size)
 }
 
 /* Emulators may take the place that pages were moved from for unmapped: whoever touches it then is
- * ended. So the system is asked to write there, which only fails. */
-static bool is_still_there(uint8_t *place)
+ * ended. So the system is asked to, with a file's name to be read from there, which only fails. */
+static bool is_still_there(const uint8_t *place)
 {
-    return syscall(SYS_getcpu, place, NULL, NULL) == 0 || errno != EFAULT;
+    return access((const char *)place, F_OK) == 0 || errno != EFAULT;
 }
 
 static enum cairn_status map_from_workshop(struct code_slab *slab, size_t offset, size_t size,
