@@ -70,7 +70,7 @@ static double time_cairn(cairn_runtime *runtime, unsigned function_count)
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = build_module(context, function_count);
     const struct cairn_engine_options options = {.optimisation_level = 2};
-    double start = bench_now();
+    double start = bench_now_of_thread();
     cairn_engine *engine;
     compiled_function *function = NULL;
     if (cairn_engine_create(runtime, module, &options, &engine, &error) == CAIRN_OK)
@@ -79,7 +79,7 @@ static double time_cairn(cairn_runtime *runtime, unsigned function_count)
         fprintf(stderr, "cairn-bench: %s\n", error.message);
         exit(1);
     }
-    double time = bench_now() - start;
+    double time = bench_now_of_thread() - start;
     function(1);
     cairn_engine_dispose(engine);
     LLVMContextDispose(context);
@@ -95,7 +95,7 @@ static double time_llvm(unsigned function_count)
     LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
     options.OptLevel = 2;
     options.NoFramePointerElim = 1; /* as cairn_prepare_function asked for; 0 would undo it */
-    double start = bench_now();
+    double start = bench_now_of_thread();
     LLVMExecutionEngineRef engine;
     char *message = NULL;
     if (LLVMCreateMCJITCompilerForModule(&engine, module, &options, sizeof options, &message)) {
@@ -104,7 +104,7 @@ static double time_llvm(unsigned function_count)
     }
     compiled_function *function =
         (compiled_function *)(uintptr_t)LLVMGetFunctionAddress(engine, "function0");
-    double time = bench_now() - start;
+    double time = bench_now_of_thread() - start;
     function(1);
     LLVMDisposeExecutionEngine(engine);
     LLVMContextDispose(context);

@@ -10,7 +10,7 @@
 #include <cairn/table.h>
 #include <stdlib.h>
 
-enum { REPEATS = 9, LOOKUPS = 1000000 };
+enum { REPEATS = 15, LOOKUPS = 1000000 };
 
 /* Results that nobody needs, so that the work for them is done. */
 static volatile uint64_t sink;
@@ -29,19 +29,40 @@ static bool add_record(void *user, const struct cairn_stackmap *map,
     return true;
 }
 
+/* The same sum, of everything that is handed over. */
+static bool add_columns(void *user, const struct cairn_stackmap_columns *columns)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < columns->record_count; i++)
+        sum += columns->records[i].id + columns->records[i].code_offset;
+    for (uint32_t i = 0; i < columns->location_count; i++)
+        sum += (uint64_t)columns->kinds[i] + columns->registers[i] + (uint32_t)columns->offsets[i];
+    *(uint64_t *)user += sum;
+    return true;
+}
+
+static double time_columns(const struct cairn_section *section, uint64_t *sum)
+{
+    double start = bench_now_of_thread();
+    *sum = 0;
+    enum cairn_status status = cairn_stackmap_walk_columns(section, add_columns, sum, NULL);
+    sink += status;
+    return (bench_now_of_thread() - start) / 1e6;
+}
+
 static double time_walk(const struct cairn_section *section, uint64_t *sum)
 {
-    double start = bench_now();
+    double start = bench_now_of_thread();
     *sum = 0;
     enum cairn_status status = cairn_stackmap_walk(section, add_record, sum, NULL);
     sink += status;
-    return (bench_now() - start) / 1e6;
+    return (bench_now_of_thread() - start) / 1e6;
 }
 
 /* Checks all first, then iterates: two passes. */
 static double time_read_and_iterate(const struct cairn_section *section)
 {
-    double start = bench_now();
+    double start = bench_now_of_thread();
     uint64_t sum = 0;
     size_t offset = 0;
     struct cairn_stackmap map;
@@ -53,24 +74,24 @@ static double time_read_and_iterate(const struct cairn_section *section)
             add_record(&sum, &map, &record);
     }
     sink += sum;
-    return (bench_now() - start) / 1e6;
+    return (bench_now_of_thread() - start) / 1e6;
 }
 
 static double time_build(const struct cairn_section *section, cairn_table **table)
 {
-    double start = bench_now();
+    double start = bench_now_of_thread();
     if (cairn_table_create(section, 1, NULL, table, NULL) != CAIRN_OK)
         *table = NULL;
-    return (bench_now() - start) / 1e6;
+    return (bench_now_of_thread() - start) / 1e6;
 }
 
 #ifdef BENCH_STACKMAPPARSER
 #define PEER "llvm::StackMapParser"
 static double time_peer(const struct cairn_section *section, uint64_t *sum)
 {
-    double start = bench_now();
+    double start = bench_now_of_thread();
     *sum = peer_stackmapparser_walk(section->bytes, section->size);
-    return (bench_now() - start) / 1e6;
+    return (bench_now_of_thread() - start) / 1e6;
 }
 #else
 #define PEER NULL
@@ -92,59 +113,81 @@ static bool peer_can_read(const struct cairn_section *section)
            offset == section->size;
 }
 
-static bool bench_decoding(const struct bench_options *options, const struct cairn_section *section)
-{
-    double walk[REPEATS];
+struct decoding {
+    double columns[REPEATS];
+    double records[REPEATS];
     double iterate[REPEATS];
     double build[REPEATS];
     double peer[REPEATS];
-    bool has_peer = peer_can_read(section);
-    cairn_table *table = NULL;
-    uint64_t records = 0;
-    uint64_t own_sum = 0;
-    uint64_t peer_sum = 0;
-    size_t index_bytes = 0;
-    size_t value_bytes = 0;
+    bool has_peer;
+    bool same_sums;
+    uint32_t record_count;
+    size_t index_bytes;
+    size_t value_bytes;
+};
+
+static bool time_decoding(const struct cairn_section *section, struct decoding *decoding)
+{
+    decoding->has_peer = peer_can_read(section);
+    decoding->same_sums = true;
     for (int i = 0; i < REPEATS; i++) {
-        peer[i] = has_peer ? time_peer(section, &peer_sum) : 0;
-        walk[i] = time_walk(section, &own_sum);
-        iterate[i] = time_read_and_iterate(section);
-        build[i] = time_build(section, &table);
+        uint64_t peer = 0;
+        uint64_t columns;
+        uint64_t records;
+        cairn_table *table;
+        decoding->peer[i] = decoding->has_peer ? time_peer(section, &peer) : 0;
+        decoding->columns[i] = time_columns(section, &columns);
+        decoding->records[i] = time_walk(section, &records);
+        decoding->iterate[i] = time_read_and_iterate(section);
+        decoding->build[i] = time_build(section, &table);
         if (table == NULL)
             return false;
-        records = cairn_table_record_count(table);
-        value_bytes = cairn_table_value_bytes(table);
-        index_bytes = cairn_table_size_bytes(table) - value_bytes;
+        decoding->same_sums &= columns == records && (!decoding->has_peer || peer == columns);
+        decoding->record_count = cairn_table_record_count(table);
+        decoding->value_bytes = cairn_table_value_bytes(table);
+        decoding->index_bytes = cairn_table_size_bytes(table) - decoding->value_bytes;
         cairn_table_destroy(table);
     }
-    if (has_peer && own_sum != peer_sum)
-        bench_print_missing(options, "decode.same-sum", "PEER AND CAIRN SAW DIFFERENT LOCATIONS");
-    double peer_time = bench_percentile(peer, REPEATS, 0.5);
-    double build_time = bench_percentile(build, REPEATS, 0.5);
-    const char *peer_name = has_peer ? PEER : NULL;
-    double bound = has_peer ? 1 : 0;
-    bench_print(options, &(struct bench_figure){"decode.validate-and-walk",
-                                                bench_percentile(walk, REPEATS, 0.5), "ms",
-                                                peer_name, peer_time, 0, bound / 1.5});
-    bench_print(options, &(struct bench_figure){"decode.validate-then-iterate",
-                                                bench_percentile(iterate, REPEATS, 0.5), "ms",
-                                                peer_name, peer_time, 0, 0});
-    bench_print(options, &(struct bench_figure){"index.build", build_time, "ms", peer_name,
-                                                peer_time, 0, bound * 0.6});
-    if (!has_peer)
+    return true;
+}
+
+static void print_against_peer(const struct bench_options *options, const char *name, double *times,
+                               double *peer, double limit)
+{
+    bool has_peer = peer != NULL;
+    bench_print(options, &(struct bench_figure){name, bench_percentile(times, REPEATS, 0.5), "ms",
+                                                has_peer ? PEER : NULL,
+                                                has_peer ? bench_percentile(peer, REPEATS, 0.5) : 0,
+                                                0, has_peer ? limit : 0});
+}
+
+static bool bench_decoding(const struct bench_options *options, const struct cairn_section *section)
+{
+    struct decoding decoding;
+    if (!time_decoding(section, &decoding))
+        return false;
+    if (!decoding.same_sums)
+        bench_print_missing(options, "decode.same-sum", "NOT ALL SAW THE SAME LOCATIONS");
+    double *peer = decoding.has_peer ? decoding.peer : NULL;
+    print_against_peer(options, "decode.validate-and-walk", decoding.columns, peer, 1 / 1.5);
+    print_against_peer(options, "decode.validate-and-visit-records", decoding.records, peer, 0);
+    print_against_peer(options, "decode.validate-then-iterate", decoding.iterate, peer, 0);
+    print_against_peer(options, "index.build", decoding.build, peer, 0.6);
+    if (!decoding.has_peer)
         bench_print_missing(options, "decode.peer",
                             PEER == NULL ? "LLVM 19's StackMapParser was not found when building"
                                          : "LLVM's StackMapParser cannot read this section");
-    double count = records == 0 ? 1 : (double)records;
+    double count = decoding.record_count == 0 ? 1 : decoding.record_count;
+    double build_time = bench_percentile(decoding.build, REPEATS, 0.5);
     bench_print(options, &(struct bench_figure){.name = "index.build-per-record",
                                                 .value = build_time * 1e6 / count,
                                                 .unit = "ns"});
     bench_print(options, &(struct bench_figure){.name = "index.bytes-per-record",
-                                                .value = (double)index_bytes / count,
+                                                .value = (double)decoding.index_bytes / count,
                                                 .unit = "bytes",
                                                 .limit = 24});
     bench_print(options, &(struct bench_figure){.name = "index.value-bytes-per-record",
-                                                .value = (double)value_bytes / count,
+                                                .value = (double)decoding.value_bytes / count,
                                                 .unit = "bytes"});
     return true;
 }
@@ -163,24 +206,24 @@ static double time_lookups(const cairn_table *table, const uint64_t *addresses, 
 {
     struct cairn_record record = {0};
     uint64_t sum = 0;
-    double start = bench_now();
+    double start = bench_now_of_thread();
     for (uint32_t i = 0; i < LOOKUPS; i++) {
         sum += cairn_table_find_address(table, hot ? addresses[0] : addresses[i], &record);
         sum += record.index;
     }
     sink += sum;
-    return (bench_now() - start) / LOOKUPS;
+    return (bench_now_of_thread() - start) / LOOKUPS;
 }
 
 static double time_id_lookups(const cairn_table *table, const uint64_t *ids)
 {
     struct cairn_record record = {0};
     uint64_t sum = 0;
-    double start = bench_now();
+    double start = bench_now_of_thread();
     for (uint32_t i = 0; i < LOOKUPS; i++)
         sum += cairn_table_find_id(table, ids[i], &record, 1) + record.index;
     sink += sum;
-    return (bench_now() - start) / LOOKUPS;
+    return (bench_now_of_thread() - start) / LOOKUPS;
 }
 
 static void time_all_lookups(const struct bench_options *options, const cairn_table *table,

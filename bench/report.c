@@ -78,12 +78,16 @@ void bench_end(const struct bench_options *options)
                "times are medians.\n");
 }
 
-double bench_now(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
+
+double bench_now(void) { return read_clock(CLOCK_MONOTONIC); }
+
+double bench_now_of_thread(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 static int compare(const void *left, const void *right)
 {

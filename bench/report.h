@@ -37,6 +37,8 @@ void bench_end(const struct bench_options *options);
 
 /* Nanoseconds of a clock that only goes forward. */
 double bench_now(void);
+/* Nanoseconds that this thread has run: what else the machine does is not in it. */
+double bench_now_of_thread(void);
 
 /* Sorts `values`. `fraction` 0.5 is the median, 1 the largest. */
 double bench_percentile(double *values, size_t count, double fraction);

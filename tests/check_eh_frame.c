@@ -25,10 +25,12 @@ static void set_up(void) { table = (struct sample_section){.byte_order = CAIRN_L
 
 static void tear_down(void) { section_free(&table); }
 
+/* With the 0 at its end. */
 static void put_text(const char *text)
 {
-    for (const char *letter = text; letter == text || letter[-1] != 0; letter++)
-        section_put(&table, (uint8_t)*letter, 1);
+    size_t size = strlen(text) + 1;
+    for (size_t i = 0; i < size; i++)
+        section_put(&table, (uint8_t)text[i], 1);
 }
 
 static void set_u32(size_t offset, uint64_t value)

@@ -1,5 +1,6 @@
 /*
- * Sites that LLVM has made of statepoints: no-ops that a call or a jump takes the place of.
+ * Sites that LLVM has made, in ways that the engines' own tests do not go through: statepoints
+ * with bytes to patch, and stack maps in Mach-O's section.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -151,6 +152,30 @@ START_TEST(statepoint_becomes_call_jump_and_no_op)
 }
 END_TEST
 
+/* ---- Mach-O ---- */
+
+START_TEST(stack_maps_of_mach_o_are_read)
+{
+    LLVMModuleRef module = support_parse_valid(
+        context,
+        "target triple = \"x86_64-unknown-linux-macho\"\n" SUPPORT_INTRINSICS "define i64 @f() {\n"
+        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
+        "      i64 7, i32 16, ptr null, i32 0)\n"
+        "  ret i64 5\n"
+        "}\n");
+    cairn_engine *engine = create_engine(module);
+    function *f = get(engine, "f");
+    ck_assert_int_eq(f(), 5);
+    cairn_site *site = cairn_runtime_find_site(runtime, 7, NULL);
+    ck_assert_ptr_nonnull(site);
+    ck_assert_ok(cairn_site_call(site, COUNT_CALL, CAIRN_SYNC, NULL));
+    calls = 0;
+    ck_assert_int_eq(f(), 5);
+    ck_assert_int_eq(calls, 1);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 int main(void)
 {
     enum { SKIPPED = 77 };
@@ -160,6 +185,7 @@ int main(void)
     TCase *tests = tcase_create("sites");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, statepoint_becomes_call_jump_and_no_op);
+    tcase_add_test(tests, stack_maps_of_mach_o_are_read);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

@@ -70,7 +70,7 @@ static void load_crowd(struct crowd *crowd)
             (struct site_record){i, SITE_HEAD_BYTES, REGION_BYTES, CAIRN_RECORD_PATCHPOINT};
     }
     write_crowd(crowd->before);
-    const struct site_code code = {crowd->before, CODE_BYTES, functions, COUNT, records};
+    const struct site_code code = {crowd->before, CODE_BYTES, functions, COUNT, records, 0};
     crowd->module = site_load_code(crowd->runtime, &code, &crowd->code);
     ck_assert_uint_eq(cairn_module_site_count(crowd->module), COUNT);
     ck_assert_done(cairn_module_publish(crowd->module, &error), error);

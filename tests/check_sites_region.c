@@ -26,7 +26,7 @@ static cairn_module *load_no_ops(cairn_runtime *runtime, uint32_t second,
     uint8_t bytes[CODE_BYTES];
     struct cairn_error error;
     const struct site_function functions[] = {{0, second == 0 ? count : count - 1}, {second, 1}};
-    const struct site_code code = {bytes, sizeof bytes, functions, second == 0 ? 1 : 2, records};
+    const struct site_code code = {bytes, sizeof bytes, functions, second == 0 ? 1 : 2, records, 0};
     memset(bytes, 0x90, sizeof bytes);
     cairn_module *module = site_load_code(runtime, &code, address);
     ck_assert_done(cairn_module_publish(module, &error), error);
@@ -60,7 +60,7 @@ static bool is_same_but_for(const uint8_t *code, const uint8_t *before, uint64_t
                             uint64_t begin, uint64_t end)
 {
     for (uint64_t i = 0; i < size; i++)
-        if (code[i] != before[i] && (i < begin || i >= end))
+        if ((i < begin || i >= end) && code[i] != before[i])
             return false;
     return true;
 }
@@ -170,6 +170,33 @@ START_TEST(bytes_beyond_the_function_are_refused)
 }
 END_TEST
 
+/* What stands behind it has no records, so only an unwind table tells where it ends. */
+START_TEST(bytes_beyond_the_end_that_an_unwind_table_gives_are_refused)
+{
+    static const struct site_record records[] = {{1, 0, 16, CAIRN_RECORD_PATCHPOINT},
+                                                 {2, 20, 16, CAIRN_RECORD_PATCHPOINT}};
+    static const struct site_function function = {0, 2};
+    uint8_t bytes[CODE_BYTES];
+    cairn_runtime *runtime = site_runtime(site_modes[_i]);
+    struct cairn_error error;
+    uint8_t *code;
+    memset(bytes, 0x90, sizeof bytes);
+    const struct site_code known = {bytes, sizeof bytes, &function, 1, records, 30};
+    cairn_module *module = site_load_code(runtime, &known, &code);
+    ck_assert_done(cairn_module_publish(module, &error), error);
+    check_live(cairn_module_site(module, 0), code);
+    check_refused(cairn_module_site(module, 1), code, "10 bytes behind");
+    ck_assert_int_eq(
+        cairn_site_write(cairn_module_site(module, 1), code, 11, CAIRN_QUIESCENT, NULL),
+        CAIRN_ERROR_RANGE);
+    const struct site_code exact = {bytes, sizeof bytes, &function, 1, records, 36};
+    module = site_load_code(runtime, &exact, &code);
+    ck_assert_done(cairn_module_publish(module, &error), error);
+    check_live(cairn_module_site(module, 1), code);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
 START_TEST(shadow_ends_where_the_next_function_begins)
 {
     static const struct site_record records[] = {{1, 24, 32, CAIRN_RECORD_STACKMAP},
@@ -270,7 +297,7 @@ static cairn_module *load_random(uint64_t *state, cairn_runtime *runtime, uint8_
     static struct site_record records[RANDOM_RECORDS];
     const struct site_function functions[] = {{0, RANDOM_RECORDS / 2},
                                               {RANDOM_CODE / 2, RANDOM_RECORDS / 2}};
-    const struct site_code code = {bytes, RANDOM_CODE, functions, 2, records};
+    const struct site_code code = {bytes, RANDOM_CODE, functions, 2, records, 0};
     struct cairn_error error;
     write_random_code(state, bytes);
     make_random_records(state, records, RANDOM_RECORDS, RANDOM_CODE / 2);
@@ -411,6 +438,38 @@ START_TEST(shadow_is_live_where_a_branch_takes_the_place_of_one_instruction_in_o
 }
 END_TEST
 
+/* An interrupt may leave a part of them done, for later. */
+START_TEST(shadow_of_an_instruction_that_may_stop_half_way_is_not_live)
+{
+    static const struct {
+        uint32_t size;
+        uint8_t bytes[8];
+    } instructions[] = {
+        {6, {0xC4, 0xE2, 0x6D, 0x90, 0x04, 0x88}},       /* vpgatherdd */
+        {7, {0x62, 0xF2, 0x7D, 0x49, 0x90, 0x04, 0x88}}, /* vpgatherdd of 512 bits */
+        {7, {0x62, 0xF2, 0x7D, 0x49, 0xA0, 0x04, 0x88}}, /* vpscatterdd */
+        {5, {0x3E, 0x3E, 0xF3, 0x48, 0xA5}},             /* rep movsq */
+        {6, {0xC4, 0xE2, 0x7B, 0x4B, 0x04, 0x18}},       /* tileloadd */
+    };
+    cairn_runtime *runtime = site_runtime(site_modes[_i]);
+    for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++) {
+        struct site_fixture fixture;
+        struct site_shape shape =
+            shadow(instructions[i].bytes, instructions[i].size, instructions[i].size);
+        shape.padding = 2;
+        site_load_into(&fixture, runtime, &shape);
+        struct cairn_site_description description = site_describe(fixture.site);
+        ck_assert_uint_eq(description.address % 8, 0);
+        ck_assert_msg(!description.live, "instruction %zu", i);
+        ck_assert_ptr_nonnull(strstr(description.reason, "half-way"));
+        ck_assert_int_eq(cairn_site_jump(fixture.site, SITE_TWO, CAIRN_QUIESCENT, NULL), CAIRN_OK);
+        cairn_module_retire(fixture.module);
+        cairn_runtime_quiesce(runtime);
+    }
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
 /* inc %eax, again and again: boundaries at every second byte. */
 static void write_increments(uint8_t *region, uint32_t count)
 {
@@ -477,6 +536,45 @@ START_TEST(where_the_last_instruction_leaves_the_shadow_only_a_jump_fits)
 }
 END_TEST
 
+/* Another record inside the instruction: the branch would run across it. */
+START_TEST(shadow_of_an_instruction_with_a_record_inside_is_not_live)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    write_instruction(region, 7);
+    struct site_shape shape = shadow(region, 7, 7);
+    shape.padding = 2;
+    shape.next_record = 5;
+    site_load(&fixture, site_modes[_i], &shape);
+    ck_assert(!site_describe(fixture.site).live);
+    ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_QUIESCENT, NULL),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(memcmp(site_describe(fixture.site).bytes, region, 7), 0);
+    ck_assert_int_eq(fixture.function(), 9);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* Of the increments, the host's instruction takes the place of three; no-ops fill up the third. */
+START_TEST(what_is_written_over_a_shadow_leaves_the_instructions_behind_it)
+{
+    static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    write_increments(region, 8);
+    const struct site_shape shape = shadow(region, 16, 14);
+    site_load(&fixture, site_modes[_i], &shape);
+    const uint8_t *bytes = site_describe(fixture.site).bytes;
+    ck_assert_done(cairn_site_write(fixture.site, return_seven, 5, CAIRN_QUIESCENT, &error), error);
+    ck_assert_int_eq(memcmp(bytes, return_seven, 5), 0);
+    ck_assert_uint_eq(bytes[5], 0x90);
+    ck_assert_int_eq(memcmp(bytes + 6, region + 6, 10), 0);
+    ck_assert_int_eq(fixture.function(), 7 + 5);
+    site_unload(&fixture);
+}
+END_TEST
+
 START_TEST(shadow_that_cannot_be_decoded_is_refused)
 {
     static const uint8_t nonsense[] = {0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06};
@@ -490,45 +588,54 @@ START_TEST(shadow_that_cannot_be_decoded_is_refused)
 }
 END_TEST
 
-/* Whatever happened in between, in whatever order. */
-START_TEST(shadow_comes_back_byte_for_byte)
+/* One of four deeds; after the host's bytes only these may follow. */
+static void do_to_shadow(const struct site_fixture *fixture, uint32_t deed)
 {
     static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
-    uint8_t region[SITE_REGION_MAX];
-    uint8_t before[32];
-    cairn_runtime *runtime = site_runtime(site_modes[_i]);
+    static const enum cairn_strength strength = CAIRN_QUIESCENT;
+    bool written = site_describe(fixture->site).state == CAIRN_SITE_WRITTEN;
+    enum cairn_status status = CAIRN_OK;
+    if (deed == 0)
+        status = cairn_site_call(fixture->site, SITE_TWO, strength, NULL);
+    else if (deed == 1)
+        status = cairn_site_jump(fixture->site, fixture->near_three, strength, NULL);
+    else if (deed == 2)
+        status = cairn_site_nop(fixture->site, strength, NULL);
+    else
+        status = cairn_site_write(fixture->site, return_seven, 5, strength, NULL);
+    ck_assert_int_eq(status, written && deed != 3 ? CAIRN_ERROR_STATE : CAIRN_OK);
+}
+
+/* Any four of them, one after the other. */
+static void check_it_comes_back(const struct site_fixture *fixture)
+{
+    enum { ORDERS = 256 };
+    uint8_t before[SITE_FUNCTION_BYTES];
     struct cairn_error error;
+    memcpy(before, fixture->code, sizeof before);
+    for (uint32_t order = 0; order < ORDERS; order++) {
+        for (uint32_t i = 0; i < 4; i++)
+            do_to_shadow(fixture, order >> (2 * i) & 3);
+        ck_assert_done(cairn_site_restore(fixture->site, CAIRN_QUIESCENT, &error), error);
+        ck_assert_int_eq(memcmp(fixture->code, before, sizeof before), 0);
+        ck_assert_int_eq(fixture->function(), 14);
+        ck_assert_int_eq(site_describe(fixture->site).state, CAIRN_SITE_ORIGINAL);
+    }
+}
+
+START_TEST(shadow_comes_back_byte_for_byte)
+{
+    cairn_runtime *runtime = site_runtime(site_modes[_i]);
     for (uint32_t padding = 0; padding < 8; padding++) {
+        uint8_t region[SITE_REGION_MAX];
         struct site_fixture fixture;
         write_instruction(region, 5);
         write_increments(region + 5, 5);
         struct site_shape shape = shadow(region, 15, 11);
         shape.padding = padding;
         site_load_into(&fixture, runtime, &shape);
-        const uint8_t *bytes = site_describe(fixture.site).bytes;
-        memcpy(before, bytes - 8, sizeof before);
         ck_assert_int_eq(memcmp(site_describe(fixture.site).original_bytes, region, 11), 0);
-        for (uint32_t order = 0; order < 256; order++) {
-            for (uint32_t i = 0; i < 4; i++) {
-                static const enum cairn_strength strength = CAIRN_QUIESCENT;
-                enum cairn_status status = CAIRN_OK;
-                uint32_t deed = order >> (2 * i) & 3;
-                bool written = site_describe(fixture.site).state == CAIRN_SITE_WRITTEN;
-                if (deed == 0)
-                    status = cairn_site_call(fixture.site, SITE_TWO, strength, &error);
-                else if (deed == 1)
-                    status = cairn_site_jump(fixture.site, fixture.near_three, strength, &error);
-                else if (deed == 2)
-                    status = cairn_site_nop(fixture.site, strength, &error);
-                else
-                    status = cairn_site_write(fixture.site, return_seven, 5, strength, &error);
-                ck_assert_int_eq(status, written && deed != 3 ? CAIRN_ERROR_STATE : CAIRN_OK);
-            }
-            ck_assert_done(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), error);
-            ck_assert_int_eq(memcmp(bytes - 8, before, sizeof before), 0);
-            ck_assert_int_eq(fixture.function(), 14);
-            ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_ORIGINAL);
-        }
+        check_it_comes_back(&fixture);
         cairn_module_retire(fixture.module);
         cairn_runtime_quiesce(runtime);
     }
@@ -549,7 +656,7 @@ START_TEST(shadow_comes_back_without_what_its_neighbour_became)
     memset(bytes, 0xCC, sizeof bytes);
     write_instruction(bytes, 5);
     write_increments(bytes + 5, 12);
-    const struct site_code two_shadows = {bytes, sizeof bytes, &function, 1, records};
+    const struct site_code two_shadows = {bytes, sizeof bytes, &function, 1, records, 0};
     cairn_module *module = site_load_code(runtime, &two_shadows, &code);
     ck_assert_done(cairn_module_publish(module, &error), error);
     cairn_site *live = cairn_module_site(module, 0);
@@ -658,6 +765,7 @@ static void add_regions(Suite *suite)
         statepoint_that_reaches_back_into_another_site_is_refused,
         bytes_beyond_the_code_are_refused,
         bytes_beyond_the_function_are_refused,
+        bytes_beyond_the_end_that_an_unwind_table_gives_are_refused,
         shadow_ends_where_the_next_function_begins,
         statepoint_that_begins_before_its_function_is_refused,
         declarations_smaller_than_llvm_s_call_are_refused,
@@ -673,7 +781,10 @@ static void add_shadows_and_statepoints(Suite *suite)
 {
     const TTest *both[] = {
         shadow_is_live_where_a_branch_takes_the_place_of_one_instruction_in_one_word,
+        shadow_of_an_instruction_that_may_stop_half_way_is_not_live,
         quiescent_call_in_a_shadow_ends_at_an_instruction_boundary,
+        shadow_of_an_instruction_with_a_record_inside_is_not_live,
+        what_is_written_over_a_shadow_leaves_the_instructions_behind_it,
         shadow_that_cannot_be_decoded_is_refused,
         shadow_comes_back_byte_for_byte,
         shadow_comes_back_without_what_its_neighbour_became,

@@ -8,6 +8,8 @@
  */
 #include "stackmap_support.h"
 
+#include "format/check_records.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -788,6 +790,46 @@ START_TEST(changed_bits_never_lead_outside)
 }
 END_TEST
 
+/* The way of checking that this processor may have, and the one of all processors. */
+START_TEST(locations_are_checked_alike_in_every_way)
+{
+    record_checker *by_sixteens = stackmap_sixteen_checker();
+    uint64_t random = sample_seed();
+    for (int i = 0; i < 500 && by_sixteens != NULL; i++) {
+        const struct sample_shape shape = {.version = 3,
+                                           .functions_max = 3,
+                                           .records_max = 4,
+                                           .locations_max = i % 2 == 0 ? 18 : 70,
+                                           .liveouts_max = 5,
+                                           .constants_max = 3,
+                                           .code_bytes_max = 9};
+        struct sample_map *sample = sample_map_random(&shape, &random);
+        struct sample_section written = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
+        section_put_map(&written, sample);
+        struct guarded guarded = guard(written.bytes, written.size);
+        const struct cairn_section section = {guarded.bytes, guarded.size, written.byte_order};
+        struct cairn_stackmap map;
+        ck_assert_ok(stackmap_open(&section, 0, &map, NULL));
+        for (int change = 0; change < 40; change++) {
+            const uint8_t *end = map.bytes + section.size;
+            struct check_place one = {.at = map.bytes + map.records_offset};
+            struct check_place other = one;
+            enum check_result result = by_sixteens(&map, end, map.record_count, &one);
+            expect(stackmap_portable_checker(&map)(&map, end, map.record_count, &other) == result);
+            expect(one.at == other.at && one.index == other.index);
+            if (section.size > map.records_offset) {
+                size_t bytes = section.size - map.records_offset;
+                guarded.bytes[map.records_offset + sample_random(&random, (uint32_t)bytes)] ^=
+                    (uint8_t)(1 << sample_random(&random, 8));
+            }
+        }
+        guard_end(&guarded);
+        section_free(&written);
+        sample_map_free(sample);
+    }
+}
+END_TEST
+
 START_TEST(kinds_have_llvms_names)
 {
     ck_assert_str_eq(cairn_location_kind_name(CAIRN_LOCATION_REGISTER), "Register");
@@ -846,6 +888,7 @@ static TCase *refusing_cases(void)
     tcase_add_test(cases, indices_of_constants_that_are_not_there_are_refused);
     tcase_add_test(cases, arguments_that_are_missing_are_refused);
     tcase_add_loop_test(cases, changed_bits_never_lead_outside, 0, BYTE_ORDERS);
+    tcase_add_test(cases, locations_are_checked_alike_in_every_way);
     return cases;
 }
 

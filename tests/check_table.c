@@ -5,6 +5,7 @@
  */
 #include "tests/section_writer.h"
 
+#include "index/builder.h"
 #include "index/table.h"
 
 #include <cairn/cairn.h>
@@ -198,12 +199,15 @@ static void expect_lookups(const cairn_table *table, const struct model *model)
     }
 }
 
-static void expect_table(const struct model *model)
+/* Each table is built in the best way of this machine, and in the one of all machines. */
+enum { WAYS = 2 };
+
+static void expect_table(const struct model *model, bool portably)
 {
     cairn_table *table;
     struct cairn_error error;
     const struct cairn_section section = writer_section(&model->writer);
-    enum cairn_status status = cairn_table_create(&section, 1, NULL, &table, &error);
+    enum cairn_status status = table_build(&section, 1, NULL, portably, &table, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     ck_assert_uint_eq(cairn_table_record_count(table), model->record_count);
     for (uint32_t i = 0; i < model->record_count; i++)
@@ -238,7 +242,8 @@ START_TEST(random_maps_give_back_what_was_written)
         for (uint32_t m = 0; m < maps; m++)
             add_random_map(&model, UINT64_C(0x400000) + m * UINT64_C(0x100000), ascending);
         sort_model(&model);
-        expect_table(&model);
+        for (int way = 0; way < WAYS; way++)
+            expect_table(&model, way != 0);
         writer_end(&model.writer);
     }
 }
@@ -279,7 +284,13 @@ START_TEST(every_truncation_is_an_error_and_reads_nothing_beyond)
         ck_assert_uint_eq(offset, 0);
         ck_assert_uint_le(error.offset, size);
         ck_assert_int_gt((int)strlen(error.message), 10);
-        ck_assert_int_ne(cairn_table_create(&section, 1, NULL, &table, &error), CAIRN_OK);
+        for (int way = 0; way < WAYS; way++) {
+            enum cairn_status status = table_build(&section, 1, NULL, way != 0, &table, &error);
+            ck_assert_int_ne(status, CAIRN_OK);
+            ck_assert_int_eq(error.status, status);
+            ck_assert_uint_le(error.offset, size);
+            ck_assert_int_gt((int)strlen(error.message), 10);
+        }
         munmap(mapping, (size + page - 1) / page * page + page);
     }
     writer_end(&model.writer);
@@ -535,6 +546,488 @@ START_TEST(statepoint_is_taken_apart)
 }
 END_TEST
 
+/* ---- Against the iteration over sections ---- */
+
+/* How the maps of a test are; see random_shape. */
+enum id_kind {
+    IDS_SEQUENTIAL,
+    IDS_ASCENDING,
+    IDS_PERMUTED,
+    IDS_RANDOM,
+    IDS_FEW,
+    IDS_ACROSS_4G,
+    ID_KINDS
+};
+enum order { ORDER_ASCENDING, ORDER_SHUFFLED, ORDER_FOLDED, ORDER_OVERLAPPING, ORDERS };
+enum forms { FORMS_COMPACT, FORMS_WIDE, FORMS_FULL, FORMS_MIXED, FORM_KINDS };
+
+struct shape {
+    uint8_t version;
+    enum cairn_byte_order byte_order;
+    uint32_t map_count;
+    uint32_t function_count;
+    uint32_t records_max; /* of a function */
+    uint32_t gap_max;     /* bytes of code between records */
+    uint32_t locations_max;
+    uint32_t liveouts_max;
+    bool large_stacks;
+    bool records_descend;
+    enum id_kind ids;
+    enum order order;
+    enum forms forms;
+};
+
+static struct shape random_shape(void)
+{
+    static const uint32_t locations_max[] = {0, 3, 12, 16, 17, 40, 70};
+    static const uint32_t gap_max[] = {1, 3, 40, 3000, 400000};
+    return (struct shape){
+        .version = (uint8_t)(below(4) == 0 ? 2 : 3),
+        .byte_order = below(4) == 0 ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN,
+        .map_count = below(3) == 0 ? 1 + below(4) : 1,
+        .function_count = 1 + below(below(2) == 0 ? 4 : 60),
+        .records_max = 1 + below(below(2) == 0 ? 3 : 60),
+        .gap_max = gap_max[below(5)],
+        .locations_max = locations_max[below(7)],
+        .liveouts_max = below(2) == 0 ? 0 : 1 + below(12),
+        .large_stacks = below(4) == 0,
+        .records_descend = below(6) == 0,
+        .ids = (enum id_kind)below(ID_KINDS),
+        .order = below(2) == 0 ? ORDER_ASCENDING : (enum order)below(ORDERS),
+        .forms = (enum forms)below(FORM_KINDS),
+    };
+}
+
+static uint64_t random_64(void) { return (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX); }
+
+static uint64_t shaped_id(const struct shape *shape, uint32_t number, uint64_t previous)
+{
+    switch (shape->ids) {
+    case IDS_SEQUENTIAL:
+        return number;
+    case IDS_ASCENDING:
+        return previous + below(5000);
+    case IDS_PERMUTED:
+        return (number * UINT64_C(40503)) & 0xFFFF;
+    case IDS_RANDOM:
+        return random_64();
+    case IDS_FEW:
+        return below(4);
+    default:
+        return UINT64_C(0xFFFFFF00) + number;
+    }
+}
+
+static struct cairn_location shaped_location(const struct shape *shape)
+{
+    struct cairn_location location = {.kind = (enum cairn_location_kind)(1 + below(5)), .size = 8};
+    bool is_wide = shape->forms == FORMS_WIDE || (shape->forms == FORMS_MIXED && below(20) == 0);
+    bool is_full = shape->forms == FORMS_FULL || (shape->forms == FORMS_MIXED && below(20) == 0);
+    location.size = (uint16_t)(1u << below(8));
+    /* What fits 18 bits, and wide ones to either side of it. */
+    location.offset = (int32_t)below(1 << 18) - (1 << 17);
+    if (is_wide)
+        location.offset = (int32_t)below(1 << 20) - (1 << 19);
+    if (location.kind <= CAIRN_LOCATION_INDIRECT)
+        location.dwarf = (uint16_t)below(is_wide && below(2) == 0 ? 65536 : 256);
+    else if (location.kind == CAIRN_LOCATION_CONSTANT)
+        location.offset =
+            (int32_t)below(is_wide ? 1 << 28 : 1 << 26) - (is_wide ? 1 << 27 : 1 << 25);
+    else
+        location.offset = (int32_t)below(CONSTANTS);
+    if (is_full)
+        location.size = (uint16_t)below(shape->version == 3 ? 65536 : 256);
+    return location;
+}
+
+static void write_shaped_record(struct section_writer *writer, const struct shape *shape,
+                                uint64_t id, uint32_t code_offset)
+{
+    enum { LOCATIONS = 80, LIVEOUTS = 16 };
+    struct cairn_location locations[LOCATIONS];
+    struct cairn_liveout liveouts[LIVEOUTS];
+    uint16_t location_count = (uint16_t)below(shape->locations_max + 1);
+    uint16_t liveout_count = (uint16_t)(below(2) == 0 ? below(shape->liveouts_max + 1) : 0);
+    for (uint16_t i = 0; i < location_count; i++)
+        locations[i] = shaped_location(shape);
+    for (uint16_t i = 0; i < liveout_count; i++)
+        liveouts[i] = (struct cairn_liveout){(uint16_t)below(65536), (uint8_t)below(256)};
+    writer_record(writer, id, code_offset, locations, location_count, liveouts, liveout_count);
+}
+
+enum { SHAPED_FUNCTIONS = 64, SHAPED_RECORDS = 64 };
+
+static void shape_addresses(const struct shape *shape, uint64_t base, uint64_t *addresses)
+{
+    uint64_t room = (uint64_t)(shape->records_max + 1) * shape->gap_max + 1;
+    for (uint32_t f = 0; f < shape->function_count; f++)
+        addresses[f] = base + f * (shape->order == ORDER_OVERLAPPING ? room / 3 + 1 : room);
+    for (uint32_t f = 0; f < shape->function_count && shape->order != ORDER_ASCENDING; f++) {
+        uint32_t other = below(shape->function_count);
+        uint64_t held = addresses[f];
+        addresses[f] = addresses[other];
+        addresses[other] = held;
+        if (shape->order == ORDER_FOLDED && f > 0 && below(3) == 0)
+            addresses[f] = addresses[f - 1];
+    }
+}
+
+static void write_shaped_map(struct section_writer *writer, const struct shape *shape,
+                             uint64_t base, uint32_t *number)
+{
+    uint64_t addresses[SHAPED_FUNCTIONS];
+    uint32_t counts[SHAPED_FUNCTIONS];
+    uint32_t total = 0;
+    shape_addresses(shape, base, addresses);
+    for (uint32_t f = 0; f < shape->function_count; f++)
+        total += counts[f] = below(6) == 0 ? 0 : 1 + below(shape->records_max);
+    writer_header(writer, shape->function_count, CONSTANTS, total);
+    for (uint32_t f = 0; f < shape->function_count; f++) {
+        uint64_t stack_size = below(6) == 0 ? UINT64_MAX : 8 * below(8192);
+        if (shape->large_stacks && below(3) == 0)
+            stack_size = random_64();
+        writer_function(writer, addresses[f], stack_size, counts[f]);
+    }
+    for (uint32_t c = 0; c < CONSTANTS; c++)
+        writer_constant(writer, random_64());
+    uint64_t id = below(1000);
+    for (uint32_t f = 0; f < shape->function_count; f++) {
+        uint32_t offset = below(shape->gap_max);
+        for (uint32_t i = 0; i < counts[f]; i++) {
+            id = shaped_id(shape, (*number)++, id);
+            write_shaped_record(writer, shape, id, offset);
+            offset = shape->records_descend && below(8) == 0 ? offset / 2
+                                                             : offset + below(shape->gap_max + 1);
+        }
+    }
+}
+
+/* A record as the iteration shows it. */
+struct seen {
+    struct cairn_stackmap map;
+    struct cairn_stackmap_record record;
+    struct cairn_stackmap_function function;
+    uint64_t address;
+    uint32_t sequence;
+};
+
+static int compare_seen(const void *left, const void *right)
+{
+    const struct seen *a = left;
+    const struct seen *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+/* All records in the order that a table promises; to be freed. */
+static struct seen *see_all(const struct cairn_section *sections, uint32_t section_count,
+                            uint32_t *count)
+{
+    struct seen *all = NULL;
+    *count = 0;
+    for (uint32_t s = 0; s < section_count; s++) {
+        struct cairn_stackmap map;
+        struct cairn_stackmap_record record;
+        for (size_t offset = 0; offset < sections[s].size;) {
+            ck_assert_int_eq(cairn_stackmap_read(&sections[s], &offset, &map, NULL), CAIRN_OK);
+            bool more = cairn_stackmap_first(&map, &record);
+            for (; more; more = cairn_stackmap_next(&map, &record)) {
+                struct seen one = {map, record, cairn_stackmap_function(&map, record.function), 0,
+                                   *count};
+                one.address = one.function.address + record.code_offset;
+                struct seen *grown = realloc(all, (*count + 1) * sizeof *all);
+                ck_assert_ptr_nonnull(grown);
+                all = grown;
+                all[(*count)++] = one;
+            }
+        }
+    }
+    if (*count > 0)
+        qsort(all, *count, sizeof *all, compare_seen);
+    return all;
+}
+
+/* What is asked very often: Check's own notes down that it was asked. */
+#define expect(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            ck_abort_msg("not so: " #condition);                                                   \
+    } while (0)
+
+static void expect_seen_values(struct cairn_record record, const struct seen *seen)
+{
+    expect(cairn_record_location_count(record) == seen->record.location_count);
+    for (uint32_t i = 0; i < seen->record.location_count; i++) {
+        struct cairn_location wanted = cairn_stackmap_location(&seen->map, &seen->record, i);
+        struct cairn_location found = cairn_record_location(record, i);
+        expect(found.kind == wanted.kind);
+        expect(found.size == wanted.size);
+        expect(found.dwarf == wanted.dwarf);
+        expect(found.constant == wanted.constant);
+        expect(found.kind == CAIRN_LOCATION_CONSTANT_INDEX || found.offset == wanted.offset);
+    }
+    expect(cairn_record_liveout_count(record) == seen->record.liveout_count);
+    for (uint32_t i = 0; i < seen->record.liveout_count; i++) {
+        struct cairn_liveout wanted = cairn_stackmap_liveout(&seen->map, &seen->record, i);
+        struct cairn_liveout found = cairn_record_liveout(record, i);
+        expect(found.dwarf == wanted.dwarf);
+        expect(found.size == wanted.size);
+    }
+}
+
+static void expect_seen_ids(const cairn_table *table, const struct seen *all, uint32_t count,
+                            uint64_t id)
+{
+    struct cairn_record *found = malloc((count + 1) * sizeof *found);
+    ck_assert_ptr_nonnull(found);
+    size_t found_count = cairn_table_find_id(table, id, found, count + 1);
+    size_t place = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (all[i].record.id != id)
+            continue;
+        expect(place < found_count);
+        expect(found[place].index == i);
+        place++;
+    }
+    expect(place == found_count);
+    expect(cairn_table_find_id(table, id, NULL, 0) == found_count);
+    free(found);
+}
+
+static void expect_seen_address(const cairn_table *table, const struct seen *all, uint32_t count,
+                                uint64_t address)
+{
+    struct cairn_record record;
+    uint32_t first = 0;
+    while (first < count && all[first].address < address)
+        first++;
+    bool exists = first < count && all[first].address == address;
+    expect(cairn_table_find_address(table, address, &record) == exists);
+    expect(!exists || record.index == first);
+}
+
+/* The function that begins at or last before the address: of those with the same, the first. */
+static const struct seen *function_before(const struct seen *all, uint32_t count, uint64_t address)
+{
+    const struct seen *last = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct seen *each = &all[i];
+        if (each->function.address > address)
+            continue;
+        if (last == NULL || each->function.address > last->function.address ||
+            (each->function.address == last->function.address && each->sequence < last->sequence))
+            last = each;
+    }
+    return last;
+}
+
+static void expect_seen_function(const cairn_table *table, const struct seen *all, uint32_t count,
+                                 uint64_t address)
+{
+    struct cairn_function found;
+    const struct seen *wanted = function_before(all, count, address);
+    expect(cairn_table_find_function(table, address, &found) == (wanted != NULL));
+    if (wanted == NULL)
+        return;
+    expect(found.address == wanted->function.address);
+    expect(found.stack_size == wanted->function.stack_size);
+    expect(found.first_record <= count);
+    expect(found.first_record == 0 || all[found.first_record - 1].address <= found.address);
+    expect(found.first_record == count || all[found.first_record].address >= found.address);
+}
+
+static void expect_next_address(const cairn_table *table, const struct seen *all, uint32_t count,
+                                uint64_t address)
+{
+    uint32_t index = 0;
+    while (index < count && all[index].address <= address)
+        index++;
+    expect(table_next_address(table, address) == (index < count ? all[index].address : UINT64_MAX));
+}
+
+static void expect_all_seen(const cairn_table *table, const struct seen *all, uint32_t count)
+{
+    expect(cairn_table_record_count(table) == count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cairn_record record = {table, i};
+        expect(cairn_record_id(record) == all[i].record.id);
+        expect(cairn_record_address(record) == all[i].address);
+        expect_seen_values(record, &all[i]);
+    }
+    uint32_t next = 0;
+    for (uint32_t f = 0; f < cairn_table_function_count(table); f++) {
+        const struct cairn_function function = cairn_table_function(table, f);
+        expect(function.first_record == next);
+        next += function.record_count;
+    }
+    expect(next == count);
+    expect_next_address(table, all, count, 0);
+    expect_next_address(table, all, count, UINT64_MAX);
+    for (uint32_t i = 0; i < 40 && count > 0; i++) {
+        const struct seen *one = &all[below(count)];
+        expect_seen_ids(table, all, count, below(4) == 0 ? one->record.id + 1 : one->record.id);
+        expect_seen_address(table, all, count, one->address + (i % 4 == 0));
+        expect_seen_function(table, all, count, one->address - (i % 3 == 0));
+        expect_next_address(table, all, count, one->address - (i % 2 == 0));
+    }
+}
+
+static void expect_shape(const struct shape *shape, uint32_t section_count)
+{
+    enum { SECTIONS = 3 };
+    struct section_writer writers[SECTIONS];
+    struct cairn_section sections[SECTIONS];
+    uint32_t number = 0;
+    uint64_t base = UINT64_C(0x7F0000000000) + below(4096);
+    for (uint32_t s = 0; s < section_count; s++) {
+        writer_begin(&writers[s], shape->version, shape->byte_order);
+        for (uint32_t m = 0; m < shape->map_count; m++) {
+            write_shaped_map(&writers[s], shape, base, &number);
+            base += (uint64_t)(shape->function_count + 1) * (shape->records_max + 2) *
+                    (shape->gap_max + 1);
+        }
+        sections[s] = writer_section(&writers[s]);
+    }
+    uint32_t count;
+    struct seen *all = see_all(sections, section_count, &count);
+    for (int way = 0; way < WAYS; way++) {
+        cairn_table *table;
+        struct cairn_error error;
+        enum cairn_status status =
+            table_build(sections, section_count, NULL, way != 0, &table, &error);
+        ck_assert_msg(status == CAIRN_OK || status == CAIRN_ERROR_RANGE, "%s", error.message);
+        if (status != CAIRN_OK) {
+            ck_assert_uint_gt(base - UINT64_C(0x7F0000000000), UINT32_MAX);
+            continue;
+        }
+        expect_all_seen(table, all, count);
+        cairn_table_destroy(table);
+    }
+    free(all);
+    for (uint32_t s = 0; s < section_count; s++)
+        writer_end(&writers[s]);
+}
+
+START_TEST(tables_say_what_iteration_does)
+{
+    seed_random();
+    for (int round = 0; round < 150; round++) {
+        const struct shape shape = random_shape();
+        expect_shape(&shape, below(4) == 0 ? 1 + below(3) : 1);
+    }
+}
+END_TEST
+
+/* One of each, so that none depends on chance. */
+START_TEST(every_order_form_and_kind_of_id_is_kept)
+{
+    seed_random();
+    for (int round = 0; round < 3; round++) {
+        struct shape shape = random_shape();
+        shape.ids = (enum id_kind)(_i % ID_KINDS);
+        shape.order = (enum order)(_i / ID_KINDS % ORDERS);
+        shape.forms = (enum forms)(_i / (int)ID_KINDS / (int)ORDERS);
+        expect_shape(&shape, 1);
+    }
+}
+END_TEST
+
+/* The directory begins fine, not knowing where the only function ends. */
+START_TEST(one_function_may_be_as_large_as_a_table)
+{
+    enum { COUNT = 3000 };
+    seed_random();
+    static const uint32_t gaps[] = {1, 100, 1400000};
+    struct section_writer writer;
+    writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
+    writer_header(&writer, 1, 0, COUNT);
+    writer_function(&writer, 0x5000, 8, COUNT);
+    uint32_t offset = 0;
+    for (uint32_t i = 0; i < COUNT; i++, offset += below(gaps[_i]) + (i == COUNT / 2 ? 5000 : 0))
+        writer_record(&writer, i, offset, NULL, 0, NULL, 0);
+    const struct cairn_section section = writer_section(&writer);
+    uint32_t count;
+    struct seen *all = see_all(&section, 1, &count);
+    cairn_table *table;
+    ck_assert_int_eq(cairn_table_create(&section, 1, NULL, &table, NULL), CAIRN_OK);
+    expect_all_seen(table, all, count);
+    cairn_table_destroy(table);
+    free(all);
+    writer_end(&writer);
+}
+END_TEST
+
+/* A location that is not valid, at each place of records of each size; the error is the one that
+ * reading the section gives. */
+START_TEST(a_bad_location_is_found_wherever_it_stands)
+{
+    enum { LOCATIONS = 36 };
+    struct cairn_location locations[LOCATIONS];
+    for (int i = 0; i < LOCATIONS; i++)
+        locations[i] = (struct cairn_location){.kind = CAIRN_LOCATION_REGISTER, .size = 8};
+    for (int bad = 0; bad < LOCATIONS; bad++) {
+        struct section_writer writer;
+        writer_begin(&writer, 3, _i % 2 == 0 ? CAIRN_LITTLE_ENDIAN : CAIRN_BIG_ENDIAN);
+        writer_header(&writer, 1, 1, 3);
+        writer_function(&writer, 0x5000, 8, 3);
+        writer_constant(&writer, 7);
+        locations[bad] = (struct cairn_location){
+            .kind = _i < 2 ? CAIRN_LOCATION_CONSTANT_INDEX : (enum cairn_location_kind)17,
+            .size = 8,
+            .offset = _i < 2 ? 1 : 0,
+        };
+        writer_record(&writer, 1, 0, locations, (uint16_t)bad, NULL, 0);
+        writer_record(&writer, 2, 8, locations, (uint16_t)(bad + 1), NULL, 0);
+        writer_record(&writer, 3, 16, locations, (uint16_t)bad, NULL, 0);
+        locations[bad] = (struct cairn_location){.kind = CAIRN_LOCATION_REGISTER, .size = 8};
+        const struct cairn_section section = writer_section(&writer);
+        struct cairn_error read;
+        struct cairn_stackmap map;
+        size_t offset = 0;
+        ck_assert_int_eq(cairn_stackmap_read(&section, &offset, &map, &read), CAIRN_ERROR_CORRUPT);
+        for (int way = 0; way < WAYS; way++) {
+            struct cairn_error built;
+            cairn_table *table;
+            ck_assert_int_eq(table_build(&section, 1, NULL, way != 0, &table, &built),
+                             CAIRN_ERROR_CORRUPT);
+            ck_assert_uint_eq(built.offset, read.offset);
+            ck_assert_str_eq(built.message, read.message);
+        }
+        writer_end(&writer);
+    }
+}
+END_TEST
+
+/* Without a directory of small buckets, finding return addresses goes through many records. */
+START_TEST(return_addresses_are_found_among_crowded_records)
+{
+    enum { COUNT = 2000 };
+    struct section_writer writer;
+    writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
+    writer_header(&writer, 2, 0, COUNT + 1);
+    writer_function(&writer, 0x5000, 8, COUNT);
+    writer_function(&writer, UINT64_C(0x5000) + UINT32_MAX - 10, 8, 1);
+    for (uint32_t i = 0; i < COUNT; i++)
+        writer_record(&writer, i, 0xFF00 + 7 * i, NULL, 0, NULL, 0);
+    writer_record(&writer, COUNT, 0, NULL, 0, NULL, 0);
+    const struct cairn_section section = writer_section(&writer);
+    cairn_table *table;
+    ck_assert_int_eq(cairn_table_create(&section, 1, NULL, &table, NULL), CAIRN_OK);
+    for (uint32_t i = 0; i <= COUNT; i++)
+        table_set_return_delta(table, i, 5);
+    for (uint32_t i = 0; i <= COUNT; i++) {
+        struct cairn_record record;
+        uint64_t address = cairn_record_address((struct cairn_record){table, i});
+        expect(cairn_table_find_address(table, address, &record) && record.index == i);
+        expect(cairn_table_find_return_address(table, address + 5, &record) && record.index == i);
+        expect(!cairn_table_find_return_address(table, address + 4, &record));
+    }
+    cairn_table_destroy(table);
+    writer_end(&writer);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tables");
@@ -550,6 +1043,12 @@ int main(void)
     tcase_add_loop_test(tests, version_1_functions_are_known_where_offsets_leave_one_way, 0, 2);
     tcase_add_test(tests, unknown_version_says_so);
     tcase_add_test(tests, statepoint_is_taken_apart);
+    tcase_add_test(tests, tables_say_what_iteration_does);
+    tcase_add_loop_test(tests, every_order_form_and_kind_of_id_is_kept, 0,
+                        (int)ID_KINDS * (int)ORDERS * (int)FORM_KINDS);
+    tcase_add_loop_test(tests, one_function_may_be_as_large_as_a_table, 0, 3);
+    tcase_add_loop_test(tests, a_bad_location_is_found_wherever_it_stands, 0, 4);
+    tcase_add_test(tests, return_addresses_are_found_among_crowded_records);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

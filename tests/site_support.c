@@ -40,6 +40,29 @@ static void write_stackmap(cairn_loader *loader, const uint8_t *address,
     writer_end(&writer);
 }
 
+static void write_unwind_table(cairn_loader *loader, const uint8_t *address, uint64_t size)
+{
+    /* A CIE that says nothing but that pointers have 8 bytes, and one function. */
+    struct {
+        uint8_t cie[16];
+        uint32_t length;
+        uint32_t cie_distance;
+        uint64_t function;
+        uint64_t size;
+        uint32_t end;
+    } __attribute__((packed)) table = {
+        .cie = {12, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0, 0, 0},
+        .length = 20,
+        .cie_distance = 20,
+        .function = (uintptr_t)address,
+        .size = size,
+    };
+    struct cairn_error error;
+    void *memory = cairn_loader_allocate_unwind_table(loader, sizeof table, 8, &error);
+    ck_assert_msg(memory != NULL, "%s", error.message);
+    memcpy(memory, &table, sizeof table);
+}
+
 static void declare(cairn_loader *loader, const struct site_code *code)
 {
     struct cairn_error error;
@@ -70,6 +93,8 @@ cairn_module *site_load_code(cairn_runtime *runtime, const struct site_code *cod
     ck_assert_msg(*address != NULL, "%s", error.message);
     memcpy(*address, code->bytes, code->size);
     write_stackmap(loader, *address, code);
+    if (code->unwound > 0)
+        write_unwind_table(loader, *address, code->unwound);
     declare(loader, code);
     ck_assert_done(cairn_loader_finish(loader, &module, &error), error);
     return module;
@@ -138,7 +163,7 @@ void site_load_into(struct site_fixture *fixture, cairn_runtime *runtime,
     memset(bytes, 0xCC, sizeof bytes);
     write_targets(bytes);
     uint32_t tail = write_function(bytes, shape);
-    const struct site_code code = {bytes, sizeof bytes, &function, 1, records};
+    const struct site_code code = {bytes, sizeof bytes, &function, 1, records, 0};
     fixture->runtime = runtime;
     fixture->module = site_load_code(runtime, &code, &fixture->code);
     if (shape->publish)

@@ -50,6 +50,8 @@ struct site_code {
     const struct site_function *functions;
     uint32_t function_count;
     const struct site_record *records; /* those of each function, one behind the other */
+    uint32_t unwound;                  /* bytes from the start that an unwind table describes as
+                                        * one function; 0: there is none */
 };
 
 /* Loads the code at an address that is a multiple of 64, without publishing it. */

@@ -1,345 +1,276 @@
 /*
- * Arguments from words, a call by libffi, and a result in words.
- *
- * Integers are passed in the smallest C type that holds them, extended as C would: signed, or
- * unsigned where the IR says zeroext.
+ * Arguments from words, and a result in words. A structure, array or vector is written as it is
+ * printed: its elements with commas between them, in its brackets.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "tools/call.h"
 
 #include "base/error.h"
+#include "tools/number.h"
 
-#include <errno.h>
-#include <float.h>
-#include <stdio.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Types ---- */
+/* ---- Scalars ---- */
 
-static unsigned container_bits(uint32_t bits)
+/* Where an argument stands in the list, for messages. */
+struct place {
+    uint32_t number;
+    struct cairn_error *error;
+};
+
+static enum cairn_status refuse(const struct place *place, const char *word, const char *why,
+                                const char *type)
 {
-    if (bits <= 8)
-        return 8;
-    if (bits <= 16)
-        return 16;
-    return bits <= 32 ? 32 : 64;
+    return error_set(place->error, CAIRN_ERROR_ARGUMENT, 0, "argument %u, '%.60s', %s %s",
+                     place->number, word, why, type);
 }
 
-static ffi_type *integer_type(const struct program_value *value)
+static enum cairn_status parse_integer(const struct place *place, const struct cairn_type *type,
+                                       const char *word, struct invocation_scalar *scalar)
 {
-    switch (container_bits(value->type.bits)) {
-    case 8:
-        return value->is_unsigned ? &ffi_type_uint8 : &ffi_type_sint8;
-    case 16:
-        return value->is_unsigned ? &ffi_type_uint16 : &ffi_type_sint16;
-    case 32:
-        return value->is_unsigned ? &ffi_type_uint32 : &ffi_type_sint32;
-    default:
-        return value->is_unsigned ? &ffi_type_uint64 : &ffi_type_sint64;
+    char name[64];
+    struct number_integer integer = {.fits = true};
+    cairn_type_format(*type, name, sizeof name);
+    bool is_word = type->bits == 1 && (strcmp(word, "true") == 0 || strcmp(word, "false") == 0);
+    if (is_word)
+        integer.low = word[0] == 't';
+    else if (!number_parse_integer(word, &integer))
+        return refuse(place, word, "is no", name);
+    if (!number_fits(&integer, type->bits)) {
+        char range[128];
+        number_format_range(type->bits, range, sizeof range);
+        strcat(name, range);
+        return refuse(place, word, "does not fit an", name);
     }
-}
-
-/* NULL: such a value cannot be passed. */
-static ffi_type *find_type(const struct program_value *value)
-{
-    if (value->type.element_count > 0)
-        return NULL;
-    switch (value->type.kind) {
-    case CAIRN_TYPE_VOID:
-        return &ffi_type_void;
-    case CAIRN_TYPE_INTEGER:
-        return value->type.bits <= 64 ? integer_type(value) : NULL;
-    case CAIRN_TYPE_POINTER:
-        return &ffi_type_pointer;
-    case CAIRN_TYPE_FLOAT:
-        return &ffi_type_float;
-    case CAIRN_TYPE_DOUBLE:
-        return &ffi_type_double;
-    default:
-        return NULL;
-    }
-}
-
-static enum cairn_status refuse_type(struct cairn_error *error, const struct program_value *value,
-                                     const char *what)
-{
-    char type[64];
-    cairn_type_format(value->type, type, sizeof type);
-    if (value->type.kind == CAIRN_TYPE_OTHER)
-        snprintf(type, sizeof type, "an aggregate");
-    return error_set(
-        error, CAIRN_ERROR_UNSUPPORTED, 0,
-        "%s is %s: only integers of up to 64 bits, float, double and pointers can be passed", what,
-        type);
-}
-
-/* ---- Words ---- */
-
-static enum cairn_status refuse_word(struct cairn_error *error, const struct program_value *value,
-                                     uint32_t number, const char *word, const char *why)
-{
-    char type[64];
-    cairn_type_format(value->type, type, sizeof type);
-    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "argument %u, '%.60s', %s %s", number, word,
-                     why, type);
-}
-
-/* Two's complement of 64 bits. False if it is no number; `*fits` says whether 64 bits hold it. */
-static bool parse_integer(const char *word, uint64_t *value, bool *is_negative, bool *fits)
-{
-    char *end;
-    *is_negative = word[0] == '-';
-    const char *digits = word + (*is_negative || word[0] == '+' ? 1 : 0);
-    if (digits[0] < '0' || digits[0] > '9')
-        return false;
-    bool is_hexadecimal = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
-    errno = 0;
-    uint64_t magnitude = strtoull(digits, &end, is_hexadecimal ? 16 : 10);
-    *fits = errno == 0 && (!*is_negative || magnitude <= UINT64_C(1) << 63);
-    *value = *is_negative ? 0 - magnitude : magnitude;
-    return *end == '\0' && end != digits + (is_hexadecimal ? 1 : 0);
-}
-
-/* From -2^(bits-1) to 2^bits-1. */
-static bool fits_bits(uint64_t value, bool is_negative, uint32_t bits)
-{
-    if (is_negative)
-        return 0 - value <= UINT64_C(1) << (bits - 1);
-    return bits == 64 || value < UINT64_C(1) << bits;
-}
-
-/* The low `bits` of `value`, extended to 64. */
-static uint64_t extend(uint64_t value, uint32_t bits, bool is_unsigned)
-{
-    unsigned unused = 64 - bits;
-    value <<= unused;
-    if (is_unsigned)
-        return value >> unused;
-    return (uint64_t)((int64_t)value >> unused);
-}
-
-static void store_integer(union call_value *value, uint32_t bits, uint64_t integer)
-{
-    switch (container_bits(bits)) {
-    case 8:
-        value->integer8 = (uint8_t)integer;
-        break;
-    case 16:
-        value->integer16 = (uint16_t)integer;
-        break;
-    case 32:
-        value->integer32 = (uint32_t)integer;
-        break;
-    default:
-        value->integer64 = integer;
-        break;
-    }
-}
-
-static enum cairn_status parse_integer_word(const struct program_value *type, const char *word,
-                                            uint32_t number, union call_value *value,
-                                            struct cairn_error *error)
-{
-    uint64_t integer = 0;
-    bool is_negative = false;
-    bool fits = true;
-    uint32_t bits = type->type.bits;
-    if (bits == 1 && strcmp(word, "true") == 0)
-        integer = 1;
-    else if ((bits != 1 || strcmp(word, "false") != 0) &&
-             !parse_integer(word, &integer, &is_negative, &fits))
-        return refuse_word(error, type, number, word, "is no");
-    if (!fits || !fits_bits(integer, is_negative, bits))
-        return refuse_word(error, type, number, word, "does not fit an");
-    store_integer(value, bits, extend(integer, bits, type->is_unsigned));
-    return CAIRN_OK;
-}
-
-static enum cairn_status parse_float_word(const struct program_value *type, const char *word,
-                                          uint32_t number, union call_value *value,
-                                          struct cairn_error *error)
-{
-    char *end;
-    if (type->type.kind == CAIRN_TYPE_FLOAT)
-        value->single_float = strtof(word, &end);
-    else
-        value->double_float = strtod(word, &end);
-    if (end == word || *end != '\0')
-        return refuse_word(error, type, number, word, "is no");
+    scalar->low = integer.low;
+    scalar->high = integer.high;
     return CAIRN_OK;
 }
 
 /* An address, null, or "text" for a copy of the text that ends with a zero byte. */
-static enum cairn_status parse_pointer_word(const struct program_value *type, const char *word,
-                                            uint32_t number, union call_value *value, char **string,
-                                            struct cairn_error *error)
+static enum cairn_status parse_pointer(const struct place *place, const char *word,
+                                       struct invocation_scalar *scalar, char **text)
 {
     size_t length = strlen(word);
-    uint64_t address = 0;
-    bool is_negative;
-    bool fits;
+    struct number_integer address;
     if (length >= 2 && word[0] == '"' && word[length - 1] == '"') {
-        *string = strndup(word + 1, length - 2);
-        value->pointer = *string;
-        return *string != NULL ? CAIRN_OK
-                               : error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a string");
+        *text = strndup(word + 1, length - 2);
+        scalar->low = (uintptr_t)*text;
+        return *text != NULL
+                   ? CAIRN_OK
+                   : error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for a string");
     }
-    if (strcmp(word, "null") != 0 && (!parse_integer(word, &address, &is_negative, &fits) || !fits))
-        return refuse_word(error, type, number, word,
-                           "is no address, null or \"text\" in double quotes, for a");
-    value->pointer = (void *)(uintptr_t)address;
+    if (strcmp(word, "null") == 0)
+        return CAIRN_OK;
+    if (!number_parse_integer(word, &address) || !number_fits(&address, 64))
+        return refuse(place, word, "is no address, null or \"text\" in double quotes, for a",
+                      "pointer");
+    scalar->low = address.low;
     return CAIRN_OK;
 }
 
-static enum cairn_status parse_word(const struct program_value *type, const char *word,
-                                    uint32_t number, union call_value *value, char **string,
-                                    struct cairn_error *error)
+static enum cairn_status parse_floating(const struct place *place, const struct cairn_type *type,
+                                        const char *word, struct invocation_scalar *scalar,
+                                        char **text)
 {
-    switch (type->type.kind) {
+    char name[64];
+    cairn_type_format(*type, name, sizeof name);
+    if (!number_is_floating(word))
+        return refuse(place, word, "is no", name);
+    *text = number_normalise_floating(word);
+    scalar->number = *text;
+    return *text != NULL ? CAIRN_OK
+                         : error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for a number");
+}
+
+static enum cairn_status parse_scalar(struct call *call, const struct place *place,
+                                      const struct cairn_type *type, const char *word)
+{
+    struct invocation_scalar *scalar = &call->scalars[call->scalar_count];
+    char **text = &call->texts[call->scalar_count];
+    call->scalar_count++;
+    switch (type->kind) {
     case CAIRN_TYPE_INTEGER:
-        return parse_integer_word(type, word, number, value, error);
+        return parse_integer(place, type, word, scalar);
     case CAIRN_TYPE_POINTER:
-        return parse_pointer_word(type, word, number, value, string, error);
+        return parse_pointer(place, word, scalar, text);
     default:
-        return parse_float_word(type, word, number, value, error);
+        return parse_floating(place, type, word, scalar, text);
     }
+}
+
+/* ---- Structures, arrays and vectors ---- */
+
+static void skip_spaces(const char **text)
+{
+    while (isspace((unsigned char)**text))
+        ++*text;
+}
+
+static bool skip_character(const char **text, char character)
+{
+    skip_spaces(text);
+    if (**text != character)
+        return false;
+    ++*text;
+    return true;
+}
+
+/* An element: up to the next comma, bracket or space, or all that stands in double quotes. */
+static char *take_element(const char **text)
+{
+    skip_spaces(text);
+    const char *begin = *text;
+    const char *quote = *begin == '"' ? strchr(begin + 1, '"') : NULL;
+    *text = quote != NULL ? quote + 1 : begin + strcspn(begin, ",{}[]<> \t");
+    return strndup(begin, (size_t)(*text - begin));
+}
+
+static enum cairn_status parse_element(struct call *call, const struct place *place,
+                                       const struct cairn_type *type, const char **text)
+{
+    char *element = take_element(text);
+    if (element == NULL)
+        return error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for an element");
+    enum cairn_status status = parse_scalar(call, place, type, element);
+    free(element);
+    return status;
+}
+
+static enum cairn_status parse_pieces(struct call *call, const struct place *place,
+                                      const struct invocation_value *value, const char *word)
+{
+    const char *at = word;
+    bool is_next = false; /* something of the same list stands before this one */
+    for (uint32_t i = 0; i < value->piece_count; i++) {
+        const struct invocation_piece *piece = &value->pieces[i];
+        bool closes = piece->kind == INVOCATION_CLOSE;
+        if (is_next && !closes && !skip_character(&at, ','))
+            return refuse(place, word, "is no", value->type);
+        if (piece->kind != INVOCATION_SCALAR && !skip_character(&at, piece->bracket))
+            return refuse(place, word, "is no", value->type);
+        is_next = piece->kind != INVOCATION_OPEN;
+        if (piece->kind != INVOCATION_SCALAR)
+            continue;
+        enum cairn_status status = parse_element(call, place, &piece->type, &at);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    skip_spaces(&at);
+    return *at == '\0' ? CAIRN_OK : refuse(place, word, "is no", value->type);
+}
+
+static enum cairn_status parse_argument(struct call *call, uint32_t index, const char *word,
+                                        struct cairn_error *error)
+{
+    const struct invocation_value *value = &call->signature->parameters[index];
+    const struct place place = {index + 1, error};
+    bool is_scalar = value->piece_count == 1;
+    return is_scalar ? parse_scalar(call, &place, &value->pieces[0].type, word)
+                     : parse_pieces(call, &place, value, word);
 }
 
 /* ---- The call ---- */
 
-static enum cairn_status allocate(struct call *call, uint32_t count, struct cairn_error *error)
+static enum cairn_status allocate(struct call *call, struct cairn_error *error)
 {
-    call->types = calloc(count + 1, sizeof *call->types);
-    call->values = calloc(count + 1, sizeof *call->values);
-    call->places = calloc(count + 1, sizeof *call->places);
-    call->strings = calloc(count + 1, sizeof *call->strings);
-    if (call->types == NULL || call->values == NULL || call->places == NULL ||
-        call->strings == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u arguments", count);
+    const struct invocation_signature *signature = call->signature;
+    size_t scalars = 1;
+    size_t slots = signature->result.scalar_count + (size_t)1;
+    for (uint32_t i = 0; i < signature->parameter_count; i++)
+        scalars += signature->parameters[i].scalar_count;
+    call->scalars = calloc(scalars, sizeof *call->scalars);
+    call->texts = calloc(scalars, sizeof *call->texts);
+    call->slots = aligned_alloc(sizeof *call->slots, slots * sizeof *call->slots);
+    if (call->scalars == NULL || call->texts == NULL || call->slots == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a call");
+    memset(call->slots, 0, slots * sizeof *call->slots);
     return CAIRN_OK;
 }
 
-static enum cairn_status prepare_argument(struct call *call, uint32_t index, const char *word,
-                                          struct cairn_error *error)
-{
-    const struct program_value *type = &call->signature->parameters[index];
-    call->types[index] = find_type(type);
-    if (call->types[index] == NULL) {
-        char what[32];
-        snprintf(what, sizeof what, "parameter %u", index + 1);
-        return refuse_type(error, type, what);
-    }
-    call->places[index] = &call->values[index];
-    return parse_word(type, word, index + 1, &call->values[index], &call->strings[index], error);
-}
-
-static enum cairn_status prepare_interface(struct call *call, struct cairn_error *error)
-{
-    uint32_t count = call->signature->parameter_count;
-    ffi_type *result = find_type(&call->signature->result);
-    ffi_status status;
-    if (result == NULL)
-        return refuse_type(error, &call->signature->result, "the result");
-    if (call->signature->is_variadic)
-        status =
-            ffi_prep_cif_var(&call->interface, FFI_DEFAULT_ABI, count, count, result, call->types);
-    else
-        status = ffi_prep_cif(&call->interface, FFI_DEFAULT_ABI, count, result, call->types);
-    if (status != FFI_OK)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "libffi cannot make this call (status %d)", (int)status);
-    return CAIRN_OK;
-}
-
-enum cairn_status call_prepare(const struct program_signature *signature, char **words,
+enum cairn_status call_prepare(const struct invocation_signature *signature, char **words,
                                uint32_t word_count, struct call *call, struct cairn_error *error)
 {
     *call = (struct call){.signature = signature};
-    if (word_count != signature->parameter_count)
+    uint32_t count = signature->parameter_count;
+    if (word_count != count)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "the function takes %u argument%s; %u %s given",
-                         signature->parameter_count, signature->parameter_count == 1 ? "" : "s",
+                         "the function takes %u argument%s%s; %u %s given", count,
+                         count == 1 ? "" : "s",
+                         signature->is_variadic ? " (variable ones cannot be given)" : "",
                          word_count, word_count == 1 ? "is" : "are");
-    enum cairn_status status = allocate(call, word_count, error);
+    enum cairn_status status = allocate(call, error);
     for (uint32_t i = 0; i < word_count && status == CAIRN_OK; i++)
-        status = prepare_argument(call, i, words[i], error);
-    if (status == CAIRN_OK)
-        status = prepare_interface(call, error);
+        status = parse_argument(call, i, words[i], error);
     return status;
 }
 
-void call_make(struct call *call, void *function)
+void call_make(struct call *call, void *invocation)
 {
-    ffi_call(&call->interface, FFI_FN(function), &call->result, call->places);
+    ((invocation_function *)(uintptr_t)invocation)(call->slots);
 }
 
 void call_release(struct call *call)
 {
-    for (uint32_t i = 0; call->strings != NULL && i < call->signature->parameter_count; i++)
-        free(call->strings[i]);
-    free(call->strings);
-    free(call->places);
-    free(call->values);
-    free(call->types);
+    for (uint32_t i = 0; call->texts != NULL && i < call->scalar_count; i++)
+        free(call->texts[i]);
+    free(call->texts);
+    free(call->scalars);
+    free(call->slots);
+    *call = (struct call){0};
 }
 
 /* ---- The result ---- */
 
-static void write_integer(const struct call *call, struct output *output)
+static void write_scalar(struct output *output, const struct cairn_type *type, bool is_unsigned,
+                         const union invocation_slot *slot)
 {
-    const struct program_value *type = &call->signature->result;
-    uint64_t value = type->type.bits > 32 ? call->result.integer64 : (uint64_t)call->result.widened;
-    value = extend(value, type->type.bits, type->is_unsigned);
-    if (type->type.bits == 1)
-        output_text(output, (value & 1) != 0 ? "true" : "false");
-    else if (type->is_unsigned)
-        output_unsigned(output, value);
+    char text[NUMBER_TEXT_BYTES];
+    if (type->kind == CAIRN_TYPE_POINTER) {
+        output_hexadecimal(output, slot->words[0]);
+        return;
+    }
+    if (type->kind == CAIRN_TYPE_INTEGER && type->bits == 1) {
+        output_text(output, (slot->words[0] & 1) != 0 ? "true" : "false");
+        return;
+    }
+    if (type->kind == CAIRN_TYPE_INTEGER)
+        number_format_integer(slot->words, is_unsigned, text);
     else
-        output_signed(output, (int64_t)value);
-}
-
-/* As few digits as give the same value back. */
-static void write_double(struct output *output, double value)
-{
-    char text[64];
-    for (int digits = DBL_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
+        number_format_floating(type->kind, slot->bytes, text);
     output_text(output, text);
 }
 
-static void write_float(struct output *output, float value)
+static void write_bracket(struct output *output, const struct invocation_piece *piece,
+                          bool is_empty)
 {
-    char text[64];
-    for (int digits = FLT_DIG; digits <= FLT_DECIMAL_DIG; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value)
-            break;
-    }
-    output_text(output, text);
+    bool is_structure = piece->bracket == '{' || piece->bracket == '}';
+    bool closes = piece->kind == INVOCATION_CLOSE;
+    if (closes && is_structure && !is_empty)
+        output_character(output, ' ');
+    output_character(output, piece->bracket);
+    if (!closes && is_structure)
+        output_character(output, ' ');
 }
 
 void call_write_result(const struct call *call, struct output *output)
 {
-    switch (call->signature->result.type.kind) {
-    case CAIRN_TYPE_INTEGER:
-        write_integer(call, output);
-        break;
-    case CAIRN_TYPE_POINTER:
-        output_hexadecimal(output, (uint64_t)(uintptr_t)call->result.pointer);
-        break;
-    case CAIRN_TYPE_FLOAT:
-        write_float(output, call->result.single_float);
-        break;
-    case CAIRN_TYPE_DOUBLE:
-        write_double(output, call->result.double_float);
-        break;
-    default:
-        return;
+    const struct invocation_value *result = &call->signature->result;
+    const union invocation_slot *slot = call->slots;
+    bool is_next = false;
+    for (uint32_t i = 0; i < result->piece_count; i++) {
+        const struct invocation_piece *piece = &result->pieces[i];
+        if (is_next && piece->kind != INVOCATION_CLOSE)
+            output_text(output, ", ");
+        if (piece->kind == INVOCATION_SCALAR)
+            write_scalar(output, &piece->type, result->is_unsigned, slot++);
+        else
+            write_bracket(output, piece, !is_next);
+        is_next = piece->kind != INVOCATION_OPEN;
     }
-    output_character(output, '\n');
+    if (result->piece_count > 0)
+        output_character(output, '\n');
 }

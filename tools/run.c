@@ -20,13 +20,14 @@ static const char help[] =
     "\n"
     "Compiles LLVM IR (text or bitcode) with MCJIT into Cairn's code memory, calls FUNCTION and\n"
     "prints its result. ARGs are parsed by the types of its parameters:\n"
-    "  integers of up to 64 bits   7, -7, 0x7; true and false for i1\n"
-    "  float, double               1.5, 1e9, inf, nan, 0x1p-3\n"
-    "  pointers                    an address, null, or '\"text\"' for a copy of the text\n"
+    "  integers of up to 128 bits      7, -7, 0x7; true and false for i1\n"
+    "  floating-point numbers          1.5, 1e9, inf, nan, 0x1p-3\n"
+    "  pointers                        an address, null, or '\"text\"' for a copy of the text\n"
+    "  structures, arrays, vectors     '{ 1, 2.5 }', '[1, 2]', '<1, 2, 3, 4>'\n"
     "Words behind FUNCTION that begin with a letter, or with '-' and a letter, and that are no\n"
     "numbers may be options; behind '--' there are none.\n"
     "\n"
-    "  --call FUNCTION  what to call, with the C calling convention\n"
+    "  --call FUNCTION  what to call; it has the C, the fast or the cold calling convention\n"
     "  --sites          lists every record and its site first: ID, address, kind, state, where\n"
     "                   the live values are, and the bytes as LLVM emitted them and armed\n"
     "  -O0 … -O3        how hard the code generator tries (default -O2)\n"
@@ -118,14 +119,15 @@ static bool parse(int argc, char **argv, struct options *options)
 struct session {
     const struct options *options;
     struct program *program;
-    struct program_signature signature;
+    struct invocation_signature signature;
     struct call call;
+    char invocation[INVOCATION_NAME_BYTES]; /* the function that makes the call */
     bool has_call;
     cairn_runtime *runtime;
     cairn_engine *engine;
     cairn_module *module; /* NULL until it is published */
     bool has_findings;    /* the check of the module has said why it refuses it */
-    void *function;
+    void *function;       /* that makes the call */
     struct output output;
 };
 
@@ -156,12 +158,15 @@ static enum exit_status prepare_call(struct session *session)
     struct cairn_error error;
     if (options->function == NULL)
         return EXIT_DONE;
-    if (program_find_function(session->program, options->function, &session->signature, &error) !=
+    if (invocation_read(session->program, options->function, &session->signature, &error) !=
         CAIRN_OK)
         return complain_about(session, &error);
     session->has_call = true;
     enum cairn_status status = call_prepare(&session->signature, options->words,
                                             options->word_count, &session->call, &error);
+    if (status == CAIRN_OK)
+        status = invocation_build(session->program, options->function, &session->signature,
+                                  session->call.scalars, session->invocation, &error);
     if (status == CAIRN_OK)
         return EXIT_DONE;
     complain("%s: %s: %s", options->path, options->function, error.message);
@@ -190,8 +195,7 @@ static enum exit_status load(struct session *session)
     if (status == CAIRN_OK)
         status = program_status(session->program, &error);
     if (status == CAIRN_OK && session->has_call) {
-        session->function =
-            cairn_engine_function(session->engine, session->options->function, &error);
+        session->function = cairn_engine_function(session->engine, session->invocation, &error);
         status = session->function != NULL ? CAIRN_OK : error.status;
     }
     if (status == CAIRN_OK)
@@ -242,7 +246,7 @@ static void end_session(struct session *session)
     cairn_runtime_destroy(session->runtime);
     if (session->has_call)
         call_release(&session->call);
-    program_signature_release(&session->signature);
+    invocation_release(&session->signature);
     program_dispose(session->program);
 }
 

@@ -57,57 +57,104 @@ static void write_heading(struct output *output, struct cairn_record record,
     output_character(output, '\n');
 }
 
-/* Types of the record's locations, where there is one location for each value that was declared. */
-struct location_types {
+/* What the record's locations are: of which types, where there is one location for each value that
+ * was declared; and a statepoint's parts. */
+struct location_meanings {
     const struct cairn_declaration *declaration;
     bool has_result;  /* it is the first location */
     uint32_t skipped; /* of the declaration's types */
+    bool is_statepoint;
+    struct cairn_statepoint statepoint;
 };
 
-static struct location_types find_location_types(struct cairn_record record)
+static struct location_meanings find_statepoint_meanings(struct cairn_record record)
 {
-    const struct cairn_declaration *declaration = cairn_record_declaration(record);
-    struct location_types types = {.declaration = declaration};
-    if (declaration == NULL || declaration->kind == CAIRN_RECORD_STATEPOINT)
-        return (struct location_types){0};
-    bool is_anyreg = declaration->kind == CAIRN_RECORD_PATCHPOINT &&
-                     declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    types.has_result = is_anyreg && declaration->result.kind != CAIRN_TYPE_VOID;
-    types.skipped = is_anyreg ? 0 : declaration->argument_count;
-    uint32_t expected = (types.has_result ? 1u : 0u) + declaration->argument_count +
-                        declaration->live_value_count - types.skipped;
-    if (expected != cairn_record_location_count(record))
-        return (struct location_types){0};
-    return types;
+    struct location_meanings meanings = {.declaration = cairn_record_declaration(record)};
+    meanings.is_statepoint =
+        cairn_record_statepoint(record, &meanings.statepoint, NULL) == CAIRN_OK;
+    return meanings;
 }
 
-static void write_location_type(struct output *output, const struct location_types *types,
-                                uint32_t index)
+static struct location_meanings find_location_meanings(struct cairn_record record)
 {
-    if (types->declaration == NULL)
+    const struct cairn_declaration *declaration = cairn_record_declaration(record);
+    struct location_meanings meanings = {.declaration = declaration};
+    if (declaration == NULL)
+        return meanings;
+    if (declaration->kind == CAIRN_RECORD_STATEPOINT)
+        return find_statepoint_meanings(record);
+    bool is_anyreg = declaration->kind == CAIRN_RECORD_PATCHPOINT &&
+                     declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    meanings.has_result = is_anyreg && declaration->result.kind != CAIRN_TYPE_VOID;
+    meanings.skipped = is_anyreg ? 0 : declaration->argument_count;
+    uint32_t expected = (meanings.has_result ? 1u : 0u) + declaration->argument_count +
+                        declaration->live_value_count - meanings.skipped;
+    if (expected != cairn_record_location_count(record))
+        return (struct location_meanings){0};
+    return meanings;
+}
+
+/* Inlining and lowering may split deopt values: their types are known where their number is that of
+ * the IR. */
+static void write_deopt(struct output *output, const struct location_meanings *meanings,
+                        uint32_t number)
+{
+    const struct cairn_declaration *declaration = meanings->declaration;
+    if (meanings->statepoint.deopt_count <= declaration->live_value_count) {
+        output_text(output, ", ");
+        write_type(output, declaration->types[declaration->argument_count + number]);
+    }
+    output_format(output, " (deopt value %u)", number);
+}
+
+static void write_statepoint_meaning(struct output *output,
+                                     const struct location_meanings *meanings, uint32_t index)
+{
+    static const char *const heads[] = {"calling convention", "flags", "number of deopt values"};
+    const struct cairn_statepoint *parts = &meanings->statepoint;
+    if (index < sizeof heads / sizeof *heads)
+        output_format(output, " (%s)", heads[index]);
+    else if (index - parts->first_deopt < parts->deopt_count)
+        write_deopt(output, meanings, index - parts->first_deopt);
+    else if (index - parts->first_pair < 2 * parts->pair_count)
+        output_format(output, " (%s of pointer %u)",
+                      (index - parts->first_pair) % 2 == 0 ? "base" : "derived",
+                      (index - parts->first_pair) / 2);
+    else
+        output_format(output, " (alloca %u)", index - parts->first_alloca);
+}
+
+static void write_location_meaning(struct output *output, const struct location_meanings *meanings,
+                                   uint32_t index)
+{
+    if (meanings->is_statepoint) {
+        write_statepoint_meaning(output, meanings, index);
+        return;
+    }
+    if (meanings->declaration == NULL || meanings->declaration->kind == CAIRN_RECORD_STATEPOINT)
         return;
     output_text(output, ", ");
-    if (types->has_result && index == 0) {
-        write_type(output, types->declaration->result);
+    if (meanings->has_result && index == 0) {
+        write_type(output, meanings->declaration->result);
         output_text(output, " (the result)");
         return;
     }
-    uint32_t place = index - (types->has_result ? 1u : 0u);
-    write_type(output, types->declaration->types[place + types->skipped]);
-    if (types->skipped == 0 && place < types->declaration->argument_count)
+    uint32_t place = index - (meanings->has_result ? 1u : 0u);
+    write_type(output, meanings->declaration->types[place + meanings->skipped]);
+    if (meanings->skipped == 0 && place < meanings->declaration->argument_count)
         output_text(output, " (an argument)");
 }
 
 static void write_locations(struct output *output, struct cairn_record record)
 {
-    struct location_types types = find_location_types(record);
+    struct location_meanings meanings = find_location_meanings(record);
     uint32_t count = cairn_record_location_count(record);
     for (uint32_t i = 0; i < count; i++) {
         output_text(output, "  ");
         output_unsigned(output, i);
         output_text(output, ": ");
         write_location(output, cairn_architecture_host(), cairn_record_location(record, i));
-        write_location_type(output, &types, i);
+        write_location_meaning(output, &meanings, i);
         output_character(output, '\n');
     }
 }
@@ -127,23 +174,32 @@ static void write_liveouts(struct output *output, struct cairn_record record)
 
 /* ---- Sites ---- */
 
-static void write_state(struct output *output, const struct cairn_site_description *site)
+static void write_state(struct output *output, const struct cairn_site_description *site,
+                        const struct program_names *names)
 {
+    const char *name = program_names_find(names, site->target);
     output_text(output, cairn_site_state_name(site->state));
     if (site->target != 0) {
         output_text(output, " to ");
         output_hexadecimal(output, site->target);
     }
+    if (site->target != 0 && name != NULL) {
+        output_text(output, " = ");
+        output_style(output, STYLE_NAME);
+        output_name(output, name);
+        output_style(output, STYLE_PLAIN);
+    }
     if (site->uses_veneer)
         output_text(output, " by a veneer");
 }
 
-static void write_summary(struct output *output, const struct cairn_site_description *site)
+static void write_summary(struct output *output, const struct cairn_site_description *site,
+                          const struct program_names *names)
 {
     output_format(output, "  %u byte%s at ", site->byte_count, site->byte_count == 1 ? "" : "s");
     output_hexadecimal(output, site->address);
     output_text(output, ", state: ");
-    write_state(output, site);
+    write_state(output, site, names);
     output_character(output, '\n');
     if (!site->live) {
         output_style(output, STYLE_WARNING);
@@ -231,7 +287,7 @@ static void write_record(struct output *output, struct cairn_record record,
     }
     struct cairn_site_description description;
     cairn_site_describe(site, &description);
-    write_summary(output, &description);
+    write_summary(output, &description, names);
     write_bytes(output, &description, disassembler);
 }
 

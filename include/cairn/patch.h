@@ -38,11 +38,13 @@
  *
  * STACK MAPS. A stack map's shadow holds LLVM's own instructions, mostly. It is live if it begins
  * with no-ops (then it is like a patch point without target), or if the instruction at its address
- * is one that a branch can take the place of, within one aligned word. Otherwise it can be patched
- * with CAIRN_QUIESCENT alone; and code that has to be invalidated while threads run should have a
- * patch point with a null target instead. Nothing is ever written beyond the declared shadow, nor
- * across another record's address or the start of another function that has records. Patching replaces instructions: what a call that returns, or a
- * no-op, leaves out is the host's concern. cairn_site_restore brings them back.
+ * is one that a branch can take the place of, within one aligned word, and that is never
+ * interrupted half-way, as string instructions and gathers are. Otherwise it can be patched with
+ * CAIRN_QUIESCENT alone; and code that has to be invalidated while threads run should have a patch
+ * point with a null target instead. Nothing is ever written beyond the declared shadow, nor across
+ * another record's address, nor beyond the end of the function, as far as stack maps and unwind
+ * tables tell it. Patching replaces instructions: what a call that returns, or a no-op, leaves out
+ * is the host's concern. cairn_site_restore brings them back.
  *
  * SPDX-License-Identifier: MIT
  */

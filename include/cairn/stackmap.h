@@ -157,13 +157,49 @@ typedef bool cairn_stackmap_visit(void *user, const struct cairn_stackmap *map,
                                   const struct cairn_stackmap_record *record);
 
 /**
- * Checks and visits all records of all maps of a section in one pass, which is the fastest way to
- * see a large section: it goes through memory once. The records before a bad one have been visited
+ * Checks and visits all records of all maps of a section in one pass, which goes through memory
+ * once. The records before a bad one have been visited
  * when the error is found; cairn_stackmap_read finds it first. TRUNCATED, VERSION, CORRUPT,
  * ARGUMENT; CAIRN_OK also if `visit` ended the walk.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_walk(
     const struct cairn_section *section, cairn_stackmap_visit *visit, void *user,
+    struct cairn_error *error);
+
+/**
+ * Some records of one map and their locations, those of a record behind those of the one before,
+ * each part of them in an array of its own. Valid while the function that it was given to runs.
+ */
+struct cairn_stackmap_columns {
+    const struct cairn_stackmap *map; /**< as for cairn_stackmap_visit */
+    const struct cairn_stackmap_record *records;
+    uint32_t record_count; /**< at least 1 */
+    uint32_t location_count;
+    /** The first location of each record, and behind them `location_count`. */
+    const uint32_t *first_locations;
+    /** Locations of the first record that were handed over before: not 0 only if it has more than
+     *  CAIRN_STACKMAP_COLUMN_LENGTH; it then comes alone, several times. */
+    uint32_t skipped_locations;
+    const uint32_t *kinds; /**< enum cairn_location_kind */
+    const uint32_t *sizes;
+    const uint32_t *registers; /**< DWARF numbers */
+    const int32_t *offsets;    /**< as in struct cairn_location */
+};
+
+/** No call hands over more locations. */
+enum { CAIRN_STACKMAP_COLUMN_LENGTH = 1024 };
+
+/** Returns false to end the walk. */
+typedef bool cairn_stackmap_visit_columns(void *user, const struct cairn_stackmap_columns *columns);
+
+/**
+ * As cairn_stackmap_walk, some records at a time, with their locations in columns: for looking at
+ * every location of a large section. Loops over columns run on from record to record, and can be
+ * made of vector instructions, so this is several times as fast as a loop for each record. Takes
+ * about 25 KB of stack.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_walk_columns(
+    const struct cairn_section *section, cairn_stackmap_visit_columns *visit, void *user,
     struct cairn_error *error);
 
 /*
@@ -215,21 +251,27 @@ static inline uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_orde
 {
     uint16_t value;
     memcpy(&value, bytes, sizeof value);
-    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap16(value);
+    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
+        return __builtin_bswap16(value);
+    return value;
 }
 
 static inline uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint32_t value;
     memcpy(&value, bytes, sizeof value);
-    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap32(value);
+    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
+        return __builtin_bswap32(value);
+    return value;
 }
 
 static inline uint64_t cairn_load_u64(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint64_t value;
     memcpy(&value, bytes, sizeof value);
-    return byte_order == CAIRN_BYTE_ORDER_NATIVE ? value : __builtin_bswap64(value);
+    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
+        return __builtin_bswap64(value);
+    return value;
 }
 
 static inline size_t cairn_stackmap_function_bytes(uint8_t version)
@@ -239,7 +281,8 @@ static inline size_t cairn_stackmap_function_bytes(uint8_t version)
 
 static inline size_t cairn_stackmap_location_bytes(uint8_t version)
 {
-    return version == 3 ? CAIRN_STACKMAP_LOCATION_BYTES : CAIRN_STACKMAP_LOCATION_V1_BYTES;
+    size_t more = CAIRN_STACKMAP_LOCATION_BYTES - CAIRN_STACKMAP_LOCATION_V1_BYTES;
+    return CAIRN_STACKMAP_LOCATION_V1_BYTES + (version == 3) * more;
 }
 
 static inline struct cairn_stackmap_function cairn_stackmap_function(
@@ -354,19 +397,15 @@ static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
 static inline struct cairn_location cairn_stackmap_location(
     const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index)
 {
-    const uint8_t *bytes =
-        map->bytes + record->locations_offset + index * cairn_stackmap_location_bytes(map->version);
+    /* The register and the offset lie in the middle and at the end, in all versions: found so, a
+     * loop over locations has no branch on the version. */
+    size_t location_bytes = cairn_stackmap_location_bytes(map->version);
+    const uint8_t *bytes = map->bytes + record->locations_offset + index * location_bytes;
     struct cairn_location location;
     location.kind = (enum cairn_location_kind)bytes[0];
-    if (map->version == 3) {
-        location.size = cairn_load_u16(bytes + 2, map->byte_order);
-        location.dwarf = cairn_load_u16(bytes + 4, map->byte_order);
-        location.offset = (int32_t)cairn_load_u32(bytes + 8, map->byte_order);
-    } else {
-        location.size = bytes[1];
-        location.dwarf = cairn_load_u16(bytes + 2, map->byte_order);
-        location.offset = (int32_t)cairn_load_u32(bytes + 4, map->byte_order);
-    }
+    location.size = map->version == 3 ? cairn_load_u16(bytes + 2, map->byte_order) : bytes[1];
+    location.dwarf = cairn_load_u16(bytes + (location_bytes - 4) / 2, map->byte_order);
+    location.offset = (int32_t)cairn_load_u32(bytes + location_bytes - 4, map->byte_order);
     location.constant = 0;
     if (location.kind == CAIRN_LOCATION_CONSTANT)
         location.constant = (uint64_t)(int64_t)location.offset;

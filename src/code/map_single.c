@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4 /* since Linux 5.7 */
@@ -98,6 +99,13 @@ static bool move_out(struct code_slab *slab, size_t offset, size_t size)
                   slab->base + offset) != MAP_FAILED;
 }
 
+/* Emulators may take the place that pages were moved from for unmapped: whoever touches it then is
+ * ended. So the system is asked to, with a file's name to be read from there, which only fails. */
+static bool is_still_there(const uint8_t *place)
+{
+    return access((const char *)place, F_OK) == 0 || errno != EFAULT;
+}
+
 static enum cairn_status map_from_workshop(struct code_slab *slab, size_t offset, size_t size,
                                            struct cairn_error *error)
 {
@@ -106,7 +114,7 @@ static enum cairn_status map_from_workshop(struct code_slab *slab, size_t offset
         if (status != CAIRN_OK)
             return status;
     }
-    if (move_out(slab, offset, size))
+    if (move_out(slab, offset, size) && is_still_there(slab->alias + offset))
         return CAIRN_OK;
     return error_set_system(error, errno, "cannot map %zu bytes of code", size);
 }

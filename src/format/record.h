@@ -8,7 +8,7 @@
 
 #include <cairn/stackmap.h>
 
-enum { RECORD_BYTES_MIN = 24, RECORD_PREFETCH_BYTES = 1536 };
+enum { RECORD_BYTES_MIN = 24, RECORD_PREFETCH_BYTES = 6144 };
 
 static inline bool record_is_kind(unsigned kind)
 {
@@ -16,37 +16,57 @@ static inline bool record_is_kind(unsigned kind)
            CAIRN_LOCATION_CONSTANT_INDEX - CAIRN_LOCATION_REGISTER;
 }
 
+/* A record, wherever it stands. */
+struct record_parts {
+    uint64_t id;
+    uint32_t code_offset;
+    uint16_t location_count;
+    uint16_t liveout_count;
+    const uint8_t *locations;
+    const uint8_t *liveouts;
+    const uint8_t *end;
+};
+
 /*
- * Reads the record at `record->offset`, all but its function, and says whether it ends within
- * `available` bytes of the map. Its locations are not checked. `stride` and `byte_order` are the
- * map's, given as constants so that each caller's loop is compiled for them.
+ * Reads the record at `bytes` and says whether it ends within `left` bytes. Its locations are not
+ * checked. Records begin at multiples of 8 of their map, so that what is aligned in the map is
+ * aligned in the record. `stride` and `byte_order` are the map's, given as constants so that each
+ * caller's loop is compiled for them.
+ *
+ * Each record tells where the next one begins, so the processor cannot run ahead by itself: the
+ * bytes `ahead` of the record, which are soon to be read, are asked for early; and that a record
+ * has no live-outs is a branch, which it can guess.
  */
-static inline __attribute__((always_inline)) bool record_fits(const struct cairn_stackmap *map,
-                                                              struct cairn_stackmap_record *record,
-                                                              size_t available, size_t stride,
-                                                              enum cairn_byte_order byte_order)
+static inline __attribute__((always_inline)) bool record_split(const uint8_t *bytes, size_t left,
+                                                               size_t stride,
+                                                               enum cairn_byte_order byte_order,
+                                                               ptrdiff_t ahead,
+                                                               struct record_parts *parts)
 {
-    size_t offset = record->offset;
-    if (available - offset < RECORD_BYTES_MIN)
+    if (left < RECORD_BYTES_MIN)
         return false;
-    const uint8_t *bytes = map->bytes + offset;
-    /* Each record tells where the next one begins, so the processor cannot run ahead by itself. */
-    __builtin_prefetch(bytes + RECORD_PREFETCH_BYTES);
-    __builtin_prefetch(bytes + RECORD_PREFETCH_BYTES + 64);
-    record->id = cairn_load_u64(bytes, byte_order);
-    record->code_offset = cairn_load_u32(bytes + 8, byte_order);
-    record->location_count = cairn_load_u16(bytes + 14, byte_order);
-    record->locations_offset = offset + CAIRN_STACKMAP_RECORD_HEADER_BYTES;
+    uintptr_t soon = (uintptr_t)bytes + (uintptr_t)ahead;
+    __builtin_prefetch((const void *)soon);
+    __builtin_prefetch((const void *)(soon + 64));
+    parts->id = cairn_load_u64(bytes, byte_order);
+    parts->code_offset = cairn_load_u32(bytes + 8, byte_order);
+    parts->location_count = cairn_load_u16(bytes + 14, byte_order);
+    parts->locations = bytes + CAIRN_STACKMAP_RECORD_HEADER_BYTES;
     /* At most 65535 locations of 12 bytes: no sum here comes near overflowing. */
-    size_t liveouts = (record->locations_offset + record->location_count * stride + 7) & ~(size_t)7;
-    if (liveouts + 8 > available)
+    size_t locations_size = (parts->location_count * stride + 7) & ~(size_t)7;
+    if (locations_size + RECORD_BYTES_MIN > left)
         return false;
-    record->liveout_count = cairn_load_u16(map->bytes + liveouts + 2, byte_order);
-    record->liveouts_offset = liveouts + CAIRN_STACKMAP_LIVEOUTS_HEADER_BYTES;
-    record->end_offset = (record->liveouts_offset +
-                          (size_t)record->liveout_count * CAIRN_STACKMAP_LIVEOUT_BYTES + 7) &
-                         ~(size_t)7;
-    return record->end_offset <= available;
+    const uint8_t *liveouts = parts->locations + locations_size;
+    parts->liveout_count = cairn_load_u16(liveouts + 2, byte_order);
+    parts->liveouts = liveouts + CAIRN_STACKMAP_LIVEOUTS_HEADER_BYTES;
+    parts->end = liveouts + 8;
+    if (__builtin_expect(parts->liveout_count == 0, 1))
+        return true;
+    size_t liveouts_size = (CAIRN_STACKMAP_LIVEOUTS_HEADER_BYTES +
+                            (size_t)parts->liveout_count * CAIRN_STACKMAP_LIVEOUT_BYTES + 7) &
+                           ~(size_t)7;
+    parts->end = liveouts + liveouts_size;
+    return CAIRN_STACKMAP_RECORD_HEADER_BYTES + locations_size + liveouts_size <= left;
 }
 
 /* By kind, the first offset that is not valid; so checking a location takes no branch. */
@@ -80,10 +100,10 @@ static inline __attribute__((always_inline)) unsigned record_location_is_bad(
 enum cairn_status stackmap_open(const struct cairn_section *section, size_t offset,
                                 struct cairn_stackmap *map, struct cairn_error *error);
 
-/* `record` is one that record_fits read: which of its locations is bad, and how. */
-enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map,
-                                            const struct cairn_stackmap_record *record,
-                                            struct cairn_error *error);
+/* Of record number `index`, at `offset`, which is not truncated: which of its locations is bad, and
+ * how. */
+enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, size_t offset,
+                                            uint32_t index, struct cairn_error *error);
 
 enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, size_t offset,
                                             uint32_t index, struct cairn_error *error);

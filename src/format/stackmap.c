@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
-#include "format/record.h"
+#include "format/check_records.h"
 
 #include <cairn/stackmap.h>
 
@@ -114,80 +114,87 @@ enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, si
                      "the section ends inside record %u of %u", index, map->record_count);
 }
 
-enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map,
-                                            const struct cairn_stackmap_record *record,
-                                            struct cairn_error *error)
+enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, size_t offset,
+                                            uint32_t index, struct cairn_error *error)
 {
     size_t stride = cairn_stackmap_location_bytes(map->version);
-    for (uint32_t i = 0; i < record->location_count; i++) {
-        size_t at = record->locations_offset + i * stride;
+    uint32_t count = cairn_load_u16(map->bytes + offset + 14, map->byte_order);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t at = offset + CAIRN_STACKMAP_RECORD_HEADER_BYTES + i * stride;
         const uint8_t *bytes = map->bytes + at;
-        size_t offset = map->section_offset + at;
+        size_t location_offset = map->section_offset + at;
         if (!record_is_kind(bytes[0]))
-            return error_set(error, CAIRN_ERROR_CORRUPT, offset,
-                             "location %u of record %u has kind %u; kinds are 1 to 5", i,
-                             record->index, bytes[0]);
+            return error_set(error, CAIRN_ERROR_CORRUPT, location_offset,
+                             "location %u of record %u has kind %u; kinds are 1 to 5", i, index,
+                             bytes[0]);
         uint32_t constant = cairn_load_u32(bytes + stride - 4, map->byte_order);
         if (bytes[0] == CAIRN_LOCATION_CONSTANT_INDEX && constant >= map->constant_count)
-            return error_set(error, CAIRN_ERROR_CORRUPT, offset + stride - 4,
-                             "location %u of record %u names constant %d; the map has %u", i,
-                             record->index, (int32_t)constant, map->constant_count);
+            return error_set(error, CAIRN_ERROR_CORRUPT, location_offset + stride - 4,
+                             "location %u of record %u names constant %d; the map has %u", i, index,
+                             (int32_t)constant, map->constant_count);
     }
-    return error_set(error, CAIRN_ERROR_CORRUPT, map->section_offset + record->offset,
-                     "record %u is corrupt", record->index);
+    return error_set(error, CAIRN_ERROR_CORRUPT, map->section_offset + offset,
+                     "record %u is corrupt", index);
 }
 
-struct visitor {
-    cairn_stackmap_visit *visit; /* NULL: the records are checked only */
-    void *user;
-    bool ended;
-};
+/* ---- Checking all records ---- */
 
-/* Compiled once for each stride and byte order, so that the loop over locations is tight. */
-static inline __attribute__((always_inline)) enum cairn_status check_records(
-    struct cairn_stackmap *map, size_t available, size_t stride, enum cairn_byte_order byte_order,
-    struct visitor *visitor, struct cairn_error *error)
-{
-    struct cairn_stackmap_record record = {.offset = map->records_offset};
-    const struct record_limits limits = record_limits_of(map);
-    for (uint32_t i = 0; i < map->record_count; i++) {
-        uint32_t previous_code_offset = record.code_offset;
-        record.index = i;
-        if (!record_fits(map, &record, available, stride, byte_order))
-            return stackmap_record_truncated(map, record.offset, i, error);
-        const uint8_t *location = map->bytes + record.locations_offset;
-        unsigned bad = 0;
-        for (uint32_t j = 0; j < record.location_count; j++, location += stride)
-            bad |= record_location_is_bad(&limits, location, stride, byte_order);
-        if (bad != 0)
-            return stackmap_location_corrupt(map, &record, error);
-        if (visitor->visit != NULL) {
-            if (i == 0)
-                cairn_stackmap_begin_function(map, &record);
-            else
-                cairn_stackmap_follow_function(map, &record, previous_code_offset);
-            visitor->ended = !visitor->visit(visitor->user, map, &record);
-            if (visitor->ended)
-                return CAIRN_OK;
-        }
-        record.offset = record.end_offset;
+#define OTHER_BYTE_ORDER                                                                           \
+    (CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN)
+
+/* A loop for each kind of map: its locations' size and its byte order. */
+#define DEFINE_CHECKER(name, stride, byte_order)                                                   \
+    CHECK_INLINE bool locations_are_good_##name(const void *context, const uint8_t *locations,     \
+                                                uint32_t count, size_t room)                       \
+    {                                                                                              \
+        return locations_are_good(context, locations, count, room, stride, byte_order);            \
+    }                                                                                              \
+    static enum check_result check_##name(const struct cairn_stackmap *map, const uint8_t *end,    \
+                                          uint32_t last, struct check_place *place)                \
+    {                                                                                              \
+        const struct record_limits limits = record_limits_of(map);                                 \
+        return check_records_with(map, end, last, place, stride, byte_order,                       \
+                                  locations_are_good_##name, &limits);                             \
     }
-    map->size = record.offset;
-    return CAIRN_OK;
+
+DEFINE_CHECKER(native, CAIRN_STACKMAP_LOCATION_BYTES, CAIRN_BYTE_ORDER_NATIVE)
+DEFINE_CHECKER(swapped, CAIRN_STACKMAP_LOCATION_BYTES, OTHER_BYTE_ORDER)
+DEFINE_CHECKER(old_native, CAIRN_STACKMAP_LOCATION_V1_BYTES, CAIRN_BYTE_ORDER_NATIVE)
+DEFINE_CHECKER(old_swapped, CAIRN_STACKMAP_LOCATION_V1_BYTES, OTHER_BYTE_ORDER)
+
+record_checker *stackmap_portable_checker(const struct cairn_stackmap *map)
+{
+    bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
+    if (map->version < 3)
+        return native ? check_old_native : check_old_swapped;
+    return native ? check_native : check_swapped;
+}
+
+record_checker *stackmap_checker(const struct cairn_stackmap *map)
+{
+    bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
+    record_checker *by_sixteens = map->version == 3 && native ? stackmap_sixteen_checker() : NULL;
+    return by_sixteens != NULL ? by_sixteens : stackmap_portable_checker(map);
+}
+
+enum cairn_status stackmap_explain(const struct cairn_stackmap *map, enum check_result result,
+                                   const struct check_place *place, struct cairn_error *error)
+{
+    if (result == CHECK_GOOD)
+        return CAIRN_OK;
+    size_t offset = (size_t)(place->at - map->bytes);
+    return result == CHECK_TRUNCATED ? stackmap_record_truncated(map, offset, place->index, error)
+                                     : stackmap_location_corrupt(map, offset, place->index, error);
 }
 
 static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t available,
-                                           struct visitor *visitor, struct cairn_error *error)
+                                           struct cairn_error *error)
 {
-    bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
-    if (map->version == 3 && native)
-        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, CAIRN_BYTE_ORDER_NATIVE,
-                             visitor, error);
-    if (map->version == 3)
-        return check_records(map, available, CAIRN_STACKMAP_LOCATION_BYTES, map->byte_order,
-                             visitor, error);
-    return check_records(map, available, CAIRN_STACKMAP_LOCATION_V1_BYTES, map->byte_order, visitor,
-                         error);
+    struct check_place place = {.at = map->bytes + map->records_offset};
+    enum check_result result =
+        stackmap_checker(map)(map, map->bytes + available, map->record_count, &place);
+    map->size = (size_t)(place.at - map->bytes);
+    return stackmap_explain(map, result, &place, error);
 }
 
 /* ---- Version 1: whose records are they? ---- */
@@ -234,42 +241,15 @@ enum cairn_status cairn_stackmap_read(const struct cairn_section *section, size_
         (section->bytes == NULL && section->size > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_stackmap_read needs a section, an offset within it, and a map");
-    struct visitor no_visitor = {.visit = NULL};
     struct cairn_stackmap read;
     enum cairn_status status = stackmap_open(section, *offset, &read, error);
     if (status == CAIRN_OK)
-        status = check_all_records(&read, section->size - *offset, &no_visitor, error);
+        status = check_all_records(&read, section->size - *offset, error);
     if (status != CAIRN_OK)
         return status;
     read.functions = stackmap_infer_functions(&read);
     *offset = stackmap_skip_padding(section, *offset + read.size);
     *map = read;
-    return CAIRN_OK;
-}
-
-enum cairn_status cairn_stackmap_walk(const struct cairn_section *section,
-                                      cairn_stackmap_visit *visit, void *user,
-                                      struct cairn_error *error)
-{
-    if (section == NULL || visit == NULL || (section->bytes == NULL && section->size > 0))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_stackmap_walk needs a section and a function");
-    struct visitor visitor = {.visit = visit, .user = user};
-    size_t offset = 0;
-    while (offset < section->size && !visitor.ended) {
-        struct cairn_stackmap map;
-        enum cairn_status status = stackmap_open(section, offset, &map, error);
-        if (status != CAIRN_OK)
-            return status;
-        bool counted = map.version > 1 || map.function_count == 1;
-        map.functions =
-            counted ? CAIRN_STACKMAP_FUNCTIONS_COUNTED : CAIRN_STACKMAP_FUNCTIONS_UNKNOWN;
-        status = check_all_records(&map, section->size - offset, &visitor, error);
-        if (status != CAIRN_OK)
-            return status;
-        if (!visitor.ended)
-            offset = stackmap_skip_padding(section, offset + map.size);
-    }
     return CAIRN_OK;
 }
 

@@ -2,7 +2,8 @@
 #include "index/functions.h"
 
 #include "base/error.h"
-#include "index/sort.h"
+
+#include <stdlib.h>
 
 /* ---- Making ---- */
 
@@ -66,8 +67,8 @@ enum cairn_status functions_create(const struct eh_frame *frames, size_t frame_c
     created->allocator = *allocator;
     created->count = count;
     status = read_all(frames, frame_count, created->entries, &count, error);
-    if (!ascend(created->entries, count))
-        sort_stably(created->entries, count, sizeof *created->entries, compare);
+    if (!ascend(created->entries, count)) /* they do as LLVM writes them */
+        qsort(created->entries, count, sizeof *created->entries, compare);
     *functions = created;
     return status;
 }

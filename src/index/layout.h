@@ -1,23 +1,23 @@
 /*
  * index/layout.h - how a table lies in memory.
  *
- * One allocation: the header, then the arrays below it, from the most to the least aligned, the
- * values last. With n records:
+ * One allocation: the header, then the arrays below it. With n records:
  *
  *     bytes a record   what
- *     8                ids, by address
+ *     4                lower halves of the IDs, by address
  *     4                where the record's values begin, and their form
- *     2                address: the low bits, within a bucket of 2^bucket_shift bytes of code
+ *     2                the low 16 bits of the address's distance from the base
  *     1                how far behind the address the record's call returns
- *     1                directory of the address buckets (one for about four records)
+ *     1                directory of the address buckets (one for four to eight records)
  *     1                directory of the ID buckets (the same)
  *     4                order by ID: not there if IDs ascend with addresses
- *     12 a function    functions, by address
+ *     4                upper halves of the IDs: not there if all are the same
+ *     10 a function    functions, by address; 8 more if a stack size does not fit 16 bits
  *
  * What must stay true:
  *  - records are sorted by address, stably; functions by address, without repetition;
- *  - `low[i]` of the records of one bucket ascends, and has LOW_PADDING readable entries behind
- *    the last one;
+ *  - a bucket is 2^bucket_shift bytes of code, at most 2^16, so that `low[i]` of the records of one
+ *    bucket ascends; `low` has LOW_PADDING readable entries behind the last one;
  *  - `address_buckets[b]` is the number of the first record in bucket b or behind it, and has one
  *    entry more than there are buckets; `id_buckets` likewise over places in the ID order;
  *  - records of one ID stand in the ID order by address; ID buckets of more than ID_BUCKET_SCAN
@@ -60,10 +60,10 @@ enum value_form {
 struct table_function {
     uint32_t code_offset; /* from the table's base */
     uint32_t first_record;
-    uint32_t stack_size; /* STACK_SIZE_WIDE: in `stack_sizes` */
 };
 
-#define STACK_SIZE_WIDE UINT32_MAX
+/* Stack sizes in 16 bits, but for these two. */
+enum { STACK_SIZE_WIDE = UINT16_MAX - 1, STACK_SIZE_DYNAMIC = UINT16_MAX };
 
 struct cairn_table {
     struct cairn_allocator allocator;
@@ -80,15 +80,18 @@ struct cairn_table {
     uint8_t return_delta_max;
     bool ids_ascend;
 
-    uint64_t id_min;
+    uint64_t id_min; /* all IDs lie between these two */
     uint64_t id_max;
     uint32_t id_bucket_count;
     uint8_t id_shift;
+    uint32_t id_high; /* of all IDs, if there is no `ids_high` */
 
-    uint64_t *ids;
+    uint32_t *ids_low;
+    uint32_t *ids_high; /* NULL: all are `id_high` */
     uint64_t *constants;
-    uint64_t *stack_sizes;  /* NULL: all fit into `stack_size` */
-    uint32_t *value_starts; /* one more than there are records */
+    uint16_t *stack_sizes;
+    uint64_t *wide_stack_sizes; /* of functions with STACK_SIZE_WIDE; NULL if none has it */
+    uint32_t *value_starts;     /* one more than there are records */
     uint32_t *address_buckets;
     uint32_t *id_buckets;
     uint32_t *id_order; /* NULL if `ids_ascend` */
@@ -100,17 +103,27 @@ struct cairn_table {
 
 /* ---- Addresses ---- */
 
-static inline uint64_t table_bucket_base(const cairn_table *table, uint32_t bucket)
+/* Where a record of the bucket lies, from the table's base. */
+static inline uint32_t table_record_offset(const cairn_table *table, uint32_t bucket,
+                                           uint32_t index)
 {
-    return table->base + ((uint64_t)bucket << table->bucket_shift);
+    return ((bucket << table->bucket_shift) & ~UINT32_C(0xFFFF)) | table->low[index];
 }
 
 /* ---- IDs ---- */
 
+static inline uint64_t table_id(const cairn_table *table, uint32_t index)
+{
+    uint32_t high = table->ids_high == NULL ? table->id_high : table->ids_high[index];
+    return (uint64_t)high << 32 | table->ids_low[index];
+}
+
 /* Fibonacci hashing: neighbouring and random IDs alike are spread. */
+#define ID_MULTIPLIER UINT64_C(0x9E3779B97F4A7C15)
+
 static inline uint32_t table_id_bucket(const cairn_table *table, uint64_t id)
 {
-    uint64_t key = table->ids_ascend ? id - table->id_min : id * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t key = table->ids_ascend ? id - table->id_min : id * ID_MULTIPLIER;
     return (uint32_t)(key >> table->id_shift);
 }
 

@@ -1,65 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 #include "index/sort.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* ---- Any elements ---- */
+/* ---- Numbers by key ---- */
 
-static void swap(uint8_t *left, uint8_t *right, size_t size)
+enum { DIGIT_BITS = 11, DIGITS = 3, DIGIT_VALUES = 1 << DIGIT_BITS };
+
+static uint32_t digit_of(uint32_t key, int digit)
 {
-    uint8_t held[SORT_ELEMENT_BYTES_MAX];
-    memcpy(held, left, size);
-    memcpy(left, right, size);
-    memcpy(right, held, size);
+    return key >> (digit * DIGIT_BITS) & (DIGIT_VALUES - 1);
 }
 
-static void sift_down(uint8_t *elements, size_t root, size_t count, size_t size,
-                      int (*compare)(const void *left, const void *right))
+static void distribute(const struct sort_key *from, struct sort_key *to, size_t count, int digit)
+{
+    uint32_t ends[DIGIT_VALUES] = {0};
+    for (size_t i = 0; i < count; i++)
+        ends[digit_of(from[i].key, digit)]++;
+    uint32_t begin = 0;
+    for (size_t value = 0; value < DIGIT_VALUES; value++) {
+        uint32_t size = ends[value];
+        ends[value] = begin;
+        begin += size;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[ends[digit_of(from[i].key, digit)]++] = from[i];
+}
+
+/* From the lowest digit to the highest, each time keeping the order of equal ones. */
+void sort_keys(struct sort_key *keys, struct sort_key *space, size_t count)
+{
+    struct sort_key *from = keys;
+    struct sort_key *to = space;
+    for (int digit = 0; digit < DIGITS; digit++) {
+        distribute(from, to, count, digit);
+        struct sort_key *held = from;
+        from = to;
+        to = held;
+    }
+    memcpy(keys, space, count * sizeof *keys);
+}
+
+/* ---- Record numbers by ID ---- */
+
+static bool comes_before(uint32_t left, uint32_t right, const cairn_table *table)
+{
+    uint64_t left_id = table_id(table, left);
+    uint64_t right_id = table_id(table, right);
+    return left_id != right_id ? left_id < right_id : left < right;
+}
+
+static void sift_number_down(uint32_t *numbers, size_t root, size_t count, const cairn_table *table)
 {
     for (;;) {
         size_t child = 2 * root + 1;
         if (child >= count)
             return;
-        bool right_is_larger = child + 1 < count &&
-                               compare(elements + child * size, elements + (child + 1) * size) < 0;
-        child += right_is_larger;
-        if (compare(elements + root * size, elements + child * size) >= 0)
-            return;
-        swap(elements + root * size, elements + child * size, size);
-        root = child;
-    }
-}
-
-void sort_stably(void *elements, size_t count, size_t size,
-                 int (*compare)(const void *left, const void *right))
-{
-    assert(size <= SORT_ELEMENT_BYTES_MAX);
-    uint8_t *bytes = elements;
-    for (size_t root = count / 2; root-- > 0;)
-        sift_down(bytes, root, count, size, compare);
-    for (size_t end = count; end-- > 1;) {
-        swap(bytes, bytes + end * size, size);
-        sift_down(bytes, 0, end, size, compare);
-    }
-}
-
-/* ---- Record numbers by key ---- */
-
-static bool comes_before(uint32_t left, uint32_t right, const uint64_t *keys)
-{
-    return keys[left] != keys[right] ? keys[left] < keys[right] : left < right;
-}
-
-static void sift_number_down(uint32_t *numbers, size_t root, size_t count, const uint64_t *keys)
-{
-    for (;;) {
-        size_t child = 2 * root + 1;
-        if (child >= count)
-            return;
-        child += child + 1 < count && comes_before(numbers[child], numbers[child + 1], keys);
-        if (!comes_before(numbers[root], numbers[child], keys))
+        child += child + 1 < count && comes_before(numbers[child], numbers[child + 1], table);
+        if (!comes_before(numbers[root], numbers[child], table))
             return;
         uint32_t held = numbers[root];
         numbers[root] = numbers[child];
@@ -68,25 +67,25 @@ static void sift_number_down(uint32_t *numbers, size_t root, size_t count, const
     }
 }
 
-static bool is_sorted(const uint32_t *numbers, size_t count, const uint64_t *keys)
+static bool is_sorted(const uint32_t *numbers, size_t count, const cairn_table *table)
 {
     for (size_t i = 1; i < count; i++)
-        if (!comes_before(numbers[i - 1], numbers[i], keys))
+        if (!comes_before(numbers[i - 1], numbers[i], table))
             return false;
     return true;
 }
 
-void sort_by_key(uint32_t *numbers, size_t count, const uint64_t *keys)
+void sort_by_id(uint32_t *numbers, size_t count, const cairn_table *table)
 {
     /* One ID many times is the usual reason for a long run: it is in order already. */
-    if (is_sorted(numbers, count, keys))
+    if (is_sorted(numbers, count, table))
         return;
     for (size_t root = count / 2; root-- > 0;)
-        sift_number_down(numbers, root, count, keys);
+        sift_number_down(numbers, root, count, table);
     for (size_t end = count; end-- > 1;) {
         uint32_t held = numbers[0];
         numbers[0] = numbers[end];
         numbers[end] = held;
-        sift_number_down(numbers, 0, end, keys);
+        sift_number_down(numbers, 0, end, table);
     }
 }

@@ -6,16 +6,17 @@
 #ifndef INDEX_SORT_H
 #define INDEX_SORT_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "index/layout.h"
 
-/* Heap sort. Stable only if `compare` never says that two elements are equal, for example by
- * comparing where they stood. Elements are at most SORT_ELEMENT_BYTES_MAX long. */
-enum { SORT_ELEMENT_BYTES_MAX = 256 };
-void sort_stably(void *elements, size_t count, size_t size,
-                 int (*compare)(const void *left, const void *right));
+struct sort_key {
+    uint32_t key;
+    uint32_t number;
+};
 
-/* Sorts record numbers by keys[number], and equal keys by number. */
-void sort_by_key(uint32_t *numbers, size_t count, const uint64_t *keys);
+/* Sorts by `key`, stably; `space` has room for as many. In linear time. */
+void sort_keys(struct sort_key *keys, struct sort_key *space, size_t count);
+
+/* Sorts record numbers by the table's IDs, and those of equal IDs by number. */
+void sort_by_id(uint32_t *numbers, size_t count, const cairn_table *table);
 
 #endif

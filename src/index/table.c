@@ -69,7 +69,7 @@ bool cairn_table_find_address(const cairn_table *table, uint64_t address,
     if (offset > table->span)
         return false;
     uint32_t bucket = (uint32_t)offset >> table->bucket_shift;
-    uint16_t wanted = (uint16_t)(offset & ((UINT32_C(1) << table->bucket_shift) - 1));
+    uint16_t wanted = (uint16_t)offset;
     uint32_t begin = table->address_buckets[bucket];
     uint32_t end = table->address_buckets[bucket + 1];
     if (__builtin_expect(end - begin > LOW_PADDING, 0))
@@ -83,20 +83,20 @@ bool cairn_table_find_address(const cairn_table *table, uint64_t address,
 
 /* ---- Return addresses ---- */
 
-static bool find_return_in_bucket(const cairn_table *table, uint32_t bucket, uint64_t address,
+/* `offset` is the return address's distance from the table's base. */
+static bool find_return_in_bucket(const cairn_table *table, uint32_t bucket, uint64_t offset,
                                   struct cairn_record *record)
 {
-    uint64_t base = table_bucket_base(table, bucket);
+    uint64_t bucket_offset = (uint64_t)bucket << table->bucket_shift;
     uint32_t end = table->address_buckets[bucket + 1];
     uint32_t begin = table->address_buckets[bucket];
-    if (end - begin > LOW_PADDING) {
-        uint64_t first = address - table->return_delta_max;
-        uint16_t wanted = first > base ? (uint16_t)(first - base) : 0;
+    if (end - begin > LOW_PADDING && offset - bucket_offset > table->return_delta_max) {
+        uint16_t wanted = (uint16_t)(offset - table->return_delta_max);
         begin = lower_bound(table->low, begin, end, wanted);
     }
-    for (uint32_t i = begin; i < end && base + table->low[i] <= address; i++) {
+    for (uint32_t i = begin; i < end && table_record_offset(table, bucket, i) <= offset; i++) {
         uint8_t delta = table->return_deltas[i];
-        if (delta != RETURN_UNKNOWN && base + table->low[i] + delta == address) {
+        if (delta != RETURN_UNKNOWN && table_record_offset(table, bucket, i) + delta == offset) {
             *record = (struct cairn_record){table, i};
             return true;
         }
@@ -115,7 +115,7 @@ bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
     if (last >= table->bucket_count)
         last = table->bucket_count - 1;
     for (uint64_t bucket = first_offset >> table->bucket_shift; bucket <= last; bucket++)
-        if (find_return_in_bucket(table, (uint32_t)bucket, address, record))
+        if (find_return_in_bucket(table, (uint32_t)bucket, offset, record))
             return true;
     return false;
 }
@@ -149,9 +149,11 @@ struct cairn_function cairn_table_function(const cairn_table *table, uint32_t in
     const struct table_function *function = &table->functions[index];
     uint32_t end =
         index + 1 < table->function_count ? function[1].first_record : table->record_count;
-    uint64_t stack_size = function->stack_size;
+    uint64_t stack_size = table->stack_sizes[index];
     if (stack_size == STACK_SIZE_WIDE)
-        stack_size = table->stack_sizes[index];
+        stack_size = table->wide_stack_sizes[index];
+    else if (stack_size == STACK_SIZE_DYNAMIC)
+        stack_size = CAIRN_STACK_SIZE_DYNAMIC;
     return (struct cairn_function){
         .address = table->base + function->code_offset,
         .stack_size = stack_size,
@@ -201,7 +203,7 @@ static void candidate_places(const cairn_table *table, uint64_t id, uint32_t *be
     uint32_t high = *end;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (table->ids[table_id_place(table, middle)] < id)
+        if (table_id(table, table_id_place(table, middle)) < id)
             low = middle + 1;
         else
             high = middle;
@@ -221,7 +223,7 @@ size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_r
     size_t count = 0;
     for (uint32_t place = begin; place < end; place++) {
         uint32_t index = table_id_place(table, place);
-        if (table->ids[index] != id) {
+        if (table_id(table, index) != id) {
             if (sorted && count > 0)
                 break;
             continue;
@@ -235,7 +237,10 @@ size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_r
 
 /* ---- Records ---- */
 
-uint64_t cairn_record_id(struct cairn_record record) { return record.table->ids[record.index]; }
+uint64_t cairn_record_id(struct cairn_record record)
+{
+    return table_id(record.table, record.index);
+}
 
 /* The bucket of a record: near the one that an even distribution would give, so the search
  * starts there and widens. */
@@ -268,7 +273,22 @@ static uint32_t bucket_of(const cairn_table *table, uint32_t index)
 uint64_t cairn_record_address(struct cairn_record record)
 {
     const cairn_table *table = record.table;
-    return table_bucket_base(table, bucket_of(table, record.index)) + table->low[record.index];
+    uint32_t bucket = bucket_of(table, record.index);
+    return table->base + table_record_offset(table, bucket, record.index);
+}
+
+uint64_t table_next_address(const cairn_table *table, uint64_t address)
+{
+    uint64_t offset = address < table->base ? 0 : address - table->base + 1;
+    if (table->record_count == 0 || offset > table->span)
+        return UINT64_MAX;
+    uint32_t bucket = (uint32_t)(offset >> table->bucket_shift);
+    uint32_t end = table->address_buckets[bucket + 1];
+    uint32_t index = lower_bound(table->low, table->address_buckets[bucket], end, (uint16_t)offset);
+    if (index ==
+        end) /* the first of another bucket: there is one, as the last record is not below */
+        return cairn_record_address((struct cairn_record){table, index});
+    return table->base + table_record_offset(table, bucket, index);
 }
 
 uint64_t cairn_record_return_address(struct cairn_record record)

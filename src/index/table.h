@@ -12,6 +12,9 @@
 void table_set_owner(cairn_table *table, void *owner);
 void *table_owner(const cairn_table *table);
 
+/* The lowest address of a record beyond `address`; UINT64_MAX if there is none. */
+uint64_t table_next_address(const cairn_table *table, uint64_t address);
+
 /* Says that the call at record `index` returns `delta` bytes behind its address (0 for a
  * statepoint, whose address is the return address). Only before the table is published. */
 enum { TABLE_RETURN_DELTA_MAX = 254 };

@@ -6,6 +6,7 @@
 #ifndef INDEX_VALUES_H
 #define INDEX_VALUES_H
 
+#include "format/four.h"
 #include "index/layout.h"
 
 #include <string.h>
@@ -37,28 +38,42 @@ struct compact_kind {
     uint32_t largest;
     uint32_t multiplier;
     uint32_t no_register;
+    uint32_t added; /* to the offset, once it is known to fit */
 };
 
-static inline void compact_prepare(struct compact_kind kinds[8], uint32_t constant_count)
+/* Which constants of a map the compact form may name, and what is added to their numbers: in a
+ * table those of a map follow the ones of the maps before it. */
+struct compact_constants {
+    uint32_t count;
+    uint32_t first;
+};
+
+static inline struct compact_constants compact_constants_of(uint32_t count, uint32_t first)
+{
+    uint32_t end = UINT32_C(1) << (COMPACT_CONSTANT_BITS - 1);
+    uint32_t room = first < end ? end - first : 0;
+    return (struct compact_constants){.count = count < room ? count : room, .first = first};
+}
+
+static inline void compact_prepare(struct compact_kind kinds[8],
+                                   const struct compact_constants *constants)
 {
     static const uint32_t offset_bias = UINT32_C(1) << (COMPACT_OFFSET_BITS - 1);
     static const uint32_t constant_bias = UINT32_C(1) << (COMPACT_CONSTANT_BITS - 1);
     const struct compact_kind memory = {offset_bias, 2 * offset_bias - 1,
-                                        UINT32_C(1) << COMPACT_OFFSET_SHIFT, 0xFF00};
+                                        UINT32_C(1) << COMPACT_OFFSET_SHIFT, 0xFF00, 0};
     const struct compact_kind constant = {constant_bias, 2 * constant_bias - 1,
-                                          UINT32_C(1) << COMPACT_CONSTANT_SHIFT, 0xFFFF};
-    const struct compact_kind none = {0, 0, 0, COMPACT_NEVER};
+                                          UINT32_C(1) << COMPACT_CONSTANT_SHIFT, 0xFFFF, 0};
+    const struct compact_kind index = {
+        0, constants->count - 1, UINT32_C(1) << COMPACT_CONSTANT_SHIFT, 0xFFFF, constants->first};
+    const struct compact_kind none = {0, 0, 0, COMPACT_NEVER, 0};
     for (unsigned kind = 0; kind < 8; kind++)
         kinds[kind] = none;
     kinds[CAIRN_LOCATION_REGISTER] = memory;
     kinds[CAIRN_LOCATION_DIRECT] = memory;
     kinds[CAIRN_LOCATION_INDIRECT] = memory;
     kinds[CAIRN_LOCATION_CONSTANT] = constant;
-    kinds[CAIRN_LOCATION_CONSTANT_INDEX] = constant;
-    kinds[CAIRN_LOCATION_CONSTANT_INDEX].bias = 0;
-    kinds[CAIRN_LOCATION_CONSTANT_INDEX].largest = constant_count - 1;
-    if (constant_count == 0)
-        kinds[CAIRN_LOCATION_CONSTANT_INDEX] = none;
+    kinds[CAIRN_LOCATION_CONSTANT_INDEX] = constants->count > 0 ? index : none;
 }
 
 /* Logarithms of the sizes that have one of at most 7. */
@@ -74,65 +89,57 @@ static inline __attribute__((always_inline)) uint32_t compact_pack(
     uint32_t code = compact_sizes[size & 0xFF];
     uint32_t too_large = (uint32_t)(offset + how->bias > how->largest);
     *word = kind + (code << COMPACT_SIZE_SHIFT) + (dwarf << COMPACT_REGISTER_SHIFT) +
-            offset * how->multiplier;
+            (offset + how->added) * how->multiplier;
     return too_large | ((dwarf | COMPACT_NEVER) & how->no_register) |
            (kind & ~(unsigned)COMPACT_KIND_MASK) | (code & COMPACT_SIZE_NONE) | (size & 0xFF00);
 }
 
 /* ---- Four locations at once: version 3, little-endian ---- */
 
-typedef uint32_t four_words __attribute__((vector_size(16)));
-typedef int32_t four_integers __attribute__((vector_size(16)));
-typedef float four_floats __attribute__((vector_size(16)));
-
-/* The same as compact_pack, for the four locations of 12 bytes from `bytes` on. The logarithm of a
- * size is its exponent as a float, and a power of two has no mantissa. Returns zeros for those that
- * fit and are valid. */
-static inline __attribute__((always_inline)) four_words compact_pack_four(const uint8_t *bytes,
-                                                                          uint32_t constant_count,
-                                                                          uint32_t *words)
+/* All bits where the condition holds: what comparing vectors gives, as words. */
+static inline __attribute__((always_inline)) four_words four_mask(four_integers condition)
 {
-    four_words a;
-    four_words b;
-    four_words c;
-    memcpy(&a, bytes, 16);
-    memcpy(&b, bytes + 16, 16);
-    memcpy(&c, bytes + 32, 16);
-    four_words kind_and_size =
-        __builtin_shufflevector(__builtin_shufflevector(a, b, 0, 3, 6, 6), c, 0, 1, 2, 5);
-    four_words dwarf =
-        __builtin_shufflevector(__builtin_shufflevector(a, b, 1, 4, 7, 7), c, 0, 1, 2, 6) & 0xFFFF;
-    four_integers offset = (four_integers)__builtin_shufflevector(
-        __builtin_shufflevector(a, b, 2, 5, 5, 5), c, 0, 1, 4, 7);
+    return (four_words)condition;
+}
 
-    four_integers kind = (four_integers)(kind_and_size & 0xFF);
-    four_words size =
-        (four_words) __builtin_convertvector((four_integers)(kind_and_size >> 16), four_floats);
-    four_integers exponent = (four_integers)(size >> 23) - 127;
-    four_words is_register = (four_words)(kind <= CAIRN_LOCATION_INDIRECT);
-    four_words is_index = (four_words)(kind == CAIRN_LOCATION_CONSTANT_INDEX);
+/* Not 0 where a location of the constants' kinds does not fit or is not valid. */
+static inline __attribute__((always_inline)) four_words compact_constant_misfit(
+    four_integers kind, four_words dwarf, four_words offset, uint32_t constant_count)
+{
+    four_words bias = (four_words){0} + (UINT32_C(1) << (COMPACT_CONSTANT_BITS - 1));
+    four_integers index = (four_integers)offset;
+    four_words is_index = four_mask(kind == CAIRN_LOCATION_CONSTANT_INDEX);
+    four_words no_index = four_mask((index < 0) | (index >= (int32_t)constant_count));
+    return dwarf | (offset + bias) >> COMPACT_CONSTANT_BITS | (is_index & no_index);
+}
 
-    four_words unsigned_offset = (four_words)offset;
-    four_words register_bits = dwarf << COMPACT_REGISTER_SHIFT | unsigned_offset
-                                                                     << COMPACT_OFFSET_SHIFT;
-    four_words constant_bits = unsigned_offset << COMPACT_CONSTANT_SHIFT;
-    four_words packed = (four_words)kind | (four_words)exponent << COMPACT_SIZE_SHIFT |
-                        (is_register & register_bits) | (~is_register & constant_bits);
-    memcpy(words, &packed, sizeof packed);
+/* The same as compact_pack, for four locations. The logarithm of a size is its exponent as a float,
+ * and a power of two has no mantissa. Returns zeros for those that fit and are valid. */
+static inline __attribute__((always_inline)) four_words compact_pack_four(
+    const struct four_locations *locations, const struct compact_constants *constants,
+    four_words *packed)
+{
+    four_integers kind = (four_integers)(locations->kind_and_size & 0xFF);
+    four_integers size = (four_integers)(locations->kind_and_size >> 16);
+    four_words dwarf = locations->dwarf & 0xFFFF;
+    four_words offset = locations->offset;
+    four_words as_float = (four_words) __builtin_convertvector(size, four_floats);
+    four_integers exponent = (four_integers)(as_float >> 23) - 127;
+    four_words is_register = four_mask(kind <= CAIRN_LOCATION_INDIRECT);
+    four_words is_index = four_mask(kind == CAIRN_LOCATION_CONSTANT_INDEX);
 
-    four_words register_misfit =
-        dwarf >> 8 |
-        (unsigned_offset + (UINT32_C(1) << (COMPACT_OFFSET_BITS - 1))) >> COMPACT_OFFSET_BITS;
-    four_words constant_misfit =
-        dwarf |
-        (unsigned_offset + (UINT32_C(1) << (COMPACT_CONSTANT_BITS - 1))) >> COMPACT_CONSTANT_BITS;
-    four_words no_index =
-        is_index & (four_words)((offset < 0) | (offset >= (int32_t)constant_count));
+    four_words register_bits = dwarf << COMPACT_REGISTER_SHIFT | offset << COMPACT_OFFSET_SHIFT;
+    four_words constant_bits = (offset + (is_index & constants->first)) << COMPACT_CONSTANT_SHIFT;
+    *packed = (four_words)kind | (four_words)exponent << COMPACT_SIZE_SHIFT |
+              (is_register & register_bits) | (~is_register & constant_bits);
+
+    four_words bias = (four_words){0} + (UINT32_C(1) << (COMPACT_OFFSET_BITS - 1));
+    four_words register_misfit = dwarf >> 8 | (offset + bias) >> COMPACT_OFFSET_BITS;
+    four_words constant_misfit = compact_constant_misfit(kind, dwarf, offset, constants->count);
     four_words no_kind =
-        (four_words)((kind < CAIRN_LOCATION_REGISTER) | (kind > CAIRN_LOCATION_CONSTANT_INDEX));
-    four_words no_size = (size & 0x7FFFFF) | (four_words)((exponent < 0) | (exponent > 7));
-    return (is_register & register_misfit) | (~is_register & constant_misfit) | no_index | no_kind |
-           no_size;
+        four_mask((kind < CAIRN_LOCATION_REGISTER) | (kind > CAIRN_LOCATION_CONSTANT_INDEX));
+    four_words no_size = (as_float & 0x7FFFFF) | four_mask((exponent < 0) | (exponent > 7));
+    return (is_register & register_misfit) | (~is_register & constant_misfit) | no_kind | no_size;
 }
 
 static inline struct cairn_location compact_unpack(uint32_t word)

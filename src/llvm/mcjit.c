@@ -288,56 +288,36 @@ static void drop_loaded(cairn_memory_manager *manager)
 
 /* ---- Finalising ---- */
 
-static enum cairn_status declare_id(cairn_memory_manager *manager, cairn_declarations *found,
-                                    uint64_t id, struct cairn_error *error)
+/* Notes whose record it is. Ends the walk when nobody is left to be found. */
+static bool note_loaded(void *user, const struct cairn_stackmap *map,
+                        const struct cairn_stackmap_record *record)
 {
-    if (cairn_declarations_find(found, id) != NULL)
-        return CAIRN_OK;
+    (void)map;
+    cairn_memory_manager *manager = user;
+    bool all_loaded = true;
     for (struct pending *pending = manager->pending; pending != NULL; pending = pending->next) {
-        const struct cairn_declaration *declaration =
-            cairn_declarations_find(pending->declarations, id);
-        if (declaration == NULL)
-            continue;
-        pending->loaded = true;
-        return cairn_declarations_add(found, declaration, error);
+        if (!pending->loaded)
+            pending->loaded = cairn_declarations_find(pending->declarations, record->id) != NULL;
+        all_loaded &= pending->loaded;
     }
-    return CAIRN_OK;
+    return !all_loaded;
 }
 
-static enum cairn_status declare_section(cairn_memory_manager *manager, cairn_declarations *found,
-                                         const struct cairn_section *section,
-                                         struct cairn_error *error)
-{
-    size_t offset = 0;
-    while (offset < section->size) {
-        struct cairn_stackmap map;
-        struct cairn_stackmap_record record;
-        enum cairn_status status = cairn_stackmap_read(section, &offset, &map, error);
-        if (status != CAIRN_OK)
-            return status;
-        bool more = cairn_stackmap_first(&map, &record);
-        for (; more; more = cairn_stackmap_next(&map, &record)) {
-            status = declare_id(manager, found, record.id, error);
-            if (status != CAIRN_OK)
-                return status;
-        }
-    }
-    return CAIRN_OK;
-}
-
-/* Tells the loader of the IDs that were loaded, and of no others: a module keeps what it needs. */
+/* Tells the loader of the declarations of what was loaded: LLVM loads a module as a whole. */
 static enum cairn_status declare_loaded(cairn_memory_manager *manager, struct cairn_error *error)
 {
-    cairn_declarations *found;
-    enum cairn_status status = cairn_declarations_create(&manager->allocator, &found, error);
-    if (status != CAIRN_OK)
-        return status;
     const struct stackmap_section *stackmap = manager->stackmaps;
-    for (; stackmap != NULL && status == CAIRN_OK; stackmap = stackmap->next)
-        status = declare_section(manager, found, &stackmap->section, error);
-    if (status == CAIRN_OK)
-        status = cairn_loader_declare(manager->loader, found, error);
-    cairn_declarations_destroy(found);
+    for (; stackmap != NULL; stackmap = stackmap->next) {
+        /* What is wrong with a section, the loader says when it has read all of it. */
+        enum cairn_status walked =
+            cairn_stackmap_walk(&stackmap->section, note_loaded, manager, NULL);
+        (void)walked;
+    }
+    enum cairn_status status = CAIRN_OK;
+    struct pending *pending = manager->pending;
+    for (; pending != NULL && status == CAIRN_OK; pending = pending->next)
+        if (pending->loaded)
+            status = cairn_loader_declare(manager->loader, pending->declarations, error);
     return status;
 }
 

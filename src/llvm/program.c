@@ -10,7 +10,6 @@
 #include "llvm/program.h"
 
 #include "base/error.h"
-#include "llvm/types.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -160,12 +159,6 @@ void program_on_fatal_error(void (*handler)(const char *reason))
 
 /* ---- Functions ---- */
 
-static bool has_attribute(LLVMValueRef function, LLVMAttributeIndex index, const char *name)
-{
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    return kind != 0 && LLVMGetEnumAttributeAtIndex(function, index, kind) != NULL;
-}
-
 static bool is_definition(LLVMValueRef function)
 {
     return !LLVMIsDeclaration(function) &&
@@ -193,93 +186,25 @@ static void list_definitions(LLVMModuleRef module, char *text, size_t size)
         snprintf(text, size, "none");
 }
 
-static enum cairn_status report_missing(const struct program *program, const char *name,
-                                        bool is_declared, struct cairn_error *error)
+static void report_missing(const struct program *program, const char *name, bool is_declared,
+                           struct cairn_error *error)
 {
     char defined[128];
     list_definitions(program->module, defined, sizeof defined);
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "function '%s' is %s; defined: %s", name,
-                     is_declared ? "only declared here" : "not there", defined);
+    error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "function '%s' is %s; defined: %s", name,
+              is_declared ? "only declared here" : "not there", defined);
 }
 
-/* Parameters that a C caller does not pass as it passes an ordinary value of their type. */
-static const char *const special_attributes[] = {
-    "byval", "sret",      "inalloca",   "preallocated", "nest",
-    "inreg", "swiftself", "swifterror", "swiftasync",
-};
+LLVMModuleRef program_module(const struct program *program) { return program->module; }
 
-static enum cairn_status check_parameter(LLVMValueRef function, uint32_t index,
-                                         struct cairn_error *error)
-{
-    for (size_t i = 0; i < sizeof special_attributes / sizeof *special_attributes; i++)
-        if (has_attribute(function, index + 1, special_attributes[i]))
-            return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                             "parameter %u of '%s' is '%s', which cannot be passed from here: call "
-                             "it from an IR function with ordinary parameters",
-                             index + 1, LLVMGetValueName(function), special_attributes[i]);
-    return CAIRN_OK;
-}
-
-static struct program_value describe_value(LLVMValueRef function, LLVMAttributeIndex index,
-                                           LLVMTypeRef type)
-{
-    return (struct program_value){
-        .type = types_convert(type),
-        .is_unsigned = has_attribute(function, index, "zeroext"),
-    };
-}
-
-static enum cairn_status read_signature(LLVMValueRef function, struct program_signature *signature,
-                                        struct cairn_error *error)
-{
-    LLVMTypeRef type = LLVMGlobalGetValueType(function);
-    uint32_t count = LLVMCountParams(function);
-    *signature = (struct program_signature){
-        .result = describe_value(function, LLVMAttributeReturnIndex, LLVMGetReturnType(type)),
-        .parameters = calloc(count + 1, sizeof *signature->parameters),
-        .parameter_count = count,
-        .is_variadic = LLVMIsFunctionVarArg(type) != 0,
-    };
-    if (signature->parameters == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u parameters", count);
-    for (uint32_t i = 0; i < count; i++) {
-        enum cairn_status status = check_parameter(function, i, error);
-        if (status != CAIRN_OK)
-            return status;
-        signature->parameters[i] =
-            describe_value(function, i + 1, LLVMTypeOf(LLVMGetParam(function, i)));
-    }
-    return CAIRN_OK;
-}
-
-enum cairn_status program_find_function(struct program *program, const char *name,
-                                        struct program_signature *signature,
-                                        struct cairn_error *error)
+LLVMValueRef program_find_function(const struct program *program, const char *name,
+                                   struct cairn_error *error)
 {
     LLVMValueRef function = LLVMGetNamedFunction(program->module, name);
-    if (function == NULL || !is_definition(function))
-        return report_missing(program, name, function != NULL, error);
-    unsigned convention = LLVMGetFunctionCallConv(function);
-    if (convention != CAIRN_CALLING_CONVENTION_C)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, convention,
-                         "'%s' has LLVM's calling convention %u: only the C convention can be "
-                         "called from here",
-                         name, convention);
-    enum cairn_status status = read_signature(function, signature, error);
-    if (status != CAIRN_OK) {
-        program_signature_release(signature);
-        return status;
-    }
-    LLVMLinkage linkage = LLVMGetLinkage(function);
-    if (linkage == LLVMInternalLinkage || linkage == LLVMPrivateLinkage)
-        LLVMSetLinkage(function, LLVMExternalLinkage);
-    return CAIRN_OK;
-}
-
-void program_signature_release(struct program_signature *signature)
-{
-    free(signature->parameters);
-    signature->parameters = NULL;
+    if (function != NULL && is_definition(function))
+        return function;
+    report_missing(program, name, function != NULL, error);
+    return NULL;
 }
 
 /* ---- What the program needs from outside ---- */

@@ -37,28 +37,13 @@ void program_on_fatal_error(void (*handler)(const char *reason));
 
 /* ---- Functions ---- */
 
-struct program_value {
-    struct cairn_type type;
-    /* As `zeroext` says; otherwise integers count as signed. */
-    bool is_unsigned;
-};
+/* The program's, or its engine's. */
+LLVMModuleRef program_module(const struct program *program);
 
-/* How a function is called from C. */
-struct program_signature {
-    struct program_value result;
-    struct program_value *parameters;
-    uint32_t parameter_count;
-    bool is_variadic;
-};
-
-/* The signature of a function that the module defines, which is made callable from outside.
- * NOT_FOUND (the sentence names those that there are), UNSUPPORTED (it cannot be called from C),
- * MEMORY. */
-enum cairn_status program_find_function(struct program *program, const char *name,
-                                        struct program_signature *signature,
-                                        struct cairn_error *error);
-
-void program_signature_release(struct program_signature *signature);
+/* A function that the module defines; NULL and NOT_FOUND, with a sentence that names those that
+ * there are, if it does not. */
+LLVMValueRef program_find_function(const struct program *program, const char *name,
+                                   struct cairn_error *error);
 
 /* Functions and variables that the module uses and does not define have to be in this process,
  * because LLVM ends it otherwise. NOT_FOUND. */

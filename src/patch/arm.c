@@ -58,7 +58,8 @@ static bool is_lack_of_room(enum cairn_status status)
 
 static enum cairn_status refuse_crossed(cairn_site *site, struct cairn_error *error)
 {
-    return site_refuse(site, error, "another record or function begins %u byte%s behind its start",
+    return site_refuse(site, error,
+                       "another record begins, or the function ends, %u byte%s behind its start",
                        site->limit, site->limit == 1 ? "" : "s");
 }
 
@@ -130,14 +131,15 @@ static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_p
 }
 
 /* One instruction, in one word, and as long as a branch can be made: the branch takes its place,
- * with the same boundaries. */
+ * with the same boundaries. A thread that has done half of it must not go on with the branch. */
 static bool fits_live(const cairn_site *site, size_t length)
 {
     const struct cairn_arch *arch = site->table->arch;
     size_t longest =
         arch->instruction_bytes_max > 0 ? arch->instruction_bytes_max : arch->instruction_bytes;
     return length >= arch->instruction_bytes && length <= longest &&
-           site->address % arch->word_bytes + length <= arch->word_bytes;
+           site->address % arch->word_bytes + length <= arch->word_bytes &&
+           !boundaries_may_stop_inside(arch, region_of(site), length);
 }
 
 static void keep_original(cairn_site *site, size_t length)
@@ -168,16 +170,17 @@ static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *err
     if (site->limit < length)
         return site_refuse(site, error,
                            "a branch takes %zu bytes, and the shadow has %u before the next record "
-                           "or function or its end",
+                           "or the function's or its own end",
                            length, site->limit);
     size_t boundary = boundaries_next(arch, region_of(site), readable_bytes(site), length);
     if (boundary == 0)
         return site_refuse(site, error, "the shadow's instructions cannot be decoded");
     set_instruction(site, 0, boundary);
     return site_refuse(site, error,
-                       "the shadow holds no single instruction of %zu to %zu bytes within one "
-                       "aligned word where a branch has to go: it can be patched with "
-                       "CAIRN_QUIESCENT only; a patch point with a null target can be patched live",
+                       "the shadow does not begin with an instruction that a branch can replace "
+                       "while threads run (%zu to %zu bytes in one aligned word, never interrupted "
+                       "half-way): CAIRN_QUIESCENT only; a patch point with a null target can be "
+                       "patched live",
                        length, arch->instruction_bytes_max);
 }
 

@@ -18,4 +18,8 @@ size_t boundaries_instruction_length(const struct cairn_arch *arch, const uint8_
 size_t boundaries_next(const struct cairn_arch *arch, const uint8_t *bytes, size_t size,
                        size_t offset);
 
+/* Whether a thread may stand at the instruction that `bytes` begin with when it has done a part of
+ * it, and is to do the rest when it goes on: a string instruction, a gather. */
+bool boundaries_may_stop_inside(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
+
 #endif

@@ -6,6 +6,7 @@
 #include "patch/site.h"
 
 #include "base/error.h"
+#include "index/functions.h"
 #include "index/table.h"
 #include "patch/arm.h"
 #include "patch/veneers.h"
@@ -65,44 +66,61 @@ static struct totals count_sites(const struct site_table *sites,
 
 /* ---- Making one ---- */
 
-static uint64_t record_address(const struct site_table *sites, uint32_t index)
+/* The first function with records that begins beyond `address`; UINT64_MAX if there is none. */
+static uint64_t next_function(const cairn_table *records, uint64_t address)
 {
-    return cairn_record_address(record_at(sites, index));
-}
-
-static uint64_t function_address(const struct site_table *sites, uint32_t index)
-{
-    return cairn_table_function(sites->records, index).address;
-}
-
-/* Of `count` ascending addresses, the first beyond `address`; UINT64_MAX if there is none. */
-static uint64_t first_beyond(const struct site_table *sites,
-                             uint64_t (*address_of)(const struct site_table *, uint32_t),
-                             uint32_t count, uint64_t address)
-{
+    uint32_t count = cairn_table_function_count(records);
     uint32_t low = 0;
     uint32_t high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (address_of(sites, middle) <= address)
+        if (cairn_table_function(records, middle).address <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    return low == count ? UINT64_MAX : address_of(sites, low);
+    return low == count ? UINT64_MAX : cairn_table_function(records, low).address;
 }
 
-/* Bytes from the region's start to the next record's address or the next function's start, at most
- * the region's. */
-static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
+/* Up to the next record's address or the next function with records, at most the region's. */
+static uint32_t distance_to_next(const struct site_table *sites, const cairn_site *site)
 {
     uint64_t address = site->address;
-    uint64_t record =
-        first_beyond(sites, record_address, cairn_table_record_count(sites->records), address);
-    uint64_t function =
-        first_beyond(sites, function_address, cairn_table_function_count(sites->records), address);
+    uint64_t record = table_next_address(sites->records, address);
+    uint64_t function = next_function(sites->records, address);
     uint64_t distance = (record < function ? record : function) - address;
     return distance < site->byte_count ? (uint32_t)distance : site->byte_count;
+}
+
+/* Whether that many bytes from the region's start are in the function that begins at `own`. */
+static bool is_inside(const struct site_table *sites, const cairn_site *site, uint32_t bytes,
+                      uint64_t own)
+{
+    struct cairn_function function;
+    return bytes == 0 || (functions_find(sites->functions, sites->records,
+                                         site->address + bytes - 1, &function) &&
+                          function.address == own);
+}
+
+/* Bytes of the region that may be written: they end with the function that it begins in, where that
+ * is known. */
+static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
+{
+    struct cairn_function own;
+    uint32_t outside = distance_to_next(sites, site);
+    if (!functions_find(sites->functions, sites->records, site->address, &own))
+        return 0;
+    if (is_inside(sites, site, outside, own.address))
+        return outside;
+    uint32_t inside = 0;
+    while (outside - inside > 1) {
+        uint32_t middle = inside + (outside - inside) / 2;
+        if (is_inside(sites, site, middle, own.address))
+            inside = middle;
+        else
+            outside = middle;
+    }
+    return inside;
 }
 
 static enum cairn_status arm_site(cairn_site *site, const struct cairn_declaration *declaration,
@@ -239,7 +257,7 @@ static bool allocate_arrays(struct site_table *sites, struct totals totals)
 }
 
 enum cairn_status site_table_create(struct site_table **sites, cairn_table *records,
-                                    struct code_block *block,
+                                    const struct functions *functions, struct code_block *block,
                                     const cairn_declarations *declarations,
                                     const struct cairn_allocator *allocator,
                                     struct cairn_error *error)
@@ -252,6 +270,7 @@ enum cairn_status site_table_create(struct site_table **sites, cairn_table *reco
     created->space = code_block_space(block);
     created->arch = code_space_arch(created->space);
     created->records = records;
+    created->functions = functions;
 
     struct totals totals = count_sites(created, declarations);
     enum cairn_status status = CAIRN_OK;

@@ -28,6 +28,7 @@
 #include <cairn/table.h>
 #include <stdatomic.h>
 
+struct functions;
 struct site_veneer;
 
 /* What the region holds. */
@@ -41,7 +42,7 @@ struct cairn_site {
     struct site_table *table;
     uint64_t address;      /* of the region */
     uint32_t byte_count;   /* of the region */
-    uint32_t limit;        /* bytes that may be written: up to the next record or function */
+    uint32_t limit;        /* bytes that may be written: to the next record or the function's end */
     uint32_t record;       /* of the table */
     uint32_t bytes_offset; /* of the region's copies, in the table's */
     /* Bytes from the region's start that a branch takes the place of; beyond `limit` if the last
@@ -74,7 +75,8 @@ struct site_table {
     struct code_space *space;
     struct code_block *block;
     const cairn_table *records;
-    cairn_site *sites; /* by record, so by address */
+    const struct functions *functions; /* NULL: none are known besides those with records */
+    cairn_site *sites;                 /* by record, so by address */
     uint32_t count;
     uint32_t capacity;
     /* The regions as LLVM emitted them, and as they were when arming was done. */
@@ -94,7 +96,7 @@ struct site_table {
  * is set only on success. MEMORY, FULL, SYSTEM.
  */
 enum cairn_status site_table_create(struct site_table **sites, cairn_table *records,
-                                    struct code_block *block,
+                                    const struct functions *functions, struct code_block *block,
                                     const cairn_declarations *declarations,
                                     const struct cairn_allocator *allocator,
                                     struct cairn_error *error);

@@ -378,8 +378,8 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     status = find_functions(loader, &module->functions, error);
     if (status != CAIRN_OK)
         return status;
-    status = site_table_create(&module->sites, module->table, loader->block, loader->declarations,
-                               &loader->runtime->allocator, error);
+    status = site_table_create(&module->sites, module->table, module->functions, loader->block,
+                               loader->declarations, &loader->runtime->allocator, error);
     if (status != CAIRN_OK)
         return status;
     return code_block_protect(loader->block, error);

@@ -1,4 +1,4 @@
-; Functions to call by `cairn run`: one for each type, mixes, and some that cannot be called.
+; Functions to call by `cairn run`: one for each type, and mixes.
 
 declare i64 @strlen(ptr)
 declare i32 @puts(ptr)
@@ -117,16 +117,4 @@ define internal i64 @internal_one() {
 define i64 @uses_internal_one() {
   %r = call i64 @internal_one()
   ret i64 %r
-}
-
-define fastcc i64 @fast(i64 %x) {
-  ret i64 %x
-}
-
-define i128 @wide(i128 %x) {
-  ret i128 %x
-}
-
-define { i64, i64 } @pair() {
-  ret { i64, i64 } zeroinitializer
 }

@@ -1,0 +1,432 @@
+/*
+ * The general way: maps and functions in any order, several maps a section, version 1.
+ *
+ * All maps are checked first. Then the records are taken apart into runs: records of one function
+ * that follow each other with ascending addresses, which is mostly all that the function has. Runs
+ * are sorted, stably, and added in their order. Where runs overlap, as those of identical functions
+ * that a linker folded do, they are first taken apart into single records.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "index/builder.h"
+#include "index/pack.h"
+#include "index/sort.h"
+
+struct run {
+    struct record_run records;
+    bool overlaps;
+    uint64_t first_address;
+    uint64_t last_address;
+};
+
+struct found_map {
+    struct cairn_stackmap map;
+    size_t section;
+    const struct record_adder *adder;
+    struct packing packing;
+};
+
+/* Everything in the order of the sections; `keys` in the order of addresses. */
+struct found {
+    struct cairn_allocator allocator;
+    struct found_map *maps;
+    size_t map_count;
+    size_t map_capacity;
+    struct run *runs;
+    size_t run_count;
+    size_t run_capacity;
+    struct cairn_stackmap_function *functions;
+    size_t function_count;
+    size_t function_capacity;
+    struct totals totals;
+    uint64_t end_address;  /* of the last record or function */
+    struct sort_key *keys; /* and as many again to sort with */
+    size_t key_capacity;
+    struct record_run *ordered; /* as many as there are runs */
+};
+
+/* ---- Memory ---- */
+
+static enum cairn_status no_memory(const struct found *found, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %llu records",
+                     (unsigned long long)found->totals.records);
+}
+
+/* Room for one element more. */
+static bool grow(const struct cairn_allocator *allocator, void **elements, size_t count,
+                 size_t *capacity, size_t size)
+{
+    enum { FIRST = 8 };
+    if (count < *capacity)
+        return true;
+    size_t grown = *capacity == 0 ? FIRST : 2 * *capacity;
+    void *block = memory_resize(allocator, *elements, *capacity * size, grown * size);
+    if (block == NULL)
+        return false;
+    *elements = block;
+    *capacity = grown;
+    return true;
+}
+
+static struct found_map *new_map(struct found *found)
+{
+    void *maps = found->maps;
+    if (!grow(&found->allocator, &maps, found->map_count, &found->map_capacity,
+              sizeof *found->maps))
+        return NULL;
+    found->maps = maps;
+    return &found->maps[found->map_count++];
+}
+
+static struct run *new_run(struct found *found)
+{
+    void *runs = found->runs;
+    if (!grow(&found->allocator, &runs, found->run_count, &found->run_capacity,
+              sizeof *found->runs))
+        return NULL;
+    found->runs = runs;
+    return &found->runs[found->run_count++];
+}
+
+static struct cairn_stackmap_function *new_function(struct found *found)
+{
+    void *functions = found->functions;
+    if (!grow(&found->allocator, &functions, found->function_count, &found->function_capacity,
+              sizeof *found->functions))
+        return NULL;
+    found->functions = functions;
+    return &found->functions[found->function_count++];
+}
+
+static void free_keys(struct found *found)
+{
+    memory_free(&found->allocator, found->keys, 2 * found->key_capacity * sizeof *found->keys);
+    found->keys = NULL;
+    found->key_capacity = 0;
+}
+
+static void free_found(struct found *found)
+{
+    const struct cairn_allocator *allocator = &found->allocator;
+    free_keys(found);
+    memory_free(allocator, found->functions, found->function_capacity * sizeof *found->functions);
+    memory_free(allocator, found->ordered, found->run_count * sizeof *found->ordered);
+    memory_free(allocator, found->runs, found->run_capacity * sizeof *found->runs);
+    memory_free(allocator, found->maps, found->map_capacity * sizeof *found->maps);
+}
+
+/* ---- Checking all maps ---- */
+
+static enum cairn_status add_map(const struct builder *builder, struct found *found,
+                                 const struct cairn_stackmap *map, size_t section,
+                                 struct cairn_error *error)
+{
+    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, map->section_offset,
+                         "a version 1 map of %u functions does not say which of its %u records "
+                         "belong to which: their addresses are not known",
+                         map->function_count, map->record_count);
+    struct found_map *added = new_map(found);
+    if (added == NULL)
+        return no_memory(found, error);
+    *added = (struct found_map){
+        .map = *map,
+        .section = section,
+        .adder = builder_choose_adder(builder, map),
+        .packing = packing_of(map, (uint32_t)found->totals.constants),
+    };
+    totals_add(&found->totals, map, map->size);
+    return CAIRN_OK;
+}
+
+static enum cairn_status read_maps(const struct builder *builder, struct found *found,
+                                   struct cairn_error *error)
+{
+    for (size_t i = 0; i < builder->section_count; i++) {
+        size_t offset = 0;
+        while (offset < builder->sections[i].size) {
+            struct cairn_stackmap map;
+            enum cairn_status status =
+                cairn_stackmap_read(&builder->sections[i], &offset, &map, error);
+            if (status == CAIRN_OK)
+                status = add_map(builder, found, &map, i, error);
+            if (status != CAIRN_OK)
+                return builder_name_section(builder, i, status, error);
+        }
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Taking records apart into runs ---- */
+
+static bool begin_function(struct found *found, const struct cairn_stackmap_function *function)
+{
+    struct totals *totals = &found->totals;
+    struct cairn_stackmap_function *added = new_function(found);
+    if (added == NULL)
+        return false;
+    *added = *function;
+    if (function->address < totals->first_address)
+        totals->first_address = function->address;
+    if (function->address > totals->last_address)
+        totals->last_address = function->address;
+    return true;
+}
+
+static bool begin_run(struct found *found, uint32_t map, const struct cairn_stackmap_record *record,
+                      uint64_t function_address)
+{
+    struct run *run = new_run(found);
+    if (run == NULL)
+        return false;
+    *run = (struct run){
+        .records = {.bytes = found->maps[map].map.bytes + record->offset,
+                    .function_address = function_address,
+                    .map = map},
+        .first_address = function_address + record->code_offset,
+    };
+    return true;
+}
+
+static enum cairn_status find_runs(struct found *found, uint32_t map_index,
+                                   struct cairn_error *error)
+{
+    const struct cairn_stackmap *map = &found->maps[map_index].map;
+    struct cairn_stackmap_record record;
+    struct cairn_stackmap_function function = {.address = 0};
+    uint32_t current = CAIRN_STACKMAP_NO_FUNCTION;
+    uint64_t previous = 0;
+    bool more = cairn_stackmap_first(map, &record);
+    for (; more; more = cairn_stackmap_next(map, &record)) {
+        bool is_new = record.function != current;
+        if (is_new) {
+            current = record.function;
+            function = cairn_stackmap_function(map, current);
+            if (!begin_function(found, &function))
+                return no_memory(found, error);
+        }
+        uint64_t address;
+        if (__builtin_add_overflow(function.address, record.code_offset, &address))
+            return error_set(error, CAIRN_ERROR_RANGE, map->section_offset + record.offset,
+                             "record %u lies beyond the end of the address space", record.index);
+        if ((is_new || address < previous) &&
+            !begin_run(found, map_index, &record, function.address))
+            return no_memory(found, error);
+        struct run *run = &found->runs[found->run_count - 1];
+        run->records.count++;
+        run->last_address = address;
+        previous = address;
+        found->end_address = address > found->end_address ? address : found->end_address;
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status find_all_runs(const struct builder *builder, struct found *found,
+                                       struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < found->map_count && status == CAIRN_OK; i++) {
+        status = find_runs(found, (uint32_t)i, error);
+        if (status != CAIRN_OK && status != CAIRN_ERROR_MEMORY)
+            return builder_name_section(builder, found->maps[i].section, status, error);
+    }
+    return status;
+}
+
+static enum cairn_status check_span(struct found *found, struct cairn_error *error)
+{
+    uint64_t base = found->totals.first_address;
+    uint64_t end = found->totals.last_address > found->end_address ? found->totals.last_address
+                                                                   : found->end_address;
+    if (found->run_count == 0 || end - base <= UINT32_MAX)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_RANGE, end,
+                     "a record at 0x%llx lies 4 GiB or more from the first function, at 0x%llx: "
+                     "one table holds code that is closer together",
+                     (unsigned long long)end, (unsigned long long)base);
+}
+
+/* ---- Sorting runs ---- */
+
+static bool sort_runs(struct found *found)
+{
+    free_keys(found);
+    found->keys = memory_new(&found->allocator, 2 * found->run_count, sizeof *found->keys);
+    if (found->keys == NULL)
+        return false;
+    found->key_capacity = found->run_count;
+    for (size_t i = 0; i < found->run_count; i++)
+        found->keys[i] = (struct sort_key){
+            .key = (uint32_t)(found->runs[i].first_address - found->totals.first_address),
+            .number = (uint32_t)i,
+        };
+    sort_keys(found->keys, found->keys + found->run_count, found->run_count);
+    return true;
+}
+
+/* Marks runs that share addresses; single records keep their order as they are. */
+static bool mark_overlaps(struct found *found)
+{
+    bool found_any = false;
+    struct run *previous = NULL;
+    uint64_t end = 0;
+    for (size_t i = 0; i < found->run_count; i++) {
+        struct run *run = &found->runs[found->keys[i].number];
+        if (previous != NULL && run->first_address <= end) {
+            previous->overlaps = previous->records.count > 1;
+            run->overlaps = run->records.count > 1;
+            found_any |= previous->overlaps | run->overlaps;
+        }
+        if (previous == NULL || run->last_address >= end) {
+            end = run->last_address;
+            previous = run;
+        }
+    }
+    return found_any;
+}
+
+/* Takes a run apart. */
+static bool append_records(struct found *to, const struct found *from, const struct run *run)
+{
+    const struct cairn_stackmap *map = &from->maps[run->records.map].map;
+    struct cairn_stackmap_record record = {.offset = (size_t)(run->records.bytes - map->bytes)};
+    for (uint32_t i = 0; i < run->records.count; i++) {
+        cairn_stackmap_load_record(map, &record);
+        if (!begin_run(to, run->records.map, &record, run->records.function_address))
+            return false;
+        struct run *single = &to->runs[to->run_count - 1];
+        single->records.count = 1;
+        single->last_address = single->first_address;
+        record.offset = record.end_offset;
+    }
+    return true;
+}
+
+static bool split_overlapping(struct found *found)
+{
+    struct found split = {.allocator = found->allocator, .maps = found->maps};
+    bool appended = true;
+    for (size_t i = 0; i < found->run_count && appended; i++) {
+        const struct run *run = &found->runs[i];
+        if (run->overlaps) {
+            appended = append_records(&split, found, run);
+        } else {
+            struct run *same = new_run(&split);
+            appended = same != NULL;
+            if (appended)
+                *same = *run;
+        }
+    }
+    struct found *unused = appended ? found : &split;
+    memory_free(&found->allocator, unused->runs, unused->run_capacity * sizeof *unused->runs);
+    if (appended) {
+        found->runs = split.runs;
+        found->run_count = split.run_count;
+        found->run_capacity = split.run_capacity;
+    }
+    return appended;
+}
+
+static bool order_runs(struct found *found)
+{
+    if (found->run_count == 0)
+        return true;
+    if (!sort_runs(found))
+        return false;
+    return !mark_overlaps(found) || (split_overlapping(found) && sort_runs(found));
+}
+
+/* ---- Adding ---- */
+
+static bool gather_runs(struct found *found)
+{
+    found->ordered = memory_new(&found->allocator, found->run_count, sizeof *found->ordered);
+    for (size_t i = 0; found->ordered != NULL && i < found->run_count; i++)
+        found->ordered[i] = found->runs[found->keys[i].number].records;
+    return found->ordered != NULL || found->run_count == 0;
+}
+
+static void add_runs(struct builder *builder, const struct found *found)
+{
+    size_t begin = 0;
+    while (begin < found->run_count) {
+        uint32_t number = found->ordered[begin].map;
+        const struct found_map *from = &found->maps[number];
+        size_t end = begin + 1;
+        while (end < found->run_count && found->ordered[end].map == number)
+            end++;
+        if (begin == 0)
+            builder_begin_ids(builder, &from->map,
+                              (size_t)(found->ordered[0].bytes - from->map.bytes));
+        from->adder->add_runs(builder, &from->map, &from->packing, found->ordered + begin,
+                              end - begin);
+        begin = end;
+    }
+}
+
+static bool sort_functions(struct found *found)
+{
+    free_keys(found);
+    found->keys = memory_new(&found->allocator, 2 * found->function_count, sizeof *found->keys);
+    if (found->keys == NULL)
+        return found->function_count == 0;
+    found->key_capacity = found->function_count;
+    for (size_t i = 0; i < found->function_count; i++)
+        found->keys[i] = (struct sort_key){
+            .key = (uint32_t)(found->functions[i].address - found->totals.first_address),
+            .number = (uint32_t)i,
+        };
+    sort_keys(found->keys, found->keys + found->function_count, found->function_count);
+    return true;
+}
+
+/* A function begins with the first record at or behind its address; of functions with the same
+ * address, as linkers make by folding identical ones, the first one counts. */
+static void add_functions(struct builder *builder, const struct found *found)
+{
+    for (size_t i = 0; i < found->function_count; i++) {
+        uint32_t offset = found->keys[i].key;
+        if (i == 0 || found->keys[i - 1].key != offset)
+            builder_note_function(builder, &found->functions[found->keys[i].number],
+                                  directory_first_record(builder, offset));
+    }
+}
+
+static enum cairn_status add_found(struct builder *builder, struct found *found,
+                                   struct cairn_error *error)
+{
+    enum cairn_status status = find_all_runs(builder, found, error);
+    if (status == CAIRN_OK)
+        status = check_span(found, error);
+    if (status == CAIRN_OK && !(order_runs(found) && gather_runs(found)))
+        status = no_memory(found, error);
+    if (status == CAIRN_OK)
+        status = builder_allocate(builder, &found->totals, error);
+    if (status != CAIRN_OK)
+        return status;
+    add_runs(builder, found);
+    if (!sort_functions(found))
+        return no_memory(found, error);
+    add_functions(builder, found);
+    builder->constant_count = 0;
+    for (size_t i = 0; i < found->map_count; i++)
+        builder_note_constants(builder, &found->maps[i].map);
+    return CAIRN_OK;
+}
+
+enum cairn_status builder_add_sorted(struct builder *builder, struct cairn_error *error)
+{
+    struct found found = {
+        .allocator = builder->allocator,
+        .totals = {.first_address = UINT64_MAX},
+    };
+    enum cairn_status status = read_maps(builder, &found, error);
+    if (status == CAIRN_OK && found.totals.records >= UINT32_MAX)
+        status = no_memory(&found, error);
+    if (status == CAIRN_OK)
+        status = add_found(builder, &found, error);
+    free_found(&found);
+    return status;
+}

@@ -1,0 +1,140 @@
+/*
+ * index/pack.h - packing the locations and live-outs of one record.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef INDEX_PACK_H
+#define INDEX_PACK_H
+
+#include "format/record.h"
+#include "index/values.h"
+
+/* How a map's locations are packed compactly. */
+struct packing {
+    struct compact_constants constants;
+    struct compact_kind kinds[8];
+};
+
+struct packing packing_of(const struct cairn_stackmap *map, uint32_t first_constant);
+
+/* Packs locations compactly, `room` bytes being readable behind `locations`, and says whether that
+ * was possible; if so, they were valid too. May write VALUE_SLACK_WORDS beyond the last word.
+ * `context` is the function's own: the packing, or what it made of it. */
+typedef bool pack_function(const void *context, const uint8_t *locations, uint32_t count,
+                           size_t room, uint32_t *words);
+
+/* The rare forms, for locations that do not fit the compact one. No form (0 words) if one of them
+ * is not valid. */
+struct packed {
+    uint32_t word_count;
+    enum value_form form;
+};
+struct packed pack_large(const struct cairn_stackmap *map, uint32_t first_constant,
+                         const uint8_t *locations, uint32_t count, uint32_t *words);
+
+/* ---- Compact packing, portably ---- */
+
+struct raw_location {
+    unsigned kind;
+    unsigned size;
+    unsigned dwarf;
+    int32_t offset;
+};
+
+static inline __attribute__((always_inline)) struct raw_location raw_location_load(
+    const uint8_t *bytes, size_t stride, enum cairn_byte_order byte_order)
+{
+    struct raw_location location = {.kind = bytes[0]};
+    if (stride == CAIRN_STACKMAP_LOCATION_BYTES) {
+        location.size = cairn_load_u16(bytes + 2, byte_order);
+        location.dwarf = cairn_load_u16(bytes + 4, byte_order);
+    } else {
+        location.size = bytes[1];
+        location.dwarf = cairn_load_u16(bytes + 2, byte_order);
+    }
+    location.offset = (int32_t)cairn_load_u32(bytes + stride - 4, byte_order);
+    return location;
+}
+
+static inline __attribute__((always_inline)) bool pack_one_by_one(const struct packing *packing,
+                                                                  const uint8_t *bytes,
+                                                                  uint32_t count, size_t stride,
+                                                                  enum cairn_byte_order byte_order,
+                                                                  uint32_t *words)
+{
+    uint32_t misfits = 0;
+    for (uint32_t i = 0; i < count; i++, bytes += stride) {
+        struct raw_location location = raw_location_load(bytes, stride, byte_order);
+        misfits |= compact_pack(packing->kinds, location.kind, location.size, location.dwarf,
+                                (uint32_t)location.offset, &words[i]);
+    }
+    return misfits == 0;
+}
+
+/* The last four may be fewer: what is read for the others is not looked at. */
+static inline __attribute__((always_inline)) bool pack_by_fours(const struct packing *packing,
+                                                                const uint8_t *bytes,
+                                                                uint32_t count, uint32_t *words)
+{
+    const four_integers lanes = {0, 1, 2, 3};
+    four_words misfits = {0};
+    for (int32_t left = (int32_t)count; left > 0; left -= 4) {
+        const struct four_locations locations = four_load(bytes);
+        four_words packed;
+        four_words misfit = compact_pack_four(&locations, &packing->constants, &packed);
+        misfits |= misfit & four_mask(lanes < left);
+        memcpy(words, &packed, sizeof packed);
+        bytes += sizeof locations;
+        words += 4;
+    }
+    return four_or(misfits) == 0;
+}
+
+static inline __attribute__((always_inline)) bool pack_compact(const struct packing *packing,
+                                                               const uint8_t *bytes, uint32_t count,
+                                                               size_t room, size_t stride,
+                                                               enum cairn_byte_order byte_order,
+                                                               uint32_t *words)
+{
+    if (four_applies(stride, byte_order) && (count + 3) / 4 * sizeof(struct four_locations) <= room)
+        return pack_by_fours(packing, bytes, count, words);
+    return pack_one_by_one(packing, bytes, count, stride, byte_order, words);
+}
+
+/* ---- Live-outs ---- */
+
+enum { USUAL_LIVEOUTS = 12, USUAL_LIVEOUTS_BYTES = USUAL_LIVEOUTS * CAIRN_STACKMAP_LIVEOUT_BYTES };
+
+static inline __attribute__((always_inline)) void pack_four_liveouts(const uint8_t *liveouts,
+                                                                     uint32_t *words)
+{
+    four_words four;
+    memcpy(&four, liveouts, sizeof four);
+    four = (four & 0xFFFF) | (four >> 8 & 0xFF0000);
+    memcpy(words, &four, sizeof four);
+}
+
+/* Writes their count and the live-outs; returns the number of words. `end` is that of what may be
+ * read. May write VALUE_SLACK_WORDS beyond the last word. */
+static inline __attribute__((always_inline)) uint32_t pack_liveouts(
+    enum cairn_byte_order byte_order, const struct record_parts *record, const uint8_t *end,
+    uint32_t *words)
+{
+    uint32_t count = record->liveout_count;
+    size_t room = (size_t)(end - record->liveouts);
+    *words = count;
+    /* As many as there are usually, without a branch that depends on their number. */
+    if (four_applies(CAIRN_STACKMAP_LOCATION_BYTES, byte_order) && count <= USUAL_LIVEOUTS &&
+        room >= USUAL_LIVEOUTS_BYTES) {
+        for (size_t i = 0; i < USUAL_LIVEOUTS; i += 4)
+            pack_four_liveouts(record->liveouts + i * CAIRN_STACKMAP_LIVEOUT_BYTES, words + 1 + i);
+        return count + 1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *liveout = record->liveouts + (size_t)i * CAIRN_STACKMAP_LIVEOUT_BYTES;
+        words[i + 1] = cairn_load_u16(liveout, byte_order) | (uint32_t)liveout[3] << 16;
+    }
+    return count + 1;
+}
+
+#endif

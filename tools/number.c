@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/number.h"
+
+#include <ctype.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Integers ---- */
+
+__extension__ typedef unsigned __int128 wide;
+
+static wide join(uint64_t low, uint64_t high) { return (wide)high << 64 | low; }
+
+static int digit_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    int lower = tolower((unsigned char)digit);
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 16;
+}
+
+/* False if there is no digit, or something else among them. */
+static bool parse_magnitude(const char *digits, unsigned base, wide *magnitude, bool *fits)
+{
+    *magnitude = 0;
+    *fits = true;
+    for (const char *at = digits; *at != '\0'; at++) {
+        unsigned digit = (unsigned)digit_value(*at);
+        if (digit >= base)
+            return false;
+        *fits = *fits && *magnitude <= (~(wide)0 - digit) / base;
+        *magnitude = *magnitude * base + digit;
+    }
+    return *digits != '\0';
+}
+
+bool number_parse_integer(const char *word, struct number_integer *integer)
+{
+    wide magnitude;
+    integer->is_negative = word[0] == '-';
+    const char *digits = word + (word[0] == '-' || word[0] == '+' ? 1 : 0);
+    bool is_hexadecimal = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+    if (!parse_magnitude(digits + (is_hexadecimal ? 2 : 0), is_hexadecimal ? 16 : 10, &magnitude,
+                         &integer->fits))
+        return false;
+    if (integer->is_negative && magnitude > (wide)1 << 127)
+        integer->fits = false;
+    if (integer->is_negative)
+        magnitude = 0 - magnitude;
+    integer->low = (uint64_t)magnitude;
+    integer->high = (uint64_t)(magnitude >> 64);
+    return true;
+}
+
+bool number_fits(const struct number_integer *integer, uint32_t bits)
+{
+    wide value = join(integer->low, integer->high);
+    if (!integer->fits)
+        return false;
+    if (integer->is_negative)
+        return 0 - value <= (wide)1 << (bits - 1);
+    return bits == 128 || value >> bits == 0;
+}
+
+void number_format_range(uint32_t bits, char *text, size_t size)
+{
+    if (bits <= 32)
+        snprintf(text, size, " (%lld to %lld)", -(1LL << (bits - 1)), (1LL << bits) - 1);
+    else
+        snprintf(text, size, " (-2^%u to 2^%u - 1)", bits - 1, bits);
+}
+
+void number_format_integer(const uint64_t words[2], bool is_unsigned, char text[NUMBER_TEXT_BYTES])
+{
+    wide value = join(words[0], words[1]);
+    bool is_negative = !is_unsigned && value >> 127 != 0;
+    char digits[NUMBER_TEXT_BYTES];
+    size_t start = sizeof digits - 1;
+    digits[start] = '\0';
+    if (is_negative)
+        value = 0 - value;
+    do {
+        digits[--start] = (char)('0' + (int)(value % 10));
+        value /= 10;
+    } while (value != 0);
+    if (is_negative)
+        digits[--start] = '-';
+    memcpy(text, digits + start, sizeof digits - start);
+}
+
+/* ---- Floating-point numbers from words ---- */
+
+bool number_is_floating(const char *word)
+{
+    char *end;
+    strtold(word, &end);
+    return end != word && *end == '\0';
+}
+
+/* LLVM wants an exponent behind hexadecimal digits, and spells infinity in its own way. */
+char *number_normalise_floating(const char *word)
+{
+    static const char exponent[] = "p0";
+    while (isspace((unsigned char)*word))
+        word++;
+    long double value = strtold(word, NULL);
+    const char *digits = word + (*word == '-' || *word == '+' ? 1 : 0);
+    bool is_spelt = isalpha((unsigned char)*digits) != 0;
+    if (is_spelt && isinf(value))
+        return strdup(*word == '-' ? "-inf" : "inf");
+    if (is_spelt)
+        return strdup(*word == '-' ? "-nan" : "nan");
+    bool is_hexadecimal = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+    char *text = calloc(strlen(word) + sizeof exponent, 1);
+    if (text == NULL)
+        return NULL;
+    strcpy(text, word);
+    if (is_hexadecimal && strpbrk(word, "pP") == NULL)
+        strcat(text, exponent);
+    return text;
+}
+
+/* ---- Floating-point numbers in words ---- */
+
+/* Rounds to `precision` binary digits, as a type with that exponent for its least normal number
+ * does. */
+static double round_to(double value, int precision, int least_exponent)
+{
+    int exponent;
+    frexp(value, &exponent);
+    if (exponent < least_exponent)
+        exponent = least_exponent;
+    return ldexp(nearbyint(ldexp(value, precision - exponent)), exponent - precision);
+}
+
+/* Without an exponent, as long as that is short. */
+static bool format_integral(long double value, char *text)
+{
+    if (!(fabsl(value) < 1e15L) || value != rintl(value))
+        return false;
+    snprintf(text, NUMBER_TEXT_BYTES, "%.0Lf", value);
+    return true;
+}
+
+static void format_narrow(double value, int precision, int least_exponent, char *text)
+{
+    bool same = format_integral(value, text);
+    for (int digits = 1; digits <= FLT_DECIMAL_DIG && !same; digits++) {
+        snprintf(text, NUMBER_TEXT_BYTES, "%.*g", digits, value);
+        same = round_to(strtod(text, NULL), precision, least_exponent) == value;
+    }
+}
+
+static void format_double(double value, char *text)
+{
+    bool same = format_integral(value, text);
+    for (int digits = 1; digits <= DBL_DECIMAL_DIG && !same; digits++) {
+        snprintf(text, NUMBER_TEXT_BYTES, "%.*g", digits, value);
+        same = strtod(text, NULL) == value;
+    }
+}
+
+static void format_long(long double value, char *text)
+{
+    bool same = format_integral(value, text);
+    for (int digits = 1; digits <= LDBL_DECIMAL_DIG && !same; digits++) {
+        snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg", digits, value);
+        same = strtold(text, NULL) == value;
+    }
+}
+
+static double half_value(const uint8_t *bytes)
+{
+    enum { FRACTION_BITS = 10, BIAS = 15, SPECIAL = 31 };
+    unsigned bits = bytes[0] | (unsigned)bytes[1] << 8;
+    unsigned fraction = bits & 0x3FF;
+    unsigned exponent = bits >> FRACTION_BITS & SPECIAL;
+    double magnitude = fraction == 0 ? HUGE_VAL : (double)NAN;
+    if (exponent == 0)
+        magnitude = ldexp(fraction, 1 - BIAS - FRACTION_BITS);
+    else if (exponent != SPECIAL)
+        magnitude = ldexp(fraction + (1u << FRACTION_BITS), (int)exponent - BIAS - FRACTION_BITS);
+    return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+/* The upper half of a float. */
+static double bfloat_value(const uint8_t *bytes)
+{
+    float value;
+    uint32_t bits = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 24;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* ---- Quadruple precision ---- */
+
+enum { QUAD_BIAS = 16383, QUAD_SPECIAL = 32767, QUAD_FRACTION_BITS = 112 };
+
+/* Digits of the fraction without the zeros at its end. */
+static void format_hexadecimal(wide fraction, int exponent, bool is_negative, char *text)
+{
+    bool is_normal = exponent != 0;
+    int length = snprintf(text, NUMBER_TEXT_BYTES, "%s0x%d", is_negative ? "-" : "", is_normal);
+    const char *separator = ".";
+    for (fraction <<= 128 - QUAD_FRACTION_BITS; fraction != 0; fraction <<= 4) {
+        length += snprintf(text + length, NUMBER_TEXT_BYTES - (size_t)length, "%s%x", separator,
+                           (unsigned)(fraction >> 124));
+        separator = "";
+    }
+    snprintf(text + length, NUMBER_TEXT_BYTES - (size_t)length, "p%+d",
+             (is_normal ? exponent : 1) - QUAD_BIAS);
+}
+
+static bool fits_long_double(wide fraction, int exponent)
+{
+    int spare = QUAD_FRACTION_BITS + 1 - LDBL_MANT_DIG;
+    if (exponent == 0 || exponent == QUAD_SPECIAL)
+        return fraction == 0 || exponent == QUAD_SPECIAL;
+    return exponent - QUAD_BIAS + 1 >= LDBL_MIN_EXP && exponent - QUAD_BIAS + 1 <= LDBL_MAX_EXP &&
+           (spare <= 0 || (fraction & (((wide)1 << spare) - 1)) == 0);
+}
+
+/* False if more decimal digits would show more. */
+static bool format_exactly(long double value, char *text)
+{
+    enum { DIGITS = 36, MORE_DIGITS = 60 };
+    char more[MORE_DIGITS + NUMBER_TEXT_BYTES];
+    snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg", DIGITS, value);
+    snprintf(more, sizeof more, "%.*Lg", MORE_DIGITS, value);
+    return strcmp(text, more) == 0;
+}
+
+static void format_quad(const uint8_t *bytes, char *text)
+{
+    uint64_t words[2];
+    memcpy(words, bytes, sizeof words);
+    wide bits = join(words[0], words[1]);
+    wide fraction = bits & (((wide)1 << QUAD_FRACTION_BITS) - 1);
+    int exponent = (int)(bits >> QUAD_FRACTION_BITS & QUAD_SPECIAL);
+    bool is_negative = bits >> 127 != 0;
+    if (!fits_long_double(fraction, exponent)) {
+        format_hexadecimal(fraction, exponent, is_negative, text);
+        return;
+    }
+    long double magnitude = fraction == 0 ? HUGE_VALL : (long double)NAN;
+    if (exponent != QUAD_SPECIAL)
+        magnitude = exponent == 0 ? 0
+                                  : ldexpl((long double)(fraction | (wide)1 << QUAD_FRACTION_BITS),
+                                           exponent - QUAD_BIAS - QUAD_FRACTION_BITS);
+    if (!format_exactly(is_negative ? -magnitude : magnitude, text))
+        format_hexadecimal(fraction, exponent, is_negative, text);
+}
+
+void number_format_floating(enum cairn_type_kind kind, const uint8_t bytes[16],
+                            char text[NUMBER_TEXT_BYTES])
+{
+    float single = 0;
+    double whole = 0;
+    long double extended = 0;
+    memcpy(&single, bytes, sizeof single);
+    memcpy(&whole, bytes, sizeof whole);
+    memcpy(&extended, bytes, sizeof extended);
+    switch (kind) {
+    case CAIRN_TYPE_HALF:
+        format_narrow(half_value(bytes), 11, -13, text);
+        break;
+    case CAIRN_TYPE_BFLOAT:
+        format_narrow(bfloat_value(bytes), 8, FLT_MIN_EXP, text);
+        break;
+    case CAIRN_TYPE_FLOAT:
+        format_narrow((double)single, FLT_MANT_DIG, FLT_MIN_EXP, text);
+        break;
+    case CAIRN_TYPE_X86_FP80:
+        format_long(extended, text);
+        break;
+    case CAIRN_TYPE_FP128:
+        format_quad(bytes, text);
+        break;
+    default:
+        format_double(whole, text);
+        break;
+    }
+}
