@@ -7,6 +7,7 @@
 #include "llvm_support.h"
 #include "llvm/version.h"
 
+#include <llvm-c/Object.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct judgement {
     const char *triple;
     unsigned optimisation_level;
     enum cairn_liveness liveness;
+    bool fills_memory;
 };
 
 static LLVMModuleRef parse_for(const char *text, const char *triple)
@@ -36,7 +38,8 @@ static enum support_outcome compile(LLVMModuleRef module, const struct judgement
 {
     struct support_compilation compilation = {.triple = judgement->triple,
                                               .optimisation_level = judgement->optimisation_level,
-                                              .liveness = judgement->liveness};
+                                              .liveness = judgement->liveness,
+                                              .is_confined = judgement->fills_memory};
     return support_compile(module, &compilation);
 }
 
@@ -64,9 +67,17 @@ static void assert_says(const char *text, const struct judgement *judgement, con
     LLVMDisposeModule(module);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+enum { MAY_FILL_MEMORY = 0 };
+#else
+enum { MAY_FILL_MEMORY = 1 };
+#endif
+
 static void assert_crashes(const char *text, const struct judgement *judgement)
 {
     if (judgement->triple != NULL && !support_has_target(judgement->triple))
+        return;
+    if (judgement->fills_memory && !MAY_FILL_MEMORY)
         return;
     LLVMModuleRef module = parse_for(text, judgement->triple);
     enum support_outcome outcome = compile(module, judgement);
@@ -96,6 +107,26 @@ static void assert_compiles(const char *text, const struct judgement *judgement)
 
 /* ---- Types of live values ---- */
 
+/* The text with a pointer to the type for each `word`. */
+static char *with_pointer_type(const char *text, const char *word, const char *type)
+{
+    static char result[8192];
+    char *out = result;
+    char pointer[64] = "ptr";
+    if (!LLVM_HAS_OPAQUE_POINTERS)
+        snprintf(pointer, sizeof pointer, "%s*", type);
+    for (const char *in = text; *in != '\0';) {
+        if (strncmp(in, word, strlen(word)) == 0) {
+            out = stpcpy(out, pointer);
+            in += strlen(word);
+        } else {
+            *out++ = *in++;
+        }
+    }
+    *out = '\0';
+    return result;
+}
+
 /* A stack map and an anyregcc patch point with one value of the type, which is an argument. */
 static char *with_live_value(const char *type, bool anyreg)
 {
@@ -117,21 +148,7 @@ static char *with_live_value(const char *type, bool anyreg)
                  "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, %s %%x)\n"
                  "  ret void\n}\n",
                  type, type);
-    static char result[4096];
-    char *out = result;
-    char pointer[64] = "ptr";
-    if (!LLVM_HAS_OPAQUE_POINTERS)
-        snprintf(pointer, sizeof pointer, "%s*", type);
-    for (const char *in = text; *in != '\0';) {
-        if (strncmp(in, "POINTER", 7) == 0) {
-            out = stpcpy(out, pointer);
-            in += 7;
-        } else {
-            *out++ = *in++;
-        }
-    }
-    *out = '\0';
-    return result;
+    return with_pointer_type(text, "POINTER", type);
 }
 
 static const char *const always_refused[] = {
@@ -216,6 +233,116 @@ START_TEST(ordinary_live_values_compile)
 }
 END_TEST
 
+static const char *const all_types[] = {
+    "i1",
+    "i7",
+    "i8",
+    "i16",
+    "i24",
+    "i32",
+    "i33",
+    "i64",
+    "i65",
+    "i128",
+    "half",
+    "bfloat",
+    "float",
+    "double",
+    "x86_fp80",
+    "fp128",
+    "ppc_fp128",
+    "<1 x i64>",
+    "<2 x i64>",
+    "<3 x i64>",
+    "<4 x i64>",
+    "<2 x i32>",
+    "<4 x i32>",
+    "<3 x i32>",
+    "<1 x i32>",
+    "<2 x i8>",
+    "<4 x i16>",
+    "<8 x i8>",
+    "<16 x i8>",
+    "<32 x i8>",
+    "<2 x i1>",
+    "<3 x i1>",
+    "<16 x i1>",
+    "<32 x i1>",
+    "<4 x i24>",
+    "<2 x i33>",
+    "<2 x i65>",
+    "<1 x double>",
+    "<2 x double>",
+    "<2 x float>",
+    "<4 x float>",
+    "<2 x half>",
+    "<4 x half>",
+    "<8 x half>",
+    "<4 x bfloat>",
+    "<8 x bfloat>",
+    "<2 x fp128>",
+    "{ i64, i128 }",
+    "{ i128, i64 }",
+    "{ {}, i64 }",
+    "{ {}, i128 }",
+    "{ i8, i64 }",
+    "[2 x i64]",
+    "[2 x i8]",
+    "[2 x { i64, i128 }]",
+    "[0 x i64]",
+    "{}",
+    "[2 x {}]",
+};
+static const char *const all_triples[] = {"x86_64-linux-gnu", "aarch64-linux-gnu",
+                                          "powerpc64le-linux-gnu", "s390x-linux-gnu"};
+
+static bool is_refused(const char *text, const char *triple)
+{
+    LLVMModuleRef module = parse_for(text, triple);
+    enum cairn_status status = cairn_check_module(module, NULL, NULL);
+    LLVMDisposeModule(module);
+    return status != CAIRN_OK;
+}
+
+static void append_function(char **out, const char *type, unsigned number)
+{
+    *out +=
+        sprintf(*out,
+                "define void @f%u(%s %%x) {\n"
+                "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, %s %%x)\n"
+                "  ret void\n}\n",
+                number, type, type);
+}
+
+/* LLVM 14 keeps a condition, which is a register of its own there, unless something is done with
+ * it: too little to be relied on. */
+static bool is_condition(const char *type, const char *triple)
+{
+    return strcmp(type, "i1") == 0 && strncmp(triple, "powerpc", strlen("powerpc")) == 0;
+}
+
+START_TEST(types_are_refused_that_crash_and_no_others)
+{
+    static char accepted[32768];
+    const char *triple = all_triples[_i];
+    char *out = accepted + sprintf(accepted, SUPPORT_INTRINSICS);
+    if (!support_has_target(triple))
+        return;
+    for (unsigned i = 0; i < sizeof all_types / sizeof *all_types; i++) {
+        const char *type = all_types[i];
+        if (!is_refused(with_live_value(type, false), triple))
+            append_function(&out, type, i);
+        else if (!is_condition(type, triple))
+            ck_assert_msg(crashes_somehow(type, triple), "LLVM %d compiles %s for %s",
+                          LLVM_VERSION_MAJOR, type, triple);
+    }
+    for (unsigned level = 0; level <= 2; level += 2) {
+        struct judgement judgement = {.triple = triple, .optimisation_level = level};
+        assert_compiles(accepted, &judgement);
+    }
+}
+END_TEST
+
 START_TEST(arguments_in_any_register_are_judged_like_live_values)
 {
     assert_refused_rightly(with_live_value("i128", true), &usual, "i128", "64-bit halves");
@@ -261,27 +388,189 @@ static char *with_values(unsigned count, bool anyreg, const char *type)
     return text;
 }
 
-START_TEST(too_many_values_at_level_0_are_refused)
+/* So many compile, and `crash` (the next, where nothing else is said) do not, at -O0 as live values
+ * and with anyregcc as arguments. */
+static const struct {
+    const char *triple;
+    const char *type;
+    unsigned fit;
+    unsigned crash;
+} register_rows[] = {
+    {"x86_64-linux-gnu", "i64", 13, 14},
+    {"x86_64-linux-gnu", "double", 16, 17},
+    {"x86_64-linux-gnu", "<4 x i32>", 16, 17},
+    {"x86_64-linux-gnu", "x86_fp80", 7, 8},
+    {"aarch64-linux-gnu", "i64", 27, 28},
+    {"aarch64-linux-gnu", "double", 32, 33},
+    /* One more fits without a frame pointer, and another one as a live value. */
+    {"powerpc64le-linux-gnu", "i64", 27, 29},
+    {"powerpc64le-linux-gnu", "double", 64, 65},
+    {"powerpc64-linux-gnu", "i64", 27, 29},
+    {"powerpc64-linux-gnu", "double", 32, 33},
+    {"s390x-linux-gnu", "i64", 11, 13},
+    {"s390x-linux-gnu", "double", 16, 17},
+    {"riscv64-linux-gnu", "i64", 27, 29},
+};
+enum { REGISTER_ROWS = sizeof register_rows / sizeof *register_rows };
+
+static bool has_stackmaps(const char *triple)
 {
-    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
+    return strncmp(triple, "riscv", 5) != 0 || LLVM_HAS_RISCV_STACKMAPS;
+}
+
+START_TEST(values_without_registers_are_refused)
+{
+    const char *triple = register_rows[_i].triple;
+    const char *type = register_rows[_i].type;
+    unsigned fit = register_rows[_i].fit;
+    unsigned crash = register_rows[_i].crash;
+    struct judgement level_0 = {.triple = triple};
+    struct judgement optimised = {.triple = triple, .optimisation_level = 2};
+    if (!has_stackmaps(triple))
         return;
-    struct judgement optimised = {.optimisation_level = 1};
-    assert_refused_rightly(with_values(20, false, "i64"), &usual, "registers", "-O1");
-    assert_refused_rightly(with_values(20, false, "double"), &usual, "registers", "-O1");
-    assert_compiles(with_values(13, false, "i64"), &usual);
-    assert_compiles(with_values(15, false, "double"), &usual);
-    assert_compiles(with_values(60, false, "i64"), &optimised);
+    assert_compiles(with_values(fit, false, type), &level_0);
+    assert_says(with_values(fit + 1, false, type), &level_0, "registers", "-O1");
+    assert_refused_rightly(with_values(crash, false, type), &level_0, "registers", "-O1");
+    assert_compiles(with_values(crash, false, type), &optimised);
+    assert_compiles(with_values(fit, true, type), &optimised);
+    assert_says(with_values(fit + 1, true, type), &optimised, "anyregcc", "at most");
+    assert_refused_rightly(with_values(crash, true, type), &optimised, "anyregcc", "at most");
 }
 END_TEST
 
-START_TEST(too_many_arguments_in_any_registers_are_refused)
+static char *with_base_pointer(unsigned count)
 {
-    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
+    static char text[4096];
+    char *out = text + sprintf(text, SUPPORT_INTRINSICS "declare void @use(ptr)\n"
+                                                        "define void @culprit(i64 %%n");
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, ", i64 %%x%u", i);
+    out += sprintf(out, ") {\n  %%big = alloca i8, align 64\n  %%dynamic = alloca i8, i64 %%n\n"
+                        "  call void @use(ptr %%big)\n  call void @use(ptr %%dynamic)\n"
+                        "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0");
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, ", i64 %%x%u", i);
+    sprintf(out, ")\n  ret void\n}\n");
+    return text;
+}
+
+/* `count` arguments of a call in C's convention, and as many other live values as are asked for. */
+static char *with_arguments(unsigned count, const char *argument, unsigned live_count)
+{
+    static char text[8192];
+    char *out = text + sprintf(text, SUPPORT_INTRINSICS "define void @culprit(i64 %%a");
+    for (unsigned i = 0; i < live_count; i++)
+        out += sprintf(out, ", i64 %%x%u", i);
+    out += sprintf(out,
+                   ") {\n  call void (i64, i32, ptr, i32, ...) "
+                   "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 %u",
+                   count);
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, ", %s", argument);
+    for (unsigned i = 0; i < live_count; i++)
+        out += sprintf(out, ", i64 %%x%u", i);
+    sprintf(out, ")\n  ret void\n}\n");
+    return text;
+}
+
+START_TEST(arguments_take_registers_of_their_own)
+{
+    static const char *const arguments[] = {"i64 %a", "i64 7", "i64 undef"};
+    const char *argument = arguments[_i];
+    struct judgement level_0 = {.triple = "x86_64-linux-gnu"};
+    struct judgement optimised = {.triple = "x86_64-linux-gnu", .optimisation_level = 2};
+    assert_compiles(with_arguments(2, argument, 11), &level_0);
+    assert_refused_rightly(with_arguments(2, argument, 12), &level_0, "registers", "-O1");
+    assert_compiles(with_arguments(9, argument, 7), &level_0);
+    assert_refused_rightly(with_arguments(9, argument, 8), &level_0, "registers", "-O1");
+    assert_compiles(with_arguments(9, argument, 8), &optimised);
+}
+END_TEST
+
+/* Different constants, or places on the stack, as arguments of anyregcc. */
+static char *with_arguments_in_any_registers(unsigned count, bool are_constant)
+{
+    static char text[8192];
+    char *out = text + sprintf(text, SUPPORT_INTRINSICS "define void @culprit() {\n");
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, "  %%p%u = alloca i8\n", i);
+    out += sprintf(out,
+                   "  call anyregcc void (i64, i32, ptr, i32, ...) "
+                   "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 %u",
+                   count);
+    for (unsigned i = 0; i < count; i++)
+        out += are_constant ? sprintf(out, ", i64 %u", i) : sprintf(out, ", ptr %%p%u", i);
+    sprintf(out, ")\n  ret void\n}\n");
+    return text;
+}
+
+START_TEST(arguments_in_any_registers_count_whatever_they_are)
+{
+    for (unsigned level = 0; level <= 2; level += 2)
+        for (int are_constant = 0; are_constant < 2; are_constant++) {
+            struct judgement judgement = {.triple = "x86_64-linux-gnu",
+                                          .optimisation_level = level};
+            assert_compiles(with_arguments_in_any_registers(13, are_constant), &judgement);
+            assert_refused_rightly(with_arguments_in_any_registers(14, are_constant), &judgement,
+                                   "registers", "at most 13");
+        }
+}
+END_TEST
+
+START_TEST(bfloat_takes_a_general_register)
+{
+    struct judgement judgement = {.triple = "x86_64-linux-gnu"};
+    if (!LLVM_SELECTS_LIVE_BFLOAT)
         return;
-    struct judgement optimised = {.optimisation_level = 2};
-    assert_refused_rightly(with_values(20, true, "i64"), &optimised, "anyregcc", "13");
-    assert_compiles(with_values(13, true, "i64"), &optimised);
-    assert_compiles(with_values(13, true, "i64"), &usual);
+    assert_compiles(with_values(13, false, "bfloat"), &judgement);
+    assert_refused_rightly(with_values(14, false, "bfloat"), &judgement, "registers", "-O1");
+}
+END_TEST
+
+START_TEST(base_pointer_takes_a_register)
+{
+    struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
+    struct judgement aarch64 = {.triple = "aarch64-linux-gnu"};
+    assert_compiles(with_base_pointer(12), &x86_64);
+    assert_refused_rightly(with_base_pointer(13), &x86_64, "registers", "at most 12");
+    assert_compiles(with_base_pointer(26), &aarch64);
+    assert_refused_rightly(with_base_pointer(27), &aarch64, "registers", "at most 26");
+}
+END_TEST
+
+START_TEST(values_of_all_kinds_have_registers_of_their_own)
+{
+    static char text[8192];
+    struct judgement judgement = {.triple = "x86_64-linux-gnu"};
+    char values[2048];
+    char *out = values;
+    for (int i = 0; i < 36; i++)
+        out += sprintf(out, "%s%s %%x%d", i == 0 ? "" : ", ",
+                       i < 13   ? "i64"
+                       : i < 29 ? "double"
+                                : "x86_fp80",
+                       i);
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS "define void @culprit(%s) {\n"
+                                "  call void (i64, i32, ...) "
+                                "@llvm.experimental.stackmap(i64 1, i32 0, %s)\n"
+                                "  ret void\n}\n",
+             values, values);
+    assert_compiles(text, &judgement);
+}
+END_TEST
+
+START_TEST(values_that_need_no_register_are_not_counted)
+{
+    static char text[8192];
+    char *out = text + sprintf(text, SUPPORT_INTRINSICS "define void @culprit(i64 %%x) {\n");
+    for (int i = 0; i < 20; i++)
+        out += sprintf(out, "  %%a%d = alloca i64\n", i);
+    out += sprintf(out, "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0");
+    for (int i = 0; i < 20; i++)
+        out += sprintf(out, ", TYPE %%a%d, i64 %%x, i64 %d", i, i);
+    sprintf(out, ")\n  ret void\n}\n");
+    assert_compiles(with_pointer_type(text, "TYPE", "i64"), &usual);
 }
 END_TEST
 
@@ -296,6 +585,47 @@ START_TEST(result_on_the_x87_stack_from_any_register_is_refused)
     struct judgement judgement = {.triple = "x86_64-linux-gnu", .optimisation_level = 2};
     if (LLVM_PATCHPOINT_RETURNS_ANY_TYPE)
         assert_refused_rightly(text, &judgement, "x86_fp80", "double");
+}
+END_TEST
+
+START_TEST(result_of_type_bfloat_in_any_register_is_refused)
+{
+    static const char text[] =
+        "declare bfloat @llvm.experimental.patchpoint.bf16(i64, i32, ptr, i32, ...)\n"
+        "define void @culprit(i64 %x) {\n"
+        "  %r = call anyregcc bfloat (i64, i32, ptr, i32, ...) "
+        "@llvm.experimental.patchpoint.bf16(i64 0, i32 20, ptr null, i32 0, i64 %x)\n"
+        "  ret void\n}\n";
+    struct judgement judgement = {.triple = "x86_64-linux-gnu", .optimisation_level = 2};
+    if (LLVM_PATCHPOINT_RETURNS_ANY_TYPE)
+        assert_refused_rightly(text, &judgement, "bfloat", "integer");
+}
+END_TEST
+
+/* A stack map of so many different constants. */
+static char *with_constants(unsigned count, bool are_addresses)
+{
+    static char text[8192];
+    char *out = text + sprintf(text, SUPPORT_INTRINSICS);
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, "@g%u = global i8 0\n", i);
+    out += sprintf(out, "define void @culprit() {\n  call void (i64, i32, ...) "
+                        "@llvm.experimental.stackmap(i64 1, i32 0");
+    for (unsigned i = 0; i < count; i++)
+        out += are_addresses ? sprintf(out, ", ptr @g%u", i) : sprintf(out, ", double %u.5", i);
+    sprintf(out, ")\n  ret void\n}\n");
+    return text;
+}
+
+START_TEST(constants_that_are_loaded_need_registers_at_all_levels)
+{
+    for (unsigned level = 0; level <= 2; level++) {
+        struct judgement judgement = {.triple = "x86_64-linux-gnu", .optimisation_level = level};
+        assert_compiles(with_constants(13, true), &judgement);
+        assert_refused_rightly(with_constants(14, true), &judgement, "registers", "at most 13");
+        assert_compiles(with_constants(16, false), &judgement);
+        assert_refused_rightly(with_constants(17, false), &judgement, "registers", "16 in vector");
+    }
 }
 END_TEST
 
@@ -316,30 +646,87 @@ static char *with_bytes(const char *bytes, const char *target)
 
 #define FAR_TARGET "inttoptr (i64 20015998343868 to ptr)"
 
-START_TEST(too_few_bytes_are_refused)
+static size_t section_size(LLVMBinaryRef binary, const char *name)
 {
-    struct judgement judgement = {.triple = "x86_64-linux-gnu"};
-    assert_says(with_bytes("12", FAR_TARGET), &judgement, "fit", "minimum_bytes");
-    /* LLVM would fill all memory with no-ops, or write a longer region than it was told to; too
-     * slow to be tried. */
+    size_t size = 0;
+    LLVMSectionIteratorRef section = LLVMObjectFileCopySectionIterator(binary);
+    for (; !LLVMObjectFileIsSectionIteratorAtEnd(binary, section); LLVMMoveToNextSection(section))
+        if (LLVMGetSectionName(section) != NULL && strcmp(LLVMGetSectionName(section), name) == 0)
+            size = LLVMGetSectionSize(section);
+    LLVMDisposeSectionIterator(section);
+    return size;
+}
+
+static size_t code_size(const char *text, const char *triple)
+{
+    const struct support_compilation compilation = {.triple = triple,
+                                                    .liveness = CAIRN_LIVENESS_OFF_BY_HOST};
+    LLVMModuleRef module = parse_for(text, triple);
+    LLVMMemoryBufferRef object = support_compile_to_memory(module, &compilation);
+    char *message = NULL;
+    LLVMBinaryRef binary = LLVMCreateBinary(object, NULL, &message);
+    ck_assert_ptr_nonnull(binary);
+    size_t size = section_size(binary, ".text");
+    ck_assert_uint_gt(size, 0);
+    LLVMDisposeBinary(binary);
+    LLVMDisposeMemoryBuffer(object);
+    LLVMDisposeModule(module);
+    return size;
+}
+
+START_TEST(too_few_bytes_fill_the_memory_on_x86_64)
+{
+    struct judgement judgement = {.triple = "x86_64-linux-gnu", .fills_memory = true};
+    assert_refused_rightly(with_bytes("12", FAR_TARGET), &judgement, "fit", "minimum_bytes");
+    judgement.fills_memory = false;
     assert_compiles(with_bytes("13", FAR_TARGET), &judgement);
     assert_compiles(with_bytes("0", "null"), &judgement);
 }
 END_TEST
 
-START_TEST(bytes_that_are_no_instructions_are_refused)
+/* Of a target or of none: `refused` bytes become as many as `written`, which is not refused. */
+static const struct {
+    const char *triple;
+    const char *target;
+    const char *refused;
+    const char *written;
+    const char *why;
+} byte_rows[] = {
+    {"aarch64-linux-gnu", FAR_TARGET, "12", "16", "fit"},
+    {"powerpc64le-linux-gnu", FAR_TARGET, "39", "40", "fit"},
+    {"powerpc64-linux-gnu", FAR_TARGET, "47", "48", "fit"},
+    {"s390x-linux-gnu", FAR_TARGET, "12", "14", "fit"},
+    {"aarch64-linux-gnu", "null", "18", "20", "4 bytes"},
+    {"powerpc64le-linux-gnu", "null", "18", "20", "4 bytes"},
+    {"powerpc64-linux-gnu", "null", "18", "20", "4 bytes"},
+    {"s390x-linux-gnu", "null", "17", "18", "2, 4 or 6 bytes"},
+    {"riscv64-linux-gnu", "null", "18", "16", "4 bytes"},
+};
+enum { BYTE_ROWS = sizeof byte_rows / sizeof *byte_rows };
+
+START_TEST(bytes_that_llvm_does_not_keep_to_are_refused)
 {
-    struct judgement judgement = {.triple = "aarch64-linux-gnu"};
-    /* No crash: LLVM would reserve 20 and Cairn would believe in 18. */
-    assert_says(with_bytes("18", FAR_TARGET), &judgement, "4 bytes", "multiple");
-    assert_compiles(with_bytes("20", FAR_TARGET), &judgement);
+    const char *triple = byte_rows[_i].triple;
+    struct judgement judgement = {.triple = triple};
+    if (!has_stackmaps(triple))
+        return;
+    assert_says(with_bytes(byte_rows[_i].refused, byte_rows[_i].target), &judgement,
+                byte_rows[_i].why, "");
+    assert_compiles(with_bytes(byte_rows[_i].written, byte_rows[_i].target), &judgement);
+    if (!support_has_target(triple))
+        return;
+    size_t refused = code_size(with_bytes(byte_rows[_i].refused, byte_rows[_i].target), triple);
+    size_t written = code_size(with_bytes(byte_rows[_i].written, byte_rows[_i].target), triple);
+    ck_assert_uint_eq(refused, written);
 }
 END_TEST
 
+/* The limit is Cairn's own: what is above it is slow at first, and fills the memory in the end. */
 START_TEST(absurd_number_of_bytes_is_refused)
 {
+    struct judgement judgement = {.fills_memory = true};
     assert_says(with_bytes("1048577", "null"), &usual, "no-ops", "1048576");
-    assert_says(with_bytes("-1", "null"), &usual, "no-ops", "1048576");
+    assert_refused_rightly(with_bytes("-1", "null"), &judgement, "no-ops", "1048576");
     assert_compiles(with_bytes("1048576", "null"), &usual);
 }
 END_TEST
@@ -347,25 +734,40 @@ END_TEST
 /* ---- Statepoints ---- */
 
 #if LLVM_HAS_OPAQUE_POINTERS
-#define STATEPOINT                                                                                 \
-    "declare token @llvm.experimental.gc.statepoint.p0(i64, i32, ptr, i32, i32, ...)\n"            \
-    "declare void @callee()\n"                                                                     \
-    "define void @culprit() gc \"statepoint-example\" {\n"                                         \
-    "  %t = call token (i64, i32, ptr, i32, i32, ...) "                                            \
-    "@llvm.experimental.gc.statepoint.p0(i64 1, i32 0, ptr elementtype(void ()) @callee, i32 0, "  \
-    "i32 0, i32 0, i32 0)\n"                                                                       \
-    "  ret void\n}\n"
+#define STATEPOINT_DECLARATION                                                                     \
+    "declare token @llvm.experimental.gc.statepoint.p0(i64, i32, ptr, i32, i32, ...)\n"
+#define STATEPOINT_CALL                                                                            \
+    "call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 0, " \
+    "ptr elementtype(void ()) @callee, i32 0, i32 0, i32 0, i32 0)"
+#define TRANSITION_CALL                                                                            \
+    "call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 0, " \
+    "ptr elementtype(void ()) @callee, i32 0, i32 1, i32 0, i32 0)"
+#define LIVE_IN_CALL                                                                               \
+    "call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 0, " \
+    "ptr elementtype(void ()) @callee, i32 0, i32 2, i32 0, i32 0)"
+#define RELOCATE "@llvm.experimental.gc.relocate.p1"
 #else
-#define STATEPOINT                                                                                 \
+#define STATEPOINT_DECLARATION                                                                     \
     "declare token @llvm.experimental.gc.statepoint.p0f_isVoidf(i64, i32, void ()*, i32, i32, "    \
-    "...)\n"                                                                                       \
-    "declare void @callee()\n"                                                                     \
-    "define void @culprit() gc \"statepoint-example\" {\n"                                         \
-    "  %t = call token (i64, i32, void ()*, i32, i32, ...) "                                       \
+    "...)\n"
+#define STATEPOINT_CALL                                                                            \
+    "call token (i64, i32, void ()*, i32, i32, ...) "                                              \
     "@llvm.experimental.gc.statepoint.p0f_isVoidf(i64 1, i32 0, void ()* @callee, i32 0, i32 0, "  \
-    "i32 0, i32 0)\n"                                                                              \
-    "  ret void\n}\n"
+    "i32 0, i32 0)"
+#define TRANSITION_CALL                                                                            \
+    "call token (i64, i32, void ()*, i32, i32, ...) "                                              \
+    "@llvm.experimental.gc.statepoint.p0f_isVoidf(i64 1, i32 0, void ()* @callee, i32 0, i32 1, "  \
+    "i32 0, i32 0)"
+#define LIVE_IN_CALL                                                                               \
+    "call token (i64, i32, void ()*, i32, i32, ...) "                                              \
+    "@llvm.experimental.gc.statepoint.p0f_isVoidf(i64 1, i32 0, void ()* @callee, i32 0, i32 2, "  \
+    "i32 0, i32 0)"
+#define RELOCATE "@llvm.experimental.gc.relocate.p1i8"
 #endif
+#define STATEPOINT                                                                                 \
+    STATEPOINT_DECLARATION "declare void @callee()\n"                                              \
+                           "define void @culprit() gc \"statepoint-example\" {\n"                  \
+                           "  %t = " STATEPOINT_CALL "\n  ret void\n}\n"
 
 START_TEST(statepoints_are_refused_where_llvm_cannot_select_them)
 {
@@ -380,7 +782,153 @@ START_TEST(statepoints_are_refused_where_llvm_cannot_select_them)
 }
 END_TEST
 
+static const char *with_deopt_value(const char *type)
+{
+    static char text[4096];
+    snprintf(text, sizeof text,
+             STATEPOINT_DECLARATION "declare void @callee()\n"
+                                    "define void @culprit(%s %%x) gc \"statepoint-example\" {\n"
+                                    "  %%t = " STATEPOINT_CALL " [\"deopt\"(%s %%x)]\n"
+                                    "  ret void\n}\n",
+             type, type);
+    return text;
+}
+
+START_TEST(statepoints_store_what_registers_cannot_keep)
+{
+    static const char *const types[] = {"i1",         "i24",          "i65",       "i128",
+                                        "i256",       "half",         "fp128",     "ppc_fp128",
+                                        "<1 x i64>",  "<3 x i64>",    "<8 x i32>", "<4 x i1>",
+                                        "<2 x half>", "{ i128, {} }", "[2 x i128]"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (unsigned level = 0; level <= 2; level += 2) {
+            struct judgement x86_64 = {.triple = "x86_64-linux-gnu", .optimisation_level = level};
+            struct judgement aarch64 = {.triple = "aarch64-linux-gnu", .optimisation_level = level};
+            assert_compiles(with_deopt_value(types[i]), &x86_64);
+            assert_compiles(with_deopt_value(types[i]), &aarch64);
+        }
+}
+END_TEST
+
+START_TEST(statepoints_cannot_store_nothing)
+{
+    static const char *const types[] = {"{}", "[0 x i64]", "[2 x {}]", "{ [0 x i64], {} }"};
+    struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
+    struct judgement aarch64 = {.triple = "aarch64-linux-gnu"};
+    assert_refused_rightly(with_deopt_value(types[_i]), &x86_64, "live value", "nothing");
+    assert_refused_rightly(with_deopt_value(types[_i]), &aarch64, "live value", "nothing");
+}
+END_TEST
+
+START_TEST(statepoints_store_no_types_of_other_machines)
+{
+    struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
+    struct judgement aarch64 = {.triple = "aarch64-linux-gnu"};
+    static const char *const x87[] = {"x86_fp80", "{ x86_fp80, i64 }", "<2 x x86_fp80>"};
+    for (size_t i = 0; i < sizeof x87 / sizeof *x87; i++) {
+        assert_compiles(with_deopt_value(x87[i]), &x86_64);
+        if (LLVM_STORES_FOREIGN_FP80)
+            assert_compiles(with_deopt_value(x87[i]), &aarch64);
+        else
+            assert_refused_rightly(with_deopt_value(x87[i]), &aarch64, "x86_fp80", "pointer");
+    }
+    assert_refused_rightly(with_deopt_value("<vscale x 2 x i64>"), &x86_64, "vscale", "pointer");
+    if (LLVM_STORES_BFLOAT)
+        assert_compiles(with_deopt_value("bfloat"), &x86_64);
+    else
+        assert_refused_rightly(with_deopt_value("bfloat"), &x86_64, "bfloat", "pointer");
+    if (LLVM_SELECTS_LIVE_BFLOAT)
+        assert_compiles(with_deopt_value("<4 x bfloat>"), &x86_64);
+    else
+        assert_refused_rightly(with_deopt_value("<4 x bfloat>"), &x86_64, "bfloat", "pointer");
+}
+END_TEST
+
+static const char *with_transition(const char *type)
+{
+    static char text[4096];
+    snprintf(text, sizeof text,
+             STATEPOINT_DECLARATION "declare void @callee()\n"
+                                    "define void @culprit(%s %%x) gc \"statepoint-example\" {\n"
+                                    "  %%t = " TRANSITION_CALL
+                                    " [\"gc-transition\"(i64 1, %s %%x)]\n"
+                                    "  ret void\n}\n",
+             type, type);
+    return text;
+}
+
+START_TEST(transitions_are_refused_that_llvm_cannot_select)
+{
+    static const char *const types[] = {"i1", "i24", "i128", "<3 x i64>", "<16 x i1>"};
+    struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
+    struct judgement aarch64 = {.triple = "aarch64-linux-gnu"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        assert_refused_rightly(with_transition(types[i]), &x86_64, "transition", "pointers");
+    assert_compiles(with_transition("i8"), &x86_64);
+    assert_compiles(with_transition("double"), &x86_64);
+    assert_compiles(with_transition("<4 x i32>"), &x86_64);
+    assert_compiles(with_transition("{ i64, i128 }"), &x86_64);
+    assert_refused_rightly(with_transition("i64"), &aarch64, "transition", "bit 0");
+}
+END_TEST
+
+/* A statepoint with distinct deopt values that are to stay in registers. */
+static const char *with_values_live_in(unsigned count, const char *type, bool has_gc_live)
+{
+    static char text[16384];
+    char *out =
+        text +
+        sprintf(text, STATEPOINT_DECLARATION
+                "declare ptr addrspace(1) " RELOCATE "(token, i32, i32)\n"
+                "declare void @callee()\n"
+                "define ptr addrspace(1) @culprit(ptr addrspace(1) %%o, ptr addrspace(1) %%q");
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, ", %s %%x%u", type, i);
+    out += sprintf(out, ") gc \"statepoint-example\" {\n  %%t = " LIVE_IN_CALL " [\"deopt\"(");
+    for (unsigned i = 0; i < count; i++)
+        out += sprintf(out, "%s%s %%x%u", i == 0 ? "" : ", ", type, i);
+    if (has_gc_live)
+        sprintf(out, "), \"gc-live\"(ptr addrspace(1) %%o, ptr addrspace(1) %%q)]\n"
+                     "  %%r = call ptr addrspace(1) " RELOCATE "(token %%t, i32 0, i32 1)\n"
+                     "  %%s = call ptr addrspace(1) " RELOCATE "(token %%t, i32 1, i32 0)\n"
+                     "  ret ptr addrspace(1) %%r\n}\n");
+    else
+        sprintf(out, ")]\n  ret ptr addrspace(1) null\n}\n");
+    return text;
+}
+
+START_TEST(statepoints_that_keep_values_in_registers_are_judged_like_live_values)
+{
+    struct judgement level_0 = {.triple = "x86_64-linux-gnu"};
+    struct judgement optimised = {.triple = "x86_64-linux-gnu", .optimisation_level = 2};
+    struct judgement aarch64 = {.triple = "aarch64-linux-gnu"};
+    for (int has_gc_live = 0; has_gc_live < 2; has_gc_live++) {
+        assert_compiles(with_values_live_in(13, "i64", has_gc_live), &level_0);
+        assert_refused_rightly(with_values_live_in(17, "i64", has_gc_live), &level_0, "registers",
+                               "-O1");
+        assert_compiles(with_values_live_in(17, "i64", has_gc_live), &optimised);
+        assert_compiles(with_values_live_in(16, "double", has_gc_live), &level_0);
+        assert_refused_rightly(with_values_live_in(17, "double", has_gc_live), &level_0,
+                               "registers", "-O1");
+        assert_compiles(with_values_live_in(27, "i64", has_gc_live), &aarch64);
+        assert_refused_rightly(with_values_live_in(33, "i64", has_gc_live), &aarch64, "registers",
+                               "-O1");
+    }
+    assert_compiles(with_values_live_in(1, "x86_fp80", false), &optimised);
+    assert_refused_rightly(with_values_live_in(1, "x86_fp80", true), &optimised, "x86_fp80",
+                           "bit 1");
+    assert_refused_rightly(with_values_live_in(2, "x86_fp80", false), &optimised, "x86_fp80",
+                           "bit 1");
+}
+END_TEST
+
 /* ---- Liveness ---- */
+
+#define STACKMAP(values)                                                                           \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0" values ")\n"
+#define PATCHPOINT(bytes, target, values)                                                          \
+    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 2, i32 " bytes   \
+    ", ptr " target ", i32 0" values ")\n"
 
 #define CALL_BEHIND_PATCHPOINT                                                                     \
     SUPPORT_INTRINSICS                                                                             \
@@ -406,21 +954,170 @@ START_TEST(kept_liveness_refuses_calls_behind_patchpoints)
 }
 END_TEST
 
-START_TEST(kept_liveness_refuses_floating_point_on_aarch64)
+/* A function of `body` behind a patch point; it returns %r. */
+static const char *with_patchpoint_before(const char *body)
 {
-    static const char text[] = SUPPORT_INTRINSICS
-        "define double @culprit(i64 %x, i1 %again) {\n"
-        "entry:\n"
-        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 16, "
-        "ptr null, i32 0)\n"
-        "  %d = sitofp i64 %x to double\n"
-        "  ret double %d\n}\n";
-    struct judgement keep = {.triple = "aarch64-linux-gnu", .liveness = CAIRN_LIVENESS_KEEP};
-    struct judgement off = {.triple = "aarch64-linux-gnu"};
-    assert_says(text, &keep, "liveness", "CAIRN_LIVENESS_OFF");
-    if (LLVM_VERSION_MAJOR >= 19) /* before, the control register is not looked at */
-        assert_crashes(text, &keep);
+    static char text[4096];
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS
+             "declare i32 @__gxx_personality_v0(...)\n"
+             "declare void @anything()\n"
+             "declare double @llvm.sqrt.f64(double)\n"
+             "@variable = thread_local global i64 0\n"
+             "@wide = global i128 0, align 16\n"
+             "@word = global i64 0\n"
+             "define double @culprit(i64 %%x, double %%a, float %%s, <2 x double> %%v)\n"
+             "    personality " SUPPORT_PERSONALITY " {\n"
+             "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
+             "      i64 1, i32 16, ptr null, i32 0)\n"
+             "%s  ret double %%r\n}\n",
+             body);
+    return text;
+}
+
+#define RESULT "  %r = bitcast i64 %x to double\n"
+#if LLVM_HAS_OPAQUE_POINTERS
+#define WIDE "ptr @wide"
+#define WORD "ptr @word"
+#define VARIABLE "ptr @variable"
+#else
+#define WIDE "i128* @wide"
+#define WORD "i64* @word"
+#define VARIABLE "i64* @variable"
+#endif
+
+static const char narrowed[] = "  %f = fptrunc double %a to float\n"
+                               "  %b = bitcast float %f to i32\n"
+                               "  %w = zext i32 %b to i64\n"
+                               "  %r = bitcast i64 %w to double\n";
+
+static const char *const floating_point[] = {
+    "  %r = fadd double %a, %a\n",
+    "  %r = fsub double %a, 1.0\n",
+    "  %r = fmul double %a, 3.0\n",
+    "  %r = fdiv double 1.0, %a\n",
+    "  %r = sitofp i64 %x to double\n",
+    "  %r = uitofp i64 %x to double\n",
+    "  %r = fpext float %s to double\n",
+    narrowed,
+    "  %i = fptosi double %a to i64\n  %r = bitcast i64 %i to double\n",
+    "  %i = fptoui double %a to i64\n  %r = bitcast i64 %i to double\n",
+    "  %c = fcmp olt double %a, 1.0\n  %w = zext i1 %c to i64\n  %r = bitcast i64 %w to double\n",
+    "  %w = fadd <2 x double> %v, %v\n  %r = extractelement <2 x double> %w, i32 0\n",
+    "  %r = call double @llvm.sqrt.f64(double %a)\n",
+};
+enum { FLOATING_POINT_COUNT = sizeof floating_point / sizeof *floating_point };
+
+START_TEST(kept_liveness_refuses_floating_point)
+{
+    const char *text = with_patchpoint_before(floating_point[_i]);
+    struct judgement x86_64 = {.triple = "x86_64-linux-gnu", .liveness = CAIRN_LIVENESS_KEEP};
+    struct judgement aarch64 = {.triple = "aarch64-linux-gnu", .liveness = CAIRN_LIVENESS_KEEP};
+    assert_refused_rightly(text, &x86_64, "floating point", "CAIRN_LIVENESS_OFF");
+    if (LLVM_HAS_LIVE_FPCR)
+        assert_refused_rightly(text, &aarch64, "floating point", "CAIRN_LIVENESS_OFF");
+    else
+        assert_compiles(text, &aarch64);
+    x86_64.liveness = CAIRN_LIVENESS_OFF;
+    aarch64.liveness = CAIRN_LIVENESS_OFF;
+    assert_compiles(text, &x86_64);
+    assert_compiles(text, &aarch64);
+}
+END_TEST
+
+/* Values that are moved by instructions which are no moves. */
+START_TEST(kept_liveness_refuses_awkward_live_values)
+{
+    static const char fp80[] = SUPPORT_INTRINSICS
+        "define void @culprit(i64 %x, x86_fp80 %y) {\n" PATCHPOINT("16", "null", "")
+            PATCHPOINT("16", "null", ", i64 %x, x86_fp80 %y") "  ret void\n}\n";
+    static const char bfloat[] = SUPPORT_INTRINSICS
+        "define void @culprit(i64 %x, bfloat %y) {\n" PATCHPOINT("16", "null", "")
+            STACKMAP(", bfloat %y") "  ret void\n}\n";
+    struct judgement keep = {.triple = "x86_64-linux-gnu", .liveness = CAIRN_LIVENESS_KEEP};
+    struct judgement off = {.triple = "x86_64-linux-gnu"};
+    assert_refused_rightly(fp80, &keep, "liveness", "CAIRN_LIVENESS_OFF");
+    assert_compiles(fp80, &off);
+    if (!LLVM_SELECTS_LIVE_BFLOAT)
+        return; /* it crashes in any case */
+    assert_refused_rightly(bfloat, &keep, "liveness", "CAIRN_LIVENESS_OFF");
+    assert_compiles(bfloat, &off);
+}
+END_TEST
+
+/* What becomes a call in machine code, beside calls. */
+static const char *const hidden_calls[] = {
+    "  %w = sext i64 %x to i128\n  %q = sdiv i128 %w, 12345678901234567890\n"
+    "  %i = trunc i128 %q to i64\n  %r = bitcast i64 %i to double\n",
+    "  %r = frem double %a, 3.0\n",
+    "  %i = load i64, " VARIABLE "\n  %r = bitcast i64 %i to double\n",
+    "  %w = load atomic i128, " WIDE " seq_cst, align 16\n  %i = trunc i128 %w to i64\n"
+    "  %r = bitcast i64 %i to double\n",
+    "  store atomic i128 7, " WIDE " seq_cst, align 16\n" RESULT,
+    "  %i = load atomic i64, " WORD " seq_cst, align 2\n  %r = bitcast i64 %i to double\n",
+    "  %w = atomicrmw add " WIDE ", i128 5 seq_cst\n" RESULT,
+    "  %w = cmpxchg " WIDE ", i128 5, i128 9 seq_cst seq_cst\n" RESULT,
+    "  invoke void @anything() to label %fine unwind label %pad\n"
+    "pad:\n  %e = landingpad { ptr, i32 } cleanup\n  resume { ptr, i32 } %e\n"
+    "fine:\n" RESULT,
+};
+enum { HIDDEN_CALL_COUNT = sizeof hidden_calls / sizeof *hidden_calls };
+
+START_TEST(kept_liveness_refuses_what_becomes_a_call)
+{
+    const char *text = with_patchpoint_before(hidden_calls[_i]);
+    struct judgement keep = {.triple = "x86_64-linux-gnu", .liveness = CAIRN_LIVENESS_KEEP};
+    struct judgement off = {.triple = "x86_64-linux-gnu"};
+    assert_refused_rightly(text, &keep, "calls", "CAIRN_LIVENESS_OFF");
     assert_compiles(text, &off);
+}
+END_TEST
+
+static const char *const harmless[] = {
+    RESULT,
+    "  %i = sdiv i64 1234, %x\n  %r = bitcast i64 %i to double\n",
+    "  %r = fneg double %a\n",
+    "  %c = icmp slt i64 %x, 5\n  %r = select i1 %c, double %a, double 1.0\n",
+    "  %w = sext i64 %x to i128\n  %q = mul i128 %w, %w\n  %h = lshr i128 %q, 64\n"
+    "  %i = trunc i128 %h to i64\n  %r = bitcast i64 %i to double\n",
+    "  %i = atomicrmw nand " WORD ", i64 %x seq_cst\n  %r = bitcast i64 %i to double\n",
+    "  %i = load atomic i64, " WORD " seq_cst, align 8\n  %r = bitcast i64 %i to double\n",
+    "  %w = cmpxchg " WORD ", i64 5, i64 %x seq_cst seq_cst\n" RESULT,
+    "  %p = alloca i8, i64 %x\n  store volatile i8 0, ptr %p\n" RESULT,
+};
+enum { HARMLESS_COUNT = sizeof harmless / sizeof *harmless };
+
+START_TEST(kept_liveness_lets_other_instructions_through)
+{
+    struct judgement x86_64 = {.triple = "x86_64-linux-gnu", .liveness = CAIRN_LIVENESS_KEEP};
+    struct judgement aarch64 = {.triple = "aarch64-linux-gnu", .liveness = CAIRN_LIVENESS_KEEP};
+    assert_compiles(with_patchpoint_before(harmless[_i]), &x86_64);
+    assert_compiles(with_patchpoint_before(harmless[_i]), &aarch64);
+}
+END_TEST
+
+START_TEST(kept_liveness_takes_calls_on_other_architectures)
+{
+    static const char *const triples[] = {"aarch64-linux-gnu", "powerpc64le-linux-gnu",
+                                          "s390x-linux-gnu"};
+    struct judgement keep = {.triple = triples[_i], .liveness = CAIRN_LIVENESS_KEEP};
+    assert_compiles(CALL_BEHIND_PATCHPOINT, &keep);
+    if (_i > 0)
+        for (size_t i = 0; i < FLOATING_POINT_COUNT; i++)
+            assert_compiles(with_patchpoint_before(floating_point[i]), &keep);
+}
+END_TEST
+
+/* ---- RISC-V ---- */
+
+START_TEST(stackmaps_are_refused_where_llvm_has_none)
+{
+    struct judgement riscv64 = {.triple = "riscv64-linux-gnu"};
+    const char *text = with_live_value("i64", false);
+    if (LLVM_HAS_RISCV_STACKMAPS)
+        assert_compiles(text, &riscv64);
+    else
+        assert_refused_rightly(text, &riscv64, "RISC-V", "without them");
 }
 END_TEST
 
@@ -461,12 +1158,6 @@ static enum cairn_status find_all(LLVMModuleRef module, struct findings *finding
     findings->count = 0;
     return cairn_check_module(module, &options, error);
 }
-
-#define STACKMAP(values)                                                                           \
-    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0" values ")\n"
-#define PATCHPOINT(bytes, target, values)                                                          \
-    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 2, i32 " bytes   \
-    ", ptr " target ", i32 0" values ")\n"
 
 static const char several_findings[] =
     SUPPORT_INTRINSICS "define void @second(i64 %x) {\n" STACKMAP(
@@ -618,17 +1309,35 @@ int main(void)
     tcase_add_loop_test(tests, live_value_that_crashes_is_refused, 0, REFUSED);
     tcase_add_test(tests, newer_llvm_takes_more_types);
     tcase_add_test(tests, ordinary_live_values_compile);
+    tcase_add_loop_test(tests, types_are_refused_that_crash_and_no_others, 0, 4);
     tcase_add_test(tests, arguments_in_any_register_are_judged_like_live_values);
     tcase_add_loop_test(tests, small_integers_crash_old_llvm_elsewhere, 0, 3);
-    tcase_add_test(tests, too_many_values_at_level_0_are_refused);
-    tcase_add_test(tests, too_many_arguments_in_any_registers_are_refused);
+    tcase_add_loop_test(tests, values_without_registers_are_refused, 0, REGISTER_ROWS);
+    tcase_add_loop_test(tests, arguments_take_registers_of_their_own, 0, 3);
+    tcase_add_test(tests, arguments_in_any_registers_count_whatever_they_are);
+    tcase_add_test(tests, bfloat_takes_a_general_register);
+    tcase_add_test(tests, base_pointer_takes_a_register);
+    tcase_add_test(tests, values_of_all_kinds_have_registers_of_their_own);
+    tcase_add_test(tests, values_that_need_no_register_are_not_counted);
     tcase_add_test(tests, result_on_the_x87_stack_from_any_register_is_refused);
-    tcase_add_test(tests, too_few_bytes_are_refused);
-    tcase_add_test(tests, bytes_that_are_no_instructions_are_refused);
+    tcase_add_test(tests, result_of_type_bfloat_in_any_register_is_refused);
+    tcase_add_test(tests, constants_that_are_loaded_need_registers_at_all_levels);
+    tcase_add_test(tests, too_few_bytes_fill_the_memory_on_x86_64);
+    tcase_add_loop_test(tests, bytes_that_llvm_does_not_keep_to_are_refused, 0, BYTE_ROWS);
     tcase_add_test(tests, absurd_number_of_bytes_is_refused);
     tcase_add_test(tests, statepoints_are_refused_where_llvm_cannot_select_them);
+    tcase_add_test(tests, statepoints_store_what_registers_cannot_keep);
+    tcase_add_loop_test(tests, statepoints_cannot_store_nothing, 0, 4);
+    tcase_add_test(tests, statepoints_store_no_types_of_other_machines);
+    tcase_add_test(tests, transitions_are_refused_that_llvm_cannot_select);
+    tcase_add_test(tests, statepoints_that_keep_values_in_registers_are_judged_like_live_values);
     tcase_add_test(tests, kept_liveness_refuses_calls_behind_patchpoints);
-    tcase_add_test(tests, kept_liveness_refuses_floating_point_on_aarch64);
+    tcase_add_loop_test(tests, kept_liveness_refuses_floating_point, 0, FLOATING_POINT_COUNT);
+    tcase_add_test(tests, kept_liveness_refuses_awkward_live_values);
+    tcase_add_loop_test(tests, kept_liveness_refuses_what_becomes_a_call, 0, HIDDEN_CALL_COUNT);
+    tcase_add_loop_test(tests, kept_liveness_lets_other_instructions_through, 0, HARMLESS_COUNT);
+    tcase_add_loop_test(tests, kept_liveness_takes_calls_on_other_architectures, 0, 3);
+    tcase_add_test(tests, stackmaps_are_refused_where_llvm_has_none);
     tcase_add_test(tests, every_finding_is_named_once_in_the_order_of_the_module);
     tcase_add_test(tests, order_is_not_that_of_the_uses);
     tcase_add_test(tests, without_a_callback_the_first_is_said_and_the_others_counted);

@@ -258,6 +258,7 @@ START_TEST(scan_without_memory_may_be_done_again)
         if (status != CAIRN_OK) {
             ck_assert_int_eq(status, CAIRN_ERROR_MEMORY);
             ck_assert_int_eq(error.status, CAIRN_ERROR_MEMORY);
+            ck_assert_uint_eq(cairn_declarations_count(declarations), 1);
             failures++;
         }
         /* What is there already is no conflict. */

@@ -12,6 +12,8 @@
 #include "llvm/version.h"
 
 #include <inttypes.h>
+#include <llvm-c/Linker.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +58,7 @@ static LLVMTypeRef random_type(const struct generator *generator)
     LLVMContextRef context = generator->context;
     LLVMTypeRef int64 = LLVMInt64TypeInContext(context);
     LLVMTypeRef pair[] = {int64, LLVMDoubleTypeInContext(context)};
-    switch (random_below(24)) {
+    switch (random_below(25)) {
     case 0:
         return LLVMInt1TypeInContext(context);
     case 1:
@@ -90,6 +92,8 @@ static LLVMTypeRef random_type(const struct generator *generator)
     case 16:
     case 17:
         return version_byte_pointer_type(context);
+    case 18: /* LLVM 14 crashes on any, without records too */
+        return LLVM_STORES_BFLOAT ? LLVMBFloatTypeInContext(context) : int64;
     default:
         return int64;
     }
@@ -275,6 +279,189 @@ static void add_function(struct generator *generator, unsigned number)
     LLVMBuildRetVoid(generator->builder);
 }
 
+/* ---- Random statepoints ---- */
+
+/* A function in text, because the C API builds no operand bundles before LLVM 18. Deopt values are
+ * parameters or constants of any type; GC pointers are parameters too, and what they become. */
+enum { PARAMETERS_MAX = 8, TEXT_SIZE = 32768, TYPE_SIZE = 64 };
+
+struct text {
+    char characters[TEXT_SIZE];
+    size_t length;
+    char types[PARAMETERS_MAX][TYPE_SIZE];
+    unsigned parameter_count;
+    unsigned statepoint_count;
+    /* Names of the first two GC pointers and of what was relocated last: "o0", "r3". */
+    char pointers[2][16];
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length =
+        vsnprintf(text->characters + text->length, TEXT_SIZE - text->length, format, arguments);
+    va_end(arguments);
+    text->length += (size_t)length;
+    ck_assert_uint_lt(text->length, TEXT_SIZE);
+}
+
+#if LLVM_HAS_OPAQUE_POINTERS
+#define STATEPOINT_NAME "@llvm.experimental.gc.statepoint.p0"
+#define RELOCATE_NAME "@llvm.experimental.gc.relocate.p1"
+#define CALLEE_TYPE "ptr"
+#define CALLEE "ptr elementtype(i64 (i64)) @callee"
+#else
+#define STATEPOINT_NAME "@llvm.experimental.gc.statepoint.p0f_i64i64f"
+#define RELOCATE_NAME "@llvm.experimental.gc.relocate.p1i8"
+#define CALLEE_TYPE "i64 (i64)*"
+#define CALLEE "i64 (i64)* @callee"
+#endif
+
+static void put_declarations(struct text *text)
+{
+    put(text, SUPPORT_INTRINSICS "declare token " STATEPOINT_NAME "(i64, i32, " CALLEE_TYPE
+                                 ", i32, i32, ...)\n"
+                                 "declare ptr addrspace(1) " RELOCATE_NAME "(token, i32, i32)\n"
+                                 "declare i64 @llvm.experimental.gc.result.i64(token)\n"
+                                 "declare i32 @__gxx_personality_v0(...)\n"
+                                 "declare i64 @callee(i64)\n");
+}
+
+static void choose_parameters(struct text *text, const struct generator *generator)
+{
+    text->parameter_count = 1 + random_below(PARAMETERS_MAX);
+    for (unsigned i = 0; i < text->parameter_count; i++) {
+        char *type = LLVMPrintTypeToString(random_type(generator));
+        snprintf(text->types[i], TYPE_SIZE, "%s", strchr(type, '*') == NULL ? type : "i8*");
+        LLVMDisposeMessage(type);
+    }
+}
+
+static void put_value(struct text *text)
+{
+    unsigned parameter = random_below(text->parameter_count);
+    const char *type = text->types[parameter];
+    if (one_in(6))
+        put(text, "i64 %" PRIu32, random_below(1000));
+    else if (one_in(8))
+        put(text, "ptr addrspace(1) null");
+    else if (one_in(8))
+        put(text, "%s undef", type);
+    else
+        put(text, "%s %%p%u", type, parameter);
+}
+
+static void put_values(struct text *text, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        put(text, "%s", i == 0 ? "" : ", ");
+        put_value(text);
+    }
+}
+
+static void put_bundle(struct text *text, unsigned which)
+{
+    static const char *const tags[] = {"deopt", "gc-live", "gc-transition", "other"};
+    put(text, "\"%s\"(", tags[which]);
+    if (which == 1)
+        put(text, "ptr addrspace(1) %%%s, ptr addrspace(1) %%%s", text->pointers[0],
+            text->pointers[1]);
+    else
+        put_values(text, random_below(one_in(4) ? 20 : 5));
+    put(text, ")");
+}
+
+/* "gc-live" always, others sometimes, in any order. */
+static void put_bundles(struct text *text)
+{
+    unsigned first = random_below(4);
+    const char *separator = " [";
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned which = (first + i) % 4;
+        if (which != 1 && one_in(which == 0 ? 4 : 2))
+            continue;
+        put(text, "%s", separator);
+        put_bundle(text, which);
+        separator = ", ";
+    }
+    put(text, "]");
+}
+
+static void put_uses(struct text *text, unsigned number)
+{
+    if (one_in(2))
+        put(text, "  %%v%u = call i64 @llvm.experimental.gc.result.i64(token %%t%u)\n", number,
+            number);
+    for (unsigned i = 0; i < 2; i++) {
+        if (one_in(4))
+            continue;
+        unsigned base = random_below(2);
+        put(text,
+            "  %%r%u.%u = call ptr addrspace(1) " RELOCATE_NAME "(token %%t%u, i32 %u, i32 %u)\n",
+            number, i, number, base, random_below(2));
+        snprintf(text->pointers[i], sizeof text->pointers[i], "r%u.%u", number, i);
+    }
+}
+
+static void put_statepoint(struct text *text)
+{
+    unsigned number = text->statepoint_count++;
+    bool is_invoke = one_in(4);
+    put(text,
+        "  %%t%u = %s token (i64, i32, " CALLEE_TYPE ", i32, i32, ...) " STATEPOINT_NAME
+        "(i64 %u, i32 %u, " CALLEE ", i32 1, i32 %u, i64 %u, i32 0, i32 0)",
+        number, is_invoke ? "invoke" : "call", 1000 + number, one_in(3) ? random_below(20) : 0,
+        random_below(4), number);
+    put_bundles(text);
+    if (is_invoke)
+        put(text,
+            "\n      to label %%n%u unwind label %%u%u\nu%u:\n"
+            "  %%l%u = landingpad token cleanup\n  ret ptr addrspace(1) null\nn%u:",
+            number, number, number, number, number);
+    put(text, "\n");
+    put_uses(text, number);
+}
+
+static void put_stackmap(struct text *text)
+{
+    unsigned count = random_below(4);
+    put(text, "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %u, i32 0%s",
+        2000 + text->statepoint_count, count == 0 ? "" : ", ");
+    put_values(text, count);
+    put(text, ")\n");
+}
+
+static void put_function(struct text *text)
+{
+    put(text, "define ptr addrspace(1) @statepoints(");
+    for (unsigned i = 0; i < text->parameter_count; i++)
+        put(text, "%s %%p%u, ", text->types[i], i);
+    put(text, "ptr addrspace(1) %%o0, ptr addrspace(1) %%o1) gc \"statepoint-example\"\n"
+              "    personality " SUPPORT_PERSONALITY " {\n");
+    strcpy(text->pointers[0], "o0");
+    strcpy(text->pointers[1], "o1");
+    for (unsigned i = 1 + random_below(4); i > 0; i--)
+        if (one_in(3))
+            put_stackmap(text);
+        else
+            put_statepoint(text);
+    put(text, "  ret ptr addrspace(1) %%%s\n}\n", text->pointers[random_below(2)]);
+}
+
+static void add_statepoints(struct generator *generator)
+{
+    static struct text text;
+    text = (struct text){.length = 0};
+    choose_parameters(&text, generator);
+    put_declarations(&text);
+    put_function(&text);
+    LLVMModuleRef parsed = support_parse(generator->context, text.characters);
+    ck_assert_int_eq(LLVMLinkModules2(generator->module, parsed), 0);
+}
+
+/* ---- Random modules ---- */
+
 static LLVMModuleRef random_module(LLVMContextRef context)
 {
     struct generator generator = {
@@ -287,6 +474,8 @@ static LLVMModuleRef random_module(LLVMContextRef context)
     generator.callee = LLVMAddFunction(generator.module, "callee", generator.callee_type);
     for (unsigned i = 1 + random_below(2); i > 0; i--)
         add_function(&generator, i);
+    if (one_in(2))
+        add_statepoints(&generator);
     LLVMDisposeBuilder(generator.builder);
     return generator.module;
 }
@@ -298,7 +487,8 @@ static unsigned refused;
 
 static void try_level(LLVMModuleRef module, unsigned level, uint64_t seed)
 {
-    struct cairn_check_options options = {.optimisation_level = level};
+    enum cairn_liveness liveness = one_in(4) ? CAIRN_LIVENESS_KEEP : CAIRN_LIVENESS_OFF;
+    struct cairn_check_options options = {.optimisation_level = level, .liveness = liveness};
     struct cairn_error error = {0};
     enum cairn_status status = cairn_check_module(module, &options, &error);
     if (status != CAIRN_OK) {
@@ -307,7 +497,7 @@ static void try_level(LLVMModuleRef module, unsigned level, uint64_t seed)
         refused++;
         return;
     }
-    struct support_compilation compilation = {.optimisation_level = level};
+    struct support_compilation compilation = {.optimisation_level = level, .liveness = liveness};
     if (support_compile(module, &compilation) != SUPPORT_COMPILED) {
         LLVMDumpModule(module);
         ck_abort_msg("LLVM %d crashes at -O%u; CAIRN_TEST_SEED=%" PRIu64, LLVM_VERSION_MAJOR, level,

@@ -128,18 +128,12 @@ START_TEST(null_target_is_no_target)
 }
 END_TEST
 
-#if LLVM_HAS_OPAQUE_POINTERS
-#define PERSONALITY "ptr @__gxx_personality_v0"
-#else
-#define PERSONALITY "i32 (...)* @__gxx_personality_v0"
-#endif
-
 START_TEST(invoke_is_declared)
 {
     const struct cairn_declaration *declaration = scan_and_find(
         SUPPORT_INTRINSICS
         "declare i32 @__gxx_personality_v0(...)\n"
-        "define void @f(i64 %x, i64 %y) personality " PERSONALITY " {\n"
+        "define void @f(i64 %x, i64 %y) personality " SUPPORT_PERSONALITY " {\n"
         "  invoke void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
         "      i64 8, i32 16, ptr inttoptr (i64 5 to ptr), i32 1, i64 %x, i64 %y)\n"
         "      to label %normal unwind label %pad\n"
@@ -198,7 +192,7 @@ START_TEST(invoked_statepoint_is_declared)
     const struct cairn_declaration *declaration = scan_and_find(
         STATEPOINT "declare i32 @__gxx_personality_v0(...)\n"
                    "define void @f(i64 %x, ptr addrspace(1) %o) gc \"statepoint-example\"\n"
-                   "    personality " PERSONALITY " {\n"
+                   "    personality " SUPPORT_PERSONALITY " {\n"
                    "  %t = " CALL_STATEPOINT(
                        "invoke") "i64 78, i32 5, " CALLEE ", i32 1, i32 0, i64 %x, i32 0, i32 0)\n"
                                  "      [\"deopt\"(i8 7), \"gc-live\"(ptr addrspace(1) %o)]\n"
@@ -301,7 +295,7 @@ static LLVMModuleRef parse_bundles(const char *bundles, bool is_invoke)
                         "@callees = global i8 0\n"
                         "define void @f(i64 %%x, double %%d, ptr addrspace(1) %%o,"
                         " ptr addrspace(1) %%p) gc \"statepoint-example\"\n"
-                        "    personality " PERSONALITY " {\n"
+                        "    personality " SUPPORT_PERSONALITY " {\n"
                         "  %s = mul i64 %%x, %%x\n%s}\n",
              STRANGE, call);
     return support_parse_valid(context, text);

@@ -1,7 +1,7 @@
 /*
  * What the LLVM in use emits for patch points on every architecture, and that it is recognised:
  * targets that are null, an immediate and a symbol, at the smallest sizes and at larger ones, with
- * the C convention and with anyregcc.
+ * the C convention and with anyregcc. And that it keeps no value where a veneer would change it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -360,6 +360,90 @@ START_TEST(region_that_is_too_small_is_refused_where_it_ends)
 }
 END_TEST
 
+/* ---- Registers ---- */
+
+enum { LIVE_VALUES = 27, LIVE_IR_SIZE = 8192, KINDS = 2 };
+
+/* ORDER RECORDS: a patch point, a stack map. */
+static const char *const calls[KINDS] = {
+    "call anyregcc void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void("
+    "i64 77, i32 64, ptr null, i32 0",
+    "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 77, i32 64",
+};
+
+/* DWARF numbers of what a veneer changes, where LLVM leaves it alone; 0 ends them. */
+static const uint16_t changed_by_veneers[MACHINE_COUNT][KINDS][3] = {
+    [1] = {{16, 17}, {16, 17}}, /* x16, x17 */
+    [2] = {{11, 12}, {12}},     /* r11, r12; CTR holds no value of these */
+    [3] = {{11, 12}, {12}},
+};
+
+/* More values live across the call than there are registers for. */
+static void write_live_ir(int kind, char *text)
+{
+    char *at = text;
+    at += sprintf(at, "%sdefine i64 @function(ptr %%a, i64 %%b) {\n", SUPPORT_INTRINSICS);
+    at += sprintf(at, "  %%w0 = add i64 %%b, 1\n");
+    for (int i = 1; i < LIVE_VALUES; i++)
+        at += sprintf(at, "  %%w%d = mul i64 %%w%d, %%b\n", i, i - 1);
+    at += sprintf(at, "  %s", calls[kind]);
+    for (int i = 0; i < LIVE_VALUES; i++)
+        at += sprintf(at, ", i64 %%w%d", i);
+    at += sprintf(at, ")\n  %%x0 = add i64 %%b, 0\n");
+    for (int i = 0; i < LIVE_VALUES; i++)
+        at += sprintf(at, "  %%y%d = mul i64 %%x%d, %%b\n  %%x%d = xor i64 %%y%d, %%w%d\n", i, i,
+                      i + 1, i, i);
+    sprintf(at, "  ret i64 %%x%d\n}\n", (int)LIVE_VALUES);
+    ck_assert_uint_lt(strlen(text), LIVE_IR_SIZE);
+}
+
+static void expect_free_of(const LLVMMemoryBufferRef buffer, const uint16_t *changed,
+                           const char *name)
+{
+    struct cairn_error error = {0};
+    cairn_object *object = NULL;
+    struct cairn_object_section section = {0};
+    struct cairn_stackmap map = {0};
+    struct cairn_stackmap_record record = {0};
+    size_t offset = 0;
+    unsigned in_registers = 0;
+    ck_assert_ok(cairn_object_open_memory(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer),
+                                          NULL, &object, &error));
+    ck_assert_ok(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error));
+    ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &map, &error));
+    ck_assert(cairn_stackmap_first(&map, &record));
+    ck_assert_uint_eq(record.location_count, LIVE_VALUES);
+    for (uint32_t i = 0; i < record.location_count; i++) {
+        struct cairn_location location = cairn_stackmap_location(&map, &record, i);
+        in_registers += location.kind == CAIRN_LOCATION_REGISTER;
+        for (const uint16_t *number = changed; *number != 0; number++)
+            ck_assert_msg(location.kind != CAIRN_LOCATION_REGISTER || location.dwarf != *number,
+                          "%s: value %u is in register %u", name, i, location.dwarf);
+    }
+    /* It has used nearly all that there are. */
+    ck_assert_uint_ge(in_registers, 12);
+    cairn_object_close(object);
+}
+
+START_TEST(no_value_is_where_a_veneer_changes_it)
+{
+    const struct machine *machine = supported(_i);
+    const struct support_compilation compilation = {
+        .triple = machines[_i].triple, .optimisation_level = 2, .liveness = CAIRN_LIVENESS_OFF};
+    for (int kind = 0; machine != NULL && kind < KINDS; kind++) {
+        char text[LIVE_IR_SIZE];
+        write_live_ir(kind, text);
+        LLVMContextRef context = LLVMContextCreate();
+        LLVMModuleRef module = support_parse_valid(context, text);
+        LLVMMemoryBufferRef object = support_compile_to_memory(module, &compilation);
+        expect_free_of(object, changed_by_veneers[_i][kind], machine->triple);
+        LLVMDisposeMemoryBuffer(object);
+        LLVMDisposeModule(module);
+        LLVMContextDispose(context);
+    }
+}
+END_TEST
+
 static Suite *create_suite(void)
 {
     Suite *suite = suite_create("sequences");
@@ -369,6 +453,7 @@ static Suite *create_suite(void)
     tcase_add_loop_test(tests, immediate_target_is_recognised, 0, MACHINE_COUNT);
     tcase_add_loop_test(tests, symbol_target_is_recognised, 0, MACHINE_COUNT);
     tcase_add_loop_test(tests, region_that_is_too_small_is_refused_where_it_ends, 0, MACHINE_COUNT);
+    tcase_add_loop_test(tests, no_value_is_where_a_veneer_changes_it, 0, MACHINE_COUNT);
     suite_add_tcase(suite, tests);
     return suite;
 }

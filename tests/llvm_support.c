@@ -152,7 +152,7 @@ LLVMMemoryBufferRef support_compile_to_memory(LLVMModuleRef module,
 }
 
 /* LLVM takes very long to write down where it crashed. */
-static void silence(void)
+static void silence(bool is_confined)
 {
     int nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, STDERR_FILENO);
@@ -162,8 +162,11 @@ static void silence(void)
     setrlimit(RLIMIT_CORE, &no_core);
 #ifndef __SANITIZE_ADDRESS__
     /* Some of what is refused makes LLVM fill all memory with no-ops. */
-    const struct rlimit enough = {(rlim_t)768 << 20, (rlim_t)768 << 20};
+    const rlim_t bytes = (rlim_t)(is_confined ? 384 : 768) << 20;
+    const struct rlimit enough = {bytes, bytes};
     setrlimit(RLIMIT_AS, &enough);
+#else
+    (void)is_confined;
 #endif
     /* Check's own handler of SIGALRM would end the test and not this child. */
     const int signals[] = {SIGSEGV, SIGABRT, SIGILL, SIGBUS, SIGFPE, SIGTRAP, SIGALRM};
@@ -177,7 +180,7 @@ enum support_outcome support_compile(LLVMModuleRef module,
     enum { SECONDS = 10 };
     pid_t child = fork();
     if (child == 0) {
-        silence();
+        silence(compilation->is_confined);
         alarm(SECONDS);
         _exit(compile(module, compilation) != NULL ? 0 : 1);
     }

@@ -11,6 +11,7 @@
 #include <cairn/llvm.h>
 
 #include <check.h>
+#include <llvm/Config/llvm-config.h>
 #include <stdbool.h>
 
 #define ck_assert_ok(status) ck_assert_int_eq((status), CAIRN_OK)
@@ -20,6 +21,13 @@
     "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"                                    \
     "declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"                   \
     "declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)\n"
+
+/* What stands behind `personality`: a function, declared as returning i32 and taking anything. */
+#if LLVM_VERSION_MAJOR >= 15
+#define SUPPORT_PERSONALITY "ptr @__gxx_personality_v0"
+#else
+#define SUPPORT_PERSONALITY "i32 (...)* @__gxx_personality_v0"
+#endif
 
 /* A module from IR with the pointers of LLVM 15: `ptr` and `ptr addrspace(1)` become pointers to i8
  * where pointers still have types. Fails the test if it cannot be read. */
@@ -36,12 +44,15 @@ void support_verify(LLVMModuleRef module);
 /* Whether the LLVM in use has a code generator for the architecture. */
 bool support_has_target(const char *triple);
 
-/* Compiles in a child, which may crash, and without a word of LLVM's. Changes the module. */
+/* Compiles in a child, which may crash, and without a word of LLVM's. Changes the module. A child
+ * with the address sanitizer has all memory, so nothing that fills it may be tried there. */
 enum support_outcome { SUPPORT_COMPILED, SUPPORT_CRASHED, SUPPORT_HUNG };
 struct support_compilation {
     const char *triple; /* NULL means the host's */
     unsigned optimisation_level;
     enum cairn_liveness liveness;
+    /* Little memory, for what fills all that there is. */
+    bool is_confined;
 };
 enum support_outcome support_compile(LLVMModuleRef module,
                                      const struct support_compilation *compilation);

@@ -174,7 +174,7 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
         return false;
     uint32_t low = (uint32_t)pages & 3;
     uint32_t high = (uint32_t)(pages >> 2) & 0x7FFFF;
-    uint32_t in_page = (uint32_t)(slot_address & ((1U << PAGE_BITS) - 1)) / sizeof(uint64_t);
+    uint32_t in_page = (uint32_t)((slot_address & ((1U << PAGE_BITS) - 1)) / sizeof(uint64_t));
     words_write(arch, code, UINT32_C(0x90000010) | low << 29 | high << 5);
     words_write(arch, code + 4, UINT32_C(0xF9400210) | in_page << 10);
     words_write(arch, code + 8, UINT32_C(0xD61F0200));

@@ -106,6 +106,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
     cairn_declarations *declarations, const struct cairn_declaration *declaration,
     struct cairn_error *error);
 
+/** Takes back all but the first `count` that were added; more than there are changes nothing. */
+CAIRN_API void cairn_declarations_truncate(cairn_declarations *declarations, size_t count);
+
 /** The declaration of an ID, valid as long as the set; NULL if there is none. */
 CAIRN_API const struct cairn_declaration *cairn_declarations_find(
     const cairn_declarations *declarations, uint64_t id);

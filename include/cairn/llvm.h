@@ -86,10 +86,10 @@ CAIRN_API void cairn_prepare_function(LLVMValueRef function);
  * inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence that names
  * both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if the LLVM in
  * use writes operand bundles in a way that is not known (before LLVM 18 they are read from the
- * printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was, except that MEMORY may
- * leave some of the module's in it. They are added in the order of the functions in the module;
- * within a function in an order that is the same each time for a module that was made in the same
- * way. Costs by the module's functions and records, not by its instructions.
+ * printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added in the
+ * order of the functions in the module; within a function in an order that is the same each time
+ * for a module that was made in the same way. Costs by the module's functions and records, not by
+ * its instructions.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,

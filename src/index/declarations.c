@@ -252,6 +252,21 @@ enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
     return CAIRN_OK;
 }
 
+/* Taking an entry out would break the runs of places behind it, so they are all made anew. */
+void cairn_declarations_truncate(cairn_declarations *declarations, size_t count)
+{
+    if (count >= declarations->count)
+        return;
+    while (declarations->count > count) {
+        struct cairn_declaration *last = declarations->entries[--declarations->count];
+        memory_free(&declarations->allocator, last, block_size(last));
+    }
+    memset(declarations->places, 0,
+           2 * (size_t)declarations->capacity * sizeof *declarations->places);
+    for (uint32_t i = 0; i < declarations->count; i++)
+        *find_place(declarations, declarations->entries[i]->id) = i + 1;
+}
+
 /* ---- Names ---- */
 
 static const char *const kind_names[] = {

@@ -190,11 +190,7 @@ static enum cairn_status check_result(LLVMTypeRef type, struct cairn_error *erro
     if (type == NULL || LLVMGetTypeKind(type) == LLVMVoidTypeKind || is_pointer(type) ||
         is_register_integer(type))
         return CAIRN_OK;
-    const char *instead = "";
-    bool returns = LLVM_PATCHPOINT_RETURNS_ANY_TYPE &&
-                   types_live_value(type, CAIRN_ARCHITECTURE_X86_64, &instead) == LIVE_VALUE_FITS;
-    if (returns && LLVMGetTypeKind(type) != LLVMStructTypeKind &&
-        LLVMGetTypeKind(type) != LLVMArrayTypeKind)
+    if (LLVM_PATCHPOINT_RETURNS_ANY_TYPE && types_fits_register(type, CAIRN_ARCHITECTURE_X86_64))
         return CAIRN_OK;
     char *text = LLVMPrintTypeToString(type);
     enum cairn_status status = error_set(

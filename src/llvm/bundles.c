@@ -28,7 +28,7 @@ static bool has_tag(const char *tag, size_t length, const char *wanted)
     return length == strlen(wanted) && memcmp(tag, wanted, length) == 0;
 }
 
-/* LLVM's verifier allows one bundle of each of the two tags. */
+/* LLVM's verifier allows one bundle of each of these tags. */
 static void note_bundle(struct bundles *bundles, const char *tag, size_t length,
                         struct bundle bundle)
 {
@@ -36,6 +36,8 @@ static void note_bundle(struct bundles *bundles, const char *tag, size_t length,
         bundles->deopt = bundle;
     else if (has_tag(tag, length, "gc-live"))
         bundles->gc_live = bundle;
+    else if (has_tag(tag, length, "gc-transition"))
+        bundles->gc_transition = bundle;
 }
 
 #if LLVM_TELLS_BUNDLES

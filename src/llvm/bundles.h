@@ -15,10 +15,12 @@ struct bundle {
     unsigned count;
 };
 
-/* The two whose values a record describes, wherever they stand among others. */
+/* The two whose values a record describes, and the one that LLVM gives to a transition, wherever
+ * they stand among others. */
 struct bundles {
     struct bundle deopt;
     struct bundle gc_live;
+    struct bundle gc_transition;
 };
 
 /* UNSUPPORTED if the LLVM in use writes bundles in a way that is not known. */

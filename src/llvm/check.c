@@ -10,11 +10,13 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
+#include "llvm/liveness.h"
 #include "llvm/site_list.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
 #include <cairn/llvm.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,28 +148,36 @@ static void check_live_values(struct checker *checker)
 
 /* ---- Registers (llvm-project #56880) ---- */
 
-enum { GENERAL_REGISTERS = 13, VECTOR_REGISTERS = 15 };
-
-struct register_count {
+struct registers {
     unsigned general;
     unsigned vector;
+    unsigned x87;
 };
 
-static bool needs_register(LLVMValueRef value)
-{
-    return !LLVMIsConstant(value) && LLVMIsAAllocaInst(value) == NULL;
-}
+/* ORDER ARCHITECTURE. How many values fit at once, in functions with a frame pointer. One general
+ * register less where the stack has a part of variable size, which may take a base pointer. */
+static const struct registers register_limits[] = {
+    [CAIRN_ARCHITECTURE_UNKNOWN] = {UINT_MAX, UINT_MAX, UINT_MAX},
+    [CAIRN_ARCHITECTURE_X86_64] = {13, 16, 7},
+    [CAIRN_ARCHITECTURE_AARCH64] = {27, 32, 0},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {27, 64, 0},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {27, 32, 0},
+    [CAIRN_ARCHITECTURE_SYSTEMZ] = {11, 16, 0},
+    [CAIRN_ARCHITECTURE_RISCV64] = {27, 32, 0},
+};
 
-static bool is_repeated(const struct site_call *call, unsigned index)
-{
-    for (unsigned i = 0; i < index; i++)
-        if (site_call_value(call, i) == site_call_value(call, index))
-            return true;
-    return false;
-}
+/* ORDER ARCHITECTURE. Those in which calls take their arguments; the others are on the stack. */
+static const struct registers argument_registers[] = {
+    [CAIRN_ARCHITECTURE_UNKNOWN] = {0, 0, 0},      [CAIRN_ARCHITECTURE_X86_64] = {6, 8, 0},
+    [CAIRN_ARCHITECTURE_AARCH64] = {8, 8, 0},      [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {8, 13, 0},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {8, 13, 0}, [CAIRN_ARCHITECTURE_SYSTEMZ] = {5, 4, 0},
+    [CAIRN_ARCHITECTURE_RISCV64] = {8, 8, 0},
+};
+
+static unsigned minimum(unsigned left, unsigned right) { return left < right ? left : right; }
 
 /* Registers that one value takes; a structure or an array takes some for each element. */
-static void count_type(LLVMTypeRef type, struct register_count *count)
+static void count_type(LLVMTypeRef type, struct registers *count)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
     if (kind == LLVMStructTypeKind) {
@@ -178,128 +188,270 @@ static void count_type(LLVMTypeRef type, struct register_count *count)
             count_type(LLVMGetElementType(type), count);
     } else if (kind == LLVMIntegerTypeKind || kind == LLVMPointerTypeKind) {
         count->general++;
+    } else if (kind == LLVMBFloatTypeKind) {
+        count->vector++;
+        count->general++; /* where x86-64 has its bits */
+    } else if (kind == LLVMX86_FP80TypeKind) {
+        count->x87++;
     } else {
         count->vector++;
     }
 }
 
-/* Of the arguments and live values up to `end`. */
-static struct register_count count_registers(const struct site_call *call, unsigned end)
+/* Arguments stand in registers of their own, whatever else keeps their values. */
+static struct registers count_arguments(const struct checker *checker)
 {
-    struct register_count count = {0};
-    for (unsigned i = 0; i < end; i++) {
-        LLVMValueRef value = site_call_value(call, i);
-        if (needs_register(value) && !is_repeated(call, i))
-            count_type(LLVMTypeOf(value), &count);
-    }
+    struct registers count = {0};
+    const struct registers *there_are = &argument_registers[checker->architecture];
+    for (unsigned i = 0; i < checker->call.argument_count; i++)
+        count_type(LLVMTypeOf(site_call_value(&checker->call, i)), &count);
+    count.general = minimum(count.general, there_are->general);
+    count.vector = minimum(count.vector, there_are->vector);
+    count.x87 = minimum(count.x87, there_are->x87);
     return count;
 }
 
-/* At -O0 all live values are kept in registers at once, and with anyregcc the arguments always. */
+/* Constants that LLVM loads into registers before a record, and neither records as they are nor
+ * finds another place for: at -O0 all but integers and null, otherwise addresses, and numbers that
+ * come from memory in one instruction. Statepoints record small numbers as they are. */
+static bool is_loaded(const struct checker *checker, LLVMValueRef constant)
+{
+    LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(constant));
+    bool is_statepoint = checker->call.kind == CAIRN_RECORD_STATEPOINT;
+    bool is_small = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind ||
+                    kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind;
+    if (LLVMIsAConstantInt(constant) != NULL || LLVMIsAConstantPointerNull(constant) != NULL ||
+        (is_statepoint && (is_small || LLVMIsUndef(constant))))
+        return false;
+    if (checker->options->optimisation_level == 0)
+        return true;
+    if (LLVMIsUndef(constant))
+        return false;
+    return LLVMIsAGlobalValue(constant) != NULL || kind == LLVMVectorTypeKind || is_small ||
+           kind == LLVMFP128TypeKind;
+}
+
+/* Variables find a place on the stack, unless nobody optimises. Arguments of anyregcc are put into
+ * registers in any case, if the optimiser does not see that they have no value. */
+static bool needs_register(const struct checker *checker, unsigned index)
+{
+    LLVMValueRef value = site_call_value(&checker->call, index);
+    bool is_optimised = checker->options->optimisation_level > 0;
+    if (index < checker->call.argument_count)
+        return !LLVMIsUndef(value) || !is_optimised;
+    if (LLVMIsConstant(value))
+        return is_loaded(checker, value);
+    return !is_optimised && LLVMIsAAllocaInst(value) == NULL;
+}
+
+static bool is_repeated(const struct site_call *call, unsigned first, unsigned index)
+{
+    for (unsigned i = first; i < index; i++)
+        if (site_call_value(call, i) == site_call_value(call, index))
+            return true;
+    return false;
+}
+
+/* Adds those of the arguments and live values from `first` up to `end`. */
+static void count_values(const struct checker *checker, unsigned first, unsigned end,
+                         struct registers *count)
+{
+    for (unsigned i = first; i < end; i++)
+        if (needs_register(checker, i) && !is_repeated(&checker->call, first, i))
+            count_type(LLVMTypeOf(site_call_value(&checker->call, i)), count);
+}
+
+static bool is_dynamic(LLVMValueRef alloca, LLVMBasicBlockRef entry)
+{
+    return LLVMGetInstructionParent(alloca) != entry ||
+           LLVMIsAConstantInt(LLVMGetOperand(alloca, 0)) == NULL;
+}
+
+static bool has_dynamic_alloca(LLVMValueRef function)
+{
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(function);
+    for (LLVMBasicBlockRef block = entry; block != NULL; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
+             instruction = LLVMGetNextInstruction(instruction))
+            if (LLVMIsAAllocaInst(instruction) != NULL && is_dynamic(instruction, entry))
+                return true;
+    return false;
+}
+
+/* The general registers that there are for the function's `wanted` values. */
+static unsigned limit_general(const struct checker *checker, unsigned wanted)
+{
+    unsigned limit = register_limits[checker->architecture].general;
+    return wanted == limit && has_dynamic_alloca(checker->function) ? limit - 1 : limit;
+}
+
+static void report_registers(struct checker *checker, struct registers limits)
+{
+    char instead[120];
+    bool is_optimised = checker->options->optimisation_level > 0;
+    bool anyreg = checker->call.calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    int length = snprintf(instead, sizeof instead, "at most %u (%u in vector registers",
+                          limits.general, limits.vector);
+    if (checker->architecture == CAIRN_ARCHITECTURE_X86_64)
+        length += snprintf(instead + length, sizeof instead - (size_t)length, ", %u x86_fp80",
+                           limits.x87);
+    snprintf(instead + length, sizeof instead - (size_t)length, "), %s",
+             !is_optimised ? "or compile at -O1"
+             : anyreg      ? "and the others as live values"
+                           : "and no more addresses and numbers");
+    report(checker,
+           !is_optimised ? "at -O0 LLVM runs out of registers for so many values"
+           : anyreg      ? "anyregcc has no registers for so many arguments"
+                         : "LLVM runs out of registers for so many constants",
+           instead);
+}
+
+static void check_limits(struct checker *checker, struct registers count)
+{
+    struct registers limits = register_limits[checker->architecture];
+    limits.general = limit_general(checker, count.general);
+    if (count.general > limits.general || count.vector > limits.vector || count.x87 > limits.x87)
+        report_registers(checker, limits);
+}
+
+/* At -O0 all live values are kept in registers at once, with anyregcc the arguments always, and
+ * some constants always too. */
 static void check_registers(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
     bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    bool is_optimised = checker->options->optimisation_level > 0;
-    if (call->kind == CAIRN_RECORD_STATEPOINT || (is_optimised && !anyreg))
+    struct registers count = {0};
+    if (call->kind == CAIRN_RECORD_STATEPOINT)
         return;
-    unsigned end = call->argument_count + (is_optimised ? 0 : call->live_value_count);
-    struct register_count count = count_registers(call, end);
-    if (count.general <= GENERAL_REGISTERS && count.vector <= VECTOR_REGISTERS)
-        return;
-    if (is_optimised)
-        report(checker, "anyregcc has no registers for so many arguments",
-               "at most 13 arguments, and the others as live values");
-    else
-        report(checker, "at -O0 LLVM runs out of registers for so many values",
-               "at most 13 variable ones (15 in vector registers), or compile at -O1");
+    if (!anyreg && checker->options->optimisation_level == 0)
+        count = count_arguments(checker);
+    count_values(checker, anyreg ? 0 : call->argument_count,
+                 call->argument_count + call->live_value_count, &count);
+    check_limits(checker, count);
 }
 
-/* The x87 stack is none of the registers in which anyregcc may leave a result. */
+/* Values of the x87 stack from `first` up to `end`, constants and undefined ones too. */
+static unsigned count_x87(const struct checker *checker, unsigned first, unsigned end)
+{
+    unsigned count = 0;
+    for (unsigned i = first; i < end; i++) {
+        LLVMValueRef value = site_call_value(&checker->call, i);
+        if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMX86_FP80TypeKind &&
+            !is_repeated(&checker->call, first, i))
+            count++;
+    }
+    return count;
+}
+
+/* Deopt values of statepoints whose flags keep them in registers. On the x87 stack LLVM can keep
+ * one of them, and none beside several GC pointers. */
+static void check_live_in(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    if (!call->is_live_in)
+        return;
+    unsigned first = call->argument_count;
+    unsigned end = first + call->live_values.count;
+    unsigned x87 = count_x87(checker, first, end);
+    struct registers count = {0};
+    if (x87 > 1 || (x87 == 1 && call->gc_live_values.count > 1)) {
+        report(checker, "LLVM crashes on values of type x86_fp80 that are to stay in registers",
+               "flags without bit 1, or pointers to them");
+        return;
+    }
+    count_values(checker, first, end, &count);
+    check_limits(checker, count);
+}
+
+/* The x87 stack is none of the registers in which anyregcc may leave a result, and a bfloat has
+ * none of its own. */
 static void check_result(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    if (call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG &&
-        LLVMGetTypeKind(LLVMTypeOf(call->call)) == LLVMX86_FP80TypeKind)
+    LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(call->call));
+    bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    if (!anyreg || checker->architecture != CAIRN_ARCHITECTURE_X86_64)
+        return;
+    if (kind == LLVMX86_FP80TypeKind)
         report(checker, "anyregcc has no register for a result of type x86_fp80",
                "a double, or another calling convention");
+    if (kind == LLVMBFloatTypeKind)
+        report(checker, "anyregcc has no register for a result of type bfloat",
+               "an integer, or another calling convention");
 }
 
 /* ---- Bytes ---- */
 
-static bool has_fixed_width(enum cairn_architecture architecture)
-{
-    return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
-           architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1 ||
-           architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2;
-}
+/* ORDER ARCHITECTURE. Bytes of which regions are multiples; 0: they may have any number. */
+static const unsigned instruction_bytes[] = {
+    [CAIRN_ARCHITECTURE_UNKNOWN] = 0,     [CAIRN_ARCHITECTURE_X86_64] = 0,
+    [CAIRN_ARCHITECTURE_AARCH64] = 4,     [CAIRN_ARCHITECTURE_PPC64_ELFV2] = 4,
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = 4, [CAIRN_ARCHITECTURE_SYSTEMZ] = 2,
+    [CAIRN_ARCHITECTURE_RISCV64] = 4,
+};
 
+/* Only some of this is a crash. What LLVM does with too few bytes is to fill all memory with
+ * no-ops on x86-64, as it does everywhere with a number that was meant to be negative; on other
+ * architectures, and with a part of an instruction, it writes more bytes than it was told to, and
+ * a patch would then leave the rest of them. */
 static void check_bytes(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
     bool emits_call = call->kind == CAIRN_RECORD_PATCHPOINT && call->has_target;
+    unsigned unit = instruction_bytes[checker->architecture];
     if (call->byte_count > CAIRN_PATCHPOINT_BYTES_MAX)
         report(checker, "LLVM fills that many bytes with no-ops",
                "a number of bytes up to 1048576");
     else if (emits_call && call->byte_count < checker->minimum_bytes)
         report(checker, "LLVM's call of the target does not fit into its bytes",
                "the number that cairn_patchpoint_minimum_bytes gives, or more");
-    else if (has_fixed_width(checker->architecture) && call->byte_count % 4 != 0)
-        report(checker, "instructions have 4 bytes here", "a multiple of 4");
+    else if (unit != 0 && call->byte_count % unit != 0)
+        report(checker,
+               unit == 4 ? "instructions have 4 bytes here"
+                         : "instructions have 2, 4 or 6 bytes here",
+               unit == 4 ? "a multiple of 4" : "an even number");
 }
 
-/* ---- Statepoints ---- */
+/* ---- What the architecture has ---- */
 
-static void check_statepoint(struct checker *checker)
+static void check_architecture(struct checker *checker)
 {
     enum cairn_architecture architecture = checker->architecture;
-    bool selected = architecture == CAIRN_ARCHITECTURE_X86_64 ||
-                    architecture == CAIRN_ARCHITECTURE_AARCH64 ||
-                    (architecture == CAIRN_ARCHITECTURE_RISCV64 && LLVM_VERSION_MAJOR >= 19);
-    if (checker->call.kind == CAIRN_RECORD_STATEPOINT && !selected)
+    bool has_statepoints = architecture == CAIRN_ARCHITECTURE_X86_64 ||
+                           architecture == CAIRN_ARCHITECTURE_AARCH64 ||
+                           architecture == CAIRN_ARCHITECTURE_RISCV64;
+    if (architecture == CAIRN_ARCHITECTURE_RISCV64 && !LLVM_HAS_RISCV_STACKMAPS)
+        report(checker, "LLVM has no stack maps for RISC-V before version 19",
+               "code without them, or compile it with a later one");
+    else if (checker->call.kind == CAIRN_RECORD_STATEPOINT && !has_statepoints)
         report(checker, "LLVM cannot select statepoints for this architecture",
                "patch points with the roots as live values");
 }
 
+/* ---- GC transitions ---- */
+
+/* The nodes by which LLVM marks a transition are x86-64's alone, and take what is in registers. */
+static void check_transition(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    if (!call->is_transition)
+        return;
+    if (checker->architecture != CAIRN_ARCHITECTURE_X86_64) {
+        report(checker, "LLVM cannot select GC transitions for this architecture",
+               "flags without bit 0");
+        return;
+    }
+    for (unsigned i = 0; i < call->transition_values.count; i++) {
+        LLVMValueRef value = LLVMGetOperand(call->call, call->transition_values.first + i);
+        if (types_transition_value(LLVMTypeOf(value), checker->architecture))
+            continue;
+        report(checker, "LLVM crashes on GC transition values that fit no register",
+               "pointers to them");
+        return;
+    }
+}
+
 /* ---- Liveness (llvm-project #53828, #85828) ---- */
-
-/* Calls that are certainly none in machine code. Anything else may become one. */
-static bool is_surely_no_call(LLVMValueRef instruction)
-{
-    LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
-    if (opcode != LLVMCall && opcode != LLVMInvoke)
-        return true;
-    if (site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED)
-        return true;
-    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(instruction));
-    if (function == NULL)
-        return false;
-    size_t length;
-    const char *name = LLVMGetValueName2(function, &length);
-    return strncmp(name, "llvm.dbg.", 9) == 0 || strncmp(name, "llvm.lifetime.", 14) == 0;
-}
-
-static LLVMValueRef find_instruction(LLVMValueRef function, bool (*wanted)(LLVMValueRef))
-{
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block != NULL;
-         block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
-             instruction = LLVMGetNextInstruction(instruction))
-            if (wanted(instruction))
-                return instruction;
-    return NULL;
-}
-
-static bool may_be_call(LLVMValueRef instruction) { return !is_surely_no_call(instruction); }
-
-static bool may_set_fpcr(LLVMValueRef instruction)
-{
-    LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
-    return opcode == LLVMSIToFP || opcode == LLVMUIToFP || opcode == LLVMFPToSI ||
-           opcode == LLVMFPToUI || opcode == LLVMFAdd || opcode == LLVMFSub || opcode == LLVMFMul ||
-           opcode == LLVMFDiv || opcode == LLVMFRem || opcode == LLVMFPTrunc ||
-           opcode == LLVMFPExt || opcode == LLVMFCmp;
-}
 
 /* Once for each function that has patch points, at one of them. */
 static void check_liveness(struct checker *checker)
@@ -309,24 +461,22 @@ static void check_liveness(struct checker *checker)
         checker->call.kind != CAIRN_RECORD_PATCHPOINT || checker->liveness_checked == function)
         return;
     checker->liveness_checked = function;
-    if (checker->architecture == CAIRN_ARCHITECTURE_X86_64 &&
-        find_instruction(function, may_be_call) != NULL)
-        report(checker,
-               "with patch point liveness on, LLVM crashes on functions that also have ordinary "
-               "calls",
-               "all calls as patch points, or leave liveness off (CAIRN_LIVENESS_OFF)");
-    if (checker->architecture == CAIRN_ARCHITECTURE_AARCH64 &&
-        find_instruction(function, may_set_fpcr) != NULL)
-        report(checker,
-               "with patch point liveness on, LLVM crashes where floating-point instructions "
-               "follow",
-               "no floating point in this function, or leave liveness off (CAIRN_LIVENESS_OFF)");
+    if (liveness_find_culprit(function, checker->architecture) == NULL)
+        return;
+    bool is_x86_64 = checker->architecture == CAIRN_ARCHITECTURE_X86_64;
+    report(checker,
+           is_x86_64 ? "with patch point liveness on, LLVM crashes on calls and floating point "
+                       "behind it"
+                     : "with patch point liveness on, LLVM crashes on floating point behind it",
+           is_x86_64 ? "neither in this function, or leave liveness off (CAIRN_LIVENESS_OFF)"
+                     : "none in this function, or leave liveness off (CAIRN_LIVENESS_OFF)");
 }
 
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
-    check_statepoint, check_bytes, check_live_values, check_registers, check_result, check_liveness,
+    check_architecture, check_transition, check_bytes,  check_live_values,
+    check_registers,    check_live_in,    check_result, check_liveness,
 };
 
 static enum cairn_status check_list(struct checker *checker, const struct site_list *list)

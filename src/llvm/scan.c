@@ -143,7 +143,8 @@ static enum cairn_status check_known(const struct scan *scan, cairn_declarations
 
 /* ---- A module ---- */
 
-/* All that can be wrong with the calls comes up before the first is added. */
+/* All that can be wrong with the calls comes up before the first is added; what lack of memory
+ * leaves half done is taken back. */
 static enum cairn_status scan_list(const struct site_list *list, cairn_declarations *declarations,
                                    struct cairn_error *error)
 {
@@ -153,8 +154,11 @@ static enum cairn_status scan_list(const struct site_list *list, cairn_declarati
         status = check_themselves(&scan, error);
     if (status == CAIRN_OK)
         status = check_known(&scan, declarations, error);
+    size_t known = cairn_declarations_count(declarations);
     if (status == CAIRN_OK)
         status = declare_all(&scan, declarations, error);
+    if (status != CAIRN_OK)
+        cairn_declarations_truncate(declarations, known);
     release(&scan);
     return status;
 }

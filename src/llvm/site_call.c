@@ -16,7 +16,13 @@
 enum { OPERAND_ID = 0, OPERAND_BYTES = 1 };
 enum { STACKMAP_FIRST_LIVE_VALUE = 2 };
 enum { PATCHPOINT_TARGET = 2, PATCHPOINT_ARGUMENT_COUNT = 3, PATCHPOINT_FIRST_ARGUMENT = 4 };
-enum { STATEPOINT_CALLEE = 2, STATEPOINT_ARGUMENT_COUNT = 3, STATEPOINT_FIRST_ARGUMENT = 5 };
+enum {
+    STATEPOINT_CALLEE = 2,
+    STATEPOINT_ARGUMENT_COUNT = 3,
+    STATEPOINT_FLAGS = 4,
+    STATEPOINT_FIRST_ARGUMENT = 5
+};
+enum { FLAG_TRANSITION = 1, FLAG_LIVE_IN = 2 };
 
 /* ---- Which ---- */
 
@@ -123,14 +129,20 @@ static enum cairn_status read_statepoint(struct site_call *call, struct cairn_er
         version_statepoint_callee_type(call->call, LLVMGetOperand(call->call, STATEPOINT_CALLEE));
     call->result = callee == NULL ? NULL : LLVMGetReturnType(callee);
     call->has_target = call->byte_count == 0;
+    uint64_t flags = 0;
     struct bundles bundles;
-    status = split_operands(call, STATEPOINT_FIRST_ARGUMENT, arguments, error);
+    status = read_constant(call, STATEPOINT_FLAGS, "flags", &flags, error);
+    if (status == CAIRN_OK)
+        status = split_operands(call, STATEPOINT_FIRST_ARGUMENT, arguments, error);
     if (status == CAIRN_OK)
         status = bundles_read(call->call, &bundles, error);
     if (status != CAIRN_OK)
         return status;
+    call->is_transition = (flags & FLAG_TRANSITION) != 0;
+    call->is_live_in = (flags & FLAG_LIVE_IN) != 0;
     call->live_values = bundles.deopt;
     call->gc_live_values = bundles.gc_live;
+    call->transition_values = bundles.gc_transition;
     return CAIRN_OK;
 }
 

@@ -26,7 +26,11 @@ struct site_call {
     /* Operands, by LLVM's numbers: see site_call_value. */
     unsigned first_argument;
     struct bundle live_values;
-    struct bundle gc_live_values; /* of a statepoint, behind the others; none of the other kinds */
+    /* Of a statepoint; the other kinds have none. */
+    struct bundle gc_live_values; /* behind the others */
+    struct bundle transition_values;
+    bool is_transition; /* by its flags, as is_live_in: its deopt values stay in registers */
+    bool is_live_in;
 };
 
 /* What calls of the function make; UNDECLARED if it is none of the intrinsics. */

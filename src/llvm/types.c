@@ -3,6 +3,7 @@
 
 #include "llvm/version.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* ---- Conversion ---- */
@@ -56,7 +57,27 @@ struct cairn_type types_convert(LLVMTypeRef type)
     }
 }
 
-/* ---- What the code generator can keep live ---- */
+/* ---- What fits a register ---- */
+
+/* What to write instead of a value that is none. */
+static const char nothing[] = "nothing: there is no value in it";
+
+/* All that counts of a structure or an array, because it is all that a record has of it. NULL if
+ * there is no value in it. */
+static LLVMTypeRef first_value(LLVMTypeRef type)
+{
+    LLVMTypeRef first = NULL;
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMStructTypeKind:
+        for (unsigned i = 0; i < LLVMCountStructElementTypes(type) && first == NULL; i++)
+            first = first_value(LLVMStructGetTypeAtIndex(type, i));
+        return first;
+    case LLVMArrayTypeKind:
+        return LLVMGetArrayLength(type) > 0 ? first_value(LLVMGetElementType(type)) : NULL;
+    default:
+        return type;
+    }
+}
 
 static bool is_machine_integer(unsigned bits, enum cairn_architecture architecture)
 {
@@ -64,126 +85,151 @@ static bool is_machine_integer(unsigned bits, enum cairn_architecture architectu
     return bits == 32 || bits == 64 || (has_small_registers && (bits == 8 || bits == 16));
 }
 
-static enum live_value_treatment treat_integer(unsigned bits, enum cairn_architecture architecture,
-                                               const char **instead)
+static bool has_half(enum cairn_architecture architecture)
 {
-    if (bits > 64) {
-        *instead = "two 64-bit halves, or a pointer to it";
-        return LIVE_VALUE_CRASHES;
-    }
-    if (LLVM_PROMOTES_LIVE_INTEGERS || is_machine_integer(bits, architecture))
-        return LIVE_VALUE_FITS;
-    *instead = "the value extended to i32 or i64, as cairn_build_stackmap does";
-    return LIVE_VALUE_WIDEN;
+    return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
+           (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_HALF);
 }
 
-/* Only vectors that fill a 128-bit register: others are split or widened, which instruction
- * selection does not do for these operands. */
-static enum live_value_treatment treat_vector(LLVMTypeRef type, const char **instead)
+static bool has_bfloat(enum cairn_architecture architecture)
+{
+    return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
+           (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_BFLOAT);
+}
+
+static bool is_lane(LLVMTypeRef type, enum cairn_architecture architecture)
+{
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMIntegerTypeKind:
+        return is_machine_integer(LLVMGetIntTypeWidth(type), CAIRN_ARCHITECTURE_X86_64);
+    case LLVMPointerTypeKind:
+    case LLVMFloatTypeKind:
+    case LLVMDoubleTypeKind:
+        return true;
+    case LLVMHalfTypeKind:
+        return has_half(architecture);
+    case LLVMBFloatTypeKind:
+        return architecture == CAIRN_ARCHITECTURE_AARCH64 && LLVM_HAS_BFLOAT_VECTORS;
+    default:
+        return false;
+    }
+}
+
+/* 128 bits, and on AArch64 64 too; others are split or widened, which instruction selection does
+ * not do for these operands. SystemZ has vectors on request only. */
+static bool is_register_vector(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     struct cairn_type vector = types_convert(type);
-    bool has_lanes = vector.kind == CAIRN_TYPE_INTEGER || vector.kind == CAIRN_TYPE_FLOAT ||
-                     vector.kind == CAIRN_TYPE_DOUBLE || vector.kind == CAIRN_TYPE_POINTER;
-    bool is_lane = vector.bits == 8 || vector.bits == 16 || vector.bits == 32 || vector.bits == 64;
-    if (has_lanes && is_lane && vector.element_count > 1 &&
-        vector.bits * vector.element_count == 128)
-        return LIVE_VALUE_FITS;
-    *instead = "vectors of 128 bits, single elements, or a pointer to it";
-    return LIVE_VALUE_CRASHES;
+    uint64_t bits = (uint64_t)vector.bits * vector.element_count;
+    if (architecture == CAIRN_ARCHITECTURE_SYSTEMZ ||
+        !is_lane(LLVMGetElementType(type), architecture))
+        return false;
+    return bits == 128 || (bits == 64 && architecture == CAIRN_ARCHITECTURE_AARCH64);
 }
 
-static enum live_value_treatment treat_struct(LLVMTypeRef type,
-                                              enum cairn_architecture architecture,
-                                              const char **instead)
+bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
 {
-    unsigned count = LLVMCountStructElementTypes(type);
-    for (unsigned i = 0; i < count; i++) {
-        LLVMTypeRef element = LLVMStructGetTypeAtIndex(type, i);
-        if (types_live_value(element, architecture, instead) != LIVE_VALUE_FITS)
-            return LIVE_VALUE_CRASHES;
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMIntegerTypeKind:
+        return is_machine_integer(LLVMGetIntTypeWidth(type), architecture);
+    case LLVMPointerTypeKind:
+    case LLVMFloatTypeKind:
+    case LLVMDoubleTypeKind:
+        return true;
+    case LLVMHalfTypeKind:
+        return has_half(architecture);
+    case LLVMBFloatTypeKind:
+        return has_bfloat(architecture);
+    case LLVMX86_FP80TypeKind:
+        return architecture == CAIRN_ARCHITECTURE_X86_64;
+    case LLVMFP128TypeKind:
+        return architecture != CAIRN_ARCHITECTURE_RISCV64;
+    case LLVMVectorTypeKind:
+        return is_register_vector(type, architecture);
+    default:
+        return false;
     }
-    if (count > 0)
-        return LIVE_VALUE_FITS;
-    *instead = "nothing: an empty structure has no value";
-    return LIVE_VALUE_CRASHES;
 }
 
-static enum live_value_treatment treat_if(bool fits, const char *otherwise, const char **instead)
+/* ---- What the code generator can keep live ---- */
+
+/* Bits of the lanes to which those of a vector of integers are widened: what an element then has
+ * of a register; 0 if there is no such register. */
+static unsigned promoted_lane_bits(struct cairn_type vector, enum cairn_architecture architecture)
 {
-    if (fits)
-        return LIVE_VALUE_FITS;
-    *instead = otherwise;
-    return LIVE_VALUE_CRASHES;
+    unsigned count = vector.element_count;
+    bool is_power = count > 1 && (count & (count - 1)) == 0;
+    bool is_aarch64 = architecture == CAIRN_ARCHITECTURE_AARCH64;
+    if (!is_power || count > 16 || architecture == CAIRN_ARCHITECTURE_SYSTEMZ)
+        return 0;
+    return is_aarch64 && vector.bits * count < 64 ? 64 / count : 128 / count;
+}
+
+/* Small integers, and vectors of integers that are no lanes; elsewhere than on AArch64 vectors of
+ * lanes that are too short get more lanes instead, which does not work. */
+static bool is_promoted(LLVMTypeRef type, enum cairn_architecture architecture)
+{
+    struct cairn_type integer = types_convert(type);
+    if (!LLVM_PROMOTES_LIVE_INTEGERS || integer.kind != CAIRN_TYPE_INTEGER)
+        return false;
+    if (integer.element_count == 0)
+        return integer.bits <= 64;
+    bool has_lanes = is_lane(LLVMGetElementType(type), architecture);
+    if (has_lanes && architecture != CAIRN_ARCHITECTURE_AARCH64)
+        return false;
+    return integer.bits < promoted_lane_bits(integer, architecture);
+}
+
+static const char *say_what_instead(LLVMTypeRef type)
+{
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMIntegerTypeKind:
+        return LLVMGetIntTypeWidth(type) > 64
+                   ? "two 64-bit halves, or a pointer to it"
+                   : "the value extended to i32 or i64, as cairn_build_stackmap does";
+    case LLVMHalfTypeKind:
+    case LLVMBFloatTypeKind:
+        return "the value extended to float";
+    case LLVMX86_FP80TypeKind:
+    case LLVMFP128TypeKind:
+    case LLVMPPC_FP128TypeKind:
+        return "a pointer to it";
+    case LLVMVectorTypeKind:
+        return "vectors of 128 bits, single elements, or a pointer to it";
+    default:
+        return "integers, pointers, floating-point numbers, or 128-bit vectors";
+    }
 }
 
 enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
                                            const char **instead)
 {
-    switch (LLVMGetTypeKind(type)) {
-    case LLVMIntegerTypeKind:
-        return treat_integer(LLVMGetIntTypeWidth(type), architecture, instead);
-    case LLVMPointerTypeKind:
-    case LLVMFloatTypeKind:
-    case LLVMDoubleTypeKind:
-        return LIVE_VALUE_FITS;
-    case LLVMX86_FP80TypeKind:
-    case LLVMFP128TypeKind:
-        return treat_if(architecture == CAIRN_ARCHITECTURE_X86_64, "a pointer to it", instead);
-    case LLVMHalfTypeKind:
-        return treat_if(LLVM_SELECTS_LIVE_HALF, "the value extended to float", instead);
-    case LLVMBFloatTypeKind:
-        return treat_if(LLVM_SELECTS_LIVE_BFLOAT, "the value extended to float", instead);
-    case LLVMVectorTypeKind:
-        return treat_vector(type, instead);
-    case LLVMStructTypeKind:
-        return treat_struct(type, architecture, instead);
-    case LLVMArrayTypeKind:
-        return types_live_value(LLVMGetElementType(type), architecture, instead) == LIVE_VALUE_FITS
-                   ? treat_if(LLVMGetArrayLength(type) > 0, "its elements", instead)
-                   : LIVE_VALUE_CRASHES;
-    default:
-        *instead = "integers, pointers, floating-point numbers, or 128-bit vectors";
+    LLVMTypeRef value = first_value(type);
+    if (value == NULL) {
+        *instead = nothing;
         return LIVE_VALUE_CRASHES;
     }
+    if (types_fits_register(value, architecture) || is_promoted(value, architecture))
+        return LIVE_VALUE_FITS;
+    *instead = say_what_instead(value);
+    bool is_small = LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64;
+    return is_small ? LIVE_VALUE_WIDEN : LIVE_VALUE_CRASHES;
 }
 
 /* ---- What it can keep in memory ---- */
-
-/* Structures of nothing, and arrays of none or of such, have no value. */
-static bool has_value(LLVMTypeRef type)
-{
-    switch (LLVMGetTypeKind(type)) {
-    case LLVMStructTypeKind:
-        for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++)
-            if (has_value(LLVMStructGetTypeAtIndex(type, i)))
-                return true;
-        return false;
-    case LLVMArrayTypeKind:
-        return LLVMGetArrayLength(type) > 0 && has_value(LLVMGetElementType(type));
-    default:
-        return true;
-    }
-}
 
 /* Whether the code generator has a way to store values of the type at all. */
 static bool is_storable(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     switch (LLVMGetTypeKind(type)) {
     case LLVMX86_FP80TypeKind:
-        return architecture == CAIRN_ARCHITECTURE_X86_64;
+        return architecture == CAIRN_ARCHITECTURE_X86_64 || LLVM_STORES_FOREIGN_FP80;
     case LLVMBFloatTypeKind:
-        return LLVM_STORES_BFLOAT;
+        return architecture == CAIRN_ARCHITECTURE_AARCH64 || LLVM_STORES_BFLOAT;
     case LLVMVectorTypeKind:
         return LLVMGetTypeKind(LLVMGetElementType(type)) == LLVMBFloatTypeKind
-                   ? LLVM_SELECTS_LIVE_BFLOAT
+                   ? has_bfloat(architecture)
                    : is_storable(LLVMGetElementType(type), architecture);
-    case LLVMArrayTypeKind:
-        return is_storable(LLVMGetElementType(type), architecture);
-    case LLVMStructTypeKind:
-        for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++)
-            if (!is_storable(LLVMStructGetTypeAtIndex(type, i), architecture))
-                return false;
-        return true;
     case LLVMIntegerTypeKind:
     case LLVMPointerTypeKind:
     case LLVMHalfTypeKind:
@@ -201,11 +247,16 @@ enum live_value_treatment types_statepoint_value(LLVMTypeRef type,
                                                  enum cairn_architecture architecture,
                                                  const char **instead)
 {
-    if (!has_value(type)) {
-        *instead = "nothing: there is no value in it";
-        return LIVE_VALUE_CRASHES;
-    }
-    return treat_if(is_storable(type, architecture), "a pointer to it", instead);
+    LLVMTypeRef value = first_value(type);
+    *instead = value == NULL ? nothing : "a pointer to it";
+    return value != NULL && is_storable(value, architecture) ? LIVE_VALUE_FITS : LIVE_VALUE_CRASHES;
+}
+
+bool types_transition_value(LLVMTypeRef type, enum cairn_architecture architecture)
+{
+    LLVMTypeRef value = first_value(type);
+    return value != NULL && LLVMGetTypeKind(value) != LLVMBFloatTypeKind &&
+           types_fits_register(value, architecture);
 }
 
 /* ---- Architectures ---- */

@@ -9,8 +9,13 @@
 #include <cairn/architecture.h>
 #include <cairn/declaration.h>
 #include <llvm-c/Core.h>
+#include <stdbool.h>
 
 struct cairn_type types_convert(LLVMTypeRef type);
+
+/* Whether a register of the architecture holds values of the type, which is no structure or array,
+ * as the LLVM in use compiles for it where no features are asked for. */
+bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture);
 
 /* What to do with a live value of a type, so that the LLVM in use does not crash on it. */
 enum live_value_treatment {
@@ -28,6 +33,9 @@ enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architec
 enum live_value_treatment types_statepoint_value(LLVMTypeRef type,
                                                  enum cairn_architecture architecture,
                                                  const char **instead);
+
+/* Whether a statepoint's "gc-transition" bundle may have values of the type. */
+bool types_transition_value(LLVMTypeRef type, enum cairn_architecture architecture);
 
 /* The architecture of a module's triple; the host's if it has none. */
 enum cairn_architecture types_architecture(LLVMModuleRef module);

@@ -16,11 +16,21 @@
 #define LLVM_PATCHPOINT_RETURNS_ANY_TYPE (LLVM_VERSION_MAJOR >= 19)
 /* Live values of integer types that the machine has no registers for are promoted from 15 on. */
 #define LLVM_PROMOTES_LIVE_INTEGERS (LLVM_VERSION_MAJOR >= 15)
-/* Live values of type half; of type bfloat. */
+/* Live values of type half on x86-64; of type bfloat, and vectors of those in memory. */
 #define LLVM_SELECTS_LIVE_HALF (LLVM_VERSION_MAJOR >= 15)
 #define LLVM_SELECTS_LIVE_BFLOAT (LLVM_VERSION_MAJOR >= 16)
-/* Scalars of type bfloat in memory and as arguments; vectors of them from 16 on. */
+/* Vectors of bfloat in AArch64's registers. */
+#define LLVM_HAS_BFLOAT_VECTORS (LLVM_VERSION_MAJOR >= 19)
+/* Scalars of type bfloat in memory and as arguments of functions on x86-64. */
 #define LLVM_STORES_BFLOAT (LLVM_VERSION_MAJOR >= 15)
+
+/* x86_fp80 in memory of machines that do not have it. */
+#define LLVM_STORES_FOREIGN_FP80 (LLVM_VERSION_MAJOR >= 16)
+
+/* AArch64's floating-point control register is read by instructions, and so may be live. */
+#define LLVM_HAS_LIVE_FPCR (LLVM_VERSION_MAJOR >= 16)
+/* Stack maps, patch points and statepoints on RISC-V. */
+#define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 19)
 
 /* The C API has operand bundles from 18 on. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
