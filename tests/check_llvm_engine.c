@@ -4,8 +4,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "llvm_support.h"
-#include "machine.h"
+
 #include "llvm/version.h"
+#include "tests/machine.h"
 
 #include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>

@@ -38,8 +38,8 @@ static void write_code(uint8_t *code)
     memset(code, 0xF4, CODE_BYTES);
     uint8_t *site = code + machine_enter(code);
     uint8_t *tail = site + SITE_BYTES;
-    arch_host()->fill_nops(arch_host(), site, SITE_BYTES);
-    machine_call(site, (const void *)(uintptr_t)one);
+    size_t size = machine_call(site, (const void *)(uintptr_t)one);
+    arch_host()->fill_nops(arch_host(), site + size, SITE_BYTES - size);
     machine_return(tail + machine_leave_frame(tail));
 }
 

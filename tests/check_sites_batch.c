@@ -53,7 +53,8 @@ static void write_crowd(uint8_t *bytes)
     arch->fill_nops(arch, bytes, CODE_BYTES);
     for (uint32_t i = 0; i < COUNT; i++) {
         uint8_t *tail = bytes + tail_offset(i);
-        machine_enter(bytes + function_offset(i));
+        size_t size = machine_enter(bytes + function_offset(i));
+        arch->fill_nops(arch, bytes + function_offset(i) + size, REGION_BYTES);
         machine_return(tail + machine_leave_frame(tail));
     }
     arch->encode_self_test(arch, 1, bytes + NEAR_ONE);

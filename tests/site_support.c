@@ -5,11 +5,7 @@
 #include "tests/machine.h"
 #include "tests/section_writer.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-const enum cairn_code_mode site_modes[2] = {CAIRN_CODE_MODE_DUAL, CAIRN_CODE_MODE_SINGLE};
 
 long site_one(void) { return 1; }
 long site_two(void) { return 2; }
@@ -217,28 +213,6 @@ struct site_shape site_patchpoint(uint8_t *region, uint32_t size)
 struct site_shape site_calling_patchpoint(uint8_t *region)
 {
     return site_patchpoint(region, machine_patchpoint_bytes);
-}
-
-static bool has_mode(enum cairn_code_mode mode, struct cairn_error *error)
-{
-    cairn_runtime *runtime = NULL;
-    const struct cairn_runtime_options options = {.code_mode = mode};
-    enum cairn_status status = cairn_runtime_create(&options, &runtime, error);
-    cairn_runtime_destroy(runtime);
-    return status != CAIRN_ERROR_UNSUPPORTED;
-}
-
-int site_first_mode(void)
-{
-    static int first = -1;
-    struct cairn_error error;
-    if (first >= 0)
-        return first;
-    first = getenv("CAIRN_TEST_EMULATED") != NULL && !has_mode(site_modes[0], &error);
-    if (first > 0)
-        printf("skipped: %s\n", error.message);
-    fflush(stdout);
-    return first;
 }
 
 int site_main(Suite *suite)

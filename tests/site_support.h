@@ -7,6 +7,8 @@
 #ifndef TESTS_SITE_SUPPORT_H
 #define TESTS_SITE_SUPPORT_H
 
+#include "tests/mode_support.h"
+
 #include <cairn/cairn.h>
 
 #include <check.h>
@@ -94,12 +96,6 @@ struct site_fixture {
 
 enum { SITE_FUNCTION_BYTES = 128, SITE_CODE_BYTES = 256 };
 
-/* The modes, for tests that loop over them from `site_first_mode()` to SITE_MODES: all of them, or,
- * under an emulator (CAIRN_TEST_EMULATED is set), those that the runtime says it has. What is left
- * out is printed, with the runtime's reason. */
-extern const enum cairn_code_mode site_modes[2];
-enum { SITE_MODES = 2 };
-int site_first_mode(void);
 
 void site_load(struct site_fixture *fixture, enum cairn_code_mode mode,
                const struct site_shape *shape);
