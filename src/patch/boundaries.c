@@ -1,46 +1,11 @@
 /*
- * Instruction boundaries: Zydis knows x86's; elsewhere all instructions have one size.
+ * Instruction boundaries: x86's are decoded; elsewhere all instructions have one size.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "patch/boundaries.h"
 
-#include <Zydis/Zydis.h>
-
-static bool x86_decode(const uint8_t *bytes, size_t size, ZydisDecodedInstruction *instruction)
-{
-    ZydisDecoder decoder;
-    return ZYAN_SUCCESS(
-               ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) &&
-           ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, instruction));
-}
-
-static size_t x86_instruction_length(const uint8_t *bytes, size_t size)
-{
-    ZydisDecodedInstruction instruction;
-    return x86_decode(bytes, size, &instruction) ? instruction.length : 0;
-}
-
-/* Those that note their progress in registers, to be resumed behind an interrupt or a fault.
- * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, REP, VPGATHERDD,
- * VPSCATTERDD, TILELOADD. */
-static bool x86_may_stop_inside(const uint8_t *bytes, size_t size)
-{
-    ZydisDecodedInstruction instruction;
-    if (!x86_decode(bytes, size, &instruction))
-        return true;
-    switch (instruction.meta.category) {
-    case ZYDIS_CATEGORY_STRINGOP:
-    case ZYDIS_CATEGORY_IOSTRINGOP:
-    case ZYDIS_CATEGORY_AVX2GATHER:
-    case ZYDIS_CATEGORY_GATHER:
-    case ZYDIS_CATEGORY_SCATTER:
-    case ZYDIS_CATEGORY_AMX_TILE:
-        return true;
-    default:
-        return false;
-    }
-}
+#include "patch/x86_instruction.h"
 
 size_t boundaries_instruction_length(const struct cairn_arch *arch, const uint8_t *bytes,
                                      size_t size)

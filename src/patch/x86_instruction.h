@@ -1,0 +1,18 @@
+/*
+ * patch/x86_instruction.h - one x86-64 instruction. Implemented once per build: where the host is
+ * x86-64 with Zydis, elsewhere not at all.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef PATCH_X86_INSTRUCTION_H
+#define PATCH_X86_INSTRUCTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* As boundaries_instruction_length and boundaries_may_stop_inside. */
+size_t x86_instruction_length(const uint8_t *bytes, size_t size);
+bool x86_may_stop_inside(const uint8_t *bytes, size_t size);
+
+#endif

@@ -1,0 +1,338 @@
+/*
+ * PPC64 big-endian (ELFv1): sites of functions that LLVM made (tests/cross/elfv1.ll) are armed,
+ * patched, called through function descriptors, and retargeted from another thread. Each call
+ * reads a canary through the callee's TOC and, behind it, one through the caller's.
+ *
+ * The functions are linked into this program, and copied: all that they refer to, they find
+ * through r2. The stack map names them by their descriptors, as pointers to functions do; a
+ * loader makes addresses of code of that, and so does this test.
+ *
+ * A plain program, because Debian has no libraries for this architecture. Prints TAP.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/cairn.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    CALLS = 1,
+    CALLS_AT_SMALLEST_SIZE,
+    CALLS_NOTHING,
+    HAS_SHADOW,
+    IDS = 4,
+    CALLEES = 3,
+    CALLER_CANARY = 7,
+    HOME_CANARY = 5000,
+    RETARGETS = 5000,
+    RUNNERS = 2
+};
+
+/* What a pointer to a function points to. */
+struct descriptor {
+    uint64_t entry;
+    uint64_t toc;
+    uint64_t environment;
+};
+
+/* From the linker. */
+extern const uint8_t __start_cairn_code[];
+extern const uint8_t __stop_cairn_code[];
+extern const uint8_t __start_llvm_stackmaps[];
+extern const uint8_t __stop_llvm_stackmaps[];
+
+extern long calls(long);
+extern long calls_at_smallest_size(long);
+extern long calls_nothing(long);
+extern long has_shadow(long);
+typedef long function(long);
+static function *const originals[] = {calls, calls_at_smallest_size, calls_nothing, has_shadow};
+static const uint32_t byte_counts[] = {48, 36, 16, 4};
+static const enum cairn_record_kind kinds[] = {CAIRN_RECORD_PATCHPOINT, CAIRN_RECORD_PATCHPOINT,
+                                               CAIRN_RECORD_PATCHPOINT, CAIRN_RECORD_STACKMAP};
+
+long caller_canary = CALLER_CANARY;
+
+/* The target that is an immediate in the code: the linker is told its address. */
+struct descriptor fixed_target __attribute__((section(".cairn_target"))) = {0};
+
+/* A function of the program, whose TOC is the callers' own. */
+static long home_canary = HOME_CANARY;
+static long at_home(long x)
+{
+    (void)x;
+    return *(volatile long *)&home_canary;
+}
+
+/* ---- Checks ---- */
+
+static int checks;
+static int failures;
+
+static void check(bool condition, const char *what)
+{
+    checks++;
+    failures += !condition;
+    printf("%sok %d - %s\n", condition ? "" : "not ", checks, what);
+}
+
+static void check_ok(enum cairn_status status, const struct cairn_error *error, const char *what)
+{
+    check(status == CAIRN_OK, what);
+    if (status != CAIRN_OK)
+        printf("# %s: %s\n", cairn_status_name(status), error->message);
+}
+
+/* ---- Callees with other TOCs ---- */
+
+/* ld r3, 0(r2); blr: one code, and descriptors with TOCs that are a canary each. */
+__asm__(".pushsection .text\n"
+        ".balign 4\n"
+        "read_toc:\n"
+        "    ld 3, 0(2)\n"
+        "    blr\n"
+        ".popsection\n");
+extern const uint8_t read_toc[] __attribute__((visibility("hidden")));
+
+static const uint64_t canaries[CALLEES] = {1000, 2000, 3000};
+static struct descriptor callees[CALLEES];
+
+static void make_callees(void)
+{
+    for (int i = 0; i < CALLEES; i++)
+        callees[i] =
+            (struct descriptor){(uintptr_t)read_toc, (uintptr_t)&canaries[i], 0};
+    fixed_target = callees[0];
+}
+
+/* ---- Loading ---- */
+
+static struct program {
+    cairn_runtime *runtime;
+    cairn_module *module;
+    cairn_site *sites[IDS];
+    struct descriptor functions[IDS];
+} program;
+
+static const struct descriptor *descriptor_of(function *pointer)
+{
+    return (const struct descriptor *)(uintptr_t)pointer;
+}
+
+static uint64_t moved(uint64_t entry, const uint8_t *copy)
+{
+    return entry - (uintptr_t)__start_cairn_code + (uintptr_t)copy;
+}
+
+/* Makes code's addresses, in the copy, of the descriptors that the stack map names. */
+static void relocate_stackmap(uint8_t *section, const uint8_t *copy)
+{
+    enum { HEADER_BYTES = 16, FUNCTION_BYTES = 24 };
+    uint32_t count;
+    memcpy(&count, section + 4, sizeof count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *place = section + HEADER_BYTES + (size_t)i * FUNCTION_BYTES;
+        uint64_t address;
+        memcpy(&address, place, sizeof address);
+        address = moved(((const struct descriptor *)(uintptr_t)address)->entry, copy);
+        memcpy(place, &address, sizeof address);
+    }
+}
+
+static enum cairn_status declare(cairn_loader *loader, struct cairn_error *error)
+{
+    cairn_declarations *declarations;
+    enum cairn_status status = cairn_declarations_create(NULL, &declarations, error);
+    if (status != CAIRN_OK)
+        return status;
+    for (uint32_t i = 0; status == CAIRN_OK && i < IDS; i++) {
+        const struct cairn_declaration declaration = {
+            .id = i + 1, .kind = kinds[i], .byte_count = byte_counts[i], .function = "f"};
+        status = cairn_declarations_add(declarations, &declaration, error);
+    }
+    if (status == CAIRN_OK)
+        status = cairn_loader_declare(loader, declarations, error);
+    cairn_declarations_destroy(declarations);
+    return status;
+}
+
+static enum cairn_status fill(cairn_loader *loader, struct cairn_error *error)
+{
+    size_t code_bytes = (size_t)(__stop_cairn_code - __start_cairn_code);
+    size_t section_bytes = (size_t)(__stop_llvm_stackmaps - __start_llvm_stackmaps);
+    uint8_t *code = cairn_loader_allocate_code(loader, code_bytes, 64, error);
+    uint8_t *section = cairn_loader_allocate_stackmap(loader, section_bytes, 8, error);
+    if (code == NULL || section == NULL)
+        return error->status;
+    memcpy(code, __start_cairn_code, code_bytes);
+    memcpy(section, __start_llvm_stackmaps, section_bytes);
+    relocate_stackmap(section, code);
+    for (int i = 0; i < IDS; i++) {
+        program.functions[i] = *descriptor_of(originals[i]);
+        program.functions[i].entry = moved(program.functions[i].entry, code);
+    }
+    return declare(loader, error);
+}
+
+static bool load(void)
+{
+    struct cairn_error error = {0};
+    cairn_loader *loader = NULL;
+    enum cairn_status status = cairn_runtime_create(NULL, &program.runtime, &error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_create(program.runtime, "elfv1", &loader, &error);
+    if (status == CAIRN_OK)
+        status = fill(loader, &error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_finish(loader, &program.module, &error);
+    if (status == CAIRN_OK)
+        status = cairn_module_publish(program.module, &error);
+    for (uint32_t i = 0; status == CAIRN_OK && i < IDS; i++)
+        program.sites[i] = cairn_runtime_find_site(program.runtime, i + 1, &error);
+    check_ok(status, &error, "the copies are loaded and published");
+    return status == CAIRN_OK;
+}
+
+static long run(int id, long x)
+{
+    function *pointer = (function *)(uintptr_t)&program.functions[id - 1];
+    return pointer(x);
+}
+
+static cairn_site *site(int id) { return program.sites[id - 1]; }
+
+static struct cairn_site_description describe(int id)
+{
+    struct cairn_site_description description;
+    cairn_site_describe(site(id), &description);
+    return description;
+}
+
+/* ---- One thread ---- */
+
+static void check_result(int id, long expected, const char *what)
+{
+    long result = run(id, 40);
+    check(result == expected, what);
+    if (result != expected)
+        printf("# ID %d: %ld, not %ld\n", id, result, expected);
+}
+
+static void check_patching(int id, long at_first)
+{
+    struct cairn_error error = {0};
+    check(describe(id).live, "the site is live");
+    printf("# ID %d: %u bytes; %s\n", id, describe(id).byte_count, describe(id).reason);
+    check_result(id, at_first, "as LLVM made it");
+    for (int i = 0; i < CALLEES; i++) {
+        enum cairn_strength strength = i % 2 == 0 ? CAIRN_SYNC : CAIRN_RELAXED;
+        check_ok(cairn_site_call(site(id), &callees[i], strength, &error), &error,
+                 "a callee with another TOC");
+        check_result(id, (long)canaries[i] + CALLER_CANARY, "each reads its own canary");
+        check(describe(id).target == (uintptr_t)&callees[i], "the target is the descriptor");
+    }
+    const void *home = (const void *)(uintptr_t)at_home;
+    check_ok(cairn_site_call(site(id), home, CAIRN_SYNC, &error), &error, "a callee of C");
+    check_result(id, HOME_CANARY + CALLER_CANARY, "it reads its own canary");
+    check_ok(cairn_site_nop(site(id), CAIRN_SYNC, &error), &error, "a no-op");
+    check_result(id, 40 + CALLER_CANARY, "nothing is called");
+    check_ok(cairn_site_restore(site(id), CAIRN_SYNC, &error), &error, "back");
+    check_result(id, at_first, "as LLVM made it");
+}
+
+static void check_shadow(void)
+{
+    struct cairn_error error = {0};
+    check_result(HAS_SHADOW, 45, "a shadow's instruction");
+    check(cairn_site_call(site(HAS_SHADOW), &callees[0], CAIRN_SYNC, &error) ==
+              CAIRN_ERROR_RANGE,
+          "a shadow has no room for a call");
+    check_result(HAS_SHADOW, 45, "it was left alone");
+}
+
+static void check_batch(void)
+{
+    struct cairn_error error = {0};
+    cairn_batch *batch = NULL;
+    enum cairn_status status = cairn_batch_create(program.runtime, &batch, &error);
+    for (int id = CALLS; status == CAIRN_OK && id <= CALLS_NOTHING; id++)
+        status = cairn_batch_call(batch, site(id), &callees[2], &error);
+    if (status == CAIRN_OK)
+        status = cairn_batch_commit(batch, CAIRN_SYNC, &error);
+    check_ok(status, &error, "a batch of three");
+    for (int id = CALLS; id <= CALLS_NOTHING; id++)
+        check_result(id, 3000 + CALLER_CANARY, "the batch's target");
+    cairn_batch_destroy(batch);
+}
+
+/* ---- Several threads ---- */
+
+static struct {
+    atomic_bool stop;
+    atomic_ulong runs;
+    atomic_ulong wrong;
+} race;
+
+static void *run_on(void *argument)
+{
+    while (!atomic_load(&race.stop)) {
+        long part = run(CALLS, 0) - CALLER_CANARY;
+        if (part != 0 && part != 1000 && part != 2000 && part != 3000 && part != HOME_CANARY)
+            atomic_fetch_add(&race.wrong, 1);
+        atomic_fetch_add(&race.runs, 1);
+    }
+    return argument;
+}
+
+static enum cairn_status retarget(int step)
+{
+    enum cairn_strength strength = step % 16 == 0 ? CAIRN_SYNC : CAIRN_RELAXED;
+    int choice = step * 7 % (CALLEES + 2);
+    if (choice == CALLEES)
+        return cairn_site_nop(site(CALLS), strength, NULL);
+    if (choice > CALLEES)
+        return cairn_site_call(site(CALLS), (const void *)(uintptr_t)at_home, strength, NULL);
+    return cairn_site_call(site(CALLS), &callees[choice], strength, NULL);
+}
+
+static void check_race(void)
+{
+    pthread_t threads[RUNNERS];
+    enum cairn_status status = CAIRN_OK;
+    for (int i = 0; i < RUNNERS; i++)
+        pthread_create(&threads[i], NULL, run_on, NULL);
+    while (atomic_load(&race.runs) == 0)
+        ;
+    for (int step = 0; status == CAIRN_OK && step < RETARGETS; step++)
+        status = retarget(step);
+    atomic_store(&race.stop, true);
+    for (int i = 0; i < RUNNERS; i++)
+        pthread_join(threads[i], NULL);
+    printf("# %lu runs\n", atomic_load(&race.runs));
+    check(status == CAIRN_OK, "5000 times retargeted");
+    check(atomic_load(&race.wrong) == 0, "entry and TOC never mix, and the caller's comes back");
+}
+
+int main(void)
+{
+    make_callees();
+    if (load()) {
+        printf("# %s\n", cairn_runtime_code_mode(program.runtime) == CAIRN_CODE_MODE_SINGLE
+                             ? "Single mode"
+                             : "Dual mode");
+        check_patching(CALLS, 1000 + CALLER_CANARY);
+        check_patching(CALLS_AT_SMALLEST_SIZE, 1000 + CALLER_CANARY);
+        check_patching(CALLS_NOTHING, 40 + CALLER_CANARY);
+        check_shadow();
+        check_batch();
+        check_race();
+        cairn_module_retire(program.module);
+        check(cairn_runtime_quiesce(program.runtime) == 1, "the module is gone");
+    }
+    cairn_runtime_destroy(program.runtime);
+    printf("1..%d\n%d passed, %d failed\n", checks, checks - failures, failures);
+    return failures == 0 ? 0 : 1;
+}
