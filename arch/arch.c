@@ -19,9 +19,9 @@ static const struct {
 } architectures[] = {
     [CAIRN_ARCHITECTURE_UNKNOWN] = {.name = "unknown"},
     [CAIRN_ARCHITECTURE_X86_64] = {"x86-64", x86_64_register_name, &x86_64_arch},
-    [CAIRN_ARCHITECTURE_AARCH64] = {"aarch64", aarch64_register_name, NULL},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {"ppc64-elfv2", ppc64_register_name, NULL},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {"ppc64-elfv1", ppc64_register_name, NULL},
+    [CAIRN_ARCHITECTURE_AARCH64] = {"aarch64", aarch64_register_name, &aarch64_arch},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {"ppc64-elfv2", ppc64_register_name, &ppc64_elfv2_arch},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {"ppc64-elfv1", ppc64_register_name, &ppc64_elfv1_arch},
     [CAIRN_ARCHITECTURE_SYSTEMZ] = {"systemz", systemz_register_name, NULL},
     [CAIRN_ARCHITECTURE_RISCV64] = {"riscv64", riscv64_register_name, NULL},
 };

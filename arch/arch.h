@@ -19,13 +19,17 @@
 /* What the instruction in a patch word does. */
 enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
 
-enum { ARCH_WORD_BYTES_MAX = 8, ARCH_VENEER_BYTES_MAX = 32, ARCH_SELF_TEST_BYTES_MAX = 32 };
+enum { ARCH_WORD_BYTES_MAX = 8, ARCH_VENEER_BYTES_MAX = 64, ARCH_SELF_TEST_BYTES_MAX = 32 };
 
 /* What LLVM emitted for a patch point, as `recognise` found it. */
 struct arch_patchpoint {
     /* A call was emitted; otherwise the region holds no-ops only. */
     bool has_call;
-    /* Of the call: the immediate in the instructions. */
+    /* The call is a branch to `target`, which is a place in code: a function of the same module,
+     * or a linker's stub. Otherwise `target` is a function pointer. It makes a difference where
+     * `calls_need_veneer` or `has_descriptors`. */
+    bool is_direct;
+    /* Of the call: the immediate in the instructions, or where the branch goes. */
     uint64_t target;
     /* Bytes from the region's start to the address that LLVM's own call returns to. */
     size_t return_offset;
@@ -56,20 +60,36 @@ struct cairn_arch {
     size_t veneer_bytes;
     size_t veneer_alignment;
 
+    /* A function pointer is the address of a descriptor: 8 bytes each of the entry's address, the
+     * TOC pointer and the environment. Otherwise it is the entry's address. */
+    bool has_descriptors;
+    /* A function pointer is called through a veneer even where the branch reaches it, because the
+     * callee expects more than the branch gives: its own address or its TOC in a register. */
+    bool calls_need_veneer;
+    /* From the stack pointer to where a caller keeps its TOC pointer, saved directly before a
+     * call and loaded directly behind it; 0 where there is no TOC. */
+    size_t toc_save_offset;
+
+    /*
+     * The functions. `arch` is the table itself: those of one processor's ABIs share them.
+     */
+
     /* Recognises LLVM's sequence in a region as it was loaded. CORRUPT, with the offset of the
      * first byte or word that is not LLVM's. */
-    enum cairn_status (*recognise)(const uint8_t *region, size_t size, uint64_t address,
+    enum cairn_status (*recognise)(const struct cairn_arch *arch, const uint8_t *region,
+                                   size_t size, uint64_t address,
                                    struct arch_patchpoint *patchpoint, struct cairn_error *error);
 
     /* Chooses the place of the patch word. RANGE if the region is too small. */
-    enum cairn_status (*place)(const struct arch_patchpoint *patchpoint, size_t size,
+    enum cairn_status (*place)(const struct cairn_arch *arch,
+                               const struct arch_patchpoint *patchpoint, size_t size,
                                uint64_t address, struct arch_placement *placement,
                                struct cairn_error *error);
 
-    /* Fills the region with no-ops around the place of the instruction; what LLVM needs kept
-     * (PPC64's TOC save and reload) is kept. The instruction itself becomes a no-op. */
-    void (*arm)(uint8_t *region, size_t size, const struct arch_patchpoint *patchpoint,
-                const struct arch_placement *placement);
+    /* Fills the region with no-ops around the place of the instruction, and with what a call
+     * there needs besides (PPC64's TOC save and reload). The instruction itself becomes a no-op. */
+    void (*arm)(const struct cairn_arch *arch, uint8_t *region, size_t size,
+                const struct arch_patchpoint *patchpoint, const struct arch_placement *placement);
 
     /* The instruction at `address` that does `branch`, `length` bytes long, as the integer that a
      * store of the patch word holds at its place. `length` is `instruction_bytes`, or, where
@@ -83,19 +103,21 @@ struct cairn_arch {
     bool (*decode_branch)(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
                           uint64_t *target);
 
-    /* Fills `size` bytes with no-ops; on fixed-width architectures `size` is a multiple of 4. */
-    void (*fill_nops)(uint8_t *bytes, size_t size);
+    /* Fills `size` bytes with no-ops. Where all instructions have one size, a part of one at the
+     * end stays as it is: the rest of it lies behind the bytes. */
+    void (*fill_nops)(const struct cairn_arch *arch, uint8_t *bytes, size_t size);
 
     /* How many of the bytes are no-ops, from the first one on, in any form that LLVM emits. */
-    size_t (*leading_nops)(const uint8_t *bytes, size_t size);
+    size_t (*leading_nops)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
-    /* Code that jumps to the address held by the aligned 8-byte slot at `slot_address`,
-     * changing no register that a call's arguments or a callee's caller may rely on. False if
-     * the slot is out of reach. */
-    bool (*encode_veneer)(uint64_t address, uint64_t slot_address, uint8_t *code);
+    /* Code that jumps to the function whose pointer the aligned 8-byte slot at `slot_address`
+     * holds, changing no register that a call's arguments or a callee's caller may rely on. False
+     * if the slot is out of reach. */
+    bool (*encode_veneer)(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
+                          uint8_t *code);
 
-    /* A function `int f(void)` that returns `value` (0 to 1000); returns its size. */
-    size_t (*encode_self_test)(int value, uint8_t *code);
+    /* The code of a function `int f(void)` that returns `value` (0 to 1000); returns its size. */
+    size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
 
     /* Name of a DWARF register, or NULL. */
     const char *(*register_name)(uint16_t dwarf);

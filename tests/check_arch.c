@@ -44,7 +44,7 @@ enum { NOP_FORMS = sizeof nops_of_llvm / sizeof *nops_of_llvm };
 START_TEST(every_form_of_no_op_is_counted_whole)
 {
     const struct bytes *nop = &nops_of_llvm[_i];
-    ck_assert_uint_eq(x86_64()->leading_nops(nop->bytes, nop->size), nop->size);
+    ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), nop->bytes, nop->size), nop->size);
 }
 END_TEST
 
@@ -56,7 +56,7 @@ START_TEST(cut_no_op_is_none)
         uint8_t *cut = malloc(size + 1);
         ck_assert_ptr_nonnull(cut);
         memcpy(cut, nop->bytes, size);
-        ck_assert_uint_eq(x86_64()->leading_nops(cut, size), 0);
+        ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), cut, size), 0);
         free(cut);
     }
 }
@@ -69,7 +69,7 @@ START_TEST(counting_ends_before_the_first_other_instruction)
     memcpy(code, nop->bytes, nop->size);
     memcpy(code + nop->size, nop->bytes, nop->size);
     memset(code + 2 * nop->size, 0xC3, 4);
-    ck_assert_uint_eq(x86_64()->leading_nops(code, 2 * nop->size + 4), 2 * nop->size);
+    ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), code, 2 * nop->size + 4), 2 * nop->size);
 }
 END_TEST
 
@@ -85,7 +85,7 @@ START_TEST(instructions_that_are_like_no_ops_are_none)
         {2, {0x41, 0x90}},             /* xchg %r8, %rax */
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        ck_assert_uint_eq(x86_64()->leading_nops(others[i].bytes, others[i].size), 0);
+        ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), others[i].bytes, others[i].size), 0);
 }
 END_TEST
 
@@ -94,8 +94,8 @@ START_TEST(filling_writes_no_ops_and_nothing_behind)
     for (size_t size = 0; size <= REGION_MAX; size++) {
         uint8_t filled[REGION_MAX + 1];
         memset(filled, 0xCC, sizeof filled);
-        x86_64()->fill_nops(filled, size);
-        ck_assert_uint_eq(x86_64()->leading_nops(filled, size), size);
+        x86_64()->fill_nops(x86_64(), filled, size);
+        ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), filled, size), size);
         ck_assert_uint_eq(filled[size], 0xCC);
     }
 }
@@ -126,7 +126,7 @@ static enum cairn_status recognise(const uint8_t *region, size_t size,
                                    struct arch_patchpoint *patchpoint, struct cairn_error *error)
 {
     memset(patchpoint, 0xEE, sizeof *patchpoint);
-    return x86_64()->recognise(region, size, BASE, patchpoint, error);
+    return x86_64()->recognise(x86_64(), region, size, BASE, patchpoint, error);
 }
 
 START_TEST(call_through_any_register_is_recognised)
@@ -225,7 +225,7 @@ START_TEST(refused_region_leaves_the_answer_alone)
 {
     const uint8_t region[] = {0x90, 0xF4};
     struct arch_patchpoint found = {.has_call = true, .target = 7, .return_offset = 9};
-    ck_assert_int_eq(x86_64()->recognise(region, sizeof region, BASE, &found, NULL),
+    ck_assert_int_eq(x86_64()->recognise(x86_64(), region, sizeof region, BASE, &found, NULL),
                      CAIRN_ERROR_CORRUPT);
     ck_assert_uint_eq(found.target, 7);
     ck_assert_uint_eq(found.return_offset, 9);
@@ -250,7 +250,8 @@ START_TEST(place_is_found_exactly_where_there_is_one)
     for (size_t size = 0; size <= 32; size++) {
         struct arch_placement placement;
         struct cairn_error error = {0};
-        enum cairn_status status = x86_64()->place(&none, size, address, &placement, &error);
+        enum cairn_status status =
+            x86_64()->place(x86_64(), &none, size, address, &placement, &error);
         ck_assert_int_eq(status, has_place(size, address) ? CAIRN_OK : CAIRN_ERROR_RANGE);
         if (status != CAIRN_OK) {
             ck_assert_uint_lt(size, 9);
@@ -271,14 +272,16 @@ START_TEST(armed_region_is_no_ops_with_a_boundary_at_the_place)
         uint8_t region[REGION_MAX];
         struct arch_placement placement;
         memset(region, 0xCC, sizeof region);
-        ck_assert_int_eq(x86_64()->place(&none, size, BASE + (uint64_t)_i, &placement, NULL),
-                         CAIRN_OK);
-        x86_64()->arm(region, size, &none, &placement);
+        ck_assert_int_eq(
+            x86_64()->place(x86_64(), &none, size, BASE + (uint64_t)_i, &placement, NULL),
+            CAIRN_OK);
+        x86_64()->arm(x86_64(), region, size, &none, &placement);
         size_t before = placement.instruction_offset;
         size_t after = placement.return_offset;
-        ck_assert_uint_eq(x86_64()->leading_nops(region, before), before);
-        ck_assert_uint_eq(x86_64()->leading_nops(region + before, BRANCH), BRANCH);
-        ck_assert_uint_eq(x86_64()->leading_nops(region + after, size - after), size - after);
+        ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), region, before), before);
+        ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), region + before, BRANCH), BRANCH);
+        ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), region + after, size - after),
+                          size - after);
         ck_assert_uint_eq(region[size], 0xCC);
     }
 }
@@ -340,7 +343,7 @@ START_TEST(no_op_ignores_its_target)
         ck_assert_uint_eq(target, 0);
         for (size_t i = 0; i < WORD; i++)
             bytes[i] = (uint8_t)(bits >> (8 * i));
-        ck_assert_uint_eq(x86_64()->leading_nops(bytes, length), length);
+        ck_assert_uint_eq(x86_64()->leading_nops(x86_64(), bytes, length), length);
     }
 }
 END_TEST
@@ -386,7 +389,7 @@ START_TEST(veneer_jumps_through_its_slot)
     static const uint8_t expected[] = {0xFF, 0x25, 0x02, 0x01, 0x00, 0x00, 0xCC, 0xCC};
     uint8_t code[ARCH_VENEER_BYTES_MAX];
     memset(code, 0xEE, sizeof code);
-    ck_assert(x86_64()->encode_veneer(BASE, BASE + 0x108, code));
+    ck_assert(x86_64()->encode_veneer(x86_64(), BASE, BASE + 0x108, code));
     ck_assert_uint_eq(x86_64()->veneer_bytes, sizeof expected);
     ck_assert_int_eq(memcmp(code, expected, sizeof expected), 0);
     ck_assert_uint_eq(code[sizeof expected], 0xEE);
@@ -397,10 +400,10 @@ START_TEST(veneer_reaches_a_slot_up_to_the_edge)
 {
     uint8_t code[ARCH_VENEER_BYTES_MAX];
     uint64_t end = BASE + 6;
-    ck_assert(x86_64()->encode_veneer(BASE, end + INT32_MAX, code));
-    ck_assert(!x86_64()->encode_veneer(BASE, end + INT32_MAX + 1, code));
-    ck_assert(x86_64()->encode_veneer(BASE, end - (UINT64_C(1) << 31), code));
-    ck_assert(!x86_64()->encode_veneer(BASE, end - (UINT64_C(1) << 31) - 1, code));
+    ck_assert(x86_64()->encode_veneer(x86_64(), BASE, end + INT32_MAX, code));
+    ck_assert(!x86_64()->encode_veneer(x86_64(), BASE, end + INT32_MAX + 1, code));
+    ck_assert(x86_64()->encode_veneer(x86_64(), BASE, end - (UINT64_C(1) << 31), code));
+    ck_assert(!x86_64()->encode_veneer(x86_64(), BASE, end - (UINT64_C(1) << 31) - 1, code));
 }
 END_TEST
 

@@ -306,7 +306,7 @@ START_TEST(protected_pages_refuse_what_they_should)
     void *constant, *data;
     ck_assert_ok(code_block_allocate_read_only(block, 8, 8, &constant, NULL));
     ck_assert_ok(code_block_allocate_data(block, 64, 8, &data, NULL));
-    arch_host()->encode_self_test(1, data);
+    arch_host()->encode_self_test(arch_host(), 1, data);
     ck_assert(support_faults(execute, code));
     ck_assert_ok(code_block_protect(block, NULL));
     ck_assert_int_eq(support_call(code), 42);
@@ -548,7 +548,7 @@ START_TEST(reused_pages_are_clean_and_run)
         ck_assert_ok(code_block_allocate_code(block, 8192, 16, &address, NULL));
         uint8_t *code = address;
         ck_assert(all_bytes(code, 8192, 0));
-        arch_host()->encode_self_test(i, code);
+        arch_host()->encode_self_test(arch_host(), i, code);
         memset(code + 100, 0xAB, 8000);
         struct code_veneer veneer;
         ck_assert_ok(code_block_add_veneer(block, number(code), &veneer, NULL));
@@ -732,8 +732,10 @@ START_TEST(no_room_for_a_veneer_is_full)
 }
 END_TEST
 
-static bool refuse_veneer(uint64_t address, uint64_t slot_address, uint8_t *code)
+static bool refuse_veneer(const struct cairn_arch *table, uint64_t address, uint64_t slot_address,
+                          uint8_t *code)
 {
+    (void)table;
     (void)address;
     (void)slot_address;
     (void)code;

@@ -285,7 +285,7 @@ static void finish_open_block(void *user)
 {
     struct open_block *open = user;
     support_expect(code_space_after_fork(open->space, NULL) == CAIRN_OK);
-    arch_host()->encode_self_test(90, open->code);
+    arch_host()->encode_self_test(arch_host(), 90, open->code);
     uint8_t *more = support_functions(open->block, 1, 91);
     support_expect(code_block_protect(open->block, NULL) == CAIRN_OK);
     support_expect(support_call(open->code) == 90);

@@ -201,14 +201,14 @@ END_TEST
 static int stale_tests_left;
 
 /* As long as tests are left, each changes the function to what it was. */
-static size_t encode_stale(int value, uint8_t *code)
+static size_t encode_stale(const struct cairn_arch *table, int value, uint8_t *code)
 {
     bool is_change = value != 1;
     if (is_change && stale_tests_left > 0) {
         stale_tests_left--;
         value = 1;
     }
-    return arch_host()->encode_self_test(value, code);
+    return arch_host()->encode_self_test(table, value, code);
 }
 
 static enum cairn_status create_stale(int stale_tests, enum cairn_code_mode mode,

@@ -53,9 +53,10 @@ uint8_t *support_functions(struct code_block *block, size_t count, int first_val
                                                         SUPPORT_FUNCTION_BYTES, &address, &error);
     support_expect_at(status == CAIRN_OK, error.message, __FILE__, __LINE__);
     uint8_t *functions = address;
-    arch_host()->fill_nops(functions, count * SUPPORT_FUNCTION_BYTES);
+    arch_host()->fill_nops(arch_host(), functions, count * SUPPORT_FUNCTION_BYTES);
     for (size_t i = 0; i < count; i++)
-        arch_host()->encode_self_test(first_value + (int)i, functions + i * SUPPORT_FUNCTION_BYTES);
+        arch_host()->encode_self_test(arch_host(), first_value + (int)i,
+                                      functions + i * SUPPORT_FUNCTION_BYTES);
     return functions;
 }
 
@@ -77,8 +78,8 @@ int support_call(const void *function)
 void support_word(const struct cairn_arch *arch, int value, uint8_t word[ARCH_WORD_BYTES_MAX])
 {
     uint8_t code[ARCH_SELF_TEST_BYTES_MAX];
-    arch->fill_nops(code, sizeof code);
-    arch->encode_self_test(value, code);
+    arch->fill_nops(arch, code, sizeof code);
+    arch->encode_self_test(arch, value, code);
     memcpy(word, code, arch->word_bytes);
 }
 

@@ -138,7 +138,7 @@ static uint32_t write_function(uint8_t *code, const struct site_shape *shape)
     uint8_t *at = code;
     memcpy(at, head, sizeof head);
     at += sizeof head;
-    arch_host()->fill_nops(at, shape->padding);
+    arch_host()->fill_nops(arch_host(), at, shape->padding);
     at += shape->padding;
     memcpy(at, shape->region, shape->region_size);
     at += shape->region_size;

@@ -4,6 +4,8 @@
 
 #include "arch/arch.h"
 
+extern const struct cairn_arch aarch64_arch;
+
 const char *aarch64_register_name(uint16_t dwarf);
 
 #endif

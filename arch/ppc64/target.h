@@ -4,6 +4,9 @@
 
 #include "arch/arch.h"
 
+extern const struct cairn_arch ppc64_elfv2_arch;
+extern const struct cairn_arch ppc64_elfv1_arch;
+
 const char *ppc64_register_name(uint16_t dwarf);
 
 #endif

@@ -56,8 +56,9 @@ static const uint8_t nops[NOP_BYTES_MAX + 1][NOP_BYTES_MAX] = {
     [9] = {0x66, 0x0F, 0x1F, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
 };
 
-static void fill_nops(uint8_t *bytes, size_t size)
+static void fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size)
 {
+    (void)arch;
     while (size > 0) {
         size_t length = size < NOP_BYTES_MAX ? size : NOP_BYTES_MAX;
         memcpy(bytes, nops[length], length);
@@ -103,8 +104,9 @@ static size_t nop_length(const uint8_t *bytes, size_t size)
     return length <= size ? length : 0;
 }
 
-static size_t leading_nops(const uint8_t *bytes, size_t size)
+static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
 {
+    (void)arch;
     size_t offset = 0;
     while (offset < size) {
         size_t length = nop_length(bytes + offset, size - offset);
@@ -159,7 +161,8 @@ static enum cairn_status recognise_call(const uint8_t *region, size_t size, uint
     return CAIRN_OK;
 }
 
-static enum cairn_status recognise(const uint8_t *region, size_t size, uint64_t address,
+static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t *region,
+                                   size_t size, uint64_t address,
                                    struct arch_patchpoint *patchpoint, struct cairn_error *error)
 {
     struct arch_patchpoint found = {.has_call = false};
@@ -169,7 +172,7 @@ static enum cairn_status recognise(const uint8_t *region, size_t size, uint64_t 
             return status;
     }
     size_t sequence = found.return_offset;
-    size_t end = sequence + leading_nops(region + sequence, size - sequence);
+    size_t end = sequence + leading_nops(arch, region + sequence, size - sequence);
     if (end != size)
         return error_set(error, CAIRN_ERROR_CORRUPT, address + end,
                          "byte %zu of the region, 0x%02x, begins no no-op: this is not what LLVM "
@@ -181,10 +184,12 @@ static enum cairn_status recognise(const uint8_t *region, size_t size, uint64_t 
 
 /* ---- Arming ---- */
 
-static enum cairn_status place(const struct arch_patchpoint *patchpoint, size_t size,
+static enum cairn_status place(const struct cairn_arch *arch,
+                               const struct arch_patchpoint *patchpoint, size_t size,
                                uint64_t address, struct arch_placement *placement,
                                struct cairn_error *error)
 {
+    (void)arch;
     (void)patchpoint;
     size_t in_word = address % WORD_BYTES;
     size_t offset = in_word <= LAST_BRANCH_IN_WORD ? 0 : WORD_BYTES - in_word;
@@ -198,15 +203,15 @@ static enum cairn_status place(const struct arch_patchpoint *patchpoint, size_t 
     return CAIRN_OK;
 }
 
-static void arm(uint8_t *region, size_t size, const struct arch_patchpoint *patchpoint,
-                const struct arch_placement *placement)
+static void arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
+                const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
 {
     (void)patchpoint;
     size_t before = placement->instruction_offset;
     size_t after = before + BRANCH_BYTES;
-    fill_nops(region, before);
-    fill_nops(region + before, BRANCH_BYTES);
-    fill_nops(region + after, size - after);
+    fill_nops(arch, region, before);
+    fill_nops(arch, region + before, BRANCH_BYTES);
+    fill_nops(arch, region + after, size - after);
 }
 
 /* ---- Branches ---- */
@@ -284,8 +289,10 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 /* ---- Stubs ---- */
 
 /* `jmp *slot(%rip)`, padded with int3 so that nothing runs on past it. */
-static bool encode_veneer(uint64_t address, uint64_t slot_address, uint8_t *code)
+static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
+                          uint8_t *code)
 {
+    (void)arch;
     enum { JUMP_BYTES = 6 };
     uint32_t displacement;
     if (!displacement_fits(address + JUMP_BYTES, slot_address, &displacement))
@@ -298,8 +305,9 @@ static bool encode_veneer(uint64_t address, uint64_t slot_address, uint8_t *code
 }
 
 /* `mov $value, %eax; ret` */
-static size_t encode_self_test(int value, uint8_t *code)
+static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
+    (void)arch;
     code[0] = 0xB8;
     write_u32(code + 1, (uint32_t)value);
     code[5] = 0xC3;

@@ -31,7 +31,10 @@
  * STATES. A managed site is a no-op, a call or a jump. A call returns behind the call
  * instruction; arguments and result are as the site's calling convention says. A jump does not
  * return: its target owns the frame of the function that it left. Targets may be anywhere; those
- * out of the direct call's reach go through a veneer, which changes no register and no flag.
+ * out of the direct call's reach, and on PPC64 all, go through a veneer. It changes no flag, and of
+ * the registers those that the ABI leaves to code between caller and callee: none on x86-64, x16 on
+ * AArch64, r12 and CTR on PPC64, and r11 with ELFv1. On PPC64 a call leaves r2 as it was, and the
+ * target of a jump finds the r2 of the function that it left at 24(r1), with ELFv1 at 40(r1).
  *
  * STACK MAPS. A stack map's shadow holds LLVM's own instructions, mostly. It is live if it begins
  * with no-ops (then it is like a patch point without target), or if the instruction at its address
@@ -126,18 +129,20 @@ enum cairn_strength {
  * Patching one site. Thread-safe, but for CAIRN_QUIESCENT.
  *
  * In Dual mode, patching a live site takes no lock, allocates nothing and is async-signal-safe, but
- * for two cases. (1) A target out of the direct call's reach (+-2 GiB on x86-64) needs a veneer of
- * the site's own that no thread is using. The site keeps those that it has made; it makes one,
- * under a lock, the first and the second time that it gets such a target, for calls and for jumps,
- * and when more threads than ever before patch it at the same time. (2) The first patch in a forked
- * child gives the child its own pages. Single mode takes a lock and replaces a page.
+ * for two cases. (1) A target out of the direct call's reach (+-2 GiB on x86-64, +-128 MiB on
+ * AArch64), and on PPC64 any, needs a veneer of the site's own that no thread is using. The site
+ * keeps those that it has made; it makes one, under a lock, the first and the second time that it
+ * gets such a target, for calls and for jumps, and when more threads than ever before patch it at
+ * the same time. (2) The first patch in a forked child gives the child its own pages. Single mode
+ * takes a lock and replaces a page.
  *
  * Refused before the first write: ARGUMENT (target NULL, no site, no such strength); UNMANAGED (not
  * live, and neither QUIESCENT nor unpublished; the sentence says why); STATE (the module is
- * retired, or the site holds the host's own bytes); RANGE (there is no room for a branch);
- * UNSUPPORTED (SYNC and QUIESCENT without a barrier, see cairn_runtime_can_synchronise); FULL,
- * MEMORY, SYSTEM (no veneer). SYSTEM after it (the barrier was refused, or Single mode could not
- * replace the page): the site does the old thing again.
+ * retired, or the site holds the host's own bytes); RANGE (there is no room for a branch, or for
+ * what a call needs around it on PPC64: 12 bytes in all); UNSUPPORTED (SYNC and QUIESCENT without a
+ * barrier, see cairn_runtime_can_synchronise); FULL, MEMORY, SYSTEM (no veneer). SYSTEM after it
+ * (the barrier was refused, or Single mode could not replace the page): the site does the old thing
+ * again.
  *
  * `target` is a C function pointer (a descriptor's address on PPC64 ELFv1).
  */
@@ -167,12 +172,12 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_restore(cairn_site *site
 /**
  * Whole-region patching: `size` bytes of the host's over all reserved bytes, padded with no-ops.
  * Only while the module is unpublished, or with CAIRN_QUIESCENT; otherwise STATE. More bytes than
- * there are: RANGE. In a stack map's shadow the no-ops end with the last of LLVM's instructions
- * that is overwritten, and the others stay; if that one goes on beyond the shadow or another
- * record's address begins inside it, the host's bytes must not run on into its rest. The site is
- * not live afterwards: calls, jumps and no-ops get STATE until cairn_site_restore with
- * CAIRN_QUIESCENT. Writing again replaces what was written before. Allocates memory for the time of
- * the call.
+ * there are: RANGE. Parts of instructions, where all have one size: ARGUMENT. In a stack map's
+ * shadow the no-ops end with the last of LLVM's instructions that is overwritten, and the others
+ * stay; if that one goes on beyond the shadow or another record's address begins inside it, the
+ * host's bytes must not run on into its rest. The site is not live afterwards: calls, jumps and
+ * no-ops get STATE until cairn_site_restore with CAIRN_QUIESCENT. Writing again replaces what was
+ * written before. Allocates memory for the time of the call.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_write(cairn_site *site, const void *bytes,
                                                               size_t size,

@@ -13,17 +13,22 @@
 
 enum { ROUNDS = 12 };
 
-static int call(const uint8_t *code)
+/* The function uses neither TOC nor environment, so a descriptor has none. It is volatile because
+ * the compiler does not know that a call reads it. */
+static int call(const struct cairn_arch *arch, const uint8_t *code)
 {
-    int (*function)(void) = (int (*)(void))(uintptr_t)code;
+    const volatile uint64_t descriptor[3] = {(uint64_t)(uintptr_t)code};
+    uintptr_t pointer = arch->has_descriptors ? (uintptr_t)descriptor : (uintptr_t)code;
+    int (*function)(void) = (int (*)(void))pointer;
     return function();
 }
 
 static int value_of_round(int round) { return 1 + round * 37; }
 
-static enum cairn_status check(const uint8_t *code, int round, struct cairn_error *error)
+static enum cairn_status check(const struct cairn_arch *arch, const uint8_t *code, int round,
+                               struct cairn_error *error)
 {
-    int value = call(code);
+    int value = call(arch, code);
     if (value == value_of_round(round))
         return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, (uint64_t)(uintptr_t)code,
@@ -36,19 +41,20 @@ static enum cairn_status load(struct code_slab *slab, const struct cairn_arch *a
                               struct cairn_error *error)
 {
     uint8_t *code = slab->base + page * slab->page_size;
-    size_t size = arch->encode_self_test(value_of_round(0), code);
+    size_t size = arch->encode_self_test(arch, value_of_round(0), code);
     arch_host_code_written(code, code, size);
     enum cairn_status status = slab_protect(slab, PAGES_FOR_CODE, page, 1, error);
-    return status == CAIRN_OK ? check(code, 0, error) : status;
+    return status == CAIRN_OK ? check(arch, code, 0, error) : status;
 }
 
 static enum cairn_status change(struct code_slab *slab, const struct cairn_arch *arch, size_t page,
                                 int round, struct cairn_error *error)
 {
     uint8_t bytes[ARCH_SELF_TEST_BYTES_MAX];
-    size_t size = arch->encode_self_test(value_of_round(round), bytes);
+    size_t size = arch->encode_self_test(arch, value_of_round(round), bytes);
     enum cairn_status status = slab->map->write(slab, page * slab->page_size, bytes, size, error);
-    return status == CAIRN_OK ? check(slab->base + page * slab->page_size, round, error) : status;
+    return status == CAIRN_OK ? check(arch, slab->base + page * slab->page_size, round, error)
+                              : status;
 }
 
 enum cairn_status self_test_run(struct code_slab *slab, const struct cairn_arch *arch,

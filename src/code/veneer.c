@@ -87,7 +87,7 @@ static bool encode(const struct code_space *space, struct code_slab *slab, struc
         struct veneer_place place = {.chunk = chunk, .index = i};
         uint64_t address = veneer_address(space, slab, place);
         uint64_t slot = (uint64_t)(uintptr_t)veneer_slot(slab, place);
-        if (!space->arch->encode_veneer(address, slot, (uint8_t *)(uintptr_t)address))
+        if (!space->arch->encode_veneer(space->arch, address, slot, (uint8_t *)(uintptr_t)address))
             return false;
     }
     return true;

@@ -72,10 +72,13 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
     set_instruction(site, placement->instruction_offset, size);
     enum arch_branch branch = patchpoint->has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP;
     struct change change = plan_branch(site, branch, patchpoint->target);
+    change.is_direct = patchpoint->is_direct;
+    site->saves_toc = true;
     struct cairn_error reason;
     enum cairn_status status = plan_change(&change, &reason);
     if (is_lack_of_room(status)) {
         /* LLVM's call stays. One in its place is to return to where it does. */
+        site->saves_toc = false;
         set_instruction(site, patchpoint->return_offset - site->instruction_length, size);
         return site_refuse(site, error, "%s", reason.message);
     }
@@ -85,11 +88,12 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
         return status;
     }
     plan_write_slot(&change);
-    site->table->arch->arm(region_of(site), size, patchpoint, placement);
+    site->table->arch->arm(site->table->arch, region_of(site), size, patchpoint, placement);
     word_put_bits(site, change.bits, region_of(site) + site->instruction_offset);
     plan_release(&change);
     site->live = true;
     site->initial_branch = (uint8_t)branch;
+    site->initial_direct = patchpoint->is_direct;
     site->initial.target = patchpoint->target;
     return CAIRN_OK;
 }
@@ -104,10 +108,11 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
     struct cairn_error reason;
     if (site->limit < site->byte_count)
         return refuse_crossed(site, error);
-    enum cairn_status status =
-        arch->recognise(region_of(site), site->byte_count, site->address, &patchpoint, &reason);
+    enum cairn_status status = arch->recognise(arch, region_of(site), site->byte_count,
+                                               site->address, &patchpoint, &reason);
     if (status == CAIRN_OK)
-        status = arch->place(&patchpoint, site->byte_count, site->address, &placement, &reason);
+        status =
+            arch->place(arch, &patchpoint, site->byte_count, site->address, &placement, &reason);
     if (status == CAIRN_OK)
         return arm(site, &patchpoint, &placement, site->byte_count, error);
     allow_quiescent_branch(site);
@@ -121,8 +126,8 @@ static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_p
 {
     const struct cairn_arch *arch = site->table->arch;
     const struct arch_patchpoint no_target = {.has_call = false};
-    *size = arch->leading_nops(region_of(site), site->limit);
-    return arch->place(&no_target, *size, site->address, placement, NULL) == CAIRN_OK;
+    *size = arch->leading_nops(arch, region_of(site), site->limit);
+    return arch->place(arch, &no_target, *size, site->address, placement, NULL) == CAIRN_OK;
 }
 
 /* One instruction, in one word, and as long as a branch can be made: the branch takes its place,
@@ -202,8 +207,8 @@ static bool has_room_at_end(const cairn_site *site, struct arch_placement *place
     const struct arch_patchpoint no_target = {.has_call = false};
     size_t length = arch->instruction_bytes;
     size_t offset = site->byte_count - length;
-    if (arch->leading_nops(region_of(site), site->byte_count) != site->byte_count ||
-        arch->place(&no_target, length, site->address + offset, placement, NULL) != CAIRN_OK)
+    if (arch->leading_nops(arch, region_of(site), site->byte_count) != site->byte_count ||
+        arch->place(arch, &no_target, length, site->address + offset, placement, NULL) != CAIRN_OK)
         return false;
     placement->instruction_offset += offset;
     placement->return_offset += offset;

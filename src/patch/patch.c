@@ -178,9 +178,9 @@ static void fill_in_branch(const cairn_site *site, uint64_t bits, uint8_t *bytes
     size_t size = site->replaced_bytes < site->limit ? site->replaced_bytes : site->limit;
     size_t offset = site->instruction_offset;
     size_t end = offset + site->instruction_length;
-    arch->fill_nops(bytes, offset);
+    arch->fill_nops(arch, bytes, offset);
     word_put_bits(site, bits, bytes + offset);
-    arch->fill_nops(bytes + end, size - end);
+    arch->fill_nops(arch, bytes + end, size - end);
 }
 
 /* Writes the bytes with the change's instruction among them, and ends the change. */
@@ -311,6 +311,10 @@ static enum cairn_status check_write(const cairn_site *site, const void *bytes, 
                          "site %llu at 0x%llx has %u bytes that may be written, not %zu",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          site->limit, size);
+    size_t step = site->table->arch->fixed_instruction_bytes;
+    if (step != 0 && size % step != 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, size,
+                         "%zu bytes are no whole instructions: each has %zu", size, step);
     if (!is_quiescent(site, strength))
         return error_set(error, CAIRN_ERROR_STATE, site->address,
                          "site %llu at 0x%llx is published: writing all of it needs "
@@ -340,6 +344,6 @@ enum cairn_status cairn_site_write(cairn_site *site, const void *bytes, size_t s
     if (region == NULL)
         return CAIRN_ERROR_MEMORY;
     memcpy(region, bytes, size);
-    site->table->arch->fill_nops(region + size, padded_size(site, size) - size);
+    site->table->arch->fill_nops(site->table->arch, region + size, padded_size(site, size) - size);
     return write_and_free(site, region, SITE_FORM_WRITTEN, strength, error);
 }

@@ -1,15 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 #include "patch/plan.h"
 
+#include "base/error.h"
+
 struct change plan_restore(cairn_site *site)
 {
     if (site->keeps_original)
         return (struct change){.site = site, .original = true};
-    return plan_branch(site, (enum arch_branch)site->initial_branch, site->initial.target);
+    struct change change =
+        plan_branch(site, (enum arch_branch)site->initial_branch, site->initial.target);
+    change.is_direct = site->initial_direct;
+    return change;
+}
+
+/* A call that nothing is saved and reloaded around would come back with the callee's TOC. */
+static enum cairn_status check_toc(const struct change *change, struct cairn_error *error)
+{
+    const cairn_site *site = change->site;
+    if (change->branch != ARCH_BRANCH_CALL || site->saves_toc ||
+        site->table->arch->toc_save_offset == 0)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_RANGE, site->address,
+                     "site %llu at 0x%llx has no room for the TOC's save and reload around a call: "
+                     "only a jump or a no-op fits",
+                     (unsigned long long)site_id(site), (unsigned long long)site->address);
+}
+
+static bool encode_straight(struct change *change)
+{
+    const cairn_site *site = change->site;
+    const struct cairn_arch *arch = site->table->arch;
+    bool needs_veneer =
+        arch->calls_need_veneer && !change->is_direct && change->branch != ARCH_BRANCH_NOP;
+    return !needs_veneer &&
+           arch->encode_branch(change->branch, word_instruction_address(site), change->target,
+                               site->instruction_length, &change->bits);
 }
 
 static enum cairn_status plan_through_veneer(struct change *change, struct cairn_error *error)
 {
+    if (change->is_direct && change->site->table->arch->has_descriptors)
+        return error_set(error, CAIRN_ERROR_RANGE, change->site->address,
+                         "the place 0x%llx that LLVM's call goes to is out of the branch's reach, "
+                         "and has no descriptor for a veneer",
+                         (unsigned long long)change->target);
     enum cairn_status status = veneers_take(change->site, change->branch, &change->veneer, error);
     if (status == CAIRN_OK)
         change->bits = change->veneer->bits;
@@ -18,14 +52,13 @@ static enum cairn_status plan_through_veneer(struct change *change, struct cairn
 
 enum cairn_status plan_change(struct change *change, struct cairn_error *error)
 {
-    const cairn_site *site = change->site;
     change->veneer = NULL;
     if (change->original) {
-        change->bits = site->initial.bits;
+        change->bits = change->site->initial.bits;
         return CAIRN_OK;
     }
-    if (site->table->arch->encode_branch(change->branch, word_instruction_address(site),
-                                         change->target, site->instruction_length, &change->bits))
-        return CAIRN_OK;
+    enum cairn_status status = check_toc(change, error);
+    if (status != CAIRN_OK || encode_straight(change))
+        return status;
     return plan_through_veneer(change, error);
 }

@@ -17,6 +17,7 @@ struct change {
     /* What is wanted. */
     uint64_t target;
     enum arch_branch branch;
+    bool is_direct;    /* the target is a place in code, no function pointer (arch/arch.h) */
     bool original;     /* LLVM's own instruction instead of a branch */
     uint64_t old_bits; /* noted in between, if the change may have to be taken back */
     /* What plan_change adds. */

@@ -1,0 +1,215 @@
+/*
+ * AArch64: what LLVM emits for patch points, and the instructions of armed ones.
+ *
+ * The patch word is one instruction: B, BL or NOP, which are among those that may be changed while
+ * another core executes them, without more than the store. So every region of 4 bytes has a
+ * place for it.
+ *
+ * LLVM loads the lower 48 bits of a call's target, and no others. A target that is a symbol it
+ * takes for a number: 14 to 19 put the address of their own description of the symbol into the
+ * instructions, so the call that is recognised goes nowhere. A target has to be an immediate, or
+ * null and patched later.
+ *
+ * Sources: Arm Architecture Reference Manual for A-profile architecture (DDI 0487), section
+ * "Concurrent modification and execution of instructions" and the descriptions of the
+ * instructions; Procedure Call Standard for the Arm 64-bit Architecture, section "General-purpose
+ * Registers" (x16, x17); LLVM, lib/Target/AArch64/AArch64AsmPrinter.cpp, LowerPATCHPOINT.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/aarch64/target.h"
+
+#include "arch/words.h"
+
+#include <assert.h>
+
+enum {
+    CALL_WORDS = 4,
+    CALL_BYTES = CALL_WORDS * WORDS_BYTES,
+
+    DISPLACEMENT_BITS = 26,
+
+    VENEER_BYTES = 16,
+    PAGE_BITS = 12,
+    ADRP_BITS = 21
+};
+
+#define NOP UINT32_C(0xD503201F)
+#define BRANCH UINT32_C(0x14000000)
+#define BRANCH_WITH_LINK UINT32_C(0x94000000)
+#define DISPLACEMENT_MASK UINT32_C(0x03FFFFFF)
+
+#define REACH_BYTES ((size_t)128 << 20)
+#define SLAB_BYTES_DEFAULT REACH_BYTES
+
+/* ---- No-ops ---- */
+
+static void fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size)
+{
+    words_fill(arch, bytes, size, NOP);
+}
+
+static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
+{
+    return words_leading(arch, bytes, size, NOP);
+}
+
+/* ---- What LLVM emits ---- */
+
+static const struct words_pattern call_patterns[CALL_WORDS] = {
+    {0xFFE0001F, 0xD2C00010, "movz x16, #, lsl #32"},
+    {0xFFE0001F, 0xF2A00010, "movk x16, #, lsl #16"},
+    {0xFFE0001F, 0xF2800010, "movk x16, #"},
+    {0xFFFFFFFF, 0xD63F0200, "blr x16"},
+};
+
+/* Of movz and movk: the 16 bits of their operand. */
+static uint64_t immediate(const struct cairn_arch *arch, const uint8_t *region, size_t index)
+{
+    return words_read(arch, region + index * WORDS_BYTES) >> 5 & 0xFFFF;
+}
+
+static enum cairn_status recognise_call(const struct cairn_arch *arch, const uint8_t *region,
+                                        size_t size, uint64_t address,
+                                        struct arch_patchpoint *patchpoint,
+                                        struct cairn_error *error)
+{
+    enum cairn_status status =
+        words_expect(arch, region, size, address, 0, call_patterns, CALL_WORDS, error);
+    if (status != CAIRN_OK)
+        return status;
+    patchpoint->has_call = true;
+    patchpoint->target = immediate(arch, region, 0) << 32 | immediate(arch, region, 1) << 16 |
+                         immediate(arch, region, 2);
+    patchpoint->return_offset = CALL_BYTES;
+    return CAIRN_OK;
+}
+
+static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t *region,
+                                   size_t size, uint64_t address,
+                                   struct arch_patchpoint *patchpoint, struct cairn_error *error)
+{
+    struct arch_patchpoint found = {.has_call = false};
+    enum cairn_status status = words_expect_aligned(size, address, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (size > 0 && words_match(&call_patterns[0], words_read(arch, region)))
+        status = recognise_call(arch, region, size, address, &found, error);
+    if (status == CAIRN_OK)
+        status = words_expect_nops(arch, region, size, address, found.return_offset, NOP, error);
+    if (status == CAIRN_OK)
+        *patchpoint = found;
+    return status;
+}
+
+/* ---- Arming ---- */
+
+static enum cairn_status place(const struct cairn_arch *arch,
+                               const struct arch_patchpoint *patchpoint, size_t size,
+                               uint64_t address, struct arch_placement *placement,
+                               struct cairn_error *error)
+{
+    (void)arch;
+    return words_place(patchpoint, size, address, 0, 0, placement, error);
+}
+
+static void arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
+                const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
+{
+    (void)patchpoint;
+    (void)placement;
+    fill_nops(arch, region, size);
+}
+
+/* ---- Branches ---- */
+
+static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
+                          uint64_t *bits)
+{
+    assert(length == WORDS_BYTES);
+    (void)length;
+    *bits = NOP;
+    if (branch == ARCH_BRANCH_NOP)
+        return true;
+    uint32_t displacement;
+    if (!words_displacement(address, target, DISPLACEMENT_BITS, &displacement))
+        return false;
+    *bits = (branch == ARCH_BRANCH_CALL ? BRANCH_WITH_LINK : BRANCH) | displacement;
+    return true;
+}
+
+static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
+                          uint64_t *target)
+{
+    assert(length == WORDS_BYTES);
+    (void)length;
+    uint64_t opcode = bits & ~(uint64_t)DISPLACEMENT_MASK;
+    *target = 0;
+    if (bits == NOP) {
+        *branch = ARCH_BRANCH_NOP;
+        return true;
+    }
+    if (opcode != BRANCH && opcode != BRANCH_WITH_LINK)
+        return false;
+    *branch = opcode == BRANCH_WITH_LINK ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
+    *target = words_branch_target(address, DISPLACEMENT_BITS, (uint32_t)bits & DISPLACEMENT_MASK);
+    return true;
+}
+
+/* ---- Stubs ---- */
+
+/*
+ * `adrp x16, slot; ldr x16, [x16, #slot]; br x16`, padded with brk so that nothing runs on past
+ * it. The literal load that would do with two instructions reaches 1 MiB, which is less than a
+ * slab. x16 is the procedure call standard's for this purpose, LLVM counts it as gone at patch
+ * points and stack maps, and a BR through it may land on `bti c`.
+ */
+static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
+                          uint8_t *code)
+{
+    assert(slot_address % sizeof(uint64_t) == 0);
+    int64_t pages = (int64_t)(slot_address >> PAGE_BITS) - (int64_t)(address >> PAGE_BITS);
+    int64_t reach = INT64_C(1) << (ADRP_BITS - 1);
+    if (pages < -reach || pages >= reach)
+        return false;
+    uint32_t low = (uint32_t)pages & 3;
+    uint32_t high = (uint32_t)(pages >> 2) & 0x7FFFF;
+    uint32_t in_page = (uint32_t)((slot_address & ((1U << PAGE_BITS) - 1)) / sizeof(uint64_t));
+    words_write(arch, code, UINT32_C(0x90000010) | low << 29 | high << 5);
+    words_write(arch, code + 4, UINT32_C(0xF9400210) | in_page << 10);
+    words_write(arch, code + 8, UINT32_C(0xD61F0200));
+    words_write(arch, code + 12, UINT32_C(0xD4200000));
+    return true;
+}
+
+/* `mov w0, #value; ret` */
+static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
+{
+    words_write(arch, code, UINT32_C(0x52800000) | (uint32_t)value << 5);
+    words_write(arch, code + 4, UINT32_C(0xD65F03C0));
+    return 8;
+}
+
+const struct cairn_arch aarch64_arch = {
+    .architecture = CAIRN_ARCHITECTURE_AARCH64,
+    .name = "aarch64",
+    .byte_order = CAIRN_LITTLE_ENDIAN,
+    .word_bytes = WORDS_BYTES,
+    .instruction_bytes = WORDS_BYTES,
+    .instruction_bytes_max = WORDS_BYTES,
+    .fixed_instruction_bytes = WORDS_BYTES,
+    .reach_bytes = REACH_BYTES,
+    .slab_bytes_default = SLAB_BYTES_DEFAULT,
+    .veneer_bytes = VENEER_BYTES,
+    .veneer_alignment = VENEER_BYTES,
+    .recognise = recognise,
+    .place = place,
+    .arm = arm,
+    .encode_branch = encode_branch,
+    .decode_branch = decode_branch,
+    .fill_nops = fill_nops,
+    .leading_nops = leading_nops,
+    .encode_veneer = encode_veneer,
+    .encode_self_test = encode_self_test,
+    .register_name = aarch64_register_name,
+};

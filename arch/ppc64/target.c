@@ -1,0 +1,362 @@
+/*
+ * PPC64, ABIs ELFv2 and ELFv1: what LLVM emits for patch points, and the instructions of armed
+ * ones. What the ABIs do differently is read from their tables.
+ *
+ * The patch word is one instruction: `b`, `bl` or the preferred no-op, which may be changed into
+ * each other while other processors execute them ("patch class").
+ *
+ * THE TOC. r2 points to the module's table of contents, and a callee of another module has
+ * another. So the armed form is three instructions,
+ *
+ *     std r2, save(r1)        save: 24 with ELFv2, 40 with ELFv1
+ *     bl / b / nop            the patch word
+ *     ld r2, save(r1)
+ *
+ * in every region, that of a null target included: LLVM's no-ops have neither the save nor the
+ * reload, and a call into another module would come back with that module's r2. That takes
+ * 12 bytes. Both are executed whatever the word is, so a thread that is stopped anywhere in the
+ * region, or in a callee, loads what it has stored itself; and together they change nothing,
+ * whatever r2 holds. The slot is the frame's own: LLVM gives every function with a patch point or
+ * a stack map a frame, and uses the slot for r2 alone. The target of a jump finds in it the r2 of
+ * the function that it left.
+ *
+ * WHERE LLVM'S OWN RELOAD IS. LLVM emits 4 bytes more than asked (llvm-project #177453), so in a
+ * region of the smallest size the reload lies behind it. The armed form is all inside; where the
+ * reload behind it is executed too, it loads the same again.
+ *
+ * TARGETS. A target that is a symbol makes LLVM emit `bl` and a no-op, which a linker turns into
+ * the reload if its stub, which saves r2, stands between. This call goes to a place in code
+ * (`is_direct`): with ELFv2 perhaps behind the entry that sets r2 up, with ELFv1 not to a
+ * descriptor. Everything else is called through a veneer, because the entry behind an ELFv2
+ * function pointer computes its TOC from its own address in r12, and that behind an ELFv1
+ * descriptor has it there.
+ *
+ * Sources: Power ISA, Book I (the instructions) and Book II, section "Concurrent Modification and
+ * Execution of Instructions"; 64-Bit ELF V2 ABI Specification, sections "Function Call Linkage
+ * Protocols" and "The Stack Frame"; 64-bit PowerPC ELF Application Binary Interface Supplement
+ * (ELFv1), sections "Function Descriptors" and "Function Calling Sequence"; LLVM,
+ * lib/Target/PowerPC/PPCAsmPrinter.cpp, LowerPATCHPOINT.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/ppc64/target.h"
+
+#include "arch/words.h"
+
+#include <assert.h>
+
+enum {
+    CALL_WORDS_MAX = 10,
+    DIRECT_CALL_BYTES = 2 * WORDS_BYTES,
+
+    DISPLACEMENT_BITS = 24,
+
+    VENEER_ALIGNMENT = 16,
+    ELFV2_VENEER_BYTES = 32,
+    ELFV1_VENEER_BYTES = 48
+};
+
+#define NOP UINT32_C(0x60000000)
+#define TRAP UINT32_C(0x7FE00008)
+#define BRANCH UINT32_C(0x48000000)
+#define BRANCH_WITH_LINK UINT32_C(0x48000001)
+#define DISPLACEMENT_MASK UINT32_C(0x03FFFFFC)
+
+#define SAVE_TOC(offset) (UINT32_C(0xF8410000) | (uint32_t)(offset)) /* std r2, offset(r1) */
+#define LOAD_TOC(offset) (UINT32_C(0xE8410000) | (uint32_t)(offset)) /* ld r2, offset(r1) */
+
+#define REACH_BYTES ((size_t)32 << 20)
+#define SLAB_BYTES_DEFAULT REACH_BYTES
+
+/* ---- No-ops ---- */
+
+static void fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size)
+{
+    words_fill(arch, bytes, size, NOP);
+}
+
+static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
+{
+    return words_leading(arch, bytes, size, NOP);
+}
+
+/* ---- What LLVM emits ---- */
+
+static const struct words_pattern load_target = {0xFFFF0000, 0x39800000, "li r12, #"};
+static const struct words_pattern direct_call[] = {
+    {0xFC000003, BRANCH_WITH_LINK, "bl"},
+    {0xFFFFFFFF, NOP, "nop"},
+};
+
+/* The call of an immediate, the reload last; returns how many instructions it is. */
+static size_t list_call(const struct cairn_arch *arch, struct words_pattern *patterns)
+{
+    struct words_pattern *next = patterns;
+    *next++ = load_target;
+    *next++ = (struct words_pattern){0xFFFFFFFF, 0x798C040A, "rldic r12, r12, 32, 16"};
+    *next++ = (struct words_pattern){0xFFFF0000, 0x658C0000, "oris r12, r12, #"};
+    *next++ = (struct words_pattern){0xFFFF0000, 0x618C0000, "ori r12, r12, #"};
+    *next++ =
+        (struct words_pattern){0xFFFFFFFF, SAVE_TOC(arch->toc_save_offset), "std r2, save(r1)"};
+    if (arch->has_descriptors) {
+        *next++ = (struct words_pattern){0xFFFFFFFF, 0xE84C0008, "ld r2, 8(r12)"};
+        *next++ = (struct words_pattern){0xFFFFFFFF, 0xE98C0000, "ld r12, 0(r12)"};
+    }
+    *next++ = (struct words_pattern){0xFFFFFFFF, 0x7D8903A6, "mtctr r12"};
+    *next++ = (struct words_pattern){0xFFFFFFFF, 0x4E800421, "bctrl"};
+    *next++ =
+        (struct words_pattern){0xFFFFFFFF, LOAD_TOC(arch->toc_save_offset), "ld r2, save(r1)"};
+    return (size_t)(next - patterns);
+}
+
+/* Of li, oris and ori: the 16 bits of their operand. */
+static uint64_t immediate(const struct cairn_arch *arch, const uint8_t *region, size_t index)
+{
+    return words_read(arch, region + index * WORDS_BYTES) & 0xFFFF;
+}
+
+/* `*end`: of the sequence, or of the region if that ends before the reload. */
+static enum cairn_status recognise_call(const struct cairn_arch *arch, const uint8_t *region,
+                                        size_t size, uint64_t address,
+                                        struct arch_patchpoint *patchpoint, size_t *end,
+                                        struct cairn_error *error)
+{
+    struct words_pattern patterns[CALL_WORDS_MAX];
+    size_t count = list_call(arch, patterns);
+    size_t return_offset = (count - 1) * WORDS_BYTES;
+    if (size == return_offset)
+        count--;
+    enum cairn_status status = words_expect(arch, region, size, address, 0, patterns, count, error);
+    if (status != CAIRN_OK)
+        return status;
+    *end = count * WORDS_BYTES;
+    patchpoint->has_call = true;
+    patchpoint->target = immediate(arch, region, 0) << 32 | immediate(arch, region, 2) << 16 |
+                         immediate(arch, region, 3);
+    patchpoint->return_offset = return_offset;
+    return CAIRN_OK;
+}
+
+static enum cairn_status recognise_direct_call(const struct cairn_arch *arch, const uint8_t *region,
+                                               size_t size, uint64_t address,
+                                               struct arch_patchpoint *patchpoint, size_t *end,
+                                               struct cairn_error *error)
+{
+    bool has_reload = size >= DIRECT_CALL_BYTES &&
+                      words_read(arch, region + WORDS_BYTES) == LOAD_TOC(arch->toc_save_offset);
+    if (!has_reload) {
+        enum cairn_status status =
+            words_expect(arch, region, size, address, 0, direct_call, 2, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    *end = DIRECT_CALL_BYTES;
+    uint32_t displacement = (words_read(arch, region) & DISPLACEMENT_MASK) / WORDS_BYTES;
+    patchpoint->has_call = true;
+    patchpoint->is_direct = true;
+    patchpoint->target = words_branch_target(address, DISPLACEMENT_BITS, displacement);
+    patchpoint->return_offset = WORDS_BYTES;
+    return CAIRN_OK;
+}
+
+static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t *region,
+                                   size_t size, uint64_t address,
+                                   struct arch_patchpoint *patchpoint, struct cairn_error *error)
+{
+    struct arch_patchpoint found = {.has_call = false};
+    size_t end = 0;
+    enum cairn_status status = words_expect_aligned(size, address, error);
+    if (status != CAIRN_OK)
+        return status;
+    uint32_t first = size == 0 ? NOP : words_read(arch, region);
+    if (words_match(&load_target, first))
+        status = recognise_call(arch, region, size, address, &found, &end, error);
+    else if (words_match(&direct_call[0], first))
+        status = recognise_direct_call(arch, region, size, address, &found, &end, error);
+    if (status == CAIRN_OK)
+        status = words_expect_nops(arch, region, size, address, end, NOP, error);
+    if (status == CAIRN_OK)
+        *patchpoint = found;
+    return status;
+}
+
+/* ---- Arming ---- */
+
+static enum cairn_status place(const struct cairn_arch *arch,
+                               const struct arch_patchpoint *patchpoint, size_t size,
+                               uint64_t address, struct arch_placement *placement,
+                               struct cairn_error *error)
+{
+    (void)arch;
+    return words_place(patchpoint, size, address, WORDS_BYTES, WORDS_BYTES, placement, error);
+}
+
+static void arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
+                const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
+{
+    (void)patchpoint;
+    uint8_t *instruction = region + placement->instruction_offset;
+    fill_nops(arch, region, size);
+    words_write(arch, instruction - WORDS_BYTES, SAVE_TOC(arch->toc_save_offset));
+    words_write(arch, instruction + WORDS_BYTES, LOAD_TOC(arch->toc_save_offset));
+}
+
+/* ---- Branches ---- */
+
+static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
+                          uint64_t *bits)
+{
+    assert(length == WORDS_BYTES);
+    (void)length;
+    *bits = NOP;
+    if (branch == ARCH_BRANCH_NOP)
+        return true;
+    uint32_t displacement;
+    if (!words_displacement(address, target, DISPLACEMENT_BITS, &displacement))
+        return false;
+    *bits = (branch == ARCH_BRANCH_CALL ? BRANCH_WITH_LINK : BRANCH) | displacement * WORDS_BYTES;
+    return true;
+}
+
+static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
+                          uint64_t *target)
+{
+    assert(length == WORDS_BYTES);
+    (void)length;
+    uint64_t opcode = bits & ~(uint64_t)DISPLACEMENT_MASK;
+    *target = 0;
+    if (bits == NOP) {
+        *branch = ARCH_BRANCH_NOP;
+        return true;
+    }
+    if (opcode != BRANCH && opcode != BRANCH_WITH_LINK)
+        return false;
+    *branch = opcode == BRANCH_WITH_LINK ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
+    uint32_t displacement = ((uint32_t)bits & DISPLACEMENT_MASK) / WORDS_BYTES;
+    *target = words_branch_target(address, DISPLACEMENT_BITS, displacement);
+    return true;
+}
+
+/* ---- Stubs ---- */
+
+static uint8_t *write_words(const struct cairn_arch *arch, uint8_t *code, const uint32_t *words,
+                            size_t count)
+{
+    for (size_t i = 0; i < count; i++, code += WORDS_BYTES)
+        words_write(arch, code, words[i]);
+    return code;
+}
+
+#define WRITE_WORDS(arch, code, words)                                                             \
+    write_words((arch), (code), (words), sizeof(words) / sizeof *(words))
+
+/* Loads the slot into r12, from an absolute address: the first loads relative to the instruction
+ * are POWER10's. */
+static uint8_t *write_load(const struct cairn_arch *arch, uint64_t slot_address, uint8_t *code)
+{
+    /* The load's displacement has a sign, which the parts above it make up for. */
+    uint64_t low = slot_address & 0xFFFF;
+    uint64_t rest = slot_address - ((low ^ 0x8000) - 0x8000);
+    const uint32_t words[] = {
+        0x3D800000 | (uint32_t)(rest >> 48 & 0xFFFF), /* lis r12, # */
+        0x618C0000 | (uint32_t)(rest >> 32 & 0xFFFF), /* ori r12, r12, # */
+        0x798C07C6,                                   /* sldi r12, r12, 32 */
+        0x658C0000 | (uint32_t)(rest >> 16 & 0xFFFF), /* oris r12, r12, # */
+        0xE98C0000 | (uint32_t)low,                   /* ld r12, #(r12) */
+    };
+    return WRITE_WORDS(arch, code, words);
+}
+
+static const uint32_t enter_by_address[] = {
+    0x7D8903A6, /* mtctr r12 */
+    0x4E800420, /* bctr */
+};
+
+static const uint32_t enter_by_descriptor[] = {
+    0xE96C0000, /* ld r11, 0(r12): the entry */
+    0xE84C0008, /* ld r2, 8(r12): the TOC */
+    0x7D6903A6, /* mtctr r11 */
+    0xE96C0010, /* ld r11, 16(r12): the environment */
+    0x4E800420, /* bctr */
+};
+
+/*
+ * With ELFv2 the function is entered with its address in r12; with ELFv1 with what its descriptor
+ * says in CTR, r2 and r11, which closures of libffi need. r11, r12 and CTR are the ABIs' for this
+ * purpose. A descriptor never changes and the slot is read once, so entry and TOC are of one
+ * function. Padded with traps so that nothing runs on past it.
+ */
+static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
+                          uint8_t *code)
+{
+    (void)address;
+    assert(slot_address % sizeof(uint64_t) == 0);
+    uint8_t *end = write_load(arch, slot_address, code);
+    end = arch->has_descriptors ? WRITE_WORDS(arch, end, enter_by_descriptor)
+                                : WRITE_WORDS(arch, end, enter_by_address);
+    words_fill(arch, end, arch->veneer_bytes - (size_t)(end - code), TRAP);
+    return true;
+}
+
+/* `li r3, value; blr` */
+static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
+{
+    words_write(arch, code, UINT32_C(0x38600000) | (uint32_t)value);
+    words_write(arch, code + 4, UINT32_C(0x4E800020));
+    return 8;
+}
+
+/* Linux has ELFv2 in big-endian order too: one more table. */
+const struct cairn_arch ppc64_elfv2_arch = {
+    .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2,
+    .name = "ppc64-elfv2",
+    .byte_order = CAIRN_LITTLE_ENDIAN,
+    .word_bytes = WORDS_BYTES,
+    .instruction_bytes = WORDS_BYTES,
+    .instruction_bytes_max = WORDS_BYTES,
+    .fixed_instruction_bytes = WORDS_BYTES,
+    .reach_bytes = REACH_BYTES,
+    .slab_bytes_default = SLAB_BYTES_DEFAULT,
+    .veneer_bytes = ELFV2_VENEER_BYTES,
+    .veneer_alignment = VENEER_ALIGNMENT,
+    .has_descriptors = false,
+    .calls_need_veneer = true,
+    .toc_save_offset = 24,
+    .recognise = recognise,
+    .place = place,
+    .arm = arm,
+    .encode_branch = encode_branch,
+    .decode_branch = decode_branch,
+    .fill_nops = fill_nops,
+    .leading_nops = leading_nops,
+    .encode_veneer = encode_veneer,
+    .encode_self_test = encode_self_test,
+    .register_name = ppc64_register_name,
+};
+
+const struct cairn_arch ppc64_elfv1_arch = {
+    .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV1,
+    .name = "ppc64-elfv1",
+    .byte_order = CAIRN_BIG_ENDIAN,
+    .word_bytes = WORDS_BYTES,
+    .instruction_bytes = WORDS_BYTES,
+    .instruction_bytes_max = WORDS_BYTES,
+    .fixed_instruction_bytes = WORDS_BYTES,
+    .reach_bytes = REACH_BYTES,
+    .slab_bytes_default = SLAB_BYTES_DEFAULT,
+    .veneer_bytes = ELFV1_VENEER_BYTES,
+    .veneer_alignment = VENEER_ALIGNMENT,
+    .has_descriptors = true,
+    .calls_need_veneer = true,
+    .toc_save_offset = 40,
+    .recognise = recognise,
+    .place = place,
+    .arm = arm,
+    .encode_branch = encode_branch,
+    .decode_branch = decode_branch,
+    .fill_nops = fill_nops,
+    .leading_nops = leading_nops,
+    .encode_veneer = encode_veneer,
+    .encode_self_test = encode_self_test,
+    .register_name = ppc64_register_name,
+};

@@ -1,0 +1,295 @@
+/*
+ * What the table of an architecture says about calls, kept by sites of every architecture: tried
+ * with x86-64's own code and a table that asks for more than x86-64 does.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/site_support.h"
+
+#include "arch/arch.h"
+#include "code/state.h"
+#include "patch/site.h"
+#include "runtime/runtime.h"
+
+#include <string.h>
+
+/* From now on the sites of the fixture's module live by `rules`. */
+static void apply(const struct site_fixture *fixture, const struct cairn_arch *rules)
+{
+    fixture->site->table->arch = rules;
+}
+
+static struct cairn_arch rules_of_host(void) { return *arch_host(); }
+
+/* ---- calls_need_veneer ---- */
+
+static void expect_call(const struct site_fixture *fixture, const uint8_t *target, bool veneer,
+                        long result)
+{
+    struct cairn_site_description description = site_describe(fixture->site);
+    ck_assert_int_eq(description.state, CAIRN_SITE_CALL);
+    ck_assert_uint_eq(description.target, (uintptr_t)target);
+    ck_assert(description.uses_veneer == veneer);
+    ck_assert_int_eq(fixture->function(), result);
+}
+
+START_TEST(every_target_goes_through_a_veneer_where_its_entry_expects_more)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape shape = site_null_patchpoint(region, 16);
+    struct cairn_arch rules = rules_of_host();
+    site_load(&fixture, site_modes[_i], &shape);
+    ck_assert_done(cairn_site_call(fixture.site, fixture.near_one, CAIRN_RELAXED, &error), error);
+    expect_call(&fixture, fixture.near_one, false, 1);
+    rules.calls_need_veneer = true;
+    apply(&fixture, &rules);
+    ck_assert_done(cairn_site_call(fixture.site, fixture.near_one, CAIRN_RELAXED, &error), error);
+    expect_call(&fixture, fixture.near_one, true, 1);
+    ck_assert_done(cairn_site_call(fixture.site, fixture.near_two, CAIRN_SYNC, &error), error);
+    expect_call(&fixture, fixture.near_two, true, 2);
+    ck_assert_done(cairn_site_jump(fixture.site, fixture.near_three, CAIRN_SYNC, &error), error);
+    ck_assert(site_describe(fixture.site).uses_veneer);
+    ck_assert_int_eq(fixture.function(), 3);
+    ck_assert_done(cairn_site_nop(fixture.site, CAIRN_SYNC, &error), error);
+    ck_assert(!site_describe(fixture.site).uses_veneer);
+    ck_assert_int_eq(fixture.function(), 0);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* ---- is_direct ---- */
+
+/* As if LLVM's call were a branch, to one of the functions behind the site's, or out of reach. */
+static enum cairn_status recognise_branch(uint64_t target, size_t size,
+                                          struct arch_patchpoint *patchpoint)
+{
+    ck_assert_uint_ge(size, arch_host()->instruction_bytes);
+    *patchpoint = (struct arch_patchpoint){.has_call = true,
+                                           .is_direct = true,
+                                           .target = target,
+                                           .return_offset = arch_host()->instruction_bytes};
+    return CAIRN_OK;
+}
+
+static enum cairn_status recognise_near_branch(const struct cairn_arch *arch, const uint8_t *region,
+                                               size_t size, uint64_t address,
+                                               struct arch_patchpoint *patchpoint,
+                                               struct cairn_error *error)
+{
+    (void)arch;
+    (void)region;
+    (void)error;
+    return recognise_branch(address - SITE_HEAD_BYTES + SITE_FUNCTION_BYTES, size, patchpoint);
+}
+
+static enum cairn_status recognise_far_branch(const struct cairn_arch *arch, const uint8_t *region,
+                                              size_t size, uint64_t address,
+                                              struct arch_patchpoint *patchpoint,
+                                              struct cairn_error *error)
+{
+    (void)arch;
+    (void)region;
+    (void)address;
+    (void)error;
+    return recognise_branch((uintptr_t)site_one, size, patchpoint);
+}
+
+/* Loaded and armed by the rules. */
+static void load_by(struct site_fixture *fixture, enum cairn_code_mode mode,
+                    const struct cairn_arch *rules)
+{
+    uint8_t region[SITE_REGION_MAX];
+    const struct site_shape shape = site_null_patchpoint(region, 16);
+    cairn_runtime *runtime = site_runtime(mode);
+    runtime->space->arch = rules;
+    site_load_into(fixture, runtime, &shape);
+}
+
+START_TEST(llvm_s_own_branch_comes_back_as_one)
+{
+    struct site_fixture fixture;
+    struct cairn_error error;
+    struct cairn_arch rules = rules_of_host();
+    rules.calls_need_veneer = true;
+    rules.has_descriptors = true;
+    rules.recognise = recognise_near_branch;
+    load_by(&fixture, site_modes[_i], &rules);
+    ck_assert(site_describe(fixture.site).live);
+    expect_call(&fixture, fixture.near_one, false, 1);
+    ck_assert_done(cairn_site_call(fixture.site, fixture.near_two, CAIRN_SYNC, &error), error);
+    expect_call(&fixture, fixture.near_two, true, 2);
+    ck_assert_done(cairn_site_restore(fixture.site, CAIRN_SYNC, &error), error);
+    expect_call(&fixture, fixture.near_one, false, 1);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(place_in_code_out_of_reach_has_no_descriptor)
+{
+    struct site_fixture fixture;
+    struct cairn_arch rules = rules_of_host();
+    rules.calls_need_veneer = true;
+    rules.has_descriptors = true;
+    rules.recognise = recognise_far_branch;
+    load_by(&fixture, site_modes[_i], &rules);
+    struct cairn_site_description description = site_describe(fixture.site);
+    ck_assert(!description.live);
+    ck_assert_ptr_nonnull(strstr(description.reason, "descriptor"));
+    /* It is as LLVM left it. */
+    ck_assert_int_eq(memcmp(description.bytes, description.original_bytes, description.byte_count),
+                     0);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(place_in_code_out_of_reach_gets_a_veneer_without_descriptors)
+{
+    struct site_fixture fixture;
+    struct cairn_arch rules = rules_of_host();
+    rules.calls_need_veneer = true;
+    rules.recognise = recognise_far_branch;
+    load_by(&fixture, site_modes[_i], &rules);
+    expect_call(&fixture, (const uint8_t *)SITE_ONE, true, 1);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* ---- toc_save_offset ---- */
+
+/* A shadow of one instruction, which a branch can take the place of: mov $9, %eax. */
+static const uint8_t one_instruction[] = {0xB8, 9, 0, 0, 0};
+
+static struct site_shape one_instruction_shadow(void)
+{
+    return (struct site_shape){CAIRN_RECORD_STACKMAP,
+                               one_instruction,
+                               sizeof one_instruction,
+                               sizeof one_instruction,
+                               2, /* to the start of a word */
+                               0,
+                               true};
+}
+
+static void expect_only_calls_refused(const struct site_fixture *fixture,
+                                      enum cairn_strength strength)
+{
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_site_call(fixture->site, fixture->near_one, strength, &error),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_ptr_nonnull(strstr(error.message, "TOC"));
+    ck_assert_int_eq(fixture->function(), 9);
+    ck_assert_done(cairn_site_jump(fixture->site, fixture->near_three, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), 3);
+    ck_assert_done(cairn_site_nop(fixture->site, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), 0);
+    ck_assert_done(cairn_site_restore(fixture->site, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), 9);
+}
+
+START_TEST(call_without_room_for_the_toc_is_refused)
+{
+    struct site_fixture fixture;
+    const struct site_shape shape = one_instruction_shadow();
+    struct cairn_arch rules = rules_of_host();
+    rules.toc_save_offset = 24;
+    site_load(&fixture, site_modes[_i], &shape);
+    ck_assert(site_describe(fixture.site).live);
+    apply(&fixture, &rules);
+    expect_only_calls_refused(&fixture, CAIRN_RELAXED);
+    expect_only_calls_refused(&fixture, CAIRN_SYNC);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* As above, in a shadow that is not live: it lies across two words. */
+START_TEST(quiescent_call_without_room_for_the_toc_is_refused)
+{
+    struct site_fixture fixture;
+    struct site_shape shape = one_instruction_shadow();
+    struct cairn_arch rules = rules_of_host();
+    rules.toc_save_offset = 24;
+    shape.padding = 6;
+    site_load(&fixture, site_modes[_i], &shape);
+    ck_assert(!site_describe(fixture.site).live);
+    apply(&fixture, &rules);
+    expect_only_calls_refused(&fixture, CAIRN_QUIESCENT);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(batch_with_a_call_without_room_for_the_toc_changes_nothing)
+{
+    struct site_fixture fixture;
+    cairn_batch *batch;
+    struct cairn_error error;
+    const struct site_shape shape = one_instruction_shadow();
+    struct cairn_arch rules = rules_of_host();
+    rules.toc_save_offset = 24;
+    site_load(&fixture, site_modes[_i], &shape);
+    apply(&fixture, &rules);
+    ck_assert_done(cairn_batch_create(fixture.runtime, &batch, &error), error);
+    ck_assert_done(cairn_batch_call(batch, fixture.site, fixture.near_one, &error), error);
+    ck_assert_int_eq(cairn_batch_commit(batch, CAIRN_SYNC, &error), CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(fixture.function(), 9);
+    cairn_batch_destroy(batch);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(armed_patch_point_may_call)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape shape = site_null_patchpoint(region, 16);
+    struct cairn_arch rules = rules_of_host();
+    rules.toc_save_offset = 24;
+    site_load(&fixture, site_modes[_i], &shape);
+    apply(&fixture, &rules);
+    ck_assert_done(cairn_site_call(fixture.site, fixture.near_two, CAIRN_SYNC, &error), error);
+    expect_call(&fixture, fixture.near_two, false, 2);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* ---- fixed_instruction_bytes ---- */
+
+START_TEST(parts_of_instructions_are_not_written)
+{
+    uint8_t region[SITE_REGION_MAX];
+    uint8_t bytes[16];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape shape = site_null_patchpoint(region, 16);
+    struct cairn_arch rules = rules_of_host();
+    rules.fixed_instruction_bytes = 4;
+    memset(bytes, 0x90, sizeof bytes);
+    site_load(&fixture, site_modes[_i], &shape);
+    apply(&fixture, &rules);
+    for (size_t size = 1; size <= sizeof bytes; size++)
+        ck_assert_int_eq(cairn_site_write(fixture.site, bytes, size, CAIRN_QUIESCENT, &error),
+                         size % 4 == 0 ? CAIRN_OK : CAIRN_ERROR_ARGUMENT);
+    site_unload(&fixture);
+}
+END_TEST
+
+#define ADD(tests, test) tcase_add_loop_test((tests), test, 0, SITE_MODES)
+
+int main(void)
+{
+    Suite *suite = suite_create("rules");
+    TCase *tests = tcase_create("rules");
+    ADD(tests, every_target_goes_through_a_veneer_where_its_entry_expects_more);
+    ADD(tests, llvm_s_own_branch_comes_back_as_one);
+    ADD(tests, place_in_code_out_of_reach_has_no_descriptor);
+    ADD(tests, place_in_code_out_of_reach_gets_a_veneer_without_descriptors);
+    ADD(tests, call_without_room_for_the_toc_is_refused);
+    ADD(tests, quiescent_call_without_room_for_the_toc_is_refused);
+    ADD(tests, batch_with_a_call_without_room_for_the_toc_changes_nothing);
+    ADD(tests, armed_patch_point_may_call);
+    ADD(tests, parts_of_instructions_are_not_written);
+    suite_add_tcase(suite, tests);
+    return site_main(suite);
+}
