@@ -79,8 +79,12 @@ enum { MAY_FILL_MEMORY = 0 };
 enum { MAY_FILL_MEMORY = 1 };
 #endif
 
+/* What LLVM does beyond what it has may end well in another host's LLVM: where it crashes was looked
+ * at on x86-64. */
 static void assert_crashes(const char *text, const struct judgement *judgement)
 {
+    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
+        return;
     if (judgement->triple != NULL && !support_has_target(judgement->triple))
         return;
     if (judgement->fills_memory && !MAY_FILL_MEMORY)
@@ -164,8 +168,10 @@ static const char *const always_refused[] = {
 
 START_TEST(live_value_that_crashes_is_refused)
 {
+    /* Some of them, other architectures take. */
+    const struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
     const char *type = always_refused[_i];
-    assert_refused_rightly(with_live_value(type, false), &usual, type, "");
+    assert_refused_rightly(with_live_value(type, false), &x86_64, type, "");
 }
 END_TEST
 

@@ -7,26 +7,36 @@
  */
 #include "llvm_support.h"
 
-#include "tests/allocator_support.h"
 #include "llvm/version.h"
+#include "tests/allocator_support.h"
+#include "tests/machine.h"
+#include "tests/mode_support.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* IDs 10 to 13; values of several types, and constants too large for a location. */
 static const char first_text[] = SUPPORT_INTRINSICS
-    "define i64 @first(i64 %x, double %d) {\n"
-    "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(\n"
-    "      i64 10, i32 16, ptr null, i32 1, i64 %x, double %d, i64 81985529216486895)\n"
-    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 11, i32 0, i64 %r, double %d)\n"
-    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 12, i32 8, i64 %x, i64 -1)\n"
-    "  ret i64 %x\n"
+    "define i64 @first(i64 %%x, double %%d) {\n"
+    "  %%r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(\n"
+    "      i64 10, i32 16, ptr null, i32 1, i64 %%x, double %%d, i64 81985529216486895)\n"
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 11, i32 0, i64 %%r, double %%d)\n"
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 12, i32 8, i64 %%x, i64 -1)\n"
+    "  ret i64 %%x\n"
     "}\n"
     /* Too small: its site has a reason, which takes memory. */
-    "define i64 @small(i64 %x) {\n"
+    "define i64 @small(i64 %%x) {\n"
     "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
-    "      i64 13, i32 3, ptr null, i32 0)\n"
-    "  ret i64 %x\n"
+    "      i64 13, i32 %u, ptr null, i32 0)\n"
+    "  ret i64 %%x\n"
     "}\n";
+
+static LLVMModuleRef parse_first(LLVMContextRef context)
+{
+    char text[sizeof first_text + 16];
+    snprintf(text, sizeof text, first_text, machine_region_too_small);
+    return support_parse_valid(context, text);
+}
 
 static const char second_text[] = SUPPORT_INTRINSICS
     "@global = global i64 40\n"
@@ -49,8 +59,6 @@ static LLVMModuleRef parse_second(LLVMContextRef context)
 }
 
 /* ---- Everything that an engine does ---- */
-
-static const enum cairn_code_mode modes[] = {CAIRN_CODE_MODE_DUAL, CAIRN_CODE_MODE_SINGLE};
 
 struct attempt {
     LLVMContextRef context;
@@ -81,7 +89,7 @@ static void end(struct attempt *attempt)
 /* The engine takes the module over on success only. */
 static enum cairn_status create(struct attempt *attempt)
 {
-    LLVMModuleRef module = support_parse_valid(attempt->context, first_text);
+    LLVMModuleRef module = parse_first(attempt->context);
     enum cairn_status status =
         cairn_engine_create(attempt->runtime, module, NULL, &attempt->engine, &attempt->error);
     if (status != CAIRN_OK)
@@ -141,7 +149,7 @@ START_TEST(every_allocation_of_an_engine_may_fail_and_nothing_is_lost)
     enum cairn_status status = CAIRN_ERROR_MEMORY;
     while (status != CAIRN_OK) {
         struct attempt attempt;
-        begin(&attempt, modes[_i]);
+        begin(&attempt, site_modes[_i]);
         attempt.allocator.fail_at = attempt.allocator.calls + failures + 1;
         status = use_engine(&attempt);
         if (status == CAIRN_OK) {
@@ -240,7 +248,7 @@ END_TEST
 START_TEST(scan_without_memory_may_be_done_again)
 {
     LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef first = support_parse_valid(context, first_text);
+    LLVMModuleRef first = parse_first(context);
     LLVMModuleRef second = parse_second(context);
     struct support_allocator allocator = {.fail_at = 0};
     const struct cairn_allocator counting = support_counting(&allocator);
@@ -277,13 +285,11 @@ END_TEST
 
 int main(void)
 {
-    enum { SKIPPED = 77 };
-    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
-        return SKIPPED;
     Suite *suite = suite_create("engines without memory");
     TCase *tests = tcase_create("memory");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, every_allocation_of_an_engine_may_fail_and_nothing_is_lost, 0, 2);
+    tcase_add_loop_test(tests, every_allocation_of_an_engine_may_fail_and_nothing_is_lost,
+                        site_first_mode(), SITE_MODES);
     tcase_add_test(tests, engine_that_lacked_memory_for_a_module_takes_it_later);
     tcase_add_test(tests, engine_goes_on_after_a_finalisation_without_memory);
     tcase_add_test(tests, every_allocation_of_a_memory_manager_may_fail);

@@ -1,6 +1,7 @@
 /*
  * Which bytes belong to a site: declarations that overlap, that reach too far or that reserve too
- * little; shadows and their rules; statepoints.
+ * little; shadows and their rules; statepoints. With instructions of x86-64, of all lengths;
+ * check_sites_words.c has those of architectures where all are words.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,6 +9,7 @@
 
 #include "arch/arch.h"
 #include "tests/code_support.h"
+#include "tests/machine.h"
 
 #include <string.h>
 
@@ -423,7 +425,7 @@ START_TEST(shadow_is_live_where_a_branch_takes_the_place_of_one_instruction_in_o
                 struct site_shape shape = shadow(region, 16, declared);
                 shape.padding = padding;
                 site_load_into(&fixture, runtime, &shape);
-                uint32_t in_word = (SITE_HEAD_BYTES + padding) % 8;
+                uint32_t in_word = (machine_enter_bytes + padding) % 8;
                 bool live = length <= declared && in_word + length <= 8;
                 ck_assert(site_describe(fixture.site).live == live);
                 ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, NULL),
@@ -705,6 +707,87 @@ START_TEST(what_was_done_to_a_shadow_before_publishing_is_undone_quiescently)
 }
 END_TEST
 
+/* xor %eax, %eax (2); inc %eax three times (2 each): nothing of 5 bytes. */
+static const uint8_t short_instructions[] = {0x31, 0xC0, 0xFF, 0xC0, 0xFF, 0xC0, 0xFF, 0xC0};
+/* mov $3, %eax: one instruction of 5 bytes. */
+static const uint8_t long_instruction[] = {0xB8, 3, 0, 0, 0, 0x90, 0x90, 0x90};
+static const uint8_t no_ops[] = {0x66, 0x0F, 0x1F, 0x84, 0, 0, 2, 0, 0, 0x90};
+
+START_TEST(shadow_of_one_long_instruction_in_a_word_is_live)
+{
+    for (uint32_t padding = 0; padding < 8; padding++) {
+        struct site_fixture fixture;
+        struct cairn_error error;
+        const struct site_shape shape = {
+            CAIRN_RECORD_STACKMAP, long_instruction, sizeof long_instruction, 5, padding, 0, true};
+        site_load(&fixture, site_modes[_i], &shape);
+        bool in_one_word = site_describe(fixture.site).address % 8 <= 3;
+        ck_assert(site_describe(fixture.site).live == in_one_word);
+        ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_ORIGINAL);
+        ck_assert_int_eq(fixture.function(), 3);
+        enum cairn_strength strength = in_one_word ? CAIRN_SYNC : CAIRN_QUIESCENT;
+        ck_assert_done(cairn_site_call(fixture.site, SITE_TWO, strength, &error), error);
+        ck_assert_int_eq(fixture.function(), 2);
+        ck_assert_done(cairn_site_restore(fixture.site, strength, &error), error);
+        ck_assert_int_eq(fixture.function(), 3);
+        ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_ORIGINAL);
+        site_unload(&fixture);
+    }
+}
+END_TEST
+
+START_TEST(shadow_of_short_instructions_needs_quiescence)
+{
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape shape = {CAIRN_RECORD_STACKMAP,
+                                     short_instructions,
+                                     sizeof short_instructions,
+                                     sizeof short_instructions,
+                                     0,
+                                     0,
+                                     true};
+    site_load(&fixture, site_modes[_i], &shape);
+    ck_assert(!site_describe(fixture.site).live);
+    ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, &error),
+                     CAIRN_ERROR_UNMANAGED);
+    ck_assert_int_eq(fixture.function(), 3);
+    ck_assert_done(cairn_site_call(fixture.site, SITE_TWO, CAIRN_QUIESCENT, &error), error);
+    /* The call took 5 bytes and the rest of the third instruction; the fourth is still there. */
+    ck_assert_int_eq(fixture.function(), 3);
+    ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_CALL);
+    ck_assert_uint_eq(site_describe(fixture.site).bytes[5], 0x90);
+    ck_assert_done(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), error);
+    ck_assert_int_eq(
+        memcmp(site_describe(fixture.site).bytes, short_instructions, sizeof short_instructions),
+        0);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(shadow_is_not_patched_across_another_record_or_its_end)
+{
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape crossed = {CAIRN_RECORD_STACKMAP,
+                                       short_instructions,
+                                       sizeof short_instructions,
+                                       sizeof short_instructions,
+                                       0,
+                                       4,
+                                       true};
+    const struct site_shape small = {
+        CAIRN_RECORD_STACKMAP, short_instructions, sizeof short_instructions, 4, 0, 0, true};
+    site_load(&fixture, site_modes[_i / 2], _i % 2 == 0 ? &crossed : &small);
+    ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_QUIESCENT, &error),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(cairn_site_write(fixture.site, no_ops, 5, CAIRN_QUIESCENT, &error),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(fixture.function(), 3);
+    site_unload(&fixture);
+}
+END_TEST
+
 /* ---- Statepoints ---- */
 
 START_TEST(statepoint_is_live_where_its_last_five_bytes_lie_in_one_word)
@@ -720,7 +803,7 @@ START_TEST(statepoint_is_live_where_its_last_five_bytes_lie_in_one_word)
             shape.padding = padding;
             site_load_into(&fixture, runtime, &shape);
             struct cairn_site_description description = site_describe(fixture.site);
-            uint32_t end = SITE_HEAD_BYTES + padding + size;
+            uint32_t end = machine_enter_bytes + padding + size;
             bool live = size >= 5 && (end - 5) % 8 <= 3;
             ck_assert(description.live == live);
             ck_assert_uint_eq(description.address, (uintptr_t)fixture.tail - size);
@@ -789,6 +872,8 @@ static void add_shadows_and_statepoints(Suite *suite)
         shadow_comes_back_byte_for_byte,
         shadow_comes_back_without_what_its_neighbour_became,
         what_was_done_to_a_shadow_before_publishing_is_undone_quiescently,
+        shadow_of_one_long_instruction_in_a_word_is_live,
+        shadow_of_short_instructions_needs_quiescence,
         statepoint_is_live_where_its_last_five_bytes_lie_in_one_word,
         record_of_a_statepoint_is_found_by_the_address_its_call_returns_to,
     };
@@ -796,6 +881,8 @@ static void add_shadows_and_statepoints(Suite *suite)
     tcase_set_timeout(tests, 30);
     for (size_t i = 0; i < sizeof both / sizeof *both; i++)
         tcase_add_loop_test(tests, both[i], 0, SITE_MODES);
+    tcase_add_loop_test(tests, shadow_is_not_patched_across_another_record_or_its_end, 0,
+                        2 * SITE_MODES);
     tcase_add_loop_test(tests, where_the_last_instruction_leaves_the_shadow_only_a_jump_fits, 0,
                         2 * SITE_MODES);
     suite_add_tcase(suite, tests);

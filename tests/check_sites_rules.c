@@ -10,6 +10,7 @@
 #include "code/state.h"
 #include "patch/site.h"
 #include "runtime/runtime.h"
+#include "tests/machine.h"
 
 #include <string.h>
 
@@ -81,7 +82,7 @@ static enum cairn_status recognise_near_branch(const struct cairn_arch *arch, co
     (void)arch;
     (void)region;
     (void)error;
-    return recognise_branch(address - SITE_HEAD_BYTES + SITE_FUNCTION_BYTES, size, patchpoint);
+    return recognise_branch(address - machine_enter_bytes + SITE_FUNCTION_BYTES, size, patchpoint);
 }
 
 static enum cairn_status recognise_far_branch(const struct cairn_arch *arch, const uint8_t *region,

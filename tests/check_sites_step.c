@@ -13,6 +13,7 @@
 #include "tests/site_support.h"
 
 #include "patch/boundaries.h"
+#include "tests/machine.h"
 
 #include <signal.h>
 #include <string.h>
@@ -284,7 +285,7 @@ START_TEST(shadow_of_one_instruction_in_a_word)
             struct site_fixture fixture;
             struct site_shape shape = {.kind = CAIRN_RECORD_STACKMAP,
                                        .region = region,
-                                       .padding = (8 - SITE_HEAD_BYTES + in_word) % 8,
+                                       .padding = (8 - machine_enter_bytes + in_word) % 8,
                                        .publish = true};
             shape.region_size = shape.byte_count = write_long_instruction(region, length);
             site_load_into(&fixture, runtime, &shape);
@@ -310,7 +311,7 @@ START_TEST(statepoint_of_any_size)
         struct site_shape shape = site_null_patchpoint(region, size);
         shape.kind = CAIRN_RECORD_STATEPOINT;
         /* The last five bytes begin a word. */
-        shape.padding = (16 - (SITE_HEAD_BYTES + size - 5) % 8) % 8;
+        shape.padding = (16 - (machine_enter_bytes + size - 5) % 8) % 8;
         site_load_into(&fixture, runtime, &shape);
         stop_between_all_states(&fixture);
         cairn_module_retire(fixture.module);

@@ -65,7 +65,7 @@ START_TEST(threads_see_the_old_or_the_new_and_after_a_barrier_the_new)
     static struct runner runners[THREADS];
     static _Atomic long promised;
     static atomic_bool stop;
-    const struct site_shape shape = site_patchpoint(region, 16);
+    const struct site_shape shape = site_calling_patchpoint(region);
     site_load(&fixture, site_modes[_i], &shape);
     atomic_store(&promised, -1);
     for (int i = 0; i < THREADS; i++) {
@@ -217,7 +217,7 @@ START_TEST(signal_handlers_may_run_look_up_and_in_dual_mode_patch_the_site)
 {
     uint8_t region[SITE_REGION_MAX];
     struct site_fixture fixture;
-    const struct site_shape shape = site_patchpoint(region, 16);
+    const struct site_shape shape = site_calling_patchpoint(region);
     site_load(&fixture, site_modes[_i], &shape);
     timer.fixture = &fixture;
     timer.may_patch = site_modes[_i] == CAIRN_CODE_MODE_DUAL;
@@ -230,12 +230,14 @@ int main(void)
 {
     Suite *suite = suite_create("threads at sites");
     TCase *tests = tcase_create("threads");
+    int first_mode = site_first_mode();
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, threads_see_the_old_or_the_new_and_after_a_barrier_the_new, 0,
+    tcase_add_loop_test(tests, threads_see_the_old_or_the_new_and_after_a_barrier_the_new,
+                        first_mode, SITE_MODES);
+    tcase_add_loop_test(tests, patchers_of_one_site_do_not_mix_what_they_want, first_mode,
                         SITE_MODES);
-    tcase_add_loop_test(tests, patchers_of_one_site_do_not_mix_what_they_want, 0, SITE_MODES);
-    tcase_add_loop_test(tests, signal_handlers_may_run_look_up_and_in_dual_mode_patch_the_site, 0,
-                        SITE_MODES);
+    tcase_add_loop_test(tests, signal_handlers_may_run_look_up_and_in_dual_mode_patch_the_site,
+                        first_mode, SITE_MODES);
     suite_add_tcase(suite, tests);
     return site_main(suite);
 }

@@ -19,7 +19,29 @@ const enum cairn_code_mode support_modes[2] = {CAIRN_CODE_MODE_SINGLE, CAIRN_COD
 
 bool support_is_emulated(void) { return getenv("CAIRN_TEST_EMULATED") != NULL; }
 
-int support_mode_count(void) { return support_is_emulated() ? 1 : 2; }
+static bool has_dual_mode(struct cairn_error *error)
+{
+    const struct code_space_options options = {.arch = arch_host(),
+                                               .mode = CAIRN_CODE_MODE_DUAL};
+    struct code_space *space = NULL;
+    enum cairn_status status = code_space_create(&options, &space, error);
+    if (status == CAIRN_OK)
+        code_space_destroy(space);
+    return status != CAIRN_ERROR_UNSUPPORTED;
+}
+
+int support_mode_count(void)
+{
+    static int count;
+    struct cairn_error error;
+    if (count != 0)
+        return count;
+    count = !support_is_emulated() || has_dual_mode(&error) ? 2 : 1;
+    if (count == 1)
+        printf("skipped: %s\n", error.message);
+    fflush(stdout);
+    return count;
+}
 
 /* ---- Spaces and functions ---- */
 
@@ -243,6 +265,15 @@ static void encode_refusal(const struct support_refusal *refusal, struct sock_fi
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)refusal->error),
     };
     memcpy(filter, instructions, sizeof instructions);
+}
+
+bool support_can_refuse(void)
+{
+    if (support_is_emulated() && prctl(PR_GET_SECCOMP) != 0) {
+        printf("skipped: the emulator refuses to filter system calls\n");
+        return false;
+    }
+    return true;
 }
 
 void support_refuse(const struct support_refusal *refusals, size_t count)

@@ -15,9 +15,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The modes, for tests that loop over them from 0 to support_mode_count: all of them, or Single
- * alone if the environment has CAIRN_TEST_EMULATED (as under valgrind and qemu-user, which neither
- * have Dual mode nor let a program filter its system calls). */
+/* The modes, for tests that loop over them from 0 to support_mode_count: all of them, or, under
+ * valgrind and qemu-user (the environment has CAIRN_TEST_EMULATED), Single alone if the runtime says
+ * that it has no Dual mode; its reason is printed. */
 extern const enum cairn_code_mode support_modes[2];
 int support_mode_count(void);
 bool support_is_emulated(void);
@@ -78,6 +78,8 @@ struct support_refusal {
     uint32_t mask;
     uint32_t value;
 };
+/* False, having printed why, where an emulator does not let a program filter its system calls. */
+bool support_can_refuse(void);
 void support_refuse(const struct support_refusal *refusals, size_t count);
 
 /* Ends the process if it is not so. Children, and threads of a process that forks, use this instead

@@ -2,11 +2,10 @@
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
+#include "tests/machine.h"
 #include "tests/section_writer.h"
 
 #include <string.h>
-
-const enum cairn_code_mode site_modes[2] = {CAIRN_CODE_MODE_DUAL, CAIRN_CODE_MODE_SINGLE};
 
 long site_one(void) { return 1; }
 long site_two(void) { return 2; }
@@ -118,33 +117,30 @@ struct cairn_site_description site_describe(const cairn_site *site)
 
 /* ---- One function with one site ---- */
 
-enum { NEAR_ONE = SITE_FUNCTION_BYTES, NEAR_TWO = NEAR_ONE + 16, NEAR_THREE = NEAR_TWO + 16 };
+enum { NEAR_ONE = SITE_FUNCTION_BYTES, NEAR_TWO = NEAR_ONE + 32, NEAR_THREE = NEAR_TWO + 32 };
 
 static void write_targets(uint8_t *code)
 {
-    static const uint8_t one[] = {0xB8, 1, 0, 0, 0, 0xC3};
-    static const uint8_t two[] = {0xB8, 2, 0, 0, 0, 0xC3};
-    static const uint8_t three[] = {0x48, 0x83, 0xC4, 0x08, 0xB8, 3, 0, 0, 0, 0xC3};
-    memcpy(code + NEAR_ONE, one, sizeof one);
-    memcpy(code + NEAR_TWO, two, sizeof two);
-    memcpy(code + NEAR_THREE, three, sizeof three);
+    const struct cairn_arch *arch = arch_host();
+    arch->encode_self_test(arch, 1, code + NEAR_ONE);
+    arch->encode_self_test(arch, 2, code + NEAR_TWO);
+    size_t size = machine_leave_frame(code + NEAR_THREE);
+    arch->encode_self_test(arch, 3, code + NEAR_THREE + size);
 }
 
 /* Returns where the function goes on behind the region. */
 static uint32_t write_function(uint8_t *code, const struct site_shape *shape)
 {
-    static const uint8_t head[SITE_HEAD_BYTES] = {0x31, 0xC0, 0x48, 0x83, 0xEC, 0x08};
-    static const uint8_t tail[] = {0x48, 0x83, 0xC4, 0x08, 0xC3};
-    uint8_t *at = code;
-    memcpy(at, head, sizeof head);
-    at += sizeof head;
+    uint8_t *at = code + machine_enter(code);
     arch_host()->fill_nops(arch_host(), at, shape->padding);
     at += shape->padding;
     memcpy(at, shape->region, shape->region_size);
     at += shape->region_size;
-    memcpy(at, tail, sizeof tail);
-    ck_assert_int_le(at + sizeof tail - code, SITE_FUNCTION_BYTES);
-    return (uint32_t)(at - code);
+    uint32_t tail = (uint32_t)(at - code);
+    at += machine_leave_frame(at);
+    at += machine_return(at);
+    ck_assert_int_le(at - code, SITE_FUNCTION_BYTES);
+    return tail;
 }
 
 void site_load_into(struct site_fixture *fixture, cairn_runtime *runtime,
@@ -152,14 +148,14 @@ void site_load_into(struct site_fixture *fixture, cairn_runtime *runtime,
 {
     uint8_t bytes[SITE_CODE_BYTES];
     struct cairn_error error;
-    uint32_t record = SITE_HEAD_BYTES + shape->padding;
+    uint32_t record = machine_enter_bytes + shape->padding;
     /* A statepoint's record stands behind its bytes. */
     if (shape->kind == CAIRN_RECORD_STATEPOINT)
         record += shape->byte_count;
     const struct site_function function = {0, shape->next_record == 0 ? 1 : 2};
     const struct site_record records[] = {
         {42, record, shape->byte_count, shape->kind},
-        {43, SITE_HEAD_BYTES + shape->padding + shape->next_record, 0, CAIRN_RECORD_UNDECLARED}};
+        {43, machine_enter_bytes + shape->padding + shape->next_record, 0, CAIRN_RECORD_UNDECLARED}};
     memset(bytes, 0xCC, sizeof bytes);
     write_targets(bytes);
     uint32_t tail = write_function(bytes, shape);
@@ -193,26 +189,34 @@ void site_unload(struct site_fixture *fixture)
 struct site_shape site_null_patchpoint(uint8_t *region, uint32_t size)
 {
     ck_assert_uint_le(size, SITE_REGION_MAX);
-    memset(region, 0x90, size);
+    memset(region, 0, size);
+    for (uint32_t at = 0; at < size;) {
+        /* One at a time: LLVM's own are longer on x86-64, and another test's. */
+        uint32_t left = size - at;
+        uint32_t step = arch_host()->fixed_instruction_bytes == 0 ? 1 : left < 4 ? left : 4;
+        arch_host()->fill_nops(arch_host(), region + at, step);
+        at += step;
+    }
     return (struct site_shape){CAIRN_RECORD_PATCHPOINT, region, size, size, 0, 0, true};
 }
 
 struct site_shape site_patchpoint(uint8_t *region, uint32_t size)
 {
-    static const uint8_t call[] = {0x49, 0xBB, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xFF, 0xD3};
-    uint64_t target = (uintptr_t)site_one;
+    uint8_t call[MACHINE_PATCHPOINT_MAX];
+    size_t call_size = machine_call(call, SITE_ONE);
     struct site_shape shape = site_null_patchpoint(region, size);
-    if (size >= sizeof call) {
-        memcpy(region, call, sizeof call);
-        memcpy(region + 2, &target, sizeof target);
-    }
+    if (size >= call_size)
+        memcpy(region, call, call_size);
     return shape;
+}
+
+struct site_shape site_calling_patchpoint(uint8_t *region)
+{
+    return site_patchpoint(region, machine_patchpoint_bytes);
 }
 
 int site_main(Suite *suite)
 {
-    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
-        return SITE_EXIT_SKIPPED;
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

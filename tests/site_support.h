@@ -1,11 +1,13 @@
 /*
- * What the tests of sites share: code made by hand as LLVM emits it for x86-64, loaded with its
+ * What the tests of sites share: code made by hand as LLVM emits it for the host, loaded with its
  * records and declarations.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef TESTS_SITE_SUPPORT_H
 #define TESTS_SITE_SUPPORT_H
+
+#include "tests/mode_support.h"
 
 #include <cairn/cairn.h>
 
@@ -21,7 +23,7 @@
                       (error).message);                                                            \
     } while (0)
 
-enum { SITE_EXIT_SKIPPED = 77, SITE_REGION_MAX = 64 };
+enum { SITE_REGION_MAX = 64 };
 
 /* Targets, in the test's program: out of the direct call's reach. */
 long site_one(void);
@@ -75,7 +77,7 @@ struct site_shape {
 };
 
 /*
- *     xor %eax, %eax; sub $8, %rsp; padding; region; add $8, %rsp; ret
+ *     the result is 0; make a frame; padding; region; frame gone; return
  *
  * and behind it, in the same section, targets that the direct call reaches: functions that return
  * 1 and 2, and one to jump to, which takes the frame down and returns 3.
@@ -92,10 +94,8 @@ struct site_fixture {
     const uint8_t *near_three;
 };
 
-enum { SITE_HEAD_BYTES = 6, SITE_FUNCTION_BYTES = 128, SITE_CODE_BYTES = 256 };
+enum { SITE_FUNCTION_BYTES = 128, SITE_CODE_BYTES = 256 };
 
-extern const enum cairn_code_mode site_modes[2];
-enum { SITE_MODES = 2 };
 
 void site_load(struct site_fixture *fixture, enum cairn_code_mode mode,
                const struct site_shape *shape);
@@ -106,10 +106,12 @@ void site_unload(struct site_fixture *fixture);
 
 /* LLVM's call of site_one, if there is room for it, and no-ops up to `size`, in `region`. */
 struct site_shape site_patchpoint(uint8_t *region, uint32_t size);
+/* The same, as large as the host's call needs. */
+struct site_shape site_calling_patchpoint(uint8_t *region);
 /* No-ops: what LLVM emits for a null target. */
 struct site_shape site_null_patchpoint(uint8_t *region, uint32_t size);
 
-/* Runs the suite; the status for main. Skips it where the host is no x86-64. */
+/* Runs the suite; the status for main. */
 int site_main(Suite *suite);
 
 #endif

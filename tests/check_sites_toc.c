@@ -1,0 +1,196 @@
+/*
+ * PPC64, ELFv2: caller and callee keep values at different TOCs, and a site between them is
+ * retargeted from another thread. Each reads a canary through its own r2, before and behind the
+ * call: had one the other's TOC, the sum would be another.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/site_support.h"
+
+#include "arch/arch.h"
+#include "tests/code_support.h"
+#include "tests/machine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* The canaries lie in the code, which is readable, at a fixed distance from an entry. */
+enum {
+    FUNCTION_BYTES = 128,
+    FUNCTIONS = 4,
+    CANARY_OFFSET = FUNCTION_BYTES - 8,
+    CALLER_CANARY = 7,
+    RETARGETS = 4000,
+    RUNNERS = 2
+};
+
+static const uint64_t canaries[FUNCTIONS] = {CALLER_CANARY, 1000, 2000, 3000};
+
+static size_t put_word(uint8_t *code, uint32_t word)
+{
+    memcpy(code, &word, sizeof word);
+    return sizeof word;
+}
+
+/* A function's global entry: its TOC is its own last 8 bytes. */
+static size_t set_toc(uint8_t *code)
+{
+    return put_word(code, 0x384C0000 | CANARY_OFFSET); /* addi r2, r12, CANARY_OFFSET */
+}
+
+static size_t write_callee(uint8_t *code)
+{
+    uint8_t *at = code + set_toc(code);
+    at += put_word(at, 0xE8620000); /* ld r3, 0(r2) */
+    at += machine_return(at);
+    return (size_t)(at - code);
+}
+
+/* What the call returned and, read behind it, the caller's own canary. Returns where the site is.
+ */
+static uint32_t write_caller(uint8_t *code)
+{
+    uint8_t *at = code + set_toc(code);
+    at += machine_enter(at);
+    uint32_t site = (uint32_t)(at - code);
+    arch_host()->fill_nops(arch_host(), at, machine_patchpoint_bytes);
+    at += machine_patchpoint_bytes;
+    at += put_word(at, 0xE8820000); /* ld r4, 0(r2) */
+    at += put_word(at, 0x7C632214); /* add r3, r3, r4 */
+    at += machine_leave_frame(at);
+    at += machine_return(at);
+    ck_assert_int_le(at - code, CANARY_OFFSET);
+    return site;
+}
+
+struct program {
+    cairn_runtime *runtime;
+    cairn_module *module;
+    cairn_site *site;
+    uint8_t *code;
+    long (*caller)(uint64_t);
+};
+
+static void load(struct program *program, enum cairn_code_mode mode)
+{
+    uint8_t bytes[FUNCTIONS * FUNCTION_BYTES];
+    struct cairn_error error;
+    memset(bytes, 0, sizeof bytes);
+    struct site_record record = {.id = 1,
+                                 .byte_count = machine_patchpoint_bytes,
+                                 .kind = CAIRN_RECORD_PATCHPOINT};
+    record.offset = write_caller(bytes);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        uint8_t *function = bytes + i * FUNCTION_BYTES;
+        if (i > 0)
+            write_callee(function);
+        memcpy(function + CANARY_OFFSET, &canaries[i], sizeof canaries[i]);
+    }
+    const struct site_function function = {0, 1};
+    const struct site_code code = {bytes, sizeof bytes, &function, 1, &record, 0};
+    program->runtime = site_runtime(mode);
+    program->module = site_load_code(program->runtime, &code, &program->code);
+    ck_assert_done(cairn_module_publish(program->module, &error), error);
+    program->site = cairn_module_site(program->module, 0);
+    program->caller = (long (*)(uint64_t))(uintptr_t)program->code;
+}
+
+static void unload(struct program *program)
+{
+    cairn_module_retire(program->module);
+    ck_assert_uint_eq(cairn_runtime_quiesce(program->runtime), 1);
+    cairn_runtime_destroy(program->runtime);
+}
+
+static const void *callee(const struct program *program, uint32_t index)
+{
+    return program->code + index * FUNCTION_BYTES;
+}
+
+/* In the program, whose TOC is a third one. */
+static long own_canary = 5000;
+static long of_the_program(void) { return *(volatile long *)&own_canary; }
+#define OF_THE_PROGRAM ((const void *)(uintptr_t)of_the_program)
+
+START_TEST(caller_and_callee_have_their_own_toc)
+{
+    struct program program;
+    struct cairn_error error;
+    load(&program, site_modes[_i]);
+    ck_assert_int_eq(program.caller(0), CALLER_CANARY);
+    for (uint32_t i = 1; i < FUNCTIONS; i++) {
+        ck_assert_done(cairn_site_call(program.site, callee(&program, i), CAIRN_SYNC, &error),
+                       error);
+        ck_assert_int_eq(program.caller(0), (long)canaries[i] + CALLER_CANARY);
+    }
+    ck_assert_done(cairn_site_call(program.site, OF_THE_PROGRAM, CAIRN_SYNC, &error), error);
+    ck_assert_int_eq(program.caller(0), own_canary + CALLER_CANARY);
+    ck_assert_done(cairn_site_restore(program.site, CAIRN_SYNC, &error), error);
+    ck_assert_int_eq(program.caller(0), CALLER_CANARY);
+    unload(&program);
+}
+END_TEST
+
+static struct {
+    const struct program *program;
+    atomic_bool stop;
+    atomic_ulong runs;
+    atomic_ulong wrong;
+} race;
+
+static void *run(void *argument)
+{
+    while (!atomic_load(&race.stop)) {
+        long callee_part = race.program->caller(0) - CALLER_CANARY;
+        bool known = callee_part == 0 || callee_part == 1000 || callee_part == 2000 ||
+                     callee_part == 3000 || callee_part == own_canary;
+        if (!known)
+            atomic_fetch_add(&race.wrong, 1);
+        atomic_fetch_add(&race.runs, 1);
+    }
+    return argument;
+}
+
+static enum cairn_status retarget(const struct program *program, uint32_t step)
+{
+    enum cairn_strength strength = step % 16 == 0 ? CAIRN_SYNC : CAIRN_RELAXED;
+    uint32_t choice = step * 7 % (FUNCTIONS + 1);
+    if (choice == 0)
+        return cairn_site_nop(program->site, strength, NULL);
+    if (choice == FUNCTIONS)
+        return cairn_site_call(program->site, OF_THE_PROGRAM, strength, NULL);
+    return cairn_site_call(program->site, callee(program, choice), strength, NULL);
+}
+
+START_TEST(tocs_stay_apart_while_another_thread_retargets)
+{
+    struct program program;
+    pthread_t threads[RUNNERS];
+    load(&program, site_modes[_i]);
+    race.program = &program;
+    for (int i = 0; i < RUNNERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, run, NULL), 0);
+    for (uint32_t step = 0; step < RETARGETS; step++)
+        ck_assert_int_eq(retarget(&program, step), CAIRN_OK);
+    atomic_store(&race.stop, true);
+    for (int i = 0; i < RUNNERS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(race.wrong, 0);
+    ck_assert_uint_gt(race.runs, 0);
+    unload(&program);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("TOC");
+    TCase *tests = tcase_create("TOC");
+    int first_mode = site_first_mode();
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, caller_and_callee_have_their_own_toc, first_mode, SITE_MODES);
+    tcase_add_loop_test(tests, tocs_stay_apart_while_another_thread_retargets, first_mode,
+                        SITE_MODES);
+    suite_add_tcase(suite, tests);
+    return site_main(suite);
+}

@@ -1,0 +1,290 @@
+/*
+ * Which bytes belong to a site where all instructions are words: shadows of real instructions,
+ * declarations that do not fit, statepoints. check_sites_region.c is the same for x86-64.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/site_support.h"
+
+#include "arch/arch.h"
+#include "tests/code_support.h"
+#include "tests/machine.h"
+
+#include <string.h>
+
+enum { WORD = 4 };
+
+static bool has_toc(void) { return arch_host()->toc_save_offset != 0; }
+
+static void write_increments(uint8_t *region, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        region += machine_increment(region);
+}
+
+static struct site_shape shadow(const uint8_t *region, uint32_t region_size, uint32_t declared)
+{
+    return (struct site_shape){.kind = CAIRN_RECORD_STACKMAP,
+                               .region = region,
+                               .region_size = region_size,
+                               .byte_count = declared,
+                               .publish = true};
+}
+
+/* ---- Shadows ---- */
+
+START_TEST(shadow_of_an_instruction_becomes_jump_no_op_and_where_nothing_is_saved_call)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    write_increments(region, 4);
+    const struct site_shape shape = shadow(region, 16, 16);
+    site_load(&fixture, site_modes[_i], &shape);
+    const uint8_t *bytes = site_describe(fixture.site).bytes;
+    ck_assert(site_describe(fixture.site).live);
+    ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_ORIGINAL);
+    ck_assert_int_eq(fixture.function(), 4);
+    ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, &error),
+                     has_toc() ? CAIRN_ERROR_RANGE : CAIRN_OK);
+    ck_assert_int_eq(fixture.function(), has_toc() ? 4 : 2 + 3);
+    ck_assert_done(cairn_site_jump(fixture.site, fixture.near_three, CAIRN_SYNC, &error), error);
+    ck_assert_int_eq(fixture.function(), 3);
+    ck_assert_done(cairn_site_nop(fixture.site, CAIRN_RELAXED, &error), error);
+    ck_assert_int_eq(fixture.function(), 3);
+    ck_assert_int_eq(memcmp(bytes + WORD, region + WORD, 16 - WORD), 0);
+    ck_assert_done(cairn_site_restore(fixture.site, CAIRN_SYNC, &error), error);
+    ck_assert_int_eq(memcmp(bytes, region, 16), 0);
+    ck_assert_int_eq(fixture.function(), 4);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(shadow_of_fewer_bytes_than_an_instruction_is_refused)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    write_increments(region, 4);
+    const struct site_shape shape = shadow(region, 16, (uint32_t)_i);
+    site_load(&fixture, site_modes[SITE_MODES - 1], &shape);
+    ck_assert(site_describe(fixture.site).live == (_i >= WORD));
+    if (_i < WORD)
+        ck_assert_int_eq(cairn_site_nop(fixture.site, CAIRN_QUIESCENT, NULL), CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(fixture.function(), 4);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(what_is_written_over_a_shadow_leaves_the_instructions_behind_it)
+{
+    uint8_t region[SITE_REGION_MAX];
+    uint8_t seven[WORD];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    write_increments(region, 4);
+    machine_set(seven, 7);
+    struct site_shape shape = shadow(region, 16, 12);
+    shape.next_record = 2 * WORD;
+    site_load(&fixture, site_modes[_i], &shape);
+    ck_assert_done(cairn_site_write(fixture.site, seven, WORD, CAIRN_QUIESCENT, &error), error);
+    ck_assert_int_eq(fixture.function(), 7 + 3);
+    ck_assert_int_eq(cairn_site_write(fixture.site, seven, 3, CAIRN_QUIESCENT, NULL),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_site_write(fixture.site, region, 12, CAIRN_QUIESCENT, NULL),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(cairn_site_nop(fixture.site, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
+    ck_assert_done(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), error);
+    ck_assert_int_eq(fixture.function(), 4);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* ---- Patch points ---- */
+
+START_TEST(declarations_smaller_than_llvm_s_call_are_refused)
+{
+    uint8_t call[MACHINE_PATCHPOINT_MAX];
+    uint32_t call_size = (uint32_t)machine_call(call, SITE_ONE);
+    /* The reload of the TOC may lie behind the region. */
+    uint32_t smallest = has_toc() ? call_size - WORD : call_size;
+    for (uint32_t declared = 0; declared <= call_size; declared++) {
+        uint8_t region[SITE_REGION_MAX];
+        struct site_fixture fixture;
+        struct site_shape shape = site_calling_patchpoint(region);
+        shape.byte_count = declared;
+        site_load(&fixture, site_modes[SITE_MODES - 1], &shape);
+        struct cairn_site_description description = site_describe(fixture.site);
+        bool live = declared >= smallest && declared % WORD == 0;
+        ck_assert_msg(description.live == live, "%u bytes: %s", declared, description.reason);
+        ck_assert_int_eq(fixture.function(), 1);
+        if (!live) {
+            ck_assert_int_gt((int)strlen(description.reason), 10);
+            ck_assert_int_eq(memcmp(fixture.tail - machine_patchpoint_bytes, region,
+                                    machine_patchpoint_bytes),
+                             0);
+        }
+        site_unload(&fixture);
+    }
+}
+END_TEST
+
+/* ---- Statepoints ---- */
+
+START_TEST(statepoint_s_call_returns_to_its_end)
+{
+    cairn_runtime *runtime = site_runtime(site_modes[_i]);
+    for (uint32_t size = WORD; size <= 32; size += WORD) {
+        uint8_t region[SITE_REGION_MAX];
+        struct site_fixture fixture;
+        struct cairn_error error;
+        struct site_shape shape = site_null_patchpoint(region, size);
+        shape.kind = CAIRN_RECORD_STATEPOINT;
+        site_load_into(&fixture, runtime, &shape);
+        struct cairn_site_description description = site_describe(fixture.site);
+        ck_assert_uint_eq(description.address, (uintptr_t)fixture.tail - size);
+        /* With a TOC, the reload stands between the call and the end. */
+        ck_assert(description.live == !has_toc());
+        ck_assert_int_eq(fixture.function(), 0);
+        if (description.live) {
+            ck_assert_uint_eq(description.return_address, (uintptr_t)fixture.tail);
+            ck_assert_done(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, &error), error);
+            ck_assert_int_eq(fixture.function(), 2);
+            ck_assert_done(cairn_site_restore(fixture.site, CAIRN_SYNC, &error), error);
+            ck_assert_int_eq(fixture.function(), 0);
+        }
+        cairn_module_retire(fixture.module);
+        cairn_runtime_quiesce(runtime);
+    }
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
+/* ---- Anything declared about anything ---- */
+
+enum { RANDOM_CODE = 512, RANDOM_RECORDS = 24, RANDOM_MODULES = 100 };
+
+static void write_random_code(uint64_t *state, uint8_t *code)
+{
+    arch_host()->fill_nops(arch_host(), code, RANDOM_CODE);
+    for (uint32_t at = 0; at + MACHINE_PATCHPOINT_MAX <= RANDOM_CODE;) {
+        uint32_t piece = support_random(state) % 6;
+        if (piece == 0)
+            at += (uint32_t)machine_call(code + at, SITE_ONE);
+        else if (piece == 1)
+            at += (uint32_t)machine_increment(code + at);
+        else if (piece == 2)
+            at += (uint32_t)machine_set(code + at, 5);
+        else
+            at += WORD * (1 + support_random(state) % 4);
+    }
+}
+
+/* Two functions: the first half of the code, and the second. */
+static cairn_module *load_random(uint64_t *state, cairn_runtime *runtime, uint8_t *bytes,
+                                 uint8_t **address)
+{
+    static struct site_record records[RANDOM_RECORDS];
+    const struct site_function functions[] = {{0, RANDOM_RECORDS / 2},
+                                              {RANDOM_CODE / 2, RANDOM_RECORDS / 2}};
+    const struct site_code code = {bytes, RANDOM_CODE, functions, 2, records, 0};
+    struct cairn_error error;
+    write_random_code(state, bytes);
+    for (uint32_t i = 0; i < RANDOM_RECORDS; i++) {
+        /* Now and then what no compiler would do: not at a word, not whole words. */
+        uint32_t odd = support_random(state) % 8 == 0 ? support_random(state) % WORD : 0;
+        records[i].id = i;
+        records[i].offset = support_random(state) % (RANDOM_CODE / 2 / WORD) * WORD + odd;
+        records[i].byte_count = support_random(state) % 12 * WORD + odd;
+        records[i].kind = (enum cairn_record_kind)(support_random(state) % 4);
+    }
+    cairn_module *module = site_load_code(runtime, &code, address);
+    ck_assert_done(cairn_module_publish(module, &error), error);
+    return module;
+}
+
+static bool is_same_but_for(const uint8_t *code, const uint8_t *before, uint64_t begin,
+                            uint64_t end)
+{
+    for (uint64_t i = 0; i < RANDOM_CODE; i++)
+        if ((i < begin || i >= end) && code[i] != before[i])
+            return false;
+    return true;
+}
+
+/* Does something to the site; the bytes that change are its own. */
+static void disturb(uint64_t *state, cairn_site *site, const uint8_t *code)
+{
+    static const enum cairn_strength strengths[] = {CAIRN_RELAXED, CAIRN_SYNC, CAIRN_QUIESCENT};
+    uint8_t anything[8];
+    uint8_t before[RANDOM_CODE];
+    struct cairn_site_description description = site_describe(site);
+    enum cairn_strength strength = strengths[support_random(state) % 3];
+    enum cairn_status status = CAIRN_OK;
+    machine_odd(anything);
+    machine_odd(anything + WORD);
+    memcpy(before, code, RANDOM_CODE);
+    switch (support_random(state) % 4) {
+    case 0:
+        status = cairn_site_call(site, code, strength, NULL);
+        break;
+    case 1:
+        status = cairn_site_jump(site, SITE_TWO, strength, NULL);
+        break;
+    case 2:
+        status = cairn_site_nop(site, strength, NULL);
+        break;
+    default:
+        status = cairn_site_write(site, anything, 1 + support_random(state) % 8, strength, NULL);
+        break;
+    }
+    uint64_t begin = description.address - (uintptr_t)code;
+    uint64_t end = status == CAIRN_OK ? begin + description.byte_count : begin;
+    ck_assert(is_same_but_for(code, before, begin, end));
+}
+
+START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
+{
+    cairn_runtime *runtime = site_runtime(site_modes[_i]);
+    uint64_t state = support_seed();
+    uint32_t live = 0;
+    for (int i = 0; i < RANDOM_MODULES; i++) {
+        uint8_t bytes[RANDOM_CODE];
+        uint8_t *code;
+        struct cairn_error error;
+        cairn_module *module = load_random(&state, runtime, bytes, &code);
+        uint32_t count = cairn_module_site_count(module);
+        for (int step = 0; count > 0 && step < 40; step++)
+            disturb(&state, cairn_module_site(module, support_random(&state) % count), code);
+        for (uint32_t site = 0; site < count; site++) {
+            live += site_describe(cairn_module_site(module, site)).live;
+            ck_assert_done(
+                cairn_site_restore(cairn_module_site(module, site), CAIRN_QUIESCENT, &error),
+                error);
+        }
+        cairn_module_retire(module);
+        ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
+    }
+    ck_assert_uint_gt(live, RANDOM_MODULES / 4);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *in_every_mode[] = {
+        shadow_of_an_instruction_becomes_jump_no_op_and_where_nothing_is_saved_call,
+        what_is_written_over_a_shadow_leaves_the_instructions_behind_it,
+        statepoint_s_call_returns_to_its_end,
+        no_declaration_changes_bytes_that_are_not_a_site_s_own,
+    };
+    Suite *suite = suite_create("regions of words");
+    TCase *tests = tcase_create("regions");
+    int first_mode = site_first_mode();
+    tcase_set_timeout(tests, 60);
+    for (size_t i = 0; i < sizeof in_every_mode / sizeof *in_every_mode; i++)
+        tcase_add_loop_test(tests, in_every_mode[i], first_mode, SITE_MODES);
+    tcase_add_loop_test(tests, shadow_of_fewer_bytes_than_an_instruction_is_refused, 1, 9);
+    tcase_add_test(tests, declarations_smaller_than_llvm_s_call_are_refused);
+    suite_add_tcase(suite, tests);
+    return site_main(suite);
+}
