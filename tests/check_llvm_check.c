@@ -51,6 +51,12 @@ static enum cairn_status check(LLVMModuleRef module, const struct judgement *jud
     return cairn_check_module(module, &options, error);
 }
 
+#if LLVM_HAS_OPAQUE_POINTERS
+#define SYMBOL_TARGET "ptr @symbol"
+#else
+#define SYMBOL_TARGET "i8* bitcast (void ()* @symbol to i8*)"
+#endif
+
 static const struct judgement usual = {0};
 
 /* Refused, with a sentence that has the function, the instruction, why and what to write. */
@@ -728,6 +734,29 @@ START_TEST(bytes_that_llvm_does_not_keep_to_are_refused)
 END_TEST
 
 /* The limit is Cairn's own: what is above it is slow at first, and fills the memory in the end. */
+/* That it is nonsense which LLVM makes of them, check_llvm_sequences sees. */
+START_TEST(symbols_as_targets_are_refused_on_aarch64)
+{
+    static const struct judgement aarch64 = {.triple = "aarch64-linux-gnu"};
+    static const char symbol[] = SUPPORT_INTRINSICS
+        "declare void @symbol()\n"
+        "define void @culprit() {\n"
+        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
+        "      i64 1, i32 32, " SYMBOL_TARGET ", i32 0)\n"
+        "  ret void\n"
+        "}\n";
+    static const char integer[] = SUPPORT_INTRINSICS
+        "define void @f() {\n"
+        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
+        "      i64 1, i32 32, ptr inttoptr (i64 4096 to ptr), i32 0)\n"
+        "  ret void\n"
+        "}\n";
+    assert_says(symbol, &aarch64, "symbol as target", "integer cast to a pointer");
+    assert_compiles(symbol, &usual);
+    assert_compiles(integer, &aarch64);
+}
+END_TEST
+
 START_TEST(absurd_number_of_bytes_is_refused)
 {
     struct judgement judgement = {.fills_memory = true};
@@ -1330,6 +1359,7 @@ int main(void)
     tcase_add_test(tests, constants_that_are_loaded_need_registers_at_all_levels);
     tcase_add_test(tests, too_few_bytes_fill_the_memory_on_x86_64);
     tcase_add_loop_test(tests, bytes_that_llvm_does_not_keep_to_are_refused, 0, BYTE_ROWS);
+    tcase_add_test(tests, symbols_as_targets_are_refused_on_aarch64);
     tcase_add_test(tests, absurd_number_of_bytes_is_refused);
     tcase_add_test(tests, statepoints_are_refused_where_llvm_cannot_select_them);
     tcase_add_test(tests, statepoints_store_what_registers_cannot_keep);

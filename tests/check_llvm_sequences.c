@@ -149,7 +149,7 @@ static uint64_t find_region(LLVMMemoryBufferRef buffer)
 
 static struct code compile(const struct machine *machine, const struct form *form)
 {
-    char text[IR_SIZE];
+    char text[IR_SIZE] = "";
     struct code code = {0};
     const struct support_compilation compilation = {.triple = machine->triple,
                                                     .optimisation_level = form->optimisation_level,
@@ -397,8 +397,7 @@ static void write_live_ir(int kind, char *text)
     ck_assert_uint_lt(strlen(text), LIVE_IR_SIZE);
 }
 
-static void expect_free_of(const LLVMMemoryBufferRef buffer, const uint16_t *changed,
-                           const char *name)
+static void expect_free_of(LLVMMemoryBufferRef buffer, const uint16_t *changed, const char *name)
 {
     struct cairn_error error = {0};
     cairn_object *object = NULL;
@@ -431,7 +430,7 @@ START_TEST(no_value_is_where_a_veneer_changes_it)
     const struct support_compilation compilation = {
         .triple = machines[_i].triple, .optimisation_level = 2, .liveness = CAIRN_LIVENESS_OFF};
     for (int kind = 0; machine != NULL && kind < KINDS; kind++) {
-        char text[LIVE_IR_SIZE];
+        char text[LIVE_IR_SIZE] = "";
         write_live_ir(kind, text);
         LLVMContextRef context = LLVMContextCreate();
         LLVMModuleRef module = support_parse_valid(context, text);

@@ -135,7 +135,7 @@ COLUMNS_INLINE void copy_fours(const void *context, struct columns *columns, uin
                                const uint8_t *bytes)
 {
     (void)context;
-    for (uint32_t i = 0; i < 16; i += 4) {
+    for (size_t i = 0; i < 16; i += 4) {
         const struct four_locations four = four_load(bytes + i * CAIRN_STACKMAP_LOCATION_BYTES);
         const four_words kinds = four.kind_and_size & 0xFF;
         const four_words sizes = four.kind_and_size >> 16;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <cairn/declaration.h>
 #include <stdio.h>
 #include <string.h>
@@ -199,7 +200,10 @@ static bool differ_in_types(const struct cairn_declaration *known,
         describe_types(known->result, added->result, "result", 0, difference);
         return true;
     }
-    for (size_t i = 0; i < type_count(known); i++) {
+    size_t count = type_count(known); /* which is the same for both */
+    assert(count == 0 || known->types != NULL);
+    assert(count == 0 || added->types != NULL);
+    for (size_t i = 0; i < count; i++) {
         if (same_type(known->types[i], added->types[i]))
             continue;
         bool is_argument = i < known->argument_count;

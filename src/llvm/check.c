@@ -412,6 +412,28 @@ static void check_bytes(struct checker *checker)
                unit == 4 ? "a multiple of 4" : "an even number");
 }
 
+/* ---- Targets ---- */
+
+static LLVMValueRef without_casts(LLVMValueRef value)
+{
+    while (LLVMIsAConstantExpr(value) != NULL && (LLVMGetConstOpcode(value) == LLVMBitCast ||
+                                                  LLVMGetConstOpcode(value) == LLVMAddrSpaceCast))
+        value = LLVMGetOperand(value, 0);
+    return value;
+}
+
+/* Not a crash, but worse: with 14, 15, 16 and 19 the code calls the address of what LLVM itself
+ * knows the symbol by. */
+static void check_target(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    if (checker->architecture != CAIRN_ARCHITECTURE_AARCH64 || call->target == NULL)
+        return;
+    if (LLVMIsAGlobalValue(without_casts(call->target)) != NULL)
+        report(checker, "on AArch64, LLVM takes a symbol as target for an address of its own",
+               "the target's address as an integer cast to a pointer, or null and cairn_site_call");
+}
+
 /* ---- What the architecture has ---- */
 
 static void check_architecture(struct checker *checker)
@@ -475,7 +497,7 @@ static void check_liveness(struct checker *checker)
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
-    check_architecture, check_transition, check_bytes,  check_live_values,
+    check_architecture, check_transition, check_bytes,  check_target,   check_live_values,
     check_registers,    check_live_in,    check_result, check_liveness,
 };
 

@@ -110,7 +110,8 @@ static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_er
         read_constant(call, PATCHPOINT_ARGUMENT_COUNT, "number of arguments", &arguments, error);
     if (status != CAIRN_OK)
         return status;
-    call->has_target = !LLVMIsNull(LLVMGetOperand(call->call, PATCHPOINT_TARGET));
+    call->target = LLVMGetOperand(call->call, PATCHPOINT_TARGET);
+    call->has_target = !LLVMIsNull(call->target);
     call->result = LLVMTypeOf(call->call);
     return split_operands(call, PATCHPOINT_FIRST_ARGUMENT, arguments, error);
 }

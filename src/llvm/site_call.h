@@ -19,6 +19,7 @@ struct site_call {
     uint64_t id;
     uint64_t byte_count;
     bool has_target;
+    LLVMValueRef target; /* of a patch point; otherwise NULL */
     uint32_t calling_convention;
     LLVMTypeRef result; /* NULL: none is known */
     unsigned argument_count;

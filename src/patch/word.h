@@ -42,10 +42,11 @@ static inline uint64_t word_instruction_bits(const cairn_site *site, uint64_t wo
     return (word & word_instruction_mask(site)) >> site->word_shift;
 }
 
-/* The word as it is executed at this moment. */
+/* The word as it is executed at this moment. It is read where it is written: a core that has
+ * written it through one view waits for that to reach the cache if it then reads the other. */
 static inline uint64_t word_read(const cairn_site *site)
 {
-    const void *word = (const void *)(uintptr_t)word_address(site);
+    const void *word = (const void *)(uintptr_t)(word_address(site) + site->table->alias_distance);
     if (word_is_narrow(site))
         return __atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE);
     return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
