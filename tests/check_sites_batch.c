@@ -149,8 +149,8 @@ START_TEST(all_4096_sites_do_the_new_thing)
         if (i % 3 == 0)
             status = cairn_batch_nop(crowd.batch, site_of(&crowd, i), &error);
         else if (i % 3 == 1)
-            status = cairn_batch_jump(crowd.batch, site_of(&crowd, i),
-                                      crowd.code + tail_offset(i), &error);
+            status = cairn_batch_jump(crowd.batch, site_of(&crowd, i), crowd.code + tail_offset(i),
+                                      &error);
         else
             status = cairn_batch_call(crowd.batch, site_of(&crowd, i), SITE_TWO, &error);
         ck_assert_done(status, error);
@@ -285,7 +285,8 @@ START_TEST(host_s_bytes_under_the_last_change_refuse_all)
     site_load_into(&other, crowd.runtime, &shape);
     note_calls(&crowd, COUNT, near_two(&crowd));
     ck_assert_done(cairn_batch_call(crowd.batch, other.site, SITE_TWO, &error), error);
-    ck_assert_done(cairn_site_write(other.site, no_op, sizeof no_op, CAIRN_QUIESCENT, &error), error);
+    ck_assert_done(cairn_site_write(other.site, no_op, sizeof no_op, CAIRN_QUIESCENT, &error),
+                   error);
     check_refused_commit(&crowd, CAIRN_RELAXED, CAIRN_ERROR_STATE);
     ck_assert_int_eq(other.function(), 0);
     ck_assert_done(cairn_site_restore(other.site, CAIRN_QUIESCENT, &error), error);
@@ -470,8 +471,7 @@ int main(void)
         tcase_add_loop_test(tests, barrier_that_fails_takes_all_changes_back, 0, SITE_MODES);
         tcase_add_test(tests, without_a_barrier_dual_mode_refuses_to_synchronise);
         tcase_add_test(tests, without_a_barrier_single_mode_synchronises);
-        tcase_add_test(tests,
-                       page_of_the_last_site_that_cannot_be_replaced_takes_all_changes_back);
+        tcase_add_test(tests, page_of_the_last_site_that_cannot_be_replaced_takes_all_changes_back);
     }
     suite_add_tcase(suite, tests);
     return site_main(suite);
