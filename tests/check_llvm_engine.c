@@ -5,8 +5,8 @@
  */
 #include "llvm_support.h"
 
-#include "llvm/version.h"
 #include "tests/machine.h"
+#include "llvm/version.h"
 
 #include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>

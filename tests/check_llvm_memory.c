@@ -7,10 +7,10 @@
  */
 #include "llvm_support.h"
 
-#include "llvm/version.h"
 #include "tests/allocator_support.h"
 #include "tests/machine.h"
 #include "tests/mode_support.h"
+#include "llvm/version.h"
 
 #include <stdio.h>
 #include <string.h>

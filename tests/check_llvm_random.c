@@ -70,7 +70,10 @@ static LLVMTypeRef random_type(const struct generator *generator)
     case 4:
         return LLVMHalfTypeInContext(context);
     case 5:
-        return LLVMX86FP80TypeInContext(context);
+        /* Other hosts cannot pass it. */
+        return cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64
+                   ? LLVMX86FP80TypeInContext(context)
+                   : LLVMFP128TypeInContext(context);
     case 6:
         return LLVMStructTypeInContext(context, pair, 2, 0);
     case 7:

@@ -7,8 +7,8 @@
 #include "llvm_support.h"
 
 #include "arch/arch.h"
-#include "llvm/version.h"
 #include "tests/machine.h"
+#include "llvm/version.h"
 
 #include <llvm-c/IRReader.h>
 #include <stdio.h>

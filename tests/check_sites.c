@@ -113,12 +113,14 @@ START_TEST(what_is_wrong_is_refused_before_the_first_write)
     ck_assert_int_eq(cairn_site_call(NULL, SITE_ONE, CAIRN_SYNC, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_site_write(fixture.site, region, 16, CAIRN_SYNC, NULL),
                      CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_site_write(fixture.site, large, machine_patchpoint_bytes + 1, CAIRN_QUIESCENT, NULL),
-                     CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(
+        cairn_site_write(fixture.site, large, machine_patchpoint_bytes + 1, CAIRN_QUIESCENT, NULL),
+        CAIRN_ERROR_RANGE);
     struct cairn_error error;
     ck_assert_ptr_null(cairn_runtime_find_site(fixture.runtime, 7, &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
-    ck_assert_int_eq(memcmp(before, site_describe(fixture.site).bytes, machine_patchpoint_bytes), 0);
+    ck_assert_int_eq(memcmp(before, site_describe(fixture.site).bytes, machine_patchpoint_bytes),
+                     0);
     site_unload(&fixture);
 }
 END_TEST
@@ -133,9 +135,8 @@ START_TEST(whole_region_is_written_unpublished_or_quiescent)
     struct site_shape shape = site_calling_patchpoint(region);
     shape.publish = false;
     site_load(&fixture, site_modes[_i], &shape);
-    ck_assert_done(
-        cairn_site_write(fixture.site, seven, seven_bytes, CAIRN_RELAXED, &error),
-        error);
+    ck_assert_done(cairn_site_write(fixture.site, seven, seven_bytes, CAIRN_RELAXED, &error),
+                   error);
     ck_assert_done(cairn_module_publish(fixture.module, &error), error);
     ck_assert_int_eq(fixture.function(), 7);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_WRITTEN);

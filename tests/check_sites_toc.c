@@ -77,9 +77,8 @@ static void load(struct program *program, enum cairn_code_mode mode)
     uint8_t bytes[FUNCTIONS * FUNCTION_BYTES];
     struct cairn_error error;
     memset(bytes, 0, sizeof bytes);
-    struct site_record record = {.id = 1,
-                                 .byte_count = machine_patchpoint_bytes,
-                                 .kind = CAIRN_RECORD_PATCHPOINT};
+    struct site_record record = {
+        .id = 1, .byte_count = machine_patchpoint_bytes, .kind = CAIRN_RECORD_PATCHPOINT};
     record.offset = write_caller(bytes);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         uint8_t *function = bytes + i * FUNCTION_BYTES;

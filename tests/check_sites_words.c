@@ -119,9 +119,9 @@ START_TEST(declarations_smaller_than_llvm_s_call_are_refused)
         ck_assert_int_eq(fixture.function(), 1);
         if (!live) {
             ck_assert_int_gt((int)strlen(description.reason), 10);
-            ck_assert_int_eq(memcmp(fixture.tail - machine_patchpoint_bytes, region,
-                                    machine_patchpoint_bytes),
-                             0);
+            ck_assert_int_eq(
+                memcmp(fixture.tail - machine_patchpoint_bytes, region, machine_patchpoint_bytes),
+                0);
         }
         site_unload(&fixture);
     }

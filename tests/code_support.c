@@ -21,8 +21,7 @@ bool support_is_emulated(void) { return getenv("CAIRN_TEST_EMULATED") != NULL; }
 
 static bool has_dual_mode(struct cairn_error *error)
 {
-    const struct code_space_options options = {.arch = arch_host(),
-                                               .mode = CAIRN_CODE_MODE_DUAL};
+    const struct code_space_options options = {.arch = arch_host(), .mode = CAIRN_CODE_MODE_DUAL};
     struct code_space *space = NULL;
     enum cairn_status status = code_space_create(&options, &space, error);
     if (status == CAIRN_OK)

@@ -16,8 +16,8 @@
 #include <stdio.h>
 
 /* The modes, for tests that loop over them from 0 to support_mode_count: all of them, or, under
- * valgrind and qemu-user (the environment has CAIRN_TEST_EMULATED), Single alone if the runtime says
- * that it has no Dual mode; its reason is printed. */
+ * valgrind and qemu-user (the environment has CAIRN_TEST_EMULATED), Single alone if the runtime
+ * says that it has no Dual mode; its reason is printed. */
 extern const enum cairn_code_mode support_modes[2];
 int support_mode_count(void);
 bool support_is_emulated(void);

@@ -155,7 +155,8 @@ void site_load_into(struct site_fixture *fixture, cairn_runtime *runtime,
     const struct site_function function = {0, shape->next_record == 0 ? 1 : 2};
     const struct site_record records[] = {
         {42, record, shape->byte_count, shape->kind},
-        {43, machine_enter_bytes + shape->padding + shape->next_record, 0, CAIRN_RECORD_UNDECLARED}};
+        {43, machine_enter_bytes + shape->padding + shape->next_record, 0,
+         CAIRN_RECORD_UNDECLARED}};
     memset(bytes, 0xCC, sizeof bytes);
     write_targets(bytes);
     uint32_t tail = write_function(bytes, shape);

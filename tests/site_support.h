@@ -96,7 +96,6 @@ struct site_fixture {
 
 enum { SITE_FUNCTION_BYTES = 128, SITE_CODE_BYTES = 256 };
 
-
 void site_load(struct site_fixture *fixture, enum cairn_code_mode mode,
                const struct site_shape *shape);
 /* The same in a runtime of the caller's. */
