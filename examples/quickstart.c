@@ -47,7 +47,7 @@ static LLVMModuleRef build_module(LLVMContextRef context)
     LLVMValueRef live_values[] = {x, doubled, LLVMConstInt(int64, 7, 0)};
     struct cairn_patchpoint patchpoint = {
         .id = PATCHPOINT_ID,
-        .byte_count = 16,
+        .byte_count = cairn_patchpoint_minimum_bytes(module, true),
         .target = LLVMConstInt(int64, (uintptr_t)add_one, 0),
         .result_type = int64,
         .arguments = &x,
