@@ -170,7 +170,8 @@ static bool bench_decoding(const struct bench_options *options, const struct cai
         bench_print_missing(options, "decode.same-sum", "NOT ALL SAW THE SAME LOCATIONS");
     double *peer = decoding.has_peer ? decoding.peer : NULL;
     print_against_peer(options, "decode.validate-and-walk", decoding.columns, peer, 1 / 1.5);
-    print_against_peer(options, "decode.validate-and-visit-records", decoding.records, peer, 0);
+    print_against_peer(options, "decode.validate-and-visit-records", decoding.records, peer,
+                       1 / 1.5);
     print_against_peer(options, "decode.validate-then-iterate", decoding.iterate, peer, 0);
     print_against_peer(options, "index.build", decoding.build, peer, 0.6);
     if (!decoding.has_peer)
