@@ -118,17 +118,47 @@ enum cairn_status words_place(const struct arch_patchpoint *patchpoint, size_t s
 
 /* ---- Branches ---- */
 
-bool words_displacement(uint64_t address, uint64_t target, unsigned bits, uint32_t *field)
+static uint32_t displacement_mask(const struct words_branches *branches)
 {
-    int64_t bytes = (int64_t)(target - address);
-    int64_t reach = (int64_t)WORDS_BYTES << (bits - 1);
-    *field = (uint32_t)((uint64_t)bytes / WORDS_BYTES) & (UINT32_MAX >> (32 - bits));
-    return bytes % WORDS_BYTES == 0 && bytes >= -reach && bytes < reach;
+    return (UINT32_MAX >> (32 - branches->displacement_bits)) << branches->displacement_shift;
 }
 
-uint64_t words_branch_target(uint64_t address, unsigned bits, uint32_t field)
+bool words_encode_branch(const struct words_branches *branches, enum arch_branch branch,
+                         uint64_t address, uint64_t target, uint64_t *bits)
 {
-    uint64_t sign = UINT64_C(1) << (bits - 1);
-    uint64_t words = ((uint64_t)field ^ sign) - sign;
-    return address + words * WORDS_BYTES;
+    *bits = branches->nop;
+    if (branch == ARCH_BRANCH_NOP)
+        return true;
+    int64_t bytes = (int64_t)(target - address);
+    int64_t reach = (int64_t)WORDS_BYTES << (branches->displacement_bits - 1);
+    if (bytes % WORDS_BYTES != 0 || bytes < -reach || bytes >= reach)
+        return false;
+    uint32_t words = (uint32_t)((uint64_t)bytes / WORDS_BYTES);
+    uint32_t opcode = branch == ARCH_BRANCH_CALL ? branches->call : branches->jump;
+    *bits = opcode | (words << branches->displacement_shift & displacement_mask(branches));
+    return true;
+}
+
+bool words_decode_branch(const struct words_branches *branches, uint64_t bits, uint64_t address,
+                         enum arch_branch *branch, uint64_t *target)
+{
+    *target = 0;
+    if (bits == branches->nop) {
+        *branch = ARCH_BRANCH_NOP;
+        return true;
+    }
+    uint64_t opcode = bits & ~(uint64_t)displacement_mask(branches);
+    if (opcode != branches->call && opcode != branches->jump)
+        return false;
+    *branch = opcode == branches->call ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
+    *target = words_branch_target(branches, address, (uint32_t)bits);
+    return true;
+}
+
+uint64_t words_branch_target(const struct words_branches *branches, uint64_t address,
+                             uint32_t instruction)
+{
+    uint64_t field = (instruction & displacement_mask(branches)) >> branches->displacement_shift;
+    uint64_t sign = UINT64_C(1) << (branches->displacement_bits - 1);
+    return address + ((field ^ sign) - sign) * WORDS_BYTES;
 }

@@ -59,13 +59,26 @@ enum cairn_status words_place(const struct arch_patchpoint *patchpoint, size_t s
                               uint64_t address, size_t before, size_t after,
                               struct arch_placement *placement, struct cairn_error *error);
 
-/*
- * A branch's displacement: a signed number of words, `bits` bits wide, counted from the branch
- * itself. False if `target` is out of reach or no instruction's address.
+/* The three instructions that a patch word may hold. A branch's displacement is a signed number of
+ * words, counted from the branch itself, `displacement_bits` wide from bit `displacement_shift` on.
  */
-bool words_displacement(uint64_t address, uint64_t target, unsigned bits, uint32_t *field);
+struct words_branches {
+    uint32_t nop;
+    uint32_t call;
+    uint32_t jump;
+    unsigned displacement_bits;
+    unsigned displacement_shift;
+};
 
-/* The reverse. */
-uint64_t words_branch_target(uint64_t address, unsigned bits, uint32_t field);
+/* As `encode_branch` and `decode_branch` of arch/arch.h; a target that is no instruction's address
+ * is out of reach. */
+bool words_encode_branch(const struct words_branches *branches, enum arch_branch branch,
+                         uint64_t address, uint64_t target, uint64_t *bits);
+bool words_decode_branch(const struct words_branches *branches, uint64_t bits, uint64_t address,
+                         enum arch_branch *branch, uint64_t *target);
+
+/* Where a branch at `address` goes to. */
+uint64_t words_branch_target(const struct words_branches *branches, uint64_t address,
+                             uint32_t instruction);
 
 #endif

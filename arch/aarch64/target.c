@@ -27,8 +27,6 @@ enum {
     CALL_WORDS = 4,
     CALL_BYTES = CALL_WORDS * WORDS_BYTES,
 
-    DISPLACEMENT_BITS = 26,
-
     VENEER_BYTES = 16,
     PAGE_BITS = 12,
     ADRP_BITS = 21
@@ -37,7 +35,14 @@ enum {
 #define NOP UINT32_C(0xD503201F)
 #define BRANCH UINT32_C(0x14000000)
 #define BRANCH_WITH_LINK UINT32_C(0x94000000)
-#define DISPLACEMENT_MASK UINT32_C(0x03FFFFFF)
+
+static const struct words_branches branches = {
+    .nop = NOP,
+    .call = BRANCH_WITH_LINK,
+    .jump = BRANCH,
+    .displacement_bits = 26,
+    .displacement_shift = 0,
+};
 
 #define REACH_BYTES ((size_t)128 << 20)
 #define SLAB_BYTES_DEFAULT REACH_BYTES
@@ -128,14 +133,7 @@ static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t ta
 {
     assert(length == WORDS_BYTES);
     (void)length;
-    *bits = NOP;
-    if (branch == ARCH_BRANCH_NOP)
-        return true;
-    uint32_t displacement;
-    if (!words_displacement(address, target, DISPLACEMENT_BITS, &displacement))
-        return false;
-    *bits = (branch == ARCH_BRANCH_CALL ? BRANCH_WITH_LINK : BRANCH) | displacement;
-    return true;
+    return words_encode_branch(&branches, branch, address, target, bits);
 }
 
 static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
@@ -143,17 +141,7 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 {
     assert(length == WORDS_BYTES);
     (void)length;
-    uint64_t opcode = bits & ~(uint64_t)DISPLACEMENT_MASK;
-    *target = 0;
-    if (bits == NOP) {
-        *branch = ARCH_BRANCH_NOP;
-        return true;
-    }
-    if (opcode != BRANCH && opcode != BRANCH_WITH_LINK)
-        return false;
-    *branch = opcode == BRANCH_WITH_LINK ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
-    *target = words_branch_target(address, DISPLACEMENT_BITS, (uint32_t)bits & DISPLACEMENT_MASK);
-    return true;
+    return words_decode_branch(&branches, bits, address, branch, target);
 }
 
 /* ---- Stubs ---- */

@@ -49,8 +49,6 @@ enum {
     CALL_WORDS_MAX = 10,
     DIRECT_CALL_BYTES = 2 * WORDS_BYTES,
 
-    DISPLACEMENT_BITS = 24,
-
     VENEER_ALIGNMENT = 16,
     ELFV2_VENEER_BYTES = 32,
     ELFV1_VENEER_BYTES = 48
@@ -60,7 +58,14 @@ enum {
 #define TRAP UINT32_C(0x7FE00008)
 #define BRANCH UINT32_C(0x48000000)
 #define BRANCH_WITH_LINK UINT32_C(0x48000001)
-#define DISPLACEMENT_MASK UINT32_C(0x03FFFFFC)
+
+static const struct words_branches branches = {
+    .nop = NOP,
+    .call = BRANCH_WITH_LINK,
+    .jump = BRANCH,
+    .displacement_bits = 24,
+    .displacement_shift = 2,
+};
 
 #define SAVE_TOC(offset) (UINT32_C(0xF8410000) | (uint32_t)(offset)) /* std r2, offset(r1) */
 #define LOAD_TOC(offset) (UINT32_C(0xE8410000) | (uint32_t)(offset)) /* ld r2, offset(r1) */
@@ -151,10 +156,9 @@ static enum cairn_status recognise_direct_call(const struct cairn_arch *arch, co
             return status;
     }
     *end = DIRECT_CALL_BYTES;
-    uint32_t displacement = (words_read(arch, region) & DISPLACEMENT_MASK) / WORDS_BYTES;
     patchpoint->has_call = true;
     patchpoint->is_direct = true;
-    patchpoint->target = words_branch_target(address, DISPLACEMENT_BITS, displacement);
+    patchpoint->target = words_branch_target(&branches, address, words_read(arch, region));
     patchpoint->return_offset = WORDS_BYTES;
     return CAIRN_OK;
 }
@@ -208,14 +212,7 @@ static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t ta
 {
     assert(length == WORDS_BYTES);
     (void)length;
-    *bits = NOP;
-    if (branch == ARCH_BRANCH_NOP)
-        return true;
-    uint32_t displacement;
-    if (!words_displacement(address, target, DISPLACEMENT_BITS, &displacement))
-        return false;
-    *bits = (branch == ARCH_BRANCH_CALL ? BRANCH_WITH_LINK : BRANCH) | displacement * WORDS_BYTES;
-    return true;
+    return words_encode_branch(&branches, branch, address, target, bits);
 }
 
 static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
@@ -223,18 +220,7 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 {
     assert(length == WORDS_BYTES);
     (void)length;
-    uint64_t opcode = bits & ~(uint64_t)DISPLACEMENT_MASK;
-    *target = 0;
-    if (bits == NOP) {
-        *branch = ARCH_BRANCH_NOP;
-        return true;
-    }
-    if (opcode != BRANCH && opcode != BRANCH_WITH_LINK)
-        return false;
-    *branch = opcode == BRANCH_WITH_LINK ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
-    uint32_t displacement = ((uint32_t)bits & DISPLACEMENT_MASK) / WORDS_BYTES;
-    *target = words_branch_target(address, DISPLACEMENT_BITS, displacement);
-    return true;
+    return words_decode_branch(&branches, bits, address, branch, target);
 }
 
 /* ---- Stubs ---- */
