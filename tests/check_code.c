@@ -715,6 +715,46 @@ START_TEST(veneers_are_used_again)
 }
 END_TEST
 
+/* As large as another kind may be, and made of jumps. */
+static bool encode_large_veneer(const struct cairn_arch *arch, uint64_t address,
+                                uint64_t slot_address, uint8_t *code)
+{
+    arch->fill_nops(arch, code, ARCH_VENEER_BYTES_MAX);
+    return arch->encode_veneer(arch, address, slot_address, code);
+}
+
+START_TEST(veneers_of_two_kinds_lie_apart)
+{
+    enum { VENEERS = 600 };
+    struct cairn_arch arch = *arch_host();
+    arch.framed_veneer_bytes = ARCH_VENEER_BYTES_MAX;
+    arch.encode_framed_veneer = encode_large_veneer;
+    struct code_space_options options = {.arch = &arch, .mode = support_modes[_i]};
+    struct code_space *space;
+    ck_assert_ok(code_space_create(&options, &space, NULL));
+    uint8_t *code;
+    struct code_block *block = support_loaded(space, 1, 3, &code);
+    for (int i = 0; i < VENEERS; i++) {
+        struct code_veneer veneer;
+        enum code_veneer_kind kind = i % 3 == 0 ? CODE_VENEER_FRAMED : CODE_VENEER_PLAIN;
+        ck_assert_ok(code_block_add_veneer(block, kind, number(code), &veneer, NULL));
+        const uint8_t *at = (const uint8_t *)(uintptr_t)veneer.address;
+        ck_assert_int_eq(support_call(at), 3);
+        uint8_t expected[ARCH_VENEER_BYTES_MAX];
+        size_t size = arch.veneer_bytes;
+        if (kind == CODE_VENEER_FRAMED) {
+            size = arch.framed_veneer_bytes;
+            ck_assert(encode_large_veneer(&arch, veneer.address, number(veneer.slot), expected));
+        } else {
+            ck_assert(arch.encode_veneer(&arch, veneer.address, number(veneer.slot), expected));
+        }
+        ck_assert_int_eq(memcmp(at, expected, size), 0);
+    }
+    code_block_destroy(block);
+    code_space_destroy(space);
+}
+END_TEST
+
 START_TEST(no_room_for_a_veneer_is_full)
 {
     for (size_t pages = 1; pages <= 2; pages++) {
@@ -994,6 +1034,7 @@ static void add_tests_of_both_modes(TCase *tests)
         nobody_owns_addresses_outside,
         owners_are_found_in_every_slab,
         veneer_jumps_to_the_target_in_its_slot,
+        veneers_of_two_kinds_lie_apart,
         veneers_are_distinct_and_in_reach,
         veneers_are_used_again,
         no_room_for_a_veneer_is_full,

@@ -9,6 +9,7 @@
 #include "arch/arch.h"
 #include "code/state.h"
 #include "patch/site.h"
+#include "patch/veneers.h"
 #include "runtime/runtime.h"
 #include "tests/machine.h"
 #include "tests/section_writer.h"
@@ -369,6 +370,109 @@ START_TEST(batch_with_a_call_without_room_for_the_toc_changes_nothing)
 }
 END_TEST
 
+/* sub $8, %rsp; call *slot(%rip); add $8, %rsp; ret */
+static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address,
+                                 uint64_t slot_address, uint8_t *code)
+{
+    static const uint8_t bytes[] = {0x48, 0x83, 0xEC, 0x08, 0xFF, 0x15, 0,   0,
+                                    0,    0,    0x48, 0x83, 0xC4, 0x08, 0xC3};
+    int32_t displacement = (int32_t)(slot_address - address - 10);
+    (void)arch;
+    memcpy(code, bytes, sizeof bytes);
+    memcpy(code + 6, &displacement, sizeof displacement);
+    return true;
+}
+
+static struct cairn_arch rules_with_frames(void)
+{
+    struct cairn_arch rules = rules_of_host();
+    rules.toc_save_offset = 24;
+    rules.framed_veneer_bytes = 16;
+    rules.encode_framed_veneer = encode_framed_veneer;
+    return rules;
+}
+
+static const struct site_veneer *veneer_of(const struct site_fixture *fixture)
+{
+    const struct site_veneer *veneer =
+        veneers_find(fixture->site, word_read_instruction(fixture->site));
+    ck_assert_ptr_nonnull(veneer);
+    return veneer;
+}
+
+static bool is_framed(const struct site_veneer *veneer)
+{
+    static const uint8_t begin[] = {0x48, 0x83, 0xEC, 0x08};
+    return memcmp((const void *)(uintptr_t)veneer->code.address, begin, sizeof begin) == 0;
+}
+
+static void expect_framed_calls(const struct site_fixture *fixture, enum cairn_strength strength)
+{
+    struct cairn_error error;
+    const void *const targets[] = {fixture->near_one, SITE_TWO};
+    for (int i = 0; i < 8; i++) {
+        const void *target = targets[i % 2];
+        ck_assert_done(cairn_site_call(fixture->site, target, strength, &error), error);
+        expect_call(fixture, target, true, 1 + i % 2);
+        ck_assert(is_framed(veneer_of(fixture)));
+    }
+    /* A jump gets none that comes back. */
+    ck_assert_done(cairn_site_jump(fixture->site, fixture->near_three, strength, &error), error);
+    ck_assert(!site_describe(fixture->site).uses_veneer);
+    ck_assert_int_eq(fixture->function(), 3);
+    ck_assert_done(cairn_site_jump(fixture->site, fixture->tail, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), 0);
+    ck_assert_done(cairn_site_restore(fixture->site, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), 9);
+}
+
+START_TEST(shadow_s_call_goes_through_a_veneer_that_saves_the_toc)
+{
+    struct site_fixture fixture;
+    const struct site_shape shape = one_instruction_shadow();
+    struct cairn_arch rules = rules_with_frames();
+    site_load(&fixture, site_modes[_i], &shape);
+    fixture.runtime->space->arch = &rules;
+    apply(&fixture, &rules);
+    expect_framed_calls(&fixture, CAIRN_RELAXED);
+    expect_framed_calls(&fixture, CAIRN_SYNC);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(quiescent_shadow_s_call_goes_through_a_veneer_that_saves_the_toc)
+{
+    struct site_fixture fixture;
+    struct site_shape shape = one_instruction_shadow();
+    struct cairn_arch rules = rules_with_frames();
+    shape.padding = 6;
+    site_load(&fixture, site_modes[_i], &shape);
+    fixture.runtime->space->arch = &rules;
+    apply(&fixture, &rules);
+    ck_assert(!site_describe(fixture.site).live);
+    expect_framed_calls(&fixture, CAIRN_QUIESCENT);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(armed_patch_point_needs_no_veneer_that_saves_the_toc)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape shape = site_null_patchpoint(region, 16);
+    struct cairn_arch rules = rules_with_frames();
+    rules.calls_need_veneer = true;
+    site_load(&fixture, site_modes[_i], &shape);
+    fixture.runtime->space->arch = &rules;
+    apply(&fixture, &rules);
+    ck_assert_done(cairn_site_call(fixture.site, fixture.near_two, CAIRN_SYNC, &error), error);
+    expect_call(&fixture, fixture.near_two, true, 2);
+    ck_assert(!is_framed(veneer_of(&fixture)));
+    site_unload(&fixture);
+}
+END_TEST
+
 START_TEST(armed_patch_point_may_call)
 {
     uint8_t region[SITE_REGION_MAX];
@@ -423,6 +527,9 @@ int main(void)
     ADD(tests, call_without_room_for_the_toc_is_refused);
     ADD(tests, quiescent_call_without_room_for_the_toc_is_refused);
     ADD(tests, batch_with_a_call_without_room_for_the_toc_changes_nothing);
+    ADD(tests, shadow_s_call_goes_through_a_veneer_that_saves_the_toc);
+    ADD(tests, quiescent_shadow_s_call_goes_through_a_veneer_that_saves_the_toc);
+    ADD(tests, armed_patch_point_needs_no_veneer_that_saves_the_toc);
     ADD(tests, armed_patch_point_may_call);
     ADD(tests, parts_of_instructions_are_not_written);
     suite_add_tcase(suite, tests);
