@@ -7,6 +7,7 @@
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
+#include "patch/veneers.h"
 #include "tests/machine.h"
 
 #include <string.h>
@@ -161,7 +162,7 @@ START_TEST(targets_at_both_edges_of_the_reach_and_one_step_beyond_are_jumped_to)
 }
 END_TEST
 
-/* ---- No room for a veneer ---- */
+/* ---- A slab is in reach of itself ---- */
 
 /* Placed once for each test. */
 static const void *far_target(void)
@@ -182,6 +183,60 @@ static cairn_runtime *create_runtime_of_one_slab(enum cairn_code_mode mode, size
     ck_assert_done(cairn_runtime_create(&options, &runtime, &error), error);
     return runtime;
 }
+
+enum { SPARE_PAGES = 3 };
+
+/* All free pages but some at the high end. */
+static cairn_loader *fill_low_pages(cairn_runtime *runtime)
+{
+    struct cairn_runtime_statistics statistics;
+    struct cairn_error error;
+    cairn_loader *filler;
+    cairn_runtime_statistics(runtime, &statistics);
+    size_t size = statistics.free_bytes - SPARE_PAGES * page_bytes();
+    ck_assert_done(cairn_loader_create(runtime, "filler", &filler, &error), error);
+    ck_assert_msg(cairn_loader_allocate_code(filler, size, 64, &error) != NULL, "%s",
+                  error.message);
+    return filler;
+}
+
+static uint64_t veneer_address(const cairn_site *site)
+{
+    const struct site_veneer *veneer = veneers_find(site, word_read_instruction(site));
+    ck_assert_ptr_nonnull(veneer);
+    return veneer->code.address;
+}
+
+/* The slab is as large as one may be, or as they are; site and veneer lie at its two ends. */
+START_TEST(site_reaches_a_veneer_at_the_other_end_of_its_slab)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape shape = site_null_patchpoint(region, 16);
+    size_t slab_pages = arch_host()->slab_bytes_default / page_bytes();
+    bool site_is_low = _i % 2 == 0;
+    cairn_runtime *runtime = create_runtime_of_one_slab(site_modes[_i / 2], slab_pages);
+    cairn_loader *filler = site_is_low ? NULL : fill_low_pages(runtime);
+    site_load_into(&fixture, runtime, &shape);
+    if (site_is_low)
+        filler = fill_low_pages(runtime);
+    else
+        cairn_loader_abandon(filler);
+    ck_assert_done(cairn_site_call(fixture.site, far_target(), CAIRN_SYNC, &error), error);
+    ck_assert_int_eq(fixture.function(), 9);
+    uint64_t site_address = site_describe(fixture.site).instruction_address;
+    uint64_t distance = site_is_low ? veneer_address(fixture.site) - site_address
+                                    : site_address - veneer_address(fixture.site);
+    ck_assert_uint_ge(distance, (slab_pages - SPARE_PAGES - 1) * page_bytes());
+    ck_assert_uint_lt(distance, slab_pages * page_bytes());
+    if (site_is_low)
+        cairn_loader_abandon(filler);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* ---- No room for a veneer ---- */
 
 /* Takes every page that is free. */
 static cairn_loader *fill_slab(cairn_runtime *runtime)
@@ -361,6 +416,8 @@ int main(void)
     TCase *tests = tcase_create("reach");
     int first_mode = site_first_mode();
     tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, site_reaches_a_veneer_at_the_other_end_of_its_slab, 2 * first_mode,
+                        2 * SITE_MODES);
     for (size_t i = 0; i < sizeof in_every_mode / sizeof *in_every_mode; i++)
         tcase_add_loop_test(tests, in_every_mode[i], first_mode, SITE_MODES);
     suite_add_tcase(suite, tests);

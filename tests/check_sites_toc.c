@@ -163,6 +163,66 @@ START_TEST(caller_and_callee_have_their_own_toc)
 }
 END_TEST
 
+/* ---- LLVM's own branch ---- */
+
+enum { REACH = 32 << 20, BRANCH_REGION = 12 };
+
+static void load_branch(struct program *program, enum cairn_code_mode mode, int32_t displacement)
+{
+    uint8_t bytes[FUNCTION_BYTES];
+    struct cairn_error error;
+    const struct kind kind = {CAIRN_RECORD_PATCHPOINT, BRANCH_REGION, BRANCH_REGION, true};
+    struct site_record record = {1, 0, BRANCH_REGION, kind.record};
+    const struct site_function function = {0, 1};
+    const struct site_code code = {bytes, sizeof bytes, &function, 1, &record, 0};
+    const struct cairn_runtime_options options = {.code_mode = mode, .slab_size = 1 << 20};
+    uint64_t canary = CALLER_CANARY;
+    memset(bytes, 0, sizeof bytes);
+    record.offset = write_caller(bytes, &kind);
+    put_word(bytes + record.offset, 0x48000001 | ((uint32_t)displacement & 0x03FFFFFC)); /* bl */
+    memcpy(bytes + CANARY_OFFSET, &canary, sizeof canary);
+    ck_assert_done(cairn_runtime_create(&options, &program->runtime, &error), error);
+    program->module = site_load_code(program->runtime, &code, &program->code);
+    ck_assert_done(cairn_module_publish(program->module, &error), error);
+    program->site = cairn_module_site(program->module, 0);
+    program->caller = (long (*)(uint64_t))(uintptr_t)program->code;
+}
+
+/* LLVM's `bl` is the region's first instruction, and becomes the second: so what it reaches
+ * backwards at its edge lies one step beyond that of the armed one. */
+START_TEST(llvm_s_branch_is_kept_up_to_the_edge_of_the_reach_and_has_a_veneer_beyond)
+{
+    static const struct {
+        int32_t displacement;
+        bool needs_veneer;
+    } cases[] = {{REACH - 4, false}, {-REACH + 4, false}, {-REACH, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct program program;
+        struct cairn_error error;
+        uint8_t seven[ARCH_SELF_TEST_BYTES_MAX];
+        size_t size = arch_host()->encode_self_test(arch_host(), 700, seven);
+        load_branch(&program, site_modes[_i], cases[i].displacement);
+        struct cairn_site_description description = site_describe(program.site);
+        uint64_t target = description.address + (uint64_t)(int64_t)cases[i].displacement;
+        ck_assert_msg(description.live, "%s", description.reason);
+        ck_assert_int_eq(description.state, CAIRN_SITE_CALL);
+        ck_assert_uint_eq(description.target, target);
+        ck_assert(description.uses_veneer == cases[i].needs_veneer);
+        ck_assert(site_place_code(target, seven, size));
+        ck_assert_int_eq(program.caller(0), 700 + CALLER_CANARY);
+        ck_assert_done(cairn_site_nop(program.site, CAIRN_SYNC, &error), error);
+        ck_assert_int_eq(program.caller(0), CALLER_CANARY);
+        ck_assert_done(cairn_site_restore(program.site, CAIRN_SYNC, &error), error);
+        ck_assert(site_describe(program.site).uses_veneer == cases[i].needs_veneer);
+        ck_assert_int_eq(program.caller(0), 700 + CALLER_CANARY);
+        site_remove_code(target);
+        unload(&program);
+    }
+}
+END_TEST
+
+/* ---- While another thread retargets ---- */
+
 static struct {
     const struct program *program;
     atomic_bool stop;
@@ -227,6 +287,9 @@ int main(void)
                         KINDS * SITE_MODES);
     tcase_add_loop_test(tests, tocs_stay_apart_while_another_thread_retargets, KINDS * first_mode,
                         KINDS * SITE_MODES);
+    tcase_add_loop_test(tests,
+                        llvm_s_branch_is_kept_up_to_the_edge_of_the_reach_and_has_a_veneer_beyond,
+                        first_mode, SITE_MODES);
     suite_add_tcase(suite, tests);
     return site_main(suite);
 }
