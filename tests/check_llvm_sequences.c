@@ -215,6 +215,52 @@ static void expect_excess(const struct machine *machine, const struct form *form
     ck_assert_uint_eq(word_at(arch, code, code->region + machine->return_offset), machine->reload);
 }
 
+/* CORRUPT; the sentence names the word by its place and its value. */
+static void expect_word_named(const struct cairn_arch *arch, const uint8_t *region, size_t offset,
+                              uint64_t address, const struct cairn_error *error)
+{
+    char name[64];
+    snprintf(name, sizeof name, "byte %zu of the region, 0x%08x", offset,
+             cairn_load_u32(region + offset, arch->byte_order));
+    ck_assert_uint_eq(error->offset, address + offset);
+    ck_assert_msg(strstr(error->message, name) != NULL, "'%s' does not say '%s'", error->message,
+                  name);
+}
+
+/* With any bit changed that is not one of the target's, the word that it is in is named. */
+static void expect_changed_bits_refused(const struct machine *machine, const struct form *form,
+                                        const struct code *code)
+{
+    const struct cairn_arch *arch = arch_find(machine->architecture);
+    const uint8_t *emitted = code->bytes + code->region;
+    struct arch_patchpoint before;
+    uint32_t of_target = 0;
+    ck_assert_int_eq(arch->recognise(arch, emitted, form->size, code->region, &before, NULL),
+                     CAIRN_OK);
+    for (size_t bit = 0; machine->step == WORD && bit < 8 * form->size; bit++) {
+        uint8_t region[SIZE_MAX_TESTED];
+        struct arch_patchpoint found;
+        struct cairn_error error = {0};
+        memcpy(region, emitted, form->size);
+        region[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        enum cairn_status status =
+            arch->recognise(arch, region, form->size, code->region, &found, &error);
+        if (status == CAIRN_OK) {
+            ck_assert_uint_ne(found.target, before.target);
+            of_target++;
+            continue;
+        }
+        ck_assert_int_eq(status, CAIRN_ERROR_CORRUPT);
+        expect_word_named(arch, region, bit / 8 / WORD * WORD, code->region, &error);
+    }
+    static const uint32_t target_bits[] = {
+        [TARGET_NULL] = 0, [TARGET_IMMEDIATE] = 48, [TARGET_SYMBOL] = 24};
+    bool is_branch = has_toc(machine) && form->target == TARGET_SYMBOL;
+    uint32_t expected = form->target == TARGET_SYMBOL && !is_branch ? target_bits[TARGET_IMMEDIATE]
+                                                                    : target_bits[form->target];
+    ck_assert_uint_eq(of_target, machine->step == WORD ? expected : 0);
+}
+
 /* With each word changed, that word is named. */
 static void expect_changes_refused(const struct machine *machine, const struct form *form,
                                    const struct code *code)
@@ -224,16 +270,12 @@ static void expect_changes_refused(const struct machine *machine, const struct f
         uint8_t region[SIZE_MAX_TESTED];
         struct arch_patchpoint found;
         struct cairn_error error = {0};
-        char value[32];
         memcpy(region, code->bytes + code->region, form->size);
         for (size_t i = 0; i < WORD; i++)
             region[offset + i] ^= 0xFF;
-        snprintf(value, sizeof value, "0x%08x", cairn_load_u32(region + offset, arch->byte_order));
         ck_assert_int_eq(arch->recognise(arch, region, form->size, code->region, &found, &error),
                          CAIRN_ERROR_CORRUPT);
-        ck_assert_uint_eq(error.offset, code->region + offset);
-        ck_assert_msg(strstr(error.message, value) != NULL, "'%s' does not say %s", error.message,
-                      value);
+        expect_word_named(arch, region, offset, code->region, &error);
     }
 }
 
@@ -277,6 +319,7 @@ static void try_form(const struct machine *machine, const struct form *form)
     expect_recognised(machine, form, &code);
     expect_excess(machine, form, &code);
     expect_changes_refused(machine, form, &code);
+    expect_changed_bits_refused(machine, form, &code);
     expect_armed(machine, form, &code);
     free(code.bytes);
 }

@@ -10,6 +10,7 @@
 #include "tests/code_support.h"
 #include "tests/machine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { WORD = 4 };
@@ -129,6 +130,37 @@ START_TEST(declarations_smaller_than_llvm_s_call_are_refused)
         }
         site_unload(&fixture);
     }
+}
+END_TEST
+
+/* With each bit of LLVM's sequence changed in turn. Those of the target are the only ones that
+ * LLVM's sequence may have otherwise. */
+START_TEST(changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_shape shape = site_calling_patchpoint(region);
+    cairn_runtime *runtime = site_runtime(site_modes[_i]);
+    uint32_t live = 0;
+    for (uint32_t bit = 0; bit < 8 * shape.region_size; bit++) {
+        struct site_fixture fixture;
+        char name[64];
+        uint32_t offset = bit / 8 / WORD * WORD;
+        region[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        site_load_into(&fixture, runtime, &shape);
+        struct cairn_site_description description = site_describe(fixture.site);
+        snprintf(name, sizeof name, "byte %u of the region, 0x%08x", offset,
+                 cairn_load_u32(region + offset, cairn_byte_order_host()));
+        live += description.live;
+        ck_assert_msg(description.live || strstr(description.reason, name) != NULL,
+                      "'%s' does not say '%s'", description.reason, name);
+        ck_assert(description.live || memcmp(description.bytes, region, shape.region_size) == 0);
+        ck_assert(!description.live || description.target != (uintptr_t)site_one);
+        cairn_module_retire(fixture.module);
+        cairn_runtime_quiesce(runtime);
+        region[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+    ck_assert_uint_eq(live, 48);
+    cairn_runtime_destroy(runtime);
 }
 END_TEST
 
@@ -332,6 +364,7 @@ int main(void)
     const TTest *in_every_mode[] = {
         shadow_of_an_instruction_becomes_call_jump_and_no_op,
         what_is_written_over_a_shadow_leaves_the_instructions_behind_it,
+        changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named,
         unknown_region_may_be_called_from_where_all_that_a_call_needs_has_room,
         statepoint_s_call_returns_to_its_end,
         no_declaration_changes_bytes_that_are_not_a_site_s_own,
