@@ -20,6 +20,9 @@
  * a stack map a frame, and uses the slot for r2 alone. The target of a jump finds in it the r2 of
  * the function that it left.
  *
+ * A stack map's instruction has no room for that around it. A call in its place goes to a framed
+ * veneer, which has it instead; a jump goes to a veneer that saves r2, as a region would have.
+ *
  * WHERE LLVM'S OWN RELOAD IS. LLVM emits 4 bytes more than asked (llvm-project #177453), so in a
  * region of the smallest size the reload lies behind it. The armed form is all inside; where the
  * reload behind it is executed too, it loads the same again.

@@ -27,11 +27,11 @@ static enum cairn_status check_toc(const struct change *change, struct cairn_err
                          "bytes, and the TOC's reload lies behind the call: only a jump or a no-op "
                          "fits",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    return error_set(
-        error, CAIRN_ERROR_RANGE, site->address,
-        "site %llu at 0x%llx has no room for a call with the TOC's save before and its "
-        "reload behind it, %zu bytes in all: only a jump or a no-op fits",
-        (unsigned long long)site_id(site), (unsigned long long)site->address, arch->call_bytes);
+    return error_set(error, CAIRN_ERROR_RANGE, site->address,
+                     "site %llu at 0x%llx has no room around its branch for the TOC's save and "
+                     "reload: a call takes %zu bytes with them, so only a jump or a no-op fits",
+                     (unsigned long long)site_id(site), (unsigned long long)site->address,
+                     arch->call_bytes);
 }
 
 static bool needs_veneer(const struct change *change)
