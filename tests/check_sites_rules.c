@@ -259,11 +259,15 @@ static void expect_corrupt(struct described *described, const char *sentence)
 
 START_TEST(function_named_by_what_is_no_descriptor_is_corrupt)
 {
-    static const int64_t offsets[] = {-8, 1, 4, 32, 48, -(INT64_C(1) << 40)};
+    static const int64_t offsets[] = {-8, 25, 28, 32, 40, 48, -(INT64_C(1) << 40)};
     struct described described;
     struct cairn_arch rules = rules_with_descriptors();
     begin_described(&described, &rules, false);
-    described.names[1] = (uintptr_t)described.descriptors + (uint64_t)offsets[_i];
+    uint64_t name = (uintptr_t)described.descriptors + (uint64_t)offsets[_i];
+    described.names[1] = name;
+    /* There is a good entry, as far as there is anything. */
+    if (offsets[_i] >= 0 && offsets[_i] < 48)
+        memcpy((void *)(uintptr_t)name, &(uint64_t){(uintptr_t)described.code}, sizeof(uint64_t));
     expect_corrupt(&described, "function 1 ");
 }
 END_TEST
@@ -521,7 +525,7 @@ int main(void)
     ADD(tests, place_in_code_out_of_reach_has_no_descriptor);
     ADD(tests, place_in_code_out_of_reach_gets_a_veneer_without_descriptors);
     tcase_add_loop_test(tests, functions_named_by_descriptors_are_found_in_the_code, 0, 3);
-    tcase_add_loop_test(tests, function_named_by_what_is_no_descriptor_is_corrupt, 0, 6);
+    tcase_add_loop_test(tests, function_named_by_what_is_no_descriptor_is_corrupt, 0, 7);
     tcase_add_loop_test(tests, descriptor_that_leads_out_of_the_code_is_corrupt, 0, 4);
     tcase_add_test(tests, descriptor_is_none_where_there_are_none);
     ADD(tests, call_without_room_for_the_toc_is_refused);
