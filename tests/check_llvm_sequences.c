@@ -147,24 +147,31 @@ static uint64_t find_region(LLVMMemoryBufferRef buffer)
     return address;
 }
 
-static struct code compile(const struct machine *machine, const struct form *form)
+static struct code compile_text(const struct machine *machine, const char *text,
+                                unsigned optimisation_level)
 {
-    char text[IR_SIZE] = "";
     struct code code = {0};
     const struct support_compilation compilation = {.triple = machine->triple,
-                                                    .optimisation_level = form->optimisation_level,
+                                                    .optimisation_level = optimisation_level,
                                                     .liveness = CAIRN_LIVENESS_OFF};
-    write_ir(form, text);
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = support_parse_valid(context, text);
     LLVMMemoryBufferRef object = support_compile_to_memory(module, &compilation);
     copy_text(object, &code);
     code.region = (size_t)find_region(object);
-    ck_assert_uint_gt(code.region, 0);
-    ck_assert_uint_le(code.region + form->size, code.size);
     LLVMDisposeMemoryBuffer(object);
     LLVMDisposeModule(module);
     LLVMContextDispose(context);
+    return code;
+}
+
+static struct code compile(const struct machine *machine, const struct form *form)
+{
+    char text[IR_SIZE] = "";
+    write_ir(form, text);
+    struct code code = compile_text(machine, text, form->optimisation_level);
+    ck_assert_uint_gt(code.region, 0);
+    ck_assert_uint_le(code.region + form->size, code.size);
     return code;
 }
 
@@ -486,6 +493,57 @@ START_TEST(no_value_is_where_a_veneer_changes_it)
 }
 END_TEST
 
+/* ---- Frames ---- */
+
+/* Leaves, the second one with a way past the stack map that needs no frame. */
+static const char *const functions_with_stackmaps[] = {
+    SUPPORT_INTRINSICS "define i64 @function(i64 %a) {\n"
+                       "  call void (i64, i32, ...)"
+                       " @llvm.experimental.stackmap(i64 77, i32 4, i64 %a)\n"
+                       "  ret i64 %a\n"
+                       "}\n",
+    SUPPORT_INTRINSICS "define i64 @function(i64 %a) {\n"
+                       "  %c = icmp eq i64 %a, 0\n"
+                       "  br i1 %c, label %out, label %work\n"
+                       "work:\n"
+                       "  call void (i64, i32, ...)"
+                       " @llvm.experimental.stackmap(i64 77, i32 4, i64 %a)\n"
+                       "  %r = mul i64 %a, %a\n"
+                       "  ret i64 %r\n"
+                       "out:\n"
+                       "  ret i64 9\n"
+                       "}\n",
+};
+enum { FUNCTIONS_WITH_STACKMAPS = 2 };
+
+static bool has_word_before(const struct machine *machine, const struct code *code, uint32_t mask,
+                            uint32_t bits)
+{
+    for (size_t offset = 0; offset < code->region; offset += WORD)
+        if ((word_at(arch_find(machine->architecture), code, offset) & mask) == bits)
+            return true;
+    return false;
+}
+
+/* What calls and jumps at a stack map on PPC64 rely on: LR is saved, and r1 has a header below
+ * which they may go on. */
+START_TEST(function_with_a_stack_map_has_a_frame_around_it)
+{
+    const struct machine *machine = supported(_i);
+    if (machine == NULL || !has_toc(machine))
+        return;
+    for (int i = 0; i < FUNCTIONS_WITH_STACKMAPS; i++) {
+        for (unsigned level = 0; level <= 2; level += 2) {
+            struct code code = compile_text(machine, functions_with_stackmaps[i], level);
+            ck_assert(has_word_before(machine, &code, 0xFFFFFFFF, 0x7C0802A6)); /* mflr r0 */
+            ck_assert(has_word_before(machine, &code, 0xFFFF0003, 0xF8010000)); /* std r0, #(r1) */
+            ck_assert(has_word_before(machine, &code, 0xFFFF8003, 0xF8218001)); /* stdu r1 */
+            free(code.bytes);
+        }
+    }
+}
+END_TEST
+
 static Suite *create_suite(void)
 {
     Suite *suite = suite_create("sequences");
@@ -496,6 +554,7 @@ static Suite *create_suite(void)
     tcase_add_loop_test(tests, symbol_target_is_recognised, 0, MACHINE_COUNT);
     tcase_add_loop_test(tests, region_that_is_too_small_is_refused_where_it_ends, 0, MACHINE_COUNT);
     tcase_add_loop_test(tests, no_value_is_where_a_veneer_changes_it, 0, MACHINE_COUNT);
+    tcase_add_loop_test(tests, function_with_a_stack_map_has_a_frame_around_it, 0, MACHINE_COUNT);
     suite_add_tcase(suite, tests);
     return suite;
 }

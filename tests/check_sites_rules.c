@@ -266,8 +266,9 @@ START_TEST(function_named_by_what_is_no_descriptor_is_corrupt)
     uint64_t name = (uintptr_t)described.descriptors + (uint64_t)offsets[_i];
     described.names[1] = name;
     /* There is a good entry, as far as there is anything. */
+    const uint64_t entry = (uintptr_t)described.code;
     if (offsets[_i] >= 0 && offsets[_i] < 48)
-        memcpy((void *)(uintptr_t)name, &(uint64_t){(uintptr_t)described.code}, sizeof(uint64_t));
+        memcpy((void *)(uintptr_t)name, &entry, sizeof entry);
     expect_corrupt(&described, "function 1 ");
 }
 END_TEST
