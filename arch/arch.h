@@ -19,7 +19,7 @@
 /* What the instruction in a patch word does. */
 enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
 
-enum { ARCH_WORD_BYTES_MAX = 8, ARCH_VENEER_BYTES_MAX = 64, ARCH_SELF_TEST_BYTES_MAX = 32 };
+enum { ARCH_WORD_BYTES_MAX = 8, ARCH_VENEER_BYTES_MAX = 112, ARCH_SELF_TEST_BYTES_MAX = 32 };
 
 /* What LLVM emitted for a patch point, as `recognise` found it. */
 struct arch_patchpoint {
@@ -52,6 +52,8 @@ struct cairn_arch {
     size_t instruction_bytes_max;
     /* Where one instruction has the same size as every other; 0 where they vary. */
     size_t fixed_instruction_bytes;
+    /* The smallest region that holds a call with what belongs to it. */
+    size_t call_bytes;
 
     /* Reach of the direct call, forwards and backwards; no slab is larger. */
     size_t reach_bytes;
@@ -59,6 +61,8 @@ struct cairn_arch {
 
     size_t veneer_bytes;
     size_t veneer_alignment;
+    /* Of a framed veneer; 0 where there is none, because a call needs nothing around it. */
+    size_t framed_veneer_bytes;
 
     /* A function pointer is the address of a descriptor: 8 bytes each of the entry's address, the
      * TOC pointer and the environment. Otherwise it is the entry's address. */
@@ -115,6 +119,14 @@ struct cairn_arch {
      * if the slot is out of reach. */
     bool (*encode_veneer)(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code);
+
+    /* Code for a call without arguments at an instruction that nothing is saved around (a stack
+     * map's shadow): it is called, calls the function whose pointer the slot holds from a frame of
+     * its own, and returns. What a call changes besides what the function does (PPC64's TOC
+     * pointer, and registers that LLVM keeps values in across stack maps), it keeps there and
+     * brings back. NULL where there is none. */
+    bool (*encode_framed_veneer)(const struct cairn_arch *arch, uint64_t address,
+                                 uint64_t slot_address, uint8_t *code);
 
     /* The code of a function `int f(void)` that returns `value` (0 to 1000); returns its size. */
     size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);

@@ -18,7 +18,7 @@ enum {
     REGION_MAX = 128,
     WORD = 4,
     SEQUENCE_MAX = 10,
-    VENEER_WORDS_MAX = 12,
+    VENEER_WORDS_MAX = 28,
     RANDOM_ROUNDS = 20000
 };
 
@@ -788,23 +788,26 @@ static uint64_t loaded_by_ppc64(const uint32_t *words)
 
 static uint64_t loaded(const struct machine *machine, uint64_t address, const uint32_t *words)
 {
-    return has_toc(machine) ? loaded_by_ppc64(words) : loaded_by_aarch64(address, words);
+    if (!has_toc(machine))
+        return loaded_by_aarch64(address, words);
+    ck_assert_uint_eq(words[0], machine->save);
+    return loaded_by_ppc64(words + 1);
 }
 
 /* Behind the load of the slot. */
 static const uint32_t veneer_ends[MACHINE_COUNT][VENEER_WORDS_MAX] = {
     [AARCH64] = {0xD61F0200 /* br x16 */, 0xD4200000 /* brk */},
-    [PPC64_ELFV2] = {0x7D8903A6 /* mtctr r12 */, 0x4E800420 /* bctr */, 0x7FE00008 /* trap */},
+    [PPC64_ELFV2] = {0x7D8903A6 /* mtctr r12 */, 0x4E800420 /* bctr */},
     [PPC64_ELFV1] = {0xE96C0000 /* ld r11, 0(r12) */, 0xE84C0008 /* ld r2, 8(r12) */,
                      0x7D6903A6 /* mtctr r11 */, 0xE96C0010 /* ld r11, 16(r12) */,
-                     0x4E800420 /* bctr */, 0x7FE00008, 0x7FE00008},
+                     0x4E800420 /* bctr */, 0x7FE00008 /* trap */},
 };
 
 START_TEST(veneer_jumps_through_its_slot)
 {
     const struct machine *machine = &machines[_i];
     uint32_t words[VENEER_WORDS_MAX] = {0};
-    size_t load_words = has_toc(machine) ? 5 : 2;
+    size_t load_words = has_toc(machine) ? 6 : 2;
     size_t count = table(machine)->veneer_bytes / WORD;
     encode_veneer(machine, BASE, BASE + 0x12348, words);
     ck_assert_uint_eq(loaded(machine, BASE, words), BASE + 0x12348);
@@ -862,6 +865,56 @@ START_TEST(veneer_reaches_a_slot_up_to_the_edge)
 }
 END_TEST
 
+/* Before and behind the load of the slot. */
+static const struct {
+    uint32_t begin[8];
+    size_t begin_words;
+    uint32_t end[VENEER_WORDS_MAX];
+} framed_veneers[MACHINE_COUNT] = {
+    [PPC64_ELFV2] = {{0x7D8802A6 /* mflr r12 */, 0xF9810010 /* std r12, 16(r1) */,
+                      0xF821FF91 /* stdu r1, -112(r1) */, 0xF8410018 /* std r2, 24(r1) */,
+                      0x7D8902A6 /* mfctr r12 */, 0xF9810060 /* std r12, 96(r1) */},
+                     6,
+                     {0x7D8903A6 /* mtctr r12 */, 0x4E800421 /* bctrl */,
+                      0xE8410018 /* ld r2, 24(r1) */, 0xE9810060 /* ld r12, 96(r1) */,
+                      0x7D8903A6 /* mtctr r12 */, 0x38210070 /* addi r1, r1, 112 */,
+                      0xE9810010 /* ld r12, 16(r1) */, 0x7D8803A6 /* mtlr r12 */,
+                      0x4E800020 /* blr */}},
+    [PPC64_ELFV1] = {{0x7D8802A6, 0xF9810010, 0xF821FF81 /* stdu r1, -128(r1) */,
+                      0xF8410028 /* std r2, 40(r1) */, 0x7D8902A6,
+                      0xF9810070 /* std r12, 112(r1) */, 0xF9610078 /* std r11, 120(r1) */},
+                     7,
+                     {0xE96C0000, 0xE84C0008, 0x7D6903A6, 0xE96C0010, 0x4E800421,
+                      0xE8410028 /* ld r2, 40(r1) */, 0xE9810070 /* ld r12, 112(r1) */, 0x7D8903A6,
+                      0xE9610078 /* ld r11, 120(r1) */, 0x38210080 /* addi r1, r1, 128 */,
+                      0xE9810010, 0x7D8803A6, 0x4E800020, 0x7FE00008, 0x7FE00008, 0x7FE00008}},
+};
+
+START_TEST(framed_veneer_keeps_what_a_call_changes)
+{
+    const struct machine *machine = &machines[_i];
+    const struct cairn_arch *arch = table(machine);
+    uint8_t code[ARCH_VENEER_BYTES_MAX + 1];
+    uint32_t words[VENEER_WORDS_MAX + 1] = {0};
+    size_t count = arch->framed_veneer_bytes / WORD;
+    ck_assert((arch->encode_framed_veneer != NULL) == has_toc(machine));
+    ck_assert((count > 0) == has_toc(machine));
+    if (count == 0)
+        return;
+    memset(code, 0xEE, sizeof code);
+    ck_assert(arch->encode_framed_veneer(arch, BASE, BASE + 0x12348, code));
+    for (size_t i = 0; i < count; i++)
+        words[i] = read_word(machine, code + i * WORD);
+    ck_assert_uint_eq(code[arch->framed_veneer_bytes], 0xEE);
+    size_t begin = framed_veneers[_i].begin_words;
+    for (size_t i = 0; i < begin; i++)
+        ck_assert_uint_eq(words[i], framed_veneers[_i].begin[i]);
+    ck_assert_uint_eq(loaded_by_ppc64(words + begin), BASE + 0x12348);
+    for (size_t i = begin + 5; i < count; i++)
+        ck_assert_uint_eq(words[i], framed_veneers[_i].end[i - begin - 5]);
+}
+END_TEST
+
 START_TEST(self_test_is_a_function)
 {
     const struct machine *machine = &machines[_i];
@@ -894,7 +947,9 @@ START_TEST(table_says_what_the_manuals_say)
     ck_assert(arch->has_descriptors == (_i == PPC64_ELFV1));
     ck_assert_int_eq(arch->byte_order,
                      machine->big_endian ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN);
+    ck_assert_uint_eq(arch->call_bytes, has_toc(machine) ? 3 * WORD : WORD);
     ck_assert_uint_eq(arch->veneer_bytes % arch->veneer_alignment, 0);
+    ck_assert_uint_eq(arch->framed_veneer_bytes % arch->veneer_alignment, 0);
 }
 END_TEST
 
@@ -946,6 +1001,7 @@ static void add_tests_of_stubs(TCase *tests)
     ADD(tests, veneer_loads_every_slot_of_its_slab);
     ADD(tests, veneer_loads_slots_around_every_carry);
     ADD(tests, veneer_reaches_a_slot_up_to_the_edge);
+    ADD(tests, framed_veneer_keeps_what_a_call_changes);
     ADD(tests, self_test_is_a_function);
     ADD(tests, table_says_what_the_manuals_say);
 }

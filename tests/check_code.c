@@ -111,7 +111,7 @@ START_TEST(destroying_unmaps_everything)
     uint8_t *functions;
     struct code_block *block = support_loaded(space, 1, 1, &functions);
     struct code_veneer veneer;
-    ck_assert_ok(code_block_add_veneer(block, number(functions), &veneer, NULL));
+    ck_assert_ok(code_block_add_veneer(block, CODE_VENEER_PLAIN, number(functions), &veneer, NULL));
     void *alias = code_block_writable_alias(block, number(functions));
     code_block_destroy(block);
     code_space_destroy(space);
@@ -345,7 +345,8 @@ START_TEST(empty_block_is_a_block)
     ck_assert(!code_block_memory_range(block, 0, &range));
     ck_assert(!code_block_holds_code(block, 0, 1));
     ck_assert_ptr_null(code_block_writable_alias(block, 0));
-    ck_assert_int_eq(code_block_add_veneer(block, 1, &veneer, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(code_block_add_veneer(block, CODE_VENEER_PLAIN, 1, &veneer, NULL),
+                     CAIRN_ERROR_STATE);
     ck_assert_ok(code_block_protect(block, NULL));
     ck_assert_ok(code_block_publish(block, block, NULL));
     code_block_unpublish(block);
@@ -551,7 +552,7 @@ START_TEST(reused_pages_are_clean_and_run)
         arch_host()->encode_self_test(arch_host(), i, code);
         memset(code + 100, 0xAB, 8000);
         struct code_veneer veneer;
-        ck_assert_ok(code_block_add_veneer(block, number(code), &veneer, NULL));
+        ck_assert_ok(code_block_add_veneer(block, CODE_VENEER_PLAIN, number(code), &veneer, NULL));
         ck_assert_ok(code_block_protect(block, NULL));
         ck_assert_int_eq(support_call(code), i);
         ck_assert_int_eq(support_call((void *)(uintptr_t)veneer.address), i);
@@ -645,7 +646,7 @@ START_TEST(veneer_jumps_to_the_target_in_its_slot)
     uint8_t *code;
     struct code_block *block = support_loaded(space, 2, 10, &code);
     struct code_veneer veneer;
-    ck_assert_ok(code_block_add_veneer(block, number(code), &veneer, NULL));
+    ck_assert_ok(code_block_add_veneer(block, CODE_VENEER_PLAIN, number(code), &veneer, NULL));
     const void *entry = (const void *)(uintptr_t)veneer.address;
     ck_assert_int_eq(support_call(entry), 10);
     atomic_store(veneer.slot, number(code + SUPPORT_FUNCTION_BYTES));
@@ -667,7 +668,7 @@ START_TEST(veneers_are_distinct_and_in_reach)
     static struct code_veneer veneers[VENEERS];
     for (size_t i = 0; i < VENEERS; i++) {
         uint64_t target = number(code + i * SUPPORT_FUNCTION_BYTES);
-        ck_assert_ok(code_block_add_veneer(block, target, &veneers[i], NULL));
+        ck_assert_ok(code_block_add_veneer(block, CODE_VENEER_PLAIN, target, &veneers[i], NULL));
     }
     for (size_t i = 0; i < VENEERS; i++) {
         uint64_t bits;
@@ -687,16 +688,17 @@ START_TEST(veneers_are_used_again)
     uint8_t *code;
     struct code_block *keeper = support_loaded(space, 1, 5, &code);
     struct code_veneer kept;
-    ck_assert_ok(code_block_add_veneer(keeper, number(code), &kept, NULL));
+    ck_assert_ok(code_block_add_veneer(keeper, CODE_VENEER_PLAIN, number(code), &kept, NULL));
     size_t bytes = 0;
     for (int round = 0; round < 20; round++) {
         struct code_block *block = support_loaded(space, 1, 6, &code);
         /* Beside the one that is kept, on pages that stay. */
         struct code_veneer first;
-        ck_assert_ok(code_block_add_veneer(block, number(code), &first, NULL));
+        ck_assert_ok(code_block_add_veneer(block, CODE_VENEER_PLAIN, number(code), &first, NULL));
         for (int i = 0; i < 1500; i++) {
             struct code_veneer veneer;
-            ck_assert_ok(code_block_add_veneer(block, number(code), &veneer, NULL));
+            ck_assert_ok(
+                code_block_add_veneer(block, CODE_VENEER_PLAIN, number(code), &veneer, NULL));
             ck_assert_uint_ne(veneer.address, kept.address);
         }
         code_block_destroy(block);
@@ -713,6 +715,46 @@ START_TEST(veneers_are_used_again)
 }
 END_TEST
 
+/* As large as another kind may be, and made of jumps. */
+static bool encode_large_veneer(const struct cairn_arch *arch, uint64_t address,
+                                uint64_t slot_address, uint8_t *code)
+{
+    arch->fill_nops(arch, code, ARCH_VENEER_BYTES_MAX);
+    return arch->encode_veneer(arch, address, slot_address, code);
+}
+
+START_TEST(veneers_of_two_kinds_lie_apart)
+{
+    enum { VENEERS = 600 };
+    struct cairn_arch arch = *arch_host();
+    arch.framed_veneer_bytes = ARCH_VENEER_BYTES_MAX;
+    arch.encode_framed_veneer = encode_large_veneer;
+    struct code_space_options options = {.arch = &arch, .mode = support_modes[_i]};
+    struct code_space *space;
+    ck_assert_ok(code_space_create(&options, &space, NULL));
+    uint8_t *code;
+    struct code_block *block = support_loaded(space, 1, 3, &code);
+    for (int i = 0; i < VENEERS; i++) {
+        struct code_veneer veneer;
+        enum code_veneer_kind kind = i % 3 == 0 ? CODE_VENEER_FRAMED : CODE_VENEER_PLAIN;
+        ck_assert_ok(code_block_add_veneer(block, kind, number(code), &veneer, NULL));
+        const uint8_t *at = (const uint8_t *)(uintptr_t)veneer.address;
+        ck_assert_int_eq(support_call(at), 3);
+        uint8_t expected[ARCH_VENEER_BYTES_MAX];
+        size_t size = arch.veneer_bytes;
+        if (kind == CODE_VENEER_FRAMED) {
+            size = arch.framed_veneer_bytes;
+            ck_assert(encode_large_veneer(&arch, veneer.address, number(veneer.slot), expected));
+        } else {
+            ck_assert(arch.encode_veneer(&arch, veneer.address, number(veneer.slot), expected));
+        }
+        ck_assert_int_eq(memcmp(at, expected, size), 0);
+    }
+    code_block_destroy(block);
+    code_space_destroy(space);
+}
+END_TEST
+
 START_TEST(no_room_for_a_veneer_is_full)
 {
     for (size_t pages = 1; pages <= 2; pages++) {
@@ -721,7 +763,8 @@ START_TEST(no_room_for_a_veneer_is_full)
         struct code_block *block = support_loaded(space, 1, 3, &code);
         struct code_veneer veneer = {0};
         struct cairn_error error = {0};
-        ck_assert_int_eq(code_block_add_veneer(block, 1, &veneer, &error), CAIRN_ERROR_FULL);
+        ck_assert_int_eq(code_block_add_veneer(block, CODE_VENEER_PLAIN, 1, &veneer, &error),
+                         CAIRN_ERROR_FULL);
         ck_assert_ptr_nonnull(strstr(error.message, "slab_size"));
         ck_assert_uint_eq(veneer.address, 0);
         ck_assert_uint_eq(support_statistics(space).free_bytes, (pages - 1) * page_size());
@@ -752,7 +795,8 @@ START_TEST(unreachable_slot_is_an_error)
     uint8_t *code;
     struct code_block *block = support_loaded(space, 1, 3, &code);
     struct code_veneer veneer;
-    ck_assert_int_eq(code_block_add_veneer(block, 1, &veneer, NULL), CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(code_block_add_veneer(block, CODE_VENEER_PLAIN, 1, &veneer, NULL),
+                     CAIRN_ERROR_RANGE);
     ck_assert_uint_eq(support_statistics(space).code_bytes, page_size());
     ck_assert_uint_eq(support_statistics(space).data_bytes, 0);
     code_block_destroy(block);
@@ -892,7 +936,7 @@ static enum cairn_status use_everything(struct code_space *space, struct code_bl
             status = allocators[k % 3](blocks[i], 600, 16, &address, NULL);
         for (int k = 0; status == CAIRN_OK && k < 20; k++) {
             struct code_veneer veneer;
-            status = code_block_add_veneer(blocks[i], 1, &veneer, NULL);
+            status = code_block_add_veneer(blocks[i], CODE_VENEER_PLAIN, 1, &veneer, NULL);
         }
         if (status == CAIRN_OK)
             status = code_block_protect(blocks[i], NULL);
@@ -990,6 +1034,7 @@ static void add_tests_of_both_modes(TCase *tests)
         nobody_owns_addresses_outside,
         owners_are_found_in_every_slab,
         veneer_jumps_to_the_target_in_its_slot,
+        veneers_of_two_kinds_lie_apart,
         veneers_are_distinct_and_in_reach,
         veneers_are_used_again,
         no_room_for_a_veneer_is_full,

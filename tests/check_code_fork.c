@@ -35,8 +35,8 @@ static void load(struct fixture *fixture, enum cairn_code_mode mode)
     ck_assert_ok(code_block_allocate_data(fixture->block, 8, 8, &data, NULL));
     fixture->data = data;
     *fixture->data = 7;
-    ck_assert_ok(
-        code_block_add_veneer(fixture->block, number(fixture->code), &fixture->veneer, NULL));
+    ck_assert_ok(code_block_add_veneer(fixture->block, CODE_VENEER_PLAIN, number(fixture->code),
+                                       &fixture->veneer, NULL));
     ck_assert_ok(code_block_protect(fixture->block, NULL));
     ck_assert_ok(code_block_publish(fixture->block, fixture, NULL));
 }
@@ -321,7 +321,8 @@ static void *load_all_the_time(void *user)
         uint8_t *code;
         struct code_block *block = support_loaded(worker->space, 100, 1, &code);
         struct code_veneer veneer;
-        support_expect(code_block_add_veneer(block, number(code), &veneer, NULL) == CAIRN_OK);
+        support_expect(code_block_add_veneer(block, CODE_VENEER_PLAIN, number(code), &veneer,
+                                             NULL) == CAIRN_OK);
         support_patch(block, code, 2);
         code_block_destroy(block);
     }

@@ -60,7 +60,8 @@ static void expect_it_works(struct code_space *space)
     }
     support_expect(!support_any_writable_executable());
     struct code_veneer veneer;
-    support_expect(code_block_add_veneer(block, number(code), &veneer, NULL) == CAIRN_OK);
+    support_expect(code_block_add_veneer(block, CODE_VENEER_PLAIN, number(code), &veneer, NULL) ==
+                   CAIRN_OK);
     support_expect(support_call((const void *)(uintptr_t)veneer.address) == 49);
     code_block_destroy(block);
 }
@@ -294,7 +295,8 @@ static void barrier_fails_later(void *user)
     support_expect(code_space_synchronise(space, &error) == CAIRN_ERROR_SYSTEM);
     support_expect(error.system_error == ENOSYS);
     struct code_veneer veneer;
-    support_expect(code_block_add_veneer(block, 1, &veneer, &error) == CAIRN_ERROR_SYSTEM);
+    support_expect(code_block_add_veneer(block, CODE_VENEER_PLAIN, 1, &veneer, &error) ==
+                   CAIRN_ERROR_SYSTEM);
     support_expect(support_call(code) == 5);
     code_block_destroy(block);
     struct cairn_runtime_statistics statistics = support_statistics(space);
@@ -346,7 +348,8 @@ static void protection_refused(void *user)
     code_block_destroy(block);
     struct code_veneer veneer;
     size_t free_bytes = support_statistics(loaded->space).free_bytes;
-    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) == CAIRN_ERROR_SYSTEM);
+    support_expect(code_block_add_veneer(loaded->block, CODE_VENEER_PLAIN, 1, &veneer, &error) ==
+                   CAIRN_ERROR_SYSTEM);
     support_expect(support_statistics(loaded->space).free_bytes == free_bytes);
     if (loaded->mode == CAIRN_CODE_MODE_SINGLE)
         support_expect(try_patch(loaded->block, loaded->code, 8, &error) == CAIRN_ERROR_SYSTEM);
@@ -374,7 +377,8 @@ static void mapping_refused(void *user)
     support_expect(code_block_allocate_data(block, 100, 16, &address, &error) == CAIRN_OK);
     code_block_destroy(block);
     struct code_veneer veneer;
-    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) == CAIRN_ERROR_SYSTEM);
+    support_expect(code_block_add_veneer(loaded->block, CODE_VENEER_PLAIN, 1, &veneer, &error) ==
+                   CAIRN_ERROR_SYSTEM);
     bool single = loaded->mode == CAIRN_CODE_MODE_SINGLE;
     support_expect(try_patch(loaded->block, loaded->code, 1, &error) ==
                    (single ? CAIRN_ERROR_SYSTEM : CAIRN_OK));
@@ -404,7 +408,8 @@ static void data_refused(void *user)
                    CAIRN_ERROR_SYSTEM);
     support_expect(error.system_error == ENOMEM);
     struct code_veneer veneer;
-    support_expect(code_block_add_veneer(loaded->block, 1, &veneer, &error) == CAIRN_ERROR_SYSTEM);
+    support_expect(code_block_add_veneer(loaded->block, CODE_VENEER_PLAIN, 1, &veneer, &error) ==
+                   CAIRN_ERROR_SYSTEM);
     support_expect(support_statistics(loaded->space).free_bytes == free_bytes);
     code_block_destroy(block);
     if (loaded->mode == CAIRN_CODE_MODE_SINGLE) {

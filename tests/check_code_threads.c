@@ -185,7 +185,7 @@ static void do_all_there_is(struct code_space *space, int round)
     uint8_t *code;
     struct code_block *block = support_loaded(space, 300, round % 100, &code);
     struct code_veneer veneer;
-    ck_assert_ok(code_block_add_veneer(block, number(code), &veneer, NULL));
+    ck_assert_ok(code_block_add_veneer(block, CODE_VENEER_PLAIN, number(code), &veneer, NULL));
     ck_assert_ok(code_block_publish(block, block, NULL));
     for (int i = 0; i < 20; i++) {
         uint8_t *function = code + i * 10 * SUPPORT_FUNCTION_BYTES;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_SIZE = 128, LINES_MAX = 12, RANDOM_ROUNDS = 5000 };
+enum { TEXT_SIZE = 128, LINES_MAX = 29, RANDOM_ROUNDS = 5000 };
 
 static const uint64_t address = UINT64_C(0x7F0000000000);
 
@@ -28,6 +28,7 @@ struct machine {
     bool counts_from_end;       /* of the instruction */
     /* A veneer at `address`, whose slot is 0x12348 bytes away, and a function that returns 7. */
     const char *veneer[LINES_MAX];
+    const char *framed_veneer[LINES_MAX];
     const char *self_test[LINES_MAX];
     /* The smallest armed region, at `address`. */
     size_t armed_bytes;
@@ -64,8 +65,14 @@ static const struct machine machines[] = {
         .call = "bl",
         .jump = "b",
         .displacement_bits = 26,
-        .veneer = {"lis 12, 0", "ori 12, 12, 32512", "sldi 12, 12, 32", "oris 12, 12, 1",
-                   "ld 12, 9032(12)", "mtctr 12", "bctr", "trap"},
+        .veneer = {"std 2, 24(1)", "lis 12, 0", "ori 12, 12, 32512", "sldi 12, 12, 32",
+                   "oris 12, 12, 1", "ld 12, 9032(12)", "mtctr 12", "bctr"},
+        .framed_veneer =
+            {"mflr 12",         "std 12, 16(1)",  "stdu 1, -112(1)", "std 2, 24(1)",
+             "mfctr 12",        "std 12, 96(1)",  "lis 12, 0",       "ori 12, 12, 32512",
+             "sldi 12, 12, 32", "oris 12, 12, 1", "ld 12, 9032(12)", "mtctr 12",
+             "bctrl",           "ld 2, 24(1)",    "ld 12, 96(1)",    "mtctr 12",
+             "addi 1, 1, 112",  "ld 12, 16(1)",   "mtlr 12",         "blr"},
         .self_test = {"li 3, 7", "blr"},
         .armed_bytes = 12,
         .armed = {"std 2, 24(1)", "nop", "ld 2, 24(1)"},
@@ -76,9 +83,37 @@ static const struct machine machines[] = {
         .call = "bl",
         .jump = "b",
         .displacement_bits = 26,
-        .veneer = {"lis 12, 0", "ori 12, 12, 32512", "sldi 12, 12, 32", "oris 12, 12, 1",
-                   "ld 12, 9032(12)", "ld 11, 0(12)", "ld 2, 8(12)", "mtctr 11", "ld 11, 16(12)",
-                   "bctr", "trap", "trap"},
+        .veneer = {"std 2, 40(1)", "lis 12, 0", "ori 12, 12, 32512", "sldi 12, 12, 32",
+                   "oris 12, 12, 1", "ld 12, 9032(12)", "ld 11, 0(12)", "ld 2, 8(12)", "mtctr 11",
+                   "ld 11, 16(12)", "bctr", "trap"},
+        .framed_veneer = {"mflr 12",
+                          "std 12, 16(1)",
+                          "stdu 1, -128(1)",
+                          "std 2, 40(1)",
+                          "mfctr 12",
+                          "std 12, 112(1)",
+                          "std 11, 120(1)",
+                          "lis 12, 0",
+                          "ori 12, 12, 32512",
+                          "sldi 12, 12, 32",
+                          "oris 12, 12, 1",
+                          "ld 12, 9032(12)",
+                          "ld 11, 0(12)",
+                          "ld 2, 8(12)",
+                          "mtctr 11",
+                          "ld 11, 16(12)",
+                          "bctrl",
+                          "ld 2, 40(1)",
+                          "ld 12, 112(1)",
+                          "mtctr 12",
+                          "ld 11, 120(1)",
+                          "addi 1, 1, 128",
+                          "ld 12, 16(1)",
+                          "mtlr 12",
+                          "blr",
+                          "trap",
+                          "trap",
+                          "trap"},
         .self_test = {"li 3, 7", "blr"},
         .armed_bytes = 12,
         .armed = {"std 2, 40(1)", "nop", "ld 2, 40(1)"},
@@ -371,6 +406,20 @@ START_TEST(veneer_jumps_through_its_slot)
 }
 END_TEST
 
+START_TEST(framed_veneer_calls_through_its_slot)
+{
+    open_machine(_i);
+    uint8_t code[ARCH_VENEER_BYTES_MAX];
+    if (arch->encode_framed_veneer == NULL) {
+        ck_assert_ptr_null(machine->framed_veneer[0]);
+        return;
+    }
+    ck_assert_uint_le(arch->framed_veneer_bytes, sizeof code);
+    ck_assert(arch->encode_framed_veneer(arch, address, address + 0x12348, code));
+    expect_lines(code, arch->framed_veneer_bytes, machine->framed_veneer);
+}
+END_TEST
+
 START_TEST(self_test_returns_its_value)
 {
     open_machine(_i);
@@ -396,6 +445,7 @@ int main(void)
     ADD(tests, no_ops_of_every_size_are_no_ops);
     ADD(tests, armed_region_is_what_it_should_be);
     ADD(tests, veneer_jumps_through_its_slot);
+    ADD(tests, framed_veneer_calls_through_its_slot);
     ADD(tests, self_test_returns_its_value);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

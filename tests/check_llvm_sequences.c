@@ -147,24 +147,31 @@ static uint64_t find_region(LLVMMemoryBufferRef buffer)
     return address;
 }
 
-static struct code compile(const struct machine *machine, const struct form *form)
+static struct code compile_text(const struct machine *machine, const char *text,
+                                unsigned optimisation_level)
 {
-    char text[IR_SIZE] = "";
     struct code code = {0};
     const struct support_compilation compilation = {.triple = machine->triple,
-                                                    .optimisation_level = form->optimisation_level,
+                                                    .optimisation_level = optimisation_level,
                                                     .liveness = CAIRN_LIVENESS_OFF};
-    write_ir(form, text);
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = support_parse_valid(context, text);
     LLVMMemoryBufferRef object = support_compile_to_memory(module, &compilation);
     copy_text(object, &code);
     code.region = (size_t)find_region(object);
-    ck_assert_uint_gt(code.region, 0);
-    ck_assert_uint_le(code.region + form->size, code.size);
     LLVMDisposeMemoryBuffer(object);
     LLVMDisposeModule(module);
     LLVMContextDispose(context);
+    return code;
+}
+
+static struct code compile(const struct machine *machine, const struct form *form)
+{
+    char text[IR_SIZE] = "";
+    write_ir(form, text);
+    struct code code = compile_text(machine, text, form->optimisation_level);
+    ck_assert_uint_gt(code.region, 0);
+    ck_assert_uint_le(code.region + form->size, code.size);
     return code;
 }
 
@@ -215,6 +222,52 @@ static void expect_excess(const struct machine *machine, const struct form *form
     ck_assert_uint_eq(word_at(arch, code, code->region + machine->return_offset), machine->reload);
 }
 
+/* CORRUPT; the sentence names the word by its place and its value. */
+static void expect_word_named(const struct cairn_arch *arch, const uint8_t *region, size_t offset,
+                              uint64_t address, const struct cairn_error *error)
+{
+    char name[64];
+    snprintf(name, sizeof name, "byte %zu of the region, 0x%08x", offset,
+             cairn_load_u32(region + offset, arch->byte_order));
+    ck_assert_uint_eq(error->offset, address + offset);
+    ck_assert_msg(strstr(error->message, name) != NULL, "'%s' does not say '%s'", error->message,
+                  name);
+}
+
+/* With any bit changed that is not one of the target's, the word that it is in is named. */
+static void expect_changed_bits_refused(const struct machine *machine, const struct form *form,
+                                        const struct code *code)
+{
+    const struct cairn_arch *arch = arch_find(machine->architecture);
+    const uint8_t *emitted = code->bytes + code->region;
+    struct arch_patchpoint before;
+    uint32_t of_target = 0;
+    ck_assert_int_eq(arch->recognise(arch, emitted, form->size, code->region, &before, NULL),
+                     CAIRN_OK);
+    for (size_t bit = 0; machine->step == WORD && bit < 8 * form->size; bit++) {
+        uint8_t region[SIZE_MAX_TESTED];
+        struct arch_patchpoint found;
+        struct cairn_error error = {0};
+        memcpy(region, emitted, form->size);
+        region[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        enum cairn_status status =
+            arch->recognise(arch, region, form->size, code->region, &found, &error);
+        if (status == CAIRN_OK) {
+            ck_assert_uint_ne(found.target, before.target);
+            of_target++;
+            continue;
+        }
+        ck_assert_int_eq(status, CAIRN_ERROR_CORRUPT);
+        expect_word_named(arch, region, bit / 8 / WORD * WORD, code->region, &error);
+    }
+    static const uint32_t target_bits[] = {
+        [TARGET_NULL] = 0, [TARGET_IMMEDIATE] = 48, [TARGET_SYMBOL] = 24};
+    bool is_branch = has_toc(machine) && form->target == TARGET_SYMBOL;
+    uint32_t expected = form->target == TARGET_SYMBOL && !is_branch ? target_bits[TARGET_IMMEDIATE]
+                                                                    : target_bits[form->target];
+    ck_assert_uint_eq(of_target, machine->step == WORD ? expected : 0);
+}
+
 /* With each word changed, that word is named. */
 static void expect_changes_refused(const struct machine *machine, const struct form *form,
                                    const struct code *code)
@@ -224,16 +277,12 @@ static void expect_changes_refused(const struct machine *machine, const struct f
         uint8_t region[SIZE_MAX_TESTED];
         struct arch_patchpoint found;
         struct cairn_error error = {0};
-        char value[32];
         memcpy(region, code->bytes + code->region, form->size);
         for (size_t i = 0; i < WORD; i++)
             region[offset + i] ^= 0xFF;
-        snprintf(value, sizeof value, "0x%08x", cairn_load_u32(region + offset, arch->byte_order));
         ck_assert_int_eq(arch->recognise(arch, region, form->size, code->region, &found, &error),
                          CAIRN_ERROR_CORRUPT);
-        ck_assert_uint_eq(error.offset, code->region + offset);
-        ck_assert_msg(strstr(error.message, value) != NULL, "'%s' does not say %s", error.message,
-                      value);
+        expect_word_named(arch, region, offset, code->region, &error);
     }
 }
 
@@ -277,6 +326,7 @@ static void try_form(const struct machine *machine, const struct form *form)
     expect_recognised(machine, form, &code);
     expect_excess(machine, form, &code);
     expect_changes_refused(machine, form, &code);
+    expect_changed_bits_refused(machine, form, &code);
     expect_armed(machine, form, &code);
     free(code.bytes);
 }
@@ -443,6 +493,57 @@ START_TEST(no_value_is_where_a_veneer_changes_it)
 }
 END_TEST
 
+/* ---- Frames ---- */
+
+/* Leaves, the second one with a way past the stack map that needs no frame. */
+static const char *const functions_with_stackmaps[] = {
+    SUPPORT_INTRINSICS "define i64 @function(i64 %a) {\n"
+                       "  call void (i64, i32, ...)"
+                       " @llvm.experimental.stackmap(i64 77, i32 4, i64 %a)\n"
+                       "  ret i64 %a\n"
+                       "}\n",
+    SUPPORT_INTRINSICS "define i64 @function(i64 %a) {\n"
+                       "  %c = icmp eq i64 %a, 0\n"
+                       "  br i1 %c, label %out, label %work\n"
+                       "work:\n"
+                       "  call void (i64, i32, ...)"
+                       " @llvm.experimental.stackmap(i64 77, i32 4, i64 %a)\n"
+                       "  %r = mul i64 %a, %a\n"
+                       "  ret i64 %r\n"
+                       "out:\n"
+                       "  ret i64 9\n"
+                       "}\n",
+};
+enum { FUNCTIONS_WITH_STACKMAPS = 2 };
+
+static bool has_word_before(const struct machine *machine, const struct code *code, uint32_t mask,
+                            uint32_t bits)
+{
+    for (size_t offset = 0; offset < code->region; offset += WORD)
+        if ((word_at(arch_find(machine->architecture), code, offset) & mask) == bits)
+            return true;
+    return false;
+}
+
+/* What calls and jumps at a stack map on PPC64 rely on: LR is saved, and r1 has a header below
+ * which they may go on. */
+START_TEST(function_with_a_stack_map_has_a_frame_around_it)
+{
+    const struct machine *machine = supported(_i);
+    if (machine == NULL || !has_toc(machine))
+        return;
+    for (int i = 0; i < FUNCTIONS_WITH_STACKMAPS; i++) {
+        for (unsigned level = 0; level <= 2; level += 2) {
+            struct code code = compile_text(machine, functions_with_stackmaps[i], level);
+            ck_assert(has_word_before(machine, &code, 0xFFFFFFFF, 0x7C0802A6)); /* mflr r0 */
+            ck_assert(has_word_before(machine, &code, 0xFFFF0003, 0xF8010000)); /* std r0, #(r1) */
+            ck_assert(has_word_before(machine, &code, 0xFFFF8003, 0xF8218001)); /* stdu r1 */
+            free(code.bytes);
+        }
+    }
+}
+END_TEST
+
 static Suite *create_suite(void)
 {
     Suite *suite = suite_create("sequences");
@@ -453,6 +554,7 @@ static Suite *create_suite(void)
     tcase_add_loop_test(tests, symbol_target_is_recognised, 0, MACHINE_COUNT);
     tcase_add_loop_test(tests, region_that_is_too_small_is_refused_where_it_ends, 0, MACHINE_COUNT);
     tcase_add_loop_test(tests, no_value_is_where_a_veneer_changes_it, 0, MACHINE_COUNT);
+    tcase_add_loop_test(tests, function_with_a_stack_map_has_a_frame_around_it, 0, MACHINE_COUNT);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -9,8 +9,10 @@
 #include "arch/arch.h"
 #include "code/state.h"
 #include "patch/site.h"
+#include "patch/veneers.h"
 #include "runtime/runtime.h"
 #include "tests/machine.h"
+#include "tests/section_writer.h"
 
 #include <string.h>
 
@@ -157,6 +159,140 @@ START_TEST(place_in_code_out_of_reach_gets_a_veneer_without_descriptors)
 }
 END_TEST
 
+/* ---- has_descriptors ---- */
+
+enum { DESCRIPTOR_WORDS = 3, DESCRIPTORS = 2, DESCRIPTOR_CODE_BYTES = 128 };
+
+/* A module of two functions in one section of code, that the stack map names as `names` says once
+ * the descriptors have been written. */
+struct described {
+    cairn_runtime *runtime;
+    cairn_loader *loader;
+    uint8_t *code;
+    uint64_t *descriptors;
+    uint64_t names[DESCRIPTORS];
+};
+
+static const uint32_t described_functions[DESCRIPTORS] = {0, DESCRIPTOR_CODE_BYTES / 2};
+
+static void begin_described(struct described *described, const struct cairn_arch *rules,
+                            bool read_only)
+{
+    struct cairn_error error;
+    size_t size = DESCRIPTORS * DESCRIPTOR_WORDS * sizeof(uint64_t);
+    described->runtime = site_runtime(site_modes[SITE_MODES - 1]);
+    described->runtime->space->arch = rules;
+    ck_assert_done(cairn_loader_create(described->runtime, "test", &described->loader, &error),
+                   error);
+    described->code =
+        cairn_loader_allocate_code(described->loader, DESCRIPTOR_CODE_BYTES, 64, &error);
+    described->descriptors =
+        read_only ? cairn_loader_allocate_read_only_data(described->loader, size, 8, &error)
+                  : cairn_loader_allocate_data(described->loader, size, 8, &error);
+    ck_assert_ptr_nonnull(described->code);
+    ck_assert_ptr_nonnull(described->descriptors);
+    memset(described->code, 0x90, DESCRIPTOR_CODE_BYTES);
+    memset(described->descriptors, 0, size);
+    for (int i = 0; i < DESCRIPTORS; i++) {
+        uint64_t *descriptor = described->descriptors + (ptrdiff_t)i * DESCRIPTOR_WORDS;
+        *descriptor = (uintptr_t)described->code + described_functions[i];
+        described->names[i] = (uintptr_t)descriptor;
+    }
+}
+
+static enum cairn_status finish_described(struct described *described, cairn_module **module,
+                                          struct cairn_error *error)
+{
+    struct section_writer writer;
+    writer_begin(&writer, 3, cairn_byte_order_host());
+    writer_header(&writer, DESCRIPTORS, 0, DESCRIPTORS);
+    for (int i = 0; i < DESCRIPTORS; i++)
+        writer_function(&writer, described->names[i], 8, 1);
+    for (uint64_t i = 0; i < DESCRIPTORS; i++)
+        writer_record(&writer, i, 16, NULL, 0, NULL, 0);
+    void *section = cairn_loader_allocate_stackmap(described->loader, writer.size, 8, error);
+    ck_assert_ptr_nonnull(section);
+    memcpy(section, writer.bytes, writer.size);
+    writer_end(&writer);
+    return cairn_loader_finish(described->loader, module, error);
+}
+
+static struct cairn_arch rules_with_descriptors(void)
+{
+    struct cairn_arch rules = rules_of_host();
+    rules.has_descriptors = true;
+    return rules;
+}
+
+START_TEST(functions_named_by_descriptors_are_found_in_the_code)
+{
+    struct described described;
+    struct cairn_error error;
+    cairn_module *module;
+    struct cairn_arch rules = rules_with_descriptors();
+    begin_described(&described, &rules, _i == 1);
+    /* One of them is named by its place in the code, as a host may do. */
+    if (_i == 2)
+        described.names[0] = (uintptr_t)described.code;
+    ck_assert_done(finish_described(&described, &module, &error), error);
+    const cairn_table *table = cairn_module_table(module);
+    for (uint32_t i = 0; i < DESCRIPTORS; i++) {
+        const struct cairn_record record = {table, i};
+        uint64_t function = (uintptr_t)described.code + described_functions[i];
+        ck_assert_uint_eq(cairn_table_function(table, i).address, function);
+        ck_assert_uint_eq(cairn_record_address(record), function + 16);
+    }
+    cairn_runtime_destroy(described.runtime);
+}
+END_TEST
+
+static void expect_corrupt(struct described *described, const char *sentence)
+{
+    struct cairn_error error = {0};
+    cairn_module *module = NULL;
+    ck_assert_int_eq(finish_described(described, &module, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_ptr_null(module);
+    ck_assert_msg(strstr(error.message, sentence) != NULL, "%s", error.message);
+    cairn_loader_abandon(described->loader);
+    cairn_runtime_destroy(described->runtime);
+}
+
+START_TEST(function_named_by_what_is_no_descriptor_is_corrupt)
+{
+    static const int64_t offsets[] = {-8, 25, 28, 32, 40, 48, -(INT64_C(1) << 40)};
+    struct described described;
+    struct cairn_arch rules = rules_with_descriptors();
+    begin_described(&described, &rules, false);
+    uint64_t name = (uintptr_t)described.descriptors + (uint64_t)offsets[_i];
+    described.names[1] = name;
+    /* There is a good entry, as far as there is anything. */
+    const uint64_t entry = (uintptr_t)described.code;
+    if (offsets[_i] >= 0 && offsets[_i] < 48)
+        memcpy((void *)(uintptr_t)name, &entry, sizeof entry);
+    expect_corrupt(&described, "function 1 ");
+}
+END_TEST
+
+START_TEST(descriptor_that_leads_out_of_the_code_is_corrupt)
+{
+    static const uint64_t entries[] = {0, UINT64_MAX, 0x1000};
+    struct described described;
+    struct cairn_arch rules = rules_with_descriptors();
+    begin_described(&described, &rules, false);
+    described.descriptors[0] = _i < 3 ? entries[_i] : (uintptr_t)described.descriptors;
+    expect_corrupt(&described, "function 0 ");
+}
+END_TEST
+
+START_TEST(descriptor_is_none_where_there_are_none)
+{
+    struct described described;
+    struct cairn_arch rules = rules_of_host();
+    begin_described(&described, &rules, false);
+    expect_corrupt(&described, "not in the code");
+}
+END_TEST
+
 /* ---- toc_save_offset ---- */
 
 /* A shadow of one instruction, which a branch can take the place of: mov $9, %eax. */
@@ -239,6 +375,109 @@ START_TEST(batch_with_a_call_without_room_for_the_toc_changes_nothing)
 }
 END_TEST
 
+/* sub $8, %rsp; call *slot(%rip); add $8, %rsp; ret */
+static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address,
+                                 uint64_t slot_address, uint8_t *code)
+{
+    static const uint8_t bytes[] = {0x48, 0x83, 0xEC, 0x08, 0xFF, 0x15, 0,   0,
+                                    0,    0,    0x48, 0x83, 0xC4, 0x08, 0xC3};
+    int32_t displacement = (int32_t)(slot_address - address - 10);
+    (void)arch;
+    memcpy(code, bytes, sizeof bytes);
+    memcpy(code + 6, &displacement, sizeof displacement);
+    return true;
+}
+
+static struct cairn_arch rules_with_frames(void)
+{
+    struct cairn_arch rules = rules_of_host();
+    rules.toc_save_offset = 24;
+    rules.framed_veneer_bytes = 16;
+    rules.encode_framed_veneer = encode_framed_veneer;
+    return rules;
+}
+
+static const struct site_veneer *veneer_of(const struct site_fixture *fixture)
+{
+    const struct site_veneer *veneer =
+        veneers_find(fixture->site, word_read_instruction(fixture->site));
+    ck_assert_ptr_nonnull(veneer);
+    return veneer;
+}
+
+static bool is_framed(const struct site_veneer *veneer)
+{
+    static const uint8_t begin[] = {0x48, 0x83, 0xEC, 0x08};
+    return memcmp((const void *)(uintptr_t)veneer->code.address, begin, sizeof begin) == 0;
+}
+
+static void expect_framed_calls(const struct site_fixture *fixture, enum cairn_strength strength)
+{
+    struct cairn_error error;
+    const void *const targets[] = {fixture->near_one, SITE_TWO};
+    for (int i = 0; i < 8; i++) {
+        const void *target = targets[i % 2];
+        ck_assert_done(cairn_site_call(fixture->site, target, strength, &error), error);
+        expect_call(fixture, target, true, 1 + i % 2);
+        ck_assert(is_framed(veneer_of(fixture)));
+    }
+    /* A jump gets none that comes back. */
+    ck_assert_done(cairn_site_jump(fixture->site, fixture->near_three, strength, &error), error);
+    ck_assert(!site_describe(fixture->site).uses_veneer);
+    ck_assert_int_eq(fixture->function(), 3);
+    ck_assert_done(cairn_site_jump(fixture->site, fixture->tail, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), 0);
+    ck_assert_done(cairn_site_restore(fixture->site, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), 9);
+}
+
+START_TEST(shadow_s_call_goes_through_a_veneer_that_saves_the_toc)
+{
+    struct site_fixture fixture;
+    const struct site_shape shape = one_instruction_shadow();
+    struct cairn_arch rules = rules_with_frames();
+    site_load(&fixture, site_modes[_i], &shape);
+    fixture.runtime->space->arch = &rules;
+    apply(&fixture, &rules);
+    expect_framed_calls(&fixture, CAIRN_RELAXED);
+    expect_framed_calls(&fixture, CAIRN_SYNC);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(quiescent_shadow_s_call_goes_through_a_veneer_that_saves_the_toc)
+{
+    struct site_fixture fixture;
+    struct site_shape shape = one_instruction_shadow();
+    struct cairn_arch rules = rules_with_frames();
+    shape.padding = 6;
+    site_load(&fixture, site_modes[_i], &shape);
+    fixture.runtime->space->arch = &rules;
+    apply(&fixture, &rules);
+    ck_assert(!site_describe(fixture.site).live);
+    expect_framed_calls(&fixture, CAIRN_QUIESCENT);
+    site_unload(&fixture);
+}
+END_TEST
+
+START_TEST(armed_patch_point_needs_no_veneer_that_saves_the_toc)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape shape = site_null_patchpoint(region, 16);
+    struct cairn_arch rules = rules_with_frames();
+    rules.calls_need_veneer = true;
+    site_load(&fixture, site_modes[_i], &shape);
+    fixture.runtime->space->arch = &rules;
+    apply(&fixture, &rules);
+    ck_assert_done(cairn_site_call(fixture.site, fixture.near_two, CAIRN_SYNC, &error), error);
+    expect_call(&fixture, fixture.near_two, true, 2);
+    ck_assert(!is_framed(veneer_of(&fixture)));
+    site_unload(&fixture);
+}
+END_TEST
+
 START_TEST(armed_patch_point_may_call)
 {
     uint8_t region[SITE_REGION_MAX];
@@ -286,9 +525,16 @@ int main(void)
     ADD(tests, llvm_s_own_branch_comes_back_as_one);
     ADD(tests, place_in_code_out_of_reach_has_no_descriptor);
     ADD(tests, place_in_code_out_of_reach_gets_a_veneer_without_descriptors);
+    tcase_add_loop_test(tests, functions_named_by_descriptors_are_found_in_the_code, 0, 3);
+    tcase_add_loop_test(tests, function_named_by_what_is_no_descriptor_is_corrupt, 0, 7);
+    tcase_add_loop_test(tests, descriptor_that_leads_out_of_the_code_is_corrupt, 0, 4);
+    tcase_add_test(tests, descriptor_is_none_where_there_are_none);
     ADD(tests, call_without_room_for_the_toc_is_refused);
     ADD(tests, quiescent_call_without_room_for_the_toc_is_refused);
     ADD(tests, batch_with_a_call_without_room_for_the_toc_changes_nothing);
+    ADD(tests, shadow_s_call_goes_through_a_veneer_that_saves_the_toc);
+    ADD(tests, quiescent_shadow_s_call_goes_through_a_veneer_that_saves_the_toc);
+    ADD(tests, armed_patch_point_needs_no_veneer_that_saves_the_toc);
     ADD(tests, armed_patch_point_may_call);
     ADD(tests, parts_of_instructions_are_not_written);
     suite_add_tcase(suite, tests);

@@ -6,6 +6,8 @@
 #include "tests/section_writer.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 long site_one(void) { return 1; }
 long site_two(void) { return 2; }
@@ -214,6 +216,35 @@ struct site_shape site_patchpoint(uint8_t *region, uint32_t size)
 struct site_shape site_calling_patchpoint(uint8_t *region)
 {
     return site_patchpoint(region, machine_patchpoint_bytes);
+}
+
+/* ---- Code elsewhere ---- */
+
+static uint8_t *page_of(uint64_t address)
+{
+    return (uint8_t *)(uintptr_t)(address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1));
+}
+
+static size_t two_pages(void) { return 2 * (size_t)sysconf(_SC_PAGESIZE); }
+
+bool site_place_code(uint64_t address, const uint8_t *code, size_t size)
+{
+    uint8_t *page = page_of(address);
+    uint8_t *place = (uint8_t *)(uintptr_t)address;
+    uint8_t *memory = mmap(page, two_pages(), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    ck_assert_ptr_eq(memory, page);
+    memcpy(place, code, size);
+    arch_host_code_written(place, place, size);
+    ck_assert_int_eq(mprotect(page, two_pages(), PROT_READ | PROT_EXEC), 0);
+    return true;
+}
+
+void site_remove_code(uint64_t address)
+{
+    ck_assert_int_eq(munmap(page_of(address), two_pages()), 0);
 }
 
 int site_main(Suite *suite)

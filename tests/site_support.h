@@ -110,6 +110,13 @@ struct site_shape site_calling_patchpoint(uint8_t *region);
 /* No-ops: what LLVM emits for a null target. */
 struct site_shape site_null_patchpoint(uint8_t *region, uint32_t size);
 
+/* ---- Code elsewhere ---- */
+
+/* Puts code at an address outside of the library's memory, executable. False: something is there
+ * already. It goes with site_remove_code. At most a page of it. */
+bool site_place_code(uint64_t address, const uint8_t *code, size_t size);
+void site_remove_code(uint64_t address);
+
 /* Runs the suite; the status for main. */
 int site_main(Suite *suite);
 

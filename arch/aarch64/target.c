@@ -186,6 +186,7 @@ const struct cairn_arch aarch64_arch = {
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
     .fixed_instruction_bytes = WORDS_BYTES,
+    .call_bytes = WORDS_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = VENEER_BYTES,

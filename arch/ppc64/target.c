@@ -20,6 +20,9 @@
  * a stack map a frame, and uses the slot for r2 alone. The target of a jump finds in it the r2 of
  * the function that it left.
  *
+ * A stack map's instruction has no room for that around it. A call in its place goes to a framed
+ * veneer, which has it instead; a jump goes to a veneer that saves r2, as a region would have.
+ *
  * WHERE LLVM'S OWN RELOAD IS. LLVM emits 4 bytes more than asked (llvm-project #177453), so in a
  * region of the smallest size the reload lies behind it. The armed form is all inside; where the
  * reload behind it is executed too, it loads the same again.
@@ -48,10 +51,20 @@
 enum {
     CALL_WORDS_MAX = 10,
     DIRECT_CALL_BYTES = 2 * WORDS_BYTES,
+    CALL_BYTES = 3 * WORDS_BYTES,
 
     VENEER_ALIGNMENT = 16,
     ELFV2_VENEER_BYTES = 32,
-    ELFV1_VENEER_BYTES = 48
+    ELFV1_VENEER_BYTES = 48,
+    ELFV2_FRAMED_VENEER_BYTES = 80,
+    ELFV1_FRAMED_VENEER_BYTES = 112,
+
+    /* A framed veneer's frame: the ABI's header, room for a callee's 8 parameters in registers,
+     * and two doublewords of its own. */
+    ELFV2_FRAME_BYTES = 112,
+    ELFV1_FRAME_BYTES = 128,
+    CTR_BELOW_END = 16,
+    R11_BELOW_END = 8
 };
 
 #define NOP UINT32_C(0x60000000)
@@ -69,6 +82,12 @@ static const struct words_branches branches = {
 
 #define SAVE_TOC(offset) (UINT32_C(0xF8410000) | (uint32_t)(offset)) /* std r2, offset(r1) */
 #define LOAD_TOC(offset) (UINT32_C(0xE8410000) | (uint32_t)(offset)) /* ld r2, offset(r1) */
+#define SAVE_R11(offset) (UINT32_C(0xF9610000) | (uint32_t)(offset)) /* std r11, offset(r1) */
+#define LOAD_R11(offset) (UINT32_C(0xE9610000) | (uint32_t)(offset)) /* ld r11, offset(r1) */
+#define SAVE_R12(offset) (UINT32_C(0xF9810000) | (uint32_t)(offset)) /* std r12, offset(r1) */
+#define LOAD_R12(offset) (UINT32_C(0xE9810000) | (uint32_t)(offset)) /* ld r12, offset(r1) */
+#define MAKE_FRAME(bytes) (UINT32_C(0xF8210001) | (-(uint32_t)(bytes)&0xFFFC)) /* stdu r1 */
+#define LEAVE_FRAME(bytes) (UINT32_C(0x38210000) | (uint32_t)(bytes)) /* addi r1, r1, bytes */
 
 #define REACH_BYTES ((size_t)32 << 20)
 #define SLAB_BYTES_DEFAULT REACH_BYTES
@@ -253,9 +272,9 @@ static uint8_t *write_load(const struct cairn_arch *arch, uint64_t slot_address,
     return WRITE_WORDS(arch, code, words);
 }
 
+/* What a function is entered by, its pointer being in r12. */
 static const uint32_t enter_by_address[] = {
     0x7D8903A6, /* mtctr r12 */
-    0x4E800420, /* bctr */
 };
 
 static const uint32_t enter_by_descriptor[] = {
@@ -263,24 +282,87 @@ static const uint32_t enter_by_descriptor[] = {
     0xE84C0008, /* ld r2, 8(r12): the TOC */
     0x7D6903A6, /* mtctr r11 */
     0xE96C0010, /* ld r11, 16(r12): the environment */
-    0x4E800420, /* bctr */
 };
+
+/* All but the branch to CTR. */
+static uint8_t *write_entering(const struct cairn_arch *arch, uint64_t slot_address, uint8_t *code)
+{
+    assert(slot_address % sizeof(uint64_t) == 0);
+    code = write_load(arch, slot_address, code);
+    return arch->has_descriptors ? WRITE_WORDS(arch, code, enter_by_descriptor)
+                                 : WRITE_WORDS(arch, code, enter_by_address);
+}
+
+/* Traps, so that nothing runs on past it. */
+static void write_padding(const struct cairn_arch *arch, const uint8_t *code, uint8_t *end,
+                          size_t veneer_bytes)
+{
+    words_fill(arch, end, veneer_bytes - (size_t)(end - code), TRAP);
+}
 
 /*
  * With ELFv2 the function is entered with its address in r12; with ELFv1 with what its descriptor
  * says in CTR, r2 and r11, which closures of libffi need. r11, r12 and CTR are the ABIs' for this
  * purpose. A descriptor never changes and the slot is read once, so entry and TOC are of one
- * function. Padded with traps so that nothing runs on past it.
+ * function.
+ *
+ * r2 goes to its place in the frame first: what is jumped to from a shadow finds it there, as it
+ * does behind an armed region's own save, which has put the same there.
  */
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
 {
+    const uint32_t save[] = {SAVE_TOC(arch->toc_save_offset)};
+    const uint32_t branch[] = {0x4E800420}; /* bctr */
     (void)address;
-    assert(slot_address % sizeof(uint64_t) == 0);
-    uint8_t *end = write_load(arch, slot_address, code);
-    end = arch->has_descriptors ? WRITE_WORDS(arch, end, enter_by_descriptor)
-                                : WRITE_WORDS(arch, end, enter_by_address);
-    words_fill(arch, end, arch->veneer_bytes - (size_t)(end - code), TRAP);
+    uint8_t *end = WRITE_WORDS(arch, code, save);
+    end = write_entering(arch, slot_address, end);
+    end = WRITE_WORDS(arch, end, branch);
+    write_padding(arch, code, end, arch->veneer_bytes);
+    return true;
+}
+
+/*
+ * A function with a frame. What LLVM may keep across a stack map, and a call in its place would
+ * lose besides what the function called changes: r2 and CTR, with ELFv1 r11, whose values the
+ * frame keeps. r12 and LR are free there (arch/README.md), r0, CR and XER are left alone. The
+ * site's return address lies where a callee keeps it, in the frame of the site's function, and r2
+ * where a caller does, in the veneer's own; so the back chain is whole.
+ */
+static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address,
+                                 uint64_t slot_address, uint8_t *code)
+{
+    uint32_t frame = arch->has_descriptors ? ELFV1_FRAME_BYTES : ELFV2_FRAME_BYTES;
+    uint32_t link = 16;
+    const uint32_t enter[] = {
+        0x7D8802A6, /* mflr r12 */
+        SAVE_R12(link),
+        MAKE_FRAME(frame),
+        SAVE_TOC(arch->toc_save_offset),
+        0x7D8902A6, /* mfctr r12 */
+        SAVE_R12(frame - CTR_BELOW_END),
+    };
+    const uint32_t keep_r11[] = {SAVE_R11(frame - R11_BELOW_END)};
+    const uint32_t call[] = {
+        0x4E800421, /* bctrl */
+        LOAD_TOC(arch->toc_save_offset), LOAD_R12(frame - CTR_BELOW_END),
+        0x7D8903A6, /* mtctr r12 */
+    };
+    const uint32_t restore_r11[] = {LOAD_R11(frame - R11_BELOW_END)};
+    const uint32_t leave[] = {
+        LEAVE_FRAME(frame), LOAD_R12(link), 0x7D8803A6, /* mtlr r12 */
+        0x4E800020,                                     /* blr */
+    };
+    (void)address;
+    uint8_t *end = WRITE_WORDS(arch, code, enter);
+    if (arch->has_descriptors)
+        end = WRITE_WORDS(arch, end, keep_r11);
+    end = write_entering(arch, slot_address, end);
+    end = WRITE_WORDS(arch, end, call);
+    if (arch->has_descriptors)
+        end = WRITE_WORDS(arch, end, restore_r11);
+    end = WRITE_WORDS(arch, end, leave);
+    write_padding(arch, code, end, arch->framed_veneer_bytes);
     return true;
 }
 
@@ -301,10 +383,12 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
     .fixed_instruction_bytes = WORDS_BYTES,
+    .call_bytes = CALL_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = ELFV2_VENEER_BYTES,
     .veneer_alignment = VENEER_ALIGNMENT,
+    .framed_veneer_bytes = ELFV2_FRAMED_VENEER_BYTES,
     .has_descriptors = false,
     .calls_need_veneer = true,
     .toc_save_offset = 24,
@@ -316,6 +400,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .encode_veneer = encode_veneer,
+    .encode_framed_veneer = encode_framed_veneer,
     .encode_self_test = encode_self_test,
     .register_name = ppc64_register_name,
 };
@@ -328,10 +413,12 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
     .fixed_instruction_bytes = WORDS_BYTES,
+    .call_bytes = CALL_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = ELFV1_VENEER_BYTES,
     .veneer_alignment = VENEER_ALIGNMENT,
+    .framed_veneer_bytes = ELFV1_FRAMED_VENEER_BYTES,
     .has_descriptors = true,
     .calls_need_veneer = true,
     .toc_save_offset = 40,
@@ -343,6 +430,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .encode_veneer = encode_veneer,
+    .encode_framed_veneer = encode_framed_veneer,
     .encode_self_test = encode_self_test,
     .register_name = ppc64_register_name,
 };

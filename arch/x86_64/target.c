@@ -321,6 +321,7 @@ const struct cairn_arch x86_64_arch = {
     .word_bytes = WORD_BYTES,
     .instruction_bytes = BRANCH_BYTES,
     .instruction_bytes_max = WORD_BYTES,
+    .call_bytes = BRANCH_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = VENEER_BYTES,

@@ -60,7 +60,9 @@ CAIRN_API void *cairn_loader_allocate_data(cairn_loader *loader, size_t size, si
 
 /** Memory for a stack map section: read by cairn_loader_finish and then given back. Bytes behind
  *  the last map that were left zero are no error: LLVM's RuntimeDyld asks for more than a section
- *  has where its relocations might need stubs. */
+ *  has where its relocations might need stubs. Functions are named by their addresses in the
+ *  loader's code; on PPC64 ELFv1, as LLVM does it, also by those of their descriptors, which then
+ *  lie in data of the loader (`.opd`) and are complete when it finishes. */
 CAIRN_API void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
                                                struct cairn_error *error);
 

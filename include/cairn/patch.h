@@ -44,7 +44,10 @@
  * point with a null target instead. Nothing is ever written beyond the declared shadow, nor across
  * another record's address, nor beyond the end of the function, as far as stack maps and unwind
  * tables tell it. Patching replaces instructions: what a call that returns, or a no-op, leaves out
- * is the host's concern. cairn_site_restore brings them back.
+ * is the host's concern. cairn_site_restore brings them back. A call in place of an instruction has
+ * no arguments. On PPC64 it goes through a veneer with a frame of its own: the target finds r1
+ * lower by 112 bytes (ELFv1: 128) and returns into the veneer, which returns behind the site's
+ * instruction, and which itself changes r12 and LR only.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -138,8 +141,9 @@ enum cairn_strength {
  *
  * Refused before the first write: ARGUMENT (target NULL, no site, no such strength); UNMANAGED (not
  * live, and neither QUIESCENT nor unpublished; the sentence says why); STATE (the module is
- * retired, or the site holds the host's own bytes); RANGE (there is no room for a branch, or for
- * what a call needs around it on PPC64: 12 bytes in all); UNSUPPORTED (SYNC and QUIESCENT without a
+ * retired, or the site holds the host's own bytes); RANGE (there is no room for a branch, or in a
+ * patch point's or statepoint's region for what a call needs around it on PPC64: 12 bytes in all);
+ * UNSUPPORTED (SYNC and QUIESCENT without a
  * barrier, see cairn_runtime_can_synchronise); FULL, MEMORY, SYSTEM (no veneer). SYSTEM after it
  * (the barrier was refused, or Single mode could not replace the page): the site does the old thing
  * again.

@@ -435,13 +435,28 @@ bool code_block_memory_range(const struct code_block *block, uint32_t index,
     return true;
 }
 
+static bool holds(const struct code_block *block, const struct code_span *span, uint64_t address,
+                  size_t size)
+{
+    uint64_t offset = address - (uint64_t)(uintptr_t)span_address(block, span);
+    return offset < span->used_bytes && size <= span->used_bytes - offset;
+}
+
 bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size)
 {
     for (uint32_t i = 0; i < block->span_count; i++) {
         const struct code_span *span = &block->spans[i];
-        uint64_t offset = address - (uint64_t)(uintptr_t)span_address(block, span);
-        if (span->use == PAGES_FOR_CODE && offset < span->used_bytes &&
-            size <= span->used_bytes - offset)
+        if (span->use == PAGES_FOR_CODE && holds(block, span, address, size))
+            return true;
+    }
+    return false;
+}
+
+bool code_block_holds_data(const struct code_block *block, uint64_t address, size_t size)
+{
+    for (uint32_t i = 0; i < block->span_count; i++) {
+        const struct code_span *span = &block->spans[i];
+        if (span->use != PAGES_FOR_CODE && holds(block, span, address, size))
             return true;
     }
     return false;
@@ -464,14 +479,15 @@ static enum cairn_status reserve_veneer(struct code_block *block, struct cairn_e
     return CAIRN_OK;
 }
 
-static enum cairn_status add_veneer_locked(struct code_block *block, uint64_t target,
-                                           struct code_veneer *veneer, struct cairn_error *error)
+static enum cairn_status add_veneer_locked(struct code_block *block, enum code_veneer_kind kind,
+                                           uint64_t target, struct code_veneer *veneer,
+                                           struct cairn_error *error)
 {
     enum cairn_status status = reserve_veneer(block, error);
     if (status != CAIRN_OK)
         return status;
     struct veneer_place place;
-    status = veneer_take(block->space, block->slab, &place, error);
+    status = veneer_take(block->space, block->slab, kind, &place, error);
     if (status != CAIRN_OK)
         return status;
     block->veneers[block->veneer_count++] = place;
@@ -481,8 +497,9 @@ static enum cairn_status add_veneer_locked(struct code_block *block, uint64_t ta
     return CAIRN_OK;
 }
 
-enum cairn_status code_block_add_veneer(struct code_block *block, uint64_t target,
-                                        struct code_veneer *veneer, struct cairn_error *error)
+enum cairn_status code_block_add_veneer(struct code_block *block, enum code_veneer_kind kind,
+                                        uint64_t target, struct code_veneer *veneer,
+                                        struct cairn_error *error)
 {
     if (block->slab == NULL)
         return error_set(error, CAIRN_ERROR_STATE, 0,
@@ -490,7 +507,7 @@ enum cairn_status code_block_add_veneer(struct code_block *block, uint64_t targe
     enum cairn_status status = space_enter(block->space, error);
     if (status != CAIRN_OK)
         return status;
-    status = add_veneer_locked(block, target, veneer, error);
+    status = add_veneer_locked(block, kind, target, veneer, error);
     space_leave(block->space);
     return status;
 }

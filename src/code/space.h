@@ -162,8 +162,16 @@ bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range);
 /* `size` bytes at `address` lie in the block's code. Async-signal-safe. */
 bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size);
+/* The same of its data, read-only or not. */
+bool code_block_holds_data(const struct code_block *block, uint64_t address, size_t size);
 
-/* ---- Veneers: stubs that jump to the address in an aligned slot ---- */
+/* ---- Veneers: stubs that enter the function in an aligned slot ---- */
+
+enum code_veneer_kind {
+    CODE_VENEER_PLAIN, /* jumps to it */
+    CODE_VENEER_FRAMED /* calls it, where the architecture has such veneers */
+};
+enum { CODE_VENEER_KIND_COUNT = CODE_VENEER_FRAMED + 1 };
 
 struct code_veneer {
     uint64_t address;       /* of its code; 0: none */
@@ -173,8 +181,9 @@ struct code_veneer {
 /* A veneer in the block's slab, its slot holding `target`, visible to all cores when this
  * returns. It belongs to the block and goes with it. The slot is on a private page: a forked
  * child has its own. FULL, SYSTEM, MEMORY, STATE (the block has no memory yet). */
-enum cairn_status code_block_add_veneer(struct code_block *block, uint64_t target,
-                                        struct code_veneer *veneer, struct cairn_error *error);
+enum cairn_status code_block_add_veneer(struct code_block *block, enum code_veneer_kind kind,
+                                        uint64_t target, struct code_veneer *veneer,
+                                        struct cairn_error *error);
 
 /* ---- Writing to protected code ---- */
 

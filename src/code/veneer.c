@@ -18,14 +18,15 @@ static size_t round_up(size_t value, size_t alignment)
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-static size_t veneer_stride(const struct cairn_arch *arch)
+static size_t veneer_stride(const struct cairn_arch *arch, enum code_veneer_kind kind)
 {
-    return round_up(arch->veneer_bytes, arch->veneer_alignment);
+    size_t bytes = kind == CODE_VENEER_FRAMED ? arch->framed_veneer_bytes : arch->veneer_bytes;
+    return round_up(bytes, arch->veneer_alignment);
 }
 
-static uint32_t veneers_a_chunk(const struct code_space *space)
+static uint32_t veneers_a_chunk(const struct code_space *space, enum code_veneer_kind kind)
 {
-    size_t by_code = space->page_size / veneer_stride(space->arch);
+    size_t by_code = space->page_size / veneer_stride(space->arch, kind);
     size_t by_slots = space->page_size / sizeof(uint64_t);
     return (uint32_t)(by_code < by_slots ? by_code : by_slots);
 }
@@ -39,7 +40,7 @@ uint64_t veneer_address(const struct code_space *space, const struct code_slab *
                         struct veneer_place place)
 {
     const uint8_t *page = slab->base + place.chunk->code_page * slab->page_size;
-    return (uint64_t)(uintptr_t)page + place.index * veneer_stride(space->arch);
+    return (uint64_t)(uintptr_t)page + place.index * veneer_stride(space->arch, place.chunk->kind);
 }
 
 _Atomic uint64_t *veneer_slot(const struct code_slab *slab, struct veneer_place place)
@@ -81,13 +82,21 @@ static void release_pages(struct code_slab *slab, const struct code_chunk *chunk
     slab_release(slab, chunk->slot_page, 1);
 }
 
+static bool encode_one(const struct cairn_arch *arch, enum code_veneer_kind kind, uint64_t address,
+                       uint64_t slot)
+{
+    uint8_t *code = (uint8_t *)(uintptr_t)address;
+    return kind == CODE_VENEER_FRAMED ? arch->encode_framed_veneer(arch, address, slot, code)
+                                      : arch->encode_veneer(arch, address, slot, code);
+}
+
 static bool encode(const struct code_space *space, struct code_slab *slab, struct code_chunk *chunk)
 {
     for (uint32_t i = 0; i < chunk->count; i++) {
         struct veneer_place place = {.chunk = chunk, .index = i};
         uint64_t address = veneer_address(space, slab, place);
         uint64_t slot = (uint64_t)(uintptr_t)veneer_slot(slab, place);
-        if (!space->arch->encode_veneer(space->arch, address, slot, (uint8_t *)(uintptr_t)address))
+        if (!encode_one(space->arch, chunk->kind, address, slot))
             return false;
     }
     return true;
@@ -110,12 +119,13 @@ static enum cairn_status prepare(struct code_space *space, struct code_slab *sla
 }
 
 static enum cairn_status add_chunk(struct code_space *space, struct code_slab *slab,
-                                   struct cairn_error *error)
+                                   enum code_veneer_kind kind, struct cairn_error *error)
 {
-    uint32_t count = veneers_a_chunk(space);
+    uint32_t count = veneers_a_chunk(space, kind);
     struct code_chunk *chunk = memory_new(&space->allocator, 1, chunk_bytes(count));
     if (chunk == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a chunk of veneers");
+    chunk->kind = kind;
     chunk->count = count;
     enum cairn_status status = take_pages(slab, chunk, error);
     if (status == CAIRN_OK) {
@@ -160,20 +170,21 @@ static uint32_t first_free(const struct code_chunk *chunk)
     return word * TAKEN_BITS + (uint32_t)__builtin_ctzll(~chunk->taken[word]);
 }
 
-static struct code_chunk *find_chunk(const struct code_slab *slab)
+static struct code_chunk *find_chunk(const struct code_slab *slab, enum code_veneer_kind kind)
 {
     struct code_chunk *chunk = slab->chunks;
-    while (chunk != NULL && chunk->used == chunk->count)
+    while (chunk != NULL && (chunk->kind != kind || chunk->used == chunk->count))
         chunk = chunk->next;
     return chunk;
 }
 
 enum cairn_status veneer_take(struct code_space *space, struct code_slab *slab,
-                              struct veneer_place *place, struct cairn_error *error)
+                              enum code_veneer_kind kind, struct veneer_place *place,
+                              struct cairn_error *error)
 {
-    struct code_chunk *chunk = find_chunk(slab);
+    struct code_chunk *chunk = find_chunk(slab, kind);
     if (chunk == NULL) {
-        enum cairn_status status = add_chunk(space, slab, error);
+        enum cairn_status status = add_chunk(space, slab, kind, error);
         if (status != CAIRN_OK)
             return status;
         chunk = slab->chunks;
@@ -188,7 +199,7 @@ enum cairn_status veneer_take(struct code_space *space, struct code_slab *slab,
 static bool another_is_free(const struct code_slab *slab, const struct code_chunk *chunk)
 {
     for (const struct code_chunk *other = slab->chunks; other != NULL; other = other->next)
-        if (other != chunk && other->used < other->count)
+        if (other != chunk && other->kind == chunk->kind && other->used < other->count)
             return true;
     return false;
 }

@@ -8,9 +8,10 @@
 
 #include "code/state.h"
 
-/* A page of veneers and a page of their slots. The veneers never change. */
+/* A page of veneers of one kind and a page of their slots. The veneers never change. */
 struct code_chunk {
     struct code_chunk *next;
+    enum code_veneer_kind kind;
     size_t code_page;
     size_t slot_page;
     uint32_t count;
@@ -25,9 +26,10 @@ struct veneer_place {
     uint32_t index;
 };
 
-/* Takes a veneer of the slab, preparing a chunk if all are taken. Under the lock. */
+/* Takes a veneer of the slab, preparing a chunk if all of its kind are taken. Under the lock. */
 enum cairn_status veneer_take(struct code_space *space, struct code_slab *slab,
-                              struct veneer_place *place, struct cairn_error *error);
+                              enum code_veneer_kind kind, struct veneer_place *place,
+                              struct cairn_error *error);
 
 /* Gives it back; chunks of which nothing is used go, but for one. Under the lock. */
 void veneer_give_back(struct code_space *space, struct code_slab *slab, struct veneer_place place);

@@ -43,11 +43,28 @@ static void set_instruction(cairn_site *site, size_t offset, size_t replaced_byt
     site->replaced_bytes = (uint32_t)replaced_bytes;
 }
 
-/* For a site that is not live: a branch at the front, which takes the place of all its bytes. */
+/* For a site that is not live: a branch that takes the place of all its bytes, with what a call
+ * needs around it if there is room for that, otherwise at the front. */
 static void allow_quiescent_branch(cairn_site *site)
 {
-    if (site->limit == site->byte_count && site->limit >= site->table->arch->instruction_bytes)
-        set_instruction(site, 0, site->limit);
+    const struct cairn_arch *arch = site->table->arch;
+    const struct arch_patchpoint no_target = {.has_call = false};
+    struct arch_placement placement = {0};
+    if (site->limit < site->byte_count || site->limit < arch->instruction_bytes)
+        return;
+    site->saves_toc =
+        arch->toc_save_offset != 0 &&
+        arch->place(arch, &no_target, site->limit, site->address, &placement, NULL) == CAIRN_OK;
+    set_instruction(site, placement.instruction_offset, site->limit);
+}
+
+/* For one that LLVM's call stays in: a branch that returns to where that does. */
+static void keep_call(cairn_site *site, const struct arch_patchpoint *patchpoint,
+                      const struct arch_placement *placement, size_t size)
+{
+    site->saves_toc = site->table->arch->toc_save_offset != 0 &&
+                      placement->return_offset == patchpoint->return_offset;
+    set_instruction(site, patchpoint->return_offset - site->table->arch->instruction_bytes, size);
 }
 
 /* What only this site's veneer could not have, the others need not do without. */
@@ -77,9 +94,7 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
     struct cairn_error reason;
     enum cairn_status status = plan_change(&change, &reason);
     if (is_lack_of_room(status)) {
-        /* LLVM's call stays. One in its place is to return to where it does. */
-        site->saves_toc = false;
-        set_instruction(site, patchpoint->return_offset - site->instruction_length, size);
+        keep_call(site, patchpoint, placement, size);
         return site_refuse(site, error, "%s", reason.message);
     }
     if (status != CAIRN_OK) {
@@ -219,15 +234,23 @@ enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error)
 {
     const struct arch_patchpoint no_target = {.has_call = false};
     struct arch_placement placement;
-    size_t length = site->table->arch->instruction_bytes;
+    const struct cairn_arch *arch = site->table->arch;
+    size_t length = arch->instruction_bytes;
     if (site->limit < site->byte_count)
         return refuse_crossed(site, error);
-    if (site->byte_count < length)
-        return site_refuse(site, error, "a call takes %zu bytes, and %u are reserved", length,
-                           site->byte_count);
+    if (site->byte_count >= length)
+        set_instruction(site, site->byte_count - length, site->byte_count);
+    if (site->byte_count < arch->call_bytes)
+        return site_refuse(site, error, "a call takes %zu bytes, and %u are reserved",
+                           arch->call_bytes, site->byte_count);
+    if (arch->toc_save_offset != 0)
+        return site_refuse(site, error,
+                           "the statepoint's call has to return to the end of its bytes, and of "
+                           "the %zu bytes that a call takes the last are the TOC's reload behind "
+                           "it: CAIRN_QUIESCENT only, for a jump or a no-op",
+                           arch->call_bytes);
     if (has_room_at_end(site, &placement))
         return arm(site, &no_target, &placement, site->byte_count, error);
-    set_instruction(site, site->byte_count - length, site->byte_count);
     return site_refuse(site, error,
                        "the statepoint's call has to return to the end of its bytes, and the last "
                        "%zu of them are not no-ops within one aligned word: CAIRN_QUIESCENT only",

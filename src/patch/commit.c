@@ -11,9 +11,41 @@
  *  (C) Before it nothing changes, so a thread stopped at any instruction of the region has either
  *      not reached the instruction yet and fetches it whole later, or has executed it.
  *  (D) What a word branches to is there before the word: a veneer's code never changes, and its
- *      slot is written, by the change that has taken it, before the word. On x86-64 a core that
- *      fetches the new word reads the new slot, since it sees stores in their order; an
- *      architecture without that order needs a barrier between the two.
+ *      slot is written, by the change that has taken it, before the word. How other cores come to
+ *      see the two in that order stands below.
+ *
+ * What a core that fetches the new word might still have from before, and why it has not.
+ *  - The veneer's code. It is written a page at a time, cleaned from the data cache and made
+ *    invalid in the instruction caches of all cores, by operations that go to all of them and are
+ *    waited for (arch_host_code_written); all this before the page can be executed. AArch64 then
+ *    promises that no core fetches a word that was stored later and behind it the old code
+ *    ("Ordering of instruction fetches"). PPC64 promises it to cores that have passed a context
+ *    synchronisation since. So before the first veneer of a page is given to anybody, there is a
+ *    barrier with SYNC_CORE (code/veneer.c, `prepare`): a kernel's return to a thread is such a
+ *    synchronisation. It is paid for by the page, so RELAXED has it like all others. A kernel
+ *    without SYNC_CORE has no such barrier; on PPC64 it is then only pages that have not held other
+ *    code before that are safe.
+ *  - The slot. It is data: the stores have to be seen in their order, and the veneer's load has to
+ *    come after the fetch of the branch. Both stores are releases (x86-64: any store is; AArch64:
+ *    stlr; PPC64: lwsync before it). On x86-64 and AArch64 instructions are fetched in the order of
+ *    the program and a load comes after its own fetch. The Power ISA says less; but what was
+ *    executed on a predicted way is kept only when the branch to it has been fetched and decoded,
+ *    and processors decode in the program's order: so the word was read first there, too. The slot
+ *    is an aligned doubleword, so the load gives one target or another, whole.
+ *  - The word itself. Until the instruction caches have forgotten it, an older word may be
+ * executed, on PPC64 even after a newer one. The change ends with arch_host_code_written of the
+ * word, RELAXED or not; what is in a core's pipeline then is executed soon, and CAIRN_SYNC's
+ * barrier waits for it. An older word whose veneer has a new slot does what a change that is being
+ * made meant it to do.
+ *  - A descriptor that a slot points to (PPC64 ELFv1). It is the host's, complete before the host
+ *    asks for the change: the release covers it, and loads from it depend on the slot's by their
+ *    address.
+ *
+ * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, section "Memory
+ * Ordering"; Arm Architecture Reference Manual for A-profile architecture (DDI 0487), sections
+ * "Concurrent modification and execution of instructions" and "Ordering of instruction fetches";
+ * Power ISA, Book II, sections "Instruction Storage" and "Concurrent Modification and Execution of
+ * Instructions"; membarrier(2).
  *
  * A thread between the call (or jump) and the veneer behind it. It has executed the branch, its
  * return address is on the stack, and it may be stopped there for long. The veneer may meanwhile

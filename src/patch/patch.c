@@ -171,16 +171,23 @@ static enum cairn_status check_room(const cairn_site *site, enum arch_branch bra
     return CAIRN_OK;
 }
 
-/* No-ops over what is replaced, and the branch among them. */
+/* No-ops over what is replaced, and the branch among them, with what belongs to it if there is room
+ * for that. */
 static void fill_in_branch(const cairn_site *site, uint64_t bits, uint8_t *bytes)
 {
     const struct cairn_arch *arch = site->table->arch;
     size_t size = site->replaced_bytes < site->limit ? site->replaced_bytes : site->limit;
     size_t offset = site->instruction_offset;
     size_t end = offset + site->instruction_length;
-    arch->fill_nops(arch, bytes, offset);
+    if (site->saves_toc) {
+        const struct arch_patchpoint no_target = {.has_call = false};
+        const struct arch_placement placement = {offset, site->return_offset};
+        arch->arm(arch, bytes, size, &no_target, &placement);
+    } else {
+        arch->fill_nops(arch, bytes, offset);
+        arch->fill_nops(arch, bytes + end, size - end);
+    }
     word_put_bits(site, bits, bytes + offset);
-    arch->fill_nops(arch, bytes + end, size - end);
 }
 
 /* Writes the bytes with the change's instruction among them, and ends the change. */

@@ -17,24 +17,37 @@ struct change plan_restore(cairn_site *site)
 static enum cairn_status check_toc(const struct change *change, struct cairn_error *error)
 {
     const cairn_site *site = change->site;
-    if (change->branch != ARCH_BRANCH_CALL || site->saves_toc ||
-        site->table->arch->toc_save_offset == 0)
+    const struct cairn_arch *arch = site->table->arch;
+    if (change->branch != ARCH_BRANCH_CALL || arch->toc_save_offset == 0 || site->saves_toc ||
+        veneers_frame_calls(site))
         return CAIRN_OK;
+    if (site->kind == CAIRN_RECORD_STATEPOINT)
+        return error_set(error, CAIRN_ERROR_RANGE, site->address,
+                         "site %llu at 0x%llx: a statepoint's call has to return to the end of its "
+                         "bytes, and the TOC's reload lies behind the call: only a jump or a no-op "
+                         "fits",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
     return error_set(error, CAIRN_ERROR_RANGE, site->address,
-                     "site %llu at 0x%llx has no room for the TOC's save and reload around a call: "
-                     "only a jump or a no-op fits",
-                     (unsigned long long)site_id(site), (unsigned long long)site->address);
+                     "site %llu at 0x%llx has no room around its branch for the TOC's save and "
+                     "reload: a call takes %zu bytes with them, so only a jump or a no-op fits",
+                     (unsigned long long)site_id(site), (unsigned long long)site->address,
+                     arch->call_bytes);
+}
+
+static bool needs_veneer(const struct change *change)
+{
+    if (change->branch == ARCH_BRANCH_CALL && veneers_frame_calls(change->site))
+        return true;
+    return change->site->table->arch->calls_need_veneer && !change->is_direct &&
+           change->branch != ARCH_BRANCH_NOP;
 }
 
 static bool encode_straight(struct change *change)
 {
     const cairn_site *site = change->site;
-    const struct cairn_arch *arch = site->table->arch;
-    bool needs_veneer =
-        arch->calls_need_veneer && !change->is_direct && change->branch != ARCH_BRANCH_NOP;
-    return !needs_veneer &&
-           arch->encode_branch(change->branch, word_instruction_address(site), change->target,
-                               site->instruction_length, &change->bits);
+    return !needs_veneer(change) && site->table->arch->encode_branch(
+                                        change->branch, word_instruction_address(site),
+                                        change->target, site->instruction_length, &change->bits);
 }
 
 static enum cairn_status plan_through_veneer(struct change *change, struct cairn_error *error)

@@ -57,7 +57,8 @@ struct cairn_site {
     bool live;
     bool keeps_original; /* a live shadow whose word holds LLVM's instruction at first */
     bool shares_word;
-    bool saves_toc;       /* around the instruction, where the architecture needs it for a call */
+    bool saves_toc;       /* around the instruction, where the architecture needs it for a call:
+                             in place if the site is live, else to be put there with the branch */
     bool initial_direct;  /* the initial branch goes to a place in code, not a function pointer */
     _Atomic uint8_t form; /* enum site_form */
     uint64_t word_base;

@@ -19,11 +19,24 @@ static void push(cairn_site *site, struct site_veneer *veneer)
         continue;
 }
 
+bool veneers_frame_calls(const cairn_site *site)
+{
+    return site->kind == CAIRN_RECORD_STACKMAP && !site->saves_toc &&
+           site->table->arch->encode_framed_veneer != NULL;
+}
+
+static enum code_veneer_kind kind_of(const cairn_site *site, enum arch_branch branch)
+{
+    return branch == ARCH_BRANCH_CALL && veneers_frame_calls(site) ? CODE_VENEER_FRAMED
+                                                                   : CODE_VENEER_PLAIN;
+}
+
 static enum cairn_status set_up(const cairn_site *site, enum arch_branch branch,
                                 struct site_veneer *veneer, struct cairn_error *error)
 {
     const struct site_table *sites = site->table;
-    enum cairn_status status = code_block_add_veneer(sites->block, 0, &veneer->code, error);
+    enum cairn_status status =
+        code_block_add_veneer(sites->block, kind_of(site, branch), 0, &veneer->code, error);
     if (status != CAIRN_OK)
         return status;
     veneer->branch = branch;

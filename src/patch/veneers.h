@@ -8,6 +8,8 @@
  *  - A veneer for calls stays one for calls, a veneer for jumps one for jumps: a thread that has
  *    executed the call, and not yet the veneer behind it, goes to where some call was to go,
  *    with its return address on the stack, however long it was stopped there.
+ *  - A site's veneers for calls are all of one kind: framed where nothing is saved around the
+ *    instruction and the architecture needs something to be.
  *  - Veneers stay with their site until its module goes. There are as many of a kind as were ever
  *    needed at once: one in use, and one for each thread that is changing the site.
  *
@@ -25,6 +27,9 @@ struct site_veneer {
     enum arch_branch branch;
     _Atomic bool taken;
 };
+
+/* Whether a call at the site goes through a veneer that keeps what the site does not. */
+bool veneers_frame_calls(const cairn_site *site);
 
 /* A free veneer of the site, or a new one. Lock-free and async-signal-safe if there is one.
  * MEMORY, FULL, SYSTEM, RANGE. */

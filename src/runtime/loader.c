@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "index/table.h"
+#include "runtime/descriptors.h"
 #include "runtime/module.h"
 #include "runtime/runtime.h"
 
@@ -316,13 +317,17 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
         if (sections == NULL)
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu stack maps", count);
     }
-    for (size_t i = 0; i < count; i++) {
-        sections[i].bytes = loader->stackmaps.entries[i].bytes;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; status == CAIRN_OK && i < count; i++) {
+        uint8_t *bytes = loader->stackmaps.entries[i].bytes;
+        sections[i].bytes = bytes;
         sections[i].size = loader->stackmaps.entries[i].size;
         sections[i].byte_order = cairn_byte_order_host();
         sections[i].size = find_end(&sections[i]);
+        status = descriptors_resolve(loader->block, bytes, &sections[i], error);
     }
-    enum cairn_status status = cairn_table_create(sections, count, allocator, table, error);
+    if (status == CAIRN_OK)
+        status = cairn_table_create(sections, count, allocator, table, error);
     memory_free(allocator, sections, count * sizeof *sections);
     return status;
 }

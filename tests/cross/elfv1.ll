@@ -28,8 +28,16 @@ define i64 @calls_nothing(i64 %x) section "cairn_code" {
   ret i64 %s
 }
 
+; Adds what it finds through the TOC that it was called with.
+define i64 @adds_canary(i64 %x) noinline section "cairn_code" {
+  %c = load volatile i64, ptr @caller_canary
+  %s = add i64 %x, %c
+  ret i64 %s
+}
+
 define i64 @has_shadow(i64 %x) section "cairn_code" {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 4)
   %s = add i64 %x, 5
-  ret i64 %s
+  %t = notail call i64 @adds_canary(i64 %s)
+  ret i64 %t
 }

@@ -196,6 +196,49 @@ static void execute_toc(size_t size, uint64_t *slot)
     }
 }
 
+#ifdef __powerpc64__
+enum { IN_CTR = 55, IN_R11 = 66 };
+
+/* A call in place of one instruction, and what has to be there behind it: the result, the TOC, CTR
+ * and, where the veneer itself needs it, r11. */
+static void execute_framed_veneer(size_t slot_offset)
+{
+    static const uint32_t before[] = {
+        0x39600000 | IN_CTR, /* li r11, IN_CTR */
+        0x7D6903A6,          /* mtctr r11 */
+        0x39600000 | IN_R11, /* li r11, IN_R11 */
+    };
+    static const uint32_t behind[] = {
+        0x7C631214, /* add r3, r3, r2 */
+        0x7C8902A6, /* mfctr r4 */
+        0x7C632214, /* add r3, r3, r4 */
+    };
+    static const uint32_t add_r11[] = {0x7C635A14}; /* add r3, r3, r11 */
+    long (*const callees[])(long, long) = {by_ten, by_hundred};
+    uint64_t *slot = (uint64_t *)(void *)(memory + slot_offset);
+    uint8_t *veneer = memory + VENEER_OFFSET;
+    uint8_t *at = append(memory, pieces.head, pieces.head_bytes);
+    at = append(at, before, sizeof before);
+    const struct arch_placement placement = {0};
+    uint8_t *instruction = at;
+    at = append(at + arch->instruction_bytes, behind, sizeof behind);
+    if (arch->has_descriptors)
+        at = append(at, add_r11, sizeof add_r11);
+    append(at, pieces.tail, pieces.tail_bytes);
+    arch_host_code_written(memory, memory, LEAVE_OFFSET);
+    if (!arch->encode_framed_veneer(arch, (uintptr_t)veneer, (uintptr_t)slot, veneer))
+        exit(1);
+    arch_host_code_written(veneer, veneer, arch->framed_veneer_bytes);
+    write_branch(instruction, &placement, ARCH_BRANCH_CALL, veneer);
+    for (int i = 0; i < RETARGETS / 100; i++) {
+        *slot = (uintptr_t)callees[i % 2];
+        long expected = (i % 2 == 0 ? 73 : 703) + CANARY + IN_CTR;
+        expect(call(memory), arch->has_descriptors ? expected + IN_R11 : expected,
+               "through a framed veneer", arch->instruction_bytes);
+    }
+}
+#endif
+
 static void execute_retargets(uint64_t *slot)
 {
     struct arch_placement placement;
@@ -244,6 +287,9 @@ int main(void)
     for (size_t offset = SLOTS_OFFSET; offset < MEMORY_BYTES; offset += 0x7F8)
         execute_states(0, REGION_MAX, write_veneer(offset & ~(size_t)7));
     execute_retargets(write_veneer(SLOTS_OFFSET));
+#ifdef __powerpc64__
+    execute_framed_veneer(SLOTS_OFFSET);
+#endif
     execute_self_test();
     printf("%s: %lu checks\n", arch->name, checks);
     return 0;
