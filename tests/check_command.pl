@@ -1133,6 +1133,129 @@ subtest 'run: what is refused' => sub {
     done_testing;
 };
 
+# Sites as `run --sites` lists them, by ID: what does not hang on where the code was loaded.
+sub listed_sites {
+    my ($out) = @_;
+    my %sites;
+    no warnings 'portable';
+    while ($out =~ /^ *(?:patchpoint|stackmap|statepoint) ID (\d+) at 0x([0-9a-f]+) = .*\n((?:  .*\n)*?)(?=^ *(?:patchpoint|stackmap|statepoint) |^\S|^  function|^\n|\z)/mg) {
+        my ($id, $record, $text) = ($1, hex $2, $3);
+        my %site = (offsets => join ' ', map { hex($_) - $record } $text =~ /(?:bytes? at|instruction at|return to) 0x([0-9a-f]+)/g);
+        ($site{size}) = $text =~ /^ *(\d+) bytes? at /m;
+        ($site{state}) = $text =~ /, state: (\S+)/;
+        ($site{reason}) = $text =~ /cannot be patched while threads run: (.*)/;
+        $site{reason} =~ s/0x[0-9a-f]+/ADDRESS/ if defined $site{reason} && $site{reason} =~ /a region of/;
+        my @parts = $text =~ /(?:emitted it|armed):\n((?:    +0x.*\n)+)/g;
+        $site{code} = [map { [map { s/^ +0x[0-9a-f]+ *//r } split /\n/] } @parts];
+        $sites{$id} = \%site;
+    }
+    return \%sites;
+}
+
+# Patch points, shadows and statepoints of all sizes at all places in a word: what the command says
+# of them without loading them is what the library makes of them.
+subtest 'run: --target for this machine lists what the library makes of sites' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $is_word = `uname -m` !~ /x86_64/ || $emulator ne '';
+    my $triple = $emulator =~ /aarch64/ ? 'aarch64-linux-gnu' : $emulator =~ /ppc64le/ ? 'powerpc64le-linux-gnu'
+        : $is_word ? return : 'x86_64-linux-gnu';
+    my ($pointer, $null) = $run_version < 15 ? ('i64*', 'i8* null') : ('ptr', 'ptr null');
+    for my $round (1 .. 8) {
+        my $body = '';
+        for my $id (1 .. 40) {
+            my $size = int(rand 9) * ($is_word ? 4 : 1) + ($is_word ? 0 : int rand 16);
+            $body .= " store i64 $id, $pointer %p\n" if rand() < 0.5;
+            $body .= " %a$id = add i64 %x, $id\n store i64 %a$id, $pointer %p\n" if rand() < 0.3;
+            $body .= rand() < 0.5 ? " $patchpoint(i64 $id, i32 $size, ptr null, i32 0, i64 %x)\n"
+                : " $stackmap(i64 $id, i32 $size, i64 %x)\n store i64 %x, $pointer %p\n";
+        }
+        my $text = "declare void \@llvm.experimental.stackmap(i64, i32, ...)\n"
+            . "declare void \@llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"
+            . "define void \@f(i64 %x, $pointer %p) {\n$body ret void\n}\n";
+        $text =~ s/\bptr\b(?! %p)/i8*/g if $run_version < 15;
+        my $file = spit("sites-$round.ll", $text);
+        my ($status, $loaded, $err) = cairn('run', $file, '--sites');
+        is "$status$err", '0', 'loaded';
+        ($status, my $compiled, $err) = cairn('run', $file, '--sites', '--target', $triple);
+        is "$status$err", '0', 'compiled';
+        my ($expected, $got) = map { listed_sites($_) } $loaded, $compiled;
+        cmp_ok scalar keys %$expected, '>=', 30, 'sites';
+        is_deeply $got, $expected, 'are the same' or rename $file, "sites-$seed-$round.ll";
+    }
+    done_testing;
+};
+
+subtest 'run: sites of every machine' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my %names = (x86_64 => 'x86-64', aarch64 => 'aarch64', powerpc64le => 'ppc64-elfv2',
+        powerpc64 => 'ppc64-elfv1', s390x => 'systemz', riscv64 => 'riscv64');
+    my $own = ((cairn('--version'))[1] =~ /, ([\w-]+)\)$/)[0];
+    for my $triple (grep { !/riscv/ || $run_version >= 19 } @triples) {
+        my ($machine) = $triple =~ /^(\w+)-/;
+        my $file = sample('patchpoints', $run_version);
+        my ($status, $out, $err) = cairn('run', $file, '--sites', '--target', $triple);
+        is "$status$err", '0', $triple;
+        like $out, qr/^stack map 0: version 3, \Q$names{$machine}\E, 4 functions/, 'is what it was compiled for';
+        like $out, qr/^    patchpoint ID 10 at 0x[0-9a-f]+ = calling \+ 0x[0-9a-f]+\n      0: \w+ 8 bytes, i64\n/m,
+            'declared, with types';
+        like $out, qr/^      2: constant 77, i64\n      48 bytes at 0x[0-9a-f]+, state: /m, 'with the bytes it reserves';
+        if ($triple =~ /s390x|riscv/) {
+            like $out, qr/, state: unmanaged\n      cannot be patched while threads run: sites of $names{$machine} are unmanaged\n      as LLVM emitted it:\n        0x/,
+                'unmanaged, and says so';
+            next;
+        }
+        like $out, qr/, state: call to 0x1000.*\n      can be patched/, 'and its call';
+        like $out, qr/^      armed, with a no-op in the call's place:\n        0x/m, 'armed';
+        next if $names{$machine} eq $own;
+        # The module may say itself whom it is for.
+        my $text = "target triple = \"$triple\"\n" . slurp($file);
+        prints($out, 'run', spit('own.ll', $text), '--sites');
+        fails(1, qr/the program is for \Q$names{$machine}\E, and this machine is \Q$own\E: its sites can be listed/,
+            'run', "$folder/own.ll", '--call', 'without_target', 1);
+        fails(1, qr/the program is for \Q$names{$machine}\E, and this machine is \Q$own\E/,
+            'run', $file, '--call', 'without_target', 1, '--target', $triple);
+        # Another machine's layout and processor in the IR do not matter to --target.
+        my $other = slurp($file) =~ s/^(define [^{]*)\{/$1 "target-cpu"="x86-64" "target-features"="+avx2" {/mgr;
+        prints($out, 'run', spit('other.ll', "target datalayout = \"e-m:e-i64:64-n8:16:32:64-S128\"\n"
+            . "target triple = \"" . ($machine eq 'aarch64' ? 's390x' : 'aarch64') . "-linux-gnu\"\n$other"),
+            '--sites', '--target', $triple);
+    }
+    prints("0 records, 0 sites\n", 'run', spit('none.ll', "define void \@f() {\n ret void\n}\n"),
+        '--sites', '--target', $triples[4]);
+    done_testing;
+};
+
+subtest 'run: objects' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    plan skip_all => 'no llc' if !@compilers;
+    my $object = compile('patchpoints', $compilers[-1], $triples[3], '-O2', '-enable-patchpoint-liveness=false');
+    prints((cairn('stackmap', '-d', $object))[1], 'run', $object, '--sites');
+    fails(2, qr/this is an object, which only --sites can list: --call takes IR/, 'run', $object, '--call', 'f');
+    fails(2, qr/--target takes IR/, 'run', $object, '--sites', '--target', 'aarch64-linux-gnu');
+    fails(1, qr/no section \.llvm_stackmaps/, 'run', spit('none', elf_with('', name => '.x')), '--sites');
+    fails(1, qr/ends before its section table/, 'run', spit('short', substr(elf_with(''), 0, 100)), '--sites');
+    done_testing;
+};
+
+subtest 'run: other machines, what is refused' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = sample('patchpoints', $run_version);
+    fails(1, qr/does not know the architecture of 'sparcv9-linux-gnu'/, 'run', $file, '--sites', '--target', 'sparcv9-linux-gnu');
+    fails(1, qr/no code generator for 'nonsense/, 'run', $file, '--sites', '--target', 'nonsense');
+    fails(1, qr/this is not an ELF file: choose a target with ELF/, 'run', $file, '--sites', '--target', 'aarch64-apple-darwin');
+    fails(2, qr/--target needs a triple/, 'run', $file, '--sites', '--target');
+    my ($own) = `uname -m` =~ /^(\w+)/;
+    fails(2, qr/what is compiled for --target is listed only: leave it out to call 'twice'/, 'run', $file,
+        '--target', "$own-linux-gnu", '--call', 'twice', 1) if $emulator eq '' && $own eq 'x86_64';
+    # What LLVM would crash on there, in one line each.
+    my $text = "declare void \@llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"
+        . "define void \@f() {\n $patchpoint(i64 1, i32 6, ptr null, i32 0)\n ret void\n}\n";
+    $text =~ s/\bptr\b/i8*/g if $run_version < 15;
+    fails(1, qr/instructions have 4 bytes here; write a multiple of 4/, 'run', spit('six.ll', $text), '--sites',
+        '--target', 'powerpc64le-linux-gnu');
+    done_testing;
+};
+
 subtest 'run: without LLVM' => sub {
     plan skip_all => 'built with LLVM' if defined $run_version;
     fails(2, qr/built without LLVM/, 'run', 'file.ll', '--sites');

@@ -1,5 +1,5 @@
 /*
- * cairn/object.h - stack map sections in ELF files.
+ * cairn/object.h - stack map sections in ELF files, and the code that they are about.
  *
  * Objects, executables and shared libraries of 64-bit machines in either byte order. A file is
  * mapped, not read; a section's bytes are the file's own unless relocations have to be applied
