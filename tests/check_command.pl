@@ -482,6 +482,278 @@ subtest 'an empty section has no maps' => sub {
     done_testing;
 };
 
+# ---- Disassembly ----
+
+my ($run_version) = (cairn('--version'))[1] =~ /LLVM (\d+)/;
+
+sub sites_of {
+    my ($path, @options) = @_;
+    my ($status, $out, $err) = cairn('stackmap', '--json', '--disassemble', @options, $path);
+    is "$status$err", '0', "stackmap -d @options " . $path =~ s/.*\///r;
+    my $maps = eval { decode_json($out) };
+    ok defined $maps, 'gives JSON' or diag $@;
+    return map { @{$_->{records}} } @$maps;
+}
+
+# As plain text: no comments, no symbols, and of PPC64's registers the numbers alone.
+sub plain_instruction {
+    my ($text, $triple) = @_;
+    $text =~ s/\s*<.*//;
+    $text =~ s{\s*(?:#|//)\s.*}{};
+    $text =~ s/\s+/ /g;
+    $text =~ s/\b(?:r|f|v|vs|cr)(\d+)\b/$1/g if $triple =~ /powerpc/;
+    return $text =~ s/^ | $//gr;
+}
+
+# Instructions by section and address: [bytes, text].
+sub objdump {
+    my ($path, $triple) = @_;
+    my %found;
+    my @syntax = $triple =~ /x86/ ? '--x86-asm-syntax=intel' : ();
+    my @features = $triple =~ /riscv/ ? '--mattr=+m,+a,+f,+d,+c' : ();
+    my ($status, $out, $err) = run("$llvm{$run_version}/llvm-objdump", '-d', '--print-imm-hex',
+        @syntax, @features, $path);
+    is $status, 0, 'llvm-objdump' or diag $err;
+    for (split /\n/, $out) {
+        my ($address, $bytes, $text) = /^\s*([0-9a-f]+):((?: [0-9a-f]+)+)\s+(\S.*)$/ or next;
+        # Words are written as numbers, and all of their bytes apart otherwise.
+        my $is_number = $bytes =~ /[0-9a-f]{4}/;
+        $bytes =~ s/ //g;
+        $bytes = join '', reverse $bytes =~ /../g if $is_number;
+        $found{hex $address} = [$bytes, plain_instruction($text, $triple)];
+    }
+    return \%found;
+}
+
+# The page of an adrp stands in a comment of cairn's, and objdump shows the address itself.
+sub same_instruction {
+    my ($instruction, $expected, $triple) = @_;
+    my $text = plain_instruction($instruction->{text} // '', $triple);
+    return $instruction->{bytes} eq $expected->[0]
+        && ($text eq $expected->[1] || ($text =~ /^(adrp? \w+)/ && $expected->[1] =~ /^$1,/));
+}
+
+# Of one section of code, or of several at different addresses. How many were compared.
+sub compare_with_objdump {
+    my ($path, $triple, @options) = @_;
+    my $expected = objdump($path, $triple);
+    my ($compared, @wrong) = 0;
+    for my $record (sites_of($path, @options)) {
+        my @instructions = @{$record->{site}{instructions}};
+        ok @instructions, "record $record->{id} has instructions" if !@options;
+        my $next = $instructions[0]{address};
+        # What --bytes cuts in two is none, but its beginning may look like one.
+        pop @instructions if @options;
+        for my $instruction (@instructions) {
+            my $address = $instruction->{address};
+            push @wrong, [$instruction, $next] if $address != $next;
+            $next = $address + length($instruction->{bytes}) / 2;
+            # Behind a function there may be zeros, which llvm-objdump leaves out.
+            next if !defined $instruction->{text} && $instruction->{bytes} =~ /^0+$/ && @options;
+            $compared++;
+            push @wrong, [$instruction, $expected->{$address}]
+                if !same_instruction($instruction, $expected->{$address} // ['', ''], $triple);
+        }
+    }
+    is scalar @wrong, 0, "the instructions of $triple are llvm-objdump's" or diag explain \@wrong;
+    return $compared;
+}
+
+my $has_objdump = defined $run_version && -x ($llvm{$run_version} // '') . '/llvm-objdump';
+
+subtest 'disassembly of every architecture, against llvm-objdump' => sub {
+    plan skip_all => 'built without LLVM, or no llc and llvm-objdump' if !$has_objdump || !@compilers;
+    for my $version ($compilers[0], $compilers[-1]) {
+        for my $triple (@triples) {
+            for my $name (qw(stackmaps patchpoints)) {
+                for my $level (0, 2) {
+                    my $object = compile($name, $version, $triple, "-O$level", '-enable-patchpoint-liveness=false');
+                    next if !defined $object && $triple =~ /riscv/ && $version < 19;
+                    compare_with_objdump($object, $triple);
+                    cmp_ok compare_with_objdump($object, $triple, '--bytes', 64), '>=', 20, "llc-$version $name";
+                }
+            }
+        }
+    }
+    done_testing;
+};
+
+# What Cairn would make of the patch points of a sample, in words.
+subtest 'patch points of every architecture are recognised in files' => sub {
+    plan skip_all => 'built without LLVM, or no llc' if !defined $run_version || !@compilers;
+    my %names = (x86_64 => 'x86-64', aarch64 => 'aarch64', powerpc64le => 'ppc64-elfv2',
+        powerpc64 => 'ppc64-elfv1', s390x => 'systemz', riscv64 => 'riscv64');
+    for my $triple (@triples) {
+        my ($machine) = $triple =~ /^(\w+)-/;
+        my $object = compile('patchpoints', $compilers[-1], $triple, '-O2', '-enable-patchpoint-liveness=false');
+        my ($status, $out, $err) = cairn('stackmap', '-d', $object);
+        is "$status$err", '0', $triple;
+        like $out, qr/^stack map 0: version 3, \Q$names{$machine}\E,/, 'its name';
+        my ($calling) = $out =~ /^(    ID 10 at .*?)\n\n/ms;
+        if ($triple =~ /s390x|riscv/) {
+            is scalar(() = $out =~ /^      sites of $names{$machine} are unmanaged\n      code:\n        0x/mg), 5,
+                'its sites are unmanaged, and say so';
+            unlike $out, qr/armed/, 'and are not armed';
+            my ($record) = sites_of($object);
+            is_deeply [@{$record->{site}}{qw(state size reason armed)}],
+                ['unmanaged', undef, "sites of $names{$machine} are unmanaged", []], 'also in JSON';
+            next;
+        }
+        my $veneer = $triple =~ /powerpc/ ? ' by a veneer' : '';
+        # LLVM emits 4 bytes more for a call on PPC64 than were asked for.
+        my $bytes = $triple =~ /powerpc/ ? 52 : 48;
+        like $calling, qr/^      as a patch point: $bytes bytes at 0x[0-9a-f]+, state: call to 0x1000$veneer\n/m,
+            'a call, and its target';
+        like $calling, qr/^      can be patched while threads run: the instruction at 0x/m, 'can be patched';
+        like $calling, qr/^      armed, with a no-op in the call's place:\n(?:        0x.*\n?)+\z/m, 'its armed form';
+        is scalar(() = $out =~ /as a patch point: 40 bytes at 0x[0-9a-f]+, state: no-op\n/g), 4, 'those without target';
+        my @records = sites_of($object);
+        is_deeply [@{$records[0]{site}}{qw(size state target reason)}], [$bytes, 'call', 4096, undef], 'in JSON';
+        for my $key (qw(instructions armed)) {
+            my $sum = 0;
+            $sum += length($_->{bytes}) / 2 for @{$records[0]{site}{$key}};
+            is $sum, $bytes, "$key: all bytes";
+        }
+        my @toc = grep { /\Ald r2|\Astd r2/ } map { $_->{text} } @{$records[1]{site}{armed}};
+        is scalar @toc, $triple =~ /powerpc/ ? 2 : 0, 'TOC save and reload';
+    }
+    done_testing;
+};
+
+sub module {
+    my ($name, $body) = @_;
+    my $text = "declare void \@llvm.experimental.stackmap(i64, i32, ...)\n"
+        . "declare void \@llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"
+        . "declare void \@outside()\n$body";
+    $text =~ s/ptr \@outside/i8* bitcast (void ()* \@outside to i8*)/g if $compilers[-1] < 15;
+    return spit($name, $text);
+}
+
+sub compile_text {
+    my ($name, $triple, $body) = @_;
+    my ($status, $out, $err) = run("$llvm{$compilers[-1]}/llc", "-mtriple=$triple", '-filetype=obj', '-O2',
+        '-enable-patchpoint-liveness=false', module("$name.ll", $body), '-o', "$folder/$name.o");
+    is $status, 0, "llc for $triple" or diag $err;
+    return "$folder/$name.o";
+}
+
+my $stackmap = 'call void (i64, i32, ...) @llvm.experimental.stackmap';
+my $patchpoint = 'call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void';
+
+subtest 'what is no patch point names what differs' => sub {
+    plan skip_all => 'built without LLVM, or no llc' if !defined $run_version || !@compilers;
+    my $body = "define i64 \@f(i64 %x) {\n %y = mul i64 %x, %x\n $stackmap(i64 1, i32 0, i64 %x)\n"
+        . " %z = add i64 %y, %x\n ret i64 %z\n}\n";
+    my %words = (x86_64 => qr/byte 0 of the region, 0x[0-9a-f]{2}, begins no no-op/,
+        map { $_ => qr/the word at byte 0 of the region, 0x[0-9a-f]{8}, is no no-op/ }
+            qw(aarch64 powerpc64le powerpc64));
+    for my $machine (sort keys %words) {
+        my ($status, $out) = cairn('stackmap', '-d', compile_text('none', "$machine-linux-gnu", $body));
+        like $out, qr/^      no patch point: $words{$machine}: this is not what LLVM emits for a patch point\n      code:\n((?:        0x.*\n){1,4})\z/m,
+            $machine;
+    }
+    done_testing;
+};
+
+subtest 'names of call targets' => sub {
+    plan skip_all => 'built without LLVM, or no llc' if !defined $run_version || !@compilers;
+    my $body = "define void \@f(i64 %x) {\n $stackmap(i64 1, i32 0, i64 %x)\n call void \@outside()\n ret void\n}\n"
+        . "define void \@g() {\n $patchpoint(i64 2, i32 32, ptr \@outside, i32 0)\n ret void\n}\n";
+    my %calls = (x86_64 => 'call', aarch64 => 'bl', powerpc64le => 'bl', powerpc64 => 'bl', s390x => 'brasl');
+    for my $machine (sort keys %calls) {
+        my $object = compile_text('names', "$machine-linux-gnu", $body);
+        my ($first, $second) = sites_of($object);
+        my ($call) = grep { defined $_->{symbol} } @{$first->{site}{instructions}};
+        is $call->{symbol}, 'outside', "$machine: of a relocated call";
+        like $call->{text}, qr/^$calls{$machine} /, 'that is one';
+        my ($status, $out) = cairn('stackmap', '-d', $object);
+        like $out, qr/^        0x[0-9a-f]+\s[^\n]*\b$calls{$machine} [^\n]* <outside>$/m, 'for people';
+        next if $machine !~ /x86|powerpc/;
+        is_deeply [@{$second->{site}}{qw(state target symbol)}], ['call', undef, 'outside'],
+            'of a patch point';
+        like $out, qr/as a patch point: \d+ bytes at 0x[0-9a-f]+, state: call to outside$/m, 'for people';
+    }
+    done_testing;
+};
+
+subtest 'sites of linked files' => sub {
+    plan skip_all => 'built without LLVM, or no llc' if !$has_objdump || !@compilers;
+    my $body = "define void \@_start(i64 %x) {\n $stackmap(i64 1, i32 0, i64 %x)\n call void \@outside()\n ret void\n}\n"
+        . "define void \@g() {\n $patchpoint(i64 2, i32 48, ptr \@outside, i32 0)\n ret void\n}\n";
+    # LLVM's own linker has no ELFv1: GNU's has, for each machine under another name.
+    for my $machine (qw(x86_64 aarch64 powerpc64le powerpc64)) {
+        my ($linker) = grep { -x } map { ("$_/$machine-linux-gnu-ld") } split /:/, $ENV{PATH};
+        next if !defined $linker && diag "no ld for $machine";
+        my $outside = "$folder/outside-$machine.o";
+        my ($compiled) = run("$llvm{$compilers[-1]}/llc", "-mtriple=$machine-linux-gnu", '-filetype=obj',
+            spit('outside.ll', "define void \@outside() {\n ret void\n}\n"), '-o', $outside);
+        my $object = compile_text('linked', "$machine-linux-gnu", $body);
+        my $linked = "$folder/linked-$machine";
+        my ($status, $out, $err) = run($linker, '-e', '_start', $object, $outside, '-o', $linked);
+        is "$compiled$status", '00', "linking for $machine" or diag $err;
+        cmp_ok compare_with_objdump($linked, "$machine-linux-gnu"), '>=', 8, 'instructions';
+        my ($first, $second) = sites_of($linked);
+        my ($call) = grep { $_->{text} =~ /^(?:call|bl) / } @{$first->{site}{instructions}};
+        is $call->{symbol}, 'outside', "$machine: what a call goes to, by its address";
+        # On AArch64, LLVM takes a symbol for a number, which is an address inside of it.
+        is_deeply [@{$second->{site}}{qw(state symbol)}], ['call', 'outside'], 'and what a patch point goes to'
+            if $machine ne 'aarch64';
+        ($status, $out) = cairn('stackmap', '-d', $linked);
+        like $out, qr/^      armed:\n(?:        0x.*\n)*        0x\S+ [^\n]*call 0x[0-9a-f]+ <outside>$/m,
+            'armed with a direct call' if $machine eq 'x86_64';
+    }
+    done_testing;
+};
+
+# Records stand next to each other, and functions end: what is behind belongs to others.
+subtest 'sites end at the next record' => sub {
+    plan skip_all => 'built without LLVM, or no llc' if !defined $run_version || !@compilers;
+    my $null = $compilers[-1] < 15 ? 'i8* null' : 'ptr null';
+    my $body = "define void \@f() {\n $patchpoint(i64 1, i32 16, ptr null, i32 0)\n"
+        . " $patchpoint(i64 2, i32 24, ptr null, i32 0)\n ret void\n}\n";
+    for my $machine (qw(x86_64 aarch64 powerpc64le powerpc64)) {
+        my $object = compile_text('neighbours', "$machine-linux-gnu", $body);
+        is_deeply [map { $_->{site}{size} } sites_of($object)], [16, 24], $machine;
+        my @sites = map { $_->{site} } sites_of($object, '--bytes', 20);
+        is_deeply [map { $_->{size} } @sites], [20, 20], '--bytes';
+        is $sites[0]{reason}, 'another record begins, or the function ends, 16 bytes behind its start',
+            'across the next record';
+        is $sites[1]{reason}, undef, 'within the region';
+    }
+    done_testing;
+};
+
+subtest 'files whose code is not there' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = spit('made.elf', elf_with(map_of_version(3, '<')));
+    my ($status, $out, $err) = cairn('stackmap', '-d', $file);
+    is "$status$err", '0', 'is read';
+    like $out, qr/^      its code cannot be shown: there is no code at 0x1070 in this file$/m, 'and says so';
+    is_deeply [map { $_->{site}{instructions} } sites_of($file)], [[], []], 'in JSON';
+    # Two functions, and nobody knows whose the records are.
+    my $unknown = spit('made.elf', elf_with(map_of_version(1, '<', 3)));
+    is_deeply [map { $_->{site} } sites_of($unknown)], [undef, undef], 'functions that are not known';
+    fails(1, qr/there is no disassembler for the architecture 'unknown'/, 'stackmap', '-d',
+        spit('made.elf', elf_with(map_of_version(3, '<'), machine => 1234)));
+    done_testing;
+};
+
+subtest 'disassembly: bad usage' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    for my $words ([], ['0'], ['-1'], ['x'], ['5x'], ['1048577'], ['']) {
+        fails(2, qr/--bytes needs a number from 1 to 1048576/, 'stackmap', '-d', 'file', '--bytes', @$words);
+    }
+    fails(2, qr/--bytes is for --disassemble/, 'stackmap', '--bytes', 4, 'file');
+    done_testing;
+};
+
+subtest 'disassembly: without LLVM' => sub {
+    plan skip_all => 'built with LLVM' if defined $run_version;
+    fails(1, qr/built without LLVM and has no disassembler/, 'stackmap', '-d',
+        spit('made.elf', elf_with(map_of_version(3, '<'))));
+    done_testing;
+};
+
 # ---- Bad input ----
 
 subtest 'bad input' => sub {
@@ -598,7 +870,8 @@ subtest 'changed bytes never crash' => sub {
         substr($bytes, rand length $bytes, 1) = chr(rand() < 0.5 ? rand 256 : (0, 255)[rand 2])
             for 1 .. 1 + rand 6;
         my $file = spit('changed', $bytes);
-        my ($status, $out, $err) = cairn('stackmap', $round % 2 ? '--json' : (), $file);
+        my @options = ($round % 2 ? '--json' : (), defined $run_version && rand() < 0.7 ? '-d' : ());
+        my ($status, $out, $err) = cairn('stackmap', @options, $file);
         $seen{$status}++;
         my $is_good = $status eq '0' && $err eq '' && ($round % 2 == 0 || eval { decode_json($out); 1 });
         my $is_refused = $status eq '1' && $out eq '' && $err =~ /\Acairn: [^\n]+\n\z/;
@@ -612,8 +885,6 @@ subtest 'changed bytes never crash' => sub {
 };
 
 # ---- cairn run ----
-
-my ($run_version) = (cairn('--version'))[1] =~ /LLVM (\d+)/;
 
 subtest 'run: results by type' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
@@ -859,6 +1130,129 @@ subtest 'run: what is refused' => sub {
     like $err, qr/\Acairn: \Q$crashes\E: in 'f': call [^\n]*i128[^\n]*; write [^\n]*\ncairn: \Q$crashes\E: in 'g': call [^\n]*i65[^\n]*; write [^\n]*\n\z/,
         'all that would, a line each';
     is system("$cairn run $file --sites > /dev/full 2> $folder/stderr") >> 8, 1, 'full disk';
+    done_testing;
+};
+
+# Sites as `run --sites` lists them, by ID: what does not hang on where the code was loaded.
+sub listed_sites {
+    my ($out) = @_;
+    my %sites;
+    no warnings 'portable';
+    while ($out =~ /^ *(?:patchpoint|stackmap|statepoint) ID (\d+) at 0x([0-9a-f]+) = .*\n((?:  .*\n)*?)(?=^ *(?:patchpoint|stackmap|statepoint) |^\S|^  function|^\n|\z)/mg) {
+        my ($id, $record, $text) = ($1, hex $2, $3);
+        my %site = (offsets => join ' ', map { hex($_) - $record } $text =~ /(?:bytes? at|instruction at|return to) 0x([0-9a-f]+)/g);
+        ($site{size}) = $text =~ /^ *(\d+) bytes? at /m;
+        ($site{state}) = $text =~ /, state: (\S+)/;
+        ($site{reason}) = $text =~ /cannot be patched while threads run: (.*)/;
+        $site{reason} =~ s/0x[0-9a-f]+/ADDRESS/ if defined $site{reason} && $site{reason} =~ /a region of/;
+        my @parts = $text =~ /(?:emitted it|armed):\n((?:    +0x.*\n)+)/g;
+        $site{code} = [map { [map { s/^ +0x[0-9a-f]+ *//r } split /\n/] } @parts];
+        $sites{$id} = \%site;
+    }
+    return \%sites;
+}
+
+# Patch points, shadows and statepoints of all sizes at all places in a word: what the command says
+# of them without loading them is what the library makes of them.
+subtest 'run: --target for this machine lists what the library makes of sites' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $is_word = `uname -m` !~ /x86_64/ || $emulator ne '';
+    my $triple = $emulator =~ /aarch64/ ? 'aarch64-linux-gnu' : $emulator =~ /ppc64le/ ? 'powerpc64le-linux-gnu'
+        : $is_word ? return : 'x86_64-linux-gnu';
+    my ($pointer, $null) = $run_version < 15 ? ('i64*', 'i8* null') : ('ptr', 'ptr null');
+    for my $round (1 .. 8) {
+        my $body = '';
+        for my $id (1 .. 40) {
+            my $size = int(rand 9) * ($is_word ? 4 : 1) + ($is_word ? 0 : int rand 16);
+            $body .= " store i64 $id, $pointer %p\n" if rand() < 0.5;
+            $body .= " %a$id = add i64 %x, $id\n store i64 %a$id, $pointer %p\n" if rand() < 0.3;
+            $body .= rand() < 0.5 ? " $patchpoint(i64 $id, i32 $size, ptr null, i32 0, i64 %x)\n"
+                : " $stackmap(i64 $id, i32 $size, i64 %x)\n store i64 %x, $pointer %p\n";
+        }
+        my $text = "declare void \@llvm.experimental.stackmap(i64, i32, ...)\n"
+            . "declare void \@llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"
+            . "define void \@f(i64 %x, $pointer %p) {\n$body ret void\n}\n";
+        $text =~ s/\bptr\b(?! %p)/i8*/g if $run_version < 15;
+        my $file = spit("sites-$round.ll", $text);
+        my ($status, $loaded, $err) = cairn('run', $file, '--sites');
+        is "$status$err", '0', 'loaded';
+        ($status, my $compiled, $err) = cairn('run', $file, '--sites', '--target', $triple);
+        is "$status$err", '0', 'compiled';
+        my ($expected, $got) = map { listed_sites($_) } $loaded, $compiled;
+        cmp_ok scalar keys %$expected, '>=', 30, 'sites';
+        is_deeply $got, $expected, 'are the same' or rename $file, "sites-$seed-$round.ll";
+    }
+    done_testing;
+};
+
+subtest 'run: sites of every machine' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my %names = (x86_64 => 'x86-64', aarch64 => 'aarch64', powerpc64le => 'ppc64-elfv2',
+        powerpc64 => 'ppc64-elfv1', s390x => 'systemz', riscv64 => 'riscv64');
+    my $own = ((cairn('--version'))[1] =~ /, ([\w-]+)\)$/)[0];
+    for my $triple (grep { !/riscv/ || $run_version >= 19 } @triples) {
+        my ($machine) = $triple =~ /^(\w+)-/;
+        my $file = sample('patchpoints', $run_version);
+        my ($status, $out, $err) = cairn('run', $file, '--sites', '--target', $triple);
+        is "$status$err", '0', $triple;
+        like $out, qr/^stack map 0: version 3, \Q$names{$machine}\E, 4 functions/, 'is what it was compiled for';
+        like $out, qr/^    patchpoint ID 10 at 0x[0-9a-f]+ = calling \+ 0x[0-9a-f]+\n      0: \w+ 8 bytes, i64\n/m,
+            'declared, with types';
+        like $out, qr/^      2: constant 77, i64\n      48 bytes at 0x[0-9a-f]+, state: /m, 'with the bytes it reserves';
+        if ($triple =~ /s390x|riscv/) {
+            like $out, qr/, state: unmanaged\n      cannot be patched while threads run: sites of $names{$machine} are unmanaged\n      as LLVM emitted it:\n        0x/,
+                'unmanaged, and says so';
+            next;
+        }
+        like $out, qr/, state: call to 0x1000.*\n      can be patched/, 'and its call';
+        like $out, qr/^      armed, with a no-op in the call's place:\n        0x/m, 'armed';
+        next if $names{$machine} eq $own;
+        # The module may say itself whom it is for.
+        my $text = "target triple = \"$triple\"\n" . slurp($file);
+        prints($out, 'run', spit('own.ll', $text), '--sites');
+        fails(1, qr/the program is for \Q$names{$machine}\E, and this machine is \Q$own\E: its sites can be listed/,
+            'run', "$folder/own.ll", '--call', 'without_target', 1);
+        fails(1, qr/the program is for \Q$names{$machine}\E, and this machine is \Q$own\E/,
+            'run', $file, '--call', 'without_target', 1, '--target', $triple);
+        # Another machine's layout and processor in the IR do not matter to --target.
+        my $other = slurp($file) =~ s/^(define [^{]*)\{/$1 "target-cpu"="x86-64" "target-features"="+avx2" {/mgr;
+        prints($out, 'run', spit('other.ll', "target datalayout = \"e-m:e-i64:64-n8:16:32:64-S128\"\n"
+            . "target triple = \"" . ($machine eq 'aarch64' ? 's390x' : 'aarch64') . "-linux-gnu\"\n$other"),
+            '--sites', '--target', $triple);
+    }
+    prints("0 records, 0 sites\n", 'run', spit('none.ll', "define void \@f() {\n ret void\n}\n"),
+        '--sites', '--target', $triples[4]);
+    done_testing;
+};
+
+subtest 'run: objects' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    plan skip_all => 'no llc' if !@compilers;
+    my $object = compile('patchpoints', $compilers[-1], $triples[3], '-O2', '-enable-patchpoint-liveness=false');
+    prints((cairn('stackmap', '-d', $object))[1], 'run', $object, '--sites');
+    fails(2, qr/this is an object, which only --sites can list: --call takes IR/, 'run', $object, '--call', 'f');
+    fails(2, qr/--target takes IR/, 'run', $object, '--sites', '--target', 'aarch64-linux-gnu');
+    fails(1, qr/no section \.llvm_stackmaps/, 'run', spit('none', elf_with('', name => '.x')), '--sites');
+    fails(1, qr/ends before its section table/, 'run', spit('short', substr(elf_with(''), 0, 100)), '--sites');
+    done_testing;
+};
+
+subtest 'run: other machines, what is refused' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = sample('patchpoints', $run_version);
+    fails(1, qr/does not know the architecture of 'sparcv9-linux-gnu'/, 'run', $file, '--sites', '--target', 'sparcv9-linux-gnu');
+    fails(1, qr/no code generator for 'nonsense/, 'run', $file, '--sites', '--target', 'nonsense');
+    fails(1, qr/this is not an ELF file: choose a target with ELF/, 'run', $file, '--sites', '--target', 'aarch64-apple-darwin');
+    fails(2, qr/--target needs a triple/, 'run', $file, '--sites', '--target');
+    my ($own) = `uname -m` =~ /^(\w+)/;
+    fails(2, qr/what is compiled for --target is listed only: leave it out to call 'twice'/, 'run', $file,
+        '--target', "$own-linux-gnu", '--call', 'twice', 1) if $emulator eq '' && $own eq 'x86_64';
+    # What LLVM would crash on there, in one line each.
+    my $text = "declare void \@llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"
+        . "define void \@f() {\n $patchpoint(i64 1, i32 6, ptr null, i32 0)\n ret void\n}\n";
+    $text =~ s/\bptr\b/i8*/g if $run_version < 15;
+    fails(1, qr/instructions have 4 bytes here; write a multiple of 4/, 'run', spit('six.ll', $text), '--sites',
+        '--target', 'powerpc64le-linux-gnu');
     done_testing;
 };
 

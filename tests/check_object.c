@@ -31,7 +31,9 @@ struct sample {
     uint8_t words[WORD_BYTES];
     uint8_t symbols[16 * sizeof(Elf64_Sym)];
     uint8_t relocations[8 * sizeof(Elf64_Rela)];
+    uint8_t code_relocations[2 * sizeof(Elf64_Rela)];
     uint8_t descriptors[64];
+    uint8_t code[64]; /* each byte is its offset */
     uint8_t *symbols_end;
     uint8_t *relocations_end;
     uint32_t text, stackmaps, symbol_section, descriptor_section;
@@ -42,8 +44,9 @@ struct sample {
 static void begin(struct sample *sample, uint16_t machine, uint16_t type,
                   enum cairn_byte_order byte_order)
 {
-    static const uint8_t code[64];
     memset(sample, 0, sizeof *sample);
+    for (size_t i = 0; i < sizeof sample->code; i++)
+        sample->code[i] = (uint8_t)i;
     sample->file = (struct elf_file){.machine = machine, .type = type, .byte_order = byte_order};
     sample->symbols_end = elf_put_symbol(sample->symbols, byte_order, 0, 0, 0, 0);
     sample->relocations_end = sample->relocations;
@@ -52,8 +55,8 @@ static void begin(struct sample *sample, uint16_t machine, uint16_t type,
                                                                .type = SHT_PROGBITS,
                                                                .flags = SHF_ALLOC | SHF_EXECINSTR,
                                                                .address = base,
-                                                               .bytes = code,
-                                                               .size = sizeof code});
+                                                               .bytes = sample->code,
+                                                               .size = sizeof sample->code});
     sample->stackmaps = elf_add(&sample->file, (struct elf_section){.name = ".llvm_stackmaps",
                                                                     .type = SHT_PROGBITS,
                                                                     .flags = SHF_ALLOC,
@@ -72,6 +75,12 @@ static void add_symbol(struct sample *sample, uint32_t name, unsigned binding, u
 {
     sample->symbols_end = elf_put_symbol(sample->symbols_end, sample->file.byte_order, name,
                                          (uint8_t)(binding << 4 | type), (uint16_t)section, value);
+}
+
+/* The last one. */
+static void set_symbol_size(struct sample *sample, uint64_t size)
+{
+    elf_put64(sample->symbols_end - 8, sample->file.byte_order, size);
 }
 
 static void add_rela(struct sample *sample, uint64_t offset, uint32_t symbol, uint32_t type,
@@ -117,6 +126,21 @@ static void finish(struct sample *sample)
     sample->size = elf_write(&sample->file, sample->bytes);
 }
 
+/* What a linker is to do in the code: at 0x12 something with `first`, at 0x18 with a section. */
+static void add_code_relocations(struct sample *sample)
+{
+    enum cairn_byte_order byte_order = sample->file.byte_order;
+    uint8_t *at = elf_put_rela(sample->code_relocations, byte_order, 0x12, 3, 250, -4);
+    elf_put_rela(at, byte_order, 0x18, 1, 251, 0);
+    elf_add(&sample->file, (struct elf_section){.name = ".rela.text",
+                                                .type = SHT_RELA,
+                                                .link = sample->symbol_section,
+                                                .info = sample->text,
+                                                .bytes = sample->code_relocations,
+                                                .size = sizeof sample->code_relocations,
+                                                .entry_size = sizeof(Elf64_Rela)});
+}
+
 /* A relocatable object: word 0 names `first` itself, word 1 `second` by section and addend. */
 static void make_relocatable(struct sample *sample, uint16_t machine,
                              enum cairn_byte_order byte_order, uint32_t type)
@@ -125,10 +149,12 @@ static void make_relocatable(struct sample *sample, uint16_t machine,
     add_symbol(sample, 0, STB_LOCAL, STT_SECTION, sample->text, 0);
     add_symbol(sample, NAME_SECOND, STB_LOCAL, STT_FUNC, sample->text, 0x20);
     add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->text, 0x10);
+    set_symbol_size(sample, 12);
     add_rela(sample, 0, 3, type, 0);
     add_rela(sample, 8, 1, type, 0x20);
     add_symbol_section(sample, SHT_SYMTAB);
     add_relocation_section(sample, SHT_RELA, 0, sample->stackmaps);
+    add_code_relocations(sample);
     finish(sample);
 }
 
@@ -773,6 +799,158 @@ START_TEST(descriptors_of_an_object_lead_to_the_code)
 }
 END_TEST
 
+/* ---- Code ---- */
+
+static void expect_code(cairn_object *object, uint32_t section, uint64_t address, uint8_t first,
+                        size_t size)
+{
+    struct cairn_object_code code;
+    struct cairn_error error;
+    if (cairn_object_code(object, section, address, &code, &error) != CAIRN_OK)
+        ck_abort_msg("%s", error.message);
+    ck_assert_uint_eq(code.address, address);
+    ck_assert_uint_eq(code.size, size);
+    for (size_t i = 0; i < size; i++)
+        ck_assert_uint_eq(code.bytes[i], first + i);
+}
+
+START_TEST(code_of_an_object_counts_from_its_section)
+{
+    static struct sample sample;
+    make_relocatable(&sample, address_relocations[_i].machine, address_relocations[_i].byte_order,
+                     address_relocations[_i].type);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    struct cairn_object_function function = cairn_object_function(object, &section, 0);
+    ck_assert_uint_eq(function.section, sample.text);
+    ck_assert_uint_eq(function.size, 12);
+    ck_assert_uint_eq(cairn_object_function(object, &section, 8).section, sample.text);
+    ck_assert_uint_eq(cairn_object_function(object, &section, 8).size, 0);
+    expect_code(object, function.section, function.entry, 0x10, 48);
+    expect_code(object, sample.text, 0, 0, 64);
+    expect_code(object, sample.text, 63, 63, 1);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(code_of_a_linked_file_is_found_by_its_address)
+{
+    static struct sample sample;
+    make_executable(&sample, SHT_SYMTAB);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    struct cairn_object_function function = cairn_object_function(object, &section, 8);
+    ck_assert_uint_eq(function.section, 0);
+    expect_code(object, function.section, function.entry, 0x20, 32);
+    expect_code(object, 77, 0x1000, 0, 64);
+    ck_assert_str_eq(cairn_object_symbol(object, 77, 0x1020), "second");
+    ck_assert_ptr_null(cairn_object_symbol(object, 0, 0x1021));
+    ck_assert_ptr_null(cairn_object_relocated_symbol(object, 0, 0x1000, 64));
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(code_behind_descriptors_is_the_functions)
+{
+    static struct sample sample;
+    make_descriptors(&sample, ET_EXEC);
+    set_symbol_size(&sample, 20);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    struct cairn_object_function function = cairn_object_function(object, &section, 8);
+    ck_assert_uint_eq(function.size, 20);
+    expect_code(object, function.section, function.entry, 0x20, 32);
+    ck_assert_str_eq(cairn_object_symbol(object, 0, 0x1020), "second");
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(relocations_of_code_are_named_and_not_applied)
+{
+    static struct sample sample;
+    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    cairn_object *object = open_sample(&sample);
+    find_section(object);
+    ck_assert_ptr_null(cairn_object_relocated_symbol(object, sample.text, 0x10, 8));
+    expect_code(object, sample.text, 0x10, 0x10, 48);
+    ck_assert_str_eq(cairn_object_relocated_symbol(object, sample.text, 0x10, 3), "first");
+    ck_assert_str_eq(cairn_object_relocated_symbol(object, sample.text, 0x12, 1), "first");
+    ck_assert_ptr_null(cairn_object_relocated_symbol(object, sample.text, 0x10, 2));
+    ck_assert_ptr_null(cairn_object_relocated_symbol(object, sample.text, 0x13, 40));
+    ck_assert_str_eq(cairn_object_symbol(object, sample.text, 0x20), "second");
+    ck_assert_ptr_null(cairn_object_symbol(object, sample.text + 1, 0x20));
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(code_that_is_not_there_is_not_found)
+{
+    static struct sample sample;
+    struct cairn_object_code code;
+    struct cairn_error error;
+    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    cairn_object *object = open_sample(&sample);
+    find_section(object);
+    const struct {
+        uint32_t section;
+        uint64_t address;
+    } places[] = {{sample.text, 64},
+                  {sample.text, UINT64_MAX},
+                  {sample.stackmaps, 0},
+                  {0, 0},
+                  {UINT32_MAX, 0}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        ck_assert_int_eq(
+            cairn_object_code(object, places[i].section, places[i].address, &code, &error),
+            CAIRN_ERROR_NOT_FOUND);
+        ck_assert_ptr_nonnull(strstr(error.message, "there is no code at 0x"));
+    }
+    ck_assert_int_eq(cairn_object_code(NULL, 1, 0, &code, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_object_code(object, 1, 0, NULL, &error), CAIRN_ERROR_ARGUMENT);
+    cairn_object_close(object);
+}
+END_TEST
+
+static enum cairn_status try_code(struct sample *sample, struct cairn_error *error)
+{
+    struct cairn_object_code code;
+    finish(sample);
+    cairn_object *object = open_sample(sample);
+    enum cairn_status status = cairn_object_code(object, sample->text, 0x1000, &code, error);
+    cairn_object_close(object);
+    return status;
+}
+
+START_TEST(code_without_bytes_is_unsupported)
+{
+    static struct sample sample;
+    struct cairn_error error;
+    begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    sample.file.sections[sample.text].type = SHT_NOBITS;
+    ck_assert_int_eq(try_code(&sample, &error), CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(error.message, "separate debug file"));
+}
+END_TEST
+
+START_TEST(code_whose_relocation_has_no_symbol_is_corrupt)
+{
+    static struct sample sample;
+    struct cairn_object_code code;
+    struct cairn_error error;
+    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    add_rela(&sample, 4, 2, R_X86_64_PLT32, 0);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.text);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    ck_assert_int_eq(cairn_object_code(object, sample.text, 0, &code, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(error.message, "symbol 2"));
+    cairn_object_close(object);
+}
+END_TEST
+
 static enum cairn_status try_relocation(uint64_t offset, uint32_t symbol, uint32_t type,
                                         struct cairn_error *error)
 {
@@ -815,6 +993,23 @@ END_TEST
 
 /* ---- Memory and hostile input ---- */
 
+static enum cairn_status use_code(cairn_object *object,
+                                  const struct cairn_object_function *function, uint64_t *sum)
+{
+    struct cairn_object_code code;
+    enum cairn_status status =
+        cairn_object_code(object, function->section, function->entry, &code, NULL);
+    if (status != CAIRN_OK)
+        return status;
+    for (size_t i = 0; i < code.size; i++)
+        *sum += code.bytes[i];
+    const char *name =
+        cairn_object_relocated_symbol(object, function->section, function->entry, code.size);
+    const char *symbol = cairn_object_symbol(object, function->section, function->entry);
+    *sum += (name == NULL ? 0 : strlen(name)) + (symbol == NULL ? 0 : strlen(symbol));
+    return CAIRN_OK;
+}
+
 struct scripted {
     long allowed; /* allocations that succeed */
     long live;
@@ -851,7 +1046,11 @@ static enum cairn_status use_object(const uint8_t *bytes, size_t size,
         for (size_t i = 0; i < section.contents.size && i < 256; i += 4) {
             struct cairn_object_function function = cairn_object_function(object, &section, i);
             *sum += function.entry + (function.name == NULL ? 0 : strlen(function.name));
+            if (use_code(object, &function, sum) == CAIRN_ERROR_MEMORY)
+                status = CAIRN_ERROR_MEMORY;
         }
+        if (status != CAIRN_OK)
+            break;
     }
     cairn_object_close(object);
     ck_assert(memchr(error.message, '\0', sizeof error.message) != NULL);
@@ -872,7 +1071,7 @@ START_TEST(each_allocation_may_fail)
         ck_assert(status == CAIRN_ERROR_MEMORY || status == CAIRN_ERROR_NOT_FOUND);
         ck_assert_int_eq(script.live, 0);
     }
-    ck_assert_int_ge(allowed, 5);
+    ck_assert_int_ge(allowed, 7);
 }
 END_TEST
 
@@ -977,6 +1176,17 @@ static Suite *make_suite(void)
     tcase_add_test(names, relocation_outside_the_section_is_corrupt);
     tcase_add_test(names, relocation_without_its_symbol_is_corrupt);
     suite_add_tcase(suite, names);
+
+    TCase *code = tcase_create("code");
+    tcase_add_loop_test(code, code_of_an_object_counts_from_its_section, 0,
+                        ADDRESS_RELOCATION_COUNT);
+    tcase_add_test(code, code_of_a_linked_file_is_found_by_its_address);
+    tcase_add_test(code, code_behind_descriptors_is_the_functions);
+    tcase_add_test(code, relocations_of_code_are_named_and_not_applied);
+    tcase_add_test(code, code_that_is_not_there_is_not_found);
+    tcase_add_test(code, code_without_bytes_is_unsupported);
+    tcase_add_test(code, code_whose_relocation_has_no_symbol_is_corrupt);
+    suite_add_tcase(suite, code);
 
     TCase *hostile = tcase_create("memory and hostile input");
     tcase_set_timeout(hostile, 120);

@@ -16,8 +16,10 @@ static const char help[] =
     "\n"
     "  cairn stackmap FILE                      print the stack maps of an ELF file\n"
 #ifdef CAIRN_WITH_LLVM
+    "  cairn stackmap --disassemble FILE        and the code at its records, of any machine\n"
     "  cairn run FILE --call FUNCTION [ARG…]    compile LLVM IR in Cairn's memory and call it\n"
     "  cairn run FILE --sites                   list its records and patchable sites\n"
+    "  cairn run FILE --sites --target TRIPLE   the same, compiled for any machine\n"
 #endif
     "  cairn COMMAND --help                     options of a command\n"
     "  cairn --help, cairn --version\n"

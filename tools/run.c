@@ -5,7 +5,9 @@
  */
 #include "tools/call.h"
 #include "tools/command.h"
+#include "tools/foreign.h"
 #include "tools/sites.h"
+#include "llvm/compile.h"
 
 #include <cairn/cairn.h>
 #include <signal.h>
@@ -30,12 +32,16 @@ static const char help[] =
     "  --call FUNCTION  what to call; it has the C, the fast or the cold calling convention\n"
     "  --sites          lists every record and its site first: ID, address, kind, state, where\n"
     "                   the live values are, and the bytes as LLVM emitted them and armed\n"
+    "  --target TRIPLE  with --sites: compiles for any machine, such as powerpc64le-linux-gnu, to\n"
+    "                   list its sites. IR with the triple of another machine needs no --target,\n"
+    "                   and FILE may be an object of any machine as well. Nothing can be called\n"
     "  -O0 … -O3        how hard the code generator tries (default -O2)\n"
     "  --help           this text\n";
 
 struct options {
     const char *path;
     const char *function; /* NULL: nothing is called */
+    const char *target;   /* NULL: as the module says */
     char **words;         /* arguments of the function */
     uint32_t word_count;
     unsigned optimisation_level;
@@ -62,6 +68,11 @@ static bool parse_option(int argc, char **argv, int *index, struct options *opti
         options->help = true;
     } else if (strncmp(word, "-O", 2) == 0 && word[2] >= '0' && word[2] <= '3' && word[3] == '\0') {
         options->optimisation_level = (unsigned)(word[2] - '0');
+    } else if (strcmp(word, "--target") == 0 && *index + 1 < argc) {
+        options->target = argv[++*index];
+    } else if (strcmp(word, "--target") == 0) {
+        complain("run: --target needs a triple, such as powerpc64le-linux-gnu");
+        return false;
     } else if (strcmp(word, "--call") == 0 && options->function == NULL && *index + 1 < argc) {
         options->function = argv[++*index];
     } else if (strcmp(word, "--call") == 0) {
@@ -82,6 +93,12 @@ static void parse_word(char *word, struct options *options)
         options->words[options->word_count++] = word;
 }
 
+static bool is_for_this_machine(const struct options *options)
+{
+    return options->target != NULL &&
+           compile_find_architecture(options->target) == cairn_architecture_host();
+}
+
 static bool check_options(const struct options *options)
 {
     if (options->help)
@@ -92,6 +109,9 @@ static bool check_options(const struct options *options)
         complain("run: '%s' is an argument, but there is no --call", options->words[0]);
     else if (options->function == NULL && !options->sites)
         complain("run: nothing to do: give --call FUNCTION or --sites");
+    else if (options->function != NULL && is_for_this_machine(options))
+        complain("run: what is compiled for --target is listed only: leave it out to call '%s'",
+                 options->function);
     else
         return true;
     return false;
@@ -218,7 +238,10 @@ static enum exit_status list_sites(struct session *session)
     }
     if (program_names_read(session->program, session->engine, &names, &error) != CAIRN_OK)
         return complain_about(session, &error);
-    struct disassembler *disassembler = disassembler_create();
+    struct disassembler *disassembler = NULL;
+    if (disassembler_create(cairn_architecture_host(), cairn_byte_order_host(), &disassembler,
+                            &error) != CAIRN_OK)
+        disassembler = NULL; /* the bytes stand there alone */
     write_sites(&session->output, session->module, &names, disassembler);
     disassembler_destroy(disassembler);
     program_names_release(&names);
@@ -250,6 +273,57 @@ static void end_session(struct session *session)
     program_dispose(session->program);
 }
 
+/* ---- Programs of other machines ---- */
+
+static bool is_foreign(const struct session *session)
+{
+    enum cairn_architecture architecture = compile_architecture(session->program);
+    if (session->options->target != NULL)
+        return true;
+    return architecture != CAIRN_ARCHITECTURE_UNKNOWN && architecture != cairn_architecture_host();
+}
+
+static enum exit_status refuse_call(const struct session *session)
+{
+    enum cairn_architecture architecture = compile_architecture(session->program);
+    complain("%s: the program is for %s, and this machine is %s: its sites can be listed "
+             "(--sites), but nothing can be called",
+             session->options->path, cairn_architecture_name(architecture),
+             cairn_architecture_name(cairn_architecture_host()));
+    return EXIT_BAD_INPUT;
+}
+
+static enum exit_status run_foreign(struct session *session)
+{
+    const struct options *options = session->options;
+    if (options->function != NULL)
+        return refuse_call(session);
+    return list_program(session->program, options->path, options->optimisation_level,
+                        &session->output);
+}
+
+static enum exit_status run_object(struct session *session)
+{
+    const struct options *options = session->options;
+    if (options->function == NULL && options->target == NULL)
+        return list_object(options->path, &session->output);
+    complain("%s: this is an object, which only --sites can list: %s takes IR", options->path,
+             options->function != NULL ? "--call" : "--target");
+    return EXIT_BAD_USAGE;
+}
+
+static enum exit_status run_here(struct session *session)
+{
+    enum exit_status status = prepare_call(session);
+    if (status == EXIT_DONE)
+        status = load(session);
+    if (status == EXIT_DONE)
+        status = list_sites(session);
+    if (status == EXIT_DONE)
+        status = call_function(session);
+    return status;
+}
+
 static void complain_about_llvm(const char *reason)
 {
     complain("LLVM cannot compile this: %s", reason);
@@ -263,17 +337,18 @@ static enum exit_status run(const struct options *options)
     session.options = options;
     output_open(&session.output, STDOUT_FILENO);
     program_on_fatal_error(complain_about_llvm);
+    if (is_object_file(options->path))
+        return run_object(&session);
     if (program_read(options->path, &session.program, &error) != CAIRN_OK) {
         complain("%s", error.message);
         return EXIT_BAD_INPUT;
     }
-    enum exit_status status = prepare_call(&session);
+    enum exit_status status = EXIT_DONE;
+    if (options->target != NULL &&
+        compile_set_target(session.program, options->target, &error) != CAIRN_OK)
+        status = complain_about(&session, &error);
     if (status == EXIT_DONE)
-        status = load(&session);
-    if (status == EXIT_DONE)
-        status = list_sites(&session);
-    if (status == EXIT_DONE)
-        status = call_function(&session);
+        status = is_foreign(&session) ? run_foreign(&session) : run_here(&session);
     end_session(&session);
     return status;
 }

@@ -13,7 +13,7 @@
 #include <cairn/cairn.h>
 
 /* `disassembler` may be NULL: then the bytes stand there alone. */
-void write_sites(struct output *output, const cairn_module *module,
-                 const struct program_names *names, struct disassembler *disassembler);
+void write_sites(struct output *output, const cairn_module *module, struct program_names *names,
+                 struct disassembler *disassembler);
 
 #endif

@@ -11,11 +11,12 @@
 #include "tools/command.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char help[] =
-    "usage: cairn stackmap [--json] FILE\n"
+    "usage: cairn stackmap [--json] [--disassemble [--bytes N]] FILE\n"
     "\n"
     "Prints the stack maps of an ELF object, executable or shared library: functions with\n"
     "their frames, and under each its records with ID, address and where the live values are.\n"
@@ -29,10 +30,21 @@ static const char help[] =
     "            liveouts:  {dwarf, size}\n"
     "            Integers above 2^53 - 1 are strings of decimal digits, because a double\n"
     "            cannot hold them; all smaller ones are numbers. cairn(1) has the details.\n"
+    "  -d, --disassemble\n"
+    "            for each record also the instructions of its site, whatever machine they are\n"
+    "            for, and what Cairn would make of it as a patch point: its bytes as they are and\n"
+    "            armed, or why it is none. A record does not say how many bytes belong to it: as\n"
+    "            many are shown as LLVM's sequence and the no-ops behind it take, and 4\n"
+    "            instructions where there is none\n"
+    "  --bytes N with --disassemble: each site has N bytes\n"
     "  --help    this text\n";
+
+enum { SITE_BYTES_MAX = 1 << 20 };
 
 struct options {
     const char *path;
+    uint32_t byte_count; /* of each site; 0: not known */
+    bool disassemble;
     bool json;
     bool help;
 };
@@ -43,6 +55,29 @@ struct cairn_object_function mapped_function(const struct mapped *mapped, uint32
     size_t offset = map->section_offset + CAIRN_STACKMAP_HEADER_BYTES +
                     index * cairn_stackmap_function_bytes(map->version);
     return cairn_object_function(mapped->object, &mapped->section, offset);
+}
+
+/* LLVM writes a function's records by address: the first one behind is looked for. */
+static uint64_t find_next_offset(const struct mapped *mapped,
+                                 const struct cairn_stackmap_record *record)
+{
+    struct cairn_stackmap_record next = *record;
+    while (cairn_stackmap_next(&mapped->map, &next) && next.function == record->function)
+        if (next.code_offset > record->code_offset)
+            return next.code_offset;
+    return UINT64_MAX;
+}
+
+struct listed_record mapped_record(const struct mapped *mapped,
+                                   const struct cairn_stackmap_record *record,
+                                   const struct cairn_object_function *function)
+{
+    return (struct listed_record){
+        .id = record->id,
+        .function = *function,
+        .code_offset = record->code_offset,
+        .next_offset = find_next_offset(mapped, record),
+    };
 }
 
 bool mapped_has_record_counts(const struct mapped *mapped)
@@ -75,10 +110,10 @@ static bool visit_section(struct mapped *mapped, const char *name, const char *p
     return true;
 }
 
-static bool visit_sections(cairn_object *object, const char *path, visit_map *visit, void *user,
-                           size_t *section_count)
+static bool visit_sections(cairn_object *object, const char *path, struct listing *listing,
+                           visit_map *visit, void *user, size_t *section_count)
 {
-    struct mapped mapped = {.object = object};
+    struct mapped mapped = {.object = object, .listing = listing};
     struct cairn_error error = {0};
     for (size_t i = 0; i < sizeof section_names / sizeof *section_names; i++) {
         const char *name = section_names[i];
@@ -108,10 +143,10 @@ static void visit_json(const struct mapped *mapped, void *user) { write_map_json
 
 /* ---- The command ---- */
 
-static bool check(cairn_object *object, const char *path)
+bool check_maps(cairn_object *object, const char *path)
 {
     size_t section_count = 0;
-    if (!visit_sections(object, path, visit_nothing, NULL, &section_count))
+    if (!visit_sections(object, path, NULL, visit_nothing, NULL, &section_count))
         return false;
     if (section_count > 0)
         return true;
@@ -121,23 +156,46 @@ static bool check(cairn_object *object, const char *path)
     return false;
 }
 
-static void print(cairn_object *object, const struct options *options, struct output *output)
+void write_maps_text(cairn_object *object, const char *path, struct listing *listing,
+                     struct output *output)
 {
     size_t section_count = 0;
-    if (!options->json) {
-        visit_sections(object, options->path, visit_text, output, &section_count);
-        return;
-    }
+    visit_sections(object, path, listing, visit_text, output, &section_count);
+}
+
+static void write_maps_json(cairn_object *object, const char *path, struct listing *listing,
+                            struct output *output)
+{
+    size_t section_count = 0;
     struct json json = {.output = output};
     json_begin_array(&json);
-    visit_sections(object, options->path, visit_json, &json, &section_count);
+    visit_sections(object, path, listing, visit_json, &json, &section_count);
     json_end_array(&json);
     output_character(output, '\n');
 }
 
-static enum exit_status print_file(const struct options *options)
+static enum exit_status print(cairn_object *object, const struct options *options)
 {
     static struct output output;
+    struct listing *listing = NULL;
+    if (!check_maps(object, options->path))
+        return EXIT_BAD_INPUT;
+    if (options->disassemble) {
+        listing = listing_create(object, options->path, NULL, options->byte_count);
+        if (listing == NULL)
+            return EXIT_BAD_INPUT;
+    }
+    output_open(&output, STDOUT_FILENO);
+    if (options->json)
+        write_maps_json(object, options->path, listing, &output);
+    else
+        write_maps_text(object, options->path, listing, &output);
+    listing_destroy(listing);
+    return finish_output(&output);
+}
+
+static enum exit_status print_file(const struct options *options)
+{
     bool is_standard_input = strcmp(options->path, "-") == 0;
     cairn_object *object;
     struct cairn_error error;
@@ -146,14 +204,34 @@ static enum exit_status print_file(const struct options *options)
         complain("%s: %s", options->path, error.message);
         return EXIT_BAD_INPUT;
     }
-    enum exit_status status = EXIT_BAD_INPUT;
-    if (check(object, options->path)) {
-        output_open(&output, STDOUT_FILENO);
-        print(object, options, &output);
-        status = finish_output(&output);
-    }
+    enum exit_status status = print(object, options);
     cairn_object_close(object);
     return status;
+}
+
+static bool parse_byte_count(const char *word, struct options *options)
+{
+    char *end;
+    unsigned long value = word == NULL ? 0 : strtoul(word, &end, 0);
+    if (value == 0 || value > SITE_BYTES_MAX || *end != '\0' || word[0] == '-') {
+        complain("stackmap: --bytes needs a number from 1 to %d", SITE_BYTES_MAX);
+        return false;
+    }
+    options->byte_count = (uint32_t)value;
+    return true;
+}
+
+static bool check_options(const struct options *options)
+{
+    if (options->help)
+        return true;
+    if (options->path == NULL)
+        complain("stackmap: no file is given; see 'cairn stackmap --help'");
+    else if (options->byte_count > 0 && !options->disassemble)
+        complain("stackmap: --bytes is for --disassemble, which is not given");
+    else
+        return true;
+    return false;
 }
 
 static bool parse(int argc, char **argv, struct options *options)
@@ -166,6 +244,11 @@ static bool parse(int argc, char **argv, struct options *options)
             options_end = true;
         } else if (is_option && strcmp(word, "--json") == 0) {
             options->json = true;
+        } else if (is_option && (strcmp(word, "--disassemble") == 0 || strcmp(word, "-d") == 0)) {
+            options->disassemble = true;
+        } else if (is_option && strcmp(word, "--bytes") == 0) {
+            if (!parse_byte_count(argv[++i], options))
+                return false;
         } else if (is_option && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
             options->help = true;
         } else if (is_option) {
@@ -178,10 +261,7 @@ static bool parse(int argc, char **argv, struct options *options)
             options->path = word;
         }
     }
-    if (options->path != NULL || options->help)
-        return true;
-    complain("stackmap: no file is given; see 'cairn stackmap --help'");
-    return false;
+    return check_options(options);
 }
 
 enum exit_status command_stackmap(int argc, char **argv)

@@ -64,9 +64,24 @@ static void write_liveout_object(struct json *json, struct cairn_liveout liveout
     json_end_object(json);
 }
 
-static void write_record(struct json *json, const struct cairn_stackmap *map,
+/* Null where nobody knows whose the record is. */
+static void write_site(struct json *json, const struct mapped *mapped,
+                       const struct cairn_stackmap_record *record)
+{
+    json_key(json, "site");
+    if (record->function == CAIRN_STACKMAP_NO_FUNCTION) {
+        json_null(json);
+        return;
+    }
+    struct cairn_object_function function = mapped_function(mapped, record->function);
+    struct listed_record listed = mapped_record(mapped, record, &function);
+    write_listed_json(mapped->listing, &listed, json);
+}
+
+static void write_record(struct json *json, const struct mapped *mapped,
                          const struct cairn_stackmap_record *record)
 {
+    const struct cairn_stackmap *map = &mapped->map;
     json_line(json, 4);
     json_begin_object(json);
     json_key(json, "id");
@@ -88,6 +103,8 @@ static void write_record(struct json *json, const struct cairn_stackmap *map,
     for (uint16_t i = 0; i < record->liveout_count; i++)
         write_liveout_object(json, cairn_stackmap_liveout(map, record, i));
     json_end_array(json);
+    if (mapped->listing != NULL)
+        write_site(json, mapped, record);
     json_end_object(json);
 }
 
@@ -119,7 +136,7 @@ void write_map_json(struct json *json, const struct mapped *mapped)
     struct cairn_stackmap_record record;
     for (bool more = cairn_stackmap_first(map, &record); more;
          more = cairn_stackmap_next(map, &record))
-        write_record(json, map, &record);
+        write_record(json, mapped, &record);
     json_end_array(json);
     json_end_object(json);
 }

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/command.h"
+#include "tools/meaning.h"
 #include "tools/stackmap.h"
 
 static void write_count(struct output *output, uint64_t count, const char *one, const char *many)
@@ -66,6 +67,26 @@ static void write_place(struct output *output, const struct cairn_object_functio
     output_hexadecimal(output, code_offset);
 }
 
+static void write_locations(struct output *output, const struct mapped *mapped,
+                            const struct cairn_stackmap_record *record,
+                            const struct cairn_declaration *declaration)
+{
+    struct cairn_statepoint statepoint;
+    bool is_statepoint =
+        cairn_stackmap_statepoint(&mapped->map, record, &statepoint, NULL) == CAIRN_OK;
+    struct location_meanings meanings = find_location_meanings(declaration, record->location_count,
+                                                               is_statepoint ? &statepoint : NULL);
+    for (uint16_t i = 0; i < record->location_count; i++) {
+        output_text(output, "      ");
+        output_unsigned(output, i);
+        output_text(output, ": ");
+        write_location(output, cairn_object_architecture(mapped->object),
+                       cairn_stackmap_location(&mapped->map, record, i));
+        write_location_meaning(output, &meanings, i);
+        output_character(output, '\n');
+    }
+}
+
 static void write_liveouts(struct output *output, const struct mapped *mapped,
                            const struct cairn_stackmap_record *record)
 {
@@ -86,7 +107,11 @@ static void write_record(struct output *output, const struct mapped *mapped,
                          const struct cairn_stackmap_record *record,
                          const struct cairn_object_function *function)
 {
-    output_text(output, "    ID ");
+    const struct cairn_declaration *declaration = listing_declaration(mapped->listing, record->id);
+    output_text(output, "    ");
+    if (declaration != NULL)
+        output_format(output, "%s ", cairn_record_kind_name(declaration->kind));
+    output_text(output, "ID ");
     output_style(output, STYLE_NUMBER);
     output_unsigned(output, record->id);
     output_style(output, STYLE_PLAIN);
@@ -97,15 +122,12 @@ static void write_record(struct output *output, const struct mapped *mapped,
         output_hexadecimal(output, record->code_offset);
     }
     output_character(output, '\n');
-    for (uint16_t i = 0; i < record->location_count; i++) {
-        output_text(output, "      ");
-        output_unsigned(output, i);
-        output_text(output, ": ");
-        write_location(output, cairn_object_architecture(mapped->object),
-                       cairn_stackmap_location(&mapped->map, record, i));
-        output_character(output, '\n');
-    }
+    write_locations(output, mapped, record, declaration);
     write_liveouts(output, mapped, record);
+    if (mapped->listing == NULL || function == NULL)
+        return;
+    struct listed_record listed = mapped_record(mapped, record, function);
+    write_listed_text(mapped->listing, &listed, output);
 }
 
 static void write_heading(struct output *output, const struct mapped *mapped)

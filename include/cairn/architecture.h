@@ -32,9 +32,10 @@ enum cairn_architecture {
     CAIRN_ARCHITECTURE_PPC64_ELFV2 = 3,
     /** PPC64 with the ELFv1 ABI (big-endian Linux, function descriptors). */
     CAIRN_ARCHITECTURE_PPC64_ELFV1 = 4,
-    /** Records decode; sites are unmanaged. */
+    /** Records decode, tables find them, registers have names; sites are unmanaged: there,
+     *  cairn_runtime_create gives UNSUPPORTED. */
     CAIRN_ARCHITECTURE_SYSTEMZ = 5,
-    /** Records decode; sites are unmanaged. */
+    /** The same as SystemZ. */
     CAIRN_ARCHITECTURE_RISCV64 = 6
 };
 

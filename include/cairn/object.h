@@ -1,5 +1,5 @@
 /*
- * cairn/object.h - stack map sections in ELF files.
+ * cairn/object.h - stack map sections in ELF files, and the code that they are about.
  *
  * Objects, executables and shared libraries of 64-bit machines in either byte order. A file is
  * mapped, not read; a section's bytes are the file's own unless relocations have to be applied
@@ -95,6 +95,11 @@ struct cairn_object_function {
     /** Of its first instruction. On PPC64 ELFv1 a stack map names a function descriptor: this is
      *  where the descriptor leads. Everywhere else it is the address in the section. */
     uint64_t entry;
+    /** Number of the section that `entry` counts from the start of; 0 in linked files, where it is
+     *  an address. */
+    uint32_t section;
+    /** Bytes of its code, as the symbol table says; 0 where it does not. */
+    uint64_t size;
 };
 
 /**
@@ -105,6 +110,37 @@ struct cairn_object_function {
  */
 CAIRN_API struct cairn_object_function cairn_object_function(
     const cairn_object *object, const struct cairn_object_section *section, size_t offset);
+
+/** Code in an object. A plain value; valid until the object is closed. */
+struct cairn_object_code {
+    /** Of the first byte. */
+    uint64_t address;
+    /** To the end of the section, as they stand in the file: no relocations are applied. */
+    const uint8_t *bytes;
+    size_t size;
+};
+
+/**
+ * The code at `address`: as in struct cairn_object_function, in relocatable objects it counts from
+ * the start of section number `section`; elsewhere `section` is not looked at.
+ * NOT_FOUND (no section of code has bytes there), TRUNCATED (it lies outside of the file), CORRUPT
+ * (its relocations are no good), UNSUPPORTED (no bytes in this file), MEMORY, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_code(cairn_object *object,
+                                                               uint32_t section, uint64_t address,
+                                                               struct cairn_object_code *code,
+                                                               struct cairn_error *error);
+
+/** The function that begins at `address`, of which `section` is as above; NULL where none is known.
+ *  To be asked once cairn_object_next_section has found something. */
+CAIRN_API const char *cairn_object_symbol(const cairn_object *object, uint32_t section,
+                                          uint64_t address);
+
+/** The symbol that the code in `size` bytes from `address` on will be linked to, such as a call's
+ *  target: that of the first relocation there, in a relocatable object. NULL where there is none,
+ *  where it has no name, and unless cairn_object_code has found code of the section. */
+CAIRN_API const char *cairn_object_relocated_symbol(const cairn_object *object, uint32_t section,
+                                                    uint64_t address, size_t size);
 
 #ifdef __cplusplus
 }

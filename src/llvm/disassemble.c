@@ -1,67 +1,172 @@
-/* SPDX-License-Identifier: MIT */
+/*
+ * LLVM's disassembler for every architecture, through the C API.
+ *
+ * The API has no operands, only text, and no way to ask for a branch's target as an address: some
+ * architectures print one, some the distance. So the last operand of a branch is put right here.
+ *
+ * SPDX-License-Identifier: MIT
+ */
 #include "llvm/disassemble.h"
 
-#include <llvm-c/Core.h>
+#include "base/error.h"
+#include "llvm/version.h"
+
 #include <llvm-c/Disassembler.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
-#include <stdbool.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether `text`, with `distance` read from its last operand, is a branch of the architecture. */
+typedef bool finds_distance(const char *text, const char *operand);
+
 struct disassembler {
     LLVMDisasmContextRef llvm;
+    finds_distance *finds_distance; /* NULL: LLVM says what targets there are */
+    bool has_target;                /* of the instruction that LLVM looks at */
+    uint64_t target;
 };
 
-/* Registers are named as cairn_register_name does: that is Intel's syntax on x86, and the default
- * elsewhere. */
-static void choose_syntax(LLVMDisasmContextRef llvm, const char *triple)
+/* ---- Distances in text ---- */
+
+/* PPC64: ".+16". */
+static bool finds_dot(const char *text, const char *operand)
 {
-    if (strncmp(triple, "x86_64", 6) == 0)
+    (void)text;
+    return operand[0] == '.' && (operand[1] == '+' || operand[1] == '-');
+}
+
+/* RISC-V: a plain number, which stands behind other instructions too. */
+static bool finds_number(const char *text, const char *operand)
+{
+    static const char *const branches[] = {"j",    "jal",  "beq",  "bne",  "blt",  "bge",
+                                           "bltu", "bgeu", "beqz", "bnez", "blez", "bgez",
+                                           "bltz", "bgtz", "bgt",  "ble",  "bgtu", "bleu"};
+    size_t length = strcspn(text, " ");
+    char *end;
+    strtoll(operand, &end, 0);
+    if (end == operand || *end != '\0')
+        return false;
+    for (size_t i = 0; i < sizeof branches / sizeof *branches; i++)
+        if (strlen(branches[i]) == length && strncmp(text, branches[i], length) == 0)
+            return true;
+    return false;
+}
+
+static char *find_last_operand(char *text)
+{
+    char *blank = strrchr(text, ' ');
+    return blank == NULL ? text + strlen(text) : blank + 1;
+}
+
+/* ---- What LLVM is asked for ---- */
+
+struct description {
+    const char *triple;
+    const char *features;
+    finds_distance *finds_distance;
+};
+
+/* Features are what Linux's programs may have that LLVM would not decode without them. */
+static struct description describe(enum cairn_architecture architecture,
+                                   enum cairn_byte_order byte_order)
+{
+    bool is_big = byte_order == CAIRN_BIG_ENDIAN;
+    switch (architecture) {
+    case CAIRN_ARCHITECTURE_X86_64:
+        return (struct description){"x86_64-linux-gnu", "", NULL};
+    case CAIRN_ARCHITECTURE_AARCH64:
+        return (struct description){"aarch64-linux-gnu", LLVM_VERSION_MAJOR >= 16 ? "+all" : "",
+                                    NULL};
+    case CAIRN_ARCHITECTURE_PPC64_ELFV2:
+    case CAIRN_ARCHITECTURE_PPC64_ELFV1:
+        return (struct description){is_big ? "powerpc64-linux-gnu" : "powerpc64le-linux-gnu", "",
+                                    finds_dot};
+    case CAIRN_ARCHITECTURE_SYSTEMZ:
+        return (struct description){"s390x-linux-gnu", "", NULL};
+    case CAIRN_ARCHITECTURE_RISCV64:
+        return (struct description){"riscv64-linux-gnu", "+m,+a,+f,+d,+c", finds_number};
+    case CAIRN_ARCHITECTURE_UNKNOWN:
+        break;
+    }
+    return (struct description){0};
+}
+
+/* PPC64's registers are plain numbers otherwise, like its constants. The option is the process's;
+ * nothing else prints assembly here. */
+static void initialise_llvm(void)
+{
+    static const char *const arguments[] = {"cairn", "-ppc-asm-full-reg-names"};
+    LLVMInitializeAllTargetInfos();
+    LLVMInitializeAllTargetMCs();
+    LLVMInitializeAllDisassemblers();
+    /* LLVM complains of an option that is given again. */
+    LLVMParseCommandLineOptions(2, arguments, NULL);
+}
+
+/* Intel's syntax on x86 has registers without '%'. */
+static void choose_syntax(LLVMDisasmContextRef llvm, enum cairn_architecture architecture)
+{
+    if (architecture == CAIRN_ARCHITECTURE_X86_64)
         LLVMSetDisasmOptions(llvm, LLVMDisassembler_Option_AsmPrinterVariant);
     /* Afterwards, because choosing a variant forgets the other options. */
     LLVMSetDisasmOptions(llvm, LLVMDisassembler_Option_PrintImmHex);
 }
 
-/* Knows no names; but because it is asked, LLVM gives a branch's target as an address and not as
- * a distance. */
-static const char *find_no_symbol(void *user, uint64_t value, uint64_t *reference_type,
-                                  uint64_t address, const char **reference_name)
+/* LLVM asks for a name, and gives none; but it says so what branches go to. */
+static const char *note_target(void *user, uint64_t value, uint64_t *reference_type,
+                               uint64_t address, const char **reference_name)
 {
-    (void)user;
-    (void)value;
+    struct disassembler *disassembler = user;
     (void)address;
+    if (*reference_type == LLVMDisassembler_ReferenceType_In_Branch) {
+        disassembler->has_target = true;
+        disassembler->target = value;
+    }
     *reference_type = LLVMDisassembler_ReferenceType_InOut_None;
     *reference_name = NULL;
     return NULL;
 }
 
-struct disassembler *disassembler_create(void)
+enum cairn_status disassembler_create(enum cairn_architecture architecture,
+                                      enum cairn_byte_order byte_order,
+                                      struct disassembler **disassembler, struct cairn_error *error)
 {
-    if (LLVMInitializeNativeTarget() != 0 || LLVMInitializeNativeDisassembler() != 0)
-        return NULL;
-    struct disassembler *disassembler = calloc(1, sizeof *disassembler);
-    if (disassembler == NULL)
-        return NULL;
-    char *triple = LLVMGetDefaultTargetTriple();
-    disassembler->llvm = LLVMCreateDisasm(triple, NULL, 0, NULL, find_no_symbol);
-    if (disassembler->llvm != NULL)
-        choose_syntax(disassembler->llvm, triple);
-    LLVMDisposeMessage(triple);
-    if (disassembler->llvm != NULL)
-        return disassembler;
-    disassembler_destroy(disassembler);
-    return NULL;
+    struct description description = describe(architecture, byte_order);
+    if (description.triple == NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "there is no disassembler for the architecture '%s'",
+                         cairn_architecture_name(architecture));
+    struct disassembler *created = calloc(1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a disassembler");
+    static pthread_once_t initialised = PTHREAD_ONCE_INIT;
+    pthread_once(&initialised, initialise_llvm);
+    created->finds_distance = description.finds_distance;
+    created->llvm = LLVMCreateDisasmCPUFeatures(description.triple, "", description.features,
+                                                created, 0, NULL, note_target);
+    if (created->llvm == NULL) {
+        free(created);
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "this LLVM %d was built without a disassembler for %s", LLVM_VERSION_MAJOR,
+                         cairn_architecture_name(architecture));
+    }
+    choose_syntax(created->llvm, architecture);
+    *disassembler = created;
+    return CAIRN_OK;
 }
 
 void disassembler_destroy(struct disassembler *disassembler)
 {
     if (disassembler == NULL)
         return;
-    if (disassembler->llvm != NULL)
-        LLVMDisasmDispose(disassembler->llvm);
+    LLVMDisasmDispose(disassembler->llvm);
     free(disassembler);
 }
+
+/* ---- One instruction ---- */
 
 static void make_one_line(char *text)
 {
@@ -72,13 +177,37 @@ static void make_one_line(char *text)
             *at = ' ';
 }
 
-size_t disassembler_next(struct disassembler *disassembler, const uint8_t *bytes, size_t size,
-                         uint64_t address, char *text, size_t text_size)
+static void find_target(const struct disassembler *disassembler, uint64_t address,
+                        struct instruction *instruction)
 {
+    char *operand = find_last_operand(instruction->text);
+    if (disassembler->has_target) {
+        instruction->has_target = true;
+        instruction->target = disassembler->target;
+    } else if (disassembler->finds_distance != NULL &&
+               disassembler->finds_distance(instruction->text, operand)) {
+        const char *number = operand + (operand[0] == '.' ? 1 : 0);
+        instruction->has_target = true;
+        instruction->target = address + (uint64_t)strtoll(number, NULL, 0);
+    }
+    if (!instruction->has_target)
+        return;
+    size_t room = sizeof instruction->text - (size_t)(operand - instruction->text);
+    snprintf(operand, room, "0x%llx", (unsigned long long)instruction->target);
+}
+
+bool disassembler_next(struct disassembler *disassembler, const uint8_t *bytes, size_t size,
+                       uint64_t address, struct instruction *instruction)
+{
+    *instruction = (struct instruction){0};
+    disassembler->has_target = false;
     /* LLVM's parameter is not const; it does not write. */
-    size_t length = LLVMDisasmInstruction(disassembler->llvm, (uint8_t *)(uintptr_t)bytes, size,
-                                          address, text, text_size);
-    if (length > 0)
-        make_one_line(text);
-    return length;
+    instruction->length =
+        LLVMDisasmInstruction(disassembler->llvm, (uint8_t *)(uintptr_t)bytes, size, address,
+                              instruction->text, sizeof instruction->text);
+    if (instruction->length == 0)
+        return false;
+    make_one_line(instruction->text);
+    find_target(disassembler, address, instruction);
+    return true;
 }

@@ -272,13 +272,18 @@ static const struct {
     {"riscv64", CAIRN_ARCHITECTURE_RISCV64},
 };
 
+enum cairn_architecture types_triple_architecture(const char *triple)
+{
+    for (size_t i = 0; i < sizeof triples / sizeof *triples; i++)
+        if (strncmp(triple, triples[i].prefix, strlen(triples[i].prefix)) == 0)
+            return triples[i].architecture;
+    return CAIRN_ARCHITECTURE_UNKNOWN;
+}
+
 enum cairn_architecture types_architecture(LLVMModuleRef module)
 {
     const char *triple = LLVMGetTarget(module);
     if (triple == NULL || *triple == '\0')
         return cairn_architecture_host();
-    for (size_t i = 0; i < sizeof triples / sizeof *triples; i++)
-        if (strncmp(triple, triples[i].prefix, strlen(triples[i].prefix)) == 0)
-            return triples[i].architecture;
-    return CAIRN_ARCHITECTURE_UNKNOWN;
+    return types_triple_architecture(triple);
 }

@@ -40,4 +40,7 @@ bool types_transition_value(LLVMTypeRef type, enum cairn_architecture architectu
 /* The architecture of a module's triple; the host's if it has none. */
 enum cairn_architecture types_architecture(LLVMModuleRef module);
 
+/* Of a triple; UNKNOWN where Cairn knows none. */
+enum cairn_architecture types_triple_architecture(const char *triple);
+
 #endif

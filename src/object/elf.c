@@ -41,6 +41,7 @@ struct cairn_object {
     struct symbol_list symbols;
     struct prepared *sections;
     struct prepared *descriptors; /* .opd, one of `sections`; or NULL */
+    struct prepared *code;        /* sections of code, not relocated; the relocations' names only */
 };
 
 /* ---- Opening ---- */
@@ -187,16 +188,22 @@ static void release_prepared(struct prepared *prepared, const struct cairn_alloc
     memory_free(allocator, prepared, sizeof *prepared);
 }
 
+static void release_all(struct prepared *first, const struct cairn_allocator *allocator)
+{
+    while (first != NULL) {
+        struct prepared *next = first->next;
+        release_prepared(first, allocator);
+        first = next;
+    }
+}
+
 void cairn_object_close(cairn_object *object)
 {
     if (object == NULL)
         return;
     struct cairn_allocator allocator = object->allocator;
-    while (object->sections != NULL) {
-        struct prepared *next = object->sections->next;
-        release_prepared(object->sections, &allocator);
-        object->sections = next;
-    }
+    release_all(object->sections, &allocator);
+    release_all(object->code, &allocator);
     symbols_release(&object->symbols, &allocator);
     elf_end(object->elf);
     image_close(&object->image, &allocator);
@@ -290,10 +297,10 @@ static enum cairn_status find_bytes(const cairn_object *object, const GElf_Shdr 
     return find_plain_bytes(object, header, prepared, error);
 }
 
-static enum cairn_status relocate(const cairn_object *object, struct prepared *prepared,
-                                  struct cairn_error *error)
+static struct relocation_target target_of(const cairn_object *object,
+                                          const struct prepared *prepared)
 {
-    struct relocation_target target = {
+    return (struct relocation_target){
         .elf = object->elf,
         .header = object->header,
         .section = prepared->index,
@@ -301,6 +308,12 @@ static enum cairn_status relocate(const cairn_object *object, struct prepared *p
         .size = prepared->size,
         .byte_order = object->byte_order,
     };
+}
+
+static enum cairn_status relocate(const cairn_object *object, struct prepared *prepared,
+                                  struct cairn_error *error)
+{
+    struct relocation_target target = target_of(object, prepared);
     if (prepared->size == 0 || !relocation_is_needed(&target))
         return CAIRN_OK;
     enum cairn_status status = CAIRN_OK;
@@ -473,13 +486,6 @@ static bool is_descriptor(const cairn_object *object, const struct relocation *a
            has_room(descriptors, address->value - descriptors->address);
 }
 
-static const char *find_name(const cairn_object *object, const struct relocation *address)
-{
-    if (address->name != NULL)
-        return address->name;
-    return symbols_find(&object->symbols, address->section, address->value);
-}
-
 struct cairn_object_function cairn_object_function(const cairn_object *object,
                                                    const struct cairn_object_section *section,
                                                    size_t offset)
@@ -489,11 +495,121 @@ struct cairn_object_function cairn_object_function(const cairn_object *object,
     if (prepared == NULL || !has_room(prepared, offset))
         return function;
     struct relocation address = read_address(object, prepared, offset);
-    function.name = find_name(object, &address);
-    function.entry = address.value;
+    const struct symbol *symbol = symbols_find(&object->symbols, address.section, address.value);
+    function.name = address.name == NULL && symbol != NULL ? symbol->name : address.name;
+    /* That of a descriptor has the size of the code. */
+    function.size = symbol == NULL ? 0 : symbol->size;
     if (is_descriptor(object, &address)) {
         uint64_t descriptor = address.value - object->descriptors->address;
-        function.entry = read_address(object, object->descriptors, descriptor).value;
+        address = read_address(object, object->descriptors, descriptor);
     }
+    function.entry = address.value;
+    function.section = address.section;
     return function;
+}
+
+const char *cairn_object_symbol(const cairn_object *object, uint32_t section, uint64_t address)
+{
+    uint32_t counted_from = cairn_object_is_relocatable(object) ? section : 0;
+    const struct symbol *symbol = symbols_find(&object->symbols, counted_from, address);
+    return symbol == NULL ? NULL : symbol->name;
+}
+
+/* ---- Code ---- */
+
+static bool holds(const struct prepared *prepared, uint64_t address)
+{
+    return address >= prepared->address && address - prepared->address < prepared->size;
+}
+
+static bool is_code_at(const cairn_object *object, const GElf_Shdr *header, size_t index,
+                       uint32_t section, uint64_t address)
+{
+    if ((header->sh_flags & SHF_EXECINSTR) == 0)
+        return false;
+    if (cairn_object_is_relocatable(object))
+        return index == section && address < header->sh_size;
+    return address >= header->sh_addr && address - header->sh_addr < header->sh_size;
+}
+
+static Elf_Scn *find_code_section(const cairn_object *object, uint32_t section, uint64_t address,
+                                  GElf_Shdr *header)
+{
+    Elf_Scn *candidate = NULL;
+    while ((candidate = elf_nextscn(object->elf, candidate)) != NULL)
+        if (gelf_getshdr(candidate, header) != NULL &&
+            is_code_at(object, header, elf_ndxscn(candidate), section, address))
+            return candidate;
+    return NULL;
+}
+
+/* Of those that were prepared before. */
+static const struct prepared *find_code(const cairn_object *object, uint32_t section,
+                                        uint64_t address)
+{
+    bool is_relocatable = cairn_object_is_relocatable(object);
+    const struct prepared *prepared = object->code;
+    while (prepared != NULL &&
+           (!holds(prepared, address) || (is_relocatable && prepared->index != section)))
+        prepared = prepared->next;
+    return prepared;
+}
+
+static enum cairn_status prepare_code(cairn_object *object, uint32_t section, uint64_t address,
+                                      const struct prepared **prepared, struct cairn_error *error)
+{
+    GElf_Shdr header;
+    *prepared = find_code(object, section, address);
+    if (*prepared != NULL)
+        return CAIRN_OK;
+    Elf_Scn *found = find_code_section(object, section, address, &header);
+    if (found == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, address,
+                         "there is no code at 0x%llx in this file", (unsigned long long)address);
+    struct prepared *created = memory_new(&object->allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section");
+    created->index = (uint32_t)elf_ndxscn(found);
+    created->address = cairn_object_is_relocatable(object) ? 0 : header.sh_addr;
+    enum cairn_status status = find_bytes(object, &header, created, error);
+    struct relocation_target target = target_of(object, created);
+    if (status == CAIRN_OK)
+        status = relocation_note_names(&target, &object->allocator, &created->relocations, error);
+    if (status == CAIRN_OK && !holds(created, address))
+        status = error_set(error, CAIRN_ERROR_CORRUPT, address, "the section has fewer bytes");
+    if (status != CAIRN_OK) {
+        release_prepared(created, &object->allocator);
+        return status;
+    }
+    created->next = object->code;
+    object->code = created;
+    *prepared = created;
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_object_code(cairn_object *object, uint32_t section, uint64_t address,
+                                    struct cairn_object_code *code, struct cairn_error *error)
+{
+    if (object == NULL || code == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_code needs an object and a place for the code");
+    const struct prepared *prepared;
+    enum cairn_status status = prepare_code(object, section, address, &prepared, error);
+    if (status != CAIRN_OK)
+        return status;
+    uint64_t offset = address - prepared->address;
+    *code = (struct cairn_object_code){
+        .address = address, .bytes = prepared->bytes + offset, .size = prepared->size - offset};
+    return CAIRN_OK;
+}
+
+const char *cairn_object_relocated_symbol(const cairn_object *object, uint32_t section,
+                                          uint64_t address, size_t size)
+{
+    const struct prepared *prepared = find_code(object, section, address);
+    if (prepared == NULL)
+        return NULL;
+    const struct relocation *relocation =
+        relocation_find_name(&prepared->relocations, address - prepared->address, size);
+    return relocation == NULL ? NULL : relocation->name;
 }

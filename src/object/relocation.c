@@ -314,6 +314,78 @@ enum cairn_status relocation_apply(const struct relocation_target *target, uint8
     return CAIRN_OK;
 }
 
+/* ---- Names alone ---- */
+
+static enum cairn_status note_name(const struct relocation_target *target,
+                                   const struct source *source, const GElf_Rela *entry,
+                                   const struct cairn_allocator *allocator,
+                                   struct relocation_list *list, struct cairn_error *error)
+{
+    struct relocation relocation = {.offset = entry->r_offset};
+    GElf_Sym symbol;
+    enum cairn_status status =
+        read_symbol(source, entry->r_info, &symbol, &relocation.section, error);
+    if (status != CAIRN_OK)
+        return status;
+    relocation.name = symbol_name(target, source, &symbol);
+    return relocation.name == NULL ? CAIRN_OK : note(list, &relocation, allocator, error);
+}
+
+static enum cairn_status note_source_names(const struct relocation_target *target,
+                                           const struct source *source,
+                                           const struct cairn_allocator *allocator,
+                                           struct relocation_list *list, struct cairn_error *error)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        GElf_Rela entry;
+        if (!read_entry(source, i, &entry))
+            return error_set(error, CAIRN_ERROR_CORRUPT, 0, "relocation %zu cannot be read", i);
+        enum cairn_status status = note_name(target, source, &entry, allocator, list, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+enum cairn_status relocation_note_names(const struct relocation_target *target,
+                                        const struct cairn_allocator *allocator,
+                                        struct relocation_list *list, struct cairn_error *error)
+{
+    for (Elf_Scn *section = elf_nextscn(target->elf, NULL);
+         section != NULL && target->header.e_type == ET_REL;
+         section = elf_nextscn(target->elf, section)) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) == NULL || !is_source(target, &header))
+            continue;
+        struct source source;
+        enum cairn_status status = open_source(target, section, &header, &source, error);
+        if (status == CAIRN_OK)
+            status = note_source_names(target, &source, allocator, list, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    sort(list);
+    return CAIRN_OK;
+}
+
+const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
+                                              uint64_t size)
+{
+    size_t low = 0;
+    size_t high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->entries[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < list->count && list->entries[low].offset - offset < size; low++)
+        if (list->entries[low].name != NULL)
+            return &list->entries[low];
+    return NULL;
+}
+
 static bool reaches_target(const struct relocation_target *target, Elf_Scn *section,
                            const GElf_Shdr *header)
 {

@@ -49,6 +49,18 @@ enum cairn_status relocation_apply(const struct relocation_target *target, uint8
                                    const struct cairn_allocator *allocator,
                                    struct relocation_list *list, struct cairn_error *error);
 
+/* Notes the places in the section, with the names of their symbols, and applies nothing; so the
+ * kinds of relocation, and what `value` and `section` would be, do not matter. For relocatable
+ * objects, whose code no linker has seen yet: there are none in others. CORRUPT, MEMORY; what is in
+ * the list then is still to be released. */
+enum cairn_status relocation_note_names(const struct relocation_target *target,
+                                        const struct cairn_allocator *allocator,
+                                        struct relocation_list *list, struct cairn_error *error);
+
+/* The first one from `offset` on that begins within `size` bytes and has a name; or NULL. */
+const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
+                                              uint64_t size);
+
 /* The address at `offset`, or NULL if none was relocated there. */
 const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset);
 

@@ -120,6 +120,7 @@ static bool add(const struct source *source, uint32_t index, struct symbol_list 
         .rank = symbol_rank,
         .index = index,
         .name = name,
+        .size = symbol.st_size,
     };
     return true;
 }
@@ -198,13 +199,13 @@ static size_t lower_bound(const struct symbol_list *list, const struct symbol *k
     return low;
 }
 
-const char *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value)
+const struct symbol *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value)
 {
     struct symbol key = {.value = value, .section = section};
     size_t place = lower_bound(list, &key);
     if (place == list->count || compare_place(&list->entries[place], &key) != 0)
         return NULL;
-    return list->entries[place].name;
+    return &list->entries[place];
 }
 
 void symbols_release(struct symbol_list *list, const struct cairn_allocator *allocator)

@@ -18,6 +18,7 @@ struct symbol {
     uint8_t rank;     /* of several with one value, the lowest is the name that is meant */
     uint32_t index;   /* in the symbol table */
     const char *name; /* libelf's */
+    uint64_t size;    /* of what begins at `value`, in bytes; 0: not known */
 };
 
 /* Sorted: by section, value, rank, index. */
@@ -43,7 +44,7 @@ enum cairn_status symbols_add(struct symbol_list *list, const struct cairn_alloc
 void symbols_sort(struct symbol_list *list);
 
 /* The function that begins at `value` of `section`; NULL if none is known. */
-const char *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value);
+const struct symbol *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value);
 
 void symbols_release(struct symbol_list *list, const struct cairn_allocator *allocator);
 

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/foreign.h"
+
+#include "tools/stackmap.h"
+#include "llvm/compile.h"
+
+#include <cairn/cairn.h>
+#include <stdio.h>
+#include <string.h>
+
+bool is_object_file(const char *path)
+{
+    static const char magic[] = "\177ELF";
+    char bytes[sizeof magic - 1];
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return false;
+    bool is_object =
+        fread(bytes, sizeof bytes, 1, file) == 1 && memcmp(bytes, magic, sizeof bytes) == 0;
+    fclose(file);
+    return is_object;
+}
+
+static enum exit_status complain_about(const char *path, const struct cairn_error *error)
+{
+    complain("%s: %s", path, error->message);
+    return EXIT_BAD_INPUT;
+}
+
+static enum exit_status list(cairn_object *object, const char *path,
+                             const cairn_declarations *declarations, struct output *output)
+{
+    struct listing *listing = listing_create(object, path, declarations, 0);
+    if (listing == NULL)
+        return EXIT_BAD_INPUT;
+    write_maps_text(object, path, listing, output);
+    listing_destroy(listing);
+    return finish_output(output);
+}
+
+enum exit_status list_object(const char *path, struct output *output)
+{
+    cairn_object *object;
+    struct cairn_error error;
+    if (cairn_object_open(path, NULL, &object, &error) != CAIRN_OK)
+        return complain_about(path, &error);
+    enum exit_status status = EXIT_BAD_INPUT;
+    if (check_maps(object, path))
+        status = list(object, path, NULL, output);
+    cairn_object_close(object);
+    return status;
+}
+
+/* ---- Programs ---- */
+
+struct findings {
+    const char *path;
+    bool any;
+};
+
+static void complain_about_finding(const struct cairn_finding *finding, void *user)
+{
+    struct findings *findings = user;
+    complain("%s: %s", findings->path, finding->sentence);
+    findings->any = true;
+}
+
+/* Before code generation, which changes the module. */
+static enum exit_status check(struct program *program, const char *path,
+                              unsigned optimisation_level, cairn_declarations *declarations)
+{
+    struct cairn_error error;
+    struct findings findings = {.path = path};
+    const struct cairn_check_options options = {
+        .optimisation_level = optimisation_level,
+        .finding = complain_about_finding,
+        .user = &findings,
+    };
+    enum cairn_status status = cairn_check_module(program_module(program), &options, &error);
+    if (status == CAIRN_OK)
+        status = cairn_scan_module(program_module(program), declarations, &error);
+    if (status == CAIRN_OK)
+        return EXIT_DONE;
+    return findings.any ? EXIT_BAD_INPUT : complain_about(path, &error);
+}
+
+static enum exit_status list_compiled(const struct compiled *compiled, const char *path,
+                                      const cairn_declarations *declarations, struct output *output)
+{
+    cairn_object *object;
+    struct cairn_error error;
+    if (cairn_object_open_memory(compiled->bytes, compiled->size, NULL, &object, &error) !=
+        CAIRN_OK) {
+        complain("%s: what LLVM compiles it to cannot be read: %s: choose a target with ELF "
+                 "files, such as Linux",
+                 path, error.message);
+        return EXIT_BAD_INPUT;
+    }
+    struct cairn_object_section section = {0};
+    enum exit_status status = EXIT_BAD_INPUT;
+    if (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) ==
+        CAIRN_ERROR_NOT_FOUND) {
+        output_text(output, "0 records, 0 sites\n");
+        status = finish_output(output);
+    } else if (check_maps(object, path)) {
+        status = list(object, path, declarations, output);
+    }
+    cairn_object_close(object);
+    return status;
+}
+
+enum exit_status list_program(struct program *program, const char *path,
+                              unsigned optimisation_level, struct output *output)
+{
+    cairn_declarations *declarations;
+    struct compiled compiled = {0};
+    struct cairn_error error;
+    if (cairn_declarations_create(NULL, &declarations, &error) != CAIRN_OK)
+        return complain_about(path, &error);
+    enum exit_status status = check(program, path, optimisation_level, declarations);
+    if (status == EXIT_DONE &&
+        compile_object(program, optimisation_level, &compiled, &error) != CAIRN_OK)
+        status = complain_about(path, &error);
+    if (status == EXIT_DONE)
+        status = list_compiled(&compiled, path, declarations, output);
+    compile_release(&compiled);
+    cairn_declarations_destroy(declarations);
+    return status;
+}

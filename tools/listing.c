@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/listing.h"
+
+#include "tools/code.h"
+#include "tools/command.h"
+#include "tools/preview.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a record of which nobody says how many bytes it has. */
+enum { INSTRUCTIONS_SHOWN = 4, TEXT_INDENTATION = 6 };
+
+struct listing {
+    cairn_object *object;
+    const cairn_declarations *declarations;
+    uint32_t byte_count;
+    enum cairn_architecture architecture;
+    struct disassembler *disassembler;
+    bool is_managed; /* sites of such code can be patched */
+    struct preview preview;
+    /* Of the site that is being written. */
+    uint32_t section;
+    const char *target_name; /* of its call; or NULL */
+};
+
+/* What is shown of a record. */
+enum shown {
+    SHOWN_NO_SITE,    /* no bytes are reserved */
+    SHOWN_NO_CODE,    /* the file has none there; the preview's error says why */
+    SHOWN_SITE,       /* declared, or of the bytes that were asked for */
+    SHOWN_PATCHPOINT, /* as a patch point, which it may be */
+    SHOWN_CODE        /* no patch point; the preview's error says why */
+};
+
+/* ---- Making one ---- */
+
+struct listing *listing_create(cairn_object *object, const char *path,
+                               const cairn_declarations *declarations, uint32_t byte_count)
+{
+    struct cairn_error error;
+    struct listing *listing = calloc(1, sizeof *listing);
+    if (listing == NULL) {
+        complain("no memory");
+        return NULL;
+    }
+    listing->object = object;
+    listing->declarations = declarations;
+    listing->byte_count = byte_count;
+    listing->architecture = cairn_object_architecture(object);
+    listing->is_managed =
+        preview_manages(listing->architecture, cairn_object_byte_order(object), NULL);
+    if (disassembler_create(listing->architecture, cairn_object_byte_order(object),
+                            &listing->disassembler, &error) == CAIRN_OK)
+        return listing;
+    complain("%s: %s", path, error.message);
+    free(listing);
+    return NULL;
+}
+
+void listing_destroy(struct listing *listing)
+{
+    if (listing == NULL)
+        return;
+    preview_release(&listing->preview);
+    disassembler_destroy(listing->disassembler);
+    free(listing);
+}
+
+const struct cairn_declaration *listing_declaration(const struct listing *listing, uint64_t id)
+{
+    if (listing == NULL || listing->declarations == NULL)
+        return NULL;
+    return cairn_declarations_find(listing->declarations, id);
+}
+
+/* ---- Looking at a record ---- */
+
+static size_t least(uint64_t a, uint64_t b) { return (size_t)(a < b ? a : b); }
+
+/* A statepoint's record stands behind its bytes. */
+static uint64_t offset_of_site(const struct listed_record *record, enum cairn_record_kind kind,
+                               uint32_t byte_count)
+{
+    return kind == CAIRN_RECORD_STATEPOINT ? (uint64_t)record->code_offset - byte_count
+                                           : record->code_offset;
+}
+
+static bool find_code(struct listing *listing, const struct listed_record *record, uint64_t offset,
+                      struct preview_code *code)
+{
+    struct cairn_object_code found;
+    const struct cairn_object_function *function = &record->function;
+    listing->section = function->section;
+    if (cairn_object_code(listing->object, function->section, function->entry + offset, &found,
+                          &listing->preview.error) != CAIRN_OK)
+        return false;
+    *code = (struct preview_code){
+        .architecture = listing->architecture,
+        .byte_order = cairn_object_byte_order(listing->object),
+        .bytes = found.bytes,
+        .size = found.size,
+        .limit = found.size,
+        .address = found.address,
+        .is_linked = !cairn_object_is_relocatable(listing->object),
+        .disassembler = listing->disassembler,
+    };
+    if (record->next_offset > offset)
+        code->limit = least(code->limit, record->next_offset - offset);
+    if (function->size > offset)
+        code->limit = least(code->limit, function->size - offset);
+    return true;
+}
+
+/* Bytes of the first instructions; some, where there are none. */
+static uint32_t measure_code(const struct listing *listing, const struct preview_code *code)
+{
+    size_t size = 0;
+    unsigned columns = code_columns(listing->architecture);
+    for (unsigned i = 0; i < INSTRUCTIONS_SHOWN && size < code->limit; i++) {
+        struct instruction instruction;
+        code_next(listing->disassembler, columns, code->bytes + size, code->limit - size,
+                  code->address + size, &instruction);
+        size += instruction.length;
+    }
+    return (uint32_t)size;
+}
+
+/* Of a record without a declaration. */
+static enum shown look_at_code(struct listing *listing, const struct preview_code *code)
+{
+    struct preview *preview = &listing->preview;
+    uint32_t size = preview_find_patchpoint(code, &preview->error);
+    if (size == 0) {
+        preview->site = (struct cairn_site_description){
+            .address = code->address,
+            .byte_count = measure_code(listing, code),
+            .original_bytes = code->bytes,
+            .reason = preview->error.message,
+        };
+        return SHOWN_CODE;
+    }
+    return preview_site(preview, code, CAIRN_RECORD_PATCHPOINT, size) ? SHOWN_PATCHPOINT
+                                                                      : SHOWN_NO_CODE;
+}
+
+static enum shown look_at(struct listing *listing, const struct listed_record *record)
+{
+    struct preview *preview = &listing->preview;
+    const struct cairn_declaration *declaration = listing_declaration(listing, record->id);
+    enum cairn_record_kind kind = declaration == NULL ? CAIRN_RECORD_UNDECLARED : declaration->kind;
+    uint32_t byte_count = declaration == NULL ? listing->byte_count : declaration->byte_count;
+    struct preview_code code;
+    preview->site = (struct cairn_site_description){.reason = preview->error.message};
+    if (declaration != NULL && kind != CAIRN_RECORD_PATCHPOINT && byte_count == 0)
+        return SHOWN_NO_SITE;
+    if (!find_code(listing, record, offset_of_site(record, kind, byte_count), &code))
+        return SHOWN_NO_CODE;
+    if (declaration == NULL && byte_count == 0)
+        return look_at_code(listing, &code);
+    snprintf(preview->error.message, sizeof preview->error.message, "no memory");
+    if (!preview_site(preview, &code, kind, byte_count))
+        return SHOWN_NO_CODE;
+    return declaration == NULL ? SHOWN_PATCHPOINT : SHOWN_SITE;
+}
+
+/* ---- Names ---- */
+
+/* Relocations are for the code as it stands in the file. */
+static const char *find_name(void *user, enum code_form form, uint64_t address,
+                             const struct instruction *instruction)
+{
+    const struct listing *listing = user;
+    const char *name = NULL;
+    if (form == CODE_ARMED && instruction->has_target)
+        return listing->target_name;
+    if (form == CODE_ORIGINAL)
+        name = cairn_object_relocated_symbol(listing->object, listing->section, address,
+                                             instruction->length);
+    if (name == NULL && instruction->has_target)
+        name = cairn_object_symbol(listing->object, listing->section, instruction->target);
+    return name;
+}
+
+/* What LLVM's call goes to: what its first relocation names, and then the bytes do not say more; or
+ * what begins there. */
+static void find_target(struct listing *listing)
+{
+    struct cairn_site_description *site = &listing->preview.site;
+    listing->target_name = NULL;
+    if (site->state != CAIRN_SITE_CALL)
+        return;
+    listing->target_name = cairn_object_relocated_symbol(listing->object, listing->section,
+                                                         site->address, site->byte_count);
+    if (listing->target_name != NULL)
+        site->target = 0;
+    else if (!cairn_object_is_relocatable(listing->object))
+        listing->target_name = cairn_object_symbol(listing->object, 0, site->target);
+}
+
+/* ---- For people ---- */
+
+static void write_site_bytes(const struct code_writer *writer, const struct preview *preview)
+{
+    const char *title = preview->lacks_call ? "armed, with a no-op in the call's place" : "armed";
+    write_site_code(writer, &preview->site, title,
+                    preview->site.live ? "armed: the same" : "not armed");
+}
+
+void write_listed_text(struct listing *listing, const struct listed_record *record,
+                       struct output *output)
+{
+    const struct preview *preview = &listing->preview;
+    const struct cairn_site_description *site = &preview->site;
+    const struct code_writer writer = {
+        .output = output,
+        .indentation = TEXT_INDENTATION,
+        .columns = code_columns(listing->architecture),
+        .disassembler = listing->disassembler,
+        .find_name = find_name,
+        .user = listing,
+    };
+    enum shown shown = look_at(listing, record);
+    find_target(listing);
+    switch (shown) {
+    case SHOWN_NO_SITE:
+        write_indentation(output, TEXT_INDENTATION);
+        output_text(output, "no site: no bytes are reserved here\n");
+        break;
+    case SHOWN_NO_CODE:
+        write_refusal(&writer, "its code cannot be shown: ", preview->error.message);
+        break;
+    case SHOWN_SITE:
+    case SHOWN_PATCHPOINT:
+        write_site_summary(&writer, shown == SHOWN_SITE ? "" : "as a patch point: ", site,
+                           listing->target_name);
+        write_site_bytes(&writer, preview);
+        break;
+    case SHOWN_CODE:
+        write_refusal(&writer, listing->is_managed ? "no patch point: " : "",
+                      preview->error.message);
+        write_code(&writer, "code", CODE_ORIGINAL, site->original_bytes, site->byte_count,
+                   site->address);
+        break;
+    }
+}
+
+/* ---- For machines ---- */
+
+static void write_name_json(struct json *json, const char *key, const char *name)
+{
+    json_key(json, key);
+    if (name == NULL)
+        json_null(json);
+    else
+        json_string(json, name);
+}
+
+static void write_bytes_json(struct json *json, const uint8_t *bytes, size_t length)
+{
+    char text[2 * 16 + 1] = "";
+    for (size_t i = 0; i < length && i < 16; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    json_key(json, "bytes");
+    json_string(json, text);
+}
+
+static void write_instruction_json(const struct instruction *instruction, const uint8_t *bytes,
+                                   uint64_t address, const char *symbol, struct json *json)
+{
+    json_begin_object(json);
+    json_key(json, "address");
+    json_unsigned(json, address);
+    write_bytes_json(json, bytes, instruction->length);
+    write_name_json(json, "text", instruction->text[0] == '\0' ? NULL : instruction->text);
+    write_name_json(json, "symbol", symbol);
+    json_end_object(json);
+}
+
+static void write_code_json(struct listing *listing, const char *key, enum code_form form,
+                            const uint8_t *bytes, struct json *json)
+{
+    const struct cairn_site_description *site = &listing->preview.site;
+    unsigned columns = code_columns(listing->architecture);
+    json_key(json, key);
+    json_begin_array(json);
+    for (size_t offset = 0; bytes != NULL && offset < site->byte_count;) {
+        struct instruction instruction;
+        uint64_t address = site->address + offset;
+        code_next(listing->disassembler, columns, bytes + offset, site->byte_count - offset,
+                  address, &instruction);
+        write_instruction_json(&instruction, bytes + offset, address,
+                               find_name(listing, form, address, &instruction), json);
+        offset += instruction.length;
+    }
+    json_end_array(json);
+}
+
+void write_listed_json(struct listing *listing, const struct listed_record *record,
+                       struct json *json)
+{
+    const struct cairn_site_description *site = &listing->preview.site;
+    enum shown shown = look_at(listing, record);
+    find_target(listing);
+    bool is_patchpoint = shown == SHOWN_PATCHPOINT || shown == SHOWN_SITE;
+    json_begin_object(json);
+    json_key(json, "address");
+    json_unsigned(json, record->function.entry + record->code_offset);
+    json_key(json, "size");
+    if (is_patchpoint)
+        json_unsigned(json, site->byte_count);
+    else
+        json_null(json);
+    write_name_json(json, "state", cairn_site_state_name(site->state));
+    json_key(json, "target");
+    if (site->state == CAIRN_SITE_CALL && (site->target != 0 || listing->target_name == NULL))
+        json_unsigned(json, site->target);
+    else
+        json_null(json);
+    write_name_json(json, "symbol", listing->target_name);
+    write_name_json(json, "reason", site->live ? NULL : site->reason);
+    write_code_json(listing, "instructions", CODE_ORIGINAL, site->original_bytes, json);
+    write_code_json(listing, "armed", CODE_ARMED, site->live ? site->bytes : NULL, json);
+    json_end_object(json);
+}

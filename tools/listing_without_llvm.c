@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/command.h"
+#include "tools/listing.h"
+
+#include <stddef.h>
+
+struct listing *listing_create(cairn_object *object, const char *path,
+                               const cairn_declarations *declarations, uint32_t byte_count)
+{
+    (void)object;
+    (void)declarations;
+    (void)byte_count;
+    complain("%s: this cairn was built without LLVM and has no disassembler: configure it with "
+             "--with-llvm",
+             path);
+    return NULL;
+}
+
+void listing_destroy(struct listing *listing) { (void)listing; }
+
+const struct cairn_declaration *listing_declaration(const struct listing *listing, uint64_t id)
+{
+    (void)listing;
+    (void)id;
+    return NULL;
+}
+
+/* There is no listing to write. */
+void write_listed_text(struct listing *listing, const struct listed_record *record,
+                       struct output *output)
+{
+    (void)listing;
+    (void)record;
+    (void)output;
+}
+
+void write_listed_json(struct listing *listing, const struct listed_record *record,
+                       struct json *json)
+{
+    (void)listing;
+    (void)record;
+    (void)json;
+}
