@@ -50,6 +50,7 @@ enum {
     DIRECT_CALL_BYTES = 2 * WORDS_BYTES,
 
     VENEER_ALIGNMENT = 16,
+    EXIT_BYTES = 48,
     ELFV2_VENEER_BYTES = 32,
     ELFV1_VENEER_BYTES = 48
 };
@@ -236,22 +237,27 @@ static uint8_t *write_words(const struct cairn_arch *arch, uint8_t *code, const 
 #define WRITE_WORDS(arch, code, words)                                                             \
     write_words((arch), (code), (words), sizeof(words) / sizeof *(words))
 
-/* Loads the slot into r12, from an absolute address: the first loads relative to the instruction
+/* Puts an address, or what is in memory there, into r12: `last` is the instruction that adds the
+ * lower 16 bits to r12. The address is absolute: the first instructions that count from their own
  * are POWER10's. */
-static uint8_t *write_load(const struct cairn_arch *arch, uint64_t slot_address, uint8_t *code)
+static uint8_t *write_address(const struct cairn_arch *arch, uint64_t address, uint32_t last,
+                              uint8_t *code)
 {
-    /* The load's displacement has a sign, which the parts above it make up for. */
-    uint64_t low = slot_address & 0xFFFF;
-    uint64_t rest = slot_address - ((low ^ 0x8000) - 0x8000);
+    /* What is added last has a sign, which the parts above it make up for. */
+    uint64_t low = address & 0xFFFF;
+    uint64_t rest = address - ((low ^ 0x8000) - 0x8000);
     const uint32_t words[] = {
         0x3D800000 | (uint32_t)(rest >> 48 & 0xFFFF), /* lis r12, # */
         0x618C0000 | (uint32_t)(rest >> 32 & 0xFFFF), /* ori r12, r12, # */
         0x798C07C6,                                   /* sldi r12, r12, 32 */
         0x658C0000 | (uint32_t)(rest >> 16 & 0xFFFF), /* oris r12, r12, # */
-        0xE98C0000 | (uint32_t)low,                   /* ld r12, #(r12) */
+        last | (uint32_t)low,
     };
     return WRITE_WORDS(arch, code, words);
 }
+
+#define LOAD UINT32_C(0xE98C0000) /* ld r12, #(r12) */
+#define ADD UINT32_C(0x398C0000)  /* addi r12, r12, # */
 
 static const uint32_t enter_by_address[] = {
     0x7D8903A6, /* mtctr r12 */
@@ -277,10 +283,24 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
 {
     (void)address;
     assert(slot_address % sizeof(uint64_t) == 0);
-    uint8_t *end = write_load(arch, slot_address, code);
+    uint8_t *end = write_address(arch, slot_address, LOAD, code);
     end = arch->has_descriptors ? WRITE_WORDS(arch, end, enter_by_descriptor)
                                 : WRITE_WORDS(arch, end, enter_by_address);
     words_fill(arch, end, arch->veneer_bytes - (size_t)(end - code), TRAP);
+    return true;
+}
+
+/* The entry, which is an address in code whatever function pointers are, into CTR; then the data's
+ * address into r12. The two registers are those that the veneers of both ABIs change. */
+static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
+                        uint8_t *code)
+{
+    (void)address;
+    assert(data_address % sizeof(uint64_t) == 0);
+    uint8_t *end = write_address(arch, data_address + ARCH_EXIT_ENTRY, LOAD, code);
+    words_write(arch, end, 0x7D8903A6); /* mtctr r12 */
+    end = write_address(arch, data_address, ADD, end + WORDS_BYTES);
+    words_write(arch, end, 0x4E800420); /* bctr */
     return true;
 }
 
@@ -305,6 +325,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = ELFV2_VENEER_BYTES,
     .veneer_alignment = VENEER_ALIGNMENT,
+    .exit_bytes = EXIT_BYTES,
     .has_descriptors = false,
     .calls_need_veneer = true,
     .toc_save_offset = 24,
@@ -316,6 +337,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .encode_veneer = encode_veneer,
+    .encode_exit = encode_exit,
     .encode_self_test = encode_self_test,
     .register_name = ppc64_register_name,
 };
@@ -332,6 +354,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = ELFV1_VENEER_BYTES,
     .veneer_alignment = VENEER_ALIGNMENT,
+    .exit_bytes = EXIT_BYTES,
     .has_descriptors = true,
     .calls_need_veneer = true,
     .toc_save_offset = 40,
@@ -343,6 +366,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .encode_veneer = encode_veneer,
+    .encode_exit = encode_exit,
     .encode_self_test = encode_self_test,
     .register_name = ppc64_register_name,
 };
