@@ -96,6 +96,8 @@ void registers_make_pair(struct registers *before, struct registers *wanted)
 
 uint64_t registers_flags_mask(void) { return ~UINT64_C(0); }
 
+uint64_t registers_step_flag(void) { return 0; }
+
 uint64_t registers_call_bytes(void) { return 0; }
 
 uint64_t registers_code_address(const uint8_t *label) { return (uintptr_t)label; }

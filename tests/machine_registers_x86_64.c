@@ -73,6 +73,8 @@ void registers_make_pair(struct registers *before, struct registers *wanted)
 /* Without the resume flag, which interrupts set. */
 uint64_t registers_flags_mask(void) { return ~UINT64_C(0x10000); }
 
+uint64_t registers_step_flag(void) { return 0x100; }
+
 uint64_t registers_call_bytes(void) { return 8; }
 
 uint64_t registers_code_address(const uint8_t *label) { return (uintptr_t)label; }

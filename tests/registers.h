@@ -82,6 +82,8 @@ void registers_make_possible(struct registers *registers);
 void registers_make_pair(struct registers *before, struct registers *wanted);
 /* Bits of the flags that are compared. */
 uint64_t registers_flags_mask(void);
+/* The flag with which each instruction raises SIGTRAP; 0 where there is none. */
+uint64_t registers_step_flag(void);
 /* How much the stack pointer changes by the call. */
 uint64_t registers_call_bytes(void);
 /* The context has the program counter under this number besides. */
