@@ -3,14 +3,18 @@
  *
  * Everything in `struct cairn_arch` is pure: plain values and bytes in, bytes out. So every
  * architecture is compiled and tested on every host. What only the host's own architecture can
- * do (cache maintenance) stands below it, implemented once per build in arch/<name>/host.c.
+ * do (cache maintenance, contexts) stands below it, implemented once per build in
+ * arch/<name>/host.c, host_context.c and context.S.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_ARCH_H
 #define ARCH_ARCH_H
 
+#include "arch/context.h"
+
 #include <cairn/architecture.h>
+#include <cairn/context.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +23,12 @@
 /* What the instruction in a patch word does. */
 enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
 
-enum { ARCH_WORD_BYTES_MAX = 8, ARCH_VENEER_BYTES_MAX = 112, ARCH_SELF_TEST_BYTES_MAX = 32 };
+enum {
+    ARCH_WORD_BYTES_MAX = 8,
+    ARCH_VENEER_BYTES_MAX = 112,
+    ARCH_EXIT_CODE_BYTES_MAX = 64,
+    ARCH_SELF_TEST_BYTES_MAX = 32
+};
 
 /* What LLVM emitted for a patch point, as `recognise` found it. */
 struct arch_patchpoint {
@@ -63,6 +72,7 @@ struct cairn_arch {
     size_t veneer_alignment;
     /* Of a framed veneer; 0 where there is none, because a call needs nothing around it. */
     size_t framed_veneer_bytes;
+    size_t exit_bytes;
 
     /* A function pointer is the address of a descriptor: 8 bytes each of the entry's address, the
      * TOC pointer and the environment. Otherwise it is the entry's address. */
@@ -128,6 +138,12 @@ struct cairn_arch {
     bool (*encode_framed_veneer)(const struct cairn_arch *arch, uint64_t address,
                                  uint64_t slot_address, uint8_t *code);
 
+    /* Code that, called, jumps to the entry of the struct arch_exit at `data_address` (aligned to
+     * 8), with that address where the entry expects it and with every register as at the call, but
+     * for those that veneers change. False if the data is out of reach. */
+    bool (*encode_exit)(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
+                        uint8_t *code);
+
     /* The code of a function `int f(void)` that returns `value` (0 to 1000); returns its size. */
     size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
 
@@ -147,5 +163,62 @@ const struct cairn_arch *arch_host(void);
  * barrier besides. Implemented once per build, by arch/<host>/host.c.
  */
 void arch_host_code_written(const void *written, const void *executed, size_t size);
+
+/*
+ * Contexts. Implemented once per build, by arch/<host>/host_context.c and context.S, which also
+ * holds cairn_context_capture and cairn_context_resume. Async-signal-safe.
+ */
+
+enum arch_register_form {
+    /* Its part is the low bytes, in the host's byte order. */
+    ARCH_REGISTER_INTEGER,
+    /* Its part is the first bytes. */
+    ARCH_REGISTER_VECTOR,
+    /* 16 bytes, the first doubleword first, each doubleword in the host's byte order. Its part is
+     * the low bytes of the first doubleword; the whole is as a store puts it into memory. */
+    ARCH_REGISTER_DOUBLEWORDS,
+    /* The same, but as a store puts it into memory. */
+    ARCH_REGISTER_QUADWORD
+};
+
+/* Where a context keeps a register. */
+struct arch_register {
+    size_t offset;
+    size_t bytes;
+    enum arch_register_form form;
+};
+
+/* Whether the context has a place for the register, and where. Whether it has the register, its
+ * head's `present` says besides. */
+bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
+                        struct arch_register *found);
+
+/* DWARF number of the stack pointer. */
+uint16_t arch_host_stack_pointer(void);
+
+/* As cairn_context_from_signal and cairn_context_to_signal. */
+enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,
+                                        struct cairn_error *error);
+enum cairn_status arch_host_to_signal(const struct cairn_context *context, void *ucontext,
+                                      struct cairn_error *error);
+
+/* The vector registers that the machine and the kernel have, from 1 to the architecture's number of
+ * levels; 0 if there are some that no exit can save, or no exits. */
+uint32_t arch_host_vector_level(void);
+
+/* The exit's entry that saves this level. */
+uint64_t arch_host_exit_entry(uint32_t vector_level);
+
+/*
+ * An exit that calls `handler` with all registers of the thread that came through the stub, and
+ * lets it go on with what the handler has made of them. `handler` gets a context on the thread's
+ * own stack, as long-lived as the call. UNSUPPORTED.
+ */
+enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
+                                 struct cairn_error *error);
+
+/* With the registers of a level up to the machine's. */
+void arch_exit_init_level(struct arch_exit *data, arch_exit_handler *handler, void *user,
+                          uint32_t vector_level);
 
 #endif

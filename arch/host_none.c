@@ -1,13 +1,73 @@
 /*
- * A host without patching: arch_host() has no table, so nobody calls this.
+ * A host without patching: arch_host() has no table, so nobody tells of written code. And without
+ * contexts.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+
+#include "base/error.h"
+
+#include <string.h>
 
 void arch_host_code_written(const void *written, const void *executed, size_t size)
 {
     (void)written;
     (void)executed;
     (void)size;
+}
+
+/* ---- Contexts: none has a register ---- */
+
+bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
+                        struct arch_register *found)
+{
+    (void)context;
+    (void)dwarf;
+    (void)found;
+    return false;
+}
+
+uint16_t arch_host_stack_pointer(void) { return 0; }
+
+static enum cairn_status refuse(struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn has no contexts for this machine");
+}
+
+enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,
+                                        struct cairn_error *error)
+{
+    (void)ucontext;
+    memset(context, 0, sizeof *context);
+    return refuse(error);
+}
+
+enum cairn_status arch_host_to_signal(const struct cairn_context *context, void *ucontext,
+                                      struct cairn_error *error)
+{
+    (void)context;
+    (void)ucontext;
+    return refuse(error);
+}
+
+uint32_t arch_host_vector_level(void) { return 0; }
+
+uint64_t arch_host_exit_entry(uint32_t vector_level)
+{
+    (void)vector_level;
+    return 0;
+}
+
+int cairn_context_capture(struct cairn_context *context)
+{
+    memset(context, 0, sizeof *context);
+    return 0;
+}
+
+/* No context has a program counter to go on from, so nobody calls this. */
+void cairn_context_resume(const struct cairn_context *context)
+{
+    (void)context;
+    __builtin_trap();
 }

@@ -407,6 +407,32 @@ START_TEST(veneer_reaches_a_slot_up_to_the_edge)
 }
 END_TEST
 
+START_TEST(exit_pushes_its_data_and_jumps_to_its_entry)
+{
+    static const uint8_t expected[] = {0xFF, 0x35, 0x0A, 0x01, 0x00, 0x00, 0xFF, 0x25,
+                                       0xFC, 0x00, 0x00, 0x00, 0xCC, 0xCC, 0xCC, 0xCC};
+    uint8_t code[ARCH_EXIT_CODE_BYTES_MAX];
+    memset(code, 0xEE, sizeof code);
+    ck_assert(x86_64()->encode_exit(x86_64(), BASE, BASE + 0x108, code));
+    ck_assert_uint_eq(x86_64()->exit_bytes, sizeof expected);
+    ck_assert_int_eq(memcmp(code, expected, sizeof expected), 0);
+    ck_assert_uint_eq(code[sizeof expected], 0xEE);
+}
+END_TEST
+
+/* The push is the first to be too far away above, the jump below. */
+START_TEST(exit_reaches_its_data_up_to_the_edge)
+{
+    uint8_t code[ARCH_EXIT_CODE_BYTES_MAX];
+    uint64_t above = BASE + 6 + INT32_MAX - 8;
+    uint64_t below = BASE + 12 - (UINT64_C(1) << 31);
+    ck_assert(x86_64()->encode_exit(x86_64(), BASE, above, code));
+    ck_assert(!x86_64()->encode_exit(x86_64(), BASE, above + 1, code));
+    ck_assert(x86_64()->encode_exit(x86_64(), BASE, below, code));
+    ck_assert(!x86_64()->encode_exit(x86_64(), BASE, below - 1, code));
+}
+END_TEST
+
 /* ---- Names and tables ---- */
 
 static void check_register(enum cairn_architecture architecture, uint16_t number, const char *name)
@@ -513,6 +539,8 @@ static void add_tests_of_branches(TCase *tests)
     tcase_add_test(tests, reach_is_within_what_a_branch_can_encode);
     tcase_add_test(tests, veneer_jumps_through_its_slot);
     tcase_add_test(tests, veneer_reaches_a_slot_up_to_the_edge);
+    tcase_add_test(tests, exit_pushes_its_data_and_jumps_to_its_entry);
+    tcase_add_test(tests, exit_reaches_its_data_up_to_the_edge);
 }
 
 static void add_tests_of_names(TCase *tests)

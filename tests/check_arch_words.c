@@ -915,6 +915,61 @@ START_TEST(framed_veneer_keeps_what_a_call_changes)
 }
 END_TEST
 
+/* Which data the exit's entry gets, having checked that the entry is loaded from the same data. */
+static uint64_t handed_over(const struct machine *machine, uint64_t address, uint32_t *words)
+{
+    if (has_toc(machine)) {
+        ck_assert_uint_eq(words[5], 0x7D8903A6);        /* mtctr r12 */
+        ck_assert_uint_eq(words[10] >> 16, 0x398C);     /* addi r12, r12 */
+        ck_assert_uint_eq(words[11], 0x4E800420);       /* bctr */
+        words[10] = (words[10] & 0xFFFF) | 0xE98C0000U; /* as if it loaded from there */
+        ck_assert_uint_eq(loaded_by_ppc64(words), loaded_by_ppc64(words + 6));
+        return loaded_by_ppc64(words);
+    }
+    ck_assert_uint_eq(words[1] & 0xFFC003FF, 0x91000210); /* add x16, x16, # */
+    ck_assert_uint_eq(words[2], 0xF9400211);              /* ldr x17, [x16] */
+    ck_assert_uint_eq(words[3], 0xD61F0220);              /* br x17 */
+    uint32_t offset = words[1] >> 10 & 0xFFF;
+    words[1] = 0xF9400210;
+    return loaded_by_aarch64(address, words) + offset;
+}
+
+START_TEST(exit_hands_over_every_data_of_its_slab)
+{
+    const struct machine *machine = &machines[_i];
+    const struct cairn_arch *arch = table(machine);
+    uint64_t reach = arch->reach_bytes;
+    seed();
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
+        uint32_t words[ARCH_EXIT_CODE_BYTES_MAX / WORD] = {0};
+        uint8_t code[ARCH_EXIT_CODE_BYTES_MAX + 1];
+        uint64_t base = next_random() >> (1 + next_random() % 32) & ~UINT64_C(0xFFF);
+        uint64_t address = base + (next_random() % reach & ~UINT64_C(15));
+        uint64_t data = base + (next_random() % reach & ~UINT64_C(7));
+        memset(code, 0xEE, sizeof code);
+        ck_assert(arch->encode_exit(arch, address, data, code));
+        ck_assert_uint_eq(code[arch->exit_bytes], 0xEE);
+        for (size_t i = 0; i < arch->exit_bytes / WORD; i++)
+            words[i] = read_word(machine, code + i * WORD);
+        ck_assert_uint_eq(handed_over(machine, address, words), data);
+    }
+}
+END_TEST
+
+START_TEST(exit_reaches_its_data_up_to_the_edge)
+{
+    const struct machine *machine = &machines[_i];
+    const struct cairn_arch *arch = table(machine);
+    uint8_t code[ARCH_EXIT_CODE_BYTES_MAX];
+    uint64_t reach = UINT64_C(1) << 32;
+    bool relative = !has_toc(machine);
+    ck_assert(arch->encode_exit(arch, BASE, BASE + reach - 8, code));
+    ck_assert(arch->encode_exit(arch, BASE, BASE + reach, code) == !relative);
+    ck_assert(arch->encode_exit(arch, BASE, BASE - reach, code));
+    ck_assert(arch->encode_exit(arch, BASE, BASE - reach - 8, code) == !relative);
+}
+END_TEST
+
 START_TEST(self_test_is_a_function)
 {
     const struct machine *machine = &machines[_i];
@@ -1002,6 +1057,8 @@ static void add_tests_of_stubs(TCase *tests)
     ADD(tests, veneer_loads_slots_around_every_carry);
     ADD(tests, veneer_reaches_a_slot_up_to_the_edge);
     ADD(tests, framed_veneer_keeps_what_a_call_changes);
+    ADD(tests, exit_hands_over_every_data_of_its_slab);
+    ADD(tests, exit_reaches_its_data_up_to_the_edge);
     ADD(tests, self_test_is_a_function);
     ADD(tests, table_says_what_the_manuals_say);
 }

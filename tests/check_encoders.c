@@ -30,6 +30,8 @@ struct machine {
     const char *veneer[LINES_MAX];
     const char *framed_veneer[LINES_MAX];
     const char *self_test[LINES_MAX];
+    /* An exit at `address`, whose data is 0x1C340 bytes away. */
+    const char *exit[LINES_MAX];
     /* The smallest armed region, at `address`. */
     size_t armed_bytes;
     const char *armed[LINES_MAX];
@@ -45,6 +47,7 @@ static const struct machine machines[] = {
         .counts_from_end = true,
         .veneer = {"jmpq *74562(%rip)", "int3", "int3"},
         .self_test = {"movl $7, %eax", "retq"},
+        .exit = {"pushq 115522(%rip)", "jmpq *115508(%rip)", "int3", "int3", "int3", "int3"},
         .armed_bytes = 5,
         .armed = {"nopl (%rax,%rax)"},
     },
@@ -56,6 +59,7 @@ static const struct machine machines[] = {
         .displacement_bits = 28,
         .veneer = {"adrp x16, #73728", "ldr x16, [x16, #840]", "br x16", "brk #0"},
         .self_test = {"mov w0, #7", "ret"},
+        .exit = {"adrp x16, #114688", "add x16, x16, #832", "ldr x17, [x16]", "br x17"},
         .armed_bytes = 4,
         .armed = {"nop"},
     },
@@ -74,6 +78,9 @@ static const struct machine machines[] = {
              "bctrl",           "ld 2, 24(1)",    "ld 12, 96(1)",    "mtctr 12",
              "addi 1, 1, 112",  "ld 12, 16(1)",   "mtlr 12",         "blr"},
         .self_test = {"li 3, 7", "blr"},
+        .exit = {"lis 12, 0", "ori 12, 12, 32512", "sldi 12, 12, 32", "oris 12, 12, 2",
+                 "ld 12, -15552(12)", "mtctr 12", "lis 12, 0", "ori 12, 12, 32512",
+                 "sldi 12, 12, 32", "oris 12, 12, 2", "addi 12, 12, -15552", "bctr"},
         .armed_bytes = 12,
         .armed = {"std 2, 24(1)", "nop", "ld 2, 24(1)"},
     },
@@ -115,6 +122,9 @@ static const struct machine machines[] = {
                           "trap",
                           "trap"},
         .self_test = {"li 3, 7", "blr"},
+        .exit = {"lis 12, 0", "ori 12, 12, 32512", "sldi 12, 12, 32", "oris 12, 12, 2",
+                 "ld 12, -15552(12)", "mtctr 12", "lis 12, 0", "ori 12, 12, 32512",
+                 "sldi 12, 12, 32", "oris 12, 12, 2", "addi 12, 12, -15552", "bctr"},
         .armed_bytes = 12,
         .armed = {"std 2, 40(1)", "nop", "ld 2, 40(1)"},
     },
@@ -420,6 +430,20 @@ START_TEST(framed_veneer_calls_through_its_slot)
 }
 END_TEST
 
+START_TEST(exit_jumps_to_its_entry_with_its_data)
+{
+    open_machine(_i);
+    uint8_t code[ARCH_EXIT_CODE_BYTES_MAX];
+    ck_assert_uint_le(arch->exit_bytes, sizeof code);
+    memset(code, 0xEE, sizeof code);
+    ck_assert(arch->encode_exit(arch, address, address + 0x1C340, code));
+    expect_lines(code, arch->exit_bytes, machine->exit);
+    ck_assert(arch->exit_bytes == sizeof code || code[arch->exit_bytes] == 0xEE);
+    bool relative = !arch->calls_need_veneer;
+    ck_assert(arch->encode_exit(arch, address, address + (UINT64_C(1) << 32), code) == !relative);
+}
+END_TEST
+
 START_TEST(self_test_returns_its_value)
 {
     open_machine(_i);
@@ -446,6 +470,7 @@ int main(void)
     ADD(tests, armed_region_is_what_it_should_be);
     ADD(tests, veneer_jumps_through_its_slot);
     ADD(tests, framed_veneer_calls_through_its_slot);
+    ADD(tests, exit_jumps_to_its_entry_with_its_data);
     ADD(tests, self_test_returns_its_value);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

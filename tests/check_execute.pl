@@ -25,10 +25,14 @@ sub is_installed {
 sub build {
     my ($compiler, $arch, $program) = @_;
     my @files = (
-        "$source/tests/cross/execute.c", "$source/src/base/error.c",
-        "$source/arch/arch.c",           "$source/arch/words.c",
+        "$source/tests/cross/execute.c", "$source/tests/cross/execute_context.c",
+        "$source/tests/registers_$arch.S", "$source/tests/machine_registers_$arch.c",
+        "$source/src/base/error.c",      "$source/src/frame/context.c",
+        "$source/arch/arch.c",           "$source/arch/exit.c",
+        "$source/arch/words.c",
         glob("$source/arch/*/registers.c"), glob("$source/arch/*/target.c"),
-        "$source/arch/$arch/host.c"
+        "$source/arch/$arch/context.S",  "$source/arch/$arch/host.c",
+        "$source/arch/$arch/host_context.c"
     );
     return system($compiler, qw(-std=gnu11 -O2 -static -Wall -Wextra -Wpedantic -Wshadow
           -Wconversion -Werror -D_GNU_SOURCE),

@@ -28,6 +28,7 @@ enum {
     CALL_BYTES = CALL_WORDS * WORDS_BYTES,
 
     VENEER_BYTES = 16,
+    EXIT_BYTES = 16,
     PAGE_BITS = 12,
     ADRP_BITS = 21
 };
@@ -146,6 +147,25 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 
 /* ---- Stubs ---- */
 
+static uint32_t in_page(uint64_t address)
+{
+    return (uint32_t)address & ((UINT32_C(1) << PAGE_BITS) - 1);
+}
+
+/* `adrp x16, target`; false if that is out of reach. */
+static bool write_page(const struct cairn_arch *arch, uint64_t address, uint64_t target,
+                       uint8_t *code)
+{
+    int64_t pages = (int64_t)(target >> PAGE_BITS) - (int64_t)(address >> PAGE_BITS);
+    int64_t reach = INT64_C(1) << (ADRP_BITS - 1);
+    if (pages < -reach || pages >= reach)
+        return false;
+    uint32_t low = (uint32_t)pages & 3;
+    uint32_t high = (uint32_t)(pages >> 2) & 0x7FFFF;
+    words_write(arch, code, UINT32_C(0x90000010) | low << 29 | high << 5);
+    return true;
+}
+
 /*
  * `adrp x16, slot; ldr x16, [x16, #slot]; br x16`, padded with brk so that nothing runs on past
  * it. The literal load that would do with two instructions reaches 1 MiB, which is less than a
@@ -156,17 +176,27 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
                           uint8_t *code)
 {
     assert(slot_address % sizeof(uint64_t) == 0);
-    int64_t pages = (int64_t)(slot_address >> PAGE_BITS) - (int64_t)(address >> PAGE_BITS);
-    int64_t reach = INT64_C(1) << (ADRP_BITS - 1);
-    if (pages < -reach || pages >= reach)
+    if (!write_page(arch, address, slot_address, code))
         return false;
-    uint32_t low = (uint32_t)pages & 3;
-    uint32_t high = (uint32_t)(pages >> 2) & 0x7FFFF;
-    uint32_t in_page = (uint32_t)((slot_address & ((1U << PAGE_BITS) - 1)) / sizeof(uint64_t));
-    words_write(arch, code, UINT32_C(0x90000010) | low << 29 | high << 5);
-    words_write(arch, code + 4, UINT32_C(0xF9400210) | in_page << 10);
+    uint32_t slot = in_page(slot_address) / (uint32_t)sizeof(uint64_t);
+    words_write(arch, code + 4, UINT32_C(0xF9400210) | slot << 10);
     words_write(arch, code + 8, UINT32_C(0xD61F0200));
     words_write(arch, code + 12, UINT32_C(0xD4200000));
+    return true;
+}
+
+/* `adrp x16, data; add x16, x16, #data; ldr x17, [x16]; br x17`: the data's address in x16. The
+ * ABI has both registers for this purpose, and LLVM counts both as gone. */
+static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
+                        uint8_t *code)
+{
+    _Static_assert(ARCH_EXIT_ENTRY == 0, "what is loaded is the entry");
+    assert(data_address % sizeof(uint64_t) == 0);
+    if (!write_page(arch, address, data_address, code))
+        return false;
+    words_write(arch, code + 4, UINT32_C(0x91000210) | in_page(data_address) << 10);
+    words_write(arch, code + 8, UINT32_C(0xF9400211));
+    words_write(arch, code + 12, UINT32_C(0xD61F0220));
     return true;
 }
 
@@ -191,6 +221,7 @@ const struct cairn_arch aarch64_arch = {
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = VENEER_BYTES,
     .veneer_alignment = VENEER_BYTES,
+    .exit_bytes = EXIT_BYTES,
     .recognise = recognise,
     .place = place,
     .arm = arm,
@@ -199,6 +230,7 @@ const struct cairn_arch aarch64_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .encode_veneer = encode_veneer,
+    .encode_exit = encode_exit,
     .encode_self_test = encode_self_test,
     .register_name = aarch64_register_name,
 };

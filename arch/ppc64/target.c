@@ -54,6 +54,7 @@ enum {
     CALL_BYTES = 3 * WORDS_BYTES,
 
     VENEER_ALIGNMENT = 16,
+    EXIT_BYTES = 48,
     ELFV2_VENEER_BYTES = 32,
     ELFV1_VENEER_BYTES = 48,
     ELFV2_FRAMED_VENEER_BYTES = 80,
@@ -255,22 +256,27 @@ static uint8_t *write_words(const struct cairn_arch *arch, uint8_t *code, const 
 #define WRITE_WORDS(arch, code, words)                                                             \
     write_words((arch), (code), (words), sizeof(words) / sizeof *(words))
 
-/* Loads the slot into r12, from an absolute address: the first loads relative to the instruction
+/* Puts an address, or what is in memory there, into r12: `last` is the instruction that adds the
+ * lower 16 bits to r12. The address is absolute: the first instructions that count from their own
  * are POWER10's. */
-static uint8_t *write_load(const struct cairn_arch *arch, uint64_t slot_address, uint8_t *code)
+static uint8_t *write_address(const struct cairn_arch *arch, uint64_t address, uint32_t last,
+                              uint8_t *code)
 {
-    /* The load's displacement has a sign, which the parts above it make up for. */
-    uint64_t low = slot_address & 0xFFFF;
-    uint64_t rest = slot_address - ((low ^ 0x8000) - 0x8000);
+    /* What is added last has a sign, which the parts above it make up for. */
+    uint64_t low = address & 0xFFFF;
+    uint64_t rest = address - ((low ^ 0x8000) - 0x8000);
     const uint32_t words[] = {
         0x3D800000 | (uint32_t)(rest >> 48 & 0xFFFF), /* lis r12, # */
         0x618C0000 | (uint32_t)(rest >> 32 & 0xFFFF), /* ori r12, r12, # */
         0x798C07C6,                                   /* sldi r12, r12, 32 */
         0x658C0000 | (uint32_t)(rest >> 16 & 0xFFFF), /* oris r12, r12, # */
-        0xE98C0000 | (uint32_t)low,                   /* ld r12, #(r12) */
+        last | (uint32_t)low,
     };
     return WRITE_WORDS(arch, code, words);
 }
+
+#define LOAD UINT32_C(0xE98C0000) /* ld r12, #(r12) */
+#define ADD UINT32_C(0x398C0000)  /* addi r12, r12, # */
 
 /* What a function is entered by, its pointer being in r12. */
 static const uint32_t enter_by_address[] = {
@@ -288,7 +294,7 @@ static const uint32_t enter_by_descriptor[] = {
 static uint8_t *write_entering(const struct cairn_arch *arch, uint64_t slot_address, uint8_t *code)
 {
     assert(slot_address % sizeof(uint64_t) == 0);
-    code = write_load(arch, slot_address, code);
+    code = write_address(arch, slot_address, LOAD, code);
     return arch->has_descriptors ? WRITE_WORDS(arch, code, enter_by_descriptor)
                                  : WRITE_WORDS(arch, code, enter_by_address);
 }
@@ -363,6 +369,20 @@ static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address
         end = WRITE_WORDS(arch, end, restore_r11);
     end = WRITE_WORDS(arch, end, leave);
     write_padding(arch, code, end, arch->framed_veneer_bytes);
+    return true;
+}
+
+/* The entry, which is an address in code whatever function pointers are, into CTR; then the data's
+ * address into r12. The two registers are those that the veneers of both ABIs change. */
+static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
+                        uint8_t *code)
+{
+    (void)address;
+    assert(data_address % sizeof(uint64_t) == 0);
+    uint8_t *end = write_address(arch, data_address + ARCH_EXIT_ENTRY, LOAD, code);
+    words_write(arch, end, 0x7D8903A6); /* mtctr r12 */
+    end = write_address(arch, data_address, ADD, end + WORDS_BYTES);
+    words_write(arch, end, 0x4E800420); /* bctr */
     return true;
 }
 

@@ -31,7 +31,8 @@ enum {
     CALL_LOW_REGISTER_BYTES = 2,
     CALL_HIGH_REGISTER_BYTES = 3,
 
-    VENEER_BYTES = 8
+    VENEER_BYTES = 8,
+    EXIT_BYTES = 16
 };
 
 /* Half of what rel32 reaches: a slab of this size is in reach of itself from anywhere in it, and
@@ -288,19 +289,43 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 
 /* ---- Stubs ---- */
 
+enum { RELATIVE_BYTES = 6, MODRM_JUMP = 0x25, MODRM_PUSH = 0x35 };
+
+/* `opcode *target(%rip)`, of 6 bytes, with opcode 0xFF and its extension in ModRM; false if the
+ * target is out of reach. */
+static bool write_relative(uint8_t modrm, uint64_t address, uint64_t target, uint8_t *code)
+{
+    uint32_t displacement;
+    if (!displacement_fits(address + RELATIVE_BYTES, target, &displacement))
+        return false;
+    code[0] = 0xFF;
+    code[1] = modrm;
+    write_u32(code + 2, displacement);
+    return true;
+}
+
 /* `jmp *slot(%rip)`, padded with int3 so that nothing runs on past it. */
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
 {
     (void)arch;
-    enum { JUMP_BYTES = 6 };
-    uint32_t displacement;
-    if (!displacement_fits(address + JUMP_BYTES, slot_address, &displacement))
+    if (!write_relative(MODRM_JUMP, address, slot_address, code))
         return false;
-    code[0] = 0xFF;
-    code[1] = 0x25;
-    write_u32(code + 2, displacement);
-    memset(code + JUMP_BYTES, 0xCC, VENEER_BYTES - JUMP_BYTES);
+    memset(code + RELATIVE_BYTES, 0xCC, VENEER_BYTES - RELATIVE_BYTES);
+    return true;
+}
+
+/* `pushq self(%rip); jmp *entry(%rip)`: no register changes, nor a flag. */
+static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
+                        uint8_t *code)
+{
+    (void)arch;
+    uint64_t jump_address = address + RELATIVE_BYTES;
+    if (!write_relative(MODRM_PUSH, address, data_address + ARCH_EXIT_SELF, code) ||
+        !write_relative(MODRM_JUMP, jump_address, data_address + ARCH_EXIT_ENTRY,
+                        code + RELATIVE_BYTES))
+        return false;
+    memset(code + 2 * (size_t)RELATIVE_BYTES, 0xCC, EXIT_BYTES - 2 * (size_t)RELATIVE_BYTES);
     return true;
 }
 
@@ -326,6 +351,7 @@ const struct cairn_arch x86_64_arch = {
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = VENEER_BYTES,
     .veneer_alignment = VENEER_BYTES,
+    .exit_bytes = EXIT_BYTES,
     .recognise = recognise,
     .place = place,
     .arm = arm,
@@ -334,6 +360,7 @@ const struct cairn_arch x86_64_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .encode_veneer = encode_veneer,
+    .encode_exit = encode_exit,
     .encode_self_test = encode_self_test,
     .register_name = x86_64_register_name,
 };

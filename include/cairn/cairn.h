@@ -8,6 +8,7 @@
 
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
+#include <cairn/context.h>
 #include <cairn/declaration.h>
 #include <cairn/module.h>
 #include <cairn/object.h>

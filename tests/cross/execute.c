@@ -3,12 +3,13 @@
  * function of the self-test, after the host's own cache maintenance. On PPC64 also that a function
  * has its TOC again after calling one that has another.
  *
- * A plain program, of arch/ and src/base/error.c alone, so that it can be built for any of the
- * architectures without their libraries: tests/check_execute.pl does.
+ * A plain program, of arch/, src/base/error.c and src/frame/context.c alone, so that it can be
+ * built for any of the architectures without their libraries: tests/check_execute.pl does.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "tests/cross/execute_context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +265,15 @@ static void execute_self_test(void)
     }
 }
 
+static void execute_exits(void)
+{
+    const char *fault = execute_contexts(memory + SELF_TEST_OFFSET, memory + SLOTS_OFFSET, &checks);
+    if (fault == NULL)
+        return;
+    printf("an exit: %s\n", fault);
+    exit(1);
+}
+
 int main(void)
 {
     arch = arch_host();
@@ -291,6 +301,7 @@ int main(void)
     execute_framed_veneer(SLOTS_OFFSET);
 #endif
     execute_self_test();
+    execute_exits();
     printf("%s: %lu checks\n", arch->name, checks);
     return 0;
 }

@@ -1,0 +1,240 @@
+/*
+ * AArch64: capture, resume, and the exit that stubs jump to.
+ *
+ * x16 and x17 are given up, as the procedure call standard allows between caller and callee: the
+ * one for the way out, the other for the stack pointer. Of SVE's registers the lower 128 bits are
+ * saved; loading them makes the upper ones zero, as calling a C function may.
+ *
+ * Unwinders get from here to the frame that a context describes: where the context is complete, the
+ * rules read its registers from it.
+ *
+ * Sources: Arm Architecture Reference Manual for A-profile architecture (DDI 0487); Procedure Call
+ * Standard for the Arm 64-bit Architecture, sections "General-purpose Registers" and "SIMD and
+ * Floating-Point Registers".
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/aarch64/context.h"
+
+/* No-ops for processors that do not know them. */
+#define BTI_C hint #34
+#define BTI_JC hint #38
+
+#define DWARF_X0 0
+#define DWARF_LINK 30
+#define DWARF_SP 31
+#define DWARF_V0 64
+
+/* An offset of 0 to 8191 as a signed LEB128 of two bytes. */
+#define SLEB(offset) ((offset) & 0x7f | 0x80), ((offset) >> 7)
+#define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
+
+/* The caller's register `number` is saved at `base` + `offset`. */
+.macro cfi_saved base, number, offset
+    .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
+.endm
+
+/* The caller's registers are those of the context that register `base` points to. */
+.macro cfi_context base
+    .cfi_escape 0x0f, 4, BASE_PLUS(\base, CONTEXT_SP), 0x06
+    .irp n, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29
+    cfi_saved \base, \n, CONTEXT_X(\n)
+    .endr
+    .irp n, 8, 9, 10, 11, 12, 13, 14, 15
+    cfi_saved \base, DWARF_V0 + \n, CONTEXT_Q(\n)
+    .endr
+    cfi_saved \base, DWARF_LINK, CONTEXT_PC
+.endm
+
+.macro pair_of_q instruction, base, n, next
+    \instruction q\n, q\next, [\base, #CONTEXT_Q(\n)]
+.endm
+
+/* Those of which a function keeps the lower half. */
+.macro kept_q instruction, base
+    pair_of_q \instruction, \base, 8, 9
+    pair_of_q \instruction, \base, 10, 11
+    pair_of_q \instruction, \base, 12, 13
+    pair_of_q \instruction, \base, 14, 15
+.endm
+
+.macro all_q instruction, base
+    pair_of_q \instruction, \base, 0, 1
+    pair_of_q \instruction, \base, 2, 3
+    pair_of_q \instruction, \base, 4, 5
+    pair_of_q \instruction, \base, 6, 7
+    kept_q \instruction, \base
+    pair_of_q \instruction, \base, 16, 17
+    pair_of_q \instruction, \base, 18, 19
+    pair_of_q \instruction, \base, 20, 21
+    pair_of_q \instruction, \base, 22, 23
+    pair_of_q \instruction, \base, 24, 25
+    pair_of_q \instruction, \base, 26, 27
+    pair_of_q \instruction, \base, 28, 29
+    pair_of_q \instruction, \base, 30, 31
+.endm
+
+/* ---- The exit ---- */
+
+    .text
+
+/* A stub gets here with the site's return address in x30 and the address of struct arch_exit in
+ * x16, and with everything else but x17 as at the site. */
+    .p2align 6
+    .type exit_simd, %function
+exit_simd:
+    .cfi_startproc
+    BTI_JC
+    str     x0, [sp, #-16]!
+    .cfi_adjust_cfa_offset 16
+    add     x0, sp, #16
+    .cfi_def_cfa x0, 0
+    sub     x17, sp, #CONTEXT_BYTES
+    and     sp, x17, #-CONTEXT_ALIGNMENT
+    stp     x2, x3, [sp, #CONTEXT_X(2)]
+    stp     x4, x5, [sp, #CONTEXT_X(4)]
+    stp     x6, x7, [sp, #CONTEXT_X(6)]
+    stp     x8, x9, [sp, #CONTEXT_X(8)]
+    stp     x10, x11, [sp, #CONTEXT_X(10)]
+    stp     x12, x13, [sp, #CONTEXT_X(12)]
+    stp     x14, x15, [sp, #CONTEXT_X(14)]
+    stp     x18, x19, [sp, #CONTEXT_X(18)]
+    stp     x20, x21, [sp, #CONTEXT_X(20)]
+    stp     x22, x23, [sp, #CONTEXT_X(22)]
+    stp     x24, x25, [sp, #CONTEXT_X(24)]
+    stp     x26, x27, [sp, #CONTEXT_X(26)]
+    stp     x28, x29, [sp, #CONTEXT_X(28)]
+    stp     x30, x0, [sp, #CONTEXT_X(30)]
+    ldr     x2, [x0, #-16]
+    stp     x2, x1, [sp, #CONTEXT_X(0)]
+    mrs     x2, nzcv
+    stp     x2, x30, [sp, #CONTEXT_FLAGS]
+    mrs     x2, fpcr
+    mrs     x3, fpsr
+    mov     w4, #CONTEXT_LEVEL_SIMD
+    stp     w4, w2, [sp, #CONTEXT_VECTOR_LEVEL]
+    str     x3, [sp, #CONTEXT_FPSR]
+    ldr     x2, =CONTEXT_PRESENT_AT_EXIT
+    mov     x3, #CONTEXT_PRESENT_VECTORS
+    stp     x2, x3, [sp, #CONTEXT_PRESENT]
+    all_q   stp, sp
+    cfi_context DWARF_SP
+    ldp     x3, x1, [x16, #ARCH_EXIT_HANDLER]
+    mov     x0, sp
+    blr     x3
+    mov     x0, sp
+    b       resume
+    .cfi_endproc
+    .size exit_simd, . - exit_simd
+
+/* By level. */
+    .section .data.rel.ro, "aw", %progbits
+    .p2align 3
+    .globl arch_exit_entries
+    .hidden arch_exit_entries
+    .type arch_exit_entries, %object
+arch_exit_entries:
+    .xword exit_simd
+    .size arch_exit_entries, . - arch_exit_entries
+
+/* ---- Resume ---- */
+
+    .text
+    .p2align 6
+    .globl cairn_context_resume
+    .type cairn_context_resume, %function
+cairn_context_resume:
+    .cfi_startproc
+    cfi_context DWARF_X0
+    BTI_C
+resume:
+    ldr     w1, [x0, #CONTEXT_VECTOR_LEVEL]
+    cbz     w1, .Lload_general
+    all_q   ldp, x0
+    /* Setting these takes longer than comparing them. */
+    ldr     w1, [x0, #CONTEXT_FPCR]
+    mrs     x2, fpcr
+    cmp     x1, x2
+    b.eq    1f
+    msr     fpcr, x1
+1:  ldr     x1, [x0, #CONTEXT_FPSR]
+    mrs     x2, fpsr
+    cmp     x1, x2
+    b.eq    .Lload_general
+    msr     fpsr, x1
+.Lload_general:
+    ldr     x1, [x0, #CONTEXT_FLAGS]
+    msr     nzcv, x1
+    ldp     x2, x3, [x0, #CONTEXT_X(2)]
+    ldp     x4, x5, [x0, #CONTEXT_X(4)]
+    ldp     x6, x7, [x0, #CONTEXT_X(6)]
+    ldp     x8, x9, [x0, #CONTEXT_X(8)]
+    ldp     x10, x11, [x0, #CONTEXT_X(10)]
+    ldp     x12, x13, [x0, #CONTEXT_X(12)]
+    ldp     x14, x15, [x0, #CONTEXT_X(14)]
+    ldp     x18, x19, [x0, #CONTEXT_X(18)]
+    ldp     x20, x21, [x0, #CONTEXT_X(20)]
+    ldp     x22, x23, [x0, #CONTEXT_X(22)]
+    ldp     x24, x25, [x0, #CONTEXT_X(24)]
+    ldp     x26, x27, [x0, #CONTEXT_X(26)]
+    ldp     x28, x29, [x0, #CONTEXT_X(28)]
+    ldp     x30, x17, [x0, #CONTEXT_X(30)]
+    ldr     x16, [x0, #CONTEXT_PC]
+    ldp     x0, x1, [x0, #CONTEXT_X(0)]
+    .cfi_def_cfa x17, 0
+    .irp n, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 72, 73, 74, 75, 76, 77, 78, 79
+    .cfi_same_value \n
+    .endr
+    .cfi_register 30, 16
+    /* Only now: a signal may overwrite what lies below the stack pointer, as the context may. */
+    mov     sp, x17
+    /* The return is predicted where the program counter is the exit's, and needs no landing pad. */
+    ret     x16
+    .cfi_endproc
+    .size cairn_context_resume, . - cairn_context_resume
+
+/* ---- Capture ---- */
+
+    .p2align 4
+    .globl cairn_context_capture
+    .type cairn_context_capture, %function
+cairn_context_capture:
+    .cfi_startproc
+    BTI_C
+    mov     x1, #1
+    str     x1, [x0, #CONTEXT_X(0)]
+    str     x19, [x0, #CONTEXT_X(19)]
+    stp     x20, x21, [x0, #CONTEXT_X(20)]
+    stp     x22, x23, [x0, #CONTEXT_X(22)]
+    stp     x24, x25, [x0, #CONTEXT_X(24)]
+    stp     x26, x27, [x0, #CONTEXT_X(26)]
+    stp     x28, x29, [x0, #CONTEXT_X(28)]
+    mov     x1, sp
+    str     x1, [x0, #CONTEXT_SP]
+    stp     xzr, x30, [x0, #CONTEXT_FLAGS]
+    mrs     x1, fpcr
+    mrs     x2, fpsr
+    mov     w3, #CONTEXT_LEVEL_SIMD
+    stp     w3, w1, [x0, #CONTEXT_VECTOR_LEVEL]
+    str     x2, [x0, #CONTEXT_FPSR]
+    kept_q  stp, x0
+    ldr     x1, =CONTEXT_PRESENT_KEPT
+    mov     x2, #CONTEXT_PRESENT_KEPT_VECTORS
+    stp     x1, x2, [x0, #CONTEXT_PRESENT]
+    mov     w0, #0
+    ret
+    .cfi_endproc
+    .size cairn_context_capture, . - cairn_context_capture
+
+    .ltorg
+
+/* ---- What the linker and the kernel want to know ---- */
+
+    .section .note.GNU-stack, "", %progbits
+
+/* Indirect branches come to landing pads only. */
+    .section .note.gnu.property, "a", %note
+    .p2align 3
+    .word 4, 16, 5
+    .asciz "GNU"
+    .word 0xc0000000, 4, 1, 0

@@ -1,0 +1,226 @@
+/*
+ * AArch64: where contexts keep registers, and what signal frames have of them.
+ *
+ * Behind the general registers a signal frame has records, each with a number and a size. The
+ * kernel always writes that of the V registers. Where the thread has SVE registers in use there is
+ * a record of those too, perhaps in an extra space that a record points to. Their lower 128 bits
+ * are the V registers once more: on return from the signal the kernel takes these from the V
+ * registers' record; both are kept equal here.
+ *
+ * Sources: Linux, arch/arm64/include/uapi/asm/sigcontext.h and Documentation/arch/arm64/sve.rst;
+ * DWARF for the Arm 64-bit Architecture (AArch64), section "DWARF register names".
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/aarch64/context.h"
+
+#include "arch/arch.h"
+#include "base/error.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+enum { DWARF_SP = 31, DWARF_GENERAL_END = 32, DWARF_V0 = 64, DWARF_V0_END = 96, VECTORS = 32 };
+
+/* ---- Registers ---- */
+
+bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
+                        struct arch_register *found)
+{
+    const struct host_context *host = (const struct host_context *)context;
+    if (dwarf < DWARF_GENERAL_END)
+        *found = (struct arch_register){CONTEXT_X((size_t)dwarf), 8, ARCH_REGISTER_INTEGER};
+    else if (dwarf >= DWARF_V0 && dwarf < DWARF_V0_END && host->head.vector_level != 0)
+        *found = (struct arch_register){CONTEXT_Q((size_t)dwarf - DWARF_V0), CONTEXT_VECTOR_BYTES,
+                                        ARCH_REGISTER_VECTOR};
+    else
+        return false;
+    return true;
+}
+
+uint16_t arch_host_stack_pointer(void) { return DWARF_SP; }
+
+/* ---- What the machine has ---- */
+
+uint32_t arch_host_vector_level(void) { return CONTEXT_LEVEL_SIMD; }
+
+extern const uint64_t arch_exit_entries[CONTEXT_LEVELS];
+
+uint64_t arch_host_exit_entry(uint32_t vector_level) { return arch_exit_entries[vector_level - 1]; }
+
+/* ---- Records of a signal frame ---- */
+
+/* The kernel's structures, by name in its header. */
+struct record {
+    uint32_t magic;
+    uint32_t size;
+};
+struct extra_record {
+    struct record head;
+    uint64_t address;
+    uint32_t size;
+    uint32_t reserved[3];
+};
+struct simd_record {
+    struct record head;
+    uint32_t fpsr;
+    uint32_t fpcr;
+    uint8_t vectors[VECTORS][CONTEXT_VECTOR_BYTES];
+};
+struct sve_record {
+    struct record head;
+    uint16_t vector_bytes;
+    uint16_t flags;
+    uint16_t reserved[2];
+    uint8_t vectors[];
+};
+
+#define MAGIC_SIMD UINT32_C(0x46508001)
+#define MAGIC_SVE UINT32_C(0x53564501)
+#define MAGIC_EXTRA UINT32_C(0x45585401)
+
+enum { FLAGS_SHIFT = 28, FLAGS_MASK = 15, EXTRA_BYTES_MAX = 1 << 20 };
+
+struct records {
+    struct simd_record *simd; /* or NULL */
+    struct sve_record *sve;   /* with registers in it; or NULL */
+    uint8_t *extra;           /* or NULL */
+    size_t extra_size;
+};
+
+static void take_sve(struct sve_record *sve, struct records *records)
+{
+    size_t needed = sizeof *sve + (size_t)VECTORS * sve->vector_bytes;
+    if (sve->vector_bytes >= CONTEXT_VECTOR_BYTES && sve->head.size >= needed)
+        records->sve = sve;
+}
+
+static void take_record(struct record *record, struct records *records)
+{
+    if (record->magic == MAGIC_SIMD && record->size >= sizeof(struct simd_record))
+        records->simd = (struct simd_record *)(void *)record;
+    else if (record->magic == MAGIC_SVE && record->size >= sizeof(struct sve_record))
+        take_sve((struct sve_record *)(void *)record, records);
+    else if (record->magic == MAGIC_EXTRA && record->size >= sizeof(struct extra_record)) {
+        const struct extra_record *extra = (const struct extra_record *)(void *)record;
+        records->extra = (uint8_t *)(uintptr_t)extra->address;
+        records->extra_size = extra->size;
+    }
+}
+
+/* False if they do not end, with a record of nothing, within `size` bytes. */
+static bool take_records(uint8_t *bytes, size_t size, struct records *records)
+{
+    size_t at = 0;
+    while (at <= size - sizeof(struct record)) {
+        struct record *record = (struct record *)(void *)(bytes + at);
+        if (record->magic == 0)
+            return true;
+        if (record->size < sizeof *record || record->size % 16 != 0 || record->size > size - at)
+            return false;
+        take_record(record, records);
+        at += record->size;
+    }
+    return false;
+}
+
+static enum cairn_status find_records(const ucontext_t *signal, struct records *records,
+                                      struct cairn_error *error)
+{
+    *records = (struct records){.simd = NULL};
+    uint8_t *bytes = (uint8_t *)(uintptr_t)signal->uc_mcontext.__reserved;
+    bool whole = take_records(bytes, sizeof signal->uc_mcontext.__reserved, records);
+    if (whole && records->extra != NULL)
+        whole = records->extra_size >= sizeof(struct record) &&
+                records->extra_size <= EXTRA_BYTES_MAX &&
+                take_records(records->extra, records->extra_size, records);
+    if (!whole)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0,
+                         "the signal frame's records do not fit into it");
+    return CAIRN_OK;
+}
+
+static void read_vectors(const struct simd_record *simd, struct host_context *host)
+{
+    memcpy(host->vectors, simd->vectors, sizeof host->vectors);
+    host->head.control = simd->fpcr;
+    host->head.unused[0] = simd->fpsr;
+    host->head.vector_level = CONTEXT_LEVEL_SIMD;
+    host->head.present[1] = CONTEXT_PRESENT_VECTORS;
+}
+
+static void write_vectors(const struct records *records, const struct host_context *host)
+{
+    for (size_t i = 0; i < VECTORS; i++) {
+        if ((host->head.present[1] >> i & 1) == 0)
+            continue;
+        memcpy(records->simd->vectors[i], host->vectors[i], CONTEXT_VECTOR_BYTES);
+        if (records->sve != NULL)
+            memcpy(records->sve->vectors + i * records->sve->vector_bytes, host->vectors[i],
+                   CONTEXT_VECTOR_BYTES);
+    }
+    records->simd->fpcr = host->head.control;
+    records->simd->fpsr = (uint32_t)host->head.unused[0];
+}
+
+/* ---- The others ---- */
+
+static void read_general(const mcontext_t *frame, struct host_context *host)
+{
+    for (size_t i = 0; i < DWARF_SP; i++)
+        host->general[i] = frame->regs[i];
+    host->general[DWARF_SP] = frame->sp;
+    host->head.pc = frame->pc;
+    host->head.flags = frame->pstate & (uint64_t)FLAGS_MASK << FLAGS_SHIFT;
+    host->head.present[0] = CONTEXT_PRESENT_GENERAL;
+}
+
+static void write_general(mcontext_t *frame, const struct host_context *host)
+{
+    const uint64_t flags = (uint64_t)FLAGS_MASK << FLAGS_SHIFT;
+    uint64_t present = host->head.present[0];
+    for (size_t i = 0; i < DWARF_SP; i++)
+        if ((present >> i & 1) != 0)
+            frame->regs[i] = host->general[i];
+    if ((present >> DWARF_SP & 1) != 0)
+        frame->sp = host->general[DWARF_SP];
+    frame->pc = host->head.pc;
+    frame->pstate = (frame->pstate & ~flags) | (host->head.flags & flags);
+}
+
+enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,
+                                        struct cairn_error *error)
+{
+    struct host_context *host = (struct host_context *)context;
+    const ucontext_t *signal = ucontext;
+    struct records records;
+    host->head = (struct arch_context_head){.vector_level = 0};
+    enum cairn_status status = find_records(signal, &records, error);
+    if (status != CAIRN_OK)
+        return status;
+    read_general(&signal->uc_mcontext, host);
+    if (records.simd == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                         "the signal frame has no record of the vector registers");
+    read_vectors(records.simd, host);
+    return CAIRN_OK;
+}
+
+enum cairn_status arch_host_to_signal(const struct cairn_context *context, void *ucontext,
+                                      struct cairn_error *error)
+{
+    const struct host_context *host = (const struct host_context *)context;
+    ucontext_t *signal = ucontext;
+    struct records records;
+    enum cairn_status status = find_records(signal, &records, error);
+    if (status != CAIRN_OK)
+        return status;
+    bool has_vectors = host->head.vector_level != 0;
+    if (has_vectors && records.simd == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                         "the context has vector registers, the signal frame no record of them");
+    write_general(&signal->uc_mcontext, host);
+    if (has_vectors)
+        write_vectors(&records, host);
+    return CAIRN_OK;
+}

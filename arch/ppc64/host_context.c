@@ -1,0 +1,264 @@
+/*
+ * PPC64: where contexts keep registers, and what signal frames have of them.
+ *
+ * A signal frame has the first doublewords of vs0 to vs31 as its floating-point registers; at its
+ * end, if the processor has AltiVec, vs32 to vs63 with VSCR and VRSAVE, and if it has VSX, the
+ * second doublewords of vs0 to vs31 behind these. Bits of its MSR tell which of them are filled in;
+ * where one is clear, the thread has not used such registers, and they are zero. The kernel looks
+ * at the same bits when the handler returns.
+ *
+ * Sources: Linux, arch/powerpc/include/uapi/asm/sigcontext.h and arch/powerpc/kernel/signal_64.c;
+ * 64-Bit ELF V2 ABI Specification, section "DWARF Register Number Mapping"; LLVM,
+ * lib/Target/PowerPC/PPCRegisterInfo.td (vector-scalar registers).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/ppc64/context.h"
+
+#include "arch/arch.h"
+#include "base/error.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+#include <ucontext.h>
+
+enum {
+    DWARF_R1 = 1,
+    DWARF_F0 = 32,
+    DWARF_F0_END = 64,
+    DWARF_CR = 64,
+    DWARF_LR = 65,
+    DWARF_CTR = 66,
+    DWARF_CR0 = 68,
+    DWARF_CR7 = 75,
+    DWARF_XER = 76,
+    DWARF_V0 = 77,
+    DWARF_V0_END = 109,
+
+    REGISTERS = 32 /* of each kind */
+};
+
+/* ---- Registers ---- */
+
+static struct arch_register integer(size_t offset)
+{
+    return (struct arch_register){.offset = offset, .bytes = 8, .form = ARCH_REGISTER_INTEGER};
+}
+
+/* A field of CR has CR's place: frames save it whole, under the number of one of its fields. */
+static bool find_special(uint16_t dwarf, struct arch_register *found)
+{
+    if (dwarf == DWARF_CR || (dwarf >= DWARF_CR0 && dwarf <= DWARF_CR7))
+        *found = integer(CONTEXT_CR);
+    else if (dwarf == DWARF_LR)
+        *found = integer(CONTEXT_LR);
+    else if (dwarf == DWARF_CTR)
+        *found = integer(CONTEXT_CTR);
+    else if (dwarf == DWARF_XER)
+        *found = integer(CONTEXT_XER);
+    else
+        return false;
+    return true;
+}
+
+static struct arch_register floating(size_t index, uint32_t level)
+{
+    if (level < CONTEXT_LEVEL_VSX)
+        return integer(CONTEXT_VS(index));
+    return (struct arch_register){CONTEXT_VS(index), CONTEXT_VECTOR_BYTES,
+                                  ARCH_REGISTER_DOUBLEWORDS};
+}
+
+bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
+                        struct arch_register *found)
+{
+    uint32_t level = ((const struct host_context *)context)->head.vector_level;
+    if (dwarf < REGISTERS)
+        *found = integer(CONTEXT_R((size_t)dwarf));
+    else if (dwarf < DWARF_F0_END && level >= CONTEXT_LEVEL_FLOAT)
+        *found = floating((size_t)dwarf - DWARF_F0, level);
+    else if (dwarf >= DWARF_V0 && dwarf < DWARF_V0_END && level >= CONTEXT_LEVEL_ALTIVEC)
+        *found = (struct arch_register){CONTEXT_VS(REGISTERS + (size_t)dwarf - DWARF_V0),
+                                        CONTEXT_VECTOR_BYTES, ARCH_REGISTER_QUADWORD};
+    else
+        return find_special(dwarf, found);
+    return true;
+}
+
+uint16_t arch_host_stack_pointer(void) { return DWARF_R1; }
+
+/* ---- What the machine has ---- */
+
+#define HAS_ALTIVEC 0x10000000UL
+#define HAS_VSX 0x00000080UL
+
+uint32_t arch_host_vector_level(void)
+{
+    unsigned long capabilities = getauxval(AT_HWCAP);
+    if ((capabilities & HAS_VSX) != 0)
+        return CONTEXT_LEVEL_VSX;
+    return (capabilities & HAS_ALTIVEC) != 0 ? CONTEXT_LEVEL_ALTIVEC : CONTEXT_LEVEL_FLOAT;
+}
+
+extern const uint64_t arch_exit_entries[CONTEXT_LEVELS];
+
+uint64_t arch_host_exit_entry(uint32_t vector_level) { return arch_exit_entries[vector_level - 1]; }
+
+/* ---- Vector registers of a signal frame ---- */
+
+#define MSR_ALTIVEC (UINT64_C(1) << 25)
+#define MSR_VSX (UINT64_C(1) << 23)
+
+enum {
+    /* In gp_regs, behind the general registers. */
+    FRAME_NIP = 32,
+    FRAME_MSR = 33,
+    FRAME_CTR = 35,
+    FRAME_LR = 36,
+    FRAME_XER = 37,
+    FRAME_CR = 38,
+    FRAME_FPSCR = 32, /* in fp_regs */
+
+    ALTIVEC_BYTES = 34 * CONTEXT_VECTOR_BYTES /* with VSCR and VRSAVE */
+};
+
+static uint8_t *altivec_of(const mcontext_t *frame) { return (uint8_t *)frame->v_regs; }
+
+/* What the frame has room for. */
+static uint32_t level_of(const mcontext_t *frame)
+{
+    uint32_t level = arch_host_vector_level();
+    return altivec_of(frame) == NULL ? CONTEXT_LEVEL_FLOAT : level;
+}
+
+/* Or zeros, if the registers are not in use. */
+static void read_or_clear(void *to, const uint8_t *from, size_t size, bool in_use)
+{
+    if (in_use)
+        memcpy(to, from, size);
+    else
+        memset(to, 0, size);
+}
+
+static void read_vectors(const mcontext_t *frame, struct host_context *host)
+{
+    const uint8_t *altivec = altivec_of(frame);
+    uint64_t msr = frame->gp_regs[FRAME_MSR];
+    uint32_t level = level_of(frame);
+    for (size_t i = 0; i < REGISTERS; i++) {
+        memcpy(&host->vectors[i][0], &frame->fp_regs[i], sizeof(uint64_t));
+        if (level == CONTEXT_LEVEL_VSX)
+            read_or_clear(&host->vectors[i][1], altivec + ALTIVEC_BYTES + i * sizeof(uint64_t),
+                          sizeof(uint64_t), (msr & MSR_VSX) != 0);
+    }
+    memcpy(&host->fpscr, &frame->fp_regs[FRAME_FPSCR], sizeof host->fpscr);
+    host->head.vector_level = level;
+    host->head.present[0] |= CONTEXT_PRESENT_FLOAT;
+    if (level == CONTEXT_LEVEL_FLOAT)
+        return;
+    read_or_clear(host->vectors[REGISTERS], altivec, (size_t)REGISTERS * CONTEXT_VECTOR_BYTES,
+                  (msr & MSR_ALTIVEC) != 0);
+    host->head.present[1] |= CONTEXT_PRESENT_VECTORS;
+}
+
+static bool is_present(const struct host_context *host, size_t dwarf)
+{
+    return (host->head.present[dwarf / 64] >> dwarf % 64 & 1) != 0;
+}
+
+static void write_float(mcontext_t *frame, const struct host_context *host, size_t index)
+{
+    memcpy(&frame->fp_regs[index], &host->vectors[index][0], sizeof(uint64_t));
+    if (host->head.vector_level == CONTEXT_LEVEL_VSX)
+        memcpy(altivec_of(frame) + ALTIVEC_BYTES + index * sizeof(uint64_t),
+               &host->vectors[index][1], sizeof(uint64_t));
+}
+
+/* What the frame does not have in use is zero from here on, and in use. */
+static void use_vectors(mcontext_t *frame, uint32_t level)
+{
+    uint8_t *altivec = altivec_of(frame);
+    uint64_t msr = frame->gp_regs[FRAME_MSR];
+    if (level >= CONTEXT_LEVEL_ALTIVEC && (msr & MSR_ALTIVEC) == 0)
+        memset(altivec, 0, ALTIVEC_BYTES);
+    if (level >= CONTEXT_LEVEL_VSX && (msr & MSR_VSX) == 0)
+        memset(altivec + ALTIVEC_BYTES, 0, REGISTERS * sizeof(uint64_t));
+    if (level >= CONTEXT_LEVEL_ALTIVEC)
+        msr |= MSR_ALTIVEC;
+    if (level >= CONTEXT_LEVEL_VSX)
+        msr |= MSR_VSX;
+    frame->gp_regs[FRAME_MSR] = msr;
+}
+
+static void write_vectors(mcontext_t *frame, const struct host_context *host)
+{
+    uint32_t level = host->head.vector_level;
+    use_vectors(frame, level);
+    for (size_t i = 0; i < REGISTERS; i++) {
+        if (is_present(host, DWARF_F0 + i))
+            write_float(frame, host, i);
+        if (level >= CONTEXT_LEVEL_ALTIVEC && is_present(host, DWARF_V0 + i))
+            memcpy(altivec_of(frame) + i * CONTEXT_VECTOR_BYTES, host->vectors[REGISTERS + i],
+                   CONTEXT_VECTOR_BYTES);
+    }
+    memcpy(&frame->fp_regs[FRAME_FPSCR], &host->fpscr, sizeof host->fpscr);
+}
+
+/* ---- The others ---- */
+
+static void read_general(const mcontext_t *frame, struct host_context *host)
+{
+    for (size_t i = 0; i < REGISTERS; i++)
+        host->general[i] = frame->gp_regs[i];
+    host->head.pc = frame->gp_regs[FRAME_NIP];
+    host->head.flags = frame->gp_regs[FRAME_CR];
+    host->head.unused[0] = frame->gp_regs[FRAME_LR];
+    host->head.unused[1] = frame->gp_regs[FRAME_CTR];
+    host->head.unused[2] = frame->gp_regs[FRAME_XER];
+    host->head.present[0] = CONTEXT_PRESENT_GENERAL;
+    host->head.present[1] = CONTEXT_PRESENT_SPECIAL;
+}
+
+static void write_general(mcontext_t *frame, const struct host_context *host)
+{
+    enum { R13 = 13 };
+    for (size_t i = 0; i < REGISTERS; i++)
+        if (is_present(host, i) && i != R13)
+            frame->gp_regs[i] = host->general[i];
+    frame->gp_regs[FRAME_NIP] = host->head.pc;
+    frame->gp_regs[FRAME_CR] = host->head.flags;
+    if (is_present(host, DWARF_LR))
+        frame->gp_regs[FRAME_LR] = host->head.unused[0];
+    if (is_present(host, DWARF_CTR))
+        frame->gp_regs[FRAME_CTR] = host->head.unused[1];
+    if (is_present(host, DWARF_XER))
+        frame->gp_regs[FRAME_XER] = host->head.unused[2];
+}
+
+enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,
+                                        struct cairn_error *error)
+{
+    struct host_context *host = (struct host_context *)context;
+    const mcontext_t *frame = &((const ucontext_t *)ucontext)->uc_mcontext;
+    host->head = (struct arch_context_head){.vector_level = 0};
+    read_general(frame, host);
+    read_vectors(frame, host);
+    if (altivec_of(frame) == NULL && arch_host_vector_level() > CONTEXT_LEVEL_FLOAT)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                         "the signal frame has no record of the vector registers");
+    return CAIRN_OK;
+}
+
+enum cairn_status arch_host_to_signal(const struct cairn_context *context, void *ucontext,
+                                      struct cairn_error *error)
+{
+    const struct host_context *host = (const struct host_context *)context;
+    mcontext_t *frame = &((ucontext_t *)ucontext)->uc_mcontext;
+    if (host->head.vector_level > level_of(frame))
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                         "the context has vector registers that the signal frame has no record of");
+    write_general(frame, host);
+    if (host->head.vector_level != 0)
+        write_vectors(frame, host);
+    return CAIRN_OK;
+}

@@ -1,0 +1,320 @@
+/*
+ * x86-64: capture, resume, and the exits that stubs jump to.
+ *
+ * Vector registers are moved one by one: XSAVE and XRSTOR take several times as long.
+ *
+ * Unwinders get from here to the frame that a context describes: where the context is complete, the
+ * rules read its registers from it.
+ *
+ * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volumes 1 and 2; System V
+ * Application Binary Interface, AMD64 Architecture Processor Supplement, sections "The Stack Frame"
+ * (red zone) and "Registers" (what a function leaves as it finds it).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/x86_64/context.h"
+
+/* The ABI's red zone, which is left alone below every stack pointer. */
+#define RED_ZONE 128
+
+/* Without direction flag, trap flag and the rest: the bit that is always set, and interrupts. */
+#define FLAGS_DEFAULT 0x202
+
+#define DWARF_RSP 7
+#define DWARF_RDI 5
+#define DWARF_RIP 16
+
+/* An offset of 0 to 8191 as a signed LEB128 of two bytes. */
+#define SLEB(offset) ((offset) & 0x7f | 0x80), ((offset) >> 7)
+#define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
+
+/* The caller's register `number` is saved at `base` + `offset`. */
+.macro cfi_saved base, number, offset
+    .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
+.endm
+
+/* The caller's registers are those of the context that register `base` points to. */
+.macro cfi_context base
+    .cfi_escape 0x0f, 4, BASE_PLUS(\base, CONTEXT_RSP), 0x06
+    cfi_saved \base, 3, CONTEXT_RBX
+    cfi_saved \base, 6, CONTEXT_RBP
+    cfi_saved \base, 12, CONTEXT_R12
+    cfi_saved \base, 13, CONTEXT_R13
+    cfi_saved \base, 14, CONTEXT_R14
+    cfi_saved \base, 15, CONTEXT_R15
+    cfi_saved \base, DWARF_RIP, CONTEXT_PC
+.endm
+
+/* ---- Vector registers ---- */
+
+.macro save_sse
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movaps  %xmm\n, CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rsp)
+    .endr
+.endm
+
+.macro load_sse
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    movaps  CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rdi), %xmm\n
+    .endr
+.endm
+
+/* From here on the C function may use SSE without a penalty. */
+.macro save_avx
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    vmovaps %ymm\n, CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rsp)
+    .endr
+    vzeroupper
+.endm
+
+.macro load_avx
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    vmovaps CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rdi), %ymm\n
+    .endr
+.endm
+
+.macro save_avx512
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, \
+        24, 25, 26, 27, 28, 29, 30, 31
+    vmovaps %zmm\n, CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rsp)
+    .endr
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
+    kmovq   %k\n, CONTEXT_MASKS + \n * 8(%rsp)
+    .endr
+    vzeroupper
+.endm
+
+.macro load_avx512
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, \
+        24, 25, 26, 27, 28, 29, 30, 31
+    vmovaps CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rdi), %zmm\n
+    .endr
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
+    kmovq   CONTEXT_MASKS + \n * 8(%rdi), %k\n
+    .endr
+.endm
+
+/* ---- Exits ---- */
+
+/*
+ * A stub gets here with the site's return address and, above it, the address of struct arch_exit on
+ * the stack, and with everything else as at the site. `frame` is what lies between the context and
+ * the site's stack pointer: these two, the red zone, the flags and rdi.
+ */
+#define FRAME (RED_ZONE + 16)
+
+.macro exit name, level, save, present_control
+    .p2align 6
+    .type exit_\name, @function
+exit_\name:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    endbr64
+    lea     -(RED_ZONE - 16)(%rsp), %rsp
+    .cfi_adjust_cfa_offset RED_ZONE - 16
+    pushfq
+    .cfi_adjust_cfa_offset 8
+    push    %rdi
+    .cfi_adjust_cfa_offset 8
+    mov     %rsp, %rdi
+    .cfi_def_cfa_register %rdi
+    lea     -CONTEXT_BYTES(%rsp), %rsp
+    and     $-CONTEXT_ALIGNMENT, %rsp
+    mov     %rax, CONTEXT_RAX(%rsp)
+    mov     %rdx, CONTEXT_RDX(%rsp)
+    mov     %rcx, CONTEXT_RCX(%rsp)
+    mov     %rbx, CONTEXT_RBX(%rsp)
+    mov     %rsi, CONTEXT_RSI(%rsp)
+    mov     %rbp, CONTEXT_RBP(%rsp)
+    mov     %r8, CONTEXT_R8(%rsp)
+    mov     %r9, CONTEXT_R9(%rsp)
+    mov     %r10, CONTEXT_R10(%rsp)
+    mov     %r11, CONTEXT_R11(%rsp)
+    mov     %r12, CONTEXT_R12(%rsp)
+    mov     %r13, CONTEXT_R13(%rsp)
+    mov     %r14, CONTEXT_R14(%rsp)
+    mov     %r15, CONTEXT_R15(%rsp)
+    mov     0(%rdi), %rax
+    mov     8(%rdi), %rcx
+    lea     FRAME(%rdi), %rdx
+    mov     FRAME - 8(%rdi), %rsi
+    mov     %rax, CONTEXT_RDI(%rsp)
+    mov     %rcx, CONTEXT_FLAGS(%rsp)
+    mov     %rdx, CONTEXT_RSP(%rsp)
+    mov     %rsi, CONTEXT_PC(%rsp)
+    cfi_context DWARF_RSP
+    mov     FRAME - 16(%rdi), %rcx
+    stmxcsr CONTEXT_MXCSR(%rsp)
+    movabs  $(CONTEXT_PRESENT_GENERAL | CONTEXT_PRESENT_VECTORS), %rax
+    movabs  $\present_control, %rdx
+    mov     %rax, CONTEXT_PRESENT(%rsp)
+    mov     %rdx, CONTEXT_PRESENT + 8(%rsp)
+    movl    $\level, CONTEXT_VECTOR_LEVEL(%rsp)
+    \save
+    cld
+    mov     %rsp, %rdi
+    mov     ARCH_EXIT_USER(%rcx), %rsi
+    call    *ARCH_EXIT_HANDLER(%rcx)
+    mov     %rsp, %rdi
+    jmp     resume
+    .cfi_endproc
+    .size exit_\name, . - exit_\name
+.endm
+
+    .text
+    exit sse, CONTEXT_LEVEL_SSE, save_sse, CONTEXT_PRESENT_CONTROL
+    exit avx, CONTEXT_LEVEL_AVX, save_avx, CONTEXT_PRESENT_CONTROL
+    exit avx512, CONTEXT_LEVEL_AVX512, save_avx512, (CONTEXT_PRESENT_CONTROL | CONTEXT_PRESENT_AVX512)
+
+/* By level. */
+    .section .data.rel.ro, "aw", @progbits
+    .p2align 3
+    .globl arch_exit_entries
+    .hidden arch_exit_entries
+    .type arch_exit_entries, @object
+arch_exit_entries:
+    .quad exit_sse
+    .quad exit_avx
+    .quad exit_avx512
+    .size arch_exit_entries, . - arch_exit_entries
+
+/* ---- Resume ---- */
+
+/*
+ * What the last instructions need lies below the red zone of the new stack pointer, in this order.
+ * None of it is used space of the context: that ends CONTEXT_BYTES - CONTEXT_USED_BYTES_MAX before
+ * the context does.
+ */
+#define LAST_FLAGS (RED_ZONE + 40)
+#define LAST_RCX (RED_ZONE + 32)
+#define LAST_RAX (RED_ZONE + 24)
+#define LAST_RDI (RED_ZONE + 16)
+#define LAST_PC (RED_ZONE + 8)
+#if LAST_FLAGS > CONTEXT_BYTES - CONTEXT_USED_BYTES_MAX
+#error "resuming would overwrite the context"
+#endif
+
+    .text
+    .p2align 6
+    .globl cairn_context_resume
+    .type cairn_context_resume, @function
+cairn_context_resume:
+    .cfi_startproc
+    cfi_context DWARF_RDI
+    endbr64
+resume:
+    cmpl    $CONTEXT_LEVEL_AVX, CONTEXT_VECTOR_LEVEL(%rdi)
+    ja      .Lload_avx512
+    je      .Lload_avx
+    cmpl    $0, CONTEXT_VECTOR_LEVEL(%rdi)
+    je      .Lload_control
+    load_sse
+    jmp     .Lload_control
+.Lload_avx:
+    load_avx
+    jmp     .Lload_control
+.Lload_avx512:
+    load_avx512
+
+    /* Setting MXCSR takes longer than comparing it. */
+.Lload_control:
+    testb   $CONTEXT_PRESENT_CONTROL, CONTEXT_PRESENT + 8(%rdi)
+    jz      .Lload_general
+    stmxcsr -8(%rsp)
+    mov     CONTEXT_MXCSR(%rdi), %eax
+    cmp     -8(%rsp), %eax
+    je      .Lload_general
+    ldmxcsr CONTEXT_MXCSR(%rdi)
+
+    /*
+     * A signal may overwrite what lies below the stack pointer's red zone. So the stack pointer is
+     * not above the context, nor above the new one's last words, until all is read and written.
+     */
+.Lload_general:
+    mov     CONTEXT_RSP(%rdi), %rcx
+    lea     -LAST_FLAGS(%rcx), %rax
+    cmp     %rax, %rsp
+    jbe     1f
+    mov     %rax, %rsp
+1:  mov     CONTEXT_PC(%rdi), %rax
+    mov     CONTEXT_RDI(%rdi), %rdx
+    mov     CONTEXT_RAX(%rdi), %rsi
+    mov     CONTEXT_RCX(%rdi), %r8
+    mov     CONTEXT_FLAGS(%rdi), %r9
+    mov     %rax, -LAST_PC(%rcx)
+    mov     %rdx, -LAST_RDI(%rcx)
+    mov     %rsi, -LAST_RAX(%rcx)
+    mov     %r8, -LAST_RCX(%rcx)
+    mov     %r9, -LAST_FLAGS(%rcx)
+    mov     CONTEXT_RDX(%rdi), %rdx
+    mov     CONTEXT_RBX(%rdi), %rbx
+    mov     CONTEXT_RSI(%rdi), %rsi
+    mov     CONTEXT_RBP(%rdi), %rbp
+    mov     CONTEXT_R8(%rdi), %r8
+    mov     CONTEXT_R9(%rdi), %r9
+    mov     CONTEXT_R10(%rdi), %r10
+    mov     CONTEXT_R11(%rdi), %r11
+    mov     CONTEXT_R12(%rdi), %r12
+    mov     CONTEXT_R13(%rdi), %r13
+    mov     CONTEXT_R14(%rdi), %r14
+    mov     CONTEXT_R15(%rdi), %r15
+    lea     -LAST_FLAGS(%rcx), %rsp
+    .cfi_def_cfa %rsp, LAST_FLAGS
+    .cfi_same_value %rbx
+    .cfi_same_value %rbp
+    .cfi_same_value %r12
+    .cfi_same_value %r13
+    .cfi_same_value %r14
+    .cfi_same_value %r15
+    .cfi_offset %rip, -LAST_PC
+    popfq
+    .cfi_adjust_cfa_offset -8
+    pop     %rcx
+    .cfi_adjust_cfa_offset -8
+    pop     %rax
+    .cfi_adjust_cfa_offset -8
+    pop     %rdi
+    .cfi_adjust_cfa_offset -8
+    ret     $RED_ZONE
+    .cfi_endproc
+    .size cairn_context_resume, . - cairn_context_resume
+
+/* ---- Capture ---- */
+
+    .p2align 4
+    .globl cairn_context_capture
+    .type cairn_context_capture, @function
+cairn_context_capture:
+    .cfi_startproc
+    endbr64
+    mov     (%rsp), %rax
+    lea     8(%rsp), %rdx
+    mov     %rbx, CONTEXT_RBX(%rdi)
+    mov     %rbp, CONTEXT_RBP(%rdi)
+    mov     %rdx, CONTEXT_RSP(%rdi)
+    mov     %r12, CONTEXT_R12(%rdi)
+    mov     %r13, CONTEXT_R13(%rdi)
+    mov     %r14, CONTEXT_R14(%rdi)
+    mov     %r15, CONTEXT_R15(%rdi)
+    mov     %rax, CONTEXT_PC(%rdi)
+    stmxcsr CONTEXT_MXCSR(%rdi)
+    movq    $FLAGS_DEFAULT, CONTEXT_FLAGS(%rdi)
+    movq    $1, CONTEXT_RAX(%rdi)
+    movq    $CONTEXT_PRESENT_KEPT, CONTEXT_PRESENT(%rdi)
+    movq    $CONTEXT_PRESENT_CONTROL, CONTEXT_PRESENT + 8(%rdi)
+    movl    $0, CONTEXT_VECTOR_LEVEL(%rdi)
+    xor     %eax, %eax
+    ret
+    .cfi_endproc
+    .size cairn_context_capture, . - cairn_context_capture
+
+/* ---- What the linker and the kernel want to know ---- */
+
+    .section .note.GNU-stack, "", @progbits
+
+/* Indirect branches come to endbr64 only. No shadow stack: resuming may go anywhere. */
+    .section .note.gnu.property, "a", @note
+    .p2align 3
+    .long 4, 16, 5
+    .asciz "GNU"
+    .long 0xc0000002, 4, 1, 0

@@ -1,0 +1,195 @@
+/*
+ * Contexts: what of their functions is the same on every host. Where registers are, arch/ knows.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/context.h>
+
+#include "arch/arch.h"
+#include "base/error.h"
+
+#include <string.h>
+
+enum { PRESENT_BITS = 128, DOUBLEWORD_BYTES = 8 };
+
+static struct arch_context_head *head_of(struct cairn_context *context)
+{
+    return (struct arch_context_head *)context;
+}
+
+static const struct arch_context_head *const_head_of(const struct cairn_context *context)
+{
+    return (const struct arch_context_head *)context;
+}
+
+/* ---- Presence ---- */
+
+static bool has(const struct cairn_context *context, uint16_t dwarf)
+{
+    return dwarf < PRESENT_BITS &&
+           (const_head_of(context)->present[dwarf / 64] >> dwarf % 64 & 1) != 0;
+}
+
+static void set_present(struct cairn_context *context, uint16_t dwarf)
+{
+    head_of(context)->present[dwarf / 64] |= UINT64_C(1) << dwarf % 64;
+}
+
+size_t cairn_context_register_size(const struct cairn_context *context, uint16_t dwarf)
+{
+    struct arch_register found;
+    bool known = has(context, dwarf) && arch_host_register(context, dwarf, &found);
+    return known ? found.bytes : 0;
+}
+
+/* ---- Parts ---- */
+
+static bool is_big_endian(void) { return CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN; }
+
+/* Where in an integer of `whole` bytes its low `size` bytes begin. */
+static size_t low_part(size_t whole, size_t size) { return is_big_endian() ? whole - size : 0; }
+
+/* Where the part of `size` bytes begins, from the register's first byte on. */
+static size_t part_offset(const struct arch_register *place, size_t size)
+{
+    switch (place->form) {
+    case ARCH_REGISTER_INTEGER:
+        return low_part(place->bytes, size);
+    case ARCH_REGISTER_DOUBLEWORDS:
+        return low_part(DOUBLEWORD_BYTES, size);
+    case ARCH_REGISTER_QUADWORD:
+        if (size > DOUBLEWORD_BYTES)
+            return 0;
+        return is_big_endian() ? low_part(DOUBLEWORD_BYTES, size) : DOUBLEWORD_BYTES;
+    case ARCH_REGISTER_VECTOR:
+        break;
+    }
+    return 0;
+}
+
+/* Between two doublewords as a context has them and as a store of the vector puts them. */
+static void copy_doublewords(uint8_t *to, const uint8_t *from)
+{
+    size_t first = is_big_endian() ? 0 : DOUBLEWORD_BYTES;
+    uint8_t copy[2 * DOUBLEWORD_BYTES];
+    memcpy(copy, from + first, DOUBLEWORD_BYTES);
+    memcpy(copy + DOUBLEWORD_BYTES, from + (DOUBLEWORD_BYTES - first), DOUBLEWORD_BYTES);
+    memcpy(to, copy, sizeof copy);
+}
+
+static bool is_whole_of_doublewords(const struct arch_register *place, size_t size)
+{
+    return place->form == ARCH_REGISTER_DOUBLEWORDS && size == 2 * (size_t)DOUBLEWORD_BYTES;
+}
+
+/* Whether the register has a part of that size. */
+static bool size_fits(const struct arch_register *place, size_t size)
+{
+    bool has_doublewords =
+        place->form == ARCH_REGISTER_DOUBLEWORDS || place->form == ARCH_REGISTER_QUADWORD;
+    if (has_doublewords && size > DOUBLEWORD_BYTES)
+        return size == place->bytes;
+    return size > 0 && size <= place->bytes;
+}
+
+static enum cairn_status refuse_size(uint16_t dwarf, size_t size, size_t bytes,
+                                     struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_RANGE, dwarf,
+                     "register %u has %zu bytes in this context, and no part of %zu", dwarf, bytes,
+                     size);
+}
+
+/* ---- Reading and writing ---- */
+
+enum cairn_status cairn_context_read(const struct cairn_context *context, uint16_t dwarf,
+                                     void *value, size_t size, struct cairn_error *error)
+{
+    struct arch_register place;
+    if (!has(context, dwarf) || !arch_host_register(context, dwarf, &place))
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf, "the context has no register %u",
+                         dwarf);
+    if (!size_fits(&place, size))
+        return refuse_size(dwarf, size, place.bytes, error);
+    const uint8_t *from = context->bytes + place.offset;
+    if (is_whole_of_doublewords(&place, size))
+        copy_doublewords(value, from);
+    else
+        memcpy(value, from + part_offset(&place, size), size);
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_context_write(struct cairn_context *context, uint16_t dwarf,
+                                      const void *value, size_t size, struct cairn_error *error)
+{
+    struct arch_register place;
+    if (!arch_host_register(context, dwarf, &place))
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
+                         "the context has no place for a register %u", dwarf);
+    if (!size_fits(&place, size))
+        return refuse_size(dwarf, size, place.bytes, error);
+    uint8_t *to = context->bytes + place.offset;
+    if (!has(context, dwarf))
+        memset(to, 0, place.bytes);
+    if (is_whole_of_doublewords(&place, size))
+        copy_doublewords(to, value);
+    else
+        memcpy(to + part_offset(&place, size), value, size);
+    set_present(context, dwarf);
+    return CAIRN_OK;
+}
+
+/* ---- What every context has ---- */
+
+/* The stack pointer's; a context for which there is none has it at its end, unused. */
+static size_t sp_offset(const struct cairn_context *context)
+{
+    struct arch_register place;
+    if (!arch_host_register(context, arch_host_stack_pointer(), &place))
+        return CAIRN_CONTEXT_BYTES - sizeof(uint64_t);
+    return place.offset;
+}
+
+uint64_t cairn_context_pc(const struct cairn_context *context)
+{
+    return const_head_of(context)->pc;
+}
+
+void cairn_context_set_pc(struct cairn_context *context, uint64_t pc) { head_of(context)->pc = pc; }
+
+uint64_t cairn_context_sp(const struct cairn_context *context)
+{
+    uint64_t sp;
+    memcpy(&sp, context->bytes + sp_offset(context), sizeof sp);
+    return sp;
+}
+
+void cairn_context_set_sp(struct cairn_context *context, uint64_t sp)
+{
+    memcpy(context->bytes + sp_offset(context), &sp, sizeof sp);
+    set_present(context, arch_host_stack_pointer());
+}
+
+uint64_t cairn_context_flags(const struct cairn_context *context)
+{
+    return const_head_of(context)->flags;
+}
+
+void cairn_context_set_flags(struct cairn_context *context, uint64_t flags)
+{
+    head_of(context)->flags = flags;
+}
+
+/* ---- Signals ---- */
+
+enum cairn_status cairn_context_from_signal(struct cairn_context *context, const void *ucontext,
+                                            struct cairn_error *error)
+{
+    return arch_host_from_signal(context, ucontext, error);
+}
+
+enum cairn_status cairn_context_to_signal(const struct cairn_context *context, void *ucontext,
+                                          struct cairn_error *error)
+{
+    return arch_host_to_signal(context, ucontext, error);
+}
