@@ -327,8 +327,8 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
     return status;
 }
 
-static enum cairn_status find_functions(const cairn_loader *loader, struct functions **functions,
-                                        struct cairn_error *error)
+static enum cairn_status read_unwind_tables(const cairn_loader *loader, cairn_module *module,
+                                            struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
     size_t count = loader->unwind_tables.count;
@@ -345,7 +345,12 @@ static enum cairn_status find_functions(const cairn_loader *loader, struct funct
             .bytes = memory->bytes, .size = memory->size, .byte_order = cairn_byte_order_host()};
         frames[i].address = (uint64_t)(uintptr_t)memory->bytes;
     }
-    enum cairn_status status = functions_create(frames, count, allocator, functions, error);
+    struct function_list list;
+    enum cairn_status status = function_list_read(frames, count, allocator, &list, error);
+    if (status == CAIRN_OK) {
+        status = functions_create(&list, &module->functions, error);
+        function_list_release(&list);
+    }
     memory_free(allocator, frames, count * sizeof *frames);
     return status;
 }
@@ -375,7 +380,7 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     status = check_addresses(loader, module->table, error);
     if (status != CAIRN_OK)
         return status;
-    status = find_functions(loader, &module->functions, error);
+    status = read_unwind_tables(loader, module, error);
     if (status != CAIRN_OK)
         return status;
     status = site_table_create(&module->sites, module->table, module->functions, loader->block,
