@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "arch/arch.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "index/table.h"
@@ -327,6 +328,16 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
     return status;
 }
 
+/* What is made of the unwind tables, which are read once for both. */
+static enum cairn_status use_functions(const struct function_list *list, cairn_module *module,
+                                       struct cairn_error *error)
+{
+    enum cairn_status status = functions_create(list, &module->functions, error);
+    if (status != CAIRN_OK)
+        return status;
+    return unwind_create(list, arch_host(), &module->unwind, error);
+}
+
 static enum cairn_status read_unwind_tables(const cairn_loader *loader, cairn_module *module,
                                             struct cairn_error *error)
 {
@@ -348,7 +359,7 @@ static enum cairn_status read_unwind_tables(const cairn_loader *loader, cairn_mo
     struct function_list list;
     enum cairn_status status = function_list_read(frames, count, allocator, &list, error);
     if (status == CAIRN_OK) {
-        status = functions_create(&list, &module->functions, error);
+        status = use_functions(&list, module, error);
         function_list_release(&list);
     }
     memory_free(allocator, frames, count * sizeof *frames);
@@ -421,6 +432,7 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
     enum cairn_status status = build_module(loader, built, error);
     if (status != CAIRN_OK) {
         site_table_destroy(built->sites);
+        unwind_destroy(built->unwind);
         functions_destroy(built->functions);
         cairn_table_destroy(built->table);
         memory_free(&loader->runtime->allocator, built, sizeof *built);
