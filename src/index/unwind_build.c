@@ -265,7 +265,7 @@ static enum cairn_status add_functions(struct builder *builder, const struct fun
 
 /* ---- Packing ---- */
 
-enum { ENTRIES_PER_BUCKET = 4, BUCKET_SHIFT_MIN = 4 };
+enum { ENTRIES_PER_BUCKET = 2, BUCKET_SHIFT_MIN = 4 };
 
 static uint32_t choose_shift(uint32_t span, size_t entry_count)
 {

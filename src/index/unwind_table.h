@@ -6,7 +6,7 @@
  *
  *     bytes   what
  *     8       where its code begins, and its row
- *     1       directory of buckets, one for about four entries
+ *     2       directory of buckets, one for about two entries
  *
  * and 12 bytes for each row that is unlike all others, with 4 for each of its places.
  *
