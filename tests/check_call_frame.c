@@ -595,14 +595,16 @@ static void model_step(struct model *model)
 /* A section with one function; what holds for each of its bytes is in the model. */
 static void model_write(struct model *model)
 {
-    static const int8_t data_alignments[] = {-8, 8, -4, 1};
+    static const int data_alignments[] = {-8, 8, -4, 1};
     section.byte_order = choose(model, 2) == 0 ? CAIRN_LITTLE_ENDIAN : CAIRN_BIG_ENDIAN;
     model->program.byte_order = section.byte_order;
     model->code_alignment = choose(model, 2) == 0 ? 1 : 4;
-    struct sample_common common = {
-        "", (uint8_t)model->code_alignment, data_alignments[choose(model, 4)],
-        16, model->program.bytes,           0};
-    model->data_alignment = common.data_alignment;
+    model->data_alignment = data_alignments[choose(model, 4)];
+    struct sample_common common = {.letters = "",
+                                   .code_alignment = (uint8_t)model->code_alignment,
+                                   .data_alignment = (int8_t)model->data_alignment,
+                                   .return_register = 16,
+                                   .instructions = model->program.bytes};
     uint32_t steps = choose(model, 8);
     for (uint32_t i = 0; i < steps; i++)
         model_step(model);
@@ -633,8 +635,8 @@ static void assert_state(const struct call_frame_row *row, const struct model_st
     expect(row->signing == state->signing);
     expect(row->argument_size == state->argument_size);
     unsigned count = 0;
-    for (uint16_t dwarf = 0; dwarf < MODEL_REGISTERS; dwarf++) {
-        struct call_frame_rule rule = call_frame_rule(row, dwarf);
+    for (unsigned dwarf = 0; dwarf < MODEL_REGISTERS; dwarf++) {
+        struct call_frame_rule rule = call_frame_rule(row, (uint16_t)dwarf);
         expect(rule.kind == state->rules[dwarf].kind);
         expect(is_expression(rule.kind) || rule.value == state->rules[dwarf].value);
         count += rule.kind != CALL_FRAME_UNSPECIFIED;

@@ -15,9 +15,9 @@ static void print_function(const struct eh_frame *frame,
 {
     static struct call_frame call_frame;
     static struct call_frame_row row;
-    struct eh_frame_function function = description->function;
-    printf("function %llx %llx\n", (unsigned long long)function.address,
-           (unsigned long long)(function.address + function.size));
+    unsigned long long begin = description->function.address;
+    unsigned long long end = begin + description->function.size;
+    printf("function %llx %llx\n", begin, end);
     call_frame_begin(&call_frame, frame, description, has_signing);
     for (;;) {
         char text[4096];

@@ -63,7 +63,7 @@ const struct unwind_row *unwind_find_exact(const struct unwind *unwind, uint64_t
 
 void unwind_apply_moves(const struct unwind_row *row, uint64_t cfa, uint64_t *slots)
 {
-    uint64_t moved[UNWIND_PLACES_MAX];
+    uint64_t moved[UNWIND_PLACES_MAX] = {0};
     const struct unwind_place *moves = unwind_places(row) + row->loaded_count;
     for (unsigned i = 0; i < row->moved_count; i++)
         moved[i] = slots[moves[i].source];
