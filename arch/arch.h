@@ -50,6 +50,21 @@ struct arch_placement {
     size_t return_offset;      /* from the region's start, behind the call */
 };
 
+/*
+ * A walker over frames holds, for each frame, what functions keep for their callers: one slot of 8
+ * bytes for each of these. A register of 16 bytes has two slots, with 0 and 8 as `byte`. What a
+ * slot holds is the 8 bytes as the function stored them, which for a field of PPC64's condition
+ * register is the 4 bytes of the whole register, and 4 more.
+ */
+struct arch_unwind_slot {
+    uint16_t dwarf; /* as .eh_frame numbers registers */
+    uint16_t byte;  /* where in the register's memory the 8 bytes begin */
+};
+
+/* Slots that every architecture has in the same place. The stack pointer that a caller gets back
+ * is the CFA. */
+enum { ARCH_UNWIND_STACK_POINTER = 0, ARCH_UNWIND_RETURN_ADDRESS = 1, ARCH_UNWIND_SLOTS_MAX = 80 };
+
 struct cairn_arch {
     enum cairn_architecture architecture;
     const char *name;
@@ -83,6 +98,16 @@ struct cairn_arch {
     /* From the stack pointer to where a caller keeps its TOC pointer, saved directly before a
      * call and loaded directly behind it; 0 where there is no TOC. */
     size_t toc_save_offset;
+
+    /* Unwinding: the stack pointer, the return address, and what the ABI says that a call leaves
+     * as it was, by slot. */
+    const struct arch_unwind_slot *unwind_slots;
+    size_t unwind_slot_count;
+    /* Calls leave the return address in a register, where it may stay; otherwise it is in memory
+     * from the function's first instruction on. */
+    bool has_link_register;
+    /* Return addresses may be signed, and .eh_frame has instructions that say so. */
+    bool signs_return_addresses;
 
     /*
      * The functions. `arch` is the table itself: those of one processor's ABIs share them.

@@ -503,6 +503,60 @@ START_TEST(tables_know_their_own_architecture)
 }
 END_TEST
 
+/* ---- Unwinding ---- */
+
+static bool has_slot(const struct cairn_arch *arch, uint16_t dwarf)
+{
+    for (size_t i = 0; i < arch->unwind_slot_count; i++)
+        if (arch->unwind_slots[i].dwarf == dwarf)
+            return true;
+    return false;
+}
+
+/* What a table of unwind rules relies on: those of one register are neighbours. */
+static void check_slots(const struct cairn_arch *arch)
+{
+    const struct arch_unwind_slot *slots = arch->unwind_slots;
+    ck_assert_uint_le(arch->unwind_slot_count, ARCH_UNWIND_SLOTS_MAX);
+    for (size_t i = 0; i < arch->unwind_slot_count; i++) {
+        ck_assert_ptr_nonnull(arch->register_name(slots[i].dwarf));
+        ck_assert(slots[i].byte == 0 || (slots[i].byte == 8 && slots[i - 1].byte == 0 &&
+                                         slots[i - 1].dwarf == slots[i].dwarf));
+        for (size_t j = 0; j + 1 < i; j++)
+            ck_assert(slots[j].dwarf != slots[i].dwarf || slots[i - 1].dwarf == slots[i].dwarf);
+    }
+}
+
+START_TEST(unwind_slots_are_what_calls_keep)
+{
+    static const struct {
+        enum cairn_architecture architecture;
+        size_t count;
+        const char *stack_pointer;
+        const char *return_address;
+        uint16_t kept[4];
+        uint16_t not_kept[4];
+    } expected[] = {
+        {CAIRN_ARCHITECTURE_X86_64, 8, "rsp", "rip", {3, 6, 12, 15}, {0, 1, 4, 17}},
+        {CAIRN_ARCHITECTURE_AARCH64, 21, "sp", "lr", {19, 29, 72, 79}, {18, 16, 71, 80}},
+        {CAIRN_ARCHITECTURE_PPC64_ELFV2, 65, "r1", "lr", {14, 31, 72, 108}, {2, 13, 45, 96}},
+        {CAIRN_ARCHITECTURE_PPC64_ELFV1, 65, "r1", "lr", {14, 63, 70, 97}, {2, 13, 71, 109}},
+    };
+    const struct cairn_arch *arch = arch_find(expected[_i].architecture);
+    check_slots(arch);
+    ck_assert_uint_eq(arch->unwind_slot_count, expected[_i].count);
+    const struct arch_unwind_slot *slots = arch->unwind_slots;
+    ck_assert_str_eq(arch->register_name(slots[ARCH_UNWIND_STACK_POINTER].dwarf),
+                     expected[_i].stack_pointer);
+    ck_assert_str_eq(arch->register_name(slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf),
+                     expected[_i].return_address);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert(has_slot(arch, expected[_i].kept[i]));
+        ck_assert(!has_slot(arch, expected[_i].not_kept[i]));
+    }
+}
+END_TEST
+
 /* ---- The suite ---- */
 
 static void add_tests_of_no_ops(TCase *tests)
@@ -549,6 +603,7 @@ static void add_tests_of_names(TCase *tests)
     tcase_add_test(tests, numbers_of_no_register_have_no_name);
     tcase_add_test(tests, number_of_no_architecture_is_unknown);
     tcase_add_test(tests, tables_know_their_own_architecture);
+    tcase_add_loop_test(tests, unwind_slots_are_what_calls_keep, 0, 4);
 }
 
 int main(void)

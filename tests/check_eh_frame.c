@@ -96,33 +96,33 @@ static struct eh_frame frame_of(const uint8_t *bytes, size_t size)
 static void assert_next(size_t *offset, uint64_t address, uint64_t size)
 {
     struct eh_frame frame = frame_of(table.bytes, table.size);
-    struct eh_frame_function function = {0};
+    struct eh_frame_description description = {0};
     struct cairn_error error = {0};
     bool found;
-    enum cairn_status status = eh_frame_next(&frame, offset, &function, &found, &error);
+    enum cairn_status status = eh_frame_next(&frame, offset, &description, &found, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     ck_assert(found);
-    ck_assert_uint_eq(function.address, address);
-    ck_assert_uint_eq(function.size, size);
+    ck_assert_uint_eq(description.function.address, address);
+    ck_assert_uint_eq(description.function.size, size);
 }
 
 static void assert_end(size_t offset)
 {
     struct eh_frame frame = frame_of(table.bytes, table.size);
-    struct eh_frame_function function;
+    struct eh_frame_description description = {0};
     bool found = true;
-    ck_assert_ok(eh_frame_next(&frame, &offset, &function, &found, NULL));
+    ck_assert_ok(eh_frame_next(&frame, &offset, &description, &found, NULL));
     ck_assert(!found);
 }
 
 static void assert_bad(enum cairn_status expected, const char *what)
 {
     struct eh_frame frame = frame_of(table.bytes, table.size);
-    struct eh_frame_function function;
+    struct eh_frame_description description = {0};
     struct cairn_error error = {0};
     bool found = true;
     size_t offset = 0;
-    ck_assert_int_eq(eh_frame_next(&frame, &offset, &function, &found, &error), expected);
+    ck_assert_int_eq(eh_frame_next(&frame, &offset, &description, &found, &error), expected);
     ck_assert(!found);
     ck_assert_msg(strstr(error.message, what) != NULL, "%s", error.message);
 }
@@ -256,10 +256,10 @@ static void read_to_end(const uint8_t *bytes, size_t size)
     struct eh_frame frame = frame_of(guarded.bytes, size);
     size_t offset = 0;
     bool found = true;
+    struct eh_frame_description description = {0};
     while (found) {
-        struct eh_frame_function function;
         struct cairn_error error = {0};
-        enum cairn_status status = eh_frame_next(&frame, &offset, &function, &found, &error);
+        enum cairn_status status = eh_frame_next(&frame, &offset, &description, &found, &error);
         expect(offset <= size);
         if (status == CAIRN_OK)
             continue;
@@ -362,11 +362,13 @@ START_TEST(functions_of_this_program_are_those_of_the_linkers_table)
     struct eh_frame frame = {{(const uint8_t *)begin, own.end - begin, cairn_byte_order_host()},
                              begin};
     struct eh_frame_function *found = calloc(own.header->count, sizeof *found);
+    struct eh_frame_description description = {0};
     size_t offset = 0;
     for (uint32_t i = 0; i < own.header->count; i++) {
         bool any = false;
-        ck_assert_ok(eh_frame_next(&frame, &offset, &found[i], &any, NULL));
+        ck_assert_ok(eh_frame_next(&frame, &offset, &description, &any, NULL));
         ck_assert(any);
+        found[i] = description.function;
     }
     qsort(found, own.header->count, sizeof *found, compare_entries);
     for (uint32_t i = 0; i < own.header->count; i++)
@@ -405,7 +407,10 @@ static void set_up_functions(void)
     put_function(common, 0, 0x1100, 0x80);
     struct eh_frame frame = frame_of(table.bytes, table.size);
     struct cairn_allocator allocator = memory_allocator(NULL);
-    ck_assert_ok(functions_create(&frame, 1, &allocator, &functions, NULL));
+    struct function_list list;
+    ck_assert_ok(function_list_read(&frame, 1, &allocator, &list, NULL));
+    ck_assert_ok(functions_create(&list, &functions, NULL));
+    function_list_release(&list);
 }
 
 static void tear_down_functions(void)
@@ -481,9 +486,15 @@ START_TEST(lack_of_memory_is_reported)
     struct counting_allocator refusing = {.fail_at = 1};
     struct cairn_allocator allocator = counting(&refusing);
     struct eh_frame frame = frame_of(table.bytes, table.size);
+    struct function_list list;
+    ck_assert_int_eq(function_list_read(&frame, 1, &allocator, &list, NULL), CAIRN_ERROR_MEMORY);
+    ck_assert_uint_eq(refusing.blocks, 0);
+    refusing.fail_at = 3;
     struct functions *none = NULL;
-    ck_assert_int_eq(functions_create(&frame, 1, &allocator, &none, NULL), CAIRN_ERROR_MEMORY);
+    ck_assert_ok(function_list_read(&frame, 1, &allocator, &list, NULL));
+    ck_assert_int_eq(functions_create(&list, &none, NULL), CAIRN_ERROR_MEMORY);
     ck_assert_ptr_null(none);
+    function_list_release(&list);
     ck_assert_uint_eq(refusing.blocks, 0);
 }
 END_TEST

@@ -8,6 +8,7 @@
  */
 #include "code_support.h"
 #include "machine.h"
+#include "runtime/module.h"
 #include "section_writer.h"
 
 #include <cairn/cairn.h>
@@ -73,12 +74,42 @@ static enum cairn_status declare(cairn_loader *loader, uint64_t id, struct cairn
     return status;
 }
 
+/* One function with one call frame instruction, which is the last byte. */
+static enum cairn_status write_unwind_table(cairn_loader *loader, const uint8_t *code,
+                                            uint8_t instruction, struct cairn_error *error)
+{
+    struct {
+        uint8_t common[16];
+        uint32_t length;
+        uint32_t distance;
+        uint64_t function;
+        uint64_t size;
+        uint8_t instructions[4];
+    } __attribute__((packed)) table = {
+        .common = {[8] = 1, [10] = 1, 0x78, 16},
+        .length = 28 - 4,
+        .distance = 20,
+        .function = (uintptr_t)code,
+        .size = CODE_BYTES,
+        .instructions = {[3] = instruction},
+    };
+    const uint32_t common_length = 12;
+    memcpy(table.common, &common_length, sizeof common_length);
+    void *memory = cairn_loader_allocate_unwind_table(loader, sizeof table, 8, error);
+    if (memory == NULL)
+        return error->status;
+    memcpy(memory, &table, sizeof table);
+    return CAIRN_OK;
+}
+
 static enum cairn_status fill(cairn_loader *loader, uint64_t id, struct cairn_error *error)
 {
     uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 64, error);
     if (code == NULL)
         return error->status;
     write_code(code);
+    if (write_unwind_table(loader, code, 0, error) != CAIRN_OK)
+        return error->status;
     enum cairn_status status = write_stackmap(loader, (uintptr_t)code, id, error);
     return status == CAIRN_OK ? declare(loader, id, error) : status;
 }
@@ -269,6 +300,41 @@ START_TEST(truncated_unwind_table_is_refused)
 }
 END_TEST
 
+START_TEST(corrupt_unwind_rules_are_refused)
+{
+    enum { RESTORE_STATE = 0x0B };
+    cairn_runtime *runtime = create(support_modes[_i]);
+    cairn_loader *loader = NULL;
+    cairn_module *module = NULL;
+    struct cairn_error error;
+    ck_assert_ok(cairn_loader_create(runtime, "odd", &loader, NULL));
+    ck_assert_ok(fill(loader, 10, &error));
+    const uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 64, &error);
+    ck_assert_ok(write_unwind_table(loader, code, RESTORE_STATE, &error));
+    ck_assert_int_eq(cairn_loader_finish(loader, &module, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_ptr_null(module);
+    cairn_loader_abandon(loader);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
+START_TEST(unwind_rules_are_those_of_the_module_s_code)
+{
+    cairn_runtime *runtime = create(support_modes[_i]);
+    const cairn_module *module = load(runtime, 10);
+    struct cairn_memory_range code;
+    ck_assert(cairn_module_memory_range(module, 0, &code));
+    ck_assert(code.executable);
+    ck_assert_int_eq(unwind_find_exact(module->unwind, code.address)->problem, UNWIND_CFA_UNKNOWN);
+    ck_assert_int_eq(unwind_find_exact(module->unwind, code.address + CODE_BYTES - 1)->problem,
+                     UNWIND_CFA_UNKNOWN);
+    ck_assert_int_eq(unwind_find_exact(module->unwind, code.address + CODE_BYTES)->problem,
+                     UNWIND_NO_RULES);
+    ck_assert_uint_ge(statistics_of(runtime).table_bytes, unwind_size(module->unwind).bytes);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
 START_TEST(function_outside_of_the_loaded_code_is_corrupt)
 {
     cairn_runtime *runtime = create(support_modes[_i]);
@@ -415,7 +481,9 @@ START_TEST(statistics_follow_the_modules)
     cairn_module *module = load(runtime, 10);
     ck_assert_uint_eq(statistics_of(runtime).module_count, 0);
     ck_assert_uint_eq(statistics_of(runtime).table_bytes,
-                      cairn_table_size_bytes(cairn_module_table(module)));
+                      cairn_table_size_bytes(cairn_module_table(module)) +
+                          functions_size_bytes(module->functions) +
+                          unwind_size(module->unwind).bytes);
     ck_assert_uint_gt(statistics_of(runtime).code_bytes, 0);
     ck_assert_ok(cairn_module_publish(module, NULL));
     ck_assert_uint_eq(statistics_of(runtime).module_count, 1);
@@ -800,6 +868,8 @@ static void add_tests_of_both_modes(TCase *tests)
         abandoned_loaders_leave_no_mappings,
         loader_with_a_failed_allocation_cannot_be_finished,
         truncated_unwind_table_is_refused,
+        corrupt_unwind_rules_are_refused,
+        unwind_rules_are_those_of_the_module_s_code,
         function_outside_of_the_loaded_code_is_corrupt,
         zeros_behind_a_stack_map_are_not_part_of_it,
         module_without_stack_map_has_no_records,

@@ -208,6 +208,34 @@ static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t
     return 8;
 }
 
+/* ---- Unwinding ---- */
+
+/* Procedure Call Standard for the Arm 64-bit Architecture, "Registers": x19 to x29, and the lower
+ * halves of v8 to v15, which are d8 to d15. */
+static const struct arch_unwind_slot unwind_slots[] = {
+    [ARCH_UNWIND_STACK_POINTER] = {31, 0},
+    [ARCH_UNWIND_RETURN_ADDRESS] = {30, 0},
+    {19, 0},
+    {20, 0},
+    {21, 0},
+    {22, 0},
+    {23, 0},
+    {24, 0},
+    {25, 0},
+    {26, 0},
+    {27, 0},
+    {28, 0},
+    {29, 0},
+    {72, 0},
+    {73, 0},
+    {74, 0},
+    {75, 0},
+    {76, 0},
+    {77, 0},
+    {78, 0},
+    {79, 0},
+};
+
 const struct cairn_arch aarch64_arch = {
     .architecture = CAIRN_ARCHITECTURE_AARCH64,
     .name = "aarch64",
@@ -222,6 +250,10 @@ const struct cairn_arch aarch64_arch = {
     .veneer_bytes = VENEER_BYTES,
     .veneer_alignment = VENEER_BYTES,
     .exit_bytes = EXIT_BYTES,
+    .unwind_slots = unwind_slots,
+    .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
+    .has_link_register = true,
+    .signs_return_addresses = true,
     .recognise = recognise,
     .place = place,
     .arm = arm,

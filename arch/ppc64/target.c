@@ -394,6 +394,40 @@ static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t
     return 8;
 }
 
+/* ---- Unwinding ---- */
+
+/*
+ * 64-Bit ELF V2 ABI Specification, "Register Roles", which agrees with ELFv1: r14 to r31, f14 to
+ * f31, v20 to v31, and fields 2 to 4 of the condition register. Functions store the whole condition
+ * register in their caller's frame. With ELFv2 each field that is valid in it has a rule; with
+ * ELFv1 the rule of field 2 is that of all three.
+ */
+#define SLOTS_OF_BOTH                                                                              \
+    [ARCH_UNWIND_STACK_POINTER] = {1, 0}, [ARCH_UNWIND_RETURN_ADDRESS] = {65, 0}, {14, 0},         \
+    {15, 0}, {16, 0}, {17, 0}, {18, 0}, {19, 0}, {20, 0}, {21, 0}, {22, 0}, {23, 0}, {24, 0},      \
+    {25, 0}, {26, 0}, {27, 0}, {28, 0}, {29, 0}, {30, 0}, {31, 0}, {46, 0}, {47, 0}, {48, 0},      \
+    {49, 0}, {50, 0}, {51, 0}, {52, 0}, {53, 0}, {54, 0}, {55, 0}, {56, 0}, {57, 0}, {58, 0},      \
+    {59, 0}, {60, 0}, {61, 0}, {62, 0}, {63, 0}, {97, 0}, {97, 8}, {98, 0}, {98, 8}, {99, 0},      \
+    {99, 8}, {100, 0}, {100, 8}, {101, 0}, {101, 8}, {102, 0}, {102, 8}, {103, 0}, {103, 8},       \
+    {104, 0}, {104, 8}, {105, 0}, {105, 8}, {106, 0}, {106, 8}, {107, 0}, {107, 8}, {108, 0},      \
+    {                                                                                              \
+        108, 8                                                                                     \
+    }
+
+static const struct arch_unwind_slot elfv2_unwind_slots[] = {
+    SLOTS_OF_BOTH,
+    {70, 0},
+    {71, 0},
+    {72, 0},
+};
+
+static const struct arch_unwind_slot elfv1_unwind_slots[] = {
+    SLOTS_OF_BOTH,
+    {70, 0},
+    {70, 0},
+    {70, 0},
+};
+
 /* Linux has ELFv2 in big-endian order too: one more table. */
 const struct cairn_arch ppc64_elfv2_arch = {
     .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2,
@@ -412,6 +446,10 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .has_descriptors = false,
     .calls_need_veneer = true,
     .toc_save_offset = 24,
+    .unwind_slots = elfv2_unwind_slots,
+    .unwind_slot_count = sizeof elfv2_unwind_slots / sizeof *elfv2_unwind_slots,
+    .has_link_register = true,
+    .signs_return_addresses = false,
     .recognise = recognise,
     .place = place,
     .arm = arm,
@@ -442,6 +480,10 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .has_descriptors = true,
     .calls_need_veneer = true,
     .toc_save_offset = 40,
+    .unwind_slots = elfv1_unwind_slots,
+    .unwind_slot_count = sizeof elfv1_unwind_slots / sizeof *elfv1_unwind_slots,
+    .has_link_register = true,
+    .signs_return_addresses = false,
     .recognise = recognise,
     .place = place,
     .arm = arm,

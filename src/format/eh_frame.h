@@ -1,5 +1,7 @@
 /*
- * format/eh_frame.h - which functions an .eh_frame section describes.
+ * format/eh_frame.h - the entries of an .eh_frame section: functions, and what they have in common.
+ *
+ * What a function's instructions say about its frames is in format/call_frame.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,18 +20,47 @@ struct eh_frame {
     uint64_t address;
 };
 
+/* Bytes of the section. */
+struct eh_frame_span {
+    size_t begin;
+    size_t end;
+};
+
+/* Common information: what several functions share. */
+struct eh_frame_common {
+    size_t offset; /* of the entry in the section */
+    uint64_t code_alignment;
+    int64_t data_alignment;
+    uint64_t return_register; /* DWARF number of the column that holds the return address */
+    uint8_t address_encoding; /* of functions' addresses ('R') */
+    bool has_data;            /* functions have augmentation data ('z') */
+    bool is_signal_frame;     /* callers were interrupted, they did not call ('S') */
+    bool uses_b_key;          /* AArch64: return addresses are signed with the B key ('B') */
+    char unknown_letter; /* the first one that is not known; the others behind it are not read */
+    struct eh_frame_span instructions;
+};
+
 struct eh_frame_function {
     uint64_t address;
     uint64_t size;
 };
 
+struct eh_frame_description {
+    struct eh_frame_function function;
+    struct eh_frame_common common;
+    struct eh_frame_span instructions;
+    size_t offset; /* of the entry in the section */
+};
+
 /*
  * The next function description at or behind `*offset`, which is moved behind it; `*found` is false
- * at the section's end. TRUNCATED, CORRUPT, UNSUPPORTED (a pointer encoding that code generators do
- * not use for functions); the error's offset counts from the section's first byte.
+ * at the section's end. `*description` is zeroed for the first, and afterwards what it was left as
+ * or zeroed again: common information that is the same is not read once more. TRUNCATED, CORRUPT,
+ * UNSUPPORTED (a pointer encoding that code generators do not use for functions); the error's
+ * offset counts from the section's first byte.
  */
 enum cairn_status eh_frame_next(const struct eh_frame *frame, size_t *offset,
-                                struct eh_frame_function *function, bool *found,
+                                struct eh_frame_description *description, bool *found,
                                 struct cairn_error *error);
 
 #endif

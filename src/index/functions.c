@@ -3,74 +3,29 @@
 
 #include "base/error.h"
 
-#include <stdlib.h>
-
 /* ---- Making ---- */
-
-/* Reads all unwind tables; `entries` NULL only counts. */
-static enum cairn_status read_all(const struct eh_frame *frames, size_t frame_count,
-                                  struct eh_frame_function *entries, size_t *count,
-                                  struct cairn_error *error)
-{
-    *count = 0;
-    for (size_t i = 0; i < frame_count; i++) {
-        size_t offset = 0;
-        bool found = true;
-        while (found) {
-            struct eh_frame_function function;
-            enum cairn_status status = eh_frame_next(&frames[i], &offset, &function, &found, error);
-            if (status != CAIRN_OK)
-                return status;
-            if (!found || function.size == 0)
-                continue;
-            if (entries != NULL)
-                entries[*count] = function;
-            (*count)++;
-        }
-    }
-    return CAIRN_OK;
-}
-
-static int compare(const void *left, const void *right)
-{
-    const struct eh_frame_function *a = left;
-    const struct eh_frame_function *b = right;
-    return a->address < b->address ? -1 : a->address > b->address;
-}
-
-static bool ascend(const struct eh_frame_function *entries, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        if (entries[i].address < entries[i - 1].address)
-            return false;
-    return true;
-}
 
 static size_t size_of(size_t count)
 {
     return sizeof(struct functions) + count * sizeof(struct eh_frame_function);
 }
 
-enum cairn_status functions_create(const struct eh_frame *frames, size_t frame_count,
-                                   const struct cairn_allocator *allocator,
-                                   struct functions **functions, struct cairn_error *error)
+enum cairn_status functions_create(const struct function_list *list, struct functions **functions,
+                                   struct cairn_error *error)
 {
-    size_t count;
-    enum cairn_status status = read_all(frames, frame_count, NULL, &count, error);
     *functions = NULL;
-    if (status != CAIRN_OK || count == 0)
-        return status;
-    struct functions *created = memory_new(allocator, 1, size_of(count));
+    if (list->count == 0)
+        return CAIRN_OK;
+    struct functions *created = memory_new(&list->allocator, 1, size_of(list->count));
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the ranges of %zu functions",
-                         count);
-    created->allocator = *allocator;
-    created->count = count;
-    status = read_all(frames, frame_count, created->entries, &count, error);
-    if (!ascend(created->entries, count)) /* they do as LLVM writes them */
-        qsort(created->entries, count, sizeof *created->entries, compare);
+                         list->count);
+    created->allocator = list->allocator;
+    created->count = list->count;
+    for (size_t i = 0; i < list->count; i++)
+        created->entries[i] = list->entries[i].function;
     *functions = created;
-    return status;
+    return CAIRN_OK;
 }
 
 void functions_destroy(struct functions *functions)

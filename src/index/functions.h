@@ -9,8 +9,7 @@
 #ifndef INDEX_FUNCTIONS_H
 #define INDEX_FUNCTIONS_H
 
-#include "base/memory.h"
-#include "format/eh_frame.h"
+#include "index/function_list.h"
 
 #include <cairn/table.h>
 
@@ -21,11 +20,9 @@ struct functions {
     struct eh_frame_function entries[];
 };
 
-/* From `frame_count` unwind tables; NULL, which all the others take, if there is no function in
- * them. MEMORY, and what eh_frame_next gives. */
-enum cairn_status functions_create(const struct eh_frame *frames, size_t frame_count,
-                                   const struct cairn_allocator *allocator,
-                                   struct functions **functions, struct cairn_error *error);
+/* NULL, which all the others take, if there is no function in the list. MEMORY. */
+enum cairn_status functions_create(const struct function_list *list, struct functions **functions,
+                                   struct cairn_error *error);
 
 void functions_destroy(struct functions *functions);
 

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "arch/arch.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "index/table.h"
@@ -332,8 +333,18 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
     return status;
 }
 
-static enum cairn_status find_functions(const cairn_loader *loader, struct functions **functions,
-                                        struct cairn_error *error)
+/* What is made of the unwind tables, which are read once for both. */
+static enum cairn_status use_functions(const struct function_list *list, cairn_module *module,
+                                       struct cairn_error *error)
+{
+    enum cairn_status status = functions_create(list, &module->functions, error);
+    if (status != CAIRN_OK)
+        return status;
+    return unwind_create(list, arch_host(), &module->unwind, error);
+}
+
+static enum cairn_status read_unwind_tables(const cairn_loader *loader, cairn_module *module,
+                                            struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
     size_t count = loader->unwind_tables.count;
@@ -350,7 +361,12 @@ static enum cairn_status find_functions(const cairn_loader *loader, struct funct
             .bytes = memory->bytes, .size = memory->size, .byte_order = cairn_byte_order_host()};
         frames[i].address = (uint64_t)(uintptr_t)memory->bytes;
     }
-    enum cairn_status status = functions_create(frames, count, allocator, functions, error);
+    struct function_list list;
+    enum cairn_status status = function_list_read(frames, count, allocator, &list, error);
+    if (status == CAIRN_OK) {
+        status = use_functions(&list, module, error);
+        function_list_release(&list);
+    }
     memory_free(allocator, frames, count * sizeof *frames);
     return status;
 }
@@ -380,7 +396,7 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     status = check_addresses(loader, module->table, error);
     if (status != CAIRN_OK)
         return status;
-    status = find_functions(loader, &module->functions, error);
+    status = read_unwind_tables(loader, module, error);
     if (status != CAIRN_OK)
         return status;
     status = site_table_create(&module->sites, module->table, module->functions, loader->block,
@@ -421,6 +437,7 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
     enum cairn_status status = build_module(loader, built, error);
     if (status != CAIRN_OK) {
         site_table_destroy(built->sites);
+        unwind_destroy(built->unwind);
         functions_destroy(built->functions);
         cairn_table_destroy(built->table);
         memory_free(&loader->runtime->allocator, built, sizeof *built);

@@ -43,6 +43,7 @@ void module_destroy(cairn_module *module)
 {
     struct cairn_allocator allocator = module->runtime->allocator;
     site_table_destroy(module->sites);
+    unwind_destroy(module->unwind);
     functions_destroy(module->functions);
     cairn_table_destroy(module->table);
     cairn_declarations_destroy(module->declarations);

@@ -11,6 +11,7 @@
 
 #include "code/space.h"
 #include "index/functions.h"
+#include "index/unwind.h"
 #include "patch/site.h"
 #include "runtime/runtime.h"
 
@@ -25,6 +26,7 @@ struct cairn_module {
     struct code_block *block;
     cairn_table *table;
     struct functions *functions;
+    struct unwind *unwind;
     struct site_table *sites;
     cairn_declarations *declarations;
     enum module_state state; /* with the runtime's lock held */

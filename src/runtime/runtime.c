@@ -139,6 +139,12 @@ bool cairn_runtime_can_synchronise(const cairn_runtime *runtime)
     return code_space_can_synchronise(runtime->space);
 }
 
+static size_t table_bytes(const cairn_module *module)
+{
+    return cairn_table_size_bytes(module->table) + functions_size_bytes(module->functions) +
+           unwind_size(module->unwind).bytes;
+}
+
 void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_statistics *statistics)
 {
     memset(statistics, 0, sizeof *statistics);
@@ -146,13 +152,11 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
     pthread_mutex_lock(&runtime->lock);
     for (const cairn_module *module = runtime->modules; module != NULL; module = module->next) {
         statistics->module_count += module->state == MODULE_PUBLISHED;
-        statistics->table_bytes +=
-            cairn_table_size_bytes(module->table) + functions_size_bytes(module->functions);
+        statistics->table_bytes += table_bytes(module);
     }
     for (const cairn_module *module = runtime->retired; module != NULL; module = module->next) {
         statistics->retired_count++;
-        statistics->table_bytes +=
-            cairn_table_size_bytes(module->table) + functions_size_bytes(module->functions);
+        statistics->table_bytes += table_bytes(module);
     }
     pthread_mutex_unlock(&runtime->lock);
 }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "index/function_list.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+
+static bool reserve_entry(struct function_list *list)
+{
+    enum { FIRST_CAPACITY = 16 };
+    if (list->count < list->capacity)
+        return true;
+    size_t capacity = list->capacity == 0 ? FIRST_CAPACITY : 2 * list->capacity;
+    struct listed_function *grown =
+        memory_resize(&list->allocator, list->entries, list->capacity * sizeof *list->entries,
+                      capacity * sizeof *list->entries);
+    if (grown == NULL)
+        return false;
+    list->entries = grown;
+    list->capacity = capacity;
+    return true;
+}
+
+static enum cairn_status read_table(struct function_list *list, size_t table,
+                                    struct cairn_error *error)
+{
+    struct eh_frame_description description = {0};
+    size_t offset = 0;
+    for (;;) {
+        bool found;
+        enum cairn_status status =
+            eh_frame_next(&list->tables[table], &offset, &description, &found, error);
+        if (status != CAIRN_OK || !found)
+            return status;
+        if (description.function.size == 0)
+            continue;
+        if (!reserve_entry(list))
+            return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                             "no memory to list more than %zu functions", list->count);
+        list->entries[list->count++] =
+            (struct listed_function){description.function, description.offset, table};
+    }
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct listed_function *a = left;
+    const struct listed_function *b = right;
+    if (a->function.address != b->function.address)
+        return a->function.address < b->function.address ? -1 : 1;
+    if (a->table != b->table)
+        return a->table < b->table ? -1 : 1;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static bool ascends(const struct function_list *list)
+{
+    for (size_t i = 1; i < list->count; i++)
+        if (list->entries[i].function.address < list->entries[i - 1].function.address)
+            return false;
+    return true;
+}
+
+enum cairn_status function_list_read(const struct eh_frame *tables, size_t table_count,
+                                     const struct cairn_allocator *allocator,
+                                     struct function_list *list, struct cairn_error *error)
+{
+    *list = (struct function_list){.tables = tables, .allocator = *allocator};
+    for (size_t i = 0; i < table_count; i++) {
+        enum cairn_status status = read_table(list, i, error);
+        if (status != CAIRN_OK) {
+            function_list_release(list);
+            return status;
+        }
+    }
+    if (!ascends(list)) /* they do as LLVM writes them */
+        qsort(list->entries, list->count, sizeof *list->entries, compare);
+    return CAIRN_OK;
+}
+
+void function_list_release(struct function_list *list)
+{
+    memory_free(&list->allocator, list->entries, list->capacity * sizeof *list->entries);
+    list->entries = NULL;
+    list->count = 0;
+    list->capacity = 0;
+}

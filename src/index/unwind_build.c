@@ -1,0 +1,343 @@
+/*
+ * Building a table of unwind rules.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "index/unwind_table.h"
+
+/* An array that grows; elements have `element_bytes`. */
+struct array {
+    void *elements;
+    size_t count;
+    size_t capacity;
+    size_t element_bytes;
+};
+
+struct builder {
+    struct cairn_allocator allocator;
+    struct unwind_numbering numbering;
+    uint64_t base;
+    struct array entries; /* struct unwind_entry */
+    struct array words;   /* uint32_t: rows, each only once */
+    /* By the hash of a row: the number of its first word and 1 more; 0 where there is none. A power
+     * of two, at most half full. */
+    uint32_t *table;
+    size_t table_size;
+    size_t row_count;
+    struct unwind_draft draft;
+    struct call_frame call_frame;
+    struct call_frame_row row;
+};
+
+/* ---- Arrays ---- */
+
+static bool reserve(const struct cairn_allocator *allocator, struct array *array, size_t more)
+{
+    enum { FIRST_CAPACITY = 64 };
+    if (array->capacity - array->count >= more)
+        return true;
+    size_t capacity = array->capacity == 0 ? FIRST_CAPACITY : array->capacity;
+    while (capacity - array->count < more)
+        capacity *= 2;
+    void *grown = memory_resize(allocator, array->elements, array->capacity * array->element_bytes,
+                                capacity * array->element_bytes);
+    if (grown == NULL)
+        return false;
+    array->elements = grown;
+    array->capacity = capacity;
+    return true;
+}
+
+static void release_array(const struct cairn_allocator *allocator, struct array *array)
+{
+    memory_free(allocator, array->elements, array->capacity * array->element_bytes);
+}
+
+static void release(struct builder *builder)
+{
+    struct cairn_allocator allocator = builder->allocator;
+    release_array(&allocator, &builder->entries);
+    release_array(&allocator, &builder->words);
+    memory_free(&allocator, builder->table, builder->table_size * sizeof *builder->table);
+    memory_free(&allocator, builder, sizeof *builder);
+}
+
+static enum cairn_status no_memory(struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for unwind rules");
+}
+
+/* ---- Rows, each only once ---- */
+
+static uint64_t hash_of(const void *row, size_t bytes)
+{
+    uint64_t hash = 0;
+    for (size_t at = 0; at < bytes; at += sizeof(uint32_t)) {
+        uint32_t word;
+        memcpy(&word, (const uint8_t *)row + at, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static const struct unwind_row *row_at(const struct builder *builder, uint32_t word)
+{
+    return (const struct unwind_row *)((const uint32_t *)builder->words.elements + word);
+}
+
+/* Where in the hash table the row is, or would be. */
+static size_t find_row(const struct builder *builder, const struct unwind_row *row)
+{
+    size_t bytes = unwind_row_bytes(row);
+    size_t mask = builder->table_size - 1;
+    size_t place = (size_t)hash_of(row, bytes) & mask;
+    while (builder->table[place] != 0) {
+        const struct unwind_row *other = row_at(builder, builder->table[place] - 1);
+        if (unwind_row_bytes(other) == bytes && memcmp(other, row, bytes) == 0)
+            break;
+        place = (place + 1) & mask;
+    }
+    return place;
+}
+
+static void insert_all_again(struct builder *builder)
+{
+    uint32_t word = 0;
+    while (word < builder->words.count) {
+        const struct unwind_row *row = row_at(builder, word);
+        builder->table[find_row(builder, row)] = word + 1;
+        word += (uint32_t)(unwind_row_bytes(row) / sizeof(uint32_t));
+    }
+}
+
+static bool reserve_row(struct builder *builder)
+{
+    enum { FIRST_SIZE = 128 };
+    if (2 * (builder->row_count + 1) <= builder->table_size)
+        return true;
+    size_t size = builder->table_size == 0 ? FIRST_SIZE : 2 * builder->table_size;
+    uint32_t *table = memory_new(&builder->allocator, size, sizeof *table);
+    if (table == NULL)
+        return false;
+    memory_free(&builder->allocator, builder->table, builder->table_size * sizeof *table);
+    builder->table = table;
+    builder->table_size = size;
+    insert_all_again(builder);
+    return true;
+}
+
+/* The number of the first word of the draft's row, which is added if there is none like it. */
+static enum cairn_status intern(struct builder *builder, uint32_t *word, struct cairn_error *error)
+{
+    if (!reserve_row(builder))
+        return no_memory(error);
+    const struct unwind_row *row = unwind_drafted(&builder->draft);
+    size_t place = find_row(builder, row);
+    if (builder->table[place] != 0) {
+        *word = builder->table[place] - 1;
+        return CAIRN_OK;
+    }
+    size_t bytes = unwind_row_bytes(row);
+    if (!reserve(&builder->allocator, &builder->words, bytes / sizeof(uint32_t)))
+        return no_memory(error);
+    *word = (uint32_t)builder->words.count;
+    memcpy((uint32_t *)builder->words.elements + *word, row, bytes);
+    builder->words.count += bytes / sizeof(uint32_t);
+    builder->table[place] = *word + 1;
+    builder->row_count++;
+    return CAIRN_OK;
+}
+
+/* ---- Entries ---- */
+
+static struct unwind_entry *last_entry(const struct builder *builder)
+{
+    return (struct unwind_entry *)builder->entries.elements + builder->entries.count - 1;
+}
+
+/* The draft's row holds from `address` on. What held only from there on before is forgotten, so
+ * that a function can begin where the one before it ends. */
+static enum cairn_status add_entry(struct builder *builder, uint64_t address,
+                                   struct cairn_error *error)
+{
+    uint64_t offset = address - builder->base;
+    if (offset > UINT32_MAX)
+        return error_set(error, CAIRN_ERROR_RANGE, address,
+                         "the unwind tables describe functions 4 GiB apart, up to 0x%llx",
+                         (unsigned long long)address);
+    uint32_t row = 0;
+    enum cairn_status status = intern(builder, &row, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (builder->entries.count > 0 && last_entry(builder)->offset == offset)
+        builder->entries.count--;
+    if (builder->entries.count > 0 && last_entry(builder)->row == row)
+        return CAIRN_OK;
+    if (!reserve(&builder->allocator, &builder->entries, 1))
+        return no_memory(error);
+    builder->entries.count++;
+    *last_entry(builder) = (struct unwind_entry){(uint32_t)offset, row};
+    return CAIRN_OK;
+}
+
+static enum cairn_status add_problem(struct builder *builder, enum unwind_problem problem,
+                                     uint16_t detail, uint64_t address, struct cairn_error *error)
+{
+    unwind_draft_problem(problem, detail, &builder->draft);
+    return add_entry(builder, address, error);
+}
+
+/* ---- Functions ---- */
+
+static enum unwind_problem problem_of(enum call_frame_limit limit)
+{
+    static const uint8_t problems[] = {
+        [CALL_FRAME_OPCODE] = UNWIND_OPCODE, [CALL_FRAME_NESTING] = UNWIND_NESTING,
+        [CALL_FRAME_RULES] = UNWIND_RULES,   [CALL_FRAME_NUMBER] = UNWIND_NUMBER,
+        [CALL_FRAME_LETTER] = UNWIND_LETTER,
+    };
+    return (enum unwind_problem)problems[limit];
+}
+
+/* The function's rows below `end`. */
+static enum cairn_status add_rows(struct builder *builder, const struct eh_frame *table,
+                                  const struct eh_frame_description *description, uint64_t end,
+                                  struct cairn_error *error)
+{
+    struct call_frame *call_frame = &builder->call_frame;
+    call_frame_begin(call_frame, table, description,
+                     builder->numbering.arch->signs_return_addresses);
+    for (;;) {
+        bool found;
+        enum cairn_status status = call_frame_next(call_frame, &builder->row, &found, error);
+        if (status == CAIRN_ERROR_UNSUPPORTED && call_frame->now.begin < end)
+            return add_problem(builder, problem_of((enum call_frame_limit)call_frame->limit),
+                               call_frame->detail, call_frame->now.begin, error);
+        if (status == CAIRN_ERROR_UNSUPPORTED)
+            return CAIRN_OK;
+        if (status != CAIRN_OK || !found || builder->row.begin >= end)
+            return status;
+        unwind_draft_row(&builder->numbering, &description->common, &builder->row, &builder->draft);
+        status = add_entry(builder, builder->row.begin, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+}
+
+/* Where a function ends; where descriptions overlap, where the next one begins. */
+static uint64_t end_of(const struct function_list *list, size_t index)
+{
+    struct eh_frame_function function = list->entries[index].function;
+    uint64_t end;
+    if (__builtin_add_overflow(function.address, function.size, &end))
+        end = UINT64_MAX;
+    if (index + 1 < list->count && list->entries[index + 1].function.address < end)
+        end = list->entries[index + 1].function.address;
+    return end;
+}
+
+static enum cairn_status add_functions(struct builder *builder, const struct function_list *list,
+                                       struct cairn_error *error)
+{
+    struct eh_frame_description description = {0};
+    size_t table = SIZE_MAX;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct listed_function *listed = &list->entries[i];
+        if (listed->table != table)
+            description = (struct eh_frame_description){0};
+        table = listed->table;
+        size_t offset = listed->offset;
+        bool found;
+        enum cairn_status status =
+            eh_frame_next(&list->tables[table], &offset, &description, &found, error);
+        uint64_t end = end_of(list, i);
+        if (status == CAIRN_OK)
+            status = add_rows(builder, &list->tables[table], &description, end, error);
+        if (status == CAIRN_OK)
+            status = add_problem(builder, UNWIND_NO_RULES, 0, end, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Packing ---- */
+
+enum { ENTRIES_PER_BUCKET = 2, BUCKET_SHIFT_MIN = 4 };
+
+static uint32_t choose_shift(uint32_t span, size_t entry_count)
+{
+    uint32_t shift = BUCKET_SHIFT_MIN;
+    while (span >> shift > entry_count / ENTRIES_PER_BUCKET)
+        shift++;
+    return shift;
+}
+
+static void fill_buckets(struct unwind *unwind, uint32_t bucket_count)
+{
+    uint32_t entry = 0;
+    for (uint32_t bucket = 0; bucket <= bucket_count; bucket++) {
+        uint64_t offset = (uint64_t)bucket << unwind->bucket_shift;
+        while (entry + 1 < unwind->entry_count && unwind->entries[entry + 1].offset <= offset)
+            entry++;
+        unwind->buckets[bucket] = entry;
+    }
+}
+
+/* The last entry begins where the last function ends. */
+static enum cairn_status pack(const struct builder *builder, struct unwind **unwind,
+                              struct cairn_error *error)
+{
+    uint32_t span = last_entry(builder)->offset;
+    uint32_t entry_count = (uint32_t)builder->entries.count;
+    uint32_t shift = choose_shift(span, entry_count);
+    uint32_t bucket_count = (span >> shift) + 1;
+    size_t bucket_bytes = ((size_t)bucket_count + 1) * sizeof(uint32_t);
+    size_t entry_bytes = entry_count * sizeof(struct unwind_entry);
+    size_t word_bytes = builder->words.count * sizeof(uint32_t);
+    size_t size = sizeof(struct unwind) + bucket_bytes + entry_bytes + word_bytes;
+    struct unwind *packed = memory_new(&builder->allocator, 1, size);
+    if (packed == NULL)
+        return no_memory(error);
+    uint8_t *place = (uint8_t *)(packed + 1);
+    *packed = (struct unwind){
+        .allocator = builder->allocator,
+        .size_bytes = size,
+        .row_count = builder->row_count,
+        .base = builder->base,
+        .span = span,
+        .entry_count = entry_count,
+        .bucket_shift = shift,
+        .buckets = (uint32_t *)place,
+        .entries = (struct unwind_entry *)(place + bucket_bytes),
+        .words = (uint32_t *)(place + bucket_bytes + entry_bytes),
+    };
+    memcpy(packed->entries, builder->entries.elements, entry_bytes);
+    memcpy(packed->words, builder->words.elements, word_bytes);
+    fill_buckets(packed, bucket_count);
+    *unwind = packed;
+    return CAIRN_OK;
+}
+
+enum cairn_status unwind_create(const struct function_list *list, const struct cairn_arch *arch,
+                                struct unwind **unwind, struct cairn_error *error)
+{
+    *unwind = NULL;
+    if (arch == NULL || list->count == 0)
+        return CAIRN_OK;
+    struct builder *builder = memory_new(&list->allocator, 1, sizeof *builder);
+    if (builder == NULL)
+        return no_memory(error);
+    builder->allocator = list->allocator;
+    builder->base = list->entries[0].function.address;
+    builder->entries.element_bytes = sizeof(struct unwind_entry);
+    builder->words.element_bytes = sizeof(uint32_t);
+    unwind_numbering_create(arch, &builder->numbering);
+    enum cairn_status status = add_functions(builder, list, error);
+    if (status == CAIRN_OK)
+        status = pack(builder, unwind, error);
+    release(builder);
+    return status;
+}

@@ -1,0 +1,85 @@
+/*
+ * index/unwind_table.h - how a table of unwind rules lies in memory, and how rows are made.
+ *
+ * One allocation: the header, and behind it, in this order, the buckets, the entries, the rows. For
+ * each entry:
+ *
+ *     bytes   what
+ *     8       where its code begins, and its row
+ *     2       directory of buckets, one for about two entries
+ *
+ * and 12 bytes for each row that is unlike all others, with 4 for each of its places.
+ *
+ * What must stay true:
+ *  - entries are sorted by offset, which differ, and the first one is 0; each holds up to the next,
+ *    the last up to `span`;
+ *  - `buckets[b]` is the number of the last entry that begins at or before the first byte of bucket
+ *    b, and there is one more of them than there are buckets: so the entry of a PC in bucket b is
+ *    one from `buckets[b]` to `buckets[b + 1]`.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef INDEX_UNWIND_TABLE_H
+#define INDEX_UNWIND_TABLE_H
+
+#include "format/call_frame.h"
+#include "index/unwind.h"
+
+struct unwind_entry {
+    uint32_t offset; /* from the base */
+    uint32_t row;    /* number of its first word */
+};
+
+struct unwind {
+    struct cairn_allocator allocator;
+    size_t size_bytes;
+    size_t row_count;
+    uint64_t base; /* address of the first function */
+    uint32_t span; /* of all functions, from the base */
+    uint32_t entry_count;
+    uint32_t bucket_shift;
+    uint32_t *buckets;
+    struct unwind_entry *entries;
+    uint32_t *words; /* rows */
+};
+
+/* A row being made, as words: the row, its places. The rest of it is zero. */
+enum {
+    UNWIND_ROW_WORDS = sizeof(struct unwind_row) / sizeof(uint32_t),
+    UNWIND_PLACES_MAX = ARCH_UNWIND_SLOTS_MAX
+};
+struct unwind_draft {
+    struct unwind_row row;
+    struct unwind_place places[UNWIND_PLACES_MAX];
+};
+
+/* The row with its places: what may be used as a row of a table. */
+static inline const struct unwind_row *unwind_drafted(const struct unwind_draft *draft)
+{
+    return (const struct unwind_row *)draft;
+}
+
+static inline size_t unwind_row_bytes(const struct unwind_row *row)
+{
+    return sizeof *row +
+           ((size_t)row->loaded_count + row->moved_count) * sizeof(struct unwind_place);
+}
+
+/* From a DWARF number to the first of its slots; those of one register are neighbours. */
+enum { UNWIND_NUMBERS = 128, UNWIND_NO_SLOT = 255 };
+struct unwind_numbering {
+    const struct cairn_arch *arch;
+    uint8_t first_slot[UNWIND_NUMBERS];
+};
+
+void unwind_numbering_create(const struct cairn_arch *arch, struct unwind_numbering *numbering);
+
+/* The table's form of what call frame instructions say. */
+void unwind_draft_row(const struct unwind_numbering *numbering,
+                      const struct eh_frame_common *common, const struct call_frame_row *row,
+                      struct unwind_draft *draft);
+
+/* A row without rules. */
+void unwind_draft_problem(enum unwind_problem problem, uint16_t detail, struct unwind_draft *draft);
+
+#endif

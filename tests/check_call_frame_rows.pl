@@ -1,0 +1,264 @@
+# The rows that Cairn reads from .eh_frame, against those of readelf and llvm-dwarfdump: of what LLVM
+# compiles for every architecture, and of this system's libraries, which GCC has compiled.
+#
+# Runs in the build folder. What is missing of LLVM, linkers and libraries is left out.
+#
+# SPDX-License-Identifier: MIT
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use Test::More;
+
+plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+my $printer = './tests/print_call_frames';
+plan skip_all => 'no libelf, or no Check' if !-x $printer;
+
+my $samples = ($ENV{srcdir} // '.') . '/tests/samples';
+my $folder = tempdir(CLEANUP => 1);
+$ENV{LC_ALL} = 'C';
+
+if (-x './tests/.libs/print_call_frames') {
+    $printer = './tests/.libs/print_call_frames';
+    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
+}
+
+sub in_path {
+    my ($program) = @_;
+    my ($found) = grep { -x } map { "$_/$program" } split /:/, $ENV{PATH};
+    return $found;
+}
+
+my $readelf = in_path('readelf');
+plan skip_all => 'no readelf' if !defined $readelf;
+
+# ---- Rows as text, sorted by address ----
+#
+# A function is its range, and for each address at which rules change a text "cfa=7+8 16=[-8]".
+# What two readers write differently is left out: rules that say nothing of where a register is.
+
+sub output_of {
+    my @command = @_;
+    open my $pipe, '-|', @command or die "$command[0]: $!";
+    my @lines = <$pipe>;
+    close $pipe;
+    chomp @lines;
+    return ($? >> 8, @lines);
+}
+
+# Also where return addresses are signed: the last address of each row, by its first.
+sub rows_of_cairn {
+    my ($path) = @_;
+    my ($status, @lines) = output_of($printer, $path);
+    is $status, 0, "print_call_frames $path" or return;
+    my (%functions, %signed, $rows);
+    for (@lines) {
+        if (/^function (\w+) (\w+)$/) {
+            $rows = $functions{"$1-$2"} = {};
+        } elsif (/^(\w+): (.*)$/) {
+            my ($address, $text) = ($1, $2);
+            $signed{$address} = 1 if $text =~ s/ signed(-pc)?\b//;
+            $text =~ s/ arguments=\d+//;
+            $text =~ s/ \d+=undefined//g;
+            $rows->{$address} = $text;
+        } else {
+            $rows->{refused} = $_;
+        }
+    }
+    return (\%functions, \%signed);
+}
+
+my %x86 = (rax => 0, rdx => 1, rcx => 2, rbx => 3, rsi => 4, rdi => 5, rbp => 6, rsp => 7);
+
+sub number_of {
+    my ($name, $return_register) = @_;
+    return $x86{$name} if exists $x86{$name};
+    return $return_register if $name eq 'ra';
+    return 31 if $name eq 'sp';
+    return $1 if $name =~ /^[rx](\d+)$/;
+    return 64 + $1 if $name =~ /^v(\d+)$/;
+    die "readelf names a register '$name'";
+}
+
+sub rule_of {
+    my ($cell, $return_register) = @_;
+    return "[$1]" if $cell =~ /^c([-+]\d+)$/;
+    return $1 if $cell =~ /^v([-+]\d+)$/;
+    return 'same' if $cell eq 's';
+    return '[expression]' if $cell eq 'exp';
+    return 'expression' if $cell eq 'vexp';
+    return 'r' . number_of($cell, $return_register);
+}
+
+sub row_of_readelf {
+    my ($columns, $return_register, @cells) = @_;
+    my $cfa = shift @cells;
+    if ($cfa eq 'exp') {
+        $cfa = 'expression';
+    } else {
+        $cfa =~ /^(\w+)([-+]\d+)$/ or die "readelf says that the CFA is '$cfa'";
+        $cfa = number_of($1, $return_register) . $2;
+    }
+    my %rules;
+    for my $i (0 .. $#$columns) {
+        next if $cells[$i] eq 'u';
+        $rules{number_of($columns->[$i], $return_register)} = rule_of($cells[$i], $return_register);
+    }
+    return join ' ', "cfa=$cfa", map { "$_=$rules{$_}" } sort { $a <=> $b } keys %rules;
+}
+
+sub rows_of_readelf {
+    my ($path) = @_;
+    my ($status, @lines) = output_of($readelf, '--debug-dump=frames-interp', $path);
+    my (%functions, %commons, $common, $rows, $columns, $end, $is_eh_frame);
+    for (@lines) {
+        s/\br(\d+) \(\w+\)/r$1/g; # a register in another one: by number, then by name
+        if (/^Contents of the (\S+) section/) {
+            $is_eh_frame = $1 eq '.eh_frame';
+        } elsif (!$is_eh_frame) {
+            next;
+        } elsif (/^(\w+) \w+ \w+ CIE .* ra=(\d+)$/) {
+            $common = $commons{$1} = {return_register => $2, row => undef};
+            ($rows, $columns) = (undef, []);
+        } elsif (/^\w+ \w+ \w+ FDE cie=(\w+) pc=(\w+)\.\.(\w+)$/) {
+            $common = $commons{$1};
+            my $begin = sprintf '%x', hex $2;
+            $end = sprintf '%x', hex $3;
+            $rows = $functions{"$begin-$end"} = {$begin => $common->{row}};
+            $columns = [];
+        } elsif (/^\s+LOC\s+CFA\s*(.*)$/) {
+            $columns = [split ' ', $1];
+        } elsif (/^(\w+) (\S+)\s*(.*?)\s*$/ && defined $common && length $1 == 16) {
+            my $row = row_of_readelf($columns, $common->{return_register}, $2, split ' ', $3);
+            my $address = sprintf '%x', hex $1;
+            $common->{row} = $row if !defined $rows;
+            $rows->{$address} = $row if defined $rows && $address ne $end;
+        }
+    }
+    return \%functions;
+}
+
+# Where return addresses are signed.
+sub signed_of_dwarfdump {
+    my ($dwarfdump, $path) = @_;
+    my ($status, @lines) = output_of($dwarfdump, '--eh-frame', $path);
+    return {map { /^  0x(\w+): CFA=.*\breg34=1/ ? ($1 => 1) : () } @lines};
+}
+
+# All functions with all rows; the number of rows.
+sub compare {
+    my ($path, $name) = @_;
+    my ($found, $signed) = rows_of_cairn($path);
+    my $expected = rows_of_readelf($path);
+    my ($rows, $different) = (0, 0);
+    is join(' ', sort keys %$found), join(' ', sort keys %$expected), "$name: functions";
+    for my $function (sort keys %$expected) {
+        my %own = %{$found->{$function} // {}};
+        my %other = %{$expected->{$function}};
+        for (sort keys %{{%own, %other}}) {
+            $rows++;
+            next if ($own{$_} // '') eq ($other{$_} // '');
+            diag "$name, $function, at $_: '", $own{$_} // '', "', readelf: '", $other{$_} // '', "'"
+                if $different++ < 10;
+        }
+    }
+    is $different, 0, "$name: $rows rows";
+    return ($rows, $signed);
+}
+
+# ---- What LLVM compiles ----
+
+my %llvm = map { m{llvm-(\d+)/} ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
+my @versions = grep { -x "$llvm{$_}/llc" && -x "$llvm{$_}/llvm-dwarfdump" } sort { $a <=> $b } keys %llvm;
+
+my %linkers = (
+    'x86_64-linux-gnu' => [qw(x86_64-linux-gnu-ld ld.lld ld.lld-19)],
+    'aarch64-linux-gnu' => [qw(aarch64-linux-gnu-ld ld.lld ld.lld-19)],
+    'powerpc64le-linux-gnu' => [qw(powerpc64le-linux-gnu-ld ld.lld ld.lld-19)],
+    'powerpc64-linux-gnu' => [qw(powerpc64-linux-gnu-ld)],
+);
+
+# The sample with more attributes for all functions.
+sub sample_with {
+    my ($attributes) = @_;
+    open my $file, '<', "$samples/frames.ll" or die "frames.ll: $!";
+    my $text = join '', <$file>;
+    $text =~ s/(\{ uwtable)/$1 $attributes/g;
+    open my $out, '>', "$folder/frames.ll" or die "frames.ll: $!";
+    print $out $text;
+    close $out;
+    return "$folder/frames.ll";
+}
+
+# A shared library; undef if it cannot be made here.
+sub compile {
+    my ($version, $triple, $attributes, @options) = @_;
+    my ($linker) = grep { defined } map { in_path($_) } @{$linkers{$triple}};
+    return if !defined $linker;
+    my $object = "$folder/frames.o";
+    my @opaque = $version < 15 ? '-opaque-pointers' : ();
+    my @llc = ("$llvm{$version}/llc", @opaque, "-mtriple=$triple", '-relocation-model=pic',
+        '-filetype=obj', @options, sample_with($attributes), '-o', $object);
+    is system(@llc), 0, "llc-$version -mtriple=$triple $attributes @options" or return;
+    is system($linker, '-shared', '-z', 'notext', $object, '-o', "$folder/frames.so"), 0, "$linker"
+        or return;
+    return "$folder/frames.so";
+}
+
+my @all_triples = sort keys %linkers;
+my @signs = (
+    ['"sign-return-address"="all"'],
+    ['"sign-return-address"="non-leaf" "sign-return-address-key"="b_key"'],
+    ['"sign-return-address"="all"', '-mattr=+v8.3a'],
+);
+
+for my $version (@versions) {
+    for my $triple (@all_triples) {
+        subtest "LLVM $version, $triple" => sub {
+            my $count = 0;
+            for my $pointer ('', '"frame-pointer"="all"') {
+                for my $level (0, 2) {
+                    my $path = compile($version, $triple, $pointer, "-O$level") // next;
+                    my ($rows) = compare($path, "-O$level $pointer");
+                    $count += $rows;
+                }
+            }
+            plan skip_all => 'no linker' if $count == 0;
+            cmp_ok $count, '>', 150, 'rows';
+        };
+    }
+    subtest "LLVM $version, signed return addresses" => sub {
+        my $count = 0;
+        for my $attributes (@signs) {
+            for my $level (0, 2) {
+                my ($text, @options) = @$attributes;
+                my $path = compile($version, 'aarch64-linux-gnu', $text, "-O$level", @options) // next;
+                my ($rows, $signed) = compare($path, "-O$level $text @options");
+                $count += keys %$signed;
+                next if $versions[-1] < 19; # those before do not see that signing ends
+                my $expected = signed_of_dwarfdump("$llvm{$versions[-1]}/llvm-dwarfdump", $path);
+                is_deeply $signed, $expected, "-O$level $text @options: signed rows";
+            }
+        }
+        plan skip_all => 'no linker' if $count == 0;
+        cmp_ok $count, '>', 50, 'signed rows';
+    };
+}
+
+# ---- What GCC has compiled ----
+
+# This process's own, and those of other architectures for their cross compilers.
+sub libraries {
+    my %seen;
+    if (open my $maps, '<', '/proc/self/maps') {
+        m{ (/\S*\.so[.\d]*)$} && $seen{$1}++ for <$maps>;
+    }
+    my @others = map { glob "/usr/$_-linux-gnu/lib/lib{c.so.6,m.so.6,gcc_s.so.1,stdc++.so.6}" }
+        qw(aarch64 powerpc64le powerpc64);
+    return (sort(keys %seen), grep { -f } @others);
+}
+
+for my $path (libraries()) {
+    subtest $path => sub { compare($path, 'rows') };
+}
+
+done_testing;
