@@ -65,6 +65,16 @@ struct arch_unwind_slot {
  * is the CFA. */
 enum { ARCH_UNWIND_STACK_POINTER = 0, ARCH_UNWIND_RETURN_ADDRESS = 1, ARCH_UNWIND_SLOTS_MAX = 80 };
 
+enum { ARCH_RESULTS_MAX = 2 };
+
+/* The registers in which functions return, by DWARF number: integers and pointers, floating-point
+ * numbers, vectors, each in their order. */
+struct arch_results {
+    uint16_t general[ARCH_RESULTS_MAX];
+    uint16_t floating[ARCH_RESULTS_MAX];
+    uint16_t vector[ARCH_RESULTS_MAX];
+};
+
 struct cairn_arch {
     enum cairn_architecture architecture;
     const char *name;
@@ -108,6 +118,8 @@ struct cairn_arch {
     bool has_link_register;
     /* Return addresses may be signed, and .eh_frame has instructions that say so. */
     bool signs_return_addresses;
+
+    struct arch_results results;
 
     /*
      * The functions. `arch` is the table itself: those of one processor's ABIs share them.
@@ -174,6 +186,9 @@ struct cairn_arch {
 
     /* Name of a DWARF register, or NULL. */
     const char *(*register_name)(uint16_t dwarf);
+
+    /* The register that a number in a stack map is a part of, or is: LLVM numbers some halves. */
+    uint16_t (*whole_register)(uint16_t dwarf);
 };
 
 /* The table of an architecture; NULL if it has none. */
@@ -220,6 +235,14 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 /* DWARF number of the stack pointer. */
 uint16_t arch_host_stack_pointer(void);
+
+/* Gives a register that functions keep for their callers its value back: the slot's 8 bytes, as a
+ * function has stored them. */
+void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
+                            uint64_t bytes);
+
+/* A return address without the signature that it may have. */
+uint64_t arch_host_strip_return_address(uint64_t address);
 
 /* As cairn_context_from_signal and cairn_context_to_signal. */
 enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,

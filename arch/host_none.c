@@ -30,6 +30,17 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return 0; }
 
+void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
+                            uint64_t bytes)
+{
+    (void)context;
+    (void)slot;
+    (void)bytes;
+}
+
+/* They are never signed. */
+uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
+
 static enum cairn_status refuse(struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn has no contexts for this machine");

@@ -40,6 +40,23 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return DWARF_SP; }
 
+/* Contexts have these registers as functions store them. */
+void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
+                            uint64_t bytes)
+{
+    struct arch_register place;
+    if (arch_host_register(context, slot->dwarf, &place))
+        memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
+}
+
+/* XPACLRI: does nothing on processors that do not sign. */
+uint64_t arch_host_strip_return_address(uint64_t address)
+{
+    register uint64_t link __asm__("x30") = address;
+    __asm__("hint #7" : "+r"(link));
+    return link;
+}
+
 /* ---- What the machine has ---- */
 
 uint32_t arch_host_vector_level(void) { return CONTEXT_LEVEL_SIMD; }

@@ -25,3 +25,6 @@ const char *aarch64_register_name(uint16_t dwarf)
 {
     return dwarf < sizeof names / sizeof *names ? names[dwarf] : NULL;
 }
+
+/* LLVM numbers whole registers only. */
+uint16_t aarch64_whole_register(uint16_t dwarf) { return dwarf; }

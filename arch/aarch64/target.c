@@ -254,6 +254,7 @@ const struct cairn_arch aarch64_arch = {
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .has_link_register = true,
     .signs_return_addresses = true,
+    .results = {{0, 1}, {64, 65}, {64, 65}},
     .recognise = recognise,
     .place = place,
     .arm = arm,
@@ -265,4 +266,5 @@ const struct cairn_arch aarch64_arch = {
     .encode_exit = encode_exit,
     .encode_self_test = encode_self_test,
     .register_name = aarch64_register_name,
+    .whole_register = aarch64_whole_register,
 };

@@ -7,5 +7,6 @@
 extern const struct cairn_arch aarch64_arch;
 
 const char *aarch64_register_name(uint16_t dwarf);
+uint16_t aarch64_whole_register(uint16_t dwarf);
 
 #endif

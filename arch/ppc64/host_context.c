@@ -87,6 +87,18 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return DWARF_R1; }
 
+/* Contexts have these registers as functions store them. */
+void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
+                            uint64_t bytes)
+{
+    struct arch_register place;
+    if (arch_host_register(context, slot->dwarf, &place))
+        memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
+}
+
+/* They are never signed. */
+uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
+
 /* ---- What the machine has ---- */
 
 #define HAS_ALTIVEC 0x10000000UL

@@ -33,9 +33,14 @@ static const char *const names[] = {
 /* LLVM numbers the lower 32 bits of a general register 1200 and up. */
 enum { FIRST_LOWER_HALF = 1200, GENERAL_REGISTERS = 32 };
 
+uint16_t ppc64_whole_register(uint16_t dwarf)
+{
+    bool is_half = dwarf >= FIRST_LOWER_HALF && dwarf < FIRST_LOWER_HALF + GENERAL_REGISTERS;
+    return is_half ? (uint16_t)(dwarf - FIRST_LOWER_HALF) : dwarf;
+}
+
 const char *ppc64_register_name(uint16_t dwarf)
 {
-    if (dwarf >= FIRST_LOWER_HALF && dwarf < FIRST_LOWER_HALF + GENERAL_REGISTERS)
-        return names[dwarf - FIRST_LOWER_HALF];
+    dwarf = ppc64_whole_register(dwarf);
     return dwarf < sizeof names / sizeof *names ? names[dwarf] : NULL;
 }

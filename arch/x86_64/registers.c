@@ -33,3 +33,6 @@ const char *x86_64_register_name(uint16_t dwarf)
 {
     return dwarf < sizeof names / sizeof *names ? names[dwarf] : NULL;
 }
+
+/* LLVM numbers whole registers only. */
+uint16_t x86_64_whole_register(uint16_t dwarf) { return dwarf; }

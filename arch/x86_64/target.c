@@ -370,6 +370,7 @@ const struct cairn_arch x86_64_arch = {
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .has_link_register = false,
     .signs_return_addresses = false,
+    .results = {{0, 1}, {17, 18}, {17, 18}},
     .recognise = recognise,
     .place = place,
     .arm = arm,
@@ -381,4 +382,5 @@ const struct cairn_arch x86_64_arch = {
     .encode_exit = encode_exit,
     .encode_self_test = encode_self_test,
     .register_name = x86_64_register_name,
+    .whole_register = x86_64_whole_register,
 };

@@ -7,5 +7,6 @@
 extern const struct cairn_arch x86_64_arch;
 
 const char *x86_64_register_name(uint16_t dwarf);
+uint16_t x86_64_whole_register(uint16_t dwarf);
 
 #endif

@@ -10,6 +10,8 @@
 #include <cairn/architecture.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>
+#include <cairn/deopt.h>
+#include <cairn/frame.h>
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>
@@ -18,6 +20,7 @@
 #include <cairn/statepoint.h>
 #include <cairn/status.h>
 #include <cairn/table.h>
+#include <cairn/value.h>
 
 #ifdef __cplusplus
 extern "C" {

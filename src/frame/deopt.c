@@ -1,0 +1,159 @@
+/*
+ * Deoptimisation: what a thread at an exit goes on with.
+ *
+ * Actions are checked while the handler runs and done when it has returned, because until then it
+ * reads the frame.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "frame/deopt.h"
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "frame/frame.h"
+#include "frame/results.h"
+
+#include <string.h>
+
+enum { TYPE_NAME_BYTES = 64 };
+
+enum action { ACTION_CONTINUE, ACTION_CONTINUE_WITH, ACTION_RETURN };
+
+/* ---- Arriving ---- */
+
+void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
+                 struct cairn_context *context)
+{
+    deopt->action = ACTION_CONTINUE;
+    deopt->result_count = 0;
+    deopt->record = (struct cairn_record){0};
+    /* An exit's context has a stack pointer, which is all that could be missing. */
+    enum cairn_status status = cairn_frame_calling(runtime, context, &deopt->frame, NULL);
+    (void)status;
+    cairn_frame_record(&deopt->frame, &deopt->record);
+}
+
+/* ---- Going on ---- */
+
+static enum cairn_status check_type(struct cairn_type declared, struct cairn_type given,
+                                    const char *what, struct cairn_error *error)
+{
+    if (cairn_type_equal(declared, given))
+        return CAIRN_OK;
+    char declared_name[TYPE_NAME_BYTES];
+    char given_name[TYPE_NAME_BYTES];
+    cairn_type_format(declared, declared_name, sizeof declared_name);
+    cairn_type_format(given, given_name, sizeof given_name);
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%s returns %s, and not %s", what,
+                     declared_name, given_name);
+}
+
+static enum cairn_status check_result(const struct cairn_deopt *deopt,
+                                      const struct cairn_value *result, struct cairn_error *error)
+{
+    const struct cairn_declaration *declaration =
+        deopt->record.table == NULL ? NULL : cairn_record_declaration(deopt->record);
+    if (declaration == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, deopt->frame.pc,
+                         "the site before 0x%llx has no declaration, so its result has no type",
+                         (unsigned long long)deopt->frame.pc);
+    return check_type(declaration->result, result->type, "the site", error);
+}
+
+/* Where the record says with anyregcc, and where the ABI says otherwise. */
+static bool is_anyreg(const struct cairn_deopt *deopt)
+{
+    return cairn_record_declaration(deopt->record)->calling_convention ==
+           CAIRN_CALLING_CONVENTION_ANYREG;
+}
+
+static enum cairn_status check_place(const struct cairn_deopt *deopt,
+                                     const struct cairn_value *result, struct cairn_error *error)
+{
+    if (is_anyreg(deopt))
+        return frame_check_location(&deopt->frame, cairn_record_location(deopt->record, 0),
+                                    result->type, error);
+    return results_check(deopt->frame.context, result, 1, error);
+}
+
+enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt, const struct cairn_value *result,
+                                       struct cairn_error *error)
+{
+    if (result == NULL) {
+        deopt->action = ACTION_CONTINUE;
+        return CAIRN_OK;
+    }
+    enum cairn_status status = check_result(deopt, result, error);
+    if (status == CAIRN_OK)
+        status = check_place(deopt, result, error);
+    if (status != CAIRN_OK)
+        return status;
+    deopt->results[0] = *result;
+    deopt->result_count = 1;
+    deopt->action = ACTION_CONTINUE_WITH;
+    return CAIRN_OK;
+}
+
+/* ---- Returning ---- */
+
+/* As far as the declaration tells: a record that was copied into several functions has none. */
+static enum cairn_status check_results(const struct cairn_deopt *deopt,
+                                       const struct cairn_value *results, uint32_t count,
+                                       struct cairn_error *error)
+{
+    if (count > CAIRN_DEOPT_RESULTS_MAX)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, count,
+                         "a function returns at most %d results in registers, not %u",
+                         CAIRN_DEOPT_RESULTS_MAX, count);
+    return results_check(deopt->frame.context, results, count, error);
+}
+
+enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt, const struct cairn_value *results,
+                                     uint32_t result_count, struct cairn_error *error)
+{
+    struct cairn_frame caller = deopt->frame;
+    enum cairn_status status = check_results(deopt, results, result_count, error);
+    if (status == CAIRN_OK)
+        status = frame_check_restore(&deopt->frame, error);
+    if (status == CAIRN_OK)
+        status = cairn_frame_caller(&caller, error);
+    if (status != CAIRN_OK)
+        return status;
+    deopt->caller = caller;
+    if (result_count > 0)
+        memcpy(deopt->results, results, result_count * sizeof *results);
+    deopt->result_count = (uint8_t)result_count;
+    deopt->action = ACTION_RETURN;
+    return CAIRN_OK;
+}
+
+/* ---- Leaving ---- */
+
+static void go_on_with_result(struct cairn_deopt *deopt)
+{
+    if (is_anyreg(deopt))
+        frame_write_location(&deopt->frame, cairn_record_location(deopt->record, 0),
+                             &deopt->results[0]);
+    else
+        results_write(deopt->frame.context, deopt->results, 1);
+}
+
+static void return_to_caller(struct cairn_deopt *deopt)
+{
+    frame_restore(&deopt->caller, deopt->frame.context);
+    results_write(deopt->frame.context, deopt->results, deopt->result_count);
+}
+
+void deopt_end(struct cairn_deopt *deopt)
+{
+    switch (deopt->action) {
+    case ACTION_CONTINUE_WITH:
+        go_on_with_result(deopt);
+        break;
+    case ACTION_RETURN:
+        return_to_caller(deopt);
+        break;
+    default:
+        break;
+    }
+}

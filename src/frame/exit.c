@@ -1,0 +1,131 @@
+/*
+ * Exits: a stub in code memory that calls the host's handler with the thread's registers.
+ *
+ * An exit is a module of its own, without records, and lies in its data: so it is protected,
+ * retired and given back as other code is, and lives as long as its stub.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/arch.h"
+#include "base/error.h"
+#include "frame/deopt.h"
+
+#include <cairn/runtime.h>
+
+enum { DESCRIPTOR_WORDS = 3 };
+
+/* Read-only once the module is loaded. */
+struct cairn_exit {
+    struct arch_exit data; /* what the stub reads */
+    /* The function pointer, on architectures where that is no code. */
+    uint64_t descriptor[DESCRIPTOR_WORDS];
+    const void *target;
+    cairn_runtime *runtime;
+    cairn_deopt_handler *handler;
+    void *user;
+};
+
+/* ---- What a thread finds ---- */
+
+static void handle(struct cairn_context *context, void *user)
+{
+    const cairn_exit *exit = user;
+    struct cairn_deopt deopt;
+    deopt_begin(&deopt, exit->runtime, context);
+    exit->handler(&deopt, exit->user);
+    deopt_end(&deopt);
+}
+
+/* ---- Its code and data ---- */
+
+static enum cairn_status allocate(cairn_loader *loader, uint8_t **code, cairn_exit **exit,
+                                  struct cairn_error *error)
+{
+    const struct cairn_arch *arch = arch_host();
+    struct cairn_error failed = {0};
+    *code = cairn_loader_allocate_code(loader, arch->exit_bytes, arch->veneer_alignment, &failed);
+    if (*code == NULL)
+        return error_set(error, failed.status, failed.offset, "%s", failed.message);
+    *exit =
+        cairn_loader_allocate_read_only_data(loader, sizeof **exit, _Alignof(cairn_exit), &failed);
+    if (*exit == NULL)
+        return error_set(error, failed.status, failed.offset, "%s", failed.message);
+    return CAIRN_OK;
+}
+
+static enum cairn_status write_stub(cairn_exit *exit, uint8_t *code, struct cairn_error *error)
+{
+    const struct cairn_arch *arch = arch_host();
+    uint64_t address = (uintptr_t)code;
+    uint64_t data = (uintptr_t)&exit->data;
+    enum cairn_status status = arch_exit_init(&exit->data, handle, exit, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (!arch->encode_exit(arch, address, data, code))
+        return error_set(error, CAIRN_ERROR_RANGE, address,
+                         "an exit at 0x%llx does not reach its data at 0x%llx",
+                         (unsigned long long)address, (unsigned long long)data);
+    exit->descriptor[0] = address;
+    exit->target = arch->has_descriptors ? (const void *)exit->descriptor : code;
+    return CAIRN_OK;
+}
+
+static enum cairn_status fill(cairn_loader *loader, const struct cairn_exit *wanted,
+                              cairn_exit **exit, struct cairn_error *error)
+{
+    uint8_t *code;
+    enum cairn_status status = allocate(loader, &code, exit, error);
+    if (status != CAIRN_OK)
+        return status;
+    **exit = *wanted;
+    return write_stub(*exit, code, error);
+}
+
+static enum cairn_status load(const struct cairn_exit *wanted, cairn_exit **exit,
+                              cairn_module **module, struct cairn_error *error)
+{
+    cairn_loader *loader;
+    enum cairn_status status = cairn_loader_create(wanted->runtime, "exit", &loader, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = fill(loader, wanted, exit, error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_finish(loader, module, error);
+    if (status != CAIRN_OK)
+        cairn_loader_abandon(loader);
+    return status;
+}
+
+/* ---- Making and destroying ---- */
+
+enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_deopt_handler *handler,
+                                    void *user, cairn_exit **exit, struct cairn_error *error)
+{
+    if (runtime == NULL || handler == NULL || exit == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_exit_create needs a runtime, a handler and a place for the exit");
+    if (arch_host() == NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "Cairn has no contexts for this machine");
+    const struct cairn_exit wanted = {.runtime = runtime, .handler = handler, .user = user};
+    cairn_exit *made;
+    cairn_module *module;
+    enum cairn_status status = load(&wanted, &made, &module, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_module_publish(module, error);
+    if (status != CAIRN_OK) {
+        cairn_module_retire(module);
+        return status;
+    }
+    *exit = made;
+    return CAIRN_OK;
+}
+
+void cairn_exit_destroy(cairn_exit *exit)
+{
+    if (exit != NULL)
+        cairn_module_retire(cairn_runtime_find_module(exit->runtime, (uintptr_t)exit));
+}
+
+const void *cairn_exit_target(const cairn_exit *exit) { return exit->target; }

@@ -1,0 +1,331 @@
+/*
+ * Frames: where their registers are, and their callers.
+ *
+ * A frame holds no register's value but the stack pointer's: it holds where the others are, in the
+ * context or where a frame further in has saved them. So what is written reaches the code, and a
+ * step to the caller changes just what the function has saved.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "frame/frame.h"
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "index/unwind.h"
+#include "runtime/module.h"
+
+#include <cairn/runtime.h>
+#include <string.h>
+
+_Static_assert((int)CAIRN_FRAME_SLOTS >= (int)ARCH_UNWIND_SLOTS_MAX, "a place for each slot");
+
+/* ---- Making one ---- */
+
+/* Where the context has the slot's 8 bytes; NULL if it does not have the register. */
+static void *find_in_context(struct cairn_context *context, const struct arch_unwind_slot *slot)
+{
+    struct arch_register place;
+    if (cairn_context_register_size(context, slot->dwarf) == 0 ||
+        !arch_host_register(context, slot->dwarf, &place))
+        return NULL;
+    return context->bytes + place.offset + slot->byte;
+}
+
+static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context *context,
+                              bool is_calling, struct cairn_frame *frame, struct cairn_error *error)
+{
+    const struct cairn_arch *arch = arch_host();
+    uint64_t sp = cairn_context_sp(context);
+    if (arch == NULL || sp == 0)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "the context has no stack pointer");
+    uint64_t pc = cairn_context_pc(context);
+    frame->runtime = runtime;
+    frame->module = cairn_runtime_find_module(runtime, pc - is_calling);
+    frame->pc = pc;
+    frame->sp = sp;
+    frame->is_calling = is_calling;
+    frame->is_innermost = true;
+    frame->context = context;
+    for (size_t i = 0; i < arch->unwind_slot_count; i++)
+        frame->slots[i] = find_in_context(context, &arch->unwind_slots[i]);
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_frame_interrupted(const cairn_runtime *runtime,
+                                          struct cairn_context *context, struct cairn_frame *frame,
+                                          struct cairn_error *error)
+{
+    return make(runtime, context, false, frame, error);
+}
+
+enum cairn_status cairn_frame_calling(const cairn_runtime *runtime, struct cairn_context *context,
+                                      struct cairn_frame *frame, struct cairn_error *error)
+{
+    return make(runtime, context, true, frame, error);
+}
+
+/* ---- Walking ---- */
+
+static const struct unwind_row *find_row(const struct cairn_frame *frame)
+{
+    const struct unwind *unwind = frame->module->unwind;
+    return frame->is_calling ? unwind_find_return(unwind, frame->pc)
+                             : unwind_find_exact(unwind, frame->pc);
+}
+
+static uint64_t load(const void *place)
+{
+    uint64_t value;
+    memcpy(&value, place, sizeof value);
+    return value;
+}
+
+/* The stack grows downwards: a caller's part of it is above. */
+static bool is_above(uint64_t cfa, uint64_t sp, bool is_innermost)
+{
+    bool is_aligned = cfa % sizeof(uint64_t) == 0;
+    return is_aligned && (cfa > sp || (cfa == sp && is_innermost));
+}
+
+static enum cairn_status find_cfa(const struct cairn_frame *frame, const struct unwind_row *row,
+                                  uint64_t *cfa, struct cairn_error *error)
+{
+    const void *base = frame->slots[row->cfa_slot];
+    if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER && base == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
+                         "the frame at 0x%llx is found by a register that is not known",
+                         (unsigned long long)frame->pc);
+    uint64_t value = row->cfa_slot == ARCH_UNWIND_STACK_POINTER ? frame->sp : load(base);
+    *cfa = value + (uint64_t)(int64_t)row->cfa_offset;
+    if (!is_above(*cfa, frame->sp, frame->is_innermost))
+        return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
+                         "the frame at 0x%llx with stack pointer 0x%llx would end at 0x%llx",
+                         (unsigned long long)frame->pc, (unsigned long long)frame->sp,
+                         (unsigned long long)*cfa);
+    return CAIRN_OK;
+}
+
+static void apply_loads(const struct unwind_row *row, uint64_t cfa, struct cairn_frame *frame)
+{
+    const struct unwind_place *places = unwind_places(row);
+    for (unsigned i = 0; i < row->loaded_count; i++)
+        frame->slots[places[i].slot] =
+            (void *)(uintptr_t)(cfa + (uint64_t)((int64_t)places[i].words * 8));
+}
+
+/* Before the loads, because what is moved is the frame's own. */
+static void apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
+{
+    const struct unwind_place *places = unwind_places(row) + row->loaded_count;
+    void *sources[UINT8_MAX];
+    for (unsigned i = 0; i < row->moved_count; i++)
+        sources[i] = frame->slots[places[i].source];
+    for (unsigned i = 0; i < row->moved_count; i++)
+        frame->slots[places[i].slot] = sources[i];
+}
+
+/* Where the return address is in its register, that holds only for the innermost frame. */
+static enum cairn_status check_return(const struct cairn_frame *frame, const struct unwind_row *row,
+                                      struct cairn_error *error)
+{
+    bool is_found = (row->flags & UNWIND_RETURN_FOUND) != 0 || frame->is_innermost;
+    if (is_found)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
+                     "the function at 0x%llx has called, and not saved its return address",
+                     (unsigned long long)frame->pc);
+}
+
+static void move_to_caller(struct cairn_frame *frame, const struct unwind_row *row, uint64_t cfa)
+{
+    if (row->moved_count != 0)
+        apply_moves(row, frame);
+    apply_loads(row, cfa, frame);
+    uint64_t pc = load(frame->slots[ARCH_UNWIND_RETURN_ADDRESS]);
+    if ((row->flags & UNWIND_SIGNED) != 0)
+        pc = arch_host_strip_return_address(pc);
+    frame->pc = pc;
+    frame->sp = cfa;
+    frame->is_calling = (row->flags & UNWIND_SIGNAL_FRAME) == 0;
+    frame->is_innermost = false;
+    frame->module = cairn_runtime_find_module(frame->runtime, pc - frame->is_calling);
+}
+
+static enum cairn_status say_foreign(const struct cairn_frame *frame, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
+                     "0x%llx is in no module: Cairn has no rules for its frame",
+                     (unsigned long long)frame->pc);
+}
+
+enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_error *error)
+{
+    if (frame->module == NULL)
+        return say_foreign(frame, error);
+    const struct unwind_row *row = find_row(frame);
+    if (!unwind_can_leave(row))
+        return unwind_explain(row, arch_host(), frame->pc, error);
+    uint64_t cfa = 0;
+    enum cairn_status status = check_return(frame, row, error);
+    if (status == CAIRN_OK)
+        status = find_cfa(frame, row, &cfa, error);
+    if (status == CAIRN_OK)
+        move_to_caller(frame, row, cfa);
+    return status;
+}
+
+enum cairn_status frame_check_restore(const struct cairn_frame *frame, struct cairn_error *error)
+{
+    if (frame->module == NULL)
+        return say_foreign(frame, error);
+    const struct unwind_row *row = find_row(frame);
+    if (!unwind_can_restore(row))
+        return unwind_explain(row, arch_host(), frame->pc, error);
+    return CAIRN_OK;
+}
+
+/* What is loaded first is written last: slots may lie in the context. */
+void frame_restore(const struct cairn_frame *frame, struct cairn_context *context)
+{
+    const struct cairn_arch *arch = arch_host();
+    uint64_t values[ARCH_UNWIND_SLOTS_MAX];
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < arch->unwind_slot_count; i++)
+        if (frame->slots[i] != NULL)
+            values[i] = load(frame->slots[i]);
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < arch->unwind_slot_count; i++)
+        if (frame->slots[i] != NULL)
+            arch_host_restore_slot(context, &arch->unwind_slots[i], values[i]);
+    cairn_context_set_sp(context, frame->sp);
+    cairn_context_set_pc(context, frame->pc);
+}
+
+/* ---- What is known of it ---- */
+
+bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record)
+{
+    if (frame->module == NULL)
+        return false;
+    const cairn_table *table = frame->module->table;
+    return frame->is_calling ? cairn_table_find_return_address(table, frame->pc, record)
+                             : cairn_table_find_address(table, frame->pc, record);
+}
+
+bool cairn_frame_function(const struct cairn_frame *frame, struct cairn_function *function)
+{
+    return frame->module != NULL && functions_find(frame->module->functions, frame->module->table,
+                                                   frame->pc - frame->is_calling, function);
+}
+
+/* ---- Registers ---- */
+
+static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t dwarf,
+                                     struct cairn_error *error)
+{
+    const char *name = arch_host()->register_name(dwarf);
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
+                     "%s (register %u) of the frame at 0x%llx is not known any more",
+                     name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
+}
+
+/* The register's slots, from `*first` on; a wide one has more than one, one behind the other. */
+static size_t count_slots(const struct cairn_arch *arch, uint16_t dwarf, size_t *first)
+{
+    size_t count = 0;
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++) {
+        if (arch->unwind_slots[i].dwarf != dwarf)
+            continue;
+        if (count == 0)
+            *first = i;
+        count++;
+    }
+    return count;
+}
+
+static enum cairn_status find_in_stack(const struct cairn_frame *frame, uint16_t dwarf,
+                                       enum storage_form form, struct frame_register *found,
+                                       struct cairn_error *error)
+{
+    size_t first = 0;
+    size_t count = count_slots(arch_host(), dwarf, &first);
+    if (count == 0 || frame->slots[first] == NULL)
+        return say_unknown(frame, dwarf, error);
+    *found = (struct frame_register){
+        .dwarf = dwarf,
+        .storage = {form, count * sizeof(uint64_t)},
+        .saved = frame->slots[first],
+    };
+    return CAIRN_OK;
+}
+
+enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t dwarf,
+                                      struct frame_register *found, struct cairn_error *error)
+{
+    struct arch_register place;
+    dwarf = arch_host()->whole_register(dwarf);
+    if (!arch_host_register(frame->context, dwarf, &place))
+        return say_unknown(frame, dwarf, error);
+    if (!frame->is_innermost)
+        return find_in_stack(frame, dwarf, storage_form(place.form), found, error);
+    size_t size = cairn_context_register_size(frame->context, dwarf);
+    if (size == 0)
+        return say_unknown(frame, dwarf, error);
+    *found = (struct frame_register){.dwarf = dwarf, .storage = {storage_form(place.form), size}};
+    return CAIRN_OK;
+}
+
+/* Where the part begins in what was saved. */
+static unsigned char *saved_part(const struct frame_register *place, size_t part)
+{
+    bool is_integer = place->storage.form == STORAGE_GENERAL;
+    bool is_at_end = is_integer && CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
+    return (unsigned char *)place->saved + (is_at_end ? place->storage.size - part : 0);
+}
+
+enum cairn_status frame_load(const struct cairn_frame *frame, const struct frame_register *place,
+                             void *bytes, size_t part, struct cairn_error *error)
+{
+    if (place->saved == NULL)
+        return cairn_context_read(frame->context, place->dwarf, bytes, part, error);
+    memcpy(bytes, saved_part(place, part), part);
+    return CAIRN_OK;
+}
+
+enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_register *place,
+                              const void *bytes, size_t part, struct cairn_error *error)
+{
+    if (place->saved == NULL)
+        return cairn_context_write(frame->context, place->dwarf, bytes, part, error);
+    memcpy(saved_part(place, part), bytes, part);
+    return CAIRN_OK;
+}
+
+/* ---- Addresses ---- */
+
+enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, uint64_t *value,
+                             struct cairn_error *error)
+{
+    if (dwarf == arch_host_stack_pointer()) {
+        *value = frame->sp;
+        return CAIRN_OK;
+    }
+    struct frame_register place;
+    enum cairn_status status = frame_find_register(frame, dwarf, &place, error);
+    return status == CAIRN_OK ? frame_load(frame, &place, value, sizeof *value, error) : status;
+}
+
+enum cairn_status cairn_frame_read(const struct cairn_frame *frame, uint16_t dwarf, void *value,
+                                   size_t size, struct cairn_error *error)
+{
+    struct frame_register place;
+    if (dwarf == arch_host_stack_pointer() && size == sizeof frame->sp) {
+        memcpy(value, &frame->sp, size);
+        return CAIRN_OK;
+    }
+    enum cairn_status status = frame_find_register(frame, dwarf, &place, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (size == 0 || size > place.storage.size)
+        return error_set(error, CAIRN_ERROR_RANGE, dwarf, "register %u has %zu bytes, not %zu",
+                         dwarf, place.storage.size, size);
+    return frame_load(frame, &place, value, size, error);
+}

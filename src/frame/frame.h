@@ -1,0 +1,51 @@
+/*
+ * frame/frame.h - where a frame has its registers.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FRAME_FRAME_H
+#define FRAME_FRAME_H
+
+#include "frame/storage.h"
+
+#include <cairn/frame.h>
+
+/* A register of a frame. */
+struct frame_register {
+    uint16_t dwarf;
+    struct storage storage;
+    void *saved; /* by a frame further in; NULL: it is in the context */
+};
+
+/* NOT_FOUND if the frame does not have the register's value. */
+enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t dwarf,
+                                      struct frame_register *found, struct cairn_error *error);
+
+/* A part of it, as storage_part says. */
+enum cairn_status frame_load(const struct cairn_frame *frame, const struct frame_register *place,
+                             void *bytes, size_t part, struct cairn_error *error);
+enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_register *place,
+                              const void *bytes, size_t part, struct cairn_error *error);
+
+/* The value of a general register, or the stack pointer, that an address is made with. */
+enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, uint64_t *value,
+                             struct cairn_error *error);
+
+/* Whether all that the frame's caller expects to be kept can be brought back: as
+ * cairn_frame_caller, and UNSUPPORTED. */
+enum cairn_status frame_check_restore(const struct cairn_frame *frame, struct cairn_error *error);
+
+/* Makes the context that of a frame which was reached by walking from it: the thread goes on there,
+ * with all registers that calls leave as they are. */
+void frame_restore(const struct cairn_frame *frame, struct cairn_context *context);
+
+/* Whether a value of the type can be written to the location; as cairn_frame_set_value. */
+enum cairn_status frame_check_location(const struct cairn_frame *frame,
+                                       struct cairn_location location, struct cairn_type type,
+                                       struct cairn_error *error);
+
+/* What frame_check_location has found good. */
+void frame_write_location(struct cairn_frame *frame, struct cairn_location location,
+                          const struct cairn_value *value);
+
+#endif

@@ -1,0 +1,336 @@
+/*
+ * Frames of compiled code at an exit: their values, their callers, and what a handler may do.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm_support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static LLVMContextRef context;
+static cairn_runtime *runtime;
+static cairn_engine *engine;
+static cairn_exit *the_exit;
+
+/* What the handler of a test is to do. */
+static void (*handler)(struct cairn_deopt *deopt);
+static int calls;
+
+static void handle(struct cairn_deopt *deopt, void *user)
+{
+    ck_assert_ptr_eq(user, &calls);
+    calls++;
+    handler(deopt);
+}
+
+static void set_up(void)
+{
+    context = LLVMContextCreate();
+    engine = NULL;
+    calls = 0;
+    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+    ck_assert_ok(cairn_exit_create(runtime, handle, &calls, &the_exit, NULL));
+}
+
+static void tear_down(void)
+{
+    cairn_exit_destroy(the_exit);
+    cairn_engine_dispose(engine);
+    cairn_runtime_destroy(runtime);
+    LLVMContextDispose(context);
+}
+
+/* ---- Code ---- */
+
+static void load(const char *text)
+{
+    struct cairn_error error = {0};
+    LLVMModuleRef module = support_parse_valid(context, text);
+    const struct cairn_engine_options options = {.optimisation_level = 2};
+    enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+}
+
+static void *find(const char *name)
+{
+    struct cairn_error error = {0};
+    void *address = cairn_engine_function(engine, name, &error);
+    ck_assert_msg(address != NULL, "%s", error.message);
+    return address;
+}
+
+typedef int64_t integer_function(int64_t);
+typedef double double_function(double);
+
+static int64_t call(const char *name, int64_t argument)
+{
+    return ((integer_function *)(uintptr_t)find(name))(argument);
+}
+
+/* The site with this ID goes to the exit from now on. */
+static void patch(uint64_t id)
+{
+    struct cairn_error error = {0};
+    find("f");
+    cairn_site *site = cairn_runtime_find_site(runtime, id, &error);
+    ck_assert_msg(site != NULL, "%s", error.message);
+    enum cairn_status status =
+        cairn_site_call(site, cairn_exit_target(the_exit), CAIRN_RELAXED, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+}
+
+static struct cairn_value value_at(const struct cairn_deopt *deopt, uint32_t index)
+{
+    struct cairn_value value;
+    struct cairn_error error = {0};
+    enum cairn_status status =
+        cairn_frame_value(&deopt->frame, deopt->record, index, &value, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return value;
+}
+
+/* ---- Values ---- */
+
+static const char typed_values[] = SUPPORT_INTRINSICS
+    "define i64 @f(i64 %a) uwtable {\n"
+    "  %slot = alloca i64\n"
+    "  store i64 77, ptr %slot\n"
+    "  %narrow = trunc i64 %a to i32\n"
+    "  %number = sitofp i64 %a to double\n"
+    "  %single = sitofp i64 %a to float\n"
+    "  %pair = insertelement <2 x i64> <i64 1, i64 2>, i64 %a, i32 1\n"
+    "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 1, i32 16,\n"
+    "      ptr null, i32 0, i64 %a, i32 %narrow, double %number, float %single,\n"
+    "      <2 x i64> %pair, i64 -3, i64 81985529216486895, ptr %slot)\n"
+    "  ret i64 %r\n"
+    "}\n";
+
+static void read_typed_values(struct cairn_deopt *deopt)
+{
+    struct cairn_value element;
+    struct cairn_value values[8];
+    ck_assert_uint_eq(cairn_record_live_value_count(deopt->record), 8);
+    for (uint32_t i = 0; i < 8; i++)
+        values[i] = value_at(deopt, i);
+    ck_assert_int_eq(cairn_value_signed(&values[0]), -5);
+    ck_assert_uint_eq(values[1].type.bits, 32);
+    ck_assert_int_eq(cairn_value_signed(&values[1]), -5);
+    ck_assert_double_eq(cairn_value_double(&values[2]), -5);
+    ck_assert_uint_eq(values[3].size, 4);
+    ck_assert_double_eq(cairn_value_double(&values[3]), -5);
+    ck_assert_ok(cairn_value_element(&values[4], 1, &element, NULL));
+    ck_assert_int_eq(cairn_value_signed(&element), -5);
+    ck_assert_int_eq(cairn_value_signed(&values[5]), -3);
+    ck_assert_int_eq(cairn_value_signed(&values[6]), 81985529216486895);
+    ck_assert_int_eq(*(int64_t *)cairn_value_pointer(&values[7]), 77);
+}
+
+START_TEST(live_values_have_their_types)
+{
+    handler = read_typed_values;
+    load(typed_values);
+    patch(1);
+    call("f", -5);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+static void read_beyond(struct cairn_deopt *deopt)
+{
+    struct cairn_value value;
+    struct cairn_error error;
+    ck_assert_int_eq(cairn_frame_value(&deopt->frame, deopt->record, 8, &value, &error),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_ptr_nonnull(strstr(error.message, "has 8 live values, so there is no number 8"));
+    ck_assert_int_eq(cairn_frame_argument(&deopt->frame, deopt->record, 0, &value, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+}
+
+START_TEST(values_that_there_are_not_are_refused)
+{
+    handler = read_beyond;
+    load(typed_values);
+    patch(1);
+    call("f", -5);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+/* ---- Going on ---- */
+
+static void continue_with_a_number(struct cairn_deopt *deopt)
+{
+    struct cairn_error error;
+    struct cairn_value wrong = cairn_value_of_double(1);
+    struct cairn_value result = cairn_value_of_integer(64, 1234);
+    ck_assert_int_eq(cairn_deopt_continue(deopt, &wrong, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "the site returns i64, and not double");
+    ck_assert_ok(cairn_deopt_continue(deopt, &result, NULL));
+}
+
+START_TEST(the_code_goes_on_with_a_result)
+{
+    handler = continue_with_a_number;
+    load(typed_values);
+    patch(1);
+    ck_assert_int_eq(call("f", -5), 1234);
+}
+END_TEST
+
+static const char changed_values[] = SUPPORT_INTRINSICS
+    "define i64 @f(i64 %a) uwtable {\n"
+    "  %b = mul i64 %a, 3\n"
+    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 16,\n"
+    "      ptr null, i32 0, i64 %a, i64 %b)\n"
+    "  %difference = sub i64 %b, %a\n"
+    "  ret i64 %difference\n"
+    "}\n";
+
+static void change_values(struct cairn_deopt *deopt)
+{
+    struct cairn_error error;
+    struct cairn_value wrong = cairn_value_of_integer(32, 1);
+    struct cairn_value first = cairn_value_of_integer(64, 1000);
+    struct cairn_value second = cairn_value_of_integer(64, 3);
+    ck_assert_int_eq(cairn_frame_set_value(&deopt->frame, deopt->record, 0, &wrong, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "the live value is i64, and not i32");
+    ck_assert_ok(cairn_frame_set_value(&deopt->frame, deopt->record, 0, &first, NULL));
+    ck_assert_ok(cairn_frame_set_value(&deopt->frame, deopt->record, 1, &second, NULL));
+    ck_assert_int_eq(cairn_value_signed(&(struct cairn_value[]){value_at(deopt, 0)}[0]), 1000);
+}
+
+START_TEST(the_code_goes_on_with_changed_values)
+{
+    handler = change_values;
+    load(changed_values);
+    patch(1);
+    ck_assert_int_eq(call("f", 7), 3 - 1000);
+}
+END_TEST
+
+/* ---- Returning ---- */
+
+/* `g` keeps much alive across the call, so that callee-saved registers are in use on both sides. */
+static const char two_functions[] = SUPPORT_INTRINSICS
+    "define i64 @f(i64 %a) noinline uwtable {\n"
+    "  %b = mul i64 %a, 3\n"
+    "  %c = add i64 %a, 11\n"
+    "  %d = xor i64 %a, 255\n"
+    "  %e = mul i64 %c, %d\n"
+    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 16,\n"
+    "      ptr null, i32 0, i64 %a, i64 %b, i64 %c, i64 %d, i64 %e)\n"
+    "  %1 = add i64 %b, %c\n"
+    "  %2 = add i64 %1, %d\n"
+    "  %3 = add i64 %2, %e\n"
+    "  ret i64 %3\n"
+    "}\n"
+    "define i64 @g(i64 %a) uwtable {\n"
+    "  %b = mul i64 %a, 5\n"
+    "  %c = add i64 %a, 13\n"
+    "  %d = xor i64 %a, 1023\n"
+    "  %e = mul i64 %c, %d\n"
+    "  %x = call i64 @f(i64 %a)\n"
+    "  %1 = add i64 %b, %c\n"
+    "  %2 = add i64 %1, %d\n"
+    "  %3 = add i64 %2, %e\n"
+    "  %4 = add i64 %3, %x\n"
+    "  ret i64 %4\n"
+    "}\n";
+
+static int64_t result_of_g(int64_t a, int64_t of_f)
+{
+    int64_t c = a + 13;
+    int64_t d = a ^ 1023;
+    return a * 5 + c + d + c * d + of_f;
+}
+
+static void return_a_number(struct cairn_deopt *deopt)
+{
+    struct cairn_value result = cairn_value_of_integer(64, 42);
+    struct cairn_error error = {0};
+    enum cairn_status status = cairn_deopt_return(deopt, &result, 1, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+}
+
+START_TEST(the_function_returns_what_the_handler_says)
+{
+    handler = return_a_number;
+    load(two_functions);
+    patch(1);
+    for (int64_t a = -3; a < 4; a++)
+        ck_assert_int_eq(call("g", a), result_of_g(a, 42));
+    ck_assert_int_eq(calls, 7);
+}
+END_TEST
+
+static void walk_to_the_caller(struct cairn_deopt *deopt)
+{
+    struct cairn_frame frame = deopt->frame;
+    struct cairn_function function;
+    struct cairn_error error = {0};
+    enum cairn_status status = cairn_frame_caller(&frame, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    ck_assert(cairn_frame_function(&frame, &function));
+    ck_assert_uint_eq(function.address, (uintptr_t)find("g"));
+    ck_assert_ok(cairn_frame_caller(&frame, NULL));
+    ck_assert_ptr_null(frame.module);
+    ck_assert_int_eq(cairn_frame_caller(&frame, &error), CAIRN_ERROR_NOT_FOUND);
+}
+
+START_TEST(a_walk_goes_to_the_caller_and_ends_in_other_code)
+{
+    handler = walk_to_the_caller;
+    load(two_functions);
+    patch(1);
+    call("g", 1);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+static const char without_rules[] = SUPPORT_INTRINSICS
+    "define i64 @f(i64 %a) nounwind {\n"
+    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 16,\n"
+    "      ptr null, i32 0, i64 %a)\n"
+    "  ret i64 %a\n"
+    "}\n";
+
+static void return_without_rules(struct cairn_deopt *deopt)
+{
+    struct cairn_value result = cairn_value_of_integer(64, 42);
+    struct cairn_error error;
+    struct cairn_value value = value_at(deopt, 0);
+    ck_assert_int_eq(cairn_value_signed(&value), 9);
+    ck_assert_int_eq(cairn_deopt_return(deopt, &result, 1, &error), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(error.message, "uwtable"));
+}
+
+START_TEST(a_function_without_unwind_rules_can_go_on_but_not_return)
+{
+    handler = return_without_rules;
+    load(without_rules);
+    patch(1);
+    ck_assert_int_eq(call("f", 9), 9);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("frames");
+    TCase *values = tcase_create("values");
+    tcase_add_checked_fixture(values, set_up, tear_down);
+    tcase_add_test(values, live_values_have_their_types);
+    tcase_add_test(values, values_that_there_are_not_are_refused);
+    suite_add_tcase(suite, values);
+    TCase *actions = tcase_create("actions");
+    tcase_add_checked_fixture(actions, set_up, tear_down);
+    tcase_add_test(actions, the_code_goes_on_with_a_result);
+    tcase_add_test(actions, the_code_goes_on_with_changed_values);
+    tcase_add_test(actions, the_function_returns_what_the_handler_says);
+    tcase_add_test(actions, a_walk_goes_to_the_caller_and_ends_in_other_code);
+    tcase_add_test(actions, a_function_without_unwind_rules_can_go_on_but_not_return);
+    suite_add_tcase(suite, actions);
+    return support_main(suite);
+}
