@@ -219,6 +219,7 @@ static const struct bad_case bad_cases[] = {
     {BYTES(0x07, 0x80, 0x80, 4), CAIRN_ERROR_UNSUPPORTED, 0, "16 bits"},
     {BYTES(0x0B), CAIRN_ERROR_CORRUPT, 0, "none is remembered"},
     {BYTES(0x41, 0x04, 0xFF, 0xFF, 0xFF, 0xFF), CAIRN_ERROR_CORRUPT, 1, "function's end"},
+    {BYTES(0x03, 1, 1), CAIRN_ERROR_CORRUPT, 0, "function's end"},
     {BYTES(0x01, 0xFF, 0x0F, 0, 0, 0, 0, 0, 0), CAIRN_ERROR_CORRUPT, 0, "function's begin"},
     {BYTES(0x44, 0x01, 0x03, 0x10, 0, 0, 0, 0, 0, 0), CAIRN_ERROR_CORRUPT, 1, "moves back"},
     {BYTES(0x0F, 0, 0x0E, 8), CAIRN_ERROR_CORRUPT, 2, "not a register and an offset"},

@@ -373,6 +373,27 @@ START_TEST(where_descriptions_overlap_the_later_one_holds)
 }
 END_TEST
 
+/* So many in one bucket of the directory that they are searched. */
+START_TEST(rows_that_stand_close_are_found)
+{
+    enum { ROWS = 200 };
+    struct instructions program = {0};
+    for (unsigned i = 1; i < ROWS; i++) {
+        instruct(&program, 0x41);
+        instruct(&program, 0x0E);
+        instruct_uleb128(&program, 8 + i);
+    }
+    size_t common = frame_put_common(&section, &commons[X86]);
+    frame_put_function(&section, common, 0x5000, ROWS, program.bytes, program.size);
+    put_with_offset(common, 0x5000 + (64 << 20), 0x10, 16);
+    build(X86);
+    ck_assert_uint_gt(UINT32_C(1) << table->bucket_shift, ROWS);
+    for (unsigned i = 0; i < ROWS; i++)
+        assert_offset(0x5000 + i, (int32_t)(8 + i));
+    assert_no_rules(0x5000 + ROWS);
+}
+END_TEST
+
 START_TEST(same_rows_are_there_once)
 {
     enum { FUNCTIONS = 1000 };
@@ -597,6 +618,7 @@ int main(void)
     tcase_add_test(finding, return_addresses_belong_to_the_call_before_them);
     tcase_add_test(finding, functions_are_found_in_any_order);
     tcase_add_test(finding, where_descriptions_overlap_the_later_one_holds);
+    tcase_add_test(finding, rows_that_stand_close_are_found);
     tcase_add_test(finding, same_rows_are_there_once);
     tcase_add_test(finding, no_functions_and_no_architecture_make_no_table);
     tcase_add_test(finding, functions_four_gigabytes_apart_are_out_of_range);
