@@ -33,7 +33,6 @@
 #ifndef __ASSEMBLER__
 #include <cairn/context.h>
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
