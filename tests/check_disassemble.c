@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "stackmap_support.h"
 #include "llvm/disassemble.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ADDRESS UINT64_C(0x100000)
 
@@ -135,18 +135,16 @@ END_TEST
 /* x86's instructions are of all lengths, and nearly all bytes are some. */
 START_TEST(random_bytes_never_end_outside)
 {
-    const char *text = getenv("CAIRN_TEST_SEED");
-    unsigned seed = text == NULL ? (unsigned)rand() : (unsigned)strtoul(text, NULL, 0);
+    uint64_t random = sample_seed();
     unsigned found = 0;
     struct disassembler *disassembler =
         open_disassembler(samples[_i].architecture, samples[_i].byte_order);
-    printf("seed %u (CAIRN_TEST_SEED repeats it)\n", seed);
     for (int round = 0; disassembler != NULL && round < 20000; round++) {
         uint8_t bytes[16];
         struct instruction instruction;
-        size_t size = (size_t)rand_r(&seed) % sizeof bytes;
+        size_t size = sample_random(&random, sizeof bytes);
         for (size_t i = 0; i < size; i++)
-            bytes[i] = (uint8_t)(rand_r(&seed) >> 8);
+            bytes[i] = (uint8_t)sample_random(&random, 256);
         if (!disassembler_next(disassembler, bytes, size, ADDRESS, &instruction))
             continue;
         found++;
@@ -171,7 +169,6 @@ int main(void)
     tcase_add_test(tests, several_may_be_open_at_once);
     tcase_add_test(tests, unknown_architecture_is_unsupported);
     suite_add_tcase(suite, tests);
-    srand((unsigned)time(NULL));
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "allocator_support.h"
 #include "llvm_support.h"
 
 #include <signal.h>
@@ -495,6 +496,60 @@ START_TEST(a_function_without_unwind_rules_can_go_on_but_not_return)
 }
 END_TEST
 
+/* ---- Exits ---- */
+
+START_TEST(an_exit_needs_a_runtime_and_a_handler)
+{
+    cairn_exit *exit = NULL;
+    struct cairn_error error;
+    ck_assert_int_eq(cairn_exit_create(NULL, handle, NULL, &exit, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_exit_create(runtime, NULL, NULL, &exit, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_ptr_null(exit);
+    cairn_exit_destroy(NULL);
+}
+END_TEST
+
+START_TEST(an_exit_goes_at_the_next_quiescent_point)
+{
+    struct cairn_runtime_statistics before;
+    struct cairn_runtime_statistics after;
+    cairn_exit *exit;
+    cairn_runtime_statistics(runtime, &before);
+    ck_assert_ok(cairn_exit_create(runtime, handle, NULL, &exit, NULL));
+    cairn_exit_destroy(exit);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
+    cairn_runtime_statistics(runtime, &after);
+    ck_assert_uint_eq(after.module_count, before.module_count);
+    ck_assert_uint_eq(after.code_bytes, before.code_bytes);
+}
+END_TEST
+
+START_TEST(an_exit_without_memory_is_refused_and_leaves_nothing)
+{
+    size_t failures = 0;
+    for (size_t fail_at = 1;; fail_at++) {
+        struct support_allocator counts = {0};
+        const struct cairn_runtime_options options = {.allocator = support_counting(&counts)};
+        cairn_runtime *counting;
+        cairn_exit *exit = NULL;
+        ck_assert_ok(cairn_runtime_create(&options, &counting, NULL));
+        counts.calls = 0;
+        counts.fail_at = fail_at;
+        enum cairn_status status = cairn_exit_create(counting, handle, NULL, &exit, NULL);
+        counts.fail_at = 0;
+        ck_assert((status == CAIRN_OK) == (exit != NULL));
+        cairn_exit_destroy(exit);
+        cairn_runtime_destroy(counting);
+        ck_assert_uint_eq(counts.outstanding_bytes, 0);
+        if (status == CAIRN_OK)
+            break;
+        ck_assert_int_eq(status, CAIRN_ERROR_MEMORY);
+        failures++;
+    }
+    ck_assert_uint_gt(failures, 3);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("frames");
@@ -515,5 +570,11 @@ int main(void)
     tcase_add_test(actions, a_walk_begins_in_a_signal_handler);
     tcase_add_test(actions, a_function_without_unwind_rules_can_go_on_but_not_return);
     suite_add_tcase(suite, actions);
+    TCase *exits = tcase_create("exits");
+    tcase_add_checked_fixture(exits, set_up, tear_down);
+    tcase_add_test(exits, an_exit_needs_a_runtime_and_a_handler);
+    tcase_add_test(exits, an_exit_goes_at_the_next_quiescent_point);
+    tcase_add_test(exits, an_exit_without_memory_is_refused_and_leaves_nothing);
+    suite_add_tcase(suite, exits);
     return support_main(suite);
 }

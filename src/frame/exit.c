@@ -38,19 +38,16 @@ static void handle(struct cairn_context *context, void *user)
 
 /* ---- Its code and data ---- */
 
-static enum cairn_status allocate(cairn_loader *loader, uint8_t **code, cairn_exit **exit,
-                                  struct cairn_error *error)
+static bool allocate(cairn_loader *loader, uint8_t **code, cairn_exit **exit,
+                     struct cairn_error *error)
 {
     const struct cairn_arch *arch = arch_host();
-    struct cairn_error failed = {0};
-    *code = cairn_loader_allocate_code(loader, arch->exit_bytes, arch->veneer_alignment, &failed);
+    *code = cairn_loader_allocate_code(loader, arch->exit_bytes, arch->veneer_alignment, error);
     if (*code == NULL)
-        return error_set(error, failed.status, failed.offset, "%s", failed.message);
+        return false;
     *exit =
-        cairn_loader_allocate_read_only_data(loader, sizeof **exit, _Alignof(cairn_exit), &failed);
-    if (*exit == NULL)
-        return error_set(error, failed.status, failed.offset, "%s", failed.message);
-    return CAIRN_OK;
+        cairn_loader_allocate_read_only_data(loader, sizeof **exit, _Alignof(cairn_exit), error);
+    return *exit != NULL;
 }
 
 static enum cairn_status write_stub(cairn_exit *exit, uint8_t *code, struct cairn_error *error)
@@ -74,9 +71,9 @@ static enum cairn_status fill(cairn_loader *loader, const struct cairn_exit *wan
                               cairn_exit **exit, struct cairn_error *error)
 {
     uint8_t *code;
-    enum cairn_status status = allocate(loader, &code, exit, error);
-    if (status != CAIRN_OK)
-        return status;
+    struct cairn_error failed = {0};
+    if (!allocate(loader, &code, exit, &failed))
+        return error_set(error, failed.status, failed.offset, "%s", failed.message);
     **exit = *wanted;
     return write_stub(*exit, code, error);
 }
@@ -108,8 +105,8 @@ enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_deopt_handler 
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn has no contexts for this machine");
     const struct cairn_exit wanted = {.runtime = runtime, .handler = handler, .user = user};
-    cairn_exit *made;
-    cairn_module *module;
+    cairn_exit *made = NULL;
+    cairn_module *module = NULL;
     enum cairn_status status = load(&wanted, &made, &module, error);
     if (status != CAIRN_OK)
         return status;
