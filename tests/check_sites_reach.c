@@ -14,8 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Where no branch of a site goes to, and nothing else is. */
-#define FAR_ADDRESS UINT64_C(0x1000000000)
+/* Where no branch of a site goes to, and nothing else is: above the shadow memory of
+ * AddressSanitizer, below its heap. */
+#define FAR_ADDRESS UINT64_C(0x200000000000)
 
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
