@@ -238,6 +238,30 @@ START_TEST(roots_in_registers_are_changed_where_they_are_saved)
 }
 END_TEST
 
+START_TEST(places_on_the_stack_are_found_by_any_register)
+{
+    static struct cairn_context context;
+    frame.context = &context;
+    *saved_place(kept[0]) = (uintptr_t)&stack[100];
+    stack[99] = 5 * OBJECT_BYTES;
+    stack[3] = 6 * OBJECT_BYTES;
+    struct cairn_location below = in_stack((uint32_t)-1);
+    below.dwarf = kept[0];
+    begin(0);
+    put(in_stack(3));
+    put(in_stack(3));
+    put(below);
+    put(below);
+    put(in_stack(99)); /* the same place */
+    put(in_stack(99));
+    end();
+    relocate();
+    ck_assert_uint_eq(moves, 2);
+    ck_assert_uint_eq(stack[99], new_address(5 * OBJECT_BYTES));
+    ck_assert_uint_eq(stack[3], new_address(6 * OBJECT_BYTES));
+}
+END_TEST
+
 START_TEST(roots_are_enumerated_as_llvm_has_them)
 {
     struct cairn_root roots[3] = {{NULL, NULL}};
@@ -501,6 +525,7 @@ int main(void)
     tcase_add_test(places, a_derived_pointer_that_is_a_base_too_is_moved_as_one);
     tcase_add_test(places, null_is_not_moved);
     tcase_add_test(places, roots_in_registers_are_changed_where_they_are_saved);
+    tcase_add_test(places, places_on_the_stack_are_found_by_any_register);
     tcase_add_test(places, roots_are_enumerated_as_llvm_has_them);
     tcase_add_test(places, allocas_are_enumerated);
     tcase_add_test(places, random_frames_are_relocated_as_a_model_says);

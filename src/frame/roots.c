@@ -40,10 +40,11 @@ struct pairs {
     struct record_values values;
     uint32_t first;
     uint32_t end; /* the allocas begin here */
-    /* The register that the last place was found by. */
+    /* The register that the last place was found by: its distance from the stack pointer, and what
+     * a compact location of 8 bytes that is found by it begins with. */
     uint16_t dwarf;
-    bool has_address;
-    uint64_t address;
+    uint32_t spill;
+    uint64_t distance;
 };
 
 struct pair {
@@ -85,46 +86,80 @@ static enum cairn_status find_register_key(const struct cairn_frame *frame, uint
                      (unsigned long long)frame->pc, dwarf);
 }
 
-static enum cairn_status find_address(struct pairs *pairs, struct cairn_location location,
-                                      uint64_t *address, struct cairn_error *error)
+static uint32_t spill_of(uint16_t dwarf)
 {
-    if (!pairs->has_address || pairs->dwarf != location.dwarf) {
-        enum cairn_status status = frame_base(pairs->frame, location.dwarf, &pairs->address, error);
-        pairs->has_address = status == CAIRN_OK;
-        pairs->dwarf = location.dwarf;
+    enum { LOGARITHM = 3 };
+    _Static_assert(1 << LOGARITHM == POINTER_BYTES, "pointers have 8 bytes");
+    return CAIRN_LOCATION_INDIRECT | LOGARITHM << COMPACT_SIZE_SHIFT |
+           (uint32_t)dwarf << COMPACT_REGISTER_SHIFT;
+}
+
+static void use_register(struct pairs *pairs, uint16_t dwarf, uint64_t value)
+{
+    pairs->dwarf = dwarf;
+    pairs->spill = spill_of(dwarf);
+    pairs->distance = value - pairs->frame->sp;
+}
+
+/* From the stack pointer. */
+static enum cairn_status find_distance(struct pairs *pairs, struct cairn_location location,
+                                       uint64_t *distance, struct cairn_error *error)
+{
+    if (pairs->dwarf != location.dwarf) {
+        uint64_t value = 0;
+        enum cairn_status status = frame_base(pairs->frame, location.dwarf, &value, error);
         if (status != CAIRN_OK)
             return status;
+        use_register(pairs, location.dwarf, value);
     }
-    *address = pairs->address + (uint64_t)(int64_t)location.offset;
+    *distance = pairs->distance + (uint64_t)(int64_t)location.offset;
     return CAIRN_OK;
 }
+
+/* Whether it is above the stack pointer, and of whole pointers. */
+static bool is_place(uint64_t distance)
+{
+    return (distance & (UINT64_C(1) << 63 | (POINTER_BYTES - 1))) == 0;
+}
+
+static uint64_t stack_key(uint64_t distance) { return STACK_KEYS + distance / POINTER_BYTES; }
 
 static enum cairn_status find_stack_key(struct pairs *pairs, struct cairn_location location,
                                         uint64_t *key, struct cairn_error *error)
 {
-    uint64_t address = 0;
-    enum cairn_status status = find_address(pairs, location, &address, error);
+    uint64_t distance = 0;
+    enum cairn_status status = find_distance(pairs, location, &distance, error);
     if (status != CAIRN_OK)
         return status;
-    uint64_t distance = address - pairs->frame->sp;
-    if ((int64_t)distance < 0 || distance % POINTER_BYTES != 0)
+    if (!is_place(distance))
         return error_set(error, CAIRN_ERROR_CORRUPT, pairs->frame->pc,
                          "a root of the frame at 0x%llx would be at 0x%llx, and its stack pointer "
                          "is 0x%llx",
-                         (unsigned long long)pairs->frame->pc, (unsigned long long)address,
+                         (unsigned long long)pairs->frame->pc,
+                         (unsigned long long)(pairs->frame->sp + distance),
                          (unsigned long long)pairs->frame->sp);
-    *key = STACK_KEYS + distance / POINTER_BYTES;
+    *key = stack_key(distance);
     return CAIRN_OK;
 }
 
-static enum cairn_status find_key(struct pairs *pairs, struct cairn_location location,
-                                  uint64_t *key, struct cairn_error *error)
+static bool is_constant(struct cairn_location location)
 {
-    if (location.kind == CAIRN_LOCATION_CONSTANT ||
-        location.kind == CAIRN_LOCATION_CONSTANT_INDEX) {
-        *key = NO_KEY;
+    return location.kind == CAIRN_LOCATION_CONSTANT ||
+           location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
+}
+
+static __attribute__((noinline)) enum cairn_status find_any_key(struct pairs *pairs, uint32_t index,
+                                                                uint64_t *key,
+                                                                struct cairn_error *error)
+{
+    struct cairn_location location = record_values_location(&pairs->values, index);
+    *key = NO_KEY;
+    if (is_constant(location))
         return CAIRN_OK;
-    }
+    if (location.kind == CAIRN_LOCATION_DIRECT)
+        return error_set(error, CAIRN_ERROR_CORRUPT, pairs->frame->pc,
+                         "a root of the frame at 0x%llx would be an address in the frame",
+                         (unsigned long long)pairs->frame->pc);
     if (location.size != POINTER_BYTES)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, pairs->frame->pc,
                          "a root of the frame at 0x%llx has %u bytes, and not %d: a vector of "
@@ -133,6 +168,21 @@ static enum cairn_status find_key(struct pairs *pairs, struct cairn_location loc
     if (location.kind == CAIRN_LOCATION_REGISTER)
         return find_register_key(pairs->frame, location.dwarf, key, error);
     return find_stack_key(pairs, location, key, error);
+}
+
+/* Of location `index`. Nearly all are on the stack, where the last one was found. */
+static inline enum cairn_status find_key(struct pairs *pairs, uint32_t index, uint64_t *key,
+                                         struct cairn_error *error)
+{
+    enum { SPILL_MASK = (1 << COMPACT_OFFSET_SHIFT) - 1 };
+    if (pairs->values.form != VALUES_COMPACT)
+        return find_any_key(pairs, index, key, error);
+    uint32_t word = pairs->values.locations[index];
+    uint64_t distance = pairs->distance + (uint64_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
+    if ((word & SPILL_MASK) != pairs->spill || !is_place(distance))
+        return find_any_key(pairs, index, key, error);
+    *key = stack_key(distance);
+    return CAIRN_OK;
 }
 
 /* ---- Pairs ---- */
@@ -144,20 +194,18 @@ static bool is_same(const struct record_values *values, uint32_t index)
 }
 
 /* The pair whose base is location `index`. */
-static enum cairn_status find_pair(struct pairs *pairs, uint32_t index, struct pair *pair,
-                                   struct cairn_error *error)
+static inline enum cairn_status find_pair(struct pairs *pairs, uint32_t index, struct pair *pair,
+                                          struct cairn_error *error)
 {
-    struct cairn_location base = record_values_location(&pairs->values, index);
-    enum cairn_status status = find_key(pairs, base, &pair->base, error);
+    enum cairn_status status = find_key(pairs, index, &pair->base, error);
     pair->derived = pair->base;
     if (status != CAIRN_OK || is_same(&pairs->values, index))
         return status;
-    struct cairn_location derived = record_values_location(&pairs->values, index + 1);
-    return find_key(pairs, derived, &pair->derived, error);
+    return find_key(pairs, index + 1, &pair->derived, error);
 }
 
 /* The same of a record that was checked. */
-static struct pair pair_at(struct pairs *pairs, uint32_t index)
+static inline struct pair pair_at(struct pairs *pairs, uint32_t index)
 {
     struct pair pair = {NO_KEY, NO_KEY};
     enum cairn_status status = find_pair(pairs, index, &pair, NULL);
@@ -165,10 +213,9 @@ static struct pair pair_at(struct pairs *pairs, uint32_t index)
     return pair;
 }
 
-static bool is_constant(struct cairn_location location)
+static unsigned kind_at(const struct record_values *values, uint32_t index)
 {
-    return location.kind == CAIRN_LOCATION_CONSTANT ||
-           location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
+    return values->locations[(size_t)index * ((size_t)values->form + 1)] & COMPACT_KIND_MASK;
 }
 
 /* Where the pairs begin; 0 if the record does not begin as a statepoint's. */
@@ -178,25 +225,18 @@ static uint32_t find_first_pair(const struct record_values *values)
     if (count < HEADER_LOCATIONS)
         return 0;
     for (uint32_t i = 0; i < HEADER_LOCATIONS; i++)
-        if (!is_constant(record_values_location(values, i)))
+        if (kind_at(values, i) < CAIRN_LOCATION_CONSTANT)
             return 0;
     uint64_t deopt_count = record_values_location(values, DEOPT_COUNT).constant;
     return deopt_count <= count - HEADER_LOCATIONS ? HEADER_LOCATIONS + (uint32_t)deopt_count : 0;
 }
 
-static bool is_alloca(const struct record_values *values, uint32_t index)
-{
-    return (values->locations[(size_t)index * ((size_t)values->form + 1)] & COMPACT_KIND_MASK) ==
-           CAIRN_LOCATION_DIRECT;
-}
-
-/* How many locations the pairs are, from the first on; they come in twos. */
+/* The allocas come last. Whether the pairs come in twos. */
 static bool find_end(struct pairs *pairs)
 {
-    uint32_t count = record_values_location_count(&pairs->values);
-    uint32_t end = pairs->first;
-    while (end < count && !is_alloca(&pairs->values, end))
-        end++;
+    uint32_t end = record_values_location_count(&pairs->values);
+    while (end > pairs->first && kind_at(&pairs->values, end - 1) == CAIRN_LOCATION_DIRECT)
+        end--;
     pairs->end = end;
     return (end - pairs->first) % 2 == 0;
 }
@@ -220,6 +260,7 @@ static enum cairn_status read_pairs(const struct cairn_frame *frame, struct cair
                          (unsigned long long)cairn_record_id(record),
                          (unsigned long long)cairn_record_address(record));
     *pairs = (struct pairs){.frame = frame, .values = record_values_of(record)};
+    use_register(pairs, arch_host_stack_pointer(), frame->sp);
     pairs->first = find_first_pair(&pairs->values);
     if (pairs->first != 0 && find_end(pairs))
         return CAIRN_OK;
@@ -260,31 +301,53 @@ static bool is_interior(struct pair pair)
     return pair.base != pair.derived && pair.base != NO_KEY && pair.derived != NO_KEY;
 }
 
-static void note(struct survey *survey, struct pair pair)
+static uint64_t larger(uint64_t left, uint64_t right) { return left > right ? left : right; }
+
+/* Bits on their way into a set: places of a frame are near each other, and a word that is written
+ * and read again at once is slow. */
+struct key_word {
+    uint64_t number;
+    uint64_t bits;
+};
+
+static inline void write_word(struct key_set *set, struct key_word word)
 {
-    uint64_t largest = pair.base;
-    if (is_interior(pair)) {
-        survey->has_interior = true;
-        largest = pair.base > pair.derived ? pair.base : pair.derived;
-    }
-    if (largest >= survey->key_end)
-        survey->key_end = largest + 1;
-    if (pair.base < WINDOW_KEYS)
-        add(&survey->bases, pair.base);
+    if (word.number < WINDOW_KEYS / WORD_BITS)
+        set->words[word.number] |= word.bits;
+}
+
+static inline struct key_word add_to_word(struct key_set *set, struct key_word word, uint64_t key)
+{
+    uint64_t bit = UINT64_C(1) << key % WORD_BITS;
+    if (key / WORD_BITS == word.number)
+        return (struct key_word){word.number, word.bits | bit};
+    write_word(set, word);
+    return (struct key_word){key / WORD_BITS, bit};
 }
 
 /* Checks all pairs. */
 static enum cairn_status make_survey(struct survey *survey, struct cairn_error *error)
 {
-    struct pairs *pairs = &survey->pairs;
-    for (uint32_t i = pairs->first; i < pairs->end; i += 2) {
+    struct key_word word = {0, 0};
+    uint64_t key_max = 0;
+    bool has_interior = false;
+    for (uint32_t i = survey->pairs.first; i < survey->pairs.end; i += 2) {
         struct pair pair;
-        enum cairn_status status = find_pair(pairs, i, &pair, error);
+        enum cairn_status status = find_pair(&survey->pairs, i, &pair, error);
         if (status != CAIRN_OK)
             return status;
-        if (pair.base != NO_KEY)
-            note(survey, pair);
+        if (pair.base == NO_KEY)
+            continue;
+        if (is_interior(pair)) {
+            has_interior = true;
+            key_max = larger(key_max, pair.derived);
+        }
+        key_max = larger(key_max, pair.base);
+        word = add_to_word(&survey->bases, word, pair.base);
     }
+    write_word(&survey->bases, word);
+    survey->key_end = key_max + 1;
+    survey->has_interior = has_interior;
     return CAIRN_OK;
 }
 
@@ -358,13 +421,19 @@ static void move_word(const struct cairn_frame *frame, uint64_t word, uint64_t f
     }
 }
 
+static void move_window(const struct survey *survey, uint64_t window, cairn_root_mover *move,
+                        void *user)
+{
+    for (uint64_t key = 0; key < WINDOW_KEYS && window + key < survey->key_end; key += WORD_BITS)
+        move_word(survey->pairs.frame, survey->bases.words[key / WORD_BITS], window + key, move,
+                  user);
+}
+
 static void move_bases(struct survey *survey, cairn_root_mover *move, void *user)
 {
     for (uint64_t window = 0; window < survey->key_end; window += WINDOW_KEYS) {
         collect_bases(survey, window);
-        for (size_t i = 0; i < WINDOW_KEYS / WORD_BITS; i++)
-            move_word(survey->pairs.frame, survey->bases.words[i], window + i * WORD_BITS, move,
-                      user);
+        move_window(survey, window, move, user);
     }
 }
 
@@ -423,12 +492,12 @@ enum cairn_status cairn_frame_allocas(const struct cairn_frame *frame, struct ca
         return status;
     uint32_t found = record_values_location_count(&pairs.values) - pairs.end;
     for (uint32_t i = 0; i < found && i < capacity; i++) {
-        uint64_t address = 0;
+        uint64_t distance = 0;
         struct cairn_location location = record_values_location(&pairs.values, pairs.end + i);
-        status = find_address(&pairs, location, &address, error);
+        status = find_distance(&pairs, location, &distance, error);
         if (status != CAIRN_OK)
             return status;
-        addresses[i] = (void *)(uintptr_t)address;
+        addresses[i] = (void *)(uintptr_t)(frame->sp + distance);
     }
     *count = found;
     return CAIRN_OK;
