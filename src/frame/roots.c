@@ -170,24 +170,28 @@ static __attribute__((noinline)) enum cairn_status find_any_key(struct pairs *pa
     return find_stack_key(pairs, location, key, error);
 }
 
-/* Of location `index`. Nearly all are on the stack, where the last one was found. */
+/* Of a compact location on the stack, found as the last one was. Nearly all are. */
+static inline bool find_spill_key(const struct pairs *pairs, uint32_t word, uint64_t *key)
+{
+    enum { SPILL_MASK = (1 << COMPACT_OFFSET_SHIFT) - 1 };
+    uint64_t distance = pairs->distance + (uint64_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
+    *key = stack_key(distance);
+    return (word & SPILL_MASK) == pairs->spill && is_place(distance);
+}
+
+/* Of location `index`. */
 static inline enum cairn_status find_key(struct pairs *pairs, uint32_t index, uint64_t *key,
                                          struct cairn_error *error)
 {
-    enum { SPILL_MASK = (1 << COMPACT_OFFSET_SHIFT) - 1 };
-    if (pairs->values.form != VALUES_COMPACT)
-        return find_any_key(pairs, index, key, error);
-    uint32_t word = pairs->values.locations[index];
-    uint64_t distance = pairs->distance + (uint64_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
-    if ((word & SPILL_MASK) != pairs->spill || !is_place(distance))
-        return find_any_key(pairs, index, key, error);
-    *key = stack_key(distance);
-    return CAIRN_OK;
+    bool is_found = pairs->values.form == VALUES_COMPACT &&
+                    find_spill_key(pairs, pairs->values.locations[index], key);
+    return is_found ? CAIRN_OK : find_any_key(pairs, index, key, error);
 }
 
 /* ---- Pairs ---- */
 
-static bool is_same(const struct record_values *values, uint32_t index)
+/* Whether a pair is one place, without looking where that is; false if it takes a look. */
+static inline bool is_same(const struct record_values *values, uint32_t index)
 {
     return values->form == VALUES_COMPACT &&
            values->locations[index] == values->locations[index + 1];
@@ -325,29 +329,41 @@ static inline struct key_word add_to_word(struct key_set *set, struct key_word w
     return (struct key_word){key / WORD_BITS, bit};
 }
 
+/* Any pair. `*key` is its base's. */
+static __attribute__((noinline)) enum cairn_status survey_pair(struct survey *survey,
+                                                               uint32_t index, uint64_t *key,
+                                                               struct cairn_error *error)
+{
+    struct pair pair;
+    enum cairn_status status = find_pair(&survey->pairs, index, &pair, error);
+    *key = pair.base;
+    if (status != CAIRN_OK || !is_interior(pair))
+        return status;
+    survey->has_interior = true;
+    survey->key_end = larger(survey->key_end, pair.derived + 1);
+    return CAIRN_OK;
+}
+
 /* Checks all pairs. */
 static enum cairn_status make_survey(struct survey *survey, struct cairn_error *error)
 {
+    const struct record_values *values = &survey->pairs.values;
     struct key_word word = {0, 0};
-    uint64_t key_max = 0;
-    bool has_interior = false;
+    uint64_t end = 0;
     for (uint32_t i = survey->pairs.first; i < survey->pairs.end; i += 2) {
-        struct pair pair;
-        enum cairn_status status = find_pair(&survey->pairs, i, &pair, error);
+        uint64_t key;
+        enum cairn_status status = CAIRN_OK;
+        if (!is_same(values, i) || !find_spill_key(&survey->pairs, values->locations[i], &key))
+            status = survey_pair(survey, i, &key, error);
         if (status != CAIRN_OK)
             return status;
-        if (pair.base == NO_KEY)
+        if (key == NO_KEY)
             continue;
-        if (is_interior(pair)) {
-            has_interior = true;
-            key_max = larger(key_max, pair.derived);
-        }
-        key_max = larger(key_max, pair.base);
-        word = add_to_word(&survey->bases, word, pair.base);
+        end = larger(end, key + 1);
+        word = add_to_word(&survey->bases, word, key);
     }
     write_word(&survey->bases, word);
-    survey->key_end = key_max + 1;
-    survey->has_interior = has_interior;
+    survey->key_end = larger(survey->key_end, end);
     return CAIRN_OK;
 }
 
@@ -378,8 +394,8 @@ static void attach(void **base, void **derived)
 }
 
 /* For each derived pointer's place of the window, once; those that are bases are moved as such. */
-static void each_interior_in_window(struct survey *survey, uint64_t window,
-                                    void (*change)(void **base, void **derived))
+static inline void each_interior_in_window(struct survey *survey, uint64_t window,
+                                           void (*change)(void **base, void **derived))
 {
     const struct cairn_frame *frame = survey->pairs.frame;
     struct key_set seen = {{0}};
@@ -397,7 +413,7 @@ static void each_interior_in_window(struct survey *survey, uint64_t window,
     }
 }
 
-static void each_interior(struct survey *survey, void (*change)(void **base, void **derived))
+static inline void each_interior(struct survey *survey, void (*change)(void **base, void **derived))
 {
     if (!survey->has_interior)
         return;
@@ -412,13 +428,27 @@ static void move_base(void **place, cairn_root_mover *move, void *user)
         store(place, move(object, user));
 }
 
+static void move_saved(const struct cairn_frame *frame, uint64_t word, uint64_t first_key,
+                       cairn_root_mover *move, void *user)
+{
+    for (; word != 0; word &= word - 1)
+        move_base(frame->slots[first_key + (uint64_t)__builtin_ctzll(word)], move, user);
+}
+
+static void move_spilled(void **first, uint64_t word, cairn_root_mover *move, void *user)
+{
+    for (; word != 0; word &= word - 1)
+        move_base(first + __builtin_ctzll(word), move, user);
+}
+
+_Static_assert(STACK_KEYS % WORD_BITS == 0, "a word is of registers or of the stack");
 static void move_word(const struct cairn_frame *frame, uint64_t word, uint64_t first_key,
                       cairn_root_mover *move, void *user)
 {
-    for (; word != 0; word &= word - 1) {
-        uint64_t key = first_key + (uint64_t)__builtin_ctzll(word);
-        move_base(place_of(frame, key), move, user);
-    }
+    if (first_key < STACK_KEYS)
+        move_saved(frame, word, first_key, move, user);
+    else
+        move_spilled(place_of(frame, first_key), word, move, user);
 }
 
 static void move_window(const struct survey *survey, uint64_t window, cairn_root_mover *move,
