@@ -56,7 +56,7 @@ struct pair {
 
 static void **place_of(const struct cairn_frame *frame, uint64_t key)
 {
-    if (key < STACK_KEYS)
+    if (key < CAIRN_FRAME_SLOTS)
         return frame->slots[key];
     return (void **)(uintptr_t)(frame->sp + (key - STACK_KEYS) * POINTER_BYTES);
 }
