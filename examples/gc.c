@@ -48,7 +48,7 @@ static size_t used;
 static struct node *allocate(void)
 {
     struct node *node = &half[used++];
-    *node = (struct node){NULL};
+    *node = (struct node){.moved_to = NULL};
     return node;
 }
 
