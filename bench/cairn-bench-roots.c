@@ -109,7 +109,7 @@ static double time_relocations(struct cairn_frame *frame, struct cairn_record re
     for (int i = 0; i < GROUP; i++)
         if (cairn_frame_relocate(frame, record, leave, NULL, NULL) != CAIRN_OK)
             exit(1);
-    return (bench_now_of_thread() - begun) / GROUP;
+    return (bench_now_of_thread() - begun) / (double)GROUP;
 }
 
 static double time_enumerations(struct cairn_frame *frame, struct cairn_record record)
@@ -120,7 +120,7 @@ static double time_enumerations(struct cairn_frame *frame, struct cairn_record r
     for (int i = 0; i < GROUP; i++)
         if (cairn_frame_roots(frame, record, roots, PAIRS_MAX, &count, NULL) != CAIRN_OK)
             exit(1);
-    return (bench_now_of_thread() - begun) / GROUP;
+    return (bench_now_of_thread() - begun) / (double)GROUP;
 }
 
 /* A collector that has the places in a list, once each. */
@@ -131,7 +131,7 @@ static double time_list(void **places, uint32_t count, cairn_root_mover *volatil
     for (int i = 0; i < GROUP; i++)
         for (uint32_t j = 0; j < count; j++)
             places[j] = mover(places[j], NULL);
-    return (bench_now_of_thread() - begun) / GROUP;
+    return (bench_now_of_thread() - begun) / (double)GROUP;
 }
 
 /* ---- Figures ---- */
