@@ -15,6 +15,7 @@
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>
+#include <cairn/roots.h>
 #include <cairn/runtime.h>
 #include <cairn/stackmap.h>
 #include <cairn/statepoint.h>

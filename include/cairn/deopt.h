@@ -82,7 +82,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_create(cairn_runtime *ru
  *  allowed. */
 CAIRN_API void cairn_exit_destroy(cairn_exit *exit);
 
-/** What to give cairn_site_call as target. As long-lived as the exit. */
+/** What to give cairn_site_call as target; or LLVM as the address of a function without arguments
+ *  and result that the code declares and calls (cairn/roots.h). As long-lived as the exit. */
 CAIRN_API const void *cairn_exit_target(const cairn_exit *exit);
 
 /* ---- Actions: to be called by the handler, on its thread ---- */

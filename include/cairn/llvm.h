@@ -78,6 +78,17 @@ CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has
  *  profiler can follow. Functions without them can be patched all the same. */
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
+/**
+ * Gives each call of llvm.experimental.gc.statepoint* in `module` an ID of its own, in the order of
+ * the module: `*next_id`, which is then the next one. To be called after LLVM's pass
+ * rewrite-statepoints-for-gc, which gives all statepoints the same ID, so that their declarations
+ * are in conflict. Statepoints that have been numbered get new IDs. MEMORY, ARGUMENT: nothing was
+ * changed.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModuleRef module,
+                                                                      uint64_t *next_id,
+                                                                      struct cairn_error *error);
+
 /* ---- Looking at IR before code generation ---- */
 
 /**

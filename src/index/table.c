@@ -8,7 +8,7 @@
 #include "index/table.h"
 
 #include "index/layout.h"
-#include "index/values.h"
+#include "index/record_values.h"
 
 #include <assert.h>
 #include <string.h>
@@ -299,63 +299,26 @@ uint64_t cairn_record_return_address(struct cairn_record record)
 
 /* ---- Values ---- */
 
-struct values {
-    const uint32_t *liveouts;
-    uint32_t liveout_count;
-    const uint32_t *locations;
-    uint32_t location_words;
-    enum value_form form;
-};
-
-static struct values values_of(struct cairn_record record)
-{
-    const cairn_table *table = record.table;
-    uint32_t start = table->value_starts[record.index];
-    const uint32_t *word = table->values + (start & VALUE_WORD_MASK);
-    const uint32_t *end = table->values + (table->value_starts[record.index + 1] & VALUE_WORD_MASK);
-    struct values values = {.form = (enum value_form)(start >> VALUE_FORM_SHIFT)};
-    if ((start & VALUE_HAS_LIVEOUTS) != 0) {
-        values.liveout_count = *word++;
-        values.liveouts = word;
-        word += values.liveout_count;
-    }
-    values.locations = word;
-    values.location_words = (uint32_t)(end - word);
-    return values;
-}
-
 uint32_t cairn_record_location_count(struct cairn_record record)
 {
-    struct values values = values_of(record);
-    return values.location_words / ((uint32_t)values.form + 1);
+    struct record_values values = record_values_of(record);
+    return record_values_location_count(&values);
 }
 
 uint32_t cairn_record_liveout_count(struct cairn_record record)
 {
-    return values_of(record).liveout_count;
+    return record_values_of(record).liveout_count;
 }
 
 struct cairn_location cairn_record_location(struct cairn_record record, uint32_t index)
 {
-    struct values values = values_of(record);
-    const uint32_t *words = values.locations + (size_t)index * ((size_t)values.form + 1);
-    struct cairn_location location;
-    if (values.form == VALUES_COMPACT)
-        location = compact_unpack(*words);
-    else if (values.form == VALUES_WIDE)
-        location = wide_unpack(words);
-    else
-        location = full_unpack(words);
-    if (location.kind == CAIRN_LOCATION_CONSTANT)
-        location.constant = (uint64_t)(int64_t)location.offset;
-    else if (location.kind == CAIRN_LOCATION_CONSTANT_INDEX)
-        location.constant = record.table->constants[location.offset];
-    return location;
+    struct record_values values = record_values_of(record);
+    return record_values_location(&values, index);
 }
 
 struct cairn_liveout cairn_record_liveout(struct cairn_record record, uint32_t index)
 {
-    struct values values = values_of(record);
+    struct record_values values = record_values_of(record);
     assert(values.liveouts != NULL);
     assert(index < values.liveout_count);
     uint32_t word = values.liveouts[index];
