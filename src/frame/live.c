@@ -78,16 +78,29 @@ static enum cairn_status say_beyond(struct cairn_record record, const char *what
                      (unsigned long long)cairn_record_address(record), count, what, index);
 }
 
+/* How many locations a record has. LLVM leaves values out that it has in x87 registers, and those
+ * behind them are then not where they should be. */
+static bool has_all_locations(struct cairn_record record,
+                              const struct cairn_declaration *declaration, uint32_t *needed)
+{
+    if (declaration->kind == CAIRN_RECORD_STATEPOINT)
+        return true;
+    *needed = first_live_value(declaration, NULL) + declaration->live_value_count;
+    return cairn_record_location_count(record) == *needed;
+}
+
 static enum cairn_status take_location(struct cairn_record record, uint32_t number,
                                        struct cairn_type type, struct live *live,
                                        struct cairn_error *error)
 {
     uint32_t count = cairn_record_location_count(record);
-    if (number >= count)
+    uint32_t needed = number + 1;
+    bool has_all = has_all_locations(record, cairn_record_declaration(record), &needed);
+    if (!has_all || number >= count)
         return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
                          "record %llu at 0x%llx has %u locations; its declaration needs %u",
                          (unsigned long long)cairn_record_id(record),
-                         (unsigned long long)cairn_record_address(record), count, number + 1);
+                         (unsigned long long)cairn_record_address(record), count, needed);
     *live = (struct live){cairn_record_location(record, number), type};
     return CAIRN_OK;
 }

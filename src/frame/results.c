@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { TYPE_NAME_BYTES = 64, GENERAL_BYTES = 8 };
+enum { TYPE_NAME_BYTES = 64, GENERAL_BYTES = 8, VECTOR_BYTES = 16 };
 
 /* ---- Which register ---- */
 
@@ -72,14 +72,22 @@ static bool take(struct cairn_type type, struct taken *taken, uint16_t *dwarf)
 
 /* ---- Checking ---- */
 
-/* How a context keeps the register. */
+/* How a context keeps a value of the type in the register. A vector has as much of the register as
+ * it has bytes, which the machine has registers of. */
 static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
-                         struct storage *storage)
+                         struct cairn_type type, struct storage *storage)
 {
     struct arch_register place;
     if (!arch_host_register(context, dwarf, &place))
         return false;
     *storage = (struct storage){storage_form(place.form), place.bytes};
+    if (type.element_count == 0)
+        return true;
+    size_t smallest = storage->form == STORAGE_VECTOR ? GENERAL_BYTES : VECTOR_BYTES;
+    size_t size = cairn_type_size(type);
+    if (size > place.bytes || size < smallest || (size & (size - 1)) != 0)
+        return false;
+    storage->size = size;
     return true;
 }
 
@@ -92,7 +100,8 @@ enum cairn_status results_check(const struct cairn_context *context,
         uint16_t dwarf;
         struct storage storage;
         char name[TYPE_NAME_BYTES];
-        if (take(results[i].type, &taken, &dwarf) && find_storage(context, dwarf, &storage) &&
+        if (take(results[i].type, &taken, &dwarf) &&
+            find_storage(context, dwarf, results[i].type, &storage) &&
             storage_part(results[i].type, storage) != 0)
             continue;
         cairn_type_format(results[i].type, name, sizeof name);
@@ -110,7 +119,7 @@ static void write_result(struct cairn_context *context, uint16_t dwarf,
 {
     unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
     struct storage storage;
-    find_storage(context, dwarf, &storage);
+    find_storage(context, dwarf, result->type, &storage);
     size_t part = storage_part(result->type, storage);
     if (storage.form == STORAGE_GENERAL) {
         uint64_t extended = cairn_value_unsigned(result);
