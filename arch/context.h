@@ -32,6 +32,7 @@
 
 #ifndef __ASSEMBLER__
 #include <cairn/context.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,15 @@ struct __attribute__((may_alias)) arch_context_head {
     uint64_t pc;
     uint64_t unused[3];
 };
+
+enum { ARCH_CONTEXT_REGISTERS = 128 };
+
+/* Whether the context has a register. */
+static inline bool arch_context_has(const struct cairn_context *context, uint16_t dwarf)
+{
+    const struct arch_context_head *head = (const struct arch_context_head *)context;
+    return dwarf < ARCH_CONTEXT_REGISTERS && (head->present[dwarf / 64] >> dwarf % 64 & 1) != 0;
+}
 
 /* What the functions that exits call get: the thread's registers, to be changed if they like. */
 typedef void arch_exit_handler(struct cairn_context *context, void *user);

@@ -74,6 +74,28 @@ START_TEST(declarations_are_copies)
 }
 END_TEST
 
+START_TEST(results_of_functions_that_differ_are_not_known)
+{
+    struct cairn_declaration first = declaration_of(5);
+    first.function_results = (struct cairn_results){
+        .is_known = true,
+        .count = 1,
+        .types = {{.kind = CAIRN_TYPE_DOUBLE, .bits = 64}},
+    };
+    struct cairn_declaration second = first;
+    second.function = "second";
+    ck_assert_ok(cairn_declarations_add(set, &first, NULL));
+    ck_assert_ok(cairn_declarations_add(set, &second, NULL));
+    const struct cairn_results *results = &cairn_declarations_find(set, 5)->function_results;
+    ck_assert(results->is_known);
+    ck_assert_uint_eq(results->count, 1);
+    ck_assert_int_eq(results->types[0].kind, CAIRN_TYPE_DOUBLE);
+    second.function_results.extends_sign = true;
+    ck_assert_ok(cairn_declarations_add(set, &second, NULL));
+    ck_assert(!results->is_known);
+}
+END_TEST
+
 START_TEST(truncating_takes_the_last_ones_back)
 {
     uint64_t random = sample_seed();
@@ -178,6 +200,7 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, declarations_are_found_and_keep_their_order);
     tcase_add_test(tests, declarations_are_copies);
+    tcase_add_test(tests, results_of_functions_that_differ_are_not_known);
     tcase_add_test(tests, truncating_takes_the_last_ones_back);
     tcase_add_test(tests, the_same_shape_again_changes_nothing);
     tcase_add_loop_test(tests, another_shape_is_a_conflict_that_names_both_functions, 0, 7);

@@ -5,8 +5,10 @@
  */
 #include "llvm_support.h"
 
-#include <stdlib.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 
 static LLVMContextRef context;
 static cairn_runtime *runtime;
@@ -265,6 +267,128 @@ START_TEST(the_function_returns_what_the_handler_says)
 }
 END_TEST
 
+/* `f` returns what the handler says; `use` makes 64 bits of it for `g`. */
+static void load_returning(const char *type, const char *attribute, const char *use)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS
+             "define %s %s @f(i64 %%a) noinline uwtable {\n"
+             "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1,\n"
+             "      i32 16, ptr null, i32 0, i64 %%a)\n"
+             "  %%r = freeze %s undef\n"
+             "  ret %s %%r\n"
+             "}\n"
+             "define i64 @g(i64 %%a) uwtable {\n"
+             "  %%x = call %s %s @f(i64 %%a)\n"
+             "%s"
+             "  ret i64 %%n\n"
+             "}\n",
+             attribute, type, type, type, attribute, type, use);
+    load(text);
+    patch(1);
+}
+
+static struct cairn_value returned[CAIRN_DEOPT_RESULTS_MAX];
+static uint32_t returned_count;
+
+static void return_values(struct cairn_deopt *deopt)
+{
+    struct cairn_error error = {0};
+    enum cairn_status status = cairn_deopt_return(deopt, returned, returned_count, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+}
+
+static const struct {
+    const char *type;
+    const char *attribute;
+    const char *use;
+    int64_t expected;
+} returning[] = {
+    {"double", "", "  %n = fptosi double %x to i64\n", 7},
+    {"float", "", "  %n = fptosi float %x to i64\n", 7},
+    {"ptr", "", "  %n = ptrtoint ptr %x to i64\n", 7},
+    {"i32", "signext", "  %n = sext i32 %x to i64\n", -7},
+    {"i32", "zeroext", "  %n = zext i32 %x to i64\n", 4294967289},
+    {"i128", "", "  %s = lshr i128 %x, 64\n  %n = trunc i128 %s to i64\n", 9},
+    {"{ i64, i64 }", "",
+     "  %p = extractvalue { i64, i64 } %x, 0\n  %q = extractvalue { i64, i64 } %x, 1\n"
+     "  %n = sub i64 %p, %q\n",
+     -2},
+    {"{ i64, double }", "",
+     "  %p = extractvalue { i64, double } %x, 0\n  %d = extractvalue { i64, double } %x, 1\n"
+     "  %q = fptosi double %d to i64\n  %n = sub i64 %p, %q\n",
+     -2},
+    {"{ double, double }", "",
+     "  %d = extractvalue { double, double } %x, 0\n"
+     "  %e = extractvalue { double, double } %x, 1\n  %s = fsub double %d, %e\n"
+     "  %n = fptosi double %s to i64\n",
+     -2},
+    {"<2 x i64>", "", "  %n = extractelement <2 x i64> %x, i32 1\n", 9},
+};
+
+static struct cairn_value value_of_bytes(struct cairn_type type, const void *bytes)
+{
+    struct cairn_value value;
+    ck_assert_ok(cairn_value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
+    return value;
+}
+
+/* 7, or 7 and 9, of the types of the case. */
+static void prepare_values(const char *type)
+{
+    const int64_t pair[2] = {7, 9};
+    const int64_t wide[2] = {CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN ? 9 : 7,
+                             CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN ? 7 : 9};
+    returned_count = type[0] == '{' ? 2 : 1;
+    if (strcmp(type, "double") == 0 || strcmp(type, "{ double, double }") == 0)
+        returned[0] = cairn_value_of_double(7);
+    else if (strcmp(type, "float") == 0)
+        returned[0] = cairn_value_of_float(7);
+    else if (strcmp(type, "ptr") == 0)
+        returned[0] = cairn_value_of_pointer((void *)(uintptr_t)7);
+    else if (strcmp(type, "i32") == 0)
+        returned[0] = cairn_value_of_integer(32, -7);
+    else if (strcmp(type, "i128") == 0)
+        returned[0] = value_of_bytes(cairn_type_integer(128), wide);
+    else if (type[0] == '<')
+        returned[0] = value_of_bytes(cairn_type_vector(cairn_type_integer(64), 2), pair);
+    else
+        returned[0] = cairn_value_of_integer(64, 7);
+    returned[1] =
+        strstr(type, ", double") != NULL ? cairn_value_of_double(9) : cairn_value_of_integer(64, 9);
+}
+
+START_TEST(results_of_every_kind_are_returned)
+{
+    handler = return_values;
+    prepare_values(returning[_i].type);
+    load_returning(returning[_i].type, returning[_i].attribute, returning[_i].use);
+    ck_assert_int_eq(call("g", 1), returning[_i].expected);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+static void return_the_wrong_type(struct cairn_deopt *deopt)
+{
+    struct cairn_error error;
+    struct cairn_value results[] = {cairn_value_of_integer(64, 7), cairn_value_of_integer(32, 7)};
+    ck_assert_int_eq(cairn_deopt_return(deopt, results, 2, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "'f' returns i64, double, and not i64, i32");
+    ck_assert_int_eq(cairn_deopt_return(deopt, results, 0, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "'f' returns i64, double, and not nothing");
+    ck_assert_int_eq(cairn_deopt_return(deopt, results, 5, &error), CAIRN_ERROR_ARGUMENT);
+}
+
+START_TEST(results_that_are_not_the_functions_are_refused)
+{
+    handler = return_the_wrong_type;
+    load_returning("{ i64, double }", "", "  %n = add i64 %a, 5\n");
+    ck_assert_int_eq(call("g", 1), 6);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
 static void walk_to_the_caller(struct cairn_deopt *deopt)
 {
     struct cairn_frame frame = deopt->frame;
@@ -286,6 +410,61 @@ START_TEST(a_walk_goes_to_the_caller_and_ends_in_other_code)
     patch(1);
     call("g", 1);
     ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+/* ---- Signals ---- */
+
+/* `f` runs until its argument's flag is set. */
+static const char spinning[] = SUPPORT_INTRINSICS
+    "define i64 @f(ptr %flag) noinline uwtable {\n"
+    "  br label %loop\n"
+    "loop:\n"
+    "  %set = load volatile i64, ptr %flag\n"
+    "  %done = icmp ne i64 %set, 0\n"
+    "  br i1 %done, label %out, label %loop\n"
+    "out:\n"
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, ptr %flag)\n"
+    "  ret i64 %set\n"
+    "}\n"
+    "define i64 @g(ptr %flag) uwtable {\n"
+    "  %x = call i64 @f(ptr %flag)\n"
+    "  %y = add i64 %x, 1\n"
+    "  ret i64 %y\n"
+    "}\n";
+
+static volatile int64_t flag;
+static struct cairn_function found[2];
+static enum cairn_status walked[3];
+
+static void walk_from_a_signal(int signal, siginfo_t *information, void *ucontext)
+{
+    static struct cairn_context interrupted;
+    struct cairn_frame frame;
+    (void)signal;
+    (void)information;
+    walked[0] = cairn_context_from_signal(&interrupted, ucontext, NULL);
+    walked[1] = cairn_frame_interrupted(runtime, &interrupted, &frame, NULL);
+    cairn_frame_function(&frame, &found[0]);
+    walked[2] = cairn_frame_caller(&frame, NULL);
+    cairn_frame_function(&frame, &found[1]);
+    flag = 1;
+}
+
+START_TEST(a_walk_begins_in_a_signal_handler)
+{
+    load(spinning);
+    uint64_t f = (uintptr_t)find("f");
+    uint64_t g = (uintptr_t)find("g");
+    struct sigaction action = {.sa_sigaction = walk_from_a_signal, .sa_flags = SA_SIGINFO};
+    struct itimerval soon = {.it_value = {.tv_usec = 20000}};
+    ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+    ck_assert_int_eq(call("g", (intptr_t)&flag), 2);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_ok(walked[i]);
+    ck_assert_uint_eq(found[0].address, f);
+    ck_assert_uint_eq(found[1].address, g);
 }
 END_TEST
 
@@ -329,7 +508,11 @@ int main(void)
     tcase_add_test(actions, the_code_goes_on_with_a_result);
     tcase_add_test(actions, the_code_goes_on_with_changed_values);
     tcase_add_test(actions, the_function_returns_what_the_handler_says);
+    tcase_add_loop_test(actions, results_of_every_kind_are_returned, 0,
+                        (int)(sizeof returning / sizeof *returning));
+    tcase_add_test(actions, results_that_are_not_the_functions_are_refused);
     tcase_add_test(actions, a_walk_goes_to_the_caller_and_ends_in_other_code);
+    tcase_add_test(actions, a_walk_begins_in_a_signal_handler);
     tcase_add_test(actions, a_function_without_unwind_rules_can_go_on_but_not_return);
     suite_add_tcase(suite, actions);
     return support_main(suite);

@@ -112,6 +112,53 @@ START_TEST(patchpoint_is_declared)
 }
 END_TEST
 
+static const struct cairn_results *scan_function_returning(const char *type, const char *attribute)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS
+             "define %s %s @holder() {\n"
+             "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n"
+             "  unreachable\n"
+             "}\n",
+             attribute, type);
+    return &scan_and_find(text, 1)->function_results;
+}
+
+START_TEST(results_of_the_function_are_declared)
+{
+    const struct cairn_results *results =
+        scan_function_returning("{ i8, [2 x double], <4 x float> }", "");
+    ck_assert(results->is_known);
+    ck_assert(!results->extends_sign);
+    ck_assert_uint_eq(results->count, 4);
+    assert_type(results->types[0], "i8");
+    assert_type(results->types[1], "double");
+    assert_type(results->types[2], "double");
+    assert_type(results->types[3], "<4 x float>");
+}
+END_TEST
+
+START_TEST(void_is_no_result)
+{
+    const struct cairn_results *results = scan_function_returning("void", "");
+    ck_assert(results->is_known);
+    ck_assert_uint_eq(results->count, 0);
+}
+END_TEST
+
+START_TEST(a_result_that_is_extended_by_its_sign_says_so)
+{
+    ck_assert(scan_function_returning("i32", "signext")->extends_sign);
+}
+END_TEST
+
+START_TEST(more_results_than_have_room_are_not_known)
+{
+    ck_assert(!scan_function_returning("{ i64, i64, i64, i64, i64 }", "")->is_known);
+}
+END_TEST
+
 START_TEST(null_target_is_no_target)
 {
     const struct cairn_declaration *declaration =
@@ -574,6 +621,10 @@ int main(void)
     tcase_add_test(tests, module_without_sites_declares_nothing);
     tcase_add_test(tests, stackmap_is_declared);
     tcase_add_test(tests, patchpoint_is_declared);
+    tcase_add_test(tests, results_of_the_function_are_declared);
+    tcase_add_test(tests, void_is_no_result);
+    tcase_add_test(tests, a_result_that_is_extended_by_its_sign_says_so);
+    tcase_add_test(tests, more_results_than_have_room_are_not_known);
     tcase_add_test(tests, null_target_is_no_target);
     tcase_add_test(tests, invoke_is_declared);
     tcase_add_test(tests, statepoint_with_bundles_is_declared);

@@ -337,7 +337,7 @@ static bool patch(uint64_t id)
     if (status == CAIRN_OK)
         return true;
     ck_assert_msg(run.function->is_stackmap, "%s", error.message);
-    unpatched++;
+    printf("XX %s\n", error.message);unpatched++;
     return false;
 }
 

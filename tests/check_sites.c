@@ -40,6 +40,56 @@ START_TEST(patchpoint_becomes_call_no_op_and_jump_and_comes_back)
 }
 END_TEST
 
+/* What an exit's handler finds, and answers with. */
+struct exit_visit {
+    const cairn_runtime *runtime;
+    uint64_t id;
+    uint64_t result;
+};
+
+static void answer(struct cairn_context *context, void *user)
+{
+    struct exit_visit *visit = user;
+    struct cairn_record record;
+    if (cairn_runtime_find_return_address(visit->runtime, cairn_context_pc(context), &record))
+        visit->id = cairn_record_id(record);
+    ck_assert_int_eq(
+        cairn_context_write(context, machine_result, &visit->result, sizeof visit->result, NULL),
+        CAIRN_OK);
+}
+
+static const void *write_exit(uint8_t *memory, size_t page, struct exit_visit *visit)
+{
+    const struct cairn_arch *arch = arch_host();
+    struct arch_exit *data = (struct arch_exit *)(void *)(memory + page);
+    ck_assert_int_eq(arch_exit_init(data, answer, visit, NULL), CAIRN_OK);
+    ck_assert(arch->encode_exit(arch, (uintptr_t)memory, (uintptr_t)data, memory));
+    arch_host_code_written(memory, memory, arch->exit_bytes);
+    ck_assert_int_eq(mprotect(memory, page, PROT_READ | PROT_EXEC), 0);
+    return memory;
+}
+
+START_TEST(site_that_calls_an_exit_goes_on_with_the_handler_s_result)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    struct cairn_error error;
+    const struct site_shape shape = site_calling_patchpoint(region);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *memory =
+        mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    site_load(&fixture, site_modes[_i], &shape);
+    struct exit_visit visit = {.runtime = fixture.runtime, .result = 9};
+    const void *stub = write_exit(memory, page, &visit);
+    ck_assert_done(cairn_site_call(fixture.site, stub, CAIRN_SYNC, &error), error);
+    ck_assert_int_eq(fixture.function(), 9);
+    ck_assert_uint_eq(visit.id, 42);
+    site_unload(&fixture);
+    munmap(memory, 2 * page);
+}
+END_TEST
+
 START_TEST(records_of_a_patchpoint_are_found_by_both_addresses)
 {
     uint8_t region[SITE_REGION_MAX];
@@ -231,6 +281,7 @@ int main(void)
 {
     const TTest *in_every_mode[] = {
         patchpoint_becomes_call_no_op_and_jump_and_comes_back,
+        site_that_calls_an_exit_goes_on_with_the_handler_s_result,
         records_of_a_patchpoint_are_found_by_both_addresses,
         unknown_bytes_are_left_alone_and_named,
         what_is_wrong_is_refused_before_the_first_write,

@@ -246,7 +246,8 @@ START_TEST(an_integer_is_in_the_low_bytes_of_a_register)
         struct storage place = {STORAGE_GENERAL, 8};
         ck_assert_uint_eq(storage_part(value.type, place), value.size);
         memcpy(bytes, value.bytes, value.size);
-        struct cairn_value found = storage_read(value.type, place, bytes);
+        struct cairn_value found;
+        storage_read(value.type, place, bytes, &found);
         expect(memcmp(&found, &value, sizeof found) == 0);
     }
 }
@@ -259,7 +260,8 @@ START_TEST(bits_beside_an_integer_do_not_count)
         uint64_t bits = random_bits(&random);
         uint32_t width = 1 + sample_random(&random, 32);
         struct storage place = {STORAGE_MEMORY, sizeof bits};
-        struct cairn_value found = storage_read(cairn_type_integer(width), place, &bits);
+        struct cairn_value found;
+        storage_read(cairn_type_integer(width), place, &bits, &found);
         expect(cairn_value_unsigned(&found) == (bits & ((UINT64_C(1) << width) - 1)));
     }
 }
@@ -289,7 +291,8 @@ START_TEST(a_float_is_a_double_where_registers_are_doubles)
         struct cairn_value value = cairn_value_of_float(narrow);
         storage_write(&value, place, &number);
         expect(isnan(narrow) ? isnan(number) : same_bits(number, (double)narrow));
-        struct cairn_value found = storage_read(value.type, place, &number);
+        struct cairn_value found;
+        storage_read(value.type, place, &number, &found);
         expect(memcmp(&found, &value, sizeof found) == 0);
     }
 }
@@ -302,7 +305,8 @@ START_TEST(a_double_is_itself_where_registers_are_doubles)
     struct cairn_value value = cairn_value_of_double(-2.25);
     storage_write(&value, place, &number);
     ck_assert_double_eq(number, -2.25);
-    struct cairn_value found = storage_read(value.type, place, &number);
+    struct cairn_value found;
+    storage_read(value.type, place, &number, &found);
     ck_assert_double_eq(cairn_value_double(&found), -2.25);
 }
 END_TEST
@@ -329,7 +333,8 @@ START_TEST(small_elements_are_in_wider_lanes)
         else
             storage_write(&value, place, bytes);
         expect(storage_part(type, place) == 16);
-        struct cairn_value found = storage_read(type, place, bytes);
+        struct cairn_value found;
+        storage_read(type, place, bytes, &found);
         expect(memcmp(&found, &value, sizeof found) == 0);
     }
 }
@@ -364,7 +369,8 @@ START_TEST(what_is_written_reads_back_from_every_place)
                 continue;
             struct cairn_value value = value_of(types[t], bytes);
             storage_write(&value, places[p], place);
-            struct cairn_value found = storage_read(types[t], places[p], place);
+            struct cairn_value found;
+            storage_read(types[t], places[p], place, &found);
             ck_assert_mem_eq(&found, &value, sizeof found);
             tried++;
         }

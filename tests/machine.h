@@ -36,6 +36,9 @@ extern const char *const machine_why_too_small;
 size_t machine_set(uint8_t *code, int value);
 size_t machine_increment(uint8_t *code);
 
+/* DWARF number of the register that the result is in. */
+extern const uint16_t machine_result;
+
 /* What LLVM puts into no patch point: to be written so far before a region's end. A site's reason
  * names it so. */
 extern const uint32_t machine_odd_distance;

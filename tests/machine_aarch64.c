@@ -8,6 +8,7 @@ const uint32_t machine_patchpoint_bytes = 16;
 const uint32_t machine_region_bytes = 4;
 const uint32_t machine_region_too_small = 0;
 const char *const machine_why_too_small = "0 bytes";
+const uint16_t machine_result = 0;
 const uint32_t machine_odd_distance = 4;
 const char *const machine_odd_name = "0xd4400000";
 

@@ -12,6 +12,7 @@ const uint32_t machine_patchpoint_bytes = 32;
 const uint32_t machine_region_bytes = 12;
 const uint32_t machine_region_too_small = 8;
 const char *const machine_why_too_small = "12 bytes";
+const uint16_t machine_result = 3;
 const uint32_t machine_odd_distance = 4;
 const char *const machine_odd_name = "0x7fe00008";
 

@@ -8,6 +8,7 @@ const uint32_t machine_patchpoint_bytes = 16;
 const uint32_t machine_region_bytes = 9;
 const uint32_t machine_region_too_small = 4;
 const char *const machine_why_too_small = "9 bytes";
+const uint16_t machine_result = 0;
 const uint32_t machine_odd_distance = 2;
 const char *const machine_odd_name = "0xf4";
 

@@ -64,6 +64,20 @@ CAIRN_API const char *cairn_record_kind_name(enum cairn_record_kind kind);
 /** LLVM's number of the anyreg calling convention (llvm/IR/CallingConv.h). */
 enum { CAIRN_CALLING_CONVENTION_C = 0, CAIRN_CALLING_CONVENTION_ANYREG = 13 };
 
+/** Values that a function can return in registers. */
+enum { CAIRN_FUNCTION_RESULTS_MAX = 4 };
+
+/** What a function or a call returns: nothing (void), one value, or the members of a structure. */
+struct cairn_results {
+    /** Otherwise the rest says nothing. */
+    bool is_known;
+    /** A narrow integer is extended to its register by its sign: what C calls signed, on those
+     *  architectures whose ABI wants it (LLVM's attribute signext). */
+    bool extends_sign;
+    uint8_t count;
+    struct cairn_type types[CAIRN_FUNCTION_RESULTS_MAX];
+};
+
 struct cairn_declaration {
     uint64_t id;
     enum cairn_record_kind kind;
@@ -83,6 +97,8 @@ struct cairn_declaration {
     uint32_t live_value_count;
     /** Name of the IR function that holds the call; may be NULL. */
     const char *function;
+    /** What that function returns: what cairn_deopt_return checks and goes by. */
+    struct cairn_results function_results;
 };
 
 /** A set of declarations by ID. Not thread-safe while it is being filled. */
@@ -99,8 +115,9 @@ CAIRN_API void cairn_declarations_destroy(cairn_declarations *declarations);
 /**
  * Copies `declaration`, its types and its function's name into the set. The same ID a second
  * time is normal (inlining and unrolling duplicate calls) if everything but the function is
- * the same; otherwise CONFLICT, with a sentence that names both functions and what differs,
- * and the set is as it was. MEMORY, ARGUMENT, CONFLICT.
+ * the same (of functions that return differently, the results are then not known); otherwise
+ * CONFLICT, with a sentence that names both functions and what differs, and the set is as it was.
+ * MEMORY, ARGUMENT, CONFLICT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
     cairn_declarations *declarations, const struct cairn_declaration *declaration,

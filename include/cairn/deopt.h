@@ -45,8 +45,8 @@
 extern "C" {
 #endif
 
-/** Members of the largest structure that a function can return in registers. */
-enum { CAIRN_DEOPT_RESULTS_MAX = 4 };
+/** Results of one function. */
+enum { CAIRN_DEOPT_RESULTS_MAX = CAIRN_FUNCTION_RESULTS_MAX };
 
 /** A thread that has come to an exit. */
 struct cairn_deopt {

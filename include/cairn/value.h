@@ -52,9 +52,13 @@ CAIRN_API size_t cairn_type_size(struct cairn_type type);
 
 /* ---- Types that C has ---- */
 
+/** An integer of `bits`. */
 CAIRN_API struct cairn_type cairn_type_integer(uint32_t bits);
+/** A pointer of 64 bits, in address space 0. */
 CAIRN_API struct cairn_type cairn_type_pointer(void);
+/** C's float, of 32 bits. */
 CAIRN_API struct cairn_type cairn_type_float(void);
+/** C's double, of 64 bits. */
 CAIRN_API struct cairn_type cairn_type_double(void);
 /** A vector of `count` scalars of a type. */
 CAIRN_API struct cairn_type cairn_type_vector(struct cairn_type element, uint32_t count);

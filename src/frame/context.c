@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { PRESENT_BITS = 128, DOUBLEWORD_BYTES = 8 };
+enum { DOUBLEWORD_BYTES = 8 };
 
 static struct arch_context_head *head_of(struct cairn_context *context)
 {
@@ -24,12 +24,6 @@ static const struct arch_context_head *const_head_of(const struct cairn_context 
 
 /* ---- Presence ---- */
 
-static bool has(const struct cairn_context *context, uint16_t dwarf)
-{
-    return dwarf < PRESENT_BITS &&
-           (const_head_of(context)->present[dwarf / 64] >> dwarf % 64 & 1) != 0;
-}
-
 static void set_present(struct cairn_context *context, uint16_t dwarf)
 {
     head_of(context)->present[dwarf / 64] |= UINT64_C(1) << dwarf % 64;
@@ -38,7 +32,7 @@ static void set_present(struct cairn_context *context, uint16_t dwarf)
 size_t cairn_context_register_size(const struct cairn_context *context, uint16_t dwarf)
 {
     struct arch_register found;
-    bool known = has(context, dwarf) && arch_host_register(context, dwarf, &found);
+    bool known = arch_context_has(context, dwarf) && arch_host_register(context, dwarf, &found);
     return known ? found.bytes : 0;
 }
 
@@ -106,7 +100,7 @@ enum cairn_status cairn_context_read(const struct cairn_context *context, uint16
                                      void *value, size_t size, struct cairn_error *error)
 {
     struct arch_register place;
-    if (!has(context, dwarf) || !arch_host_register(context, dwarf, &place))
+    if (!arch_context_has(context, dwarf) || !arch_host_register(context, dwarf, &place))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf, "the context has no register %u",
                          dwarf);
     if (!size_fits(&place, size))
@@ -129,7 +123,7 @@ enum cairn_status cairn_context_write(struct cairn_context *context, uint16_t dw
     if (!size_fits(&place, size))
         return refuse_size(dwarf, size, place.bytes, error);
     uint8_t *to = context->bytes + place.offset;
-    if (!has(context, dwarf))
+    if (!arch_context_has(context, dwarf))
         memset(to, 0, place.bytes);
     if (is_whole_of_doublewords(&place, size))
         copy_doublewords(to, value);

@@ -13,9 +13,10 @@
 #include "frame/frame.h"
 #include "frame/results.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { TYPE_NAME_BYTES = 64 };
+enum { TYPE_NAME_BYTES = 64, TYPE_NAMES_BYTES = 80 };
 
 enum action { ACTION_CONTINUE, ACTION_CONTINUE_WITH, ACTION_RETURN };
 
@@ -96,15 +97,67 @@ enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt, const struct c
 
 /* ---- Returning ---- */
 
-/* As far as the declaration tells: a record that was copied into several functions has none. */
+/* What the declaration says of the function; NULL if nothing. */
+static const struct cairn_results *function_results(const struct cairn_deopt *deopt)
+{
+    const struct cairn_declaration *declaration =
+        deopt->record.table == NULL ? NULL : cairn_record_declaration(deopt->record);
+    bool is_known = declaration != NULL && declaration->function_results.is_known;
+    return is_known ? &declaration->function_results : NULL;
+}
+
+/* "i64, double", or "nothing". */
+static void format_types(const struct cairn_type *types, uint32_t count, char *text, size_t size)
+{
+    size_t length = (size_t)snprintf(text, size, "%s", count == 0 ? "nothing" : "");
+    for (uint32_t i = 0; i < count && length < size; i++) {
+        char name[TYPE_NAME_BYTES];
+        cairn_type_format(types[i], name, sizeof name);
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i == 0 ? "" : ", ", name);
+    }
+}
+
+static bool same_types(const struct cairn_results *declared, const struct cairn_value *results,
+                       uint32_t count)
+{
+    if (declared->count != count)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!cairn_type_equal(declared->types[i], results[i].type))
+            return false;
+    return true;
+}
+
+static enum cairn_status say_different(const struct cairn_deopt *deopt,
+                                       const struct cairn_results *declared,
+                                       const struct cairn_value *results, uint32_t count,
+                                       struct cairn_error *error)
+{
+    char declared_names[TYPE_NAMES_BYTES];
+    char given_names[TYPE_NAMES_BYTES];
+    struct cairn_type given[CAIRN_DEOPT_RESULTS_MAX];
+    const char *name = cairn_record_declaration(deopt->record)->function;
+    for (uint32_t i = 0; i < count; i++)
+        given[i] = results[i].type;
+    format_types(declared->types, declared->count, declared_names, sizeof declared_names);
+    format_types(given, count, given_names, sizeof given_names);
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "'%.48s' returns %s, and not %s",
+                     name == NULL ? "?" : name, declared_names, given_names);
+}
+
+/* By the function's type as far as it is known: a record that was copied into several functions
+ * does not say which one a frame is of. */
 static enum cairn_status check_results(const struct cairn_deopt *deopt,
                                        const struct cairn_value *results, uint32_t count,
                                        struct cairn_error *error)
 {
+    const struct cairn_results *declared = function_results(deopt);
     if (count > CAIRN_DEOPT_RESULTS_MAX)
         return error_set(error, CAIRN_ERROR_ARGUMENT, count,
                          "a function returns at most %d results in registers, not %u",
                          CAIRN_DEOPT_RESULTS_MAX, count);
+    if (declared != NULL && !same_types(declared, results, count))
+        return say_different(deopt, declared, results, count, error);
     return results_check(deopt->frame.context, results, count, error);
 }
 
@@ -135,13 +188,15 @@ static void go_on_with_result(struct cairn_deopt *deopt)
         frame_write_location(&deopt->frame, cairn_record_location(deopt->record, 0),
                              &deopt->results[0]);
     else
-        results_write(deopt->frame.context, deopt->results, 1);
+        results_write(deopt->frame.context, deopt->results, 1, false);
 }
 
 static void return_to_caller(struct cairn_deopt *deopt)
 {
+    const struct cairn_results *declared = function_results(deopt);
     frame_restore(&deopt->caller, deopt->frame.context);
-    results_write(deopt->frame.context, deopt->results, deopt->result_count);
+    results_write(deopt->frame.context, deopt->results, deopt->result_count,
+                  declared != NULL && declared->extends_sign);
 }
 
 void deopt_end(struct cairn_deopt *deopt)

@@ -252,7 +252,7 @@ static enum cairn_status find_in_stack(const struct cairn_frame *frame, uint16_t
     *found = (struct frame_register){
         .dwarf = dwarf,
         .storage = {form, count * sizeof(uint64_t)},
-        .saved = frame->slots[first],
+        .bytes = frame->slots[first],
     };
     return CAIRN_OK;
 }
@@ -266,36 +266,40 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
         return say_unknown(frame, dwarf, error);
     if (!frame->is_innermost)
         return find_in_stack(frame, dwarf, storage_form(place.form), found, error);
-    size_t size = cairn_context_register_size(frame->context, dwarf);
-    if (size == 0)
+    if (!arch_context_has(frame->context, dwarf))
         return say_unknown(frame, dwarf, error);
-    *found = (struct frame_register){.dwarf = dwarf, .storage = {storage_form(place.form), size}};
+    bool is_as_stored = place.form != ARCH_REGISTER_DOUBLEWORDS;
+    *found = (struct frame_register){
+        .dwarf = dwarf,
+        .storage = {storage_form(place.form), place.bytes},
+        .bytes = is_as_stored ? frame->context->bytes + place.offset : NULL,
+    };
     return CAIRN_OK;
 }
 
-/* Where the part begins in what was saved. */
-static unsigned char *saved_part(const struct frame_register *place, size_t part)
+/* Where the part begins. */
+static unsigned char *part_of(const struct frame_register *place, size_t part)
 {
     bool is_integer = place->storage.form == STORAGE_GENERAL;
     bool is_at_end = is_integer && CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
-    return (unsigned char *)place->saved + (is_at_end ? place->storage.size - part : 0);
+    return (unsigned char *)place->bytes + (is_at_end ? place->storage.size - part : 0);
 }
 
 enum cairn_status frame_load(const struct cairn_frame *frame, const struct frame_register *place,
                              void *bytes, size_t part, struct cairn_error *error)
 {
-    if (place->saved == NULL)
+    if (place->bytes == NULL)
         return cairn_context_read(frame->context, place->dwarf, bytes, part, error);
-    memcpy(bytes, saved_part(place, part), part);
+    memcpy(bytes, part_of(place, part), part);
     return CAIRN_OK;
 }
 
 enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_register *place,
                               const void *bytes, size_t part, struct cairn_error *error)
 {
-    if (place->saved == NULL)
+    if (place->bytes == NULL)
         return cairn_context_write(frame->context, place->dwarf, bytes, part, error);
-    memcpy(saved_part(place, part), bytes, part);
+    memcpy(part_of(place, part), bytes, part);
     return CAIRN_OK;
 }
 

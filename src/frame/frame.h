@@ -10,11 +10,12 @@
 
 #include <cairn/frame.h>
 
-/* A register of a frame. */
+/* A register of a frame: its bytes, in the context or where a frame further in has saved it. NULL
+ * where the context has them in another order than a store would put them. */
 struct frame_register {
     uint16_t dwarf;
     struct storage storage;
-    void *saved; /* by a frame further in; NULL: it is in the context */
+    void *bytes;
 };
 
 /* NOT_FOUND if the frame does not have the register's value. */

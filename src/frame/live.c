@@ -213,7 +213,7 @@ static enum cairn_status read_register(const struct cairn_frame *frame, const st
     if (status != CAIRN_OK)
         return status;
     bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
-    *value = storage_read(live->type, place.storage, bytes + (is_little ? below : 0));
+    storage_read(live->type, place.storage, bytes + (is_little ? below : 0), value);
     return CAIRN_OK;
 }
 
@@ -258,7 +258,7 @@ static enum cairn_status read_memory(const struct cairn_frame *frame, const stru
     void *bytes = NULL;
     enum cairn_status status = find_memory(frame, live, &storage, &bytes, error);
     if (status == CAIRN_OK)
-        *value = storage_read(live->type, storage, bytes);
+        storage_read(live->type, storage, bytes, value);
     return status;
 }
 

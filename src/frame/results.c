@@ -14,11 +14,11 @@
 
 #include <string.h>
 
-enum { TYPE_NAME_BYTES = 64, GENERAL_BYTES = 8, VECTOR_BYTES = 16 };
+enum { TYPE_NAME_BYTES = 64, GENERAL_BYTES = 8, GENERAL_BITS = 64, VECTOR_BYTES = 16 };
 
 /* ---- Which register ---- */
 
-enum kind { KIND_GENERAL, KIND_FLOATING, KIND_VECTOR, KIND_NONE };
+enum kind { KIND_GENERAL, KIND_PAIR, KIND_FLOATING, KIND_VECTOR, KIND_NONE };
 
 static enum kind kind_of(struct cairn_type type)
 {
@@ -26,7 +26,9 @@ static enum kind kind_of(struct cairn_type type)
         return KIND_VECTOR;
     switch (type.kind) {
     case CAIRN_TYPE_INTEGER:
-        return type.bits <= 8 * GENERAL_BYTES ? KIND_GENERAL : KIND_NONE;
+        if (type.bits <= GENERAL_BITS)
+            return KIND_GENERAL;
+        return type.bits == 2 * GENERAL_BITS ? KIND_PAIR : KIND_NONE;
     case CAIRN_TYPE_POINTER:
         return KIND_GENERAL;
     case CAIRN_TYPE_HALF:
@@ -48,47 +50,66 @@ struct taken {
     unsigned vector;
 };
 
-/* The next register of the kind; false if there is none. */
-static bool take(struct cairn_type type, struct taken *taken, uint16_t *dwarf)
+/* The next registers for a value of the type: how many, or 0 if there are not enough. */
+static unsigned take(struct cairn_type type, struct taken *taken, const uint16_t **dwarf)
 {
     const struct arch_results *registers = &arch_host()->results;
     bool is_shared = registers->floating[0] == registers->vector[0];
-    unsigned *vector = is_shared ? &taken->floating : &taken->vector;
-    switch (kind_of(type)) {
-    case KIND_GENERAL:
-        *dwarf = registers->general[taken->general % ARCH_RESULTS_MAX];
-        return taken->general++ < ARCH_RESULTS_MAX;
-    case KIND_FLOATING:
-        *dwarf = registers->floating[taken->floating % ARCH_RESULTS_MAX];
-        return taken->floating++ < ARCH_RESULTS_MAX;
-    case KIND_VECTOR:
-        *dwarf = registers->vector[*vector % ARCH_RESULTS_MAX];
-        return (*vector)++ < ARCH_RESULTS_MAX;
-    case KIND_NONE:
-        break;
+    enum kind kind = kind_of(type);
+    unsigned count = kind == KIND_PAIR ? 2 : 1;
+    unsigned *used = &taken->general;
+    const uint16_t *all = registers->general;
+    if (kind == KIND_FLOATING) {
+        used = &taken->floating;
+        all = registers->floating;
+    } else if (kind == KIND_VECTOR) {
+        used = is_shared ? &taken->floating : &taken->vector;
+        all = registers->vector;
     }
-    return false;
+    if (kind == KIND_NONE || *used + count > ARCH_RESULTS_MAX)
+        return 0;
+    *dwarf = all + *used;
+    *used += count;
+    return count;
 }
 
 /* ---- Checking ---- */
 
-/* How a context keeps a value of the type in the register. A vector has as much of the register as
- * it has bytes, which the machine has registers of. */
+/* Vectors of other sizes, or of other elements, are returned in lanes that depend on the machine.
+ */
+static bool fills_register(struct cairn_type vector, enum storage_form form)
+{
+    size_t size = cairn_type_size(vector);
+    size_t smallest = form == STORAGE_VECTOR ? GENERAL_BYTES : VECTOR_BYTES;
+    bool is_lane = vector.bits >= 8 && (vector.bits & (vector.bits - 1)) == 0;
+    return is_lane && size >= smallest && (size & (size - 1)) == 0;
+}
+
+/* Where in the register a value of the type is. Vectors are returned without wider lanes. */
 static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
                          struct cairn_type type, struct storage *storage)
 {
     struct arch_register place;
-    if (!arch_host_register(context, dwarf, &place))
-        return false;
-    *storage = (struct storage){storage_form(place.form), place.bytes};
-    if (type.element_count == 0)
-        return true;
-    size_t smallest = storage->form == STORAGE_VECTOR ? GENERAL_BYTES : VECTOR_BYTES;
     size_t size = cairn_type_size(type);
-    if (size > place.bytes || size < smallest || (size & (size - 1)) != 0)
+    if (!arch_host_register(context, dwarf, &place) || size > place.bytes)
         return false;
-    storage->size = size;
-    return true;
+    bool is_vector = type.element_count > 0;
+    *storage = (struct storage){storage_form(place.form), is_vector ? size : place.bytes};
+    if (is_vector && !fills_register(type, storage->form))
+        return false;
+    return storage_part(type, *storage) != 0;
+}
+
+/* The halves of a pair are integers, which any general register holds. */
+static bool has_register(const struct cairn_context *context, struct cairn_type type,
+                         struct taken *taken)
+{
+    const uint16_t *dwarf;
+    struct storage storage;
+    unsigned count = take(type, taken, &dwarf);
+    if (count != 1)
+        return count == 2;
+    return find_storage(context, *dwarf, type, &storage);
 }
 
 enum cairn_status results_check(const struct cairn_context *context,
@@ -97,13 +118,9 @@ enum cairn_status results_check(const struct cairn_context *context,
 {
     struct taken taken = {0};
     for (uint32_t i = 0; i < count; i++) {
-        uint16_t dwarf;
-        struct storage storage;
-        char name[TYPE_NAME_BYTES];
-        if (take(results[i].type, &taken, &dwarf) &&
-            find_storage(context, dwarf, results[i].type, &storage) &&
-            storage_part(results[i].type, storage) != 0)
+        if (has_register(context, results[i].type, &taken))
             continue;
+        char name[TYPE_NAME_BYTES];
         cairn_type_format(results[i].type, name, sizeof name);
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
                          "result %u, of type %s, has no register to be returned in", i, name);
@@ -113,30 +130,53 @@ enum cairn_status results_check(const struct cairn_context *context,
 
 /* ---- Writing ---- */
 
-/* Integers fill their register, extended by zeros. */
-static void write_result(struct cairn_context *context, uint16_t dwarf,
-                         const struct cairn_value *result)
+/* The register is there, and has the part: results_check. */
+static void write_register(struct cairn_context *context, uint16_t dwarf, const void *bytes,
+                           size_t part)
+{
+    enum cairn_status status = cairn_context_write(context, dwarf, bytes, part, NULL);
+    (void)status;
+}
+
+/* In memory the halves are in the order of their registers, in either byte order. */
+static void write_pair(struct cairn_context *context, const uint16_t *dwarf,
+                       const struct cairn_value *result)
+{
+    write_register(context, dwarf[0], result->bytes, GENERAL_BYTES);
+    write_register(context, dwarf[1], result->bytes + GENERAL_BYTES, GENERAL_BYTES);
+}
+
+static void write_integer(struct cairn_context *context, uint16_t dwarf,
+                          const struct cairn_value *result, bool extends_sign)
+{
+    uint64_t extended =
+        extends_sign ? (uint64_t)cairn_value_signed(result) : cairn_value_unsigned(result);
+    write_register(context, dwarf, &extended, sizeof extended);
+}
+
+static void write_wide(struct cairn_context *context, uint16_t dwarf,
+                       const struct cairn_value *result)
 {
     unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
     struct storage storage;
-    find_storage(context, dwarf, result->type, &storage);
-    size_t part = storage_part(result->type, storage);
-    if (storage.form == STORAGE_GENERAL) {
-        uint64_t extended = cairn_value_unsigned(result);
-        memcpy(bytes, &extended, part = sizeof extended);
-    } else {
-        storage_write(result, storage, bytes);
-    }
-    enum cairn_status status = cairn_context_write(context, dwarf, bytes, part, NULL);
-    (void)status; /* the register is there, and its part: results_check */
+    if (!find_storage(context, dwarf, result->type, &storage))
+        return;
+    storage_write(result, storage, bytes);
+    write_register(context, dwarf, bytes, storage_part(result->type, storage));
 }
 
-void results_write(struct cairn_context *context, const struct cairn_value *results, uint32_t count)
+void results_write(struct cairn_context *context, const struct cairn_value *results, uint32_t count,
+                   bool extends_sign)
 {
     struct taken taken = {0};
     for (uint32_t i = 0; i < count; i++) {
-        uint16_t dwarf;
-        if (take(results[i].type, &taken, &dwarf))
-            write_result(context, dwarf, &results[i]);
+        const uint16_t *dwarf;
+        unsigned registers = take(results[i].type, &taken, &dwarf);
+        if (registers == 2)
+            write_pair(context, dwarf, &results[i]);
+        else if (registers == 1 && kind_of(results[i].type) == KIND_GENERAL)
+            write_integer(context, *dwarf, &results[i], extends_sign);
+        else if (registers == 1)
+            write_wide(context, *dwarf, &results[i]);
     }
 }

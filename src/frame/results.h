@@ -14,8 +14,9 @@ enum cairn_status results_check(const struct cairn_context *context,
                                 const struct cairn_value *results, uint32_t count,
                                 struct cairn_error *error);
 
-/* Those that results_check has found good. */
-void results_write(struct cairn_context *context, const struct cairn_value *results,
-                   uint32_t count);
+/* Those that results_check has found good. Narrow integers are extended to their register, by
+ * their sign or by zeros. */
+void results_write(struct cairn_context *context, const struct cairn_value *results, uint32_t count,
+                   bool extends_sign);
 
 #endif

@@ -6,12 +6,34 @@
 
 static const bool is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
+/* Sizes that are known need no call. */
+static void copy(unsigned char *to, const unsigned char *from, size_t size)
+{
+    switch (size) {
+    case 1:
+        memcpy(to, from, 1);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    case 16:
+        memcpy(to, from, 16);
+        break;
+    default:
+        memcpy(to, from, size);
+        break;
+    }
+}
+
 void storage_copy_low(void *to, size_t to_size, const void *from, size_t from_size)
 {
     size_t size = to_size < from_size ? to_size : from_size;
     size_t to_offset = is_big_endian ? to_size - size : 0;
     size_t from_offset = is_big_endian ? from_size - size : 0;
-    memcpy((unsigned char *)to + to_offset, (const unsigned char *)from + from_offset, size);
+    copy((unsigned char *)to + to_offset, (const unsigned char *)from + from_offset, size);
 }
 
 enum storage_form storage_form(enum arch_register_form form)
@@ -42,9 +64,8 @@ static bool is_widened(struct cairn_type type, struct storage place)
     return place.form == STORAGE_DOUBLE && type.kind == CAIRN_TYPE_FLOAT && !is_vector(type);
 }
 
-static void clear_unused_bits(unsigned char *bytes, struct cairn_type type)
+static void clear_unused_bits(unsigned char *bytes, struct cairn_type type, size_t size)
 {
-    size_t size = cairn_type_size(type);
     if (type.kind == CAIRN_TYPE_INTEGER && type.bits % 8 != 0)
         bytes[is_big_endian ? 0 : size - 1] &= (unsigned char)((1U << type.bits % 8) - 1);
 }
@@ -107,33 +128,38 @@ static void write_widened(const struct cairn_value *value, void *bytes)
 
 /* ---- Reading ---- */
 
-static void read_scalar(struct cairn_type type, size_t part, const void *bytes, unsigned char *to)
+/* `size` is the scalar's. */
+static void read_scalar(struct cairn_type type, size_t size, const unsigned char *bytes,
+                        size_t part, unsigned char *to)
 {
-    storage_copy_low(to, cairn_type_size(type), bytes, part);
-    clear_unused_bits(to, type);
+    storage_copy_low(to, size, bytes, part);
+    clear_unused_bits(to, type, size);
 }
 
-static void read_lanes(struct cairn_type type, size_t part, const unsigned char *bytes,
+static void read_lanes(struct cairn_type type, size_t size, const unsigned char *bytes, size_t part,
                        unsigned char *to)
 {
     struct cairn_type element = element_of(type);
-    size_t size = cairn_type_size(element);
+    size_t element_size = size / type.element_count;
     size_t lane = part / type.element_count;
     for (uint32_t i = 0; i < type.element_count; i++)
-        read_scalar(element, lane, bytes + i * lane, to + i * size);
+        read_scalar(element, element_size, bytes + i * lane, lane, to + i * element_size);
 }
 
-struct cairn_value storage_read(struct cairn_type type, struct storage place, const void *bytes)
+void storage_read(struct cairn_type type, struct storage place, const void *bytes,
+                  struct cairn_value *value)
 {
-    size_t part = storage_part(type, place);
-    if (is_widened(type, place))
-        return read_widened(bytes);
-    struct cairn_value value = {.type = type, .size = (uint32_t)cairn_type_size(type)};
+    if (is_widened(type, place)) {
+        *value = read_widened(bytes);
+        return;
+    }
+    size_t size = cairn_type_size(type);
+    *value = (struct cairn_value){.type = type, .size = (uint32_t)size};
     if (is_vector(type))
-        read_lanes(type, part, bytes, value.bytes);
+        read_lanes(type, size, bytes, storage_part(type, place), value->bytes);
     else
-        read_scalar(type, part, bytes, value.bytes);
-    return value;
+        read_scalar(type, size, bytes, place.form == STORAGE_MEMORY ? place.size : size,
+                    value->bytes);
 }
 
 /* ---- Writing ---- */
@@ -164,7 +190,7 @@ bool storage_read_constant(struct cairn_type type, uint64_t constant, struct cai
     struct cairn_value read = {.type = type, .size = (uint32_t)size};
     memset(read.bytes, is_wide && (int64_t)constant < 0 ? 0xFF : 0, size);
     storage_copy_low(read.bytes, size, &constant, sizeof constant);
-    clear_unused_bits(read.bytes, type);
+    clear_unused_bits(read.bytes, type, size);
     *value = read;
     return true;
 }

@@ -39,7 +39,8 @@ enum storage_form storage_form(enum arch_register_form form);
 size_t storage_part(struct cairn_type type, struct storage place);
 
 /* The value whose part of the place is `bytes`. */
-struct cairn_value storage_read(struct cairn_type type, struct storage place, const void *bytes);
+void storage_read(struct cairn_type type, struct storage place, const void *bytes,
+                  struct cairn_value *value);
 
 /* The reverse: what is beside the value becomes zero. */
 void storage_write(const struct cairn_value *value, struct storage place, void *bytes);

@@ -127,13 +127,18 @@ static enum cairn_status grow(cairn_declarations *declarations, struct cairn_err
     return CAIRN_OK;
 }
 
-const struct cairn_declaration *cairn_declarations_find(const cairn_declarations *declarations,
-                                                        uint64_t id)
+static struct cairn_declaration *find_entry(const cairn_declarations *declarations, uint64_t id)
 {
     if (declarations->count == 0)
         return NULL;
     uint32_t entry = *find_place(declarations, id);
     return entry == 0 ? NULL : declarations->entries[entry - 1];
+}
+
+const struct cairn_declaration *cairn_declarations_find(const cairn_declarations *declarations,
+                                                        uint64_t id)
+{
+    return find_entry(declarations, id);
 }
 
 size_t cairn_declarations_count(const cairn_declarations *declarations)
@@ -214,6 +219,24 @@ static bool differ_in_types(const struct cairn_declaration *known,
     return false;
 }
 
+static bool same_results(const struct cairn_results *left, const struct cairn_results *right)
+{
+    if (left->is_known != right->is_known || left->extends_sign != right->extends_sign ||
+        left->count != right->count)
+        return false;
+    for (size_t i = 0; i < left->count; i++)
+        if (!same_type(left->types[i], right->types[i]))
+            return false;
+    return true;
+}
+
+/* A record does not say which of its functions a frame is of. */
+static void join_function_results(struct cairn_results *known, const struct cairn_results *added)
+{
+    if (!same_results(known, added))
+        *known = (struct cairn_results){.is_known = false};
+}
+
 static const char *function_name(const struct cairn_declaration *declaration)
 {
     return declaration->function == NULL ? "?" : declaration->function;
@@ -239,9 +262,13 @@ enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
         (declaration->types == NULL && type_count(declaration) > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_declarations_add needs a set, a declaration and its types");
-    const struct cairn_declaration *known = cairn_declarations_find(declarations, declaration->id);
-    if (known != NULL)
-        return compare(known, declaration, error);
+    struct cairn_declaration *known = find_entry(declarations, declaration->id);
+    if (known != NULL) {
+        enum cairn_status status = compare(known, declaration, error);
+        if (status == CAIRN_OK)
+            join_function_results(&known->function_results, &declaration->function_results);
+        return status;
+    }
     if (declarations->count == declarations->capacity) {
         enum cairn_status status = grow(declarations, error);
         if (status != CAIRN_OK)

@@ -39,6 +39,8 @@ static enum cairn_status declare(const struct site_call *call, struct cairn_type
     };
     if (call->result != NULL)
         declaration.result = types_convert(call->result);
+    declaration.function_results =
+        types_function_results(LLVMGetBasicBlockParent(LLVMGetInstructionParent(call->call)));
     return cairn_declarations_add(declarations, &declaration, error);
 }
 

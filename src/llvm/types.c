@@ -57,6 +57,48 @@ struct cairn_type types_convert(LLVMTypeRef type)
     }
 }
 
+/* ---- What functions return ---- */
+
+/* Adds the values in the type; false if there is no more room. */
+static bool add_results(LLVMTypeRef type, struct cairn_results *results)
+{
+    LLVMTypeKind kind = LLVMGetTypeKind(type);
+    if (kind == LLVMStructTypeKind) {
+        for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++)
+            if (!add_results(LLVMStructGetTypeAtIndex(type, i), results))
+                return false;
+        return true;
+    }
+    if (kind == LLVMArrayTypeKind) {
+        for (unsigned i = 0; i < LLVMGetArrayLength(type); i++)
+            if (!add_results(LLVMGetElementType(type), results))
+                return false;
+        return true;
+    }
+    if (results->count == CAIRN_FUNCTION_RESULTS_MAX)
+        return false;
+    results->types[results->count++] = types_convert(type);
+    return true;
+}
+
+static bool has_return_attribute(LLVMValueRef function, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    return LLVMGetEnumAttributeAtIndex(function, LLVMAttributeReturnIndex, kind) != NULL;
+}
+
+struct cairn_results types_function_results(LLVMValueRef function)
+{
+    struct cairn_results results = {.is_known = true};
+    LLVMTypeRef type = LLVMGetReturnType(LLVMGlobalGetValueType(function));
+    if (LLVMGetTypeKind(type) == LLVMVoidTypeKind)
+        return results;
+    if (!add_results(type, &results))
+        return (struct cairn_results){.is_known = false};
+    results.extends_sign = has_return_attribute(function, "signext");
+    return results;
+}
+
 /* ---- What fits a register ---- */
 
 /* What to write instead of a value that is none. */

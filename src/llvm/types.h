@@ -11,6 +11,9 @@
 #include <llvm-c/Core.h>
 #include <stdbool.h>
 
+/* What a function returns; not known if it has more values than CAIRN_FUNCTION_RESULTS_MAX. */
+struct cairn_results types_function_results(LLVMValueRef function);
+
 struct cairn_type types_convert(LLVMTypeRef type);
 
 /* Whether a register of the architecture holds values of the type, which is no structure or array,
