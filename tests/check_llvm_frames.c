@@ -182,7 +182,7 @@ END_TEST
 
 static const char changed_values[] = SUPPORT_INTRINSICS
     "define i64 @f(i64 %a) uwtable {\n"
-    "  %b = mul i64 %a, 3\n"
+    "  %b = xor i64 %a, 3\n"
     "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 16,\n"
     "      ptr null, i32 0, i64 %a, i64 %b)\n"
     "  %difference = sub i64 %b, %a\n"
