@@ -392,7 +392,7 @@ static void report(uint64_t rounds)
         printf("check_llvm_values: %u %s\n", places[i], place_names[i]);
 }
 
-static void check_places(void)
+static void check_places(uint64_t rounds)
 {
     for (unsigned i = 0; i < PLACES; i++)
         ck_assert_msg(places[i] > 0, "no %s", place_names[i]);
@@ -417,7 +417,7 @@ START_TEST(what_is_read_is_what_the_function_stores)
     cairn_runtime_destroy(runtime);
     report(rounds);
     if (rounds >= 15)
-        check_places();
+        check_places(rounds);
 }
 END_TEST
 
