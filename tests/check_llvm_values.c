@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FUNCTIONS = 16, RUNS = 3, ROUNDS = 128, BITS_IN_BYTE = 8 };
+enum { FUNCTIONS = 16, RUNS = 3, ROUNDS = 100, BITS_IN_BYTE = 8 };
 
 static uint64_t read_number(const char *variable, uint64_t otherwise)
 {

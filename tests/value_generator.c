@@ -444,7 +444,8 @@ static LLVMTypeRef site_result_type(struct generator *generator)
         LLVMTypeRef type = one_in(generator, 2) ? any_integer(generator) : register_type(generator);
         LLVMTypeKind kind = LLVMGetTypeKind(type);
         bool is_small = kind == LLVMIntegerTypeKind || kind == LLVMPointerTypeKind;
-        if (is_small || LLVM_PATCHPOINT_RETURNS_ANY_TYPE)
+        bool is_whole = is_scalar(type) || cairn_type_size(types_convert(type)) == 16;
+        if (is_small || (is_whole && LLVM_PATCHPOINT_RETURNS_ANY_TYPE))
             return type;
     }
 }
