@@ -160,6 +160,9 @@ static void check_value(const struct cairn_deopt *deopt, uint32_t index)
     places[place]++;
     check_ok(status, &error);
     ck_assert(cairn_type_equal(value.type, type));
+    if (memcmp(buffers.stored[number], value.bytes, value.size) != 0)
+        printf("  register %u, %u bytes, offset %d\n", location.dwarf, location.size,
+               location.offset);
     check_bytes("live value", index, type, buffers.stored[number], value.bytes);
 }
 
