@@ -177,10 +177,10 @@ my %linkers = (
     'powerpc64-linux-gnu' => [qw(powerpc64-linux-gnu-ld)],
 );
 
-# The sample with more attributes for all functions.
+# A sample with more attributes for all functions.
 sub sample_with {
-    my ($attributes) = @_;
-    open my $file, '<', "$samples/frames.ll" or die "frames.ll: $!";
+    my ($name, $attributes) = @_;
+    open my $file, '<', "$samples/$name" or die "$name: $!";
     my $text = join '', <$file>;
     $text =~ s/(\{ uwtable)/$1 $attributes/g;
     open my $out, '>', "$folder/frames.ll" or die "frames.ll: $!";
@@ -191,13 +191,13 @@ sub sample_with {
 
 # A shared library; undef if it cannot be made here.
 sub compile {
-    my ($version, $triple, $attributes, @options) = @_;
+    my ($version, $triple, $sample, $attributes, @options) = @_;
     my ($linker) = grep { defined } map { in_path($_) } @{$linkers{$triple}};
     return if !defined $linker;
     my $object = "$folder/frames.o";
     my @opaque = $version < 15 ? '-opaque-pointers' : ();
     my @llc = ("$llvm{$version}/llc", @opaque, "-mtriple=$triple", '-relocation-model=pic',
-        '-filetype=obj', @options, sample_with($attributes), '-o', $object);
+        '-filetype=obj', @options, sample_with($sample, $attributes), '-o', $object);
     is system(@llc), 0, "llc-$version -mtriple=$triple $attributes @options" or return;
     is system($linker, '-shared', '-z', 'notext', $object, '-o', "$folder/frames.so"), 0, "$linker"
         or return;
@@ -217,7 +217,7 @@ for my $version (@versions) {
             my $count = 0;
             for my $pointer ('', '"frame-pointer"="all"') {
                 for my $level (0, 2) {
-                    my $path = compile($version, $triple, $pointer, "-O$level") // next;
+                    my $path = compile($version, $triple, 'frames.ll', $pointer, "-O$level") // next;
                     my ($rows) = compare($path, "-O$level $pointer");
                     $count += $rows;
                 }
@@ -226,12 +226,19 @@ for my $version (@versions) {
             cmp_ok $count, '>', 150, 'rows';
         };
     }
+    subtest "LLVM $version, AArch64 alone" => sub {
+        my $path = compile($version, 'aarch64-linux-gnu', 'frames-aarch64.ll', '', '-O2')
+            // plan skip_all => 'no linker';
+        my ($rows) = compare($path, '-O2');
+        cmp_ok $rows, '>=', 4, 'rows';
+    };
     subtest "LLVM $version, signed return addresses" => sub {
         my $count = 0;
         for my $attributes (@signs) {
             for my $level (0, 2) {
                 my ($text, @options) = @$attributes;
-                my $path = compile($version, 'aarch64-linux-gnu', $text, "-O$level", @options) // next;
+                my $path = compile($version, 'aarch64-linux-gnu', 'frames.ll', $text, "-O$level", @options)
+                    // next;
                 my ($rows, $signed) = compare($path, "-O$level $text @options");
                 $count += keys %$signed;
                 next if $versions[-1] < 19; # those before do not see that signing ends

@@ -9,6 +9,8 @@
 #include "tests/machine.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- Patch points ---- */
 

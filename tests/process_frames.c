@@ -76,15 +76,19 @@ struct header {
     uint32_t count;
 };
 
-/* Where the last function's description ends: the header does not say how large the section is. */
+/* Where the last function's description ends: the header does not say how large the section is. The
+ * linker of PPC64 leaves half of a description behind the others where a library has stubs. */
 static void set_size(struct eh_frame *frame, uint32_t count)
 {
     struct eh_frame_description description = {0};
     size_t offset = 0;
     frame->section.size = SIZE_MAX / 2 - frame->address;
     for (uint32_t i = 0; i < count; i++) {
-        bool found;
-        ck_assert_ok(eh_frame_next(frame, &offset, &description, &found, NULL));
+        size_t next = offset;
+        bool found = false;
+        if (eh_frame_next(frame, &next, &description, &found, NULL) != CAIRN_OK || !found)
+            break;
+        offset = next;
     }
     frame->section.size = offset;
 }

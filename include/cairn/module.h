@@ -67,8 +67,8 @@ CAIRN_API void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size
                                                struct cairn_error *error);
 
 /** Read-only data that holds an `.eh_frame` section: cairn_loader_finish reads from it where the
- *  module's functions begin and end, for cairn_runtime_find_function. Source: Linux Standard Base
- *  Core Specification, "Exception Frames". */
+ *  module's functions begin and end, for cairn_runtime_find_function, and where their callers'
+ *  registers are. Source: Linux Standard Base Core Specification, "Exception Frames". */
 CAIRN_API void *cairn_loader_allocate_unwind_table(cairn_loader *loader, size_t size,
                                                    size_t alignment, struct cairn_error *error);
 

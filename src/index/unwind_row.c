@@ -142,7 +142,7 @@ static void check_foreign(struct call_frame_rule rule, struct unwind_draft *draf
         note(draft, UNWIND_REGISTER_FOREIGN, rule.dwarf);
 }
 
-/* `adds` does what the rule says, if it is of the kind in question. */
+/* What neither loads nor moves bring back. */
 static void check_kept(struct call_frame_rule rule, struct unwind_draft *draft)
 {
     if (is_expression(rule))
@@ -159,7 +159,8 @@ static bool is_special(const struct unwind_numbering *numbering, struct call_fra
            rule.dwarf == dwarf_of(numbering, ARCH_UNWIND_RETURN_ADDRESS);
 }
 
-/* All but the stack pointer and the return address: what is loaded, or what is moved. */
+/* All but the stack pointer and the return address: what is loaded, or, if `moves`, what is moved.
+ * Loads come first in a row, so rules are gone through twice. */
 static void add_kept(const struct unwind_numbering *numbering, const struct call_frame_row *row,
                      bool moves, struct unwind_draft *draft)
 {
