@@ -226,6 +226,9 @@ struct arch_register {
     size_t offset;
     size_t bytes;
     enum arch_register_form form;
+    /* Of a field of flags, in the low 4 bytes of an integer: its first bit, counted from the lowest
+     * one; the others are below. 0: no such field. */
+    uint8_t first_flag;
 };
 
 /* Whether the context has a place for the register, and where. Whether it has the register, its

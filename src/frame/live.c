@@ -200,6 +200,48 @@ static enum cairn_status find_part(const struct cairn_frame *frame, const struct
     return CAIRN_OK;
 }
 
+/* ---- Flags ---- */
+
+/* PPC64: a bit of the condition register is recorded by its field, and which one it is there. */
+static enum cairn_status load_flags(const struct cairn_frame *frame, const struct live *live,
+                                    const struct frame_register *place, uint32_t *flags,
+                                    uint32_t *mask, struct cairn_error *error)
+{
+    enum { FLAGS_IN_FIELD = 4 };
+    uint32_t number = (uint32_t)live->location.offset;
+    if (live->type.kind != CAIRN_TYPE_INTEGER || live->type.bits != 1 || number >= FLAGS_IN_FIELD)
+        return say_unfit(live, place->storage.size, error);
+    *mask = UINT32_C(1) << (place->first_flag - number);
+    return frame_load(frame, place, flags, sizeof *flags, error);
+}
+
+static enum cairn_status read_flag(const struct cairn_frame *frame, const struct live *live,
+                                   const struct frame_register *place, struct cairn_value *value,
+                                   struct cairn_error *error)
+{
+    uint32_t flags = 0;
+    uint32_t mask = 0;
+    enum cairn_status status = load_flags(frame, live, place, &flags, &mask, error);
+    if (status == CAIRN_OK)
+        *value = cairn_value_of_integer(1, (flags & mask) != 0);
+    return status;
+}
+
+static enum cairn_status write_flag(struct cairn_frame *frame, const struct live *live,
+                                    const struct frame_register *place,
+                                    const struct cairn_value *value, struct cairn_error *error)
+{
+    uint32_t flags = 0;
+    uint32_t mask = 0;
+    enum cairn_status status = load_flags(frame, live, place, &flags, &mask, error);
+    if (status != CAIRN_OK)
+        return status;
+    flags = cairn_value_unsigned(value) != 0 ? flags | mask : flags & ~mask;
+    return frame_store(frame, place, &flags, sizeof flags, error);
+}
+
+/* ---- Values in registers ---- */
+
 static enum cairn_status read_register(const struct cairn_frame *frame, const struct live *live,
                                        struct cairn_value *value, struct cairn_error *error)
 {
@@ -208,6 +250,8 @@ static enum cairn_status read_register(const struct cairn_frame *frame, const st
     size_t part;
     size_t below;
     enum cairn_status status = find_part(frame, live, &place, &part, &below, error);
+    if (status == CAIRN_OK && place.first_flag != 0)
+        return read_flag(frame, live, &place, value, error);
     if (status == CAIRN_OK)
         status = frame_load(frame, &place, bytes, below + part, error);
     if (status != CAIRN_OK)
@@ -226,6 +270,8 @@ static enum cairn_status write_register(struct cairn_frame *frame, const struct 
     size_t part;
     size_t below;
     enum cairn_status status = find_part(frame, live, &place, &part, &below, error);
+    if (status == CAIRN_OK && place.first_flag != 0)
+        return write_flag(frame, live, &place, value, error);
     if (status == CAIRN_OK)
         status = frame_load(frame, &place, bytes, below + part, error);
     if (status != CAIRN_OK)
