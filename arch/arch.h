@@ -120,6 +120,9 @@ struct cairn_arch {
     bool signs_return_addresses;
 
     struct arch_results results;
+    /* LLVM's code for the architecture's oldest processor spills vectors of 16 bytes with their
+     * second half first. (What a function saves for its caller is in order.) */
+    bool swaps_spilled_vectors;
 
     /*
      * The functions. `arch` is the table itself: those of one processor's ABIs share them.

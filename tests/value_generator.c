@@ -48,12 +48,18 @@ static uint32_t element_count(struct cairn_type type)
     return type.element_count == 0 ? 1 : type.element_count;
 }
 
-/* The exponent of a half or bfloat is not all ones: NaNs may change where they are widened. */
+static bool is_narrow(struct cairn_type type)
+{
+    return type.kind == CAIRN_TYPE_HALF || type.kind == CAIRN_TYPE_BFLOAT ||
+           type.kind == CAIRN_TYPE_FLOAT;
+}
+
+/* The exponent of a number that may be widened is not all ones: NaNs may change then. */
 static void make_number(struct cairn_type type, unsigned char *bytes)
 {
     bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
     unsigned char *highest = bytes + (is_little ? cairn_type_size(type) - 1 : 0);
-    if (type.kind == CAIRN_TYPE_HALF || type.kind == CAIRN_TYPE_BFLOAT)
+    if (is_narrow(type))
         *highest &= 0xBF;
     else if (type.kind == CAIRN_TYPE_INTEGER && type.bits % 8 != 0)
         *highest &= (unsigned char)((1U << type.bits % 8) - 1);
@@ -190,11 +196,13 @@ static LLVMValueRef load_integer(struct generator *generator, LLVMTypeRef type, 
     return LLVMBuildTrunc(generator->builder, loaded, type, "");
 }
 
-static LLVMValueRef load_half(struct generator *generator, LLVMTypeRef type, const void *place)
+static LLVMValueRef load_number(struct generator *generator, LLVMTypeRef type, const void *place)
 {
-    LLVMTypeRef bits = integer(generator, 16);
+    unsigned count = types_convert(type).bits;
+    LLVMTypeRef bits = integer(generator, count);
     LLVMValueRef loaded = load(generator, bits, place);
-    loaded = LLVMBuildAnd(generator->builder, loaded, LLVMConstInt(bits, 0xBFFF, 0), "");
+    LLVMValueRef mask = LLVMConstInt(bits, ~(UINT64_C(1) << (count - 2)), 0);
+    loaded = LLVMBuildAnd(generator->builder, loaded, mask, "");
     return LLVMBuildBitCast(generator->builder, loaded, type, "");
 }
 
@@ -208,7 +216,7 @@ static LLVMValueRef load_scalar(struct generator *generator, LLVMTypeRef type, c
                                  "");
     case LLVMHalfTypeKind:
     case LLVMBFloatTypeKind:
-        return load_half(generator, type, place);
+        return load_number(generator, type, place);
     default:
         return load(generator, type, place);
     }
@@ -217,6 +225,13 @@ static LLVMValueRef load_scalar(struct generator *generator, LLVMTypeRef type, c
 static LLVMValueRef index_of(struct generator *generator, uint32_t index)
 {
     return LLVMConstInt(integer(generator, 32), index, 0);
+}
+
+/* Elements may be widened on their way into the vector. */
+static LLVMValueRef load_element(struct generator *generator, LLVMTypeRef type, const void *place)
+{
+    return is_narrow(types_convert(type)) ? load_number(generator, type, place)
+                                          : load_scalar(generator, type, place);
 }
 
 static LLVMValueRef load_value(struct generator *generator, LLVMTypeRef type,
@@ -229,7 +244,7 @@ static LLVMValueRef load_value(struct generator *generator, LLVMTypeRef type,
     LLVMValueRef vector = LLVMGetUndef(type);
     for (uint32_t i = 0; i < LLVMGetVectorSize(type); i++)
         vector = LLVMBuildInsertElement(generator->builder, vector,
-                                        load_scalar(generator, element, place + i * size),
+                                        load_element(generator, element, place + i * size),
                                         index_of(generator, i), "");
     return vector;
 }

@@ -428,7 +428,13 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
     {70, 0},
 };
 
-/* Linux has ELFv2 in big-endian order too: one more table. */
+/*
+ * Spilled vectors: in little-endian order POWER8 has stxvd2x, which swaps, and LLVM never spills
+ * with anything else there (PPCInstrInfo::storeRegToStackSlot). For POWER9 and later, asked for
+ * with "target-cpu", it takes stxv, which does not swap; records do not tell the two apart.
+ *
+ * Linux has ELFv2 in big-endian order too: one more table.
+ */
 const struct cairn_arch ppc64_elfv2_arch = {
     .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2,
     .name = "ppc64-elfv2",
@@ -452,6 +458,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .has_link_register = true,
     .signs_return_addresses = false,
     .results = {{3, 4}, {33, 34}, {79, 80}},
+    .swaps_spilled_vectors = true,
     .recognise = recognise,
     .place = place,
     .arm = arm,

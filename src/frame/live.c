@@ -297,15 +297,32 @@ static enum cairn_status find_memory(const struct cairn_frame *frame, const stru
     return status;
 }
 
+/* Between a vector as it should be and as LLVM's code has spilled it: the same, but for the order
+ * of its halves on some machines. */
+static void copy_spilled(void *to, const void *from, size_t size)
+{
+    enum { HALF = 8 };
+    bool is_swapped = arch_host()->swaps_spilled_vectors && size == 2 * (size_t)HALF;
+    if (!is_swapped) {
+        memcpy(to, from, size);
+        return;
+    }
+    memcpy(to, (const unsigned char *)from + HALF, HALF);
+    memcpy((unsigned char *)to + HALF, from, HALF);
+}
+
 static enum cairn_status read_memory(const struct cairn_frame *frame, const struct live *live,
                                      struct cairn_value *value, struct cairn_error *error)
 {
     struct storage storage;
     void *bytes = NULL;
     enum cairn_status status = find_memory(frame, live, &storage, &bytes, error);
-    if (status == CAIRN_OK)
-        storage_read(live->type, storage, bytes, value);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    unsigned char copy[CAIRN_VALUE_BYTES_MAX];
+    copy_spilled(copy, bytes, storage.size);
+    storage_read(live->type, storage, copy, value);
+    return CAIRN_OK;
 }
 
 static enum cairn_status write_memory(struct cairn_frame *frame, const struct live *live,
@@ -314,9 +331,12 @@ static enum cairn_status write_memory(struct cairn_frame *frame, const struct li
     struct storage storage;
     void *bytes = NULL;
     enum cairn_status status = find_memory(frame, live, &storage, &bytes, error);
-    if (status == CAIRN_OK)
-        storage_write(value, storage, bytes);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    unsigned char copy[CAIRN_VALUE_BYTES_MAX];
+    storage_write(value, storage, copy);
+    copy_spilled(bytes, copy, storage.size);
+    return CAIRN_OK;
 }
 
 /* ---- Reading ---- */
