@@ -120,6 +120,9 @@ struct cairn_arch {
     bool signs_return_addresses;
 
     struct arch_results results;
+    /* LLVM's code for the architecture's oldest processor spills vectors of 16 bytes with their
+     * second half first. (What a function saves for its caller is in order.) */
+    bool swaps_spilled_vectors;
 
     /*
      * The functions. `arch` is the table itself: those of one processor's ABIs share them.
@@ -226,6 +229,9 @@ struct arch_register {
     size_t offset;
     size_t bytes;
     enum arch_register_form form;
+    /* Of a field of flags, in the low 4 bytes of an integer: its first bit, counted from the lowest
+     * one; the others are below. 0: no such field. */
+    uint8_t first_flag;
 };
 
 /* Whether the context has a place for the register, and where. Whether it has the register, its

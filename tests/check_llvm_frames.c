@@ -160,6 +160,40 @@ START_TEST(values_that_there_are_not_are_refused)
 }
 END_TEST
 
+/* LLVM does not record what it has in x87 registers. */
+static const char incomplete_record[] = SUPPORT_INTRINSICS
+    "define i64 @f(i64 %a) uwtable {\n"
+    "  %long = sitofp i64 %a to x86_fp80\n"
+    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 16,\n"
+    "      ptr null, i32 0, x86_fp80 %long, i64 %a)\n"
+    "  ret i64 %a\n"
+    "}\n";
+
+static void read_incomplete(struct cairn_deopt *deopt)
+{
+    struct cairn_value value;
+    struct cairn_error error;
+    for (uint32_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(cairn_frame_value(&deopt->frame, deopt->record, i, &value, &error),
+                         CAIRN_ERROR_CORRUPT);
+        ck_assert_ptr_nonnull(strstr(error.message, "has 1 locations; its declaration needs 2"));
+    }
+}
+
+START_TEST(values_of_a_record_that_lacks_one_are_refused)
+{
+    if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64) {
+        printf("skipped: x86_fp80 is a type of x86-64\n");
+        return;
+    }
+    handler = read_incomplete;
+    load(incomplete_record);
+    patch(1);
+    ck_assert_int_eq(call("f", 5), 5);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
 /* ---- Going on ---- */
 
 static void continue_with_a_number(struct cairn_deopt *deopt)
@@ -183,7 +217,7 @@ END_TEST
 
 static const char changed_values[] = SUPPORT_INTRINSICS
     "define i64 @f(i64 %a) uwtable {\n"
-    "  %b = mul i64 %a, 3\n"
+    "  %b = xor i64 %a, 3\n"
     "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 16,\n"
     "      ptr null, i32 0, i64 %a, i64 %b)\n"
     "  %difference = sub i64 %b, %a\n"
@@ -557,6 +591,7 @@ int main(void)
     tcase_add_checked_fixture(values, set_up, tear_down);
     tcase_add_test(values, live_values_have_their_types);
     tcase_add_test(values, values_that_there_are_not_are_refused);
+    tcase_add_test(values, values_of_a_record_that_lacks_one_are_refused);
     suite_add_tcase(suite, values);
     TCase *actions = tcase_create("actions");
     tcase_add_checked_fixture(actions, set_up, tear_down);

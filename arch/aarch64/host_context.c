@@ -29,10 +29,12 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 {
     const struct host_context *host = (const struct host_context *)context;
     if (dwarf < DWARF_GENERAL_END)
-        *found = (struct arch_register){CONTEXT_X((size_t)dwarf), 8, ARCH_REGISTER_INTEGER};
+        *found = (struct arch_register){
+            .offset = CONTEXT_X((size_t)dwarf), .bytes = 8, .form = ARCH_REGISTER_INTEGER};
     else if (dwarf >= DWARF_V0 && dwarf < DWARF_V0_END && host->head.vector_level != 0)
-        *found = (struct arch_register){CONTEXT_Q((size_t)dwarf - DWARF_V0), CONTEXT_VECTOR_BYTES,
-                                        ARCH_REGISTER_VECTOR};
+        *found = (struct arch_register){.offset = CONTEXT_Q((size_t)dwarf - DWARF_V0),
+                                        .bytes = CONTEXT_VECTOR_BYTES,
+                                        .form = ARCH_REGISTER_VECTOR};
     else
         return false;
     return true;

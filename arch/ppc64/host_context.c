@@ -35,7 +35,10 @@ enum {
     DWARF_V0 = 77,
     DWARF_V0_END = 109,
 
-    REGISTERS = 32 /* of each kind */
+    REGISTERS = 32, /* of each kind */
+
+    FIRST_FLAG = 31, /* of CR, from its lowest bit */
+    FLAGS_IN_FIELD = 4
 };
 
 /* ---- Registers ---- */
@@ -45,11 +48,20 @@ static struct arch_register integer(size_t offset)
     return (struct arch_register){.offset = offset, .bytes = 8, .form = ARCH_REGISTER_INTEGER};
 }
 
+static struct arch_register field(unsigned number)
+{
+    struct arch_register found = integer(CONTEXT_CR);
+    found.first_flag = (uint8_t)(FIRST_FLAG - FLAGS_IN_FIELD * number);
+    return found;
+}
+
 /* A field of CR has CR's place: frames save it whole, under the number of one of its fields. */
 static bool find_special(uint16_t dwarf, struct arch_register *found)
 {
-    if (dwarf == DWARF_CR || (dwarf >= DWARF_CR0 && dwarf <= DWARF_CR7))
+    if (dwarf == DWARF_CR)
         *found = integer(CONTEXT_CR);
+    else if (dwarf >= DWARF_CR0 && dwarf <= DWARF_CR7)
+        *found = field(dwarf - DWARF_CR0);
     else if (dwarf == DWARF_LR)
         *found = integer(CONTEXT_LR);
     else if (dwarf == DWARF_CTR)
@@ -65,8 +77,9 @@ static struct arch_register floating(size_t index, uint32_t level)
 {
     if (level < CONTEXT_LEVEL_VSX)
         return integer(CONTEXT_VS(index));
-    return (struct arch_register){CONTEXT_VS(index), CONTEXT_VECTOR_BYTES,
-                                  ARCH_REGISTER_DOUBLEWORDS};
+    return (struct arch_register){.offset = CONTEXT_VS(index),
+                                  .bytes = CONTEXT_VECTOR_BYTES,
+                                  .form = ARCH_REGISTER_DOUBLEWORDS};
 }
 
 bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
@@ -78,8 +91,9 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
     else if (dwarf < DWARF_F0_END && level >= CONTEXT_LEVEL_FLOAT)
         *found = floating((size_t)dwarf - DWARF_F0, level);
     else if (dwarf >= DWARF_V0 && dwarf < DWARF_V0_END && level >= CONTEXT_LEVEL_ALTIVEC)
-        *found = (struct arch_register){CONTEXT_VS(REGISTERS + (size_t)dwarf - DWARF_V0),
-                                        CONTEXT_VECTOR_BYTES, ARCH_REGISTER_QUADWORD};
+        *found = (struct arch_register){.offset = CONTEXT_VS(REGISTERS + (size_t)dwarf - DWARF_V0),
+                                        .bytes = CONTEXT_VECTOR_BYTES,
+                                        .form = ARCH_REGISTER_QUADWORD};
     else
         return find_special(dwarf, found);
     return true;
@@ -87,12 +101,35 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return DWARF_R1; }
 
-/* Contexts have these registers as functions store them. */
+/* With ELFv1 the number of field 2 stands for all three that functions keep. */
+static uint32_t kept_flags(uint16_t dwarf)
+{
+#if _CALL_ELF == 2
+    return UINT32_C(0xF0000000) >> FLAGS_IN_FIELD * (dwarf - DWARF_CR0);
+#else
+    (void)dwarf;
+    return UINT32_C(0x00FFF000);
+#endif
+}
+
+/* A function that has stored CR may have stored the fields alone that it has a rule for. */
+static void restore_field(struct cairn_context *context, uint16_t dwarf, uint64_t bytes)
+{
+    uint32_t stored;
+    uint32_t kept = kept_flags(dwarf);
+    memcpy(&stored, &bytes, sizeof stored);
+    struct host_context *host = (struct host_context *)context;
+    host->head.flags = (host->head.flags & ~(uint64_t)kept) | (stored & kept);
+}
+
+/* Contexts have all but CR as functions store it. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes)
 {
     struct arch_register place;
-    if (arch_host_register(context, slot->dwarf, &place))
+    if (slot->dwarf >= DWARF_CR0 && slot->dwarf <= DWARF_CR7)
+        restore_field(context, slot->dwarf, bytes);
+    else if (arch_host_register(context, slot->dwarf, &place))
         memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
 }
 

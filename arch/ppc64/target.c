@@ -399,11 +399,12 @@ static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t
 /*
  * 64-Bit ELF V2 ABI Specification, "Register Roles", which agrees with ELFv1: r14 to r31, f14 to
  * f31, v20 to v31, and fields 2 to 4 of the condition register. Functions store the whole condition
- * register in their caller's frame. With ELFv2 each field that is valid in it has a rule; with
- * ELFv1 the rule of field 2 is that of all three.
+ * register in their caller's frame. And r2, the TOC pointer: LLVM uses it for anything in functions
+ * without a TOC and brings it back, since calls within a module do. With ELFv2 each field that is
+ * valid in it has a rule; with ELFv1 the rule of field 2 is that of all three.
  */
 #define SLOTS_OF_BOTH                                                                              \
-    [ARCH_UNWIND_STACK_POINTER] = {1, 0}, [ARCH_UNWIND_RETURN_ADDRESS] = {65, 0}, {14, 0},         \
+    [ARCH_UNWIND_STACK_POINTER] = {1, 0}, [ARCH_UNWIND_RETURN_ADDRESS] = {65, 0}, {2, 0}, {14, 0}, \
     {15, 0}, {16, 0}, {17, 0}, {18, 0}, {19, 0}, {20, 0}, {21, 0}, {22, 0}, {23, 0}, {24, 0},      \
     {25, 0}, {26, 0}, {27, 0}, {28, 0}, {29, 0}, {30, 0}, {31, 0}, {46, 0}, {47, 0}, {48, 0},      \
     {49, 0}, {50, 0}, {51, 0}, {52, 0}, {53, 0}, {54, 0}, {55, 0}, {56, 0}, {57, 0}, {58, 0},      \
@@ -428,7 +429,13 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
     {70, 0},
 };
 
-/* Linux has ELFv2 in big-endian order too: one more table. */
+/*
+ * Spilled vectors: in little-endian order POWER8 has stxvd2x, which swaps, and LLVM never spills
+ * with anything else there (PPCInstrInfo::storeRegToStackSlot). For POWER9 and later, asked for
+ * with "target-cpu", it takes stxv, which does not swap; records do not tell the two apart.
+ *
+ * Linux has ELFv2 in big-endian order too: one more table.
+ */
 const struct cairn_arch ppc64_elfv2_arch = {
     .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2,
     .name = "ppc64-elfv2",
@@ -452,6 +459,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .has_link_register = true,
     .signs_return_addresses = false,
     .results = {{3, 4}, {33, 34}, {79, 80}},
+    .swaps_spilled_vectors = true,
     .recognise = recognise,
     .place = place,
     .arm = arm,

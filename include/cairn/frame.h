@@ -21,6 +21,11 @@
  * target has been called may be gone, while those of a statepoint survive its call: LLVM keeps them
  * where they do.
  *
+ * Vectors that LLVM has spilled are read on PPC64 in little-endian order as code for POWER8 has
+ * them, which is what LLVM's JIT makes. Where a function asks for POWER9 or later ("target-cpu"),
+ * their halves are the other way round, and nothing in the record says so: such functions should
+ * keep pointers to vectors live instead.
+ *
  * WRITING. A value is written where LLVM's code will look for it: into the context of the innermost
  * frame, or into the stack, where some frame further in has saved the register for its caller.
  *

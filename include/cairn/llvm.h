@@ -110,9 +110,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef mod
 enum cairn_liveness {
     /** Turn patch point liveness off in this process (LLVM's option
      *  -enable-patchpoint-liveness=false), once: with it on, LLVM 14 to 19 crash on ordinary
-     *  code. Records then have no live-outs, so every register counts as live. */
+     *  code. Records then have no live-outs, so every register counts as live. On PPC64 also
+     *  -disable-ppc-vsx-swap-removal: LLVM would have vectors in another order than records say. */
     CAIRN_LIVENESS_OFF = 0,
-    /** The host has turned it off already. */
+    /** The host has set these options already. */
     CAIRN_LIVENESS_OFF_BY_HOST = 1,
     /** Keep it; the check of a module then refuses what would crash. */
     CAIRN_LIVENESS_KEEP = 2

@@ -21,6 +21,15 @@ _Static_assert((int)CAIRN_FRAME_SLOTS >= (int)ARCH_UNWIND_SLOTS_MAX, "a place fo
 
 /* ---- Making one ---- */
 
+enum { FLAGS_BYTES = 4 };
+
+/* From an integer's first byte to what functions store of it: of flags the low bytes alone. */
+static size_t stored_offset(const struct arch_register *place)
+{
+    bool is_big_endian = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
+    return place->first_flag != 0 && is_big_endian ? place->bytes - FLAGS_BYTES : 0;
+}
+
 /* Where the context has the slot's 8 bytes; NULL if it does not have the register. */
 static void *find_in_context(struct cairn_context *context, const struct arch_unwind_slot *slot)
 {
@@ -28,7 +37,7 @@ static void *find_in_context(struct cairn_context *context, const struct arch_un
     if (cairn_context_register_size(context, slot->dwarf) == 0 ||
         !arch_host_register(context, slot->dwarf, &place))
         return NULL;
-    return context->bytes + place.offset + slot->byte;
+    return context->bytes + place.offset + stored_offset(&place) + slot->byte;
 }
 
 static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context *context,
@@ -242,17 +251,20 @@ static size_t count_slots(const struct cairn_arch *arch, uint16_t dwarf, size_t 
 }
 
 static enum cairn_status find_in_stack(const struct cairn_frame *frame, uint16_t dwarf,
-                                       enum storage_form form, struct frame_register *found,
-                                       struct cairn_error *error)
+                                       const struct arch_register *place,
+                                       struct frame_register *found, struct cairn_error *error)
 {
     size_t first = 0;
     size_t count = count_slots(arch_host(), dwarf, &first);
     if (count == 0 || frame->slots[first] == NULL)
         return say_unknown(frame, dwarf, error);
+    size_t size = place->first_flag != 0 ? (size_t)FLAGS_BYTES : count * sizeof(uint64_t);
     *found = (struct frame_register){
         .dwarf = dwarf,
-        .storage = {form, count * sizeof(uint64_t)},
+        .storage = {storage_form(place->form), size},
         .bytes = frame->slots[first],
+        .is_quadword = place->form == ARCH_REGISTER_QUADWORD,
+        .first_flag = place->first_flag,
     };
     return CAIRN_OK;
 }
@@ -265,7 +277,7 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
     if (!arch_host_register(frame->context, dwarf, &place))
         return say_unknown(frame, dwarf, error);
     if (!frame->is_innermost)
-        return find_in_stack(frame, dwarf, storage_form(place.form), found, error);
+        return find_in_stack(frame, dwarf, &place, found, error);
     if (!arch_context_has(frame->context, dwarf))
         return say_unknown(frame, dwarf, error);
     bool is_as_stored = place.form != ARCH_REGISTER_DOUBLEWORDS;
@@ -273,15 +285,20 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
         .dwarf = dwarf,
         .storage = {storage_form(place.form), place.bytes},
         .bytes = is_as_stored ? frame->context->bytes + place.offset : NULL,
+        .is_quadword = place.form == ARCH_REGISTER_QUADWORD,
+        .first_flag = place.first_flag,
     };
     return CAIRN_OK;
 }
 
-/* Where the part begins. */
+/* Where the part begins. In little-endian order a quadword's first doubleword is stored last. */
 static unsigned char *part_of(const struct frame_register *place, size_t part)
 {
-    bool is_integer = place->storage.form == STORAGE_GENERAL;
-    bool is_at_end = is_integer && CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
+    bool is_big_endian = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
+    bool is_at_end = place->storage.form == STORAGE_GENERAL && is_big_endian;
+    if (place->is_quadword && part <= sizeof(uint64_t))
+        return (unsigned char *)place->bytes +
+               (is_big_endian ? sizeof(uint64_t) - part : sizeof(uint64_t));
     return (unsigned char *)place->bytes + (is_at_end ? place->storage.size - part : 0);
 }
 

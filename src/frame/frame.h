@@ -16,6 +16,9 @@ struct frame_register {
     uint16_t dwarf;
     struct storage storage;
     void *bytes;
+    /* As a store puts a vector there, and a scalar in its first doubleword. */
+    bool is_quadword;
+    uint8_t first_flag; /* as in struct arch_register */
 };
 
 /* NOT_FOUND if the frame does not have the register's value. */

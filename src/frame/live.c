@@ -78,16 +78,29 @@ static enum cairn_status say_beyond(struct cairn_record record, const char *what
                      (unsigned long long)cairn_record_address(record), count, what, index);
 }
 
+/* How many locations a record has. LLVM leaves values out that it has in x87 registers, and those
+ * behind them are then not where they should be. */
+static bool has_all_locations(struct cairn_record record,
+                              const struct cairn_declaration *declaration, uint32_t *needed)
+{
+    if (declaration->kind == CAIRN_RECORD_STATEPOINT)
+        return true;
+    *needed = first_live_value(declaration, NULL) + declaration->live_value_count;
+    return cairn_record_location_count(record) == *needed;
+}
+
 static enum cairn_status take_location(struct cairn_record record, uint32_t number,
                                        struct cairn_type type, struct live *live,
                                        struct cairn_error *error)
 {
     uint32_t count = cairn_record_location_count(record);
-    if (number >= count)
+    uint32_t needed = number + 1;
+    bool has_all = has_all_locations(record, cairn_record_declaration(record), &needed);
+    if (!has_all || number >= count)
         return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
                          "record %llu at 0x%llx has %u locations; its declaration needs %u",
                          (unsigned long long)cairn_record_id(record),
-                         (unsigned long long)cairn_record_address(record), count, number + 1);
+                         (unsigned long long)cairn_record_address(record), count, needed);
     *live = (struct live){cairn_record_location(record, number), type};
     return CAIRN_OK;
 }
@@ -187,6 +200,48 @@ static enum cairn_status find_part(const struct cairn_frame *frame, const struct
     return CAIRN_OK;
 }
 
+/* ---- Flags ---- */
+
+/* PPC64: a bit of the condition register is recorded by its field, and which one it is there. */
+static enum cairn_status load_flags(const struct cairn_frame *frame, const struct live *live,
+                                    const struct frame_register *place, uint32_t *flags,
+                                    uint32_t *mask, struct cairn_error *error)
+{
+    enum { FLAGS_IN_FIELD = 4 };
+    uint32_t number = (uint32_t)live->location.offset;
+    if (live->type.kind != CAIRN_TYPE_INTEGER || live->type.bits != 1 || number >= FLAGS_IN_FIELD)
+        return say_unfit(live, place->storage.size, error);
+    *mask = UINT32_C(1) << (place->first_flag - number);
+    return frame_load(frame, place, flags, sizeof *flags, error);
+}
+
+static enum cairn_status read_flag(const struct cairn_frame *frame, const struct live *live,
+                                   const struct frame_register *place, struct cairn_value *value,
+                                   struct cairn_error *error)
+{
+    uint32_t flags = 0;
+    uint32_t mask = 0;
+    enum cairn_status status = load_flags(frame, live, place, &flags, &mask, error);
+    if (status == CAIRN_OK)
+        *value = cairn_value_of_integer(1, (flags & mask) != 0);
+    return status;
+}
+
+static enum cairn_status write_flag(struct cairn_frame *frame, const struct live *live,
+                                    const struct frame_register *place,
+                                    const struct cairn_value *value, struct cairn_error *error)
+{
+    uint32_t flags = 0;
+    uint32_t mask = 0;
+    enum cairn_status status = load_flags(frame, live, place, &flags, &mask, error);
+    if (status != CAIRN_OK)
+        return status;
+    flags = cairn_value_unsigned(value) != 0 ? flags | mask : flags & ~mask;
+    return frame_store(frame, place, &flags, sizeof flags, error);
+}
+
+/* ---- Values in registers ---- */
+
 static enum cairn_status read_register(const struct cairn_frame *frame, const struct live *live,
                                        struct cairn_value *value, struct cairn_error *error)
 {
@@ -195,6 +250,8 @@ static enum cairn_status read_register(const struct cairn_frame *frame, const st
     size_t part;
     size_t below;
     enum cairn_status status = find_part(frame, live, &place, &part, &below, error);
+    if (status == CAIRN_OK && place.first_flag != 0)
+        return read_flag(frame, live, &place, value, error);
     if (status == CAIRN_OK)
         status = frame_load(frame, &place, bytes, below + part, error);
     if (status != CAIRN_OK)
@@ -213,6 +270,8 @@ static enum cairn_status write_register(struct cairn_frame *frame, const struct 
     size_t part;
     size_t below;
     enum cairn_status status = find_part(frame, live, &place, &part, &below, error);
+    if (status == CAIRN_OK && place.first_flag != 0)
+        return write_flag(frame, live, &place, value, error);
     if (status == CAIRN_OK)
         status = frame_load(frame, &place, bytes, below + part, error);
     if (status != CAIRN_OK)
@@ -238,15 +297,32 @@ static enum cairn_status find_memory(const struct cairn_frame *frame, const stru
     return status;
 }
 
+/* Between a vector as it should be and as LLVM's code has spilled it: the same, but for the order
+ * of its halves on some machines. */
+static void copy_spilled(void *to, const void *from, size_t size)
+{
+    enum { HALF = 8 };
+    bool is_swapped = arch_host()->swaps_spilled_vectors && size == 2 * (size_t)HALF;
+    if (!is_swapped) {
+        memcpy(to, from, size);
+        return;
+    }
+    memcpy(to, (const unsigned char *)from + HALF, HALF);
+    memcpy((unsigned char *)to + HALF, from, HALF);
+}
+
 static enum cairn_status read_memory(const struct cairn_frame *frame, const struct live *live,
                                      struct cairn_value *value, struct cairn_error *error)
 {
     struct storage storage;
     void *bytes = NULL;
     enum cairn_status status = find_memory(frame, live, &storage, &bytes, error);
-    if (status == CAIRN_OK)
-        storage_read(live->type, storage, bytes, value);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    unsigned char copy[CAIRN_VALUE_BYTES_MAX];
+    copy_spilled(copy, bytes, storage.size);
+    storage_read(live->type, storage, copy, value);
+    return CAIRN_OK;
 }
 
 static enum cairn_status write_memory(struct cairn_frame *frame, const struct live *live,
@@ -255,9 +331,12 @@ static enum cairn_status write_memory(struct cairn_frame *frame, const struct li
     struct storage storage;
     void *bytes = NULL;
     enum cairn_status status = find_memory(frame, live, &storage, &bytes, error);
-    if (status == CAIRN_OK)
-        storage_write(value, storage, bytes);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    unsigned char copy[CAIRN_VALUE_BYTES_MAX];
+    storage_write(value, storage, copy);
+    copy_spilled(bytes, copy, storage.size);
+    return CAIRN_OK;
 }
 
 /* ---- Reading ---- */

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { TYPE_NAME_BYTES = 64, GENERAL_BYTES = 8, GENERAL_BITS = 64 };
+enum { TYPE_NAME_BYTES = 64, GENERAL_BYTES = 8, GENERAL_BITS = 64, VECTOR_BYTES = 16 };
 
 /* ---- Which register ---- */
 
@@ -75,6 +75,16 @@ static unsigned take(struct cairn_type type, struct taken *taken, const uint16_t
 
 /* ---- Checking ---- */
 
+/* Vectors of other sizes, or of other elements, are returned in lanes that depend on the machine.
+ */
+static bool fills_register(struct cairn_type vector, enum storage_form form)
+{
+    size_t size = cairn_type_size(vector);
+    size_t smallest = form == STORAGE_VECTOR ? GENERAL_BYTES : VECTOR_BYTES;
+    bool is_lane = vector.bits >= 8 && (vector.bits & (vector.bits - 1)) == 0;
+    return is_lane && size >= smallest && (size & (size - 1)) == 0;
+}
+
 /* Where in the register a value of the type is. Vectors are returned without wider lanes. */
 static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
                          struct cairn_type type, struct storage *storage)
@@ -85,6 +95,8 @@ static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
         return false;
     bool is_vector = type.element_count > 0;
     *storage = (struct storage){storage_form(place.form), is_vector ? size : place.bytes};
+    if (is_vector && !fills_register(type, storage->form))
+        return false;
     return storage_part(type, *storage) != 0;
 }
 

@@ -42,6 +42,7 @@ enum storage_form storage_form(enum arch_register_form form)
         [ARCH_REGISTER_INTEGER] = STORAGE_GENERAL,
         [ARCH_REGISTER_VECTOR] = STORAGE_VECTOR,
         [ARCH_REGISTER_DOUBLEWORDS] = STORAGE_DOUBLE,
+        [ARCH_REGISTER_QUADWORD] = STORAGE_DOUBLE,
     };
     return forms[form];
 }

@@ -45,10 +45,19 @@ static void initialise_llvm(void)
     LLVMInitializeNativeAsmParser();
 }
 
+static void set_option(const char *option)
+{
+    const char *const arguments[] = {"cairn", option};
+    LLVMParseCommandLineOptions(2, arguments, NULL);
+}
+
+/* PPC64 in little-endian order: LLVM's pass PPCVSXSwapRemoval leaves vectors with their halves the
+ * other way round in registers, also where a record names them. */
 static void turn_liveness_off(void)
 {
-    static const char *const arguments[] = {"cairn", "-enable-patchpoint-liveness=false"};
-    LLVMParseCommandLineOptions(2, arguments, NULL);
+    set_option("-enable-patchpoint-liveness=false");
+    if (cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2)
+        set_option("-disable-ppc-vsx-swap-removal");
 }
 
 static void prepare_process(enum cairn_liveness liveness)

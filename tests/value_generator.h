@@ -1,0 +1,81 @@
+/*
+ * Random functions with a site and many live values, which store all that a test wants to compare.
+ *
+ * Each function loads its values from `input`, stores them to `stored` just before the site and to
+ * `again` behind it, and returns what it
+ * stores to `own_results`. Its caller keeps `kept_input` and
+ * `signs` in registers while it calls, and stores them to `kept` and `seen_signs` afterwards. All
+ * loads and stores are volatile, so nothing can be computed a second time.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TESTS_VALUE_GENERATOR_H
+#define TESTS_VALUE_GENERATOR_H
+
+#include <cairn/cairn.h>
+#include <cairn/llvm.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    GENERATED_VALUES_MAX = 48, /* arguments of the site, then live values */
+    GENERATED_RESULTS_MAX = 2,
+    GENERATED_KEPT_MAX = 40,
+    GENERATED_SIGNS_MAX = 6,
+    GENERATED_SLOT_BYTES = 16 /* no value of a register's size needs more */
+};
+
+typedef unsigned char generated_slot[GENERATED_SLOT_BYTES];
+
+/* Slots begin with the value as a struct cairn_value has it. */
+struct generated_buffers {
+    _Alignas(16)
+        generated_slot input[GENERATED_VALUES_MAX + 2]; /* elements are read past the end */
+    generated_slot stored[GENERATED_VALUES_MAX];
+    generated_slot again[GENERATED_VALUES_MAX];
+    generated_slot site_result;
+    generated_slot result_input[GENERATED_RESULTS_MAX + 2];
+    generated_slot own_results[GENERATED_RESULTS_MAX];
+    generated_slot returned[GENERATED_RESULTS_MAX];
+    generated_slot kept_input[GENERATED_KEPT_MAX + 2];
+    generated_slot kept[GENERATED_KEPT_MAX];
+    int64_t signs[GENERATED_SIGNS_MAX];
+    int64_t seen_signs[GENERATED_SIGNS_MAX]; /* 1: less than zero; 2: not */
+    int64_t scratch;
+};
+
+struct generated_value {
+    struct cairn_type type;
+    /* Nothing else in the function hangs on it. */
+    bool is_changeable;
+};
+
+struct generated_function {
+    uint64_t id;
+    char name[16];
+    char caller[16];
+    bool is_stackmap;
+    /* Of anyregcc, recorded; they come first in the buffers. */
+    uint32_t argument_count;
+    uint32_t live_value_count;
+    struct generated_value values[GENERATED_VALUES_MAX];
+    struct cairn_type site_result;
+    struct cairn_type results[GENERATED_RESULTS_MAX];
+    uint32_t result_count;
+    struct cairn_type kept[GENERATED_KEPT_MAX];
+    uint32_t kept_count;
+    uint32_t sign_count;
+};
+
+uint32_t generate_below(uint64_t *random, uint32_t bound);
+
+/* A value of the type, as a struct cairn_value has it; halves are numbers. */
+void generate_bytes(uint64_t *random, struct cairn_type type, unsigned char *bytes);
+
+/* Adds the function and its caller. */
+void generate_function(LLVMModuleRef module, unsigned optimisation_level,
+                       struct generated_buffers *buffers, uint64_t id, uint64_t *random,
+                       struct generated_function *made);
+
+#endif
