@@ -240,6 +240,9 @@ static void handle(struct cairn_deopt *deopt, void *user)
 {
     (void)user;
     run.calls++;
+    ck_assert_msg(deopt->record.table != NULL,
+                  "no record at the exit of %s; CAIRN_TEST_SEED=%" PRIu64, run.function->name,
+                  run.seed);
     ck_assert_uint_eq(cairn_record_id(deopt->record), run.function->id);
     ck_assert_uint_eq(cairn_record_live_value_count(deopt->record), run.function->live_value_count);
     for (uint32_t i = 0; i < run.function->argument_count; i++)

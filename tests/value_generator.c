@@ -556,7 +556,7 @@ static LLVMTypeRef build_function(struct generator *generator)
 {
     struct generated_function *made = generator->made;
     struct cairn_error error = {0};
-    LLVMTypeRef types[GENERATED_RESULTS_MAX];
+    LLVMTypeRef types[GENERATED_RESULTS_MAX] = {NULL};
     uint32_t kind = below(generator, 3);
     LLVMTypeRef result = choose_results(generator, types);
     LLVMTypeRef type = LLVMFunctionType(result, NULL, 0, 0);
