@@ -97,8 +97,8 @@ static struct cairn_value value_at(const struct cairn_deopt *deopt, uint32_t ind
 
 static const char typed_values[] = SUPPORT_INTRINSICS
     "define i64 @f(i64 %a) uwtable {\n"
-    "  %slot = alloca i64\n"
-    "  store i64 77, ptr %slot\n"
+    "  %slot = alloca i8\n"
+    "  store i8 77, ptr %slot\n"
     "  %narrow = trunc i64 %a to i32\n"
     "  %number = sitofp i64 %a to double\n"
     "  %single = sitofp i64 %a to float\n"
@@ -126,7 +126,7 @@ static void read_typed_values(struct cairn_deopt *deopt)
     ck_assert_int_eq(cairn_value_signed(&element), -5);
     ck_assert_int_eq(cairn_value_signed(&values[5]), -3);
     ck_assert_int_eq(cairn_value_signed(&values[6]), 81985529216486895);
-    ck_assert_int_eq(*(int64_t *)cairn_value_pointer(&values[7]), 77);
+    ck_assert_int_eq(*(int8_t *)cairn_value_pointer(&values[7]), 77);
 }
 
 START_TEST(live_values_have_their_types)
@@ -455,12 +455,13 @@ static const char spinning[] = SUPPORT_INTRINSICS
     "define i64 @f(ptr %flag) noinline uwtable {\n"
     "  br label %loop\n"
     "loop:\n"
-    "  %set = load volatile i64, ptr %flag\n"
-    "  %done = icmp ne i64 %set, 0\n"
+    "  %set = load volatile i8, ptr %flag\n"
+    "  %done = icmp ne i8 %set, 0\n"
     "  br i1 %done, label %out, label %loop\n"
     "out:\n"
     "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, ptr %flag)\n"
-    "  ret i64 %set\n"
+    "  %result = zext i8 %set to i64\n"
+    "  ret i64 %result\n"
     "}\n"
     "define i64 @g(ptr %flag) uwtable {\n"
     "  %x = call i64 @f(ptr %flag)\n"
@@ -468,7 +469,7 @@ static const char spinning[] = SUPPORT_INTRINSICS
     "  ret i64 %y\n"
     "}\n";
 
-static volatile int64_t flag;
+static volatile int8_t flag;
 static struct cairn_function found[2];
 static enum cairn_status walked[3];
 
