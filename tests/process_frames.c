@@ -9,8 +9,16 @@
 
 /* ---- The system's unwinder ---- */
 
-/* It tells general registers; their numbers are lower than those of others, everywhere. */
-static bool is_told(uint16_t dwarf) { return dwarf < (arch_host()->has_link_register ? 32 : 16); }
+enum { DWARF_TOC = 2 };
+
+/* It tells general registers; their numbers are lower than those of others, everywhere. The TOC
+ * pointer it takes from where the caller has saved it; by the rules it is the callee's, until the
+ * caller brings it back itself. */
+static bool is_told(uint16_t dwarf)
+{
+    bool is_toc = arch_host()->toc_save_offset != 0 && dwarf == DWARF_TOC;
+    return !is_toc && dwarf < (arch_host()->has_link_register ? 32 : 16);
+}
 
 struct collected {
     struct process_frame *frames;
