@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/site_random.h"
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
@@ -58,15 +59,6 @@ static void check_refused(cairn_site *site, const uint8_t *code, const char *why
     ck_assert_int_eq(memcmp(code, before, sizeof before), 0);
 }
 
-static bool is_same_but_for(const uint8_t *code, const uint8_t *before, uint64_t size,
-                            uint64_t begin, uint64_t end)
-{
-    for (uint64_t i = 0; i < size; i++)
-        if ((i < begin || i >= end) && code[i] != before[i])
-            return false;
-    return true;
-}
-
 /* Live, and a call of it changes its own bytes only. */
 static void check_live(cairn_site *site, const uint8_t *code)
 {
@@ -78,7 +70,7 @@ static void check_live(cairn_site *site, const uint8_t *code)
     ck_assert_done(cairn_site_call(site, SITE_TWO, CAIRN_SYNC, &error), error);
     uint64_t begin = description.address - (uintptr_t)code;
     uint64_t end = begin + description.byte_count;
-    ck_assert(is_same_but_for(code, before, sizeof before, begin, end));
+    ck_assert(site_is_same_but_for(code, before, sizeof before, begin, end));
     ck_assert_done(cairn_site_restore(site, CAIRN_SYNC, &error), error);
     ck_assert_int_eq(memcmp(code, before, sizeof before), 0);
 }
@@ -329,39 +321,12 @@ static void find_owners(const cairn_module *module, const uint8_t *code, uint32_
     }
 }
 
-/* Does something to the site; the bytes that change are its own. */
-static void disturb(uint64_t *state, cairn_site *site, const uint8_t *code)
-{
-    static const uint8_t anything[8] = {0xF4, 0xF4, 0xF4, 0xF4, 0xF4, 0xF4, 0xF4, 0xF4};
-    uint8_t before[RANDOM_CODE];
-    struct cairn_site_description description = site_describe(site);
-    enum cairn_strength strength = strengths[support_random(state) % STRENGTHS];
-    enum cairn_status status = CAIRN_OK;
-    memcpy(before, code, RANDOM_CODE);
-    switch (support_random(state) % 4) {
-    case 0:
-        status = cairn_site_call(site, code, strength, NULL);
-        break;
-    case 1:
-        status = cairn_site_jump(site, SITE_TWO, strength, NULL);
-        break;
-    case 2:
-        status = cairn_site_nop(site, strength, NULL);
-        break;
-    default:
-        status = cairn_site_write(site, anything, 1 + support_random(state) % 8, strength, NULL);
-        break;
-    }
-    /* Where the bytes lie outside of the code, nothing may be done. */
-    uint64_t begin = description.address - (uintptr_t)code;
-    uint64_t end = status == CAIRN_OK ? begin + description.byte_count : begin;
-    ck_assert(is_same_but_for(code, before, RANDOM_CODE, begin, end));
-}
-
 START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
 {
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     uint64_t state = support_seed();
+    static const uint8_t anything[SITE_ANYTHING_BYTES] = {0xF4, 0xF4, 0xF4, 0xF4,
+                                                          0xF4, 0xF4, 0xF4, 0xF4};
     uint32_t live = 0;
     uint32_t wrong = 0;
     for (int i = 0; i < RANDOM_MODULES; i++) {
@@ -369,19 +334,14 @@ START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
         uint8_t armed[RANDOM_CODE];
         uint32_t owner[RANDOM_CODE];
         uint8_t *code;
-        struct cairn_error error;
         cairn_module *module = load_random(&state, runtime, bytes, &code);
         uint32_t count = cairn_module_site_count(module);
         find_owners(module, code, owner);
         memcpy(armed, code, RANDOM_CODE);
         for (int step = 0; count > 0 && step < 40; step++)
-            disturb(&state, cairn_module_site(module, support_random(&state) % count), code);
-        for (uint32_t site = 0; site < count; site++) {
-            live += site_describe(cairn_module_site(module, site)).live;
-            ck_assert_done(
-                cairn_site_restore(cairn_module_site(module, site), CAIRN_QUIESCENT, &error),
-                error);
-        }
+            site_disturb(&state, cairn_module_site(module, support_random(&state) % count), code,
+                         RANDOM_CODE, anything);
+        live += site_restore_all(module);
         for (uint32_t byte = 0; byte < RANDOM_CODE; byte++)
             wrong += code[byte] != armed[byte] && owner[byte] == 0;
         ck_assert_uint_eq(wrong, 0);

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/site_random.h"
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
@@ -292,65 +293,23 @@ static cairn_module *load_random(uint64_t *state, cairn_runtime *runtime, uint8_
     return module;
 }
 
-static bool is_same_but_for(const uint8_t *code, const uint8_t *before, uint64_t begin,
-                            uint64_t end)
-{
-    for (uint64_t i = 0; i < RANDOM_CODE; i++)
-        if ((i < begin || i >= end) && code[i] != before[i])
-            return false;
-    return true;
-}
-
-/* Does something to the site; the bytes that change are its own. */
-static void disturb(uint64_t *state, cairn_site *site, const uint8_t *code)
-{
-    static const enum cairn_strength strengths[] = {CAIRN_RELAXED, CAIRN_SYNC, CAIRN_QUIESCENT};
-    uint8_t anything[8];
-    uint8_t before[RANDOM_CODE];
-    struct cairn_site_description description = site_describe(site);
-    enum cairn_strength strength = strengths[support_random(state) % 3];
-    enum cairn_status status = CAIRN_OK;
-    machine_odd(anything);
-    machine_odd(anything + WORD);
-    memcpy(before, code, RANDOM_CODE);
-    switch (support_random(state) % 4) {
-    case 0:
-        status = cairn_site_call(site, code, strength, NULL);
-        break;
-    case 1:
-        status = cairn_site_jump(site, SITE_TWO, strength, NULL);
-        break;
-    case 2:
-        status = cairn_site_nop(site, strength, NULL);
-        break;
-    default:
-        status = cairn_site_write(site, anything, 1 + support_random(state) % 8, strength, NULL);
-        break;
-    }
-    uint64_t begin = description.address - (uintptr_t)code;
-    uint64_t end = status == CAIRN_OK ? begin + description.byte_count : begin;
-    ck_assert(is_same_but_for(code, before, begin, end));
-}
-
 START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
 {
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     uint64_t state = support_seed();
     uint32_t live = 0;
+    uint8_t anything[SITE_ANYTHING_BYTES];
+    machine_odd(anything);
+    machine_odd(anything + WORD);
     for (int i = 0; i < RANDOM_MODULES; i++) {
         uint8_t bytes[RANDOM_CODE];
         uint8_t *code;
-        struct cairn_error error;
         cairn_module *module = load_random(&state, runtime, bytes, &code);
         uint32_t count = cairn_module_site_count(module);
         for (int step = 0; count > 0 && step < 40; step++)
-            disturb(&state, cairn_module_site(module, support_random(&state) % count), code);
-        for (uint32_t site = 0; site < count; site++) {
-            live += site_describe(cairn_module_site(module, site)).live;
-            ck_assert_done(
-                cairn_site_restore(cairn_module_site(module, site), CAIRN_QUIESCENT, &error),
-                error);
-        }
+            site_disturb(&state, cairn_module_site(module, support_random(&state) % count), code,
+                         RANDOM_CODE, anything);
+        live += site_restore_all(module);
         cairn_module_retire(module);
         ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
     }
