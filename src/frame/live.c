@@ -182,22 +182,49 @@ static void use_recorded_size(const struct live *live, struct storage *storage)
         storage->size = live->location.size;
 }
 
-/* A part of a register that does not begin with its lowest bits, such as AH, is recorded by the
+/* A value's part of a register, and what is below it. */
+struct part {
+    struct frame_register place;
+    size_t size; /* of the value's part */
+    size_t below;
+    unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
+};
+
+/* A part that does not begin with the register's lowest bits, such as AH, is recorded by the
  * register and how many bits are below. */
 static enum cairn_status find_part(const struct cairn_frame *frame, const struct live *live,
-                                   struct frame_register *place, size_t *part, size_t *below,
-                                   struct cairn_error *error)
+                                   struct part *part, struct cairn_error *error)
 {
-    enum cairn_status status = frame_find_register(frame, live->location.dwarf, place, error);
+    struct storage *storage = &part->place.storage;
+    enum cairn_status status =
+        frame_find_register(frame, live->location.dwarf, &part->place, error);
     if (status != CAIRN_OK)
         return status;
-    use_recorded_size(live, &place->storage);
-    *below = (size_t)live->location.offset / BITS_IN_BYTE;
-    *part = storage_part(live->type, place->storage);
-    bool is_integer = place->storage.form == STORAGE_GENERAL;
-    if (*part == 0 || *below + *part > place->storage.size || (*below != 0 && !is_integer))
-        return say_unfit(live, place->storage.size, error);
+    use_recorded_size(live, storage);
+    part->below = (size_t)live->location.offset / BITS_IN_BYTE;
+    part->size = storage_part(live->type, *storage);
+    bool is_integer = storage->form == STORAGE_GENERAL;
+    if (part->size == 0 || part->below + part->size > storage->size ||
+        (part->below != 0 && !is_integer))
+        return say_unfit(live, storage->size, error);
     return CAIRN_OK;
+}
+
+/* The bytes of flags are loaded where the flag is known: load_flags. */
+static enum cairn_status load_part(const struct cairn_frame *frame, const struct live *live,
+                                   struct part *part, struct cairn_error *error)
+{
+    enum cairn_status status = find_part(frame, live, part, error);
+    if (status != CAIRN_OK || part->place.first_flag != 0)
+        return status;
+    return frame_load(frame, &part->place, part->bytes, part->below + part->size, error);
+}
+
+/* In big-endian order the lowest bytes come last. */
+static unsigned char *value_bytes(struct part *part)
+{
+    bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
+    return part->bytes + (is_little ? part->below : 0);
 }
 
 /* ---- Flags ---- */
@@ -245,19 +272,13 @@ static enum cairn_status write_flag(struct cairn_frame *frame, const struct live
 static enum cairn_status read_register(const struct cairn_frame *frame, const struct live *live,
                                        struct cairn_value *value, struct cairn_error *error)
 {
-    struct frame_register place;
-    unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
-    size_t part;
-    size_t below;
-    enum cairn_status status = find_part(frame, live, &place, &part, &below, error);
-    if (status == CAIRN_OK && place.first_flag != 0)
-        return read_flag(frame, live, &place, value, error);
-    if (status == CAIRN_OK)
-        status = frame_load(frame, &place, bytes, below + part, error);
+    struct part part;
+    enum cairn_status status = load_part(frame, live, &part, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
-    storage_read(live->type, place.storage, bytes + (is_little ? below : 0), value);
+    if (part.place.first_flag != 0)
+        return read_flag(frame, live, &part.place, value, error);
+    storage_read(live->type, part.place.storage, value_bytes(&part), value);
     return CAIRN_OK;
 }
 
@@ -265,20 +286,14 @@ static enum cairn_status read_register(const struct cairn_frame *frame, const st
 static enum cairn_status write_register(struct cairn_frame *frame, const struct live *live,
                                         const struct cairn_value *value, struct cairn_error *error)
 {
-    struct frame_register place;
-    unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
-    size_t part;
-    size_t below;
-    enum cairn_status status = find_part(frame, live, &place, &part, &below, error);
-    if (status == CAIRN_OK && place.first_flag != 0)
-        return write_flag(frame, live, &place, value, error);
-    if (status == CAIRN_OK)
-        status = frame_load(frame, &place, bytes, below + part, error);
+    struct part part;
+    enum cairn_status status = load_part(frame, live, &part, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
-    storage_write(value, place.storage, bytes + (is_little ? below : 0));
-    return frame_store(frame, &place, bytes, below + part, error);
+    if (part.place.first_flag != 0)
+        return write_flag(frame, live, &part.place, value, error);
+    storage_write(value, part.place.storage, value_bytes(&part));
+    return frame_store(frame, &part.place, part.bytes, part.below + part.size, error);
 }
 
 /* ---- Memory ---- */
