@@ -232,6 +232,8 @@ struct arch_register {
     /* Of a field of flags, in the low 4 bytes of an integer: its first bit, counted from the lowest
      * one; the others are below. 0: no such field. */
     uint8_t first_flag;
+    /* It controls how the machine computes: calls leave it as it is, and LLVM does not list it. */
+    bool is_control;
 };
 
 /* Whether the context has a place for the register, and where. Whether it has the register, its

@@ -66,7 +66,8 @@ static bool find_scalar(uint16_t dwarf, struct arch_register *found)
     else if (dwarf == DWARF_RFLAGS)
         *found = integer(CONTEXT_FLAGS, 8);
     else if (dwarf == DWARF_MXCSR)
-        *found = integer(CONTEXT_MXCSR, 4);
+        *found = (struct arch_register){
+            .offset = CONTEXT_MXCSR, .bytes = 4, .form = ARCH_REGISTER_INTEGER, .is_control = true};
     else
         return false;
     return true;
