@@ -4,7 +4,7 @@
  * to its caller, which finds all registers that calls keep as it had left them.
  *
  * The environment can ask for other functions: CAIRN_TEST_SEED, 0 for the clock's, and
- * CAIRN_TEST_ROUNDS, how many modules.
+ * CAIRN_TEST_MODULES, how many modules.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FUNCTIONS = 16, RUNS = 3, ROUNDS = 100, BITS_IN_BYTE = 8 };
+enum { FUNCTIONS = 16, RUNS = 3, MODULES = 130, BITS_IN_BYTE = 8 };
 
 static uint64_t read_number(const char *variable, uint64_t otherwise)
 {
@@ -388,23 +388,23 @@ static void run_module(uint64_t seed)
 
 /* ---- The test ---- */
 
-static void report(uint64_t rounds)
+static void report(uint64_t modules)
 {
     printf("check_llvm_values: of %" PRIu64 " functions %u could not be patched; %u runs went on, "
            "%u with a result, %u with changed values, %u returned\n",
-           rounds * FUNCTIONS, unpatched, actions[ACTION_NONE], actions[ACTION_RESULT],
+           modules * FUNCTIONS, unpatched, actions[ACTION_NONE], actions[ACTION_RESULT],
            actions[ACTION_CHANGE], actions[ACTION_RETURN]);
     for (unsigned i = 0; i < PLACES; i++)
         printf("check_llvm_values: %u %s\n", places[i], place_names[i]);
 }
 
-static void check_places(uint64_t rounds)
+static void check_places(uint64_t modules)
 {
     for (unsigned i = 0; i < PLACES; i++)
         ck_assert_msg(places[i] > 0, "no %s", place_names[i]);
     for (unsigned i = 0; i < ACTIONS; i++)
         ck_assert_uint_gt(actions[i], 0);
-    ck_assert_uint_lt(unpatched, rounds * FUNCTIONS / 5);
+    ck_assert_uint_lt(unpatched, modules * FUNCTIONS / 5);
 }
 
 START_TEST(what_is_read_is_what_the_function_stores)
@@ -412,18 +412,18 @@ START_TEST(what_is_read_is_what_the_function_stores)
     uint64_t seed = read_number("CAIRN_TEST_SEED", 20261121);
     if (seed == 0)
         seed = (uint64_t)time(NULL) << 20;
-    uint64_t rounds = read_number("CAIRN_TEST_ROUNDS", ROUNDS);
+    uint64_t modules = read_number("CAIRN_TEST_MODULES", MODULES);
     printf("check_llvm_values: CAIRN_TEST_SEED=%" PRIu64 "\n", seed);
     fflush(stdout);
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
     ck_assert_ok(cairn_exit_create(runtime, handle, NULL, &the_exit, NULL));
-    for (uint64_t i = 0; i < rounds; i++)
+    for (uint64_t i = 0; i < modules; i++)
         run_module(seed + i);
     cairn_exit_destroy(the_exit);
     cairn_runtime_destroy(runtime);
-    report(rounds);
-    if (rounds >= 15)
-        check_places(rounds);
+    report(modules);
+    if (modules >= 15)
+        check_places(modules);
 }
 END_TEST
 
