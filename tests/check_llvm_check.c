@@ -216,6 +216,61 @@ START_TEST(newer_llvm_takes_more_types)
 }
 END_TEST
 
+static char *with_wide_value(const char *type, const char *attributes)
+{
+    static char text[2048];
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS
+             "define void @culprit(ptr %%p) %s {\n"
+             "  %%q = bitcast ptr %%p to POINTER\n  %%x = load %s, POINTER %%q\n"
+             "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, %s %%x)\n"
+             "  ret void\n}\n",
+             attributes, type, type);
+    return with_pointer_type(text, "POINTER", type);
+}
+
+static const struct {
+    const char *attributes;
+    unsigned vector_bits;
+} wide_features[] = {
+    {"", 128},
+    {"\"target-features\"=\"+sse4.2\"", 128},
+    {"\"target-features\"=\"+avx\"", 256},
+    {"\"target-features\"=\"+sse2,+avx2,+fma\"", 256},
+    {"\"target-features\"=\"+avx2,-avx\"", 128},
+    {"\"target-features\"=\"+avx512f\"", 512},
+    {"\"target-features\"=\"+avx512vl,+avx512bw\"", 512},
+    {"\"target-features\"=\"+avx512f,-avx512f,+avx\"", 256},
+    {"\"target-features\"=\"+avx512f,-avx2\"", 256},
+    {"\"target-features\"=\"-avx512f,+avx512bw\"", 512},
+    {"\"target-features\"=\"+avx512vl,+prefer-256-bit\" \"min-legal-vector-width\"=\"0\"", 256},
+    {"\"target-features\"=\"+avx512vl,+prefer-256-bit\" \"min-legal-vector-width\"=\"512\"", 512},
+    {"\"target-features\"=\"+avx512vl\" \"min-legal-vector-width\"=\"0\"", 512},
+    {"\"target-features\"=\"+avx512vl\" \"min-legal-vector-width\"=\"0\" "
+     "\"prefer-vector-width\"=\"256\"",
+     256},
+};
+
+/* Bits each; LLVM judges the same. */
+START_TEST(wide_vectors_are_judged_by_the_features_of_their_function)
+{
+    static const struct {
+        const char *type;
+        unsigned bits;
+    } types[] = {{"<4 x i64>", 256},  {"<8 x float>", 256},  {"<32 x i8>", 256},
+                 {"<8 x i64>", 512},  {"<8 x double>", 512}, {"<32 x i16>", 512},
+                 {"<16 x i64>", 1024}};
+    const struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const char *text = with_wide_value(types[i].type, wide_features[_i].attributes);
+        if (types[i].bits <= wide_features[_i].vector_bits)
+            assert_compiles(text, &x86_64);
+        else
+            assert_refused_rightly(text, &x86_64, types[i].type, "+avx");
+    }
+}
+END_TEST
+
 START_TEST(ordinary_live_values_compile)
 {
     static const char *const types[] = {
@@ -1347,6 +1402,8 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, live_value_that_crashes_is_refused, 0, REFUSED);
     tcase_add_test(tests, newer_llvm_takes_more_types);
+    tcase_add_loop_test(tests, wide_vectors_are_judged_by_the_features_of_their_function, 0,
+                        sizeof wide_features / sizeof *wide_features);
     tcase_add_test(tests, ordinary_live_values_compile);
     tcase_add_loop_test(tests, types_are_refused_that_crash_and_no_others, 0, 4);
     tcase_add_test(tests, arguments_in_any_register_are_judged_like_live_values);

@@ -33,6 +33,8 @@ static struct run {
     const struct generated_function *function;
     uint64_t seed; /* of the module */
     enum action action;
+    /* The call stands in place of an instruction of the function, which cannot go on without. */
+    bool replaces_instruction;
     unsigned calls;
     struct cairn_value site_result;
     struct cairn_value results[GENERATED_RESULTS_MAX];
@@ -67,6 +69,7 @@ static const char *const place_names[PLACES] = {
     [PLACE_CONSTANT_INDEX] = "large constants",
 };
 static unsigned places[PLACES];
+static unsigned wide; /* values of more than 16 bytes */
 static unsigned actions[ACTIONS];
 static unsigned unpatched;
 
@@ -158,6 +161,7 @@ static void check_value(const struct cairn_deopt *deopt, uint32_t index)
     enum cairn_status status =
         cairn_frame_value(&deopt->frame, deopt->record, index, &value, &error);
     places[place]++;
+    wide += cairn_type_size(type) > 16;
     check_ok(status, &error);
     ck_assert(cairn_type_equal(value.type, type));
     if (memcmp(buffers.stored[number], value.bytes, value.size) != 0)
@@ -301,6 +305,8 @@ static enum action choose_action(void)
 {
     enum action action = (enum action)generate_below(&random_state, ACTIONS);
     bool has_result = run.function->site_result.kind != CAIRN_TYPE_VOID;
+    if (run.replaces_instruction)
+        return ACTION_RETURN;
     return action == ACTION_RESULT && !has_result ? ACTION_RETURN : action;
 }
 
@@ -332,13 +338,16 @@ static void *find(cairn_engine *engine, const char *name)
     return address;
 }
 
-/* LLVM may have put instructions of the function into a stack map's shadow, which are not to be
- * replaced by one that comes back. */
+/* LLVM may have put instructions of the function into a stack map's shadow: often such as no call
+ * can take the place of. */
 static bool patch(uint64_t id)
 {
     struct cairn_error error = {0};
     cairn_site *site = cairn_runtime_find_site(runtime, id, &error);
     ck_assert_msg(site != NULL, "%s", error.message);
+    struct cairn_site_description description;
+    cairn_site_describe(site, &description);
+    run.replaces_instruction = description.state == CAIRN_SITE_ORIGINAL;
     enum cairn_status status =
         cairn_site_call(site, cairn_exit_target(the_exit), CAIRN_RELAXED, &error);
     if (status == CAIRN_OK)
@@ -396,6 +405,7 @@ static void report(uint64_t modules)
            actions[ACTION_CHANGE], actions[ACTION_RETURN]);
     for (unsigned i = 0; i < PLACES; i++)
         printf("check_llvm_values: %u %s\n", places[i], place_names[i]);
+    printf("check_llvm_values: %u of more than 16 bytes\n", wide);
 }
 
 static void check_places(uint64_t modules)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "value_generator.h"
 
+#include "arch/arch.h"
+#include "llvm/features.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -22,6 +24,8 @@ struct generator {
     LLVMBuilderRef builder;
     LLVMTypeRef int64;
     unsigned optimisation_level;
+    const char *features;
+    unsigned vector_bits; /* that they have */
     struct generated_buffers *buffers;
     uint64_t *random;
     struct generated_function *made;
@@ -131,6 +135,14 @@ static LLVMTypeRef any_type(struct generator *generator)
     }
 }
 
+/* With AVX-512 they are in mask registers, where Cairn reads no vectors. */
+static bool is_mask(struct generator *generator, LLVMTypeRef type)
+{
+    struct cairn_type vector = types_convert(type);
+    return vector.element_count > 0 && vector.bits == 1 &&
+           features_vector_bits(generator->function) > 256;
+}
+
 /* One that can be a live value. Not x86_fp80: LLVM leaves it out of records where it has it in x87
  * registers, and nothing of such a record can then be read. */
 static LLVMTypeRef live_type(struct generator *generator)
@@ -138,7 +150,9 @@ static LLVMTypeRef live_type(struct generator *generator)
     const char *instead;
     for (;;) {
         LLVMTypeRef type = any_type(generator);
-        if (types_live_value(type, cairn_architecture_host(), &instead) != LIVE_VALUE_CRASHES &&
+        if (types_live_value(type, cairn_architecture_host(), generator->function, &instead) !=
+                LIVE_VALUE_CRASHES &&
+            !is_mask(generator, type) &&
             cairn_type_size(types_convert(type)) <= GENERATED_SLOT_BYTES)
             return type;
     }
@@ -148,13 +162,25 @@ static bool is_scalar(LLVMTypeRef type) { return LLVMGetTypeKind(type) != LLVMVe
 
 static bool is_bfloat(LLVMTypeRef type) { return types_convert(type).kind == CAIRN_TYPE_BFLOAT; }
 
+/* In a register that the function asks for. */
+static bool is_wide(struct generator *generator, LLVMTypeRef type)
+{
+    struct cairn_type vector = types_convert(type);
+    unsigned bits = vector.bits * vector.element_count;
+    if ((bits != 256 && bits != 512) || bits > generator->vector_bits || 128 % vector.bits != 0)
+        return false;
+    LLVMTypeRef usual = LLVMVectorType(LLVMGetElementType(type), 128 / vector.bits);
+    return types_fits_register(usual, cairn_architecture_host());
+}
+
 /* One that is in one register, as it is: for arguments and results. For bfloat x86-64 would
  * call __truncsfbf2, which few systems have. */
 static LLVMTypeRef register_type(struct generator *generator)
 {
     for (;;) {
         LLVMTypeRef type = any_type(generator);
-        if (types_fits_register(type, cairn_architecture_host()) && !is_bfloat(type))
+        if ((types_fits_register(type, cairn_architecture_host()) || is_wide(generator, type)) &&
+            !is_bfloat(type))
             return type;
     }
 }
@@ -335,6 +361,8 @@ static void begin_function(struct generator *generator, const char *name, LLVMTy
     generator->function = LLVMAddFunction(generator->module, name, type);
     cairn_prepare_function(generator->function);
     set_text(generator, "frame-pointer", frame_pointers[below(generator, 3)]);
+    if (*generator->features != '\0')
+        set_text(generator, "target-features", generator->features);
     LLVMPositionBuilderAtEnd(generator->builder, LLVMAppendBasicBlockInContext(
                                                      generator->context, generator->function, ""));
 }
@@ -574,6 +602,21 @@ static LLVMTypeRef build_function(struct generator *generator)
     return type;
 }
 
+/* ---- Features ---- */
+
+/* Some of those that this machine has: wider vectors on x86-64. */
+static void choose_features(struct generator *generator)
+{
+    static const struct {
+        const char *features;
+        unsigned vector_bits;
+    } choices[] = {{"", 128}, {"", 128}, {"+avx", 256}, {"+avx512f,+avx512bw,+avx512vl", 512}};
+    bool is_x86_64 = cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64;
+    uint32_t choice = is_x86_64 ? below(generator, arch_host_vector_level() + 1) : 0;
+    generator->features = choices[choice].features;
+    generator->vector_bits = choices[choice].vector_bits;
+}
+
 /* ---- Its caller ---- */
 
 /* Types of the registers that calls keep. */
@@ -675,6 +718,7 @@ void generate_function(LLVMModuleRef module, unsigned optimisation_level,
     *made = (struct generated_function){.id = id};
     snprintf(made->name, sizeof made->name, "f%llu", (unsigned long long)id);
     snprintf(made->caller, sizeof made->caller, "g%llu", (unsigned long long)id);
+    choose_features(&generator);
     LLVMTypeRef type = build_function(&generator);
     build_caller(&generator, type);
     LLVMDisposeBuilder(generator.builder);

@@ -23,7 +23,7 @@ enum {
     GENERATED_RESULTS_MAX = 2,
     GENERATED_KEPT_MAX = 40,
     GENERATED_SIGNS_MAX = 6,
-    GENERATED_SLOT_BYTES = 16 /* no value of a register's size needs more */
+    GENERATED_SLOT_BYTES = 64 /* the largest register's */
 };
 
 typedef unsigned char generated_slot[GENERATED_SLOT_BYTES];

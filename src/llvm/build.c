@@ -72,9 +72,12 @@ static LLVMValueRef constant(LLVMModuleRef module, unsigned bits, uint64_t value
     return LLVMConstInt(LLVMIntTypeInContext(LLVMGetModuleContext(module), bits), value, 0);
 }
 
-static enum cairn_status check_live_values(LLVMModuleRef module, LLVMValueRef *live_values,
-                                           uint32_t count, struct cairn_error *error)
+/* The builder stands in `module`. */
+static enum cairn_status check_live_values(LLVMBuilderRef builder, LLVMModuleRef module,
+                                           LLVMValueRef *live_values, uint32_t count,
+                                           struct cairn_error *error)
 {
+    LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(builder));
     if (live_values == NULL && count > 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%u live values, but no array of them",
                          count);
@@ -82,7 +85,7 @@ static enum cairn_status check_live_values(LLVMModuleRef module, LLVMValueRef *l
     for (uint32_t i = 0; i < count; i++) {
         const char *instead = "";
         LLVMTypeRef type = LLVMTypeOf(live_values[i]);
-        if (types_live_value(type, architecture, &instead) != LIVE_VALUE_CRASHES)
+        if (types_live_value(type, architecture, function, &instead) != LIVE_VALUE_CRASHES)
             continue;
         char *text = LLVMPrintTypeToString(type);
         enum cairn_status status =
@@ -103,7 +106,7 @@ static void push_live_values(LLVMBuilderRef builder, LLVMModuleRef module,
     for (uint32_t i = 0; i < count; i++) {
         const char *instead;
         LLVMTypeRef type = LLVMTypeOf(live_values[i]);
-        if (types_live_value(type, architecture, &instead) != LIVE_VALUE_WIDEN) {
+        if (types_live_value(type, architecture, NULL, &instead) != LIVE_VALUE_WIDEN) {
             push(operands, live_values[i]);
             continue;
         }
@@ -144,7 +147,8 @@ LLVMValueRef cairn_build_stackmap(LLVMBuilderRef builder, uint64_t id, uint32_t 
     enum { FIXED_OPERANDS = 2 };
     struct operands operands;
     LLVMModuleRef module = check_position(builder, error);
-    if (module == NULL || check_live_values(module, live_values, live_value_count, error) ||
+    if (module == NULL ||
+        check_live_values(builder, module, live_values, live_value_count, error) ||
         allocate_operands(&operands, (size_t)FIXED_OPERANDS + live_value_count, live_value_count,
                           error))
         return NULL;
@@ -299,7 +303,8 @@ LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
     size_t count =
         (size_t)FIXED_OPERANDS + patchpoint->argument_count + patchpoint->live_value_count;
     if (check_patchpoint(module, patchpoint, error) ||
-        check_live_values(module, patchpoint->live_values, patchpoint->live_value_count, error) ||
+        check_live_values(builder, module, patchpoint->live_values, patchpoint->live_value_count,
+                          error) ||
         allocate_operands(&operands, count, patchpoint->live_value_count, error))
         return NULL;
     LLVMValueRef result = build_patchpoint(builder, module, patchpoint, &operands);

@@ -107,7 +107,9 @@ static bool fits(const struct checker *checker, unsigned index, const char **ins
         return true;
     if (call->kind == CAIRN_RECORD_STATEPOINT)
         return types_statepoint_value(type, checker->architecture, instead) == LIVE_VALUE_FITS;
-    return types_live_value(type, checker->architecture, instead) == LIVE_VALUE_FITS;
+    return types_live_value(type, checker->architecture,
+                            LLVMGetBasicBlockParent(LLVMGetInstructionParent(call->call)),
+                            instead) == LIVE_VALUE_FITS;
 }
 
 /* Whether a value from `first` on, and before `index`, is of the type of value `index` and does

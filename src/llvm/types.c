@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "llvm/types.h"
 
+#include "llvm/features.h"
 #include "llvm/version.h"
 
 #include <stdint.h>
@@ -169,6 +170,18 @@ static bool is_register_vector(LLVMTypeRef type, enum cairn_architecture archite
     return bits == 128 || (bits == 64 && architecture == CAIRN_ARCHITECTURE_AARCH64);
 }
 
+/* x86-64 has wider registers, where the function asks for them. */
+static bool is_wide_vector(LLVMTypeRef type, enum cairn_architecture architecture,
+                           LLVMValueRef function)
+{
+    if (LLVMGetTypeKind(type) != LLVMVectorTypeKind || architecture != CAIRN_ARCHITECTURE_X86_64)
+        return false;
+    struct cairn_type vector = types_convert(type);
+    uint64_t bits = (uint64_t)vector.bits * vector.element_count;
+    return is_lane(LLVMGetElementType(type), architecture) && (bits == 256 || bits == 512) &&
+           bits <= features_vector_bits(function);
+}
+
 bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     switch (LLVMGetTypeKind(type)) {
@@ -237,21 +250,23 @@ static const char *say_what_instead(LLVMTypeRef type)
     case LLVMPPC_FP128TypeKind:
         return "a pointer to it";
     case LLVMVectorTypeKind:
-        return "vectors of 128 bits, single elements, or a pointer to it";
+        return "vectors of 128 bits (or the function the feature +avx or +avx512f for 256 or 512), "
+               "single elements, or a pointer to it";
     default:
         return "integers, pointers, floating-point numbers, or 128-bit vectors";
     }
 }
 
 enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
-                                           const char **instead)
+                                           LLVMValueRef function, const char **instead)
 {
     LLVMTypeRef value = first_value(type);
     if (value == NULL) {
         *instead = nothing;
         return LIVE_VALUE_CRASHES;
     }
-    if (types_fits_register(value, architecture) || is_promoted(value, architecture))
+    if (types_fits_register(value, architecture) || is_promoted(value, architecture) ||
+        is_wide_vector(value, architecture, function))
         return LIVE_VALUE_FITS;
     *instead = say_what_instead(value);
     bool is_small = LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64;

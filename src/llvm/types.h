@@ -27,9 +27,10 @@ enum live_value_treatment {
     LIVE_VALUE_CRASHES
 };
 
-/* `instead` says what to write, if it crashes. Static. */
+/* `instead` says what to write, if it crashes. Static. `function`, which may be NULL, is where it
+ * lives: its features decide how wide a vector may be. */
 enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
-                                           const char **instead);
+                                           LLVMValueRef function, const char **instead);
 
 /* The same for values of a statepoint, which LLVM keeps in memory: they need not fit a register.
  * FITS or CRASHES. */
