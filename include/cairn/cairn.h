@@ -13,6 +13,7 @@
 #include <cairn/deopt.h>
 #include <cairn/frame.h>
 #include <cairn/liveout.h>
+#include <cairn/invalidation.h>
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>

@@ -117,6 +117,10 @@ CAIRN_API bool cairn_module_memory_range(const cairn_module *module, uint32_t in
 CAIRN_API uint32_t cairn_module_site_count(const cairn_module *module);
 /** Site number `index`; NULL beyond the last. Valid as long as the module. */
 CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);
+/** The sites of a function of the module, which follow each other: returns how many they are, and
+ *  in `*first` the number of the first one. */
+CAIRN_API uint32_t cairn_module_function_sites(const cairn_module *module,
+                                               struct cairn_function function, uint32_t *first);
 
 /** The module that a record was loaded with; NULL for a record of a table that belongs to none. */
 CAIRN_API cairn_module *cairn_record_module(struct cairn_record record);

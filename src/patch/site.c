@@ -320,7 +320,7 @@ cairn_site *site_table_at(const struct site_table *sites, uint32_t index)
     return index < sites->count ? &sites->sites[index] : NULL;
 }
 
-cairn_site *site_table_find(const struct site_table *sites, uint32_t record)
+uint32_t site_table_from(const struct site_table *sites, uint32_t record)
 {
     uint32_t low = 0;
     uint32_t high = sites->count;
@@ -331,6 +331,11 @@ cairn_site *site_table_find(const struct site_table *sites, uint32_t record)
         else
             high = middle;
     }
-    bool found = low < sites->count && sites->sites[low].record == record;
-    return found ? &sites->sites[low] : NULL;
+    return low;
+}
+
+cairn_site *site_table_find(const struct site_table *sites, uint32_t record)
+{
+    cairn_site *site = site_table_at(sites, site_table_from(sites, record));
+    return site != NULL && site->record == record ? site : NULL;
 }

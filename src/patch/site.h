@@ -110,6 +110,9 @@ void site_table_retire(struct site_table *sites);
 
 uint32_t site_table_count(const struct site_table *sites);
 cairn_site *site_table_at(const struct site_table *sites, uint32_t index);
+/* Number of the first site whose record is this one or a later one; of all sites if there is none.
+ */
+uint32_t site_table_from(const struct site_table *sites, uint32_t record);
 /* The site of a record, or NULL. */
 cairn_site *site_table_find(const struct site_table *sites, uint32_t record);
 

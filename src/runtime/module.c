@@ -138,6 +138,13 @@ cairn_site *cairn_module_site(const cairn_module *module, uint32_t index)
     return site_table_at(module->sites, index);
 }
 
+uint32_t cairn_module_function_sites(const cairn_module *module, struct cairn_function function,
+                                     uint32_t *first)
+{
+    *first = site_table_from(module->sites, function.first_record);
+    return site_table_from(module->sites, function.first_record + function.record_count) - *first;
+}
+
 /* ---- From a record to its module ---- */
 
 cairn_module *cairn_record_module(struct cairn_record record)

@@ -1,0 +1,349 @@
+/*
+ * Invalidations: the sites at which a function is left, changed and brought back together.
+ *
+ * What must stay true:
+ *  - A site is of one invalidation at most: whether it calls already is looked at, and changed,
+ * with the runtime's lock held. The host's filter is asked before, without it.
+ *  - The batch keeps the room that it needed for invalidating, so that taking back allocates
+ *    nothing.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/invalidation.h>
+
+#include "base/error.h"
+#include "runtime/runtime.h"
+
+/* A site, and what it did before. */
+struct change {
+    cairn_site *site;
+    bool was_original; /* a shadow's own instruction; otherwise nothing */
+};
+
+struct cairn_invalidation {
+    cairn_runtime *runtime;
+    cairn_batch *batch;
+    const void *target;
+    struct change *changes;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* ---- Where sites come from ---- */
+
+/* A list, or `count` sites of a module from number `first` on. */
+struct source {
+    cairn_site *const *list;
+    const cairn_module *module;
+    uint32_t first;
+    uint32_t count;
+};
+
+static enum cairn_status find_function(const cairn_runtime *runtime, uint64_t address,
+                                       struct source *source, struct cairn_error *error)
+{
+    struct cairn_function function;
+    if (!cairn_runtime_find_function(runtime, address, &function))
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, address,
+                         "0x%llx is in no function of a published module",
+                         (unsigned long long)address);
+    source->module = cairn_runtime_find_module(runtime, address);
+    source->count = cairn_module_function_sites(source->module, function, &source->first);
+    return CAIRN_OK;
+}
+
+static enum cairn_status find_source(const cairn_runtime *runtime,
+                                     const struct cairn_invalidation_options *options,
+                                     struct source *source, struct cairn_error *error)
+{
+    *source = (struct source){.list = options->sites, .count = options->site_count};
+    if ((options->function != 0) + (options->module != NULL) + (options->sites != NULL) != 1)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "an invalidation is of a function, of a module, or of a list of sites");
+    if (options->function != 0)
+        return find_function(runtime, options->function, source, error);
+    if (options->module != NULL) {
+        source->module = options->module;
+        source->count = cairn_module_site_count(options->module);
+    }
+    return CAIRN_OK;
+}
+
+static cairn_site *site_of(const struct source *source, uint32_t index)
+{
+    return source->list != NULL ? source->list[index]
+                                : cairn_module_site(source->module, source->first + index);
+}
+
+/* ---- Choosing ---- */
+
+static bool is_branch(enum cairn_site_state state)
+{
+    return state == CAIRN_SITE_CALL || state == CAIRN_SITE_JUMP;
+}
+
+static bool can_be_left_at(const struct cairn_site_description *site)
+{
+    bool has_kind = site->kind == CAIRN_RECORD_PATCHPOINT || site->kind == CAIRN_RECORD_STACKMAP;
+    return has_kind && !is_branch(site->state);
+}
+
+static bool does_nothing_of_the_hosts(const struct cairn_site_description *site)
+{
+    return site->live && (site->state == CAIRN_SITE_NOP || site->state == CAIRN_SITE_ORIGINAL);
+}
+
+static bool is_chosen(const struct cairn_invalidation_options *options,
+                      const struct cairn_site_description *site)
+{
+    bool is_listed = options->sites != NULL;
+    if (!is_listed && !can_be_left_at(site))
+        return false;
+    if (options->accepts != NULL)
+        return options->accepts(site, options->user);
+    return is_listed || does_nothing_of_the_hosts(site);
+}
+
+/* Of those that were not chosen. */
+struct others {
+    uint32_t branches;
+    uint32_t not_live;
+};
+
+static void count_other(const struct cairn_site_description *site, struct others *others)
+{
+    others->branches += is_branch(site->state);
+    others->not_live += !site->live;
+}
+
+static enum cairn_status choose(const struct cairn_invalidation_options *options,
+                                const struct source *source, cairn_invalidation *invalidation,
+                                struct others *others, struct cairn_error *error)
+{
+    for (uint32_t i = 0; i < source->count; i++) {
+        struct cairn_site_description description;
+        cairn_site *site = site_of(source, i);
+        if (site == NULL)
+            return error_set(error, CAIRN_ERROR_ARGUMENT, i, "the list has no site number %u", i);
+        cairn_site_describe(site, &description);
+        if (is_chosen(options, &description))
+            invalidation->changes[invalidation->count++].site = site;
+        else
+            count_other(&description, others);
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status say_none(const struct source *source, const struct others *others,
+                                  struct cairn_error *error)
+{
+    if (others->branches > 0)
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                         "none is left of %u sites: %u call or jump already, %u are not live",
+                         source->count, others->branches, others->not_live);
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                     "none of %u sites is one to leave the code at: %u are not live", source->count,
+                     others->not_live);
+}
+
+/* ---- Invalidating ---- */
+
+static enum cairn_status say_taken(const struct cairn_site_description *site,
+                                   struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_CONFLICT, site->address,
+                     "site %llu at 0x%llx is a %s already", (unsigned long long)site->id,
+                     (unsigned long long)site->address, cairn_site_state_name(site->state));
+}
+
+/* Sites of a list have to be free; of others, those are left out that somebody has been faster
+ * with. */
+static enum cairn_status note_calls(cairn_invalidation *invalidation, bool is_listed,
+                                    struct cairn_error *error)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < invalidation->count; i++) {
+        struct cairn_site_description description;
+        cairn_site *site = invalidation->changes[i].site;
+        cairn_site_describe(site, &description);
+        if (is_branch(description.state) && is_listed)
+            return say_taken(&description, error);
+        if (is_branch(description.state))
+            continue;
+        enum cairn_status status =
+            cairn_batch_call(invalidation->batch, site, invalidation->target, error);
+        if (status != CAIRN_OK)
+            return status;
+        bool was_original = description.state == CAIRN_SITE_ORIGINAL;
+        invalidation->changes[kept++] = (struct change){site, was_original};
+    }
+    invalidation->count = kept;
+    return CAIRN_OK;
+}
+
+static enum cairn_status call_locked(cairn_invalidation *invalidation,
+                                     const struct cairn_invalidation_options *options,
+                                     struct cairn_error *error)
+{
+    enum cairn_status status = note_calls(invalidation, options->sites != NULL, error);
+    if (status == CAIRN_OK && invalidation->count == 0)
+        status = error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                           "another thread has just made all sites call or jump");
+    return status == CAIRN_OK ? cairn_batch_commit(invalidation->batch, options->strength, error)
+                              : status;
+}
+
+static enum cairn_status call_target(cairn_invalidation *invalidation,
+                                     const struct cairn_invalidation_options *options,
+                                     struct cairn_error *error)
+{
+    cairn_runtime *runtime = invalidation->runtime;
+    enum cairn_status status = runtime_enter(runtime, error);
+    if (status != CAIRN_OK)
+        return status;
+    pthread_mutex_lock(&runtime->lock);
+    status = call_locked(invalidation, options, error);
+    pthread_mutex_unlock(&runtime->lock);
+    return status;
+}
+
+static enum cairn_status create(cairn_runtime *runtime, const void *target, uint32_t capacity,
+                                cairn_invalidation **created, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &runtime->allocator;
+    cairn_invalidation *made = memory_new(allocator, 1, sizeof *made);
+    if (made == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an invalidation");
+    made->runtime = runtime;
+    made->target = target;
+    made->capacity = capacity;
+    enum cairn_status status = cairn_batch_create(runtime, &made->batch, error);
+    if (status == CAIRN_OK && capacity > 0) {
+        made->changes = memory_new(allocator, capacity, sizeof *made->changes);
+        if (made->changes == NULL)
+            status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites", capacity);
+    }
+    if (status != CAIRN_OK) {
+        cairn_invalidation_destroy(made);
+        return status;
+    }
+    *created = made;
+    return CAIRN_OK;
+}
+
+static enum cairn_status check_arguments(const cairn_runtime *runtime,
+                                         const struct cairn_invalidation_options *options,
+                                         cairn_invalidation *const *invalidation,
+                                         struct cairn_error *error)
+{
+    if (runtime == NULL || options == NULL || invalidation == NULL || options->target == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_invalidate needs a runtime, options with a target, and a place for "
+                         "the invalidation");
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_invalidate(cairn_runtime *runtime,
+                                   const struct cairn_invalidation_options *options,
+                                   cairn_invalidation **invalidation, struct cairn_error *error)
+{
+    struct source source;
+    cairn_invalidation *made = NULL;
+    enum cairn_status status = check_arguments(runtime, options, invalidation, error);
+    if (status == CAIRN_OK)
+        status = find_source(runtime, options, &source, error);
+    if (status == CAIRN_OK)
+        status = create(runtime, options->target, source.count, &made, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct others others = {0};
+    status = choose(options, &source, made, &others, error);
+    if (status == CAIRN_OK && made->count == 0)
+        status = say_none(&source, &others, error);
+    if (status == CAIRN_OK)
+        status = call_target(made, options, error);
+    if (status != CAIRN_OK) {
+        cairn_invalidation_destroy(made);
+        return status;
+    }
+    *invalidation = made;
+    return CAIRN_OK;
+}
+
+/* ---- Taking back ---- */
+
+static bool calls_target(const cairn_invalidation *invalidation, const cairn_site *site)
+{
+    struct cairn_site_description description;
+    cairn_site_describe(site, &description);
+    return description.state == CAIRN_SITE_CALL &&
+           description.target == (uintptr_t)invalidation->target;
+}
+
+static enum cairn_status note_what_was(const cairn_invalidation *invalidation,
+                                       struct cairn_error *error)
+{
+    for (uint32_t i = 0; i < invalidation->count; i++) {
+        const struct change *change = &invalidation->changes[i];
+        if (!calls_target(invalidation, change->site))
+            continue;
+        enum cairn_status status =
+            change->was_original ? cairn_batch_restore(invalidation->batch, change->site, error)
+                                 : cairn_batch_nop(invalidation->batch, change->site, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status take_back_locked(cairn_invalidation *invalidation,
+                                          enum cairn_strength strength, struct cairn_error *error)
+{
+    enum cairn_status status = note_what_was(invalidation, error);
+    if (status == CAIRN_OK)
+        status = cairn_batch_commit(invalidation->batch, strength, error);
+    if (status == CAIRN_OK)
+        invalidation->count = 0;
+    else
+        cairn_batch_clear(invalidation->batch);
+    return status;
+}
+
+enum cairn_status cairn_invalidation_take_back(cairn_invalidation *invalidation,
+                                               enum cairn_strength strength,
+                                               struct cairn_error *error)
+{
+    if (invalidation == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no invalidation to take back");
+    cairn_runtime *runtime = invalidation->runtime;
+    enum cairn_status status = runtime_enter(runtime, error);
+    if (status != CAIRN_OK)
+        return status;
+    pthread_mutex_lock(&runtime->lock);
+    status = take_back_locked(invalidation, strength, error);
+    pthread_mutex_unlock(&runtime->lock);
+    return status;
+}
+
+/* ---- What it is of ---- */
+
+uint32_t cairn_invalidation_site_count(const cairn_invalidation *invalidation)
+{
+    return invalidation->count;
+}
+
+cairn_site *cairn_invalidation_site(const cairn_invalidation *invalidation, uint32_t index)
+{
+    return index < invalidation->count ? invalidation->changes[index].site : NULL;
+}
+
+void cairn_invalidation_destroy(cairn_invalidation *invalidation)
+{
+    if (invalidation == NULL)
+        return;
+    const struct cairn_allocator *allocator = &invalidation->runtime->allocator;
+    cairn_batch_destroy(invalidation->batch);
+    memory_free(allocator, invalidation->changes,
+                invalidation->capacity * sizeof *invalidation->changes);
+    memory_free(allocator, invalidation, sizeof *invalidation);
+}
