@@ -65,6 +65,21 @@ struct arch_unwind_slot {
  * is the CFA. */
 enum { ARCH_UNWIND_STACK_POINTER = 0, ARCH_UNWIND_RETURN_ADDRESS = 1, ARCH_UNWIND_SLOTS_MAX = 80 };
 
+enum { ARCH_VENEER_REGISTERS_MAX = 3 };
+
+/* A framed veneer's frame, while the function that it calls runs: all that the veneer has changed
+ * can be found in it. */
+struct arch_veneer_frame {
+    size_t return_offset;  /* from the veneer's start to where its call returns */
+    size_t bytes;          /* from its stack pointer to the site's, which its first 8 bytes hold */
+    size_t return_address; /* of the site's call, from the site's stack pointer on */
+    struct {
+        uint16_t dwarf;
+        uint16_t offset; /* from the veneer's stack pointer on, 8 bytes */
+    } registers[ARCH_VENEER_REGISTERS_MAX];
+    size_t register_count;
+};
+
 enum { ARCH_RESULTS_MAX = 2 };
 
 /* The registers in which functions return, by DWARF number: integers and pointers, floating-point
@@ -97,6 +112,7 @@ struct cairn_arch {
     size_t veneer_alignment;
     /* Of a framed veneer; 0 where there is none, because a call needs nothing around it. */
     size_t framed_veneer_bytes;
+    const struct arch_veneer_frame *veneer_frame; /* NULL where there is none */
     size_t exit_bytes;
 
     /* A function pointer is the address of a descriptor: 8 bytes each of the entry's address, the
@@ -108,6 +124,7 @@ struct cairn_arch {
     /* From the stack pointer to where a caller keeps its TOC pointer, saved directly before a
      * call and loaded directly behind it; 0 where there is no TOC. */
     size_t toc_save_offset;
+    uint16_t toc_register; /* its DWARF number */
 
     /* Unwinding: the stack pointer, the return address, and what the ABI says that a call leaves
      * as it was, by slot. */

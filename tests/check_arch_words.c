@@ -912,6 +912,42 @@ START_TEST(framed_veneer_keeps_what_a_call_changes)
     ck_assert_uint_eq(loaded_by_ppc64(words + begin), BASE + 0x12348);
     for (size_t i = begin + 5; i < count; i++)
         ck_assert_uint_eq(words[i], framed_veneers[_i].end[i - begin - 5]);
+    ck_assert_uint_eq(words[arch->veneer_frame->return_offset / WORD - 1], 0x4E800421 /* bctrl */);
+}
+END_TEST
+
+/* `std register, offset(r1)` among the instructions before the call. */
+static bool stores(const uint32_t *words, size_t count, uint32_t number, size_t offset)
+{
+    for (size_t i = 0; i < count; i++)
+        if (words[i] == (0xF8010000 | number << 21 | (uint32_t)offset))
+            return true;
+    return false;
+}
+
+/* By their numbers where they are stored: CTR is so by way of r12. */
+START_TEST(framed_veneer_s_frame_is_as_the_table_says)
+{
+    enum { LR = 65, CTR = 66, R12 = 12 };
+    const struct machine *machine = &machines[_i];
+    const struct cairn_arch *arch = table(machine);
+    const struct arch_veneer_frame *frame = arch->veneer_frame;
+    const uint32_t *begin = framed_veneers[_i].begin;
+    size_t count = framed_veneers[_i].begin_words;
+    ck_assert((frame != NULL) == has_toc(machine));
+    if (frame == NULL)
+        return;
+    ck_assert_uint_eq(begin[2], 0xF8210001 | (-(uint32_t)frame->bytes & 0xFFFC));
+    ck_assert(stores(begin, 2, R12, frame->return_address));
+    ck_assert_uint_eq(frame->registers[0].dwarf, arch->toc_register);
+    ck_assert_uint_eq(frame->registers[0].offset, arch->toc_save_offset);
+    for (size_t i = 0; i < frame->register_count; i++) {
+        uint32_t dwarf = frame->registers[i].dwarf;
+        ck_assert(stores(begin + 3, count - 3, dwarf == CTR ? (uint32_t)R12 : dwarf,
+                         frame->registers[i].offset));
+    }
+    ck_assert_uint_eq(frame->register_count, count - 4);
+    ck_assert_uint_eq(arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf, LR);
 }
 END_TEST
 
@@ -1057,6 +1093,7 @@ static void add_tests_of_stubs(TCase *tests)
     ADD(tests, veneer_loads_slots_around_every_carry);
     ADD(tests, veneer_reaches_a_slot_up_to_the_edge);
     ADD(tests, framed_veneer_keeps_what_a_call_changes);
+    ADD(tests, framed_veneer_s_frame_is_as_the_table_says);
     ADD(tests, exit_hands_over_every_data_of_its_slab);
     ADD(tests, exit_reaches_its_data_up_to_the_edge);
     ADD(tests, self_test_is_a_function);

@@ -65,7 +65,19 @@ enum {
     ELFV2_FRAME_BYTES = 112,
     ELFV1_FRAME_BYTES = 128,
     CTR_BELOW_END = 16,
-    R11_BELOW_END = 8
+    R11_BELOW_END = 8,
+    LINK_SAVE = 16,
+
+    ELFV2_TOC_SAVE = 24,
+    ELFV1_TOC_SAVE = 40,
+
+    /* Of framed veneers: the instructions up to the call. */
+    ELFV2_FRAMED_CALL_WORDS = 13,
+    ELFV1_FRAMED_CALL_WORDS = 17,
+
+    DWARF_TOC = 2,
+    DWARF_R11 = 11,
+    DWARF_CTR = 66
 };
 
 #define NOP UINT32_C(0x60000000)
@@ -339,7 +351,7 @@ static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address
                                  uint64_t slot_address, uint8_t *code)
 {
     uint32_t frame = arch->has_descriptors ? ELFV1_FRAME_BYTES : ELFV2_FRAME_BYTES;
-    uint32_t link = 16;
+    uint32_t link = LINK_SAVE;
     const uint32_t enter[] = {
         0x7D8802A6, /* mflr r12 */
         SAVE_R12(link),
@@ -371,6 +383,24 @@ static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address
     write_padding(arch, code, end, arch->framed_veneer_bytes);
     return true;
 }
+
+static const struct arch_veneer_frame elfv2_veneer_frame = {
+    .return_offset = ELFV2_FRAMED_CALL_WORDS * WORDS_BYTES,
+    .bytes = ELFV2_FRAME_BYTES,
+    .return_address = LINK_SAVE,
+    .registers = {{DWARF_TOC, ELFV2_TOC_SAVE}, {DWARF_CTR, ELFV2_FRAME_BYTES - CTR_BELOW_END}},
+    .register_count = 2,
+};
+
+static const struct arch_veneer_frame elfv1_veneer_frame = {
+    .return_offset = ELFV1_FRAMED_CALL_WORDS * WORDS_BYTES,
+    .bytes = ELFV1_FRAME_BYTES,
+    .return_address = LINK_SAVE,
+    .registers = {{DWARF_TOC, ELFV1_TOC_SAVE},
+                  {DWARF_CTR, ELFV1_FRAME_BYTES - CTR_BELOW_END},
+                  {DWARF_R11, ELFV1_FRAME_BYTES - R11_BELOW_END}},
+    .register_count = 3,
+};
 
 /* The entry, which is an address in code whatever function pointers are, into CTR; then the data's
  * address into r12. The two registers are those that the veneers of both ABIs change. */
@@ -450,10 +480,12 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .veneer_bytes = ELFV2_VENEER_BYTES,
     .veneer_alignment = VENEER_ALIGNMENT,
     .framed_veneer_bytes = ELFV2_FRAMED_VENEER_BYTES,
+    .veneer_frame = &elfv2_veneer_frame,
     .exit_bytes = EXIT_BYTES,
     .has_descriptors = false,
     .calls_need_veneer = true,
-    .toc_save_offset = 24,
+    .toc_save_offset = ELFV2_TOC_SAVE,
+    .toc_register = DWARF_TOC,
     .unwind_slots = elfv2_unwind_slots,
     .unwind_slot_count = sizeof elfv2_unwind_slots / sizeof *elfv2_unwind_slots,
     .has_link_register = true,
@@ -489,10 +521,12 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .veneer_bytes = ELFV1_VENEER_BYTES,
     .veneer_alignment = VENEER_ALIGNMENT,
     .framed_veneer_bytes = ELFV1_FRAMED_VENEER_BYTES,
+    .veneer_frame = &elfv1_veneer_frame,
     .exit_bytes = EXIT_BYTES,
     .has_descriptors = true,
     .calls_need_veneer = true,
-    .toc_save_offset = 40,
+    .toc_save_offset = ELFV1_TOC_SAVE,
+    .toc_register = DWARF_TOC,
     .unwind_slots = elfv1_unwind_slots,
     .unwind_slot_count = sizeof elfv1_unwind_slots / sizeof *elfv1_unwind_slots,
     .has_link_register = true,

@@ -79,7 +79,8 @@ enum cairn_status space_publish_slab(struct code_space *space, const struct code
     return CAIRN_OK;
 }
 
-void *code_space_find_owner_beyond_first_slab(const struct code_space *space, uint64_t pc)
+/* NULL if `pc` is in none. */
+static const struct code_slab_lookup *find_slab(const struct code_space *space, uint64_t pc)
 {
     const struct slab_table *table = atomic_load_explicit(&space->slab_table, memory_order_acquire);
     size_t low = 0;
@@ -90,11 +91,21 @@ void *code_space_find_owner_beyond_first_slab(const struct code_space *space, ui
         count -= half;
     }
     const struct code_slab_lookup *slab = &table->slabs[low];
-    uint64_t offset = pc - slab->base;
-    if (offset >= slab->size)
+    return pc - slab->base < slab->size ? slab : NULL;
+}
+
+void *code_space_find_owner_beyond_first_slab(const struct code_space *space, uint64_t pc)
+{
+    const struct code_slab_lookup *slab = find_slab(space, pc);
+    if (slab == NULL)
         return NULL;
-    return atomic_load_explicit(&slab->owners[offset >> space->lookup.page_shift],
+    return atomic_load_explicit(&slab->owners[(pc - slab->base) >> space->lookup.page_shift],
                                 memory_order_acquire);
+}
+
+bool code_space_holds(const struct code_space *space, uint64_t pc)
+{
+    return find_slab(space, pc) != NULL;
 }
 
 /* ---- Adding and choosing slabs ---- */

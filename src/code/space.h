@@ -92,6 +92,9 @@ bool code_space_can_synchronise(const struct code_space *space);
 /* The pointer that code_block_publish gave for the page of `pc`; NULL if there is none. */
 static inline void *code_space_find_owner(const struct code_space *space, uint64_t pc);
 
+/* Whether `pc` is in a slab: code or data of a block, a veneer, or nothing. */
+bool code_space_holds(const struct code_space *space, uint64_t pc);
+
 /* What the two inline functions read; every space begins with it. Nothing else may touch it. */
 struct code_slab_lookup {
     uint64_t base;

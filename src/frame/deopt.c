@@ -10,6 +10,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "frame/between.h"
 #include "frame/frame.h"
 #include "frame/results.h"
 
@@ -28,6 +29,7 @@ void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
     deopt->action = ACTION_CONTINUE;
     deopt->result_count = 0;
     deopt->record = (struct cairn_record){0};
+    between_leave_context(runtime, context);
     /* An exit's context has a stack pointer, which is all that could be missing. */
     enum cairn_status status = cairn_frame_calling(runtime, context, &deopt->frame, NULL);
     (void)status;

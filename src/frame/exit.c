@@ -27,10 +27,24 @@ struct cairn_exit {
 
 /* ---- What a thread finds ---- */
 
+/* An exit's descriptor has no TOC pointer. Whoever calls by a descriptor has saved his own. */
+static void bring_toc_back(struct cairn_context *context)
+{
+    const struct cairn_arch *arch = arch_host();
+    if (!arch->has_descriptors)
+        return;
+    const void *saved =
+        (const void *)(uintptr_t)(cairn_context_sp(context) + arch->toc_save_offset);
+    enum cairn_status status =
+        cairn_context_write(context, arch->toc_register, saved, sizeof(uint64_t), NULL);
+    (void)status; /* every context has a place for it */
+}
+
 static void handle(struct cairn_context *context, void *user)
 {
     const cairn_exit *exit = user;
     struct cairn_deopt deopt;
+    bring_toc_back(context);
     deopt_begin(&deopt, exit->runtime, context);
     exit->handler(&deopt, exit->user);
     deopt_end(&deopt);

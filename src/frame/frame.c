@@ -11,6 +11,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "frame/between.h"
 #include "index/unwind.h"
 #include "runtime/module.h"
 
@@ -158,6 +159,8 @@ static void move_to_caller(struct cairn_frame *frame, const struct unwind_row *r
     frame->is_calling = (row->flags & UNWIND_SIGNAL_FRAME) == 0;
     frame->is_innermost = false;
     frame->module = cairn_runtime_find_module(frame->runtime, pc - frame->is_calling);
+    if (frame->module == NULL && frame->is_calling)
+        between_leave_frame(frame);
 }
 
 static enum cairn_status say_foreign(const struct cairn_frame *frame, struct cairn_error *error)

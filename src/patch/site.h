@@ -116,6 +116,10 @@ uint32_t site_table_from(const struct site_table *sites, uint32_t record);
 /* The site of a record, or NULL. */
 cairn_site *site_table_find(const struct site_table *sites, uint32_t record);
 
+/* Whether a call at one of the sites, to return to `return_address`, goes through a framed veneer
+ * whose own call returns to `pc`. Lock-free and async-signal-safe. */
+bool site_table_calls_through(const struct site_table *sites, uint64_t return_address, uint64_t pc);
+
 /* ---- Within src/patch ---- */
 
 static inline uint64_t site_id(const cairn_site *site)

@@ -81,6 +81,36 @@ struct site_veneer *veneers_find(const cairn_site *site, uint64_t bits)
     return veneer;
 }
 
+/* ---- From a veneer to its site ---- */
+
+static bool has_framed_veneer(const cairn_site *site, uint64_t address)
+{
+    struct site_veneer *veneer = atomic_load_explicit(&site->veneers, memory_order_acquire);
+    while (veneer != NULL &&
+           (veneer->branch != ARCH_BRANCH_CALL || veneer->code.address != address))
+        veneer = veneer->next;
+    return veneer != NULL && veneers_frame_calls(site);
+}
+
+/* Such calls take the place of the first instruction at a stack map's address, which may be that of
+ * several. */
+bool site_table_calls_through(const struct site_table *sites, uint64_t return_address, uint64_t pc)
+{
+    const struct arch_veneer_frame *frame = sites->arch->veneer_frame;
+    uint64_t address = return_address - sites->arch->instruction_bytes;
+    struct cairn_record record;
+    if (frame == NULL || !cairn_table_find_address(sites->records, address, &record))
+        return false;
+    for (uint32_t i = site_table_from(sites, record.index); i < sites->count; i++) {
+        const cairn_site *site = &sites->sites[i];
+        if (cairn_record_address((struct cairn_record){sites->records, site->record}) != address)
+            return false;
+        if (has_framed_veneer(site, pc - frame->return_offset))
+            return true;
+    }
+    return false;
+}
+
 void veneers_destroy(cairn_site *site)
 {
     struct site_veneer *veneer = atomic_load_explicit(&site->veneers, memory_order_relaxed);
