@@ -448,6 +448,144 @@ START_TEST(a_walk_goes_to_the_caller_and_ends_in_other_code)
 }
 END_TEST
 
+/* ---- Shadows ---- */
+
+/* On PPC64 a call in place of one instruction goes through a veneer with a frame. Where
+ * instructions vary in size, more no-ops are needed for a call to fit in. */
+static int shadow_bytes(void)
+{
+    return cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64 ? 16 : 4;
+}
+
+/* Printed with the bytes of the shadow. `f` counts down in a register that calls change, if LLVM
+ * has one for that, and finds a global in a way that needs the register for it. */
+static const char looping[] = SUPPORT_INTRINSICS
+    "@increment = global i8 7\n"
+    "define i64 @f(i64 %%n) noinline uwtable {\n"
+    "entry:\n"
+    "  br label %%loop\n"
+    "loop:\n"
+    "  %%i = phi i64 [ 0, %%entry ], [ %%next, %%loop ]\n"
+    "  %%sum = phi i64 [ 1, %%entry ], [ %%more, %%loop ]\n"
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 %d, i64 %%i, i64 %%sum)\n"
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0)\n"
+    "  %%byte = load volatile i8, ptr @increment\n"
+    "  %%increment = zext i8 %%byte to i64\n"
+    "  %%tripled = mul i64 %%sum, 3\n"
+    "  %%more = add i64 %%tripled, %%increment\n"
+    "  %%next = add i64 %%i, 1\n"
+    "  %%done = icmp eq i64 %%next, %%n\n"
+    "  br i1 %%done, label %%out, label %%loop\n"
+    "out:\n"
+    "  ret i64 %%more\n"
+    "}\n"
+    "define i64 @g(i64 %%a) uwtable {\n"
+    "  %%b = mul i64 %%a, 5\n"
+    "  %%c = add i64 %%a, 13\n"
+    "  %%x = call i64 @f(i64 5)\n"
+    "  %%byte = load volatile i8, ptr @increment\n"
+    "  %%increment = zext i8 %%byte to i64\n"
+    "  %%1 = add i64 %%b, %%c\n"
+    "  %%2 = mul i64 %%1, %%increment\n"
+    "  %%3 = add i64 %%2, %%x\n"
+    "  ret i64 %%3\n"
+    "}\n"
+    "define void @h(i64 %%a) uwtable {\n"
+    "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 3, i32 16,\n"
+    "      ptr null, i32 0)\n"
+    "  ret void\n"
+    "}\n";
+
+enum { INCREMENT = 7, TURNS = 5 };
+
+static int64_t result_of_loop(int64_t turns)
+{
+    int64_t sum = 1;
+    for (int64_t i = 0; i < turns; i++)
+        sum = sum * 3 + INCREMENT;
+    return sum;
+}
+
+static int64_t result_of_looping_g(int64_t a, int64_t of_f)
+{
+    return (a * 5 + a + 13) * INCREMENT + of_f;
+}
+
+static void load_looping(void)
+{
+    char text[4096];
+    snprintf(text, sizeof text, looping, shadow_bytes());
+    load(text);
+    patch(1);
+}
+
+/* Without turn number `calls - 1`, the sum of which the values are from. */
+static void check_turn(struct cairn_deopt *deopt)
+{
+    ck_assert_ptr_nonnull(deopt->record.table);
+    ck_assert_uint_eq(cairn_record_id(deopt->record), 1);
+    ck_assert_int_eq(cairn_value_signed(&(struct cairn_value[]){value_at(deopt, 0)}[0]), calls - 1);
+    ck_assert_int_eq(cairn_value_signed(&(struct cairn_value[]){value_at(deopt, 1)}[0]),
+                     result_of_loop(calls - 1));
+}
+
+START_TEST(the_code_goes_on_behind_a_shadow)
+{
+    handler = check_turn;
+    load_looping();
+    ck_assert_int_eq(call("g", 11), result_of_looping_g(11, result_of_loop(TURNS)));
+    ck_assert_int_eq(calls, TURNS);
+}
+END_TEST
+
+static void return_at_the_third_turn(struct cairn_deopt *deopt)
+{
+    check_turn(deopt);
+    if (calls == 3)
+        return_a_number(deopt);
+}
+
+START_TEST(a_function_returns_from_a_shadow)
+{
+    handler = return_at_the_third_turn;
+    load_looping();
+    ck_assert_int_eq(call("g", 11), result_of_looping_g(11, 42));
+    ck_assert_int_eq(calls, 3);
+}
+END_TEST
+
+/* `f` calls `h`, which has come to the exit. */
+static void walk_past_the_shadow(struct cairn_deopt *deopt)
+{
+    struct cairn_frame frame = deopt->frame;
+    struct cairn_record record;
+    struct cairn_function function;
+    struct cairn_error error = {0};
+    ck_assert_uint_eq(cairn_record_id(deopt->record), 3);
+    enum cairn_status status = cairn_frame_caller(&frame, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    ck_assert(cairn_frame_record(&frame, &record));
+    ck_assert_uint_eq(cairn_record_id(record), 1);
+    status = cairn_frame_caller(&frame, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    ck_assert(cairn_frame_function(&frame, &function));
+    ck_assert_uint_eq(function.address, (uintptr_t)find("g"));
+    ck_assert_ok(cairn_frame_caller(&frame, NULL));
+    ck_assert_ptr_null(frame.module);
+}
+
+START_TEST(a_walk_goes_past_a_shadow_s_call)
+{
+    handler = walk_past_the_shadow;
+    load_looping();
+    patch(3);
+    ck_assert_ok(
+        cairn_site_call(cairn_runtime_find_site(runtime, 1, NULL), find("h"), CAIRN_RELAXED, NULL));
+    call("g", 11);
+    ck_assert_int_eq(calls, TURNS);
+}
+END_TEST
+
 /* ---- Signals ---- */
 
 /* `f` runs until its argument's flag is set. */
@@ -603,6 +741,9 @@ int main(void)
                         (int)(sizeof returning / sizeof *returning));
     tcase_add_test(actions, results_that_are_not_the_functions_are_refused);
     tcase_add_test(actions, a_walk_goes_to_the_caller_and_ends_in_other_code);
+    tcase_add_test(actions, the_code_goes_on_behind_a_shadow);
+    tcase_add_test(actions, a_function_returns_from_a_shadow);
+    tcase_add_test(actions, a_walk_goes_past_a_shadow_s_call);
     tcase_add_test(actions, a_walk_begins_in_a_signal_handler);
     tcase_add_test(actions, a_function_without_unwind_rules_can_go_on_but_not_return);
     suite_add_tcase(suite, actions);
