@@ -20,7 +20,8 @@ typedef int8_t lane_vector __attribute__((vector_size(8)));
 enum { LANES = 8 };
 _Static_assert(LOW_PADDING == 2 * LANES, "two vectors are compared at once");
 
-/* One byte for each of the LANES entries from `low` on: 0xFF where it equals `wanted`. */
+/* One byte for each of the LANES entries from `low` on, the first one's the lowest: 0xFF where it
+ * equals `wanted`. */
 static inline uint64_t lanes_equal(const uint16_t *low, uint16_t wanted)
 {
     low_vector entries;
@@ -28,7 +29,7 @@ static inline uint64_t lanes_equal(const uint16_t *low, uint16_t wanted)
     lane_vector equal = __builtin_convertvector(entries == (low_vector){0} + wanted, lane_vector);
     uint64_t lanes;
     memcpy(&lanes, &equal, sizeof lanes);
-    return lanes;
+    return CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN ? __builtin_bswap64(lanes) : lanes;
 }
 
 /* The number of the first of LOW_PADDING entries that equals `wanted`; LOW_PADDING if none does. */
