@@ -269,6 +269,48 @@ static void check_shadow(void)
     check_result(HAS_SHADOW, 45 + CALLER_CANARY, "as LLVM made it");
 }
 
+/* An exit has no TOC of its own: what its handler sees is the site's. */
+static struct {
+    uint64_t id;
+    uint64_t toc;
+    int calls;
+} at_exit;
+
+static void note_exit(struct cairn_deopt *deopt, void *user)
+{
+    (void)user;
+    at_exit.calls++;
+    at_exit.id = deopt->record.table == NULL ? 0 : cairn_record_id(deopt->record);
+    if (cairn_frame_read(&deopt->frame, 2, &at_exit.toc, sizeof at_exit.toc, NULL) != CAIRN_OK)
+        at_exit.toc = 0;
+}
+
+static void check_exit(const cairn_exit *to_handler, int id)
+{
+    struct cairn_error error = {0};
+    at_exit.calls = 0;
+    check_ok(cairn_site_call(site(id), cairn_exit_target(to_handler), CAIRN_SYNC, &error), &error,
+             "an exit");
+    check_result(id, 40 + CALLER_CANARY, "the code goes on");
+    check(at_exit.calls == 1, "the handler is called once");
+    check(at_exit.id == (uint64_t)id, "it finds the site's record");
+    check(at_exit.toc == descriptor_of(originals[id - 1])->toc, "it finds the site's TOC");
+    check_ok(cairn_site_restore(site(id), CAIRN_SYNC, &error), &error, "back");
+}
+
+static void check_exits(void)
+{
+    struct cairn_error error = {0};
+    cairn_exit *to_handler = NULL;
+    check_ok(cairn_exit_create(program.runtime, note_exit, NULL, &to_handler, &error), &error,
+             "an exit is made");
+    check_exit(to_handler, CALLS);
+    check_exit(to_handler, CALLS_NOTHING);
+    check_exit(to_handler, HAS_SHADOW);
+    cairn_exit_destroy(to_handler);
+    check(cairn_runtime_quiesce(program.runtime) == 1, "the exit is gone");
+}
+
 static void check_batch(void)
 {
     struct cairn_error error = {0};
@@ -343,6 +385,7 @@ int main(void)
         check_patching(CALLS_AT_SMALLEST_SIZE, 1000 + CALLER_CANARY);
         check_patching(CALLS_NOTHING, 40 + CALLER_CANARY);
         check_shadow();
+        check_exits();
         check_batch();
         check_race();
         cairn_module_retire(program.module);
