@@ -2,13 +2,12 @@
 #include "llvm/compile.h"
 
 #include "base/error.h"
+#include "llvm/option.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
-#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
-#include <pthread.h>
 #include <string.h>
 
 /* ---- Targets ---- */
@@ -85,12 +84,6 @@ enum cairn_status compile_set_target(struct program *program, const char *triple
 
 /* ---- Compiling ---- */
 
-static void turn_liveness_off(void)
-{
-    static const char *const arguments[] = {"cairn", "-enable-patchpoint-liveness=false"};
-    LLVMParseCommandLineOptions(2, arguments, NULL);
-}
-
 static void set_data_layout(LLVMModuleRef module, LLVMTargetMachineRef machine)
 {
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
@@ -126,8 +119,7 @@ enum cairn_status compile_object(struct program *program, unsigned optimisation_
     enum cairn_status status = find_target(triple, &target, error);
     if (status != CAIRN_OK)
         return status;
-    static pthread_once_t liveness_off = PTHREAD_ONCE_INIT;
-    pthread_once(&liveness_off, turn_liveness_off);
+    option_turn_liveness_off(compile_architecture(program));
     LLVMTargetMachineRef machine =
         LLVMCreateTargetMachine(target, triple, "", "", (LLVMCodeGenOptLevel)optimisation_level,
                                 LLVMRelocDefault, LLVMCodeModelDefault);

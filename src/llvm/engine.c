@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/mcjit.h"
+#include "llvm/option.h"
 
 #include <cairn/llvm.h>
-#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <pthread.h>
@@ -45,28 +45,12 @@ static void initialise_llvm(void)
     LLVMInitializeNativeAsmParser();
 }
 
-static void set_option(const char *option)
-{
-    const char *const arguments[] = {"cairn", option};
-    LLVMParseCommandLineOptions(2, arguments, NULL);
-}
-
-/* PPC64 in little-endian order: LLVM's pass PPCVSXSwapRemoval leaves vectors with their halves the
- * other way round in registers, also where a record names them. */
-static void turn_liveness_off(void)
-{
-    set_option("-enable-patchpoint-liveness=false");
-    if (cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2)
-        set_option("-disable-ppc-vsx-swap-removal");
-}
-
 static void prepare_process(enum cairn_liveness liveness)
 {
     static pthread_once_t initialised = PTHREAD_ONCE_INIT;
-    static pthread_once_t liveness_off = PTHREAD_ONCE_INIT;
     pthread_once(&initialised, initialise_llvm);
     if (liveness == CAIRN_LIVENESS_OFF)
-        pthread_once(&liveness_off, turn_liveness_off);
+        option_turn_liveness_off(cairn_architecture_host());
 }
 
 /* ---- Modules ---- */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "llvm/option.h"
+
+#include <llvm-c/Support.h>
+#include <pthread.h>
+#include <stddef.h>
+
+static void set_option(const char *option)
+{
+    const char *const arguments[] = {"cairn", option};
+    LLVMParseCommandLineOptions(2, arguments, NULL);
+}
+
+static void turn_liveness_off(void) { set_option("-enable-patchpoint-liveness=false"); }
+
+/* The pass PPCVSXSwapRemoval leaves vectors with their halves the other way round in registers,
+ * also where a record names them. */
+static void keep_swaps(void) { set_option("-disable-ppc-vsx-swap-removal"); }
+
+void option_turn_liveness_off(enum cairn_architecture architecture)
+{
+    static pthread_once_t liveness = PTHREAD_ONCE_INIT;
+    static pthread_once_t swaps = PTHREAD_ONCE_INIT;
+    pthread_once(&liveness, turn_liveness_off);
+    if (architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2)
+        pthread_once(&swaps, keep_swaps);
+}

@@ -1,0 +1,15 @@
+/*
+ * llvm/option.h - options of LLVM's that hold for the process.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LLVM_OPTION_H
+#define LLVM_OPTION_H
+
+#include <cairn/architecture.h>
+
+/* Turns the liveness of patch points off; for PPC64 in little-endian order also a pass that moves
+ * what records name. Only the first call for an architecture does anything. Thread-safe. */
+void option_turn_liveness_off(enum cairn_architecture architecture);
+
+#endif
