@@ -27,8 +27,12 @@
  *
  * REGISTERS. The code finds every register as it was, vector registers and flags included, but for
  * what the handler has written to the frame, and what an action changes; and for those that the ABI
- * leaves to code between caller and callee (x16 and x17 on AArch64, r12 and CTR on PPC64). So an
- * exit may be the target of a patch point of any calling convention, and of a stack map's shadow.
+ * leaves to code between caller and callee (x16 and x17 on AArch64; r12 and CTR on PPC64, r11 too
+ * with ELFv1, but at a shadow that holds one instruction r12 alone). So an exit may be the target
+ * of a patch point of any calling convention, and of a stack map's shadow.
+ *
+ * To have all threads leave a function, those too that are in functions which it has called:
+ * cairn/invalidation.h.
  *
  * SPDX-License-Identifier: MIT
  */

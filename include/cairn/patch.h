@@ -47,7 +47,8 @@
  * is the host's concern. cairn_site_restore brings them back. A call in place of an instruction has
  * no arguments. On PPC64 it goes through a veneer with a frame of its own: the target finds r1
  * lower by 112 bytes (ELFv1: 128) and returns into the veneer, which returns behind the site's
- * instruction, and which itself changes r12 and LR only.
+ * instruction, and which itself changes r12 and LR only. Exits (cairn/deopt.h) and walks
+ * (cairn/frame.h) see the site's frame as if there were no veneer.
  *
  * SPDX-License-Identifier: MIT
  */

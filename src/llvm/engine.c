@@ -6,7 +6,7 @@
  * empty module, because LLVM destroys the module that it is given when making an engine fails.
  *
  * Process-wide state: LLVM's targets and options are global to the process, so setting them up is
- * too; the two flags below only remember that it was done.
+ * too, and so is what remembers that it was done.
  *
  * SPDX-License-Identifier: MIT
  */
