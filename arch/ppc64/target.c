@@ -71,9 +71,9 @@ enum {
     ELFV2_TOC_SAVE = 24,
     ELFV1_TOC_SAVE = 40,
 
-    /* Of framed veneers: the instructions up to the call. */
-    ELFV2_FRAMED_CALL_WORDS = 13,
-    ELFV1_FRAMED_CALL_WORDS = 17,
+    /* Of framed veneers: from their start to where the call returns. */
+    ELFV2_FRAMED_RETURN = 13 * WORDS_BYTES,
+    ELFV1_FRAMED_RETURN = 17 * WORDS_BYTES,
 
     DWARF_TOC = 2,
     DWARF_R11 = 11,
@@ -385,7 +385,7 @@ static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address
 }
 
 static const struct arch_veneer_frame elfv2_veneer_frame = {
-    .return_offset = ELFV2_FRAMED_CALL_WORDS * WORDS_BYTES,
+    .return_offset = ELFV2_FRAMED_RETURN,
     .bytes = ELFV2_FRAME_BYTES,
     .return_address = LINK_SAVE,
     .registers = {{DWARF_TOC, ELFV2_TOC_SAVE}, {DWARF_CTR, ELFV2_FRAME_BYTES - CTR_BELOW_END}},
@@ -393,7 +393,7 @@ static const struct arch_veneer_frame elfv2_veneer_frame = {
 };
 
 static const struct arch_veneer_frame elfv1_veneer_frame = {
-    .return_offset = ELFV1_FRAMED_CALL_WORDS * WORDS_BYTES,
+    .return_offset = ELFV1_FRAMED_RETURN,
     .bytes = ELFV1_FRAME_BYTES,
     .return_address = LINK_SAVE,
     .registers = {{DWARF_TOC, ELFV1_TOC_SAVE},
