@@ -144,9 +144,14 @@ static int64_t finish_behind_call(const struct cairn_deopt *deopt, uint64_t id)
     return finish(a, depth, of_call);
 }
 
+/* What the handler does besides. */
+static void (*also)(const struct cairn_deopt *deopt);
+
 static void leave(struct cairn_deopt *deopt, void *user)
 {
     (void)user;
+    if (also != NULL)
+        also(deopt);
     uint64_t id = deopt->record.table == NULL ? 0 : cairn_record_id(deopt->record);
     int64_t result = 0;
     if (id == ENTRY) {
@@ -740,6 +745,41 @@ START_TEST(sites_that_others_have_changed_are_left_alone)
 }
 END_TEST
 
+/* A speculation that fails is found out in the code itself. */
+static cairn_invalidation *of_the_handler;
+
+static void invalidate_the_rest(const struct cairn_deopt *deopt)
+{
+    struct cairn_invalidation_options options = options_for(deopt->frame.pc - 1);
+    of_the_handler = invalidate(&options);
+}
+
+static void take_the_rest_back(const struct cairn_deopt *deopt)
+{
+    (void)deopt;
+    take_back(of_the_handler);
+}
+
+START_TEST(a_handler_may_invalidate_its_own_function_and_take_that_back)
+{
+    load_all();
+    cairn_site *const entry[] = {site(ENTRY)};
+    struct cairn_invalidation_options options = options_for(0);
+    options.sites = entry;
+    options.site_count = 1;
+    cairn_invalidation *first = invalidate(&options);
+    also = invalidate_the_rest;
+    ck_assert_uint_eq(call_and_count(), 1);
+    ck_assert_uint_eq(cairn_invalidation_site_count(of_the_handler), 2);
+    also = take_the_rest_back;
+    ck_assert_uint_eq(call_and_count(), 1);
+    ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_NOP);
+    take_back(first);
+    ck_assert_uint_eq(call_and_count(), 0);
+    unload();
+}
+END_TEST
+
 START_TEST(taking_back_twice_does_nothing)
 {
     load_all();
@@ -943,6 +983,7 @@ int main(void)
     tcase_add_test(sites, a_module_is_invalidated_whole);
     tcase_add_test(sites, the_sites_of_a_function_follow_each_other);
     tcase_add_test(sites, sites_that_others_have_changed_are_left_alone);
+    tcase_add_test(sites, a_handler_may_invalidate_its_own_function_and_take_that_back);
     tcase_add_test(sites, taking_back_twice_does_nothing);
     tcase_add_test(sites, what_is_destroyed_stays_invalidated);
     tcase_add_test(sites, a_retired_module_is_not_taken_back);
