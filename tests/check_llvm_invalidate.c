@@ -443,10 +443,19 @@ static unsigned call_and_count(void)
     return main_worker.left_at_entry;
 }
 
+static void note_states(enum cairn_site_state states[BEHIND_WAITING])
+{
+    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++)
+        states[id - ENTRY] = state(id);
+}
+
 static void test_waiting_frames(enum cairn_code_mode mode, const struct form *form)
 {
     struct worker workers[THREADS];
+    enum cairn_site_state before[BEHIND_WAITING];
+    enum cairn_site_state after[BEHIND_WAITING];
     load_form(mode, form);
+    note_states(before);
     ck_assert_uint_eq(call_and_count(), 0);
     start_workers(workers);
     cairn_invalidation *invalidation = invalidate_f();
@@ -455,6 +464,8 @@ static void test_waiting_frames(enum cairn_code_mode mode, const struct form *fo
     check_all_left(workers);
     ck_assert_uint_eq(call_and_count(), 1);
     take_back(invalidation);
+    note_states(after);
+    ck_assert_mem_eq(before, after, sizeof before);
     ck_assert_uint_eq(call_and_count(), 0);
     start_workers(workers);
     take_back(invalidate_f());
@@ -567,7 +578,7 @@ END_TEST
 
 /* ---- Several who invalidate ---- */
 
-enum { RIVALS = 3, RIVAL_ROUNDS = 300 };
+enum { RIVALS = 3, RIVAL_ROUNDS = 30000, RIVAL_ROUNDS_IN_SINGLE_MODE = 300 };
 
 static atomic_int owners[4]; /* by site */
 static atomic_ulong rival_wins;
@@ -589,9 +600,11 @@ static void *invalidate_against_others(void *user)
     struct worker *worker = user;
     self = worker;
     cairn_site *const one_site[] = {site((uint64_t)worker->a)};
-    for (int i = 0; i < RIVAL_ROUNDS; i++) {
+    bool is_single = cairn_runtime_code_mode(runtime) == CAIRN_CODE_MODE_SINGLE;
+    for (int i = 0; i < (is_single ? RIVAL_ROUNDS_IN_SINGLE_MODE : RIVAL_ROUNDS); i++) {
         struct cairn_invalidation_options options = options_for(code_of(ENTRY));
         cairn_invalidation *invalidation = NULL;
+        options.strength = CAIRN_RELAXED;
         if (i % 2 == 0) {
             options.function = 0;
             options.sites = one_site;
