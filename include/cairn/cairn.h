@@ -12,8 +12,8 @@
 #include <cairn/declaration.h>
 #include <cairn/deopt.h>
 #include <cairn/frame.h>
-#include <cairn/liveout.h>
 #include <cairn/invalidation.h>
+#include <cairn/liveout.h>
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>
