@@ -12,6 +12,7 @@
 #include <cairn/declaration.h>
 #include <cairn/deopt.h>
 #include <cairn/frame.h>
+#include <cairn/frame_state.h>
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>
