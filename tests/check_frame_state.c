@@ -269,6 +269,7 @@ START_TEST(a_state_may_stand_between_other_live_values)
     ck_assert_ok(read_at(2));
     struct cairn_value value = local_of(0, 0);
     ck_assert_int_eq(cairn_value_signed(&value), 7);
+    ck_assert_uint_eq(state.next_live_value, count - 1);
     ck_assert_int_eq(read_at(1), CAIRN_ERROR_CORRUPT);
     ck_assert_int_eq(read_at(3), CAIRN_ERROR_CORRUPT);
 }

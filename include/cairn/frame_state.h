@@ -27,6 +27,13 @@
  * the interpreter will write before it reads it, costs the one number that says so. Each number
  * and each value is one location: 12 bytes in LLVM's section, and 4 in Cairn's table.
  *
+ * WHO INLINES. A front end that inlines knows all frames, and writes them into one state. LLVM's
+ * inliner knows nothing of them: it copies patch points and stack maps with their states into the
+ * caller, whose frame is then in none, so functions with such sites should be `noinline`. To the
+ * "deopt" bundle of a call that it copies it adds that of the call which it inlines, in front: so
+ * a statepoint may have several states, one behind the other, the outermost frames first. Read
+ * the next one from `next_live_value` on, while that is below cairn_record_live_value_count.
+ *
  * All functions here are async-signal-safe, take no lock, and allocate nothing.
  *
  * THE ENCODING, for code generators that write it themselves. A state is a run of live values,
@@ -84,6 +91,8 @@ enum { CAIRN_FRAME_STATE_MAGIC = 0xCA1200, CAIRN_FRAME_STATE_VERSION = 1 };
 struct cairn_frame_state {
     /** At least 1. Number 0 is the outermost, the last one the one that was being run. */
     uint32_t frame_count;
+    /** The live value behind the state's last one. */
+    uint32_t next_live_value;
 
     /* Cairn's own: numbers of locations of the record. */
     const struct cairn_frame *frame;

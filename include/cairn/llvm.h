@@ -106,7 +106,8 @@ CAIRN_API uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *
  * Numbers, constants of integer, floating-point and vector types, null and addresses that are
  * constant integers cost no register and no instruction. Addresses of globals do: LLVM knows them
  * only when it links. Values that stand in several places are given to LLVM once. Whether it can
- * keep a value of its type live at all, cairn_build_patchpoint and cairn_check_module say.
+ * keep a value of its type live at all, cairn_build_patchpoint and cairn_check_module say. Costs by
+ * the slots times the different values in them.
  *
  * UNSUPPORTED: a value is of a type that a struct cairn_value cannot hold (the sentence names it);
  * RANGE: no room, or more than 65535 live values, frames, or entries in one of them; ARGUMENT. What

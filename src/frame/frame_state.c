@@ -328,6 +328,7 @@ static enum cairn_status check_state(struct check *check)
     for (uint32_t i = 0; i < check->state.frame_count && status == CAIRN_OK; i++)
         status = check_frame(check);
     check->state.first_value = check->next;
+    check->state.next_live_value = check->next + check->state.value_count - check->live.first;
     return status == CAIRN_OK ? check_values(check) : status;
 }
 

@@ -267,7 +267,7 @@ static bool as_number(struct cairn_type type, const struct constant *constant, i
 }
 
 /* Constants of more than 26 bits make all locations of their record twice as large in Cairn's
- * table, those of more than 32 bits do not: LLVM has them elsewhere. */
+ * table (index/values.h), those of more than 32 bits do not: LLVM has them elsewhere. */
 static bool is_well_placed(int64_t word)
 {
     const int64_t compact = (int64_t)1 << 25;
