@@ -560,17 +560,19 @@ static void check_constants(struct cairn_deopt *deopt)
     }
 }
 
-/* The code before the record is the same as if there were only the values. */
+/* The code before the record is the same as if there were only the values; on PPC64 but for the two
+ * instructions by which each function finds the TOC from its own address. */
 static void check_code(struct cairn_record plain, struct cairn_record with_constants)
 {
-    struct cairn_function functions_of[] = {cairn_record_function(plain),
-                                            cairn_record_function(with_constants)};
-    uint64_t sizes[] = {cairn_record_address(plain) - functions_of[0].address,
-                        cairn_record_address(with_constants) - functions_of[1].address};
-    ck_assert_uint_eq(functions_of[0].stack_size, functions_of[1].stack_size);
-    ck_assert_uint_eq(sizes[0], sizes[1]);
-    ck_assert_mem_eq((void *)(uintptr_t)functions_of[0].address,
-                     (void *)(uintptr_t)functions_of[1].address, sizes[0]);
+    bool has_toc = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+    uint64_t skipped = has_toc ? 8 : 0;
+    struct cairn_function before = cairn_record_function(plain);
+    struct cairn_function after = cairn_record_function(with_constants);
+    uint64_t size = cairn_record_address(plain) - before.address;
+    ck_assert_uint_eq(before.stack_size, after.stack_size);
+    ck_assert_uint_eq(cairn_record_address(with_constants) - after.address, size);
+    ck_assert_mem_eq((void *)(uintptr_t)(before.address + skipped),
+                     (void *)(uintptr_t)(after.address + skipped), size - skipped);
 }
 
 /* At -O0 LLVM has a register for each live value, and crashes where there are not enough. */
