@@ -25,7 +25,8 @@
  * counts, types, and values that are constants themselves. It takes no register and no
  * instruction. A value that stands in several places is recorded once. A local that is dead, which
  * the interpreter will write before it reads it, costs the one number that says so. Each number
- * and each value is one location: 12 bytes in LLVM's section, and 4 in Cairn's table.
+ * and each value is one location: 12 bytes in LLVM's section, and 4 in Cairn's table; a number of
+ * more than 32 bits costs 8 more, once in its module.
  *
  * WHO INLINES. A front end that inlines knows all frames, and writes them into one state. LLVM's
  * inliner knows nothing of them: it copies patch points and stack maps with their states into the
@@ -57,11 +58,13 @@
  * | --- | --- |
  * | 0 to 1 | 0: dead, the whole slot is zero; 1: a value; 2: a small number; 3: bytes |
  * | 2 to 5 | the kind of its type: enum cairn_type_kind, of a scalar or of a vector's elements |
- * | 6 to 13 | of an integer its bits less 1 (1 to 256 bits); of a pointer its address space; else 0
- * | | value, bytes: 14 to 29 | the number of the value, or of the first of those that hold the
- * bytes | | value, bytes: 30 to 36 | the elements of a vector; 0: a scalar | | value, bytes: 37 to
- * 63 | zero | | small number: 14 to 63 | the value's bits, extended by their sign; for scalars only
- * |
+ * | 6 to 13 | of an integer its bits less 1 (1 to 256 bits); of a pointer its address space |
+ * | value, bytes: 14 to 29 | the number of the value, or of the first one that holds the bytes |
+ * | value, bytes: 30 to 36 | the elements of a vector; 0: a scalar |
+ * | value, bytes: 37 to 63 | zero |
+ * | small number: 14 to 63 | the value's bits, extended by their sign |
+ *
+ * Small numbers are integers, and other scalars of up to 64 bits.
  *
  * A value is what the record has at its place, taken for the slot's type. So a scalar constant of
  * up to 64 bits, such as a double, can be an integer constant of the same bits, which takes no

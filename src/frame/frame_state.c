@@ -9,6 +9,7 @@
 #include "format/frame_state.h"
 
 #include "base/error.h"
+#include "index/record_values.h"
 
 #include <cairn/frame_state.h>
 #include <cairn/statepoint.h>
@@ -72,19 +73,48 @@ static enum cairn_status find_live_values(struct cairn_record record, struct ext
 /* What is being checked. */
 struct check {
     struct extent live;
+    struct record_values values;
     struct cairn_frame_state state;
     uint32_t next; /* location of the word that comes next */
+    bool has_bytes;
     struct cairn_error *error;
 };
+
+/* The number of the live value at a location. */
+static uint32_t number_of(const struct check *check, uint32_t location)
+{
+    return location - check->live.first;
+}
+
+static unsigned long long id_of(const struct check *check)
+{
+    return (unsigned long long)cairn_record_id(check->live.record);
+}
 
 static enum cairn_status refuse(const struct check *check, uint32_t location, const char *what,
                                 uint64_t found, const char *expected)
 {
-    return error_set(check->error, CAIRN_ERROR_CORRUPT, location - check->live.first,
+    return error_set(check->error, CAIRN_ERROR_CORRUPT, number_of(check, location),
                      "live value %u of record %llu is %s of %llu, and not %s",
-                     location - check->live.first,
-                     (unsigned long long)cairn_record_id(check->live.record), what,
-                     (unsigned long long)found, expected);
+                     number_of(check, location), id_of(check), what, (unsigned long long)found,
+                     expected);
+}
+
+static enum cairn_status say_ended(const struct check *check, const char *what)
+{
+    uint32_t count = number_of(check, check->live.end);
+    return error_set(check->error, CAIRN_ERROR_CORRUPT, count,
+                     "record %llu ends after %u live values, before a frame state's %s",
+                     id_of(check), count, what);
+}
+
+static enum cairn_status say_variable(const struct check *check, uint32_t location,
+                                      const char *what, enum cairn_location_kind kind)
+{
+    return error_set(check->error, CAIRN_ERROR_CORRUPT, number_of(check, location),
+                     "live value %u of record %llu, a frame state's %s, is %s and not a constant",
+                     number_of(check, location), id_of(check), what,
+                     cairn_location_kind_name(kind));
 }
 
 static bool is_constant(struct cairn_location location)
@@ -93,33 +123,21 @@ static bool is_constant(struct cairn_location location)
            location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
 }
 
-static uint64_t word_at(struct cairn_record record, uint32_t location)
+static uint64_t word_at(const struct record_values *values, uint32_t location)
 {
-    return cairn_record_location(record, location).constant;
-}
-
-static enum cairn_status check_word(const struct check *check, uint32_t location, const char *what)
-{
-    uint32_t number = location - check->live.first;
-    uint64_t id = cairn_record_id(check->live.record);
-    if (location >= check->live.end)
-        return error_set(check->error, CAIRN_ERROR_CORRUPT, number,
-                         "record %llu ends after %u live values, before a frame state's %s",
-                         (unsigned long long)id, check->live.end - check->live.first, what);
-    struct cairn_location found = cairn_record_location(check->live.record, location);
-    if (is_constant(found))
-        return CAIRN_OK;
-    return error_set(check->error, CAIRN_ERROR_CORRUPT, number,
-                     "live value %u of record %llu, a frame state's %s, is %s and not a constant",
-                     number, (unsigned long long)id, what, cairn_location_kind_name(found.kind));
+    return record_values_location(values, location).constant;
 }
 
 static enum cairn_status take_word(struct check *check, const char *what, uint64_t *word)
 {
-    enum cairn_status status = check_word(check, check->next, what);
-    if (status == CAIRN_OK)
-        *word = word_at(check->live.record, check->next++);
-    return status;
+    if (check->next >= check->live.end)
+        return say_ended(check, what);
+    struct cairn_location found = record_values_location(&check->values, check->next);
+    if (!is_constant(found))
+        return say_variable(check, check->next, what, found.kind);
+    *word = found.constant;
+    check->next++;
+    return CAIRN_OK;
 }
 
 static uint32_t field(uint64_t word, unsigned shift, unsigned bits)
@@ -208,7 +226,9 @@ static enum cairn_status check_slot(struct check *check, uint64_t word)
                    : refuse(check, location, "a slot", word, "of a type that a number has");
     if (word >> SLOT_BITS != 0)
         return refuse(check, location, "a slot", word, "without bits above its fields");
-    uint32_t count = slot.kind == FRAME_STATE_BYTES ? byte_words(slot.type) : 1;
+    bool is_bytes = slot.kind == FRAME_STATE_BYTES;
+    uint32_t count = is_bytes ? byte_words(slot.type) : 1;
+    check->has_bytes |= is_bytes;
     if (slot.value + count > check->state.value_count)
         return refuse(check, location, "a slot", word, "one of the state's values");
     return CAIRN_OK;
@@ -217,12 +237,15 @@ static enum cairn_status check_slot(struct check *check, uint64_t word)
 /* Once it is known where the values are. */
 static enum cairn_status check_bytes(const struct check *check, uint32_t location)
 {
-    struct slot slot = unpack_slot(word_at(check->live.record, location));
+    struct slot slot = unpack_slot(word_at(&check->values, location));
+    uint32_t first = check->state.first_value + slot.value;
     uint32_t count = slot.kind == FRAME_STATE_BYTES ? byte_words(slot.type) : 0;
-    enum cairn_status status = CAIRN_OK;
-    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++)
-        status = check_word(check, check->state.first_value + slot.value + i, "bytes");
-    return status;
+    for (uint32_t i = first; i < first + count; i++) {
+        struct cairn_location found = record_values_location(&check->values, i);
+        if (!is_constant(found))
+            return say_variable(check, i, "bytes", found.kind);
+    }
+    return CAIRN_OK;
 }
 
 /* ---- Finding a state ---- */
@@ -237,11 +260,10 @@ static enum cairn_status check_magic(struct check *check)
     if ((word & ~(uint64_t)FRAME_STATE_VERSION_MASK) != CAIRN_FRAME_STATE_MAGIC)
         return refuse(check, location, "a number", word, "the beginning of a frame state");
     if ((word & FRAME_STATE_VERSION_MASK) != CAIRN_FRAME_STATE_VERSION)
-        return error_set(check->error, CAIRN_ERROR_VERSION, location - check->live.first,
+        return error_set(check->error, CAIRN_ERROR_VERSION, number_of(check, location),
                          "live value %u of record %llu begins a frame state of version %u; this "
                          "Cairn knows version %u",
-                         location - check->live.first,
-                         (unsigned long long)cairn_record_id(check->live.record),
+                         number_of(check, location), id_of(check),
                          (unsigned)(word & FRAME_STATE_VERSION_MASK), CAIRN_FRAME_STATE_VERSION);
     return CAIRN_OK;
 }
@@ -281,12 +303,13 @@ static enum cairn_status check_frame(struct check *check)
 }
 
 /* Where a frame's slots begin, and what it has. */
-static struct cairn_interpreter_frame frame_at(struct cairn_record record, uint32_t location)
+static struct cairn_interpreter_frame frame_at(const struct record_values *values,
+                                               uint32_t location)
 {
-    uint64_t counts = word_at(record, location + 2);
+    uint64_t counts = word_at(values, location + 2);
     return (struct cairn_interpreter_frame){
-        .function = word_at(record, location),
-        .position = word_at(record, location + 1),
+        .function = word_at(values, location),
+        .position = word_at(values, location + 1),
         .flags = (uint32_t)(counts >> FRAME_STATE_FLAGS_SHIFT),
         .local_count = field(counts, 0, FRAME_STATE_COUNT_BITS),
         .stack_count = field(counts, FRAME_STATE_COUNT_BITS, FRAME_STATE_COUNT_BITS),
@@ -299,25 +322,30 @@ static uint32_t end_of(const struct cairn_interpreter_frame *frame)
     return frame->first_slot + frame->local_count + frame->stack_count;
 }
 
-static enum cairn_status check_values(const struct check *check)
+static enum cairn_status check_all_bytes(const struct check *check)
 {
-    uint32_t there_are = check->live.end - check->next;
-    if (check->state.value_count > there_are)
-        return error_set(check->error, CAIRN_ERROR_CORRUPT, check->live.end - check->live.first,
-                         "record %llu ends after %u live values: %u of the %u values of its frame "
-                         "state are missing",
-                         (unsigned long long)cairn_record_id(check->live.record),
-                         check->live.end - check->live.first, check->state.value_count - there_are,
-                         check->state.value_count);
     enum cairn_status status = CAIRN_OK;
     uint32_t location = check->state.first_word + FRAME_STATE_HEADER_WORDS;
     for (uint32_t i = 0; i < check->state.frame_count; i++) {
-        struct cairn_interpreter_frame frame = frame_at(check->live.record, location);
+        struct cairn_interpreter_frame frame = frame_at(&check->values, location);
         location = end_of(&frame);
         for (uint32_t j = frame.first_slot; j < location && status == CAIRN_OK; j++)
             status = check_bytes(check, j);
     }
     return status;
+}
+
+static enum cairn_status check_values(const struct check *check)
+{
+    uint32_t needed = check->state.value_count;
+    uint32_t there_are = check->live.end - check->next;
+    uint32_t count = number_of(check, check->live.end);
+    if (needed > there_are)
+        return error_set(check->error, CAIRN_ERROR_CORRUPT, count,
+                         "record %llu ends after %u live values: %u of the %u values of its frame "
+                         "state are missing",
+                         id_of(check), count, needed - there_are, needed);
+    return check->has_bytes ? check_all_bytes(check) : CAIRN_OK;
 }
 
 static enum cairn_status check_state(struct check *check)
@@ -343,7 +371,8 @@ enum cairn_status cairn_frame_state_read(const struct cairn_frame *frame,
     enum cairn_status status = find_live_values(record, &check.live, error);
     if (status != CAIRN_OK)
         return status;
-    uint32_t count = check.live.end - check.live.first;
+    check.values = record_values_of(record);
+    uint32_t count = number_of(&check, check.live.end);
     if (first_live_value >= count)
         return error_set(error, CAIRN_ERROR_RANGE, first_live_value,
                          "record %llu at 0x%llx has %u live values, so no frame state begins at "
@@ -370,59 +399,52 @@ enum cairn_status cairn_frame_state_frame(const struct cairn_frame_state *state,
         return error_set(error, CAIRN_ERROR_RANGE, index,
                          "the frame state has %u frames, so there is no number %u",
                          state->frame_count, index);
+    const struct record_values values = record_values_of(state->record);
     uint32_t location = state->first_word + FRAME_STATE_HEADER_WORDS;
-    struct cairn_interpreter_frame frame = frame_at(state->record, location);
+    struct cairn_interpreter_frame frame = frame_at(&values, location);
     for (uint32_t i = 0; i < index; i++)
-        frame = frame_at(state->record, end_of(&frame));
+        frame = frame_at(&values, end_of(&frame));
     *found = frame;
     return CAIRN_OK;
 }
 
 /* ---- Values ---- */
 
-static uint64_t value_word(const struct cairn_frame_state *state, uint32_t number)
-{
-    return word_at(state->record, state->first_value + number);
-}
-
-/* Byte `index` of those that begin with value `first`. */
-static unsigned char byte_at(const struct cairn_frame_state *state, uint32_t first, size_t index)
-{
-    uint64_t word = value_word(state, first + (uint32_t)(index / WORD_BYTES));
-    return (unsigned char)(word >> index % WORD_BYTES * BITS_IN_BYTE);
-}
-
-static enum cairn_status read_bytes(const struct cairn_frame_state *state, const struct slot *slot,
-                                    struct cairn_value *value, struct cairn_error *error)
+/* The bytes that begin with the word at location `first`. */
+static enum cairn_status read_bytes(const struct record_values *values, uint32_t first,
+                                    struct cairn_type type, struct cairn_value *value,
+                                    struct cairn_error *error)
 {
     unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
-    size_t size = cairn_type_size(slot->type);
-    size_t element = cairn_type_size(cairn_type_vector(slot->type, 0));
+    size_t size = cairn_type_size(type);
+    size_t element = cairn_type_size(cairn_type_vector(type, 0));
     bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
     for (size_t i = 0; i < size; i++) {
+        uint64_t word = word_at(values, first + (uint32_t)(i / WORD_BYTES));
         size_t in_element = i % element;
         size_t place = is_little ? in_element : element - 1 - in_element;
-        bytes[i - in_element + place] = byte_at(state, slot->value, i);
+        bytes[i - in_element + place] = (unsigned char)(word >> i % WORD_BYTES * BITS_IN_BYTE);
     }
-    return cairn_value_of_bytes(slot->type, bytes, size, value, error);
+    return cairn_value_of_bytes(type, bytes, size, value, error);
 }
 
 static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32_t location,
                                    struct cairn_value *value, struct cairn_error *error)
 {
-    struct slot slot = unpack_slot(word_at(state->record, location));
+    const struct record_values values = record_values_of(state->record);
+    struct slot slot = unpack_slot(word_at(&values, location));
     struct cairn_location place;
     switch (slot.kind) {
     case FRAME_STATE_DEAD:
         *value = (struct cairn_value){.type = {.kind = CAIRN_TYPE_VOID}};
         return CAIRN_OK;
     case FRAME_STATE_BYTES:
-        return read_bytes(state, &slot, value, error);
+        return read_bytes(&values, state->first_value + slot.value, slot.type, value, error);
     case FRAME_STATE_NUMBER:
         place = number_location(slot.number);
         break;
     case FRAME_STATE_VALUE:
-        place = cairn_record_location(state->record, state->first_value + slot.value);
+        place = record_values_location(&values, state->first_value + slot.value);
         break;
     }
     return cairn_frame_at_location(state->frame, place, slot.type, value, error);
