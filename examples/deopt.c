@@ -238,11 +238,14 @@ static void overflowed(struct cairn_deopt *deopt, void *unused)
     check(cairn_frame_state_read(&deopt->frame, deopt->record, 0, &state, &error), &error);
     printf("  overflow in compiled code, which becomes %" PRIu32 " frames of the interpreter:\n",
            state.frame_count);
-    for (uint32_t i = 0; i < state.frame_count; i++) {
-        frames[i] = rebuild(&state, i);
-        print_frame(&frames[i]);
-    }
-    struct number result = interpret(frames, state.frame_count);
+    if (state.frame_count > FRAMES_MAX)
+        fail("more was inlined than the interpreter has room for");
+    uint32_t count = 0;
+    do { /* there is at least one */
+        frames[count] = rebuild(&state, count);
+        print_frame(&frames[count]);
+    } while (++count < state.frame_count);
+    struct number result = interpret(frames, count);
 
     /* The compiled function is gone when this handler returns; its caller gets the result. */
     const struct cairn_value results[] = {cairn_value_of_integer(64, result.is_double),

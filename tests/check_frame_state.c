@@ -715,7 +715,7 @@ START_TEST(damaged_states_are_refused_or_read_to_their_end)
         if (status == CAIRN_OK)
             read_everything();
     }
-    printf("check_frame_state: %u of %u damaged states were refused\n", refused, ROUNDS);
+    printf("check_frame_state: %u of %d damaged states were refused\n", refused, ROUNDS);
     ck_assert_uint_gt(refused, ROUNDS / 10);
     ck_assert_uint_lt(refused, ROUNDS);
 }
