@@ -26,7 +26,7 @@
  * instruction. A value that stands in several places is recorded once. A local that is dead, which
  * the interpreter will write before it reads it, costs the one number that says so. Each number
  * and each value is one location: 12 bytes in LLVM's section, and 4 in Cairn's table; a number of
- * more than 32 bits costs 8 more, once in its module.
+ * more than 32 bits costs 8 more, once in its module. A declaration has 16 bytes for each.
  *
  * WHO INLINES. A front end that inlines knows all frames, and writes them into one state. LLVM's
  * inliner knows nothing of them: it copies patch points and stack maps with their states into the
@@ -89,8 +89,8 @@ extern "C" {
 
 enum { CAIRN_FRAME_STATE_MAGIC = 0xCA1200, CAIRN_FRAME_STATE_VERSION = 1 };
 
-/** A stack of interpreter frames, found in the live values of a record. Plain memory; valid as long
- *  as the frame that it was read from, to which it points, and the record's module. */
+/** A stack of interpreter frames, found in the live values of a record. Plain memory, which points
+ * to the frame that it was read from: valid until that frame is moved to its caller, or gone. */
 struct cairn_frame_state {
     /** At least 1. Number 0 is the outermost, the last one the one that was being run. */
     uint32_t frame_count;
