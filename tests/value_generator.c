@@ -31,6 +31,10 @@ struct generator {
     struct generated_function *made;
     LLVMValueRef function;
     LLVMValueRef values[GENERATED_VALUES_MAX];
+    /* Of the site: those of the values, or what has been made of them. */
+    LLVMValueRef *live_values;
+    uint32_t live_value_count;
+    LLVMValueRef rewritten[GENERATED_REWRITTEN_MAX];
 };
 
 static uint32_t below(struct generator *generator, uint32_t bound)
@@ -474,8 +478,8 @@ static void make_values(struct generator *generator)
 static bool build_stackmap(struct generator *generator, struct cairn_error *error)
 {
     struct generated_function *made = generator->made;
-    return cairn_build_stackmap(generator->builder, made->id, 32, generator->values,
-                                made->live_value_count, error) != NULL &&
+    return cairn_build_stackmap(generator->builder, made->id, 32, generator->live_values,
+                                generator->live_value_count, error) != NULL &&
            cairn_build_stackmap(generator->builder, made->id + 1, 0, NULL, 0, error) != NULL;
 }
 
@@ -509,8 +513,8 @@ static bool build_patchpoint(struct generator *generator, bool is_anyreg, struct
             is_anyreg ? CAIRN_CALLING_CONVENTION_ANYREG : CAIRN_CALLING_CONVENTION_C,
         .arguments = is_anyreg ? generator->values : ordinary,
         .argument_count = is_anyreg ? made->argument_count : below(generator, 3),
-        .live_values = generator->values + made->argument_count,
-        .live_value_count = made->live_value_count,
+        .live_values = generator->live_values,
+        .live_value_count = generator->live_value_count,
     };
     LLVMValueRef result = cairn_build_patchpoint(generator->builder, &patchpoint, error);
     if (result == NULL)
@@ -580,7 +584,21 @@ static void build_return(struct generator *generator, LLVMTypeRef type, const LL
     LLVMBuildRet(builder, all);
 }
 
-static LLVMTypeRef build_function(struct generator *generator)
+static void choose_live_values(struct generator *generator,
+                               const struct generated_rewriting *rewriting)
+{
+    generator->live_values = generator->values + generator->made->argument_count;
+    generator->live_value_count = generator->made->live_value_count;
+    if (rewriting == NULL)
+        return;
+    generator->live_value_count =
+        rewriting->rewrite(rewriting->user, generator->context, generator->live_values,
+                           generator->live_value_count, generator->rewritten);
+    generator->live_values = generator->rewritten;
+}
+
+static LLVMTypeRef build_function(struct generator *generator,
+                                  const struct generated_rewriting *rewriting)
 {
     struct generated_function *made = generator->made;
     struct cairn_error error = {0};
@@ -594,6 +612,7 @@ static LLVMTypeRef build_function(struct generator *generator)
     choose_frame(generator);
     make_values(generator);
     store_values(generator, generator->buffers->stored);
+    choose_live_values(generator, rewriting);
     bool is_built = kind == 0 ? build_stackmap(generator, &error)
                               : build_patchpoint(generator, kind == 2, &error);
     ck_assert_msg(is_built, "%s", error.message);
@@ -700,9 +719,10 @@ static void build_caller(struct generator *generator, LLVMTypeRef callee_type)
     LLVMBuildRetVoid(generator->builder);
 }
 
-void generate_function(LLVMModuleRef module, unsigned optimisation_level,
-                       struct generated_buffers *buffers, uint64_t id, uint64_t *random,
-                       struct generated_function *made)
+void generate_function_rewriting(LLVMModuleRef module, unsigned optimisation_level,
+                                 struct generated_buffers *buffers, uint64_t id, uint64_t *random,
+                                 const struct generated_rewriting *rewriting,
+                                 struct generated_function *made)
 {
     LLVMContextRef context = LLVMGetModuleContext(module);
     struct generator generator = {
@@ -719,7 +739,14 @@ void generate_function(LLVMModuleRef module, unsigned optimisation_level,
     snprintf(made->name, sizeof made->name, "f%llu", (unsigned long long)id);
     snprintf(made->caller, sizeof made->caller, "g%llu", (unsigned long long)id);
     choose_features(&generator);
-    LLVMTypeRef type = build_function(&generator);
+    LLVMTypeRef type = build_function(&generator, rewriting);
     build_caller(&generator, type);
     LLVMDisposeBuilder(generator.builder);
+}
+
+void generate_function(LLVMModuleRef module, unsigned optimisation_level,
+                       struct generated_buffers *buffers, uint64_t id, uint64_t *random,
+                       struct generated_function *made)
+{
+    generate_function_rewriting(module, optimisation_level, buffers, id, random, NULL, made);
 }

@@ -78,4 +78,19 @@ void generate_function(LLVMModuleRef module, unsigned optimisation_level,
                        struct generated_buffers *buffers, uint64_t id, uint64_t *random,
                        struct generated_function *made);
 
+/* What stands at the site in the place of the live values: writes it to `rewritten`, which has room
+ * for GENERATED_REWRITTEN_MAX, and returns how many they are. */
+enum { GENERATED_REWRITTEN_MAX = 4096 };
+struct generated_rewriting {
+    uint32_t (*rewrite)(void *user, LLVMContextRef context, LLVMValueRef *live_values,
+                        uint32_t count, LLVMValueRef *rewritten);
+    void *user;
+};
+
+/* The same with other live values; `rewriting` may be NULL. */
+void generate_function_rewriting(LLVMModuleRef module, unsigned optimisation_level,
+                                 struct generated_buffers *buffers, uint64_t id, uint64_t *random,
+                                 const struct generated_rewriting *rewriting,
+                                 struct generated_function *made);
+
 #endif

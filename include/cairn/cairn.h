@@ -14,6 +14,7 @@
 #include <cairn/frame.h>
 #include <cairn/invalidation.h>
 #include <cairn/liveout.h>
+#include <cairn/frame_state.h>
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>

@@ -73,6 +73,52 @@ CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
  *  architecture is not known. */
 CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target);
 
+/* ---- Frame states ---- */
+
+/** What an interpreter would have in one of its frames at a site, as a front end knows it there. */
+struct cairn_encoded_frame {
+    /** The host's own: numbers, or addresses that are known at compile time. */
+    uint64_t function;
+    uint64_t position;
+    uint32_t flags;
+    /** Values of any scalar or vector type, constants too. NULL, or a value that is undefined:
+     *  nothing, for locals that the interpreter will write before it reads them. */
+    LLVMValueRef *locals;
+    uint32_t local_count;
+    /** The operand stack, its lowest entry first; as the locals. */
+    LLVMValueRef *stack;
+    uint32_t stack_count;
+};
+
+/** Live values that cairn_frame_state_encode writes for these frames at most; 0 if it would refuse
+ *  their counts. */
+CAIRN_API uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *frames,
+                                              uint32_t frame_count);
+
+/**
+ * Encodes a stack of interpreter frames, of which the outermost comes first: a function, and those
+ * that were inlined into it at the place that is being compiled. Writes to `live_values`, which has
+ * room for `capacity`, what is to be given as live values to cairn_build_patchpoint or
+ * cairn_build_stackmap, or in the "deopt" bundle of a statepoint; there may be others before and
+ * behind. `*count` is how many they are. cairn_frame_state_read (cairn/frame_state.h) reads them,
+ * and says what they are.
+ *
+ * Numbers, constants of integer, floating-point and vector types, null and addresses that are
+ * constant integers cost no register and no instruction. Addresses of globals do: LLVM knows them
+ * only when it links. Values that stand in several places are given to LLVM once. Whether it can
+ * keep a value of its type live at all, cairn_build_patchpoint and cairn_check_module say. Costs by
+ * the slots times the different values in them.
+ *
+ * UNSUPPORTED: a value is of a type that a struct cairn_value cannot hold (the sentence names it);
+ * RANGE: no room, or more than 65535 live values, frames, or entries in one of them; ARGUMENT. What
+ * is in `live_values` is then anything, and `*count` as it was.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_encode(
+    LLVMContextRef context, const struct cairn_encoded_frame *frames, uint32_t frame_count,
+    LLVMValueRef *live_values, uint32_t capacity, uint32_t *count, struct cairn_error *error);
+
+/* ---- Functions and modules ---- */
+
 /** Puts on a function the attributes that Cairn needs: `uwtable`, so that LLVM emits the tables by
  *  which its frames are unwound, and "frame-pointer"="all", so that its frames form a chain that a
  *  profiler can follow. Functions without them can be patched all the same. */

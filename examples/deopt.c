@@ -1,0 +1,528 @@
+/*
+ * deopt: compiled code that computes with integers only, and an interpreter that takes over where
+ * they overflow, in the middle of an inlined function, and goes on with doubles.
+ *
+ *     cc deopt.c $(pkg-config --cflags --libs cairn-llvm)
+ *
+ * A small bytecode is compiled with its calls inlined. Where an addition overflows, the compiled
+ * code comes to a patch point with a frame state: what the interpreter's frames would be, that of
+ * the inlined function and that of its caller. They are made from it, the interpreter runs them to
+ * their end, and the compiled function returns what comes out.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/cairn.h>
+#include <cairn/llvm.h>
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOCALS_MAX = 3, STACK_MAX = 4, FRAMES_MAX = 4, CODE_MAX = 24, LIVE_VALUES_MAX = 64 };
+
+static _Noreturn void fail(const char *message)
+{
+    fprintf(stderr, "deopt: %s\n", message);
+    exit(1);
+}
+
+static void check(enum cairn_status status, const struct cairn_error *error)
+{
+    if (status != CAIRN_OK)
+        fail(error->message);
+}
+
+/* ---- 1. Numbers: integers, or doubles where those are too small ---- */
+
+/* Compiled code returns it in two registers. */
+struct number {
+    int64_t is_double;
+    int64_t bits;
+};
+
+static struct number integer(int64_t value) { return (struct number){0, value}; }
+
+static struct number real(double value)
+{
+    struct number number = {.is_double = 1};
+    memcpy(&number.bits, &value, sizeof value);
+    return number;
+}
+
+static double as_double(struct number number)
+{
+    double value;
+    memcpy(&value, &number.bits, sizeof value);
+    return number.is_double ? value : (double)number.bits;
+}
+
+static struct number add(struct number left, struct number right)
+{
+    int64_t sum;
+    bool are_integers = !left.is_double && !right.is_double;
+    if (are_integers && !__builtin_add_overflow(left.bits, right.bits, &sum))
+        return integer(sum);
+    return real(as_double(left) + as_double(right));
+}
+
+static void print(const char *name, struct number number)
+{
+    if (number.is_double)
+        printf("%s%g", name, as_double(number));
+    else
+        printf("%s%" PRId64, name, number.bits);
+}
+
+/* ---- 2. The bytecode ---- */
+
+enum opcode { CONSTANT, GET, SET, ADD, LESS, JUMP_IF, CALL, RETURN };
+
+struct instruction {
+    enum opcode opcode;
+    int64_t operand;
+};
+
+struct function {
+    const char *name;
+    uint32_t parameter_count;
+    uint32_t local_count; /* parameters first */
+    struct instruction code[CODE_MAX];
+};
+
+enum { GROW, STEP };
+
+static const struct function functions[] = {
+    [GROW] = {"grow",
+              1,
+              3, /* n, total, i */
+              {
+                  {CONSTANT, 0},                                             /* total = 0; i = 0; */
+                  {SET, 1},      {CONSTANT, 0}, {SET, 2},     {CONSTANT, 1}, /* 4: total = 1 +
+                                                                                step(total, i); */
+                  {GET, 1},      {GET, 2},      {CALL, STEP}, {ADD, 0},      {SET, 1},
+                  {GET, 2},                                             /* i = i + 1; */
+                  {CONSTANT, 1}, {ADD, 0},      {SET, 2},     {GET, 2}, /* if (i < n) goto 4; */
+                  {GET, 0},      {LESS, 0},     {JUMP_IF, 4}, {GET, 1}, /* return total; */
+                  {RETURN, 0},
+              }},
+    [STEP] = {"step",
+              2,
+              3, /* total, i, twice */
+              {
+                  {GET, 0}, /* twice = total + total; */
+                  {GET, 0},
+                  {ADD, 0},
+                  {SET, 2},
+                  {GET, 2}, /* return twice + i; */
+                  {GET, 1},
+                  {ADD, 0},
+                  {RETURN, 0},
+              }},
+};
+
+/* ---- 3. The interpreter ---- */
+
+struct frame {
+    const struct function *function;
+    uint64_t position; /* of the next instruction */
+    uint32_t height;
+    struct number locals[LOCALS_MAX];
+    struct number stack[STACK_MAX];
+};
+
+static void push(struct frame *frame, struct number number)
+{
+    frame->stack[frame->height++] = number;
+}
+
+static struct number pop(struct frame *frame) { return frame->stack[--frame->height]; }
+
+static void call(struct frame *caller, struct frame *callee, const struct function *function)
+{
+    *callee = (struct frame){.function = function};
+    for (uint32_t i = function->parameter_count; i > 0; i--)
+        callee->locals[i - 1] = pop(caller);
+}
+
+/* Runs frames, of which the last is the innermost, until the first one returns. */
+static struct number interpret(struct frame *frames, size_t count)
+{
+    for (;;) {
+        struct frame *frame = &frames[count - 1];
+        struct instruction next = frame->function->code[frame->position++];
+        struct number right;
+        switch (next.opcode) {
+        case CONSTANT:
+            push(frame, integer(next.operand));
+            break;
+        case GET:
+            push(frame, frame->locals[next.operand]);
+            break;
+        case SET:
+            frame->locals[next.operand] = pop(frame);
+            break;
+        case ADD:
+            right = pop(frame);
+            push(frame, add(pop(frame), right));
+            break;
+        case LESS:
+            right = pop(frame);
+            push(frame, integer(as_double(pop(frame)) < as_double(right)));
+            break;
+        case JUMP_IF:
+            if (pop(frame).bits != 0)
+                frame->position = (uint64_t)next.operand;
+            break;
+        case CALL:
+            call(frame, &frames[count++], &functions[next.operand]);
+            break;
+        case RETURN:
+            if (--count == 0)
+                return pop(frame);
+            push(&frames[count - 1], pop(frame));
+            break;
+        }
+    }
+}
+
+/* ---- 4. From compiled code to the interpreter: what a patch point calls where integers end ----
+ */
+
+static unsigned overflows;
+
+static struct number number_of(const struct cairn_value *value)
+{
+    bool is_dead = value->type.kind == CAIRN_TYPE_VOID; /* it is set before it is read */
+    return integer(is_dead ? 0 : cairn_value_signed(value));
+}
+
+static void print_frame(const struct frame *frame)
+{
+    printf("    %s, at %" PRIu64, frame->function->name, frame->position);
+    for (uint32_t i = 0; i < frame->function->local_count; i++)
+        print(i == 0 ? ", locals: " : ", ", frame->locals[i]);
+    for (uint32_t i = 0; i < frame->height; i++)
+        print(i == 0 ? ", stack: " : ", ", frame->stack[i]);
+    puts("");
+}
+
+static struct frame rebuild(const struct cairn_frame_state *state, uint32_t index)
+{
+    struct cairn_error error;
+    struct cairn_value value;
+    struct cairn_interpreter_frame from;
+    check(cairn_frame_state_frame(state, index, &from, &error), &error);
+    struct frame frame = {.function = &functions[from.function],
+                          .position = from.position,
+                          .height = from.stack_count};
+    for (uint32_t i = 0; i < from.local_count; i++) {
+        check(cairn_frame_state_local(state, &from, i, &value, &error), &error);
+        frame.locals[i] = number_of(&value);
+    }
+    for (uint32_t i = 0; i < from.stack_count; i++) {
+        check(cairn_frame_state_stack(state, &from, i, &value, &error), &error);
+        frame.stack[i] = number_of(&value);
+    }
+    return frame;
+}
+
+static void overflowed(struct cairn_deopt *deopt, void *unused)
+{
+    struct cairn_error error;
+    struct cairn_frame_state state;
+    struct frame frames[FRAMES_MAX];
+    (void)unused;
+    overflows++;
+    check(cairn_frame_state_read(&deopt->frame, deopt->record, 0, &state, &error), &error);
+    printf("  overflow in compiled code, which becomes %" PRIu32 " frames of the interpreter:\n",
+           state.frame_count);
+    if (state.frame_count > FRAMES_MAX)
+        fail("more was inlined than the interpreter has room for");
+    uint32_t count = 0;
+    do { /* there is at least one */
+        frames[count] = rebuild(&state, count);
+        print_frame(&frames[count]);
+    } while (++count < state.frame_count);
+    struct number result = interpret(frames, count);
+
+    /* The compiled function is gone when this handler returns; its caller gets the result. */
+    const struct cairn_value results[] = {cairn_value_of_integer(64, result.is_double),
+                                          cairn_value_of_integer(64, result.bits)};
+    check(cairn_deopt_return(deopt, results, 2, &error), &error);
+}
+
+/* ---- 5. The compiler: int64_t for every number ---- */
+
+struct compiler {
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    LLVMTypeRef int64;
+    LLVMValueRef function; /* that all of it becomes */
+    const cairn_exit *exit;
+    uint64_t next_id;
+};
+
+/* A function that is being compiled, and the one into which it is being inlined: what the
+ * interpreter would have in its frames, as values of the compiled code. */
+struct scope {
+    struct scope *caller;
+    const struct function *function;
+    uint64_t position;
+    uint32_t height;
+    LLVMValueRef locals[LOCALS_MAX]; /* NULL until it is set */
+    LLVMValueRef stack[STACK_MAX];
+    /* Where a loop begins: the block, and the locals in it. */
+    LLVMBasicBlockRef loop;
+    LLVMValueRef in_loop[LOCALS_MAX];
+};
+
+static LLVMValueRef constant(const struct compiler *compiler, uint64_t value)
+{
+    return LLVMConstInt(compiler->int64, value, 0);
+}
+
+static LLVMBasicBlockRef append(const struct compiler *compiler, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(compiler->context, compiler->function, name);
+}
+
+/* Leaves compiled code for good. What is constant in the frames costs it nothing. */
+static void leave(struct compiler *compiler, struct scope *scope)
+{
+    struct cairn_error error;
+    struct cairn_encoded_frame frames[FRAMES_MAX];
+    LLVMValueRef live_values[LIVE_VALUES_MAX];
+    uint32_t live_value_count;
+    uint32_t depth = 0;
+    for (struct scope *inner = scope; inner != NULL; inner = inner->caller)
+        depth++;
+    struct cairn_encoded_frame *frame = &frames[depth];
+    for (; scope != NULL; scope = scope->caller)
+        *--frame = (struct cairn_encoded_frame){
+            .function = (uint64_t)(scope->function - functions),
+            .position = scope->position,
+            .locals = scope->locals,
+            .local_count = scope->function->local_count,
+            .stack = scope->stack,
+            .stack_count = scope->height,
+        };
+    check(cairn_frame_state_encode(compiler->context, frames, depth, live_values, LIVE_VALUES_MAX,
+                                   &live_value_count, &error),
+          &error);
+    struct cairn_patchpoint patchpoint = {
+        .id = compiler->next_id++,
+        .byte_count = cairn_patchpoint_minimum_bytes(compiler->module, true),
+        .target = constant(compiler, (uintptr_t)cairn_exit_target(compiler->exit)),
+        .live_values = live_values,
+        .live_value_count = live_value_count,
+    };
+    if (cairn_build_patchpoint(compiler->builder, &patchpoint, &error) == NULL)
+        fail(error.message);
+    LLVMBuildUnreachable(compiler->builder);
+}
+
+/* The interpreter does the addition once more: its operands are still on the stack. */
+static void compile_add(struct compiler *compiler, struct scope *scope)
+{
+    static const char name[] = "llvm.sadd.with.overflow";
+    LLVMBuilderRef builder = compiler->builder;
+    unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
+    LLVMBasicBlockRef overflow = append(compiler, "overflow");
+    LLVMBasicBlockRef next = append(compiler, "next");
+    LLVMValueRef pair =
+        LLVMBuildCall2(builder, LLVMIntrinsicGetType(compiler->context, id, &compiler->int64, 1),
+                       LLVMGetIntrinsicDeclaration(compiler->module, id, &compiler->int64, 1),
+                       &scope->stack[scope->height - 2], 2, "");
+    LLVMValueRef sum = LLVMBuildExtractValue(builder, pair, 0, "");
+    LLVMBuildCondBr(builder, LLVMBuildExtractValue(builder, pair, 1, ""), overflow, next);
+
+    LLVMPositionBuilderAtEnd(builder, overflow);
+    leave(compiler, scope);
+
+    LLVMPositionBuilderAtEnd(builder, next);
+    scope->height -= 2;
+    scope->stack[scope->height++] = sum;
+}
+
+static void compile_less(struct compiler *compiler, struct scope *scope)
+{
+    scope->height -= 2;
+    LLVMValueRef *operands = &scope->stack[scope->height++];
+    LLVMValueRef less = LLVMBuildICmp(compiler->builder, LLVMIntSLT, operands[0], operands[1], "");
+    operands[0] = LLVMBuildZExt(compiler->builder, less, compiler->int64, "");
+}
+
+static void begin_loop(struct compiler *compiler, struct scope *scope)
+{
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(compiler->builder);
+    scope->loop = append(compiler, "loop");
+    LLVMBuildBr(compiler->builder, scope->loop);
+    LLVMPositionBuilderAtEnd(compiler->builder, scope->loop);
+    for (uint32_t i = 0; i < scope->function->local_count; i++) {
+        LLVMValueRef phi = LLVMBuildPhi(compiler->builder, compiler->int64, "");
+        LLVMAddIncoming(phi, &scope->locals[i], &before, 1);
+        scope->locals[i] = scope->in_loop[i] = phi;
+    }
+}
+
+static void compile_jump_if(struct compiler *compiler, struct scope *scope)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(compiler->builder);
+    LLVMBasicBlockRef after = append(compiler, "after");
+    LLVMValueRef condition = LLVMBuildICmp(
+        compiler->builder, LLVMIntNE, scope->stack[--scope->height], constant(compiler, 0), "");
+    LLVMBuildCondBr(compiler->builder, condition, scope->loop, after);
+    for (uint32_t i = 0; i < scope->function->local_count; i++)
+        LLVMAddIncoming(scope->in_loop[i], &scope->locals[i], &here, 1);
+    LLVMPositionBuilderAtEnd(compiler->builder, after);
+}
+
+static void compile_return(struct compiler *compiler, struct scope *scope)
+{
+    LLVMValueRef result = scope->stack[--scope->height];
+    if (scope->caller != NULL) {
+        scope->caller->stack[scope->caller->height++] = result;
+        return;
+    }
+    LLVMValueRef members[] = {constant(compiler, 0), result};
+    LLVMBuildAggregateRet(compiler->builder, members, 2);
+}
+
+static void compile(struct compiler *compiler, struct scope *scope);
+
+/* The caller's position is that of the next instruction, as it is in the interpreter. */
+static void compile_call(struct compiler *compiler, struct scope *caller,
+                         const struct function *function)
+{
+    struct scope scope = {.caller = caller, .function = function};
+    for (uint32_t i = function->parameter_count; i > 0; i--)
+        scope.locals[i - 1] = caller->stack[--caller->height];
+    caller->position++;
+    compile(compiler, &scope);
+    caller->position--;
+}
+
+static bool is_jump_target(const struct function *function, uint64_t position)
+{
+    for (size_t i = 0; i < CODE_MAX; i++)
+        if (function->code[i].opcode == JUMP_IF && function->code[i].operand == (int64_t)position)
+            return true;
+    return false;
+}
+
+static void compile_instruction(struct compiler *compiler, struct scope *scope,
+                                struct instruction instruction)
+{
+    switch (instruction.opcode) {
+    case CONSTANT:
+        scope->stack[scope->height++] = constant(compiler, (uint64_t)instruction.operand);
+        break;
+    case GET:
+        scope->stack[scope->height++] = scope->locals[instruction.operand];
+        break;
+    case SET:
+        scope->locals[instruction.operand] = scope->stack[--scope->height];
+        break;
+    case ADD:
+        compile_add(compiler, scope);
+        break;
+    case LESS:
+        compile_less(compiler, scope);
+        break;
+    case JUMP_IF:
+        compile_jump_if(compiler, scope);
+        break;
+    case CALL:
+        compile_call(compiler, scope, &functions[instruction.operand]);
+        break;
+    case RETURN:
+        compile_return(compiler, scope);
+        break;
+    }
+}
+
+static void compile(struct compiler *compiler, struct scope *scope)
+{
+    struct instruction instruction;
+    do {
+        instruction = scope->function->code[scope->position];
+        if (is_jump_target(scope->function, scope->position))
+            begin_loop(compiler, scope);
+        compile_instruction(compiler, scope, instruction);
+        scope->position++;
+    } while (instruction.opcode != RETURN);
+}
+
+/* struct number grow(int64_t n) */
+static LLVMModuleRef compile_module(LLVMContextRef context, const cairn_exit *exit)
+{
+    LLVMTypeRef int64 = LLVMInt64TypeInContext(context);
+    LLVMTypeRef members[] = {int64, int64};
+    LLVMTypeRef number = LLVMStructTypeInContext(context, members, 2, 0);
+    struct compiler compiler = {
+        .context = context,
+        .module = LLVMModuleCreateWithNameInContext("deopt", context),
+        .builder = LLVMCreateBuilderInContext(context),
+        .int64 = int64,
+        .exit = exit,
+        .next_id = 1,
+    };
+    compiler.function =
+        LLVMAddFunction(compiler.module, "grow", LLVMFunctionType(number, &int64, 1, 0));
+    cairn_prepare_function(compiler.function); /* uwtable, so that it can be returned from */
+    LLVMPositionBuilderAtEnd(compiler.builder, append(&compiler, "entry"));
+    struct scope scope = {.function = &functions[GROW],
+                          .locals = {LLVMGetParam(compiler.function, 0)}};
+    compile(&compiler, &scope);
+    LLVMDisposeBuilder(compiler.builder);
+    printf("compiled, with %" PRIu64 " places where it can be left\n", compiler.next_id - 1);
+    return compiler.module;
+}
+
+/* ---- 6. Run it ---- */
+
+typedef struct number compiled_function(int64_t n);
+
+/* The same as the interpreter alone? */
+static void compare(compiled_function *grow, int64_t n)
+{
+    struct frame frames[FRAMES_MAX] = {{.function = &functions[GROW], .locals = {integer(n)}}};
+    struct number expected = interpret(frames, 1);
+    printf("grow(%" PRId64 ")\n", n);
+    struct number result = grow(n);
+    print("  = ", result);
+    puts(result.is_double ? ", a double" : ", an integer");
+    if (result.is_double != expected.is_double || result.bits != expected.bits)
+        fail("the interpreter alone gets another result");
+}
+
+int main(void)
+{
+    struct cairn_error error;
+    cairn_runtime *runtime;
+    cairn_exit *exit;
+    cairn_engine *engine;
+    const struct cairn_engine_options options = {.optimisation_level = 2};
+    LLVMContextRef context = LLVMContextCreate();
+    check(cairn_runtime_create(NULL, &runtime, &error), &error);
+    check(cairn_exit_create(runtime, overflowed, NULL, &exit, &error), &error);
+    check(cairn_engine_create(runtime, compile_module(context, exit), &options, &engine, &error),
+          &error);
+    compiled_function *grow;
+    *(void **)&grow = cairn_engine_function(engine, "grow", &error);
+    if (grow == NULL)
+        fail(error.message);
+
+    compare(grow, 10);
+    compare(grow, 50);
+    compare(grow, 100);
+
+    cairn_engine_dispose(engine);
+    cairn_exit_destroy(exit);
+    cairn_runtime_destroy(runtime);
+    LLVMContextDispose(context);
+    return overflows == 1 ? 0 : 1;
+}

@@ -1,0 +1,477 @@
+/*
+ * Frame states: interpreter frames from the live values of a record.
+ *
+ * A state is checked as a whole when it is found. What is read of it later is taken as it is: the
+ * record does not change.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "format/frame_state.h"
+
+#include "base/error.h"
+#include "index/record_values.h"
+
+#include <cairn/frame_state.h>
+#include <cairn/statepoint.h>
+#include <string.h>
+
+enum { WORD_BYTES = 8, BITS_IN_BYTE = 8, TYPE_NAME_BYTES = 64 };
+
+/* ---- Which locations are live values ---- */
+
+/* Locations of a record, from `first` up to `end`. */
+struct extent {
+    struct cairn_record record;
+    uint32_t first;
+    uint32_t end;
+};
+
+static struct extent statepoint_extent(const struct extent *all,
+                                       const struct cairn_statepoint *statepoint)
+{
+    uint32_t first = statepoint->first_deopt;
+    return (struct extent){all->record, first, first + statepoint->deopt_count};
+}
+
+/* With anyregcc the result and the arguments are recorded too, before the live values. */
+static uint32_t first_live_value(const struct cairn_declaration *declaration)
+{
+    bool is_anyreg = declaration->kind == CAIRN_RECORD_PATCHPOINT &&
+                     declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    uint32_t results = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
+    return is_anyreg ? results + declaration->argument_count : 0;
+}
+
+/* LLVM leaves values out that it has in x87 registers: those behind them are then not where they
+ * should be. */
+static enum cairn_status find_live_values(struct cairn_record record, struct extent *extent,
+                                          struct cairn_error *error)
+{
+    const struct cairn_declaration *declaration = cairn_record_declaration(record);
+    struct cairn_statepoint statepoint;
+    *extent = (struct extent){record, 0, cairn_record_location_count(record)};
+    if (declaration == NULL)
+        return CAIRN_OK;
+    if (declaration->kind == CAIRN_RECORD_STATEPOINT) {
+        enum cairn_status status = cairn_record_statepoint(record, &statepoint, error);
+        if (status == CAIRN_OK)
+            *extent = statepoint_extent(extent, &statepoint);
+        return status;
+    }
+    extent->first = first_live_value(declaration);
+    uint32_t needed = extent->first + declaration->live_value_count;
+    if (needed == extent->end)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
+                     "record %llu at 0x%llx has %u locations; its declaration needs %u",
+                     (unsigned long long)cairn_record_id(record),
+                     (unsigned long long)cairn_record_address(record), extent->end, needed);
+}
+
+/* ---- Words ---- */
+
+/* What is being checked. */
+struct check {
+    struct extent live;
+    struct record_values values;
+    struct cairn_frame_state state;
+    uint32_t next; /* location of the word that comes next */
+    bool has_bytes;
+    struct cairn_error *error;
+};
+
+/* The number of the live value at a location. */
+static uint32_t number_of(const struct check *check, uint32_t location)
+{
+    return location - check->live.first;
+}
+
+static unsigned long long id_of(const struct check *check)
+{
+    return (unsigned long long)cairn_record_id(check->live.record);
+}
+
+static enum cairn_status refuse(const struct check *check, uint32_t location, const char *what,
+                                uint64_t found, const char *expected)
+{
+    return error_set(check->error, CAIRN_ERROR_CORRUPT, number_of(check, location),
+                     "live value %u of record %llu is %s of %llu, and not %s",
+                     number_of(check, location), id_of(check), what, (unsigned long long)found,
+                     expected);
+}
+
+static enum cairn_status say_ended(const struct check *check, const char *what)
+{
+    uint32_t count = number_of(check, check->live.end);
+    return error_set(check->error, CAIRN_ERROR_CORRUPT, count,
+                     "record %llu ends after %u live values, before a frame state's %s",
+                     id_of(check), count, what);
+}
+
+static enum cairn_status say_variable(const struct check *check, uint32_t location,
+                                      const char *what, enum cairn_location_kind kind)
+{
+    return error_set(check->error, CAIRN_ERROR_CORRUPT, number_of(check, location),
+                     "live value %u of record %llu, a frame state's %s, is %s and not a constant",
+                     number_of(check, location), id_of(check), what,
+                     cairn_location_kind_name(kind));
+}
+
+static bool is_constant(struct cairn_location location)
+{
+    return location.kind == CAIRN_LOCATION_CONSTANT ||
+           location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
+}
+
+static uint64_t word_at(const struct record_values *values, uint32_t location)
+{
+    return record_values_location(values, location).constant;
+}
+
+static enum cairn_status take_word(struct check *check, const char *what, uint64_t *word)
+{
+    if (check->next >= check->live.end)
+        return say_ended(check, what);
+    struct cairn_location found = record_values_location(&check->values, check->next);
+    if (!is_constant(found))
+        return say_variable(check, check->next, what, found.kind);
+    *word = found.constant;
+    check->next++;
+    return CAIRN_OK;
+}
+
+static uint32_t field(uint64_t word, unsigned shift, unsigned bits)
+{
+    return (uint32_t)(word >> shift & ((UINT64_C(1) << bits) - 1));
+}
+
+/* ---- Slots ---- */
+
+struct slot {
+    enum frame_state_slot_kind kind;
+    struct cairn_type type;
+    int64_t number; /* a small number */
+    uint32_t value; /* the number of the value, or of the first with bytes */
+};
+
+/* ORDER cairn_type_kind. Bits of those that always have the same. */
+static const uint8_t bits_of_kind[] = {
+    [CAIRN_TYPE_VOID] = 0,        [CAIRN_TYPE_INTEGER] = 0,   [CAIRN_TYPE_POINTER] = 64,
+    [CAIRN_TYPE_HALF] = 16,       [CAIRN_TYPE_BFLOAT] = 16,   [CAIRN_TYPE_FLOAT] = 32,
+    [CAIRN_TYPE_DOUBLE] = 64,     [CAIRN_TYPE_X86_FP80] = 80, [CAIRN_TYPE_FP128] = 128,
+    [CAIRN_TYPE_PPC_FP128] = 128,
+};
+
+/* Of no size, if there is no such type. */
+static struct cairn_type unpack_type(uint64_t word)
+{
+    uint32_t kind = field(word, SLOT_TYPE_SHIFT, SLOT_TYPE_BITS);
+    uint32_t parameter = field(word, SLOT_PARAMETER_SHIFT, SLOT_PARAMETER_BITS);
+    struct cairn_type type = {.kind = (enum cairn_type_kind)kind};
+    if (kind >= sizeof bits_of_kind)
+        return (struct cairn_type){.kind = CAIRN_TYPE_OTHER};
+    type.bits = bits_of_kind[kind];
+    if (type.kind == CAIRN_TYPE_INTEGER)
+        type.bits = parameter + 1;
+    else if (type.kind == CAIRN_TYPE_POINTER)
+        type.address_space = parameter;
+    else if (parameter != 0)
+        type.kind = CAIRN_TYPE_OTHER;
+    return type;
+}
+
+static struct slot unpack_slot(uint64_t word)
+{
+    struct slot slot = {.kind = (enum frame_state_slot_kind)field(word, 0, SLOT_KIND_BITS)};
+    if (slot.kind == FRAME_STATE_DEAD)
+        return slot;
+    slot.type = unpack_type(word);
+    if (slot.kind == FRAME_STATE_NUMBER) {
+        slot.number = (int64_t)word >> SLOT_NUMBER_SHIFT;
+        return slot;
+    }
+    slot.value = field(word, SLOT_VALUE_SHIFT, SLOT_VALUE_BITS);
+    slot.type.element_count = field(word, SLOT_ELEMENTS_SHIFT, SLOT_ELEMENTS_BITS);
+    return slot;
+}
+
+static uint32_t byte_words(struct cairn_type type)
+{
+    return ((uint32_t)cairn_type_size(type) + WORD_BYTES - 1) / WORD_BYTES;
+}
+
+static struct cairn_location number_location(int64_t number)
+{
+    return (struct cairn_location){
+        .kind = CAIRN_LOCATION_CONSTANT_INDEX, .size = WORD_BYTES, .constant = (uint64_t)number};
+}
+
+/* Of the types of more than 64 bits, integers alone are what a number extended by its sign says. */
+static bool has_number(struct cairn_type type)
+{
+    return cairn_type_size(type) <= WORD_BYTES || type.kind == CAIRN_TYPE_INTEGER;
+}
+
+static enum cairn_status check_slot(struct check *check, uint64_t word)
+{
+    uint32_t location = check->next - 1;
+    struct slot slot = unpack_slot(word);
+    if (slot.kind == FRAME_STATE_DEAD)
+        return word == 0 ? CAIRN_OK : refuse(check, location, "a dead slot", word, "zero");
+    if (cairn_type_size(slot.type) == 0)
+        return refuse(check, location, "a slot", word, "of a type");
+    if (slot.kind == FRAME_STATE_NUMBER)
+        return has_number(slot.type)
+                   ? CAIRN_OK
+                   : refuse(check, location, "a slot", word, "of a type that a number has");
+    if (word >> SLOT_BITS != 0)
+        return refuse(check, location, "a slot", word, "without bits above its fields");
+    bool is_bytes = slot.kind == FRAME_STATE_BYTES;
+    uint32_t count = is_bytes ? byte_words(slot.type) : 1;
+    check->has_bytes |= is_bytes;
+    if (slot.value + count > check->state.value_count)
+        return refuse(check, location, "a slot", word, "one of the state's values");
+    return CAIRN_OK;
+}
+
+/* Once it is known where the values are. */
+static enum cairn_status check_bytes(const struct check *check, uint32_t location)
+{
+    struct slot slot = unpack_slot(word_at(&check->values, location));
+    uint32_t first = check->state.first_value + slot.value;
+    uint32_t count = slot.kind == FRAME_STATE_BYTES ? byte_words(slot.type) : 0;
+    for (uint32_t i = first; i < first + count; i++) {
+        struct cairn_location found = record_values_location(&check->values, i);
+        if (!is_constant(found))
+            return say_variable(check, i, "bytes", found.kind);
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Finding a state ---- */
+
+static enum cairn_status check_magic(struct check *check)
+{
+    uint64_t word = 0;
+    uint32_t location = check->next;
+    enum cairn_status status = take_word(check, "first word", &word);
+    if (status != CAIRN_OK)
+        return status;
+    if ((word & ~(uint64_t)FRAME_STATE_VERSION_MASK) != CAIRN_FRAME_STATE_MAGIC)
+        return refuse(check, location, "a number", word, "the beginning of a frame state");
+    if ((word & FRAME_STATE_VERSION_MASK) != CAIRN_FRAME_STATE_VERSION)
+        return error_set(check->error, CAIRN_ERROR_VERSION, number_of(check, location),
+                         "live value %u of record %llu begins a frame state of version %u; this "
+                         "Cairn knows version %u",
+                         number_of(check, location), id_of(check),
+                         (unsigned)(word & FRAME_STATE_VERSION_MASK), CAIRN_FRAME_STATE_VERSION);
+    return CAIRN_OK;
+}
+
+static enum cairn_status check_counts(struct check *check)
+{
+    uint64_t word = 0;
+    enum cairn_status status = take_word(check, "counts", &word);
+    if (status != CAIRN_OK)
+        return status;
+    check->state.frame_count = field(word, 0, FRAME_STATE_COUNT_BITS);
+    check->state.value_count = field(word, FRAME_STATE_COUNT_BITS, FRAME_STATE_COUNT_BITS);
+    if (check->state.frame_count == 0 || word >> 2 * FRAME_STATE_COUNT_BITS != 0)
+        return refuse(check, check->next - 1, "a word", word,
+                      "the number of a frame state's frames and values");
+    return CAIRN_OK;
+}
+
+static enum cairn_status check_frame(struct check *check)
+{
+    uint64_t word = 0;
+    enum cairn_status status = take_word(check, "function", &word);
+    if (status == CAIRN_OK)
+        status = take_word(check, "position", &word);
+    if (status == CAIRN_OK)
+        status = take_word(check, "counts of a frame", &word);
+    if (status != CAIRN_OK)
+        return status;
+    uint32_t slots = field(word, 0, FRAME_STATE_COUNT_BITS) +
+                     field(word, FRAME_STATE_COUNT_BITS, FRAME_STATE_COUNT_BITS);
+    for (uint32_t i = 0; i < slots && status == CAIRN_OK; i++) {
+        status = take_word(check, "slot", &word);
+        if (status == CAIRN_OK)
+            status = check_slot(check, word);
+    }
+    return status;
+}
+
+/* Where a frame's slots begin, and what it has. */
+static struct cairn_interpreter_frame frame_at(const struct record_values *values,
+                                               uint32_t location)
+{
+    uint64_t counts = word_at(values, location + 2);
+    return (struct cairn_interpreter_frame){
+        .function = word_at(values, location),
+        .position = word_at(values, location + 1),
+        .flags = (uint32_t)(counts >> FRAME_STATE_FLAGS_SHIFT),
+        .local_count = field(counts, 0, FRAME_STATE_COUNT_BITS),
+        .stack_count = field(counts, FRAME_STATE_COUNT_BITS, FRAME_STATE_COUNT_BITS),
+        .first_slot = location + FRAME_STATE_FRAME_WORDS,
+    };
+}
+
+static uint32_t end_of(const struct cairn_interpreter_frame *frame)
+{
+    return frame->first_slot + frame->local_count + frame->stack_count;
+}
+
+static enum cairn_status check_all_bytes(const struct check *check)
+{
+    enum cairn_status status = CAIRN_OK;
+    uint32_t location = check->state.first_word + FRAME_STATE_HEADER_WORDS;
+    for (uint32_t i = 0; i < check->state.frame_count; i++) {
+        struct cairn_interpreter_frame frame = frame_at(&check->values, location);
+        location = end_of(&frame);
+        for (uint32_t j = frame.first_slot; j < location && status == CAIRN_OK; j++)
+            status = check_bytes(check, j);
+    }
+    return status;
+}
+
+static enum cairn_status check_values(const struct check *check)
+{
+    uint32_t needed = check->state.value_count;
+    uint32_t there_are = check->live.end - check->next;
+    uint32_t count = number_of(check, check->live.end);
+    if (needed > there_are)
+        return error_set(check->error, CAIRN_ERROR_CORRUPT, count,
+                         "record %llu ends after %u live values: %u of the %u values of its frame "
+                         "state are missing",
+                         id_of(check), count, needed - there_are, needed);
+    return check->has_bytes ? check_all_bytes(check) : CAIRN_OK;
+}
+
+static enum cairn_status check_state(struct check *check)
+{
+    enum cairn_status status = check_magic(check);
+    if (status == CAIRN_OK)
+        status = check_counts(check);
+    for (uint32_t i = 0; i < check->state.frame_count && status == CAIRN_OK; i++)
+        status = check_frame(check);
+    check->state.first_value = check->next;
+    check->state.next_live_value = check->next + check->state.value_count - check->live.first;
+    return status == CAIRN_OK ? check_values(check) : status;
+}
+
+enum cairn_status cairn_frame_state_read(const struct cairn_frame *frame,
+                                         struct cairn_record record, uint32_t first_live_value,
+                                         struct cairn_frame_state *state, struct cairn_error *error)
+{
+    if (frame == NULL || record.table == NULL || state == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_frame_state_read needs a frame, its record and a state");
+    struct check check = {.error = error};
+    enum cairn_status status = find_live_values(record, &check.live, error);
+    if (status != CAIRN_OK)
+        return status;
+    check.values = record_values_of(record);
+    uint32_t count = number_of(&check, check.live.end);
+    if (first_live_value >= count)
+        return error_set(error, CAIRN_ERROR_RANGE, first_live_value,
+                         "record %llu at 0x%llx has %u live values, so no frame state begins at "
+                         "number %u",
+                         (unsigned long long)cairn_record_id(record),
+                         (unsigned long long)cairn_record_address(record), count, first_live_value);
+    check.next = check.live.first + first_live_value;
+    check.state.frame = frame;
+    check.state.record = record;
+    check.state.first_word = check.next;
+    status = check_state(&check);
+    if (status == CAIRN_OK)
+        *state = check.state;
+    return status;
+}
+
+/* ---- Frames ---- */
+
+enum cairn_status cairn_frame_state_frame(const struct cairn_frame_state *state, uint32_t index,
+                                          struct cairn_interpreter_frame *found,
+                                          struct cairn_error *error)
+{
+    if (index >= state->frame_count)
+        return error_set(error, CAIRN_ERROR_RANGE, index,
+                         "the frame state has %u frames, so there is no number %u",
+                         state->frame_count, index);
+    const struct record_values values = record_values_of(state->record);
+    uint32_t location = state->first_word + FRAME_STATE_HEADER_WORDS;
+    struct cairn_interpreter_frame frame = frame_at(&values, location);
+    for (uint32_t i = 0; i < index; i++)
+        frame = frame_at(&values, end_of(&frame));
+    *found = frame;
+    return CAIRN_OK;
+}
+
+/* ---- Values ---- */
+
+/* The bytes that begin with the word at location `first`. */
+static enum cairn_status read_bytes(const struct record_values *values, uint32_t first,
+                                    struct cairn_type type, struct cairn_value *value,
+                                    struct cairn_error *error)
+{
+    unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
+    size_t size = cairn_type_size(type);
+    size_t element = cairn_type_size(cairn_type_vector(type, 0));
+    bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
+    for (size_t i = 0; i < size; i++) {
+        uint64_t word = word_at(values, first + (uint32_t)(i / WORD_BYTES));
+        size_t in_element = i % element;
+        size_t place = is_little ? in_element : element - 1 - in_element;
+        bytes[i - in_element + place] = (unsigned char)(word >> i % WORD_BYTES * BITS_IN_BYTE);
+    }
+    return cairn_value_of_bytes(type, bytes, size, value, error);
+}
+
+static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32_t location,
+                                   struct cairn_value *value, struct cairn_error *error)
+{
+    const struct record_values values = record_values_of(state->record);
+    struct slot slot = unpack_slot(word_at(&values, location));
+    struct cairn_location place;
+    switch (slot.kind) {
+    case FRAME_STATE_DEAD:
+        *value = (struct cairn_value){.type = {.kind = CAIRN_TYPE_VOID}};
+        return CAIRN_OK;
+    case FRAME_STATE_BYTES:
+        return read_bytes(&values, state->first_value + slot.value, slot.type, value, error);
+    case FRAME_STATE_NUMBER:
+        place = number_location(slot.number);
+        break;
+    case FRAME_STATE_VALUE:
+        place = record_values_location(&values, state->first_value + slot.value);
+        break;
+    }
+    return cairn_frame_at_location(state->frame, place, slot.type, value, error);
+}
+
+static enum cairn_status say_beyond(const char *what, uint32_t index, uint32_t count,
+                                    struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_RANGE, index,
+                     "the interpreter frame has %u %s, so there is no number %u", count, what,
+                     index);
+}
+
+enum cairn_status cairn_frame_state_local(const struct cairn_frame_state *state,
+                                          const struct cairn_interpreter_frame *in, uint32_t index,
+                                          struct cairn_value *value, struct cairn_error *error)
+{
+    if (index >= in->local_count)
+        return say_beyond("locals", index, in->local_count, error);
+    return read_slot(state, in->first_slot + index, value, error);
+}
+
+enum cairn_status cairn_frame_state_stack(const struct cairn_frame_state *state,
+                                          const struct cairn_interpreter_frame *in, uint32_t index,
+                                          struct cairn_value *value, struct cairn_error *error)
+{
+    if (index >= in->stack_count)
+        return say_beyond("stack entries", index, in->stack_count, error);
+    return read_slot(state, in->first_slot + in->local_count + index, value, error);
+}

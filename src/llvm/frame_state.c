@@ -1,0 +1,423 @@
+/*
+ * Frame states: interpreter frames as live values.
+ *
+ * The words come first, then the values that they refer to. How many words there are follows from
+ * the counts, so both are written in one go.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "format/frame_state.h"
+
+#include "base/error.h"
+#include "llvm/types.h"
+
+#include <cairn/frame_state.h>
+#include <cairn/llvm.h>
+#include <string.h>
+
+enum {
+    WORD_BYTES = 8,
+    WORD_BITS = 64,
+    BITS_IN_BYTE = 8,
+    VALUE_WORDS_MAX = CAIRN_VALUE_BYTES_MAX / WORD_BYTES,
+    LIVE_VALUES_MAX = 0xFFFF /* what a record can count */
+};
+
+/* ---- Counts ---- */
+
+/* Words of a state; 0 if it would have more live values than a record, or no frame. */
+static uint32_t count_words(const struct cairn_encoded_frame *frames, uint32_t frame_count)
+{
+    uint64_t count = FRAME_STATE_HEADER_WORDS;
+    if (frames == NULL || frame_count == 0)
+        return 0;
+    for (uint32_t i = 0; i < frame_count && count <= LIVE_VALUES_MAX; i++)
+        count += (uint64_t)FRAME_STATE_FRAME_WORDS + frames[i].local_count + frames[i].stack_count;
+    return count <= LIVE_VALUES_MAX ? (uint32_t)count : 0;
+}
+
+/* Values that a slot takes at most. */
+static uint32_t limit_values(LLVMValueRef value)
+{
+    if (value == NULL || LLVMIsUndef(value))
+        return 0;
+    size_t size = LLVMIsConstant(value) ? cairn_type_size(types_convert(LLVMTypeOf(value))) : 0;
+    return size <= WORD_BYTES ? 1 : (uint32_t)((size + WORD_BYTES - 1) / WORD_BYTES);
+}
+
+static uint32_t limit_all(LLVMValueRef *values, uint32_t count)
+{
+    uint32_t limit = 0;
+    for (uint32_t i = 0; values != NULL && i < count; i++)
+        limit += limit_values(values[i]);
+    return limit;
+}
+
+uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *frames, uint32_t frame_count)
+{
+    uint32_t words = count_words(frames, frame_count);
+    uint32_t limit = words;
+    for (uint32_t i = 0; words != 0 && i < frame_count; i++)
+        limit += limit_all(frames[i].locals, frames[i].local_count) +
+                 limit_all(frames[i].stack, frames[i].stack_count);
+    return limit;
+}
+
+/* ---- What is being written ---- */
+
+struct encoder {
+    LLVMContextRef context;
+    LLVMTypeRef int64;
+    LLVMValueRef *words;
+    uint32_t word_count;
+    LLVMValueRef *values;
+    uint32_t value_count;
+    uint32_t value_limit;
+    uint32_t capacity;
+    struct cairn_error *error;
+    /* For messages: where the slot is. */
+    uint32_t frame;
+    const char *part;
+    uint32_t index;
+};
+
+static LLVMValueRef number(const struct encoder *encoder, uint64_t value)
+{
+    return LLVMConstInt(encoder->int64, value, 0);
+}
+
+static void put_word(struct encoder *encoder, uint64_t word)
+{
+    encoder->words[encoder->word_count++] = number(encoder, word);
+}
+
+static enum cairn_status say_full(uint32_t capacity, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_RANGE, capacity,
+                     "%u live values are too few for the frame state: cairn_frame_state_capacity "
+                     "says how many it needs, and a record has at most %u",
+                     capacity, (unsigned)LIVE_VALUES_MAX);
+}
+
+static bool holds(const struct encoder *encoder, uint32_t at, const LLVMValueRef *run,
+                  uint32_t count)
+{
+    return memcmp(encoder->values + at, run, count * sizeof *run) == 0;
+}
+
+/* Values that follow each other, of which those that are there already are not written again.
+ * LLVM has each constant once. */
+static enum cairn_status put_values(struct encoder *encoder, const LLVMValueRef *run,
+                                    uint32_t count, uint32_t *first)
+{
+    for (uint32_t i = 0; i + count <= encoder->value_count; i++)
+        if (holds(encoder, i, run, count)) {
+            *first = i;
+            return CAIRN_OK;
+        }
+    if (count > encoder->value_limit - encoder->value_count)
+        return say_full(encoder->capacity, encoder->error);
+    memcpy(encoder->values + encoder->value_count, run, count * sizeof *run);
+    *first = encoder->value_count;
+    encoder->value_count += count;
+    return CAIRN_OK;
+}
+
+/* ---- Types ---- */
+
+static bool has_slot(struct cairn_type type)
+{
+    uint32_t parameter_end = 1U << SLOT_PARAMETER_BITS;
+    if (type.kind == CAIRN_TYPE_INTEGER && type.bits > parameter_end)
+        return false;
+    return cairn_type_size(type) != 0 && type.address_space < parameter_end;
+}
+
+static enum cairn_status refuse_type(const struct encoder *encoder, LLVMTypeRef type)
+{
+    char *text = LLVMPrintTypeToString(type);
+    enum cairn_status status = error_set(
+        encoder->error, CAIRN_ERROR_UNSUPPORTED, encoder->index,
+        "%s %u of frame %u is of type %.60s: a frame state holds scalars and vectors of "
+        "up to %u bytes. Give it its members, or a pointer to it",
+        encoder->part, encoder->index, encoder->frame, text, (unsigned)CAIRN_VALUE_BYTES_MAX);
+    LLVMDisposeMessage(text);
+    return status;
+}
+
+/* Without what is above the type of an element: that differs between the kinds of slots. */
+static uint64_t pack_type(enum frame_state_slot_kind kind, struct cairn_type type)
+{
+    uint32_t parameter = 0;
+    if (type.kind == CAIRN_TYPE_INTEGER)
+        parameter = type.bits - 1;
+    else if (type.kind == CAIRN_TYPE_POINTER)
+        parameter = type.address_space;
+    return (uint64_t)kind | (uint64_t)type.kind << SLOT_TYPE_SHIFT |
+           (uint64_t)parameter << SLOT_PARAMETER_SHIFT;
+}
+
+static void put_reference(struct encoder *encoder, enum frame_state_slot_kind kind,
+                          struct cairn_type type, uint32_t value)
+{
+    put_word(encoder, pack_type(kind, type) | (uint64_t)value << SLOT_VALUE_SHIFT |
+                          (uint64_t)type.element_count << SLOT_ELEMENTS_SHIFT);
+}
+
+/* ---- Constants ---- */
+
+/* A constant's bytes, each element (or the scalar) from its least significant one on. */
+struct constant {
+    uint64_t words[VALUE_WORDS_MAX];
+};
+
+static LLVMValueRef without_casts(LLVMValueRef value)
+{
+    while (LLVMIsAConstantExpr(value) != NULL &&
+           (LLVMGetConstOpcode(value) == LLVMBitCast || LLVMGetConstOpcode(value) == LLVMIntToPtr))
+        value = LLVMGetOperand(value, 0);
+    return value;
+}
+
+/* The scalar as an integer of the same bits; NULL if LLVM does not know them. */
+static LLVMValueRef integer_of(const struct encoder *encoder, LLVMValueRef scalar)
+{
+    struct cairn_type type = types_convert(LLVMTypeOf(scalar));
+    LLVMTypeRef integer = LLVMIntTypeInContext(encoder->context, type.bits);
+    if (LLVMIsUndef(scalar) || LLVMIsAConstantPointerNull(scalar) != NULL)
+        return LLVMConstNull(integer);
+    if (type.kind == CAIRN_TYPE_POINTER)
+        scalar = without_casts(scalar);
+    else if (LLVMIsAConstantFP(scalar) != NULL)
+        scalar = LLVMConstBitCast(scalar, integer);
+    return LLVMIsAConstantInt(scalar);
+}
+
+/* Part number `index` of 64 bits. LLVM computes with constants as it builds. */
+static uint64_t part_of(const struct encoder *encoder, LLVMValueRef integer, unsigned index)
+{
+    if (LLVMGetIntTypeWidth(LLVMTypeOf(integer)) <= WORD_BITS)
+        return index == 0 ? LLVMConstIntGetZExtValue(integer) : 0;
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(encoder->context);
+    LLVMValueRef distance =
+        LLVMConstInt(LLVMTypeOf(integer), (unsigned long long)index * WORD_BITS, 0);
+    LLVMValueRef part = LLVMBuildLShr(builder, integer, distance, "");
+    part = LLVMBuildTrunc(builder, part, encoder->int64, "");
+    LLVMDisposeBuilder(builder);
+    return LLVMConstIntGetZExtValue(part);
+}
+
+static bool read_scalar(const struct encoder *encoder, LLVMValueRef scalar, size_t at,
+                        struct constant *constant)
+{
+    LLVMValueRef integer = integer_of(encoder, scalar);
+    size_t size = cairn_type_size(types_convert(LLVMTypeOf(scalar)));
+    uint64_t part = 0;
+    if (integer == NULL)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        size_t place = at + i;
+        if (i % WORD_BYTES == 0)
+            part = part_of(encoder, integer, (unsigned)(i / WORD_BYTES));
+        uint64_t byte = part >> i % WORD_BYTES * BITS_IN_BYTE & 0xFF;
+        constant->words[place / WORD_BYTES] |= byte << place % WORD_BYTES * BITS_IN_BYTE;
+    }
+    return true;
+}
+
+/* False if it is none, or one that LLVM does not know the bits of. */
+static bool read_constant(const struct encoder *encoder, LLVMValueRef value, struct cairn_type type,
+                          struct constant *constant)
+{
+    size_t element = cairn_type_size(cairn_type_vector(type, 0));
+    *constant = (struct constant){{0}};
+    if (!LLVMIsConstant(value))
+        return false;
+    if (type.element_count == 0)
+        return read_scalar(encoder, value, 0, constant);
+    for (uint32_t i = 0; i < type.element_count; i++) {
+        LLVMValueRef scalar = LLVMConstExtractElement(value, number(encoder, i));
+        if (!read_scalar(encoder, scalar, i * element, constant))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Small numbers ---- */
+
+/* Part number `index` of 64 bits, of which the last one is extended by the sign of the whole. */
+static int64_t signed_part(struct cairn_type type, const struct constant *constant, uint32_t index)
+{
+    uint32_t end = (index + 1) * WORD_BITS;
+    uint32_t unused = end > type.bits ? end - type.bits : 0;
+    return (int64_t)(constant->words[index] << unused) >> unused;
+}
+
+/* The scalar's bits, extended by their sign; false if 64 do not say what it is. */
+static bool as_number(struct cairn_type type, const struct constant *constant, int64_t *small)
+{
+    uint32_t count = (type.bits + WORD_BITS - 1) / WORD_BITS;
+    if (type.element_count != 0 || (count > 1 && type.kind != CAIRN_TYPE_INTEGER))
+        return false;
+    *small = signed_part(type, constant, 0);
+    for (uint32_t i = 1; i < count; i++)
+        if (signed_part(type, constant, i) != (*small < 0 ? -1 : 0))
+            return false;
+    return true;
+}
+
+/* Constants of more than 26 bits make all locations of their record twice as large in Cairn's
+ * table (index/values.h), those of more than 32 bits do not: LLVM has them elsewhere. */
+static bool is_well_placed(int64_t word)
+{
+    const int64_t compact = (int64_t)1 << 25;
+    bool is_compact = word >= -compact && word < compact;
+    return is_compact || word < INT32_MIN || word > INT32_MAX;
+}
+
+static bool put_number(struct encoder *encoder, struct cairn_type type, int64_t small)
+{
+    uint64_t shifted = (uint64_t)small << SLOT_NUMBER_SHIFT;
+    uint64_t word = pack_type(FRAME_STATE_NUMBER, type) | shifted;
+    if ((int64_t)shifted >> SLOT_NUMBER_SHIFT != small || !is_well_placed((int64_t)word))
+        return false;
+    put_word(encoder, word);
+    return true;
+}
+
+/* ---- Slots ---- */
+
+static enum cairn_status put_constant(struct encoder *encoder, struct cairn_type type,
+                                      const struct constant *constant)
+{
+    LLVMValueRef run[VALUE_WORDS_MAX];
+    uint32_t count = ((uint32_t)cairn_type_size(type) + WORD_BYTES - 1) / WORD_BYTES;
+    int64_t small = 0;
+    uint32_t first = 0;
+    bool is_number = as_number(type, constant, &small);
+    if (is_number && put_number(encoder, type, small))
+        return CAIRN_OK;
+    for (uint32_t i = 0; i < count; i++)
+        run[i] = number(encoder, constant->words[i]);
+    if (is_number) {
+        count = 1;
+        run[0] = number(encoder, (uint64_t)small);
+    }
+    enum cairn_status status = put_values(encoder, run, count, &first);
+    if (status == CAIRN_OK)
+        put_reference(encoder, is_number ? FRAME_STATE_VALUE : FRAME_STATE_BYTES, type, first);
+    return status;
+}
+
+static enum cairn_status put_slot(struct encoder *encoder, LLVMValueRef value)
+{
+    struct constant constant;
+    uint32_t place = 0;
+    if (value == NULL || LLVMIsUndef(value)) {
+        put_word(encoder, FRAME_STATE_DEAD);
+        return CAIRN_OK;
+    }
+    struct cairn_type type = types_convert(LLVMTypeOf(value));
+    if (!has_slot(type))
+        return refuse_type(encoder, LLVMTypeOf(value));
+    if (read_constant(encoder, value, type, &constant))
+        return put_constant(encoder, type, &constant);
+    enum cairn_status status = put_values(encoder, &value, 1, &place);
+    if (status == CAIRN_OK)
+        put_reference(encoder, FRAME_STATE_VALUE, type, place);
+    return status;
+}
+
+static enum cairn_status put_slots(struct encoder *encoder, const char *part, LLVMValueRef *values,
+                                   uint32_t count)
+{
+    enum cairn_status status = CAIRN_OK;
+    encoder->part = part;
+    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
+        encoder->index = i;
+        status = put_slot(encoder, values[i]);
+    }
+    return status;
+}
+
+/* ---- Frames ---- */
+
+static enum cairn_status put_frame(struct encoder *encoder, const struct cairn_encoded_frame *frame)
+{
+    put_word(encoder, frame->function);
+    put_word(encoder, frame->position);
+    put_word(encoder, (uint64_t)frame->flags << FRAME_STATE_FLAGS_SHIFT |
+                          (uint64_t)frame->stack_count << FRAME_STATE_COUNT_BITS |
+                          frame->local_count);
+    enum cairn_status status = put_slots(encoder, "local", frame->locals, frame->local_count);
+    if (status == CAIRN_OK)
+        status = put_slots(encoder, "stack entry", frame->stack, frame->stack_count);
+    return status;
+}
+
+static enum cairn_status put_frames(struct encoder *encoder,
+                                    const struct cairn_encoded_frame *frames, uint32_t count)
+{
+    enum cairn_status status = CAIRN_OK;
+    put_word(encoder, CAIRN_FRAME_STATE_MAGIC | CAIRN_FRAME_STATE_VERSION);
+    put_word(encoder, 0); /* for the counts */
+    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
+        encoder->frame = i;
+        status = put_frame(encoder, &frames[i]);
+    }
+    encoder->words[1] =
+        number(encoder, (uint64_t)encoder->value_count << FRAME_STATE_COUNT_BITS | count);
+    return status;
+}
+
+static enum cairn_status check_frames(const struct cairn_encoded_frame *frames, uint32_t count,
+                                      struct cairn_error *error)
+{
+    if (frames == NULL || count == 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a frame state has at least one frame");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cairn_encoded_frame *frame = &frames[i];
+        bool has_locals = frame->locals != NULL || frame->local_count == 0;
+        bool has_stack = frame->stack != NULL || frame->stack_count == 0;
+        if (!has_locals || !has_stack)
+            return error_set(error, CAIRN_ERROR_ARGUMENT, i, "frame %u has %u %s, but no array", i,
+                             has_locals ? frame->stack_count : frame->local_count,
+                             has_locals ? "stack entries" : "locals");
+    }
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_frame_state_encode(LLVMContextRef context,
+                                           const struct cairn_encoded_frame *frames,
+                                           uint32_t frame_count, LLVMValueRef *live_values,
+                                           uint32_t capacity, uint32_t *count,
+                                           struct cairn_error *error)
+{
+    if (context == NULL || live_values == NULL || count == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_frame_state_encode needs a context, an array and a count");
+    enum cairn_status status = check_frames(frames, frame_count, error);
+    if (status != CAIRN_OK)
+        return status;
+    uint32_t words = count_words(frames, frame_count);
+    if (words == 0)
+        return error_set(error, CAIRN_ERROR_RANGE, frame_count,
+                         "the frame state needs more live values than a record can have: %u",
+                         (unsigned)LIVE_VALUES_MAX);
+    if (words > capacity)
+        return say_full(capacity, error);
+    uint32_t room = capacity < LIVE_VALUES_MAX ? capacity : LIVE_VALUES_MAX;
+    struct encoder encoder = {
+        .context = context,
+        .int64 = LLVMInt64TypeInContext(context),
+        .words = live_values,
+        .values = live_values + words,
+        .value_limit = room - words,
+        .capacity = capacity,
+        .error = error,
+    };
+    status = put_frames(&encoder, frames, frame_count);
+    if (status == CAIRN_OK)
+        *count = words + encoder.value_count;
+    return status;
+}
