@@ -38,6 +38,14 @@ void arch_host_restore_slot(struct cairn_context *context, const struct arch_unw
     (void)bytes;
 }
 
+size_t arch_host_entry_reach(size_t stack_bytes) { return stack_bytes; }
+
+void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
+{
+    (void)context;
+    (void)entry;
+}
+
 /* They are never signed. */
 uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
 
