@@ -26,14 +26,15 @@
  * x86-64 for char and short. An i1 is a byte that is 0 or 1. An i128 is what C calls __int128; LLVM
  * before 18 passes it otherwise on x86-64 if one register is left for it.
  *
- * WHICH TYPES. Arguments: integers of 1 to 64 and of 128 bits, pointers, float, double; and vectors
- * of 16 bytes, which libffi does not know, so that such functions can be entered
- * (cairn_deopt_enter), and not called. Results: none; one of the scalars; two integers or pointers,
- * or two floating-point numbers; on x86-64 one of each, too. A function that is entered may return
- * anything.
+ * WHICH TYPES. Arguments: integers of 1 to 64 and of 128 bits, pointers, float, double, and vectors
+ * of 16 bytes with elements of 8 to 64 bits. Results: none, or as many of those as there are
+ * registers for, two of each kind. A function that is entered in a frame's place
+ * (cairn_deopt_enter) may return anything.
  *
- * Cairn calls by way of libffi. Where it was built without, signatures can be made, for
- * cairn_deopt_enter; calls and closures are UNSUPPORTED.
+ * CLOSURES are libffi's, which knows no vectors, and returns two members of a structure if both are
+ * integers or both are floating-point numbers, or on x86-64 one of each. Where Cairn was built
+ * without libffi there are none. Calls do without it: it looks at all types in each call, which for
+ * 8 arguments takes longer than everything else.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -68,7 +69,8 @@ typedef struct cairn_signature cairn_signature;
  * be NULL), one, or the members of a structure that is returned in registers.
  *
  * ARGUMENT: more arguments or results than there may be. UNSUPPORTED: one of them is of a type that
- * is not passed in this way; the sentence has its number, from 0 on, and its type. MEMORY.
+ * is not passed or returned in registers; the sentence has its number, from 0 on, and its type.
+ * MEMORY.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_create(
     const struct cairn_allocator *allocator, const struct cairn_type *results,
@@ -100,7 +102,8 @@ CAIRN_API const struct cairn_results *cairn_signature_results(const cairn_signat
  * async-signal-safe as far as the function is.
  *
  * ARGUMENT: other arguments than the signature's, in number or type; the sentence names both.
- * UNSUPPORTED: libffi does not pass one of the types; the sentence names it. Nothing was called.
+ * UNSUPPORTED: there is no register for one of the results; the sentence names it. Nothing was
+ * called.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_call(
     const cairn_signature *signature, const void *function, const struct cairn_value *arguments,
@@ -123,7 +126,8 @@ typedef struct cairn_closure cairn_closure;
  * of which none is ever writable and executable. `signature` stays the caller's and has to outlive
  * the closure. Thread-safe.
  *
- * ARGUMENT; UNSUPPORTED as cairn_call; and what cairn_loader_finish gives.
+ * ARGUMENT; UNSUPPORTED: libffi makes none of the signature, the sentence names the type; and what
+ * cairn_loader_finish gives.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_closure_create(
     cairn_runtime *runtime, const cairn_signature *signature, cairn_closure_handler *handler,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "frame/signature.h"
 
+#include "arch/arch.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "frame/arguments.h"
 
 #include <string.h>
 
@@ -42,13 +44,6 @@ enum signature_kind signature_kind(struct cairn_type type)
     default:
         return SIGNATURE_NONE;
     }
-}
-
-uint64_t signature_extend(const struct signature_argument *argument,
-                          const struct cairn_value *value)
-{
-    return argument->extends_sign ? (uint64_t)cairn_value_signed(value)
-                                  : cairn_value_unsigned(value);
 }
 
 /* ---- Making one ---- */
@@ -104,8 +99,9 @@ static void fill(cairn_signature *signature, const struct cairn_type *results,
     signature->argument_count = argument_count;
     for (uint32_t i = 0; i < argument_count; i++) {
         signature->arguments[i].type = arguments[i];
-        signature->arguments[i].kind = signature_kind(arguments[i]);
+        signature->arguments[i].kind = (uint8_t)signature_kind(arguments[i]);
     }
+    arguments_place(signature);
 }
 
 enum cairn_status cairn_signature_create(const struct cairn_allocator *allocator,
@@ -119,6 +115,8 @@ enum cairn_status cairn_signature_create(const struct cairn_allocator *allocator
     if (!is_complete)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_signature_create needs types and a place for the signature");
+    if (arch_host() == NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn has no calls for this machine");
     enum cairn_status status = check_counts(result_count, argument_count, error);
     if (status == CAIRN_OK)
         status = check_types(results, result_count, arguments, argument_count, error);
@@ -130,11 +128,6 @@ enum cairn_status cairn_signature_create(const struct cairn_allocator *allocator
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a signature");
     made->allocator = chosen;
     fill(made, results, result_count, arguments, argument_count);
-    status = foreign_create(made, error);
-    if (status != CAIRN_OK) {
-        cairn_signature_destroy(made);
-        return status;
-    }
     *signature = made;
     return CAIRN_OK;
 }
@@ -144,7 +137,6 @@ void cairn_signature_destroy(cairn_signature *signature)
     if (signature == NULL)
         return;
     struct cairn_allocator allocator = signature->allocator;
-    foreign_destroy(signature);
     memory_free(&allocator, signature, bytes_of(signature->argument_count));
 }
 
@@ -159,8 +151,8 @@ enum cairn_status cairn_signature_extend_sign(cairn_signature *signature, uint32
         return error_set(error, CAIRN_ERROR_RANGE, argument,
                          "the function takes %u arguments, so there is no number %u",
                          signature->argument_count, argument);
-    signature->arguments[argument].extends_sign = true;
-    foreign_extend_sign(signature, argument);
+    if (signature->arguments[argument].kind == SIGNATURE_GENERAL)
+        signature->arguments[argument].form = SIGNATURE_SIGNED;
     return CAIRN_OK;
 }
 
@@ -215,13 +207,4 @@ enum cairn_status signature_check(const cairn_signature *signature,
         if (!is_of_type(&arguments[i], &signature->arguments[i].type))
             return say_different(i, signature->arguments[i].type, arguments[i].type, error);
     return CAIRN_OK;
-}
-
-enum cairn_status signature_check_foreign(const cairn_signature *signature,
-                                          struct cairn_error *error)
-{
-    if (signature->foreign != NULL)
-        return CAIRN_OK;
-    return error_set(error, signature->refused.status, signature->refused.offset, "%s",
-                     signature->refused.message);
 }

@@ -21,48 +21,45 @@ enum signature_kind {
 
 enum { SIGNATURE_VECTOR_BYTES = 16 };
 
-struct signature_argument {
-    struct cairn_type type;
-    enum signature_kind kind;
-    bool extends_sign;
+/* How an argument is written. */
+enum signature_form {
+    SIGNATURE_WORD,    /* 64 bits, with zeros above the value's */
+    SIGNATURE_SIGNED,  /* the same, extended by the value's sign */
+    SIGNATURE_WIDENED, /* a float as a double */
+    SIGNATURE_HALVES,  /* 64 bits each, in two places */
+    SIGNATURE_WHOLE    /* a vector */
 };
 
-struct foreign_call;
+struct signature_argument {
+    struct cairn_type type;
+    uint8_t kind; /* enum signature_kind */
+    uint8_t form; /* enum signature_form */
+    /* Where it is in struct arch_call; of halves the first, and the second. */
+    uint16_t offset;
+    uint16_t second_offset;
+};
 
 struct cairn_signature {
     struct cairn_allocator allocator;
     struct cairn_results results; /* known */
+    /* OK if there are registers for them; otherwise why not. */
+    struct cairn_error results_refused;
     uint32_t argument_count;
-    /* How libffi calls; NULL if it does not, and then the reason. */
-    struct foreign_call *foreign;
-    struct cairn_error refused;
+    /* As in struct arch_call. */
+    uint32_t stack_bytes;
+    uint8_t general_count;
+    uint8_t floating_count;
+    uint8_t vector_count;
+    bool returns_vector;
     struct signature_argument arguments[];
 };
 
-/* Of an argument of the type; NONE if it cannot be passed. */
+/* Of a value of the type; NONE if it cannot be passed. */
 enum signature_kind signature_kind(struct cairn_type type);
-
-/* An integer of up to 64 bits, or an address, as its register is to hold it. */
-uint64_t signature_extend(const struct signature_argument *argument,
-                          const struct cairn_value *value);
 
 /* Whether these are the signature's arguments. ARGUMENT. */
 enum cairn_status signature_check(const cairn_signature *signature,
                                   const struct cairn_value *arguments, uint32_t argument_count,
                                   struct cairn_error *error);
-
-/* Whether libffi calls functions of the signature. UNSUPPORTED. */
-enum cairn_status signature_check_foreign(const cairn_signature *signature,
-                                          struct cairn_error *error);
-
-/* ---- With libffi: foreign.c; without: foreign_none.c ---- */
-
-/* `*made` stays NULL, and the signature says why, if libffi does not call such functions. MEMORY.
- */
-enum cairn_status foreign_create(cairn_signature *signature, struct cairn_error *error);
-void foreign_destroy(cairn_signature *signature);
-
-/* An argument's extension was changed. */
-void foreign_extend_sign(cairn_signature *signature, uint32_t argument);
 
 #endif
