@@ -173,25 +173,40 @@ static bool fits(const struct returned *returned)
            returned->vector <= ARCH_CALL_RESULTS;
 }
 
-static void check_results(cairn_signature *signature)
+static enum signature_form form_of_result(enum signature_kind kind, struct cairn_type type)
+{
+    if (kind == SIGNATURE_PAIR || kind == SIGNATURE_VECTOR)
+        return SIGNATURE_WHOLE;
+    bool is_widened = arch_host()->arguments.widens_floats && type.kind == CAIRN_TYPE_FLOAT;
+    return is_widened ? SIGNATURE_WIDENED : SIGNATURE_WORD;
+}
+
+static void refuse_result(cairn_signature *signature, uint32_t index)
+{
+    char name[TYPE_NAME_BYTES];
+    cairn_type_format(signature->results.types[index], name, sizeof name);
+    enum cairn_status status =
+        error_set(&signature->results_refused, CAIRN_ERROR_UNSUPPORTED, index,
+                  "result %u, of type %s, has no register to be returned in", index, name);
+    (void)status;
+}
+
+static void place_results(cairn_signature *signature)
 {
     struct returned returned = {0};
     for (uint32_t i = 0; i < signature->results.count; i++) {
         struct cairn_type type = signature->results.types[i];
         enum signature_kind kind = signature_kind(type);
-        char name[TYPE_NAME_BYTES];
-        if (kind != SIGNATURE_NONE)
-            take_result(kind, &returned);
-        if (kind == SIGNATURE_VECTOR)
-            signature->returns_vector = true;
-        if (kind != SIGNATURE_NONE && fits(&returned))
-            continue;
-        cairn_type_format(type, name, sizeof name);
-        enum cairn_status status =
-            error_set(&signature->results_refused, CAIRN_ERROR_UNSUPPORTED, i,
-                      "result %u, of type %s, has no register to be returned in", i, name);
-        (void)status;
-        return;
+        uint16_t offset = take_result(kind, &returned);
+        if (kind == SIGNATURE_NONE || !fits(&returned)) {
+            refuse_result(signature, i);
+            return;
+        }
+        signature->returned[i] =
+            (struct signature_result){.form = (uint8_t)form_of_result(kind, type),
+                                      .offset = offset,
+                                      .size = (uint16_t)cairn_type_size(type)};
+        signature->returns_vector |= kind == SIGNATURE_VECTOR;
     }
 }
 
@@ -207,7 +222,7 @@ void arguments_place(cairn_signature *signature)
     signature->general_count = (uint8_t)taken.general;
     signature->floating_count = (uint8_t)taken.floating;
     signature->vector_count = (uint8_t)taken.vector;
-    check_results(signature);
+    place_results(signature);
 }
 
 /* ---- Writing ---- */
@@ -267,33 +282,38 @@ void arguments_write(const cairn_signature *signature, const struct cairn_value 
 
 /* ---- Reading ---- */
 
-static void read(struct cairn_type type, const unsigned char *place, struct cairn_value *result)
+/* Above the value's bits there is anything. */
+static void read_word(const unsigned char *place, struct cairn_value *result)
 {
-    const struct storage general = {STORAGE_GENERAL, WORD_BYTES};
-    const struct storage floating = {
-        arch_host()->arguments.widens_floats ? STORAGE_DOUBLE : STORAGE_VECTOR, WORD_BYTES};
-    switch (signature_kind(type)) {
-    case SIGNATURE_GENERAL:
-        place += is_big_endian ? WORD_BYTES - cairn_type_size(type) : 0;
-        storage_read(type, general, place, result);
-        break;
-    case SIGNATURE_FLOATING:
-        storage_read(type, floating, place, result);
-        break;
-    default:
-        *result = (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
-        memcpy(result->bytes, place, result->size);
-        break;
+    uint64_t word;
+    memcpy(&word, place, sizeof word);
+    word &= UINT64_MAX >> (WORD_BITS - result->type.bits);
+    if (is_big_endian)
+        storage_copy_low(result->bytes, result->size, &word, sizeof word);
+    else
+        memcpy(result->bytes, &word, sizeof word);
+}
+
+static void read(const struct signature_result *returned, struct cairn_type type,
+                 const unsigned char *place, struct cairn_value *result)
+{
+    if (returned->form == SIGNATURE_WIDENED) {
+        storage_read(type, (struct storage){STORAGE_DOUBLE, WORD_BYTES}, place, result);
+        return;
     }
+    *result = (struct cairn_value){.type = type, .size = returned->size};
+    if (returned->form == SIGNATURE_WHOLE)
+        memcpy(result->bytes, place, SIGNATURE_VECTOR_BYTES);
+    else
+        read_word(place, result);
 }
 
 void arguments_read_results(const cairn_signature *signature, const struct arch_call *call,
                             struct cairn_value *results)
 {
-    struct returned returned = {0};
     for (uint32_t i = 0; i < signature->results.count; i++) {
-        struct cairn_type type = signature->results.types[i];
-        uint16_t offset = take_result(signature_kind(type), &returned);
-        read(type, (const unsigned char *)call + offset, &results[i]);
+        const struct signature_result *returned = &signature->returned[i];
+        read(returned, signature->results.types[i], (const unsigned char *)call + returned->offset,
+             &results[i]);
     }
 }

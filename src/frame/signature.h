@@ -39,9 +39,16 @@ struct signature_argument {
     uint16_t second_offset;
 };
 
+struct signature_result {
+    uint8_t form;    /* enum signature_form */
+    uint16_t offset; /* where it is in struct arch_call */
+    uint16_t size;   /* of the value */
+};
+
 struct cairn_signature {
     struct cairn_allocator allocator;
     struct cairn_results results; /* known */
+    struct signature_result returned[CAIRN_FUNCTION_RESULTS_MAX];
     /* OK if there are registers for them; otherwise why not. */
     struct cairn_error results_refused;
     uint32_t argument_count;
