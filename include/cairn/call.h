@@ -23,8 +23,9 @@
  * that is returned has its members in registers of their own. Integers of less than 64 bits are
  * extended to their register by zeros, or by their sign (cairn_signature_extend_sign): the callee
  * relies on one or the other where its language's ABI says so, as C does on PPC64 for int and on
- * x86-64 for char and short. An i1 is a byte that is 0 or 1. An i128 is what C calls __int128; LLVM
- * before 18 passes it otherwise on x86-64 if one register is left for it.
+ * x86-64 for char and short. An i1 is a byte that is 0 or 1. An i128 is what C calls __int128. On
+ * x86-64 one is refused for which one register is left: there LLVM and C differ. On its stack LLVM
+ * before 18 does not align it to 16 bytes, as C does.
  *
  * WHICH TYPES. Arguments: integers of 1 to 64 and of 128 bits, pointers, float, double, and vectors
  * of 16 bytes with elements of 8 to 64 bits. Results: none, or as many of those as there are

@@ -210,12 +210,27 @@ static void place_results(cairn_signature *signature)
     }
 }
 
-void arguments_place(cairn_signature *signature)
+/* The ABI leaves a register that is too little for a pair to the arguments behind it; so does GCC.
+ * LLVM gives half of the pair to it (up to 17), or nothing (18 and later). */
+static bool is_ambiguous(const struct arch_arguments *arguments, const struct taken *taken,
+                         const struct signature_argument *argument)
+{
+    return argument->kind == SIGNATURE_PAIR && arguments->pair == ARCH_PAIR_WHOLE &&
+           taken->general + 1 == arguments->general_count;
+}
+
+enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error *error)
 {
     const struct arch_arguments *arguments = &arch_host()->arguments;
     struct taken taken = {0};
-    for (uint32_t i = 0; i < signature->argument_count; i++)
+    for (uint32_t i = 0; i < signature->argument_count; i++) {
+        if (is_ambiguous(arguments, &taken, &signature->arguments[i]))
+            return error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
+                             "argument %u is i%u with one register left for it, where compilers "
+                             "do not agree on its place",
+                             i, signature->arguments[i].type.bits);
         place(arguments, &taken, &signature->arguments[i]);
+    }
     size_t places = arguments->has_places ? arguments->general_count * (size_t)WORD_BYTES : 0;
     size_t stack = taken.stack < places ? places : taken.stack;
     signature->stack_bytes = (uint32_t)((stack + PAIR_BYTES - 1) & ~(size_t)(PAIR_BYTES - 1));
@@ -223,6 +238,7 @@ void arguments_place(cairn_signature *signature)
     signature->floating_count = (uint8_t)taken.floating;
     signature->vector_count = (uint8_t)taken.vector;
     place_results(signature);
+    return CAIRN_OK;
 }
 
 /* ---- Writing ---- */

@@ -10,8 +10,8 @@
 #include "frame/signature.h"
 
 /* Gives each argument its place, and says whether there are registers for the results. The kinds
- * and types are there. */
-void arguments_place(cairn_signature *signature);
+ * and types are there. UNSUPPORTED if an argument's place is not the same to all compilers. */
+enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error *error);
 
 /* Writes the arguments to where they are placed: those that signature_check has found good. */
 void arguments_write(const cairn_signature *signature, const struct cairn_value *values,

@@ -89,8 +89,9 @@ static size_t bytes_of(uint32_t argument_count)
     return sizeof(cairn_signature) + argument_count * sizeof(struct signature_argument);
 }
 
-static void fill(cairn_signature *signature, const struct cairn_type *results,
-                 uint32_t result_count, const struct cairn_type *arguments, uint32_t argument_count)
+static enum cairn_status fill(cairn_signature *signature, const struct cairn_type *results,
+                              uint32_t result_count, const struct cairn_type *arguments,
+                              uint32_t argument_count, struct cairn_error *error)
 {
     signature->results.is_known = true;
     signature->results.count = (uint8_t)result_count;
@@ -101,7 +102,7 @@ static void fill(cairn_signature *signature, const struct cairn_type *results,
         signature->arguments[i].type = arguments[i];
         signature->arguments[i].kind = (uint8_t)signature_kind(arguments[i]);
     }
-    arguments_place(signature);
+    return arguments_place(signature, error);
 }
 
 enum cairn_status cairn_signature_create(const struct cairn_allocator *allocator,
@@ -127,7 +128,11 @@ enum cairn_status cairn_signature_create(const struct cairn_allocator *allocator
     if (made == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a signature");
     made->allocator = chosen;
-    fill(made, results, result_count, arguments, argument_count);
+    status = fill(made, results, result_count, arguments, argument_count, error);
+    if (status != CAIRN_OK) {
+        cairn_signature_destroy(made);
+        return status;
+    }
     *signature = made;
     return CAIRN_OK;
 }
