@@ -326,6 +326,10 @@ struct arch_entry {
 /* So much below the stack pointer is written by entering, and by resuming after that, at most. */
 size_t arch_host_entry_reach(size_t stack_bytes);
 
+/* So much of a context, from its begin, has a meaning to a function that begins: its arguments and
+ * what it keeps for its caller are there. */
+size_t arch_host_entered_bytes(void);
+
 /* Writes to the stack, and to the context: but for the registers that hold arguments it is what the
  * function is to begin with. */
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry);

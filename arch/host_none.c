@@ -41,6 +41,8 @@ void arch_host_restore_slot(struct cairn_context *context, const struct arch_unw
 
 size_t arch_host_entry_reach(size_t stack_bytes) { return stack_bytes; }
 
+size_t arch_host_entered_bytes(void) { return 0; }
+
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
 {
     (void)context;

@@ -705,7 +705,20 @@ START_TEST(the_stack_does_not_grow_where_functions_take_each_others_places)
 }
 END_TEST
 
-/* A C function that calls an exit's code: it is no frame of the runtime's. */
+static void enter_once(struct cairn_deopt *deopt) { enter(deopt, &targets[0]); }
+
+START_TEST(a_function_gets_as_many_arguments_on_the_stack_as_there_may_be)
+{
+    struct cairn_type types[CAIRN_SIGNATURE_ARGUMENTS_MAX];
+    for (int i = 0; i < CAIRN_SIGNATURE_ARGUMENTS_MAX; i++)
+        types[i] = cairn_type_vector(cairn_type_double(), 2);
+    run.handler = enter_once;
+    load_chosen_module(cairn_type_pointer(), types, CAIRN_SIGNATURE_ARGUMENTS_MAX);
+    run_g();
+    compare_seen();
+}
+END_TEST
+
 static int64_t weigh(int64_t a, double b, int64_t c, int64_t d, double e, int64_t f, int64_t g,
                      double h, int64_t i, int64_t j, double k, int64_t l, int64_t m, double n,
                      int64_t o)
@@ -884,6 +897,7 @@ int main(void)
     tcase_add_test(chosen, a_signature_is_made_of_a_functions_type);
     tcase_add_test(chosen, compiled_functions_are_called_by_their_signatures);
     tcase_add_test(chosen, a_c_function_gets_arguments_in_registers_and_on_the_stack);
+    tcase_add_test(chosen, a_function_gets_as_many_arguments_on_the_stack_as_there_may_be);
     tcase_add_test(chosen, the_stack_does_not_grow_where_functions_take_each_others_places);
     tcase_add_test(chosen, what_does_not_fit_is_refused_and_the_code_goes_on);
     tcase_add_test(chosen, a_function_without_unwind_rules_cannot_be_left);

@@ -76,6 +76,8 @@ size_t arch_host_entry_reach(size_t stack_bytes)
     return stack_bytes == 0 ? 0 : FRAME_BYTES + STACK_ALIGNMENT - 1 + stack_bytes;
 }
 
+size_t arch_host_entered_bytes(void) { return sizeof(struct host_context); }
+
 /* The arguments are above the stack pointer, so there has to be a frame around them. */
 static void make_frame(struct host_context *host, const struct arch_entry *entry)
 {

@@ -165,6 +165,8 @@ size_t arch_host_entry_reach(size_t stack_bytes)
     return (frame + STACK_ALIGNMENT - 1) & ~(size_t)(STACK_ALIGNMENT - 1);
 }
 
+size_t arch_host_entered_bytes(void) { return sizeof(struct host_context); }
+
 /* The entry's code, and the registers that it reads. */
 static void go_to(struct host_context *host, const struct arch_entry *entry)
 {

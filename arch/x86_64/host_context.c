@@ -125,6 +125,9 @@ size_t arch_host_entry_reach(size_t stack_bytes)
     return frame + sizeof(uint64_t) + BELOW_RED_ZONE_END;
 }
 
+/* The registers behind xmm15, or their parts, are no arguments, and nobody keeps them. */
+size_t arch_host_entered_bytes(void) { return CONTEXT_VECTORS + 16 * CONTEXT_VECTOR_BYTES; }
+
 /* The arguments are to lie above the return address, so there has to be a frame around them. */
 static uint64_t make_frame(struct host_context *host, const struct arch_entry *entry)
 {

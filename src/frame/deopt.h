@@ -20,8 +20,7 @@ void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
 enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
                                     const struct cairn_results *given, struct cairn_error *error);
 
-/* Does what the handler has asked for to the context. May not return: the thread then has gone on.
- */
+/* Does what the handler has asked for to the context. */
 void deopt_end(struct cairn_deopt *deopt);
 
 #endif

@@ -7,8 +7,9 @@
  * has unwind rules of its own; so frames can be walked from the entered function to the caller.
  *
  * The arguments lie where the old frame was, and may reach into the context, which is below that.
- * Then the thread goes on with a copy of the context. All else that is in use then (the exit's
- * frame behind the context, the handler's data) is further down than arguments reach.
+ * At its end a context has registers that mean nothing to a function that begins, if any
+ * (arch_host_entered_bytes). All else that is in use then, the exit's frame and the handler's data,
+ * is further down than arguments reach.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,8 +25,6 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct arch_call) <= CAIRN_DEOPT_ENTRY_BYTES, "an entry holds a call");
-_Static_assert((size_t)ARCH_CALL_STACK_BYTES_MAX + 512 < CAIRN_CONTEXT_BYTES,
-               "arguments do not reach beyond the context");
 
 static struct arch_call *call_of(struct cairn_deopt *deopt)
 {
@@ -229,41 +228,25 @@ enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signa
 
 /* ---- Doing it ---- */
 
-static void enter(struct cairn_context *context, const struct arch_call *call, uint64_t code)
-{
-    const struct arch_entry entry = {
-        .function = call->function,
-        .code = code,
-        .stack = call->stack,
-        .stack_bytes = call->stack_bytes,
-        .floating_count = call->floating_count,
-    };
-    write_registers(context, call);
-    arch_host_enter(context, &entry);
-}
-
-/* Whether all that is written lies above what the context has. */
-static bool is_below(const struct cairn_context *context, size_t stack_bytes)
+/* Exits leave so much room. */
+static bool is_out_of_reach(const struct cairn_context *context, size_t stack_bytes)
 {
     uint64_t lowest = cairn_context_sp(context) - arch_host_entry_reach(stack_bytes);
-    return lowest >= (uintptr_t)context + CONTEXT_USED_BYTES_MAX;
-}
-
-static _Noreturn void enter_with_copy(const struct cairn_context *context,
-                                      const struct arch_call *call, uint64_t code)
-{
-    struct cairn_context copy;
-    memcpy(&copy, context, sizeof copy);
-    enter(&copy, call, code);
-    cairn_context_resume(&copy);
+    return lowest >= (uintptr_t)context + arch_host_entered_bytes();
 }
 
 void enter_begin(struct cairn_deopt *deopt)
 {
     struct cairn_context *context = deopt->frame.context;
     const struct arch_call *call = call_of(deopt);
-    if (is_below(context, call->stack_bytes))
-        enter(context, call, deopt->entry_code);
-    else
-        enter_with_copy(context, call, deopt->entry_code);
+    const struct arch_entry entry = {
+        .function = call->function,
+        .code = deopt->entry_code,
+        .stack = call->stack,
+        .stack_bytes = call->stack_bytes,
+        .floating_count = call->floating_count,
+    };
+    assert(is_out_of_reach(context, call->stack_bytes));
+    write_registers(context, call);
+    arch_host_enter(context, &entry);
 }

@@ -20,7 +20,7 @@ void enter_write_code(uint8_t *code, uint8_t *rules);
  * caller, and the stack does not grow where functions are entered one after the other. */
 enum cairn_status enter_find_caller(struct cairn_frame *caller, struct cairn_error *error);
 
-/* Does what was asked for: the context is that of the caller. May not return. */
+/* Does what was asked for, to the context, which is that of the caller, and to the stack. */
 void enter_begin(struct cairn_deopt *deopt);
 
 #endif
