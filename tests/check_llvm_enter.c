@@ -757,6 +757,39 @@ START_TEST(a_c_function_gets_arguments_in_registers_and_on_the_stack)
 }
 END_TEST
 
+/* ---- A frame without a record ---- */
+
+static void enter_weigh_from_a_call(struct cairn_deopt *deopt)
+{
+    ck_assert_ptr_null(deopt->record.table);
+    enter_weigh(deopt);
+}
+
+/* The exit is a function that the code calls: what its caller returns is not known. */
+START_TEST(a_frame_without_a_declaration_can_be_left)
+{
+    LLVMTypeRef int64 = LLVMInt64TypeInContext(context);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
+    const struct cairn_type result = cairn_type_integer(64);
+    int64_t (*f)(void);
+    run.handler = enter_weigh_from_a_call;
+    fill_types();
+    ck_assert_ok(cairn_signature_create(NULL, &result, 1, many_types, 15, &weigh_signature, NULL));
+    run.results = (struct cairn_results){.is_known = true, .count = 1, .types = {result}};
+    struct code code = begin_module(&run.results);
+    LLVMValueRef leave = LLVMAddFunction(code.module, "leave", type);
+    begin_function(&code, "f", LLVMFunctionType(int64, NULL, 0, 0));
+    LLVMBuildCall2(code.builder, type, leave, NULL, 0, "");
+    build_return(&code);
+    load_module(&code);
+    LLVMAddGlobalMapping(cairn_engine_llvm(engine), leave,
+                         (void *)(uintptr_t)cairn_exit_target(the_exit));
+    const void *address = find("f");
+    memcpy(&f, &address, sizeof f);
+    ck_assert_int_eq(f(), weigh(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+END_TEST
+
 /* ---- Refusals ---- */
 
 static void expect_refusal(struct cairn_deopt *deopt, const cairn_signature *signature,
@@ -899,6 +932,7 @@ int main(void)
     tcase_add_test(chosen, a_c_function_gets_arguments_in_registers_and_on_the_stack);
     tcase_add_test(chosen, a_function_gets_as_many_arguments_on_the_stack_as_there_may_be);
     tcase_add_test(chosen, the_stack_does_not_grow_where_functions_take_each_others_places);
+    tcase_add_test(chosen, a_frame_without_a_declaration_can_be_left);
     tcase_add_test(chosen, what_does_not_fit_is_refused_and_the_code_goes_on);
     tcase_add_test(chosen, a_function_without_unwind_rules_cannot_be_left);
     suite_add_tcase(suite, chosen);

@@ -88,6 +88,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_extend_sign(cairn_s
                                                                          uint32_t argument,
                                                                          struct cairn_error *error);
 
+/** How many arguments it takes. */
 CAIRN_API uint32_t cairn_signature_argument_count(const cairn_signature *signature);
 /** Of an argument, by its number; void beyond the last. */
 CAIRN_API struct cairn_type cairn_signature_argument(const cairn_signature *signature,
