@@ -80,7 +80,7 @@ struct arch_veneer_frame {
     size_t register_count;
 };
 
-enum { ARCH_RESULTS_MAX = 2 };
+enum { ARCH_RESULTS_MAX = 2, ARCH_GENERAL_ARGUMENTS_MAX = 8 };
 
 /* The registers in which functions return, by DWARF number: integers and pointers, floating-point
  * numbers, vectors, each in their order. */
@@ -88,6 +88,66 @@ struct arch_results {
     uint16_t general[ARCH_RESULTS_MAX];
     uint16_t floating[ARCH_RESULTS_MAX];
     uint16_t vector[ARCH_RESULTS_MAX];
+};
+
+/* How an integer of two registers is passed. */
+enum arch_pair {
+    /* In the next two registers, or in memory that is aligned to 16; never in both. */
+    ARCH_PAIR_WHOLE,
+    /* The same, and the first register is an even one. If there are too few, none is left. */
+    ARCH_PAIR_EVEN,
+    /* As two arguments. */
+    ARCH_PAIR_SPLIT
+};
+
+/* What C returns in registers as LLVM returns the members of a structure of two. */
+enum arch_structures {
+    ARCH_STRUCTURES_NONE,
+    ARCH_STRUCTURES_OF_ONE_KIND, /* two integers, or two floating-point numbers */
+    ARCH_STRUCTURES_OF_ANY_KIND
+};
+
+/*
+ * How arguments are passed by the C calling convention, by DWARF number; `floating` and `vector`
+ * are the first of registers with consecutive numbers. What has no register is on the stack, each
+ * argument aligned to its size, but at least to 8 bytes.
+ */
+struct arch_arguments {
+    uint16_t general[ARCH_GENERAL_ARGUMENTS_MAX];
+    uint8_t general_count;
+    uint8_t floating_count;
+    uint8_t vector_count;
+    uint16_t floating;
+    uint16_t vector; /* the same as `floating`: they share their registers */
+    /* Every argument has a place in memory, also if a register has the value; the first ones of 8
+     * bytes are those of the general registers. */
+    bool has_places;
+    /* Registers hold floats as doubles. */
+    bool widens_floats;
+    enum arch_pair pair;
+    enum arch_structures structures;
+};
+
+/*
+ * The frame between a function that was entered in another's place and the caller, where there has
+ * to be one; it is what the entered function returns to. Code of its own (`encode_entry`) takes it
+ * away. While it is there, `frame_register` + `cfa_offset` is the caller's stack pointer, and below
+ * or above that are the registers of the caller that it keeps.
+ */
+enum { ARCH_ENTRY_SAVED_MAX = 3, ARCH_ENTRY_CODE_BYTES_MAX = 48 };
+
+struct arch_entry_frame {
+    size_t code_bytes;
+    /* Where the entered function returns to. The instruction before it is the frame's, too: of a
+     * return address unwinders look at the instruction before. */
+    size_t return_offset;
+    uint16_t frame_register;
+    uint8_t cfa_offset;
+    uint8_t saved_count;
+    struct {
+        uint16_t dwarf;
+        int8_t words; /* from the caller's stack pointer, in 8 bytes */
+    } saved[ARCH_ENTRY_SAVED_MAX];
 };
 
 struct cairn_arch {
@@ -137,6 +197,8 @@ struct cairn_arch {
     bool signs_return_addresses;
 
     struct arch_results results;
+    struct arch_arguments arguments;
+    struct arch_entry_frame entry_frame;
     /* LLVM's code for the architecture's oldest processor spills vectors of 16 bytes with their
      * second half first. (What a function saves for its caller is in order.) */
     bool swaps_spilled_vectors;
@@ -200,6 +262,10 @@ struct cairn_arch {
      * for those that veneers change. False if the data is out of reach. */
     bool (*encode_exit)(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code);
+
+    /* The code of `entry_frame`: where it begins a thread gets into an entered function, if that
+     * needs more than a branch; the rest takes the frame away and returns. */
+    void (*encode_entry)(const struct cairn_arch *arch, uint8_t *code);
 
     /* The code of a function `int f(void)` that returns `value` (0 to 1000); returns its size. */
     size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
@@ -265,6 +331,27 @@ uint16_t arch_host_stack_pointer(void);
  * function has stored them. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes);
+
+/* A function that a thread is to enter as if it were called from where the context is. */
+struct arch_entry {
+    const void *function; /* a function pointer */
+    uint64_t code;        /* where `encode_entry` has put its code */
+    /* Arguments on the stack, from the first of them on, or from the first place. */
+    const void *stack;
+    size_t stack_bytes;
+    unsigned floating_count; /* registers that hold floating-point numbers and vectors */
+};
+
+/* So much below the stack pointer is written by entering, and by resuming after that, at most. */
+size_t arch_host_entry_reach(size_t stack_bytes);
+
+/* So much of a context, from its begin, has a meaning to a function that begins: its arguments and
+ * what it keeps for its caller are there. */
+size_t arch_host_entered_bytes(void);
+
+/* Writes to the stack, and to the context: but for the registers that hold arguments it is what the
+ * function is to begin with. */
+void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry);
 
 /* A return address without the signature that it may have. */
 uint64_t arch_host_strip_return_address(uint64_t address);

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "arch/call.h"
 
 #include "base/error.h"
 
@@ -36,6 +37,23 @@ void arch_host_restore_slot(struct cairn_context *context, const struct arch_unw
     (void)context;
     (void)slot;
     (void)bytes;
+}
+
+size_t arch_host_entry_reach(size_t stack_bytes) { return stack_bytes; }
+
+size_t arch_host_entered_bytes(void) { return 0; }
+
+void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
+{
+    (void)context;
+    (void)entry;
+}
+
+/* Nobody calls this: a signature has a host. */
+void arch_call_function(struct arch_call *call)
+{
+    (void)call;
+    __builtin_trap();
 }
 
 /* They are never signed. */

@@ -32,6 +32,9 @@ struct machine {
     const char *self_test[LINES_MAX];
     /* An exit at `address`, whose data is 0x1C340 bytes away. */
     const char *exit[LINES_MAX];
+    /* What entered functions return to, from before that. */
+    const char *entry[LINES_MAX];
+    unsigned entry_return; /* the line */
     /* The smallest armed region, at `address`. */
     size_t armed_bytes;
     const char *armed[LINES_MAX];
@@ -48,6 +51,8 @@ static const struct machine machines[] = {
         .veneer = {"jmpq *74562(%rip)", "int3", "int3"},
         .self_test = {"movl $7, %eax", "retq"},
         .exit = {"pushq 115522(%rip)", "jmpq *115508(%rip)", "int3", "int3", "int3", "int3"},
+        .entry = {"nop", "leave", "retq"},
+        .entry_return = 1,
         .armed_bytes = 5,
         .armed = {"nopl (%rax,%rax)"},
     },
@@ -60,6 +65,8 @@ static const struct machine machines[] = {
         .veneer = {"adrp x16, #73728", "ldr x16, [x16, #840]", "br x16", "brk #0"},
         .self_test = {"mov w0, #7", "ret"},
         .exit = {"adrp x16, #114688", "add x16, x16, #832", "ldr x17, [x16]", "br x17"},
+        .entry = {"nop", "mov sp, x29", "ldp x29, x30, [sp], #16", "ret"},
+        .entry_return = 1,
         .armed_bytes = 4,
         .armed = {"nop"},
     },
@@ -81,6 +88,9 @@ static const struct machine machines[] = {
         .exit = {"lis 12, 0", "ori 12, 12, 32512", "sldi 12, 12, 32", "oris 12, 12, 2",
                  "ld 12, -15552(12)", "mtctr 12", "lis 12, 0", "ori 12, 12, 32512",
                  "sldi 12, 12, 32", "oris 12, 12, 2", "addi 12, 12, -15552", "bctr"},
+        .entry = {"mr 12, 11", "mtctr 12", "bctr", "nop", "mr 1, 31", "ld 2, -16(1)",
+                  "ld 31, -8(1)", "ld 0, 16(1)", "mtlr 0", "blr"},
+        .entry_return = 4,
         .armed_bytes = 12,
         .armed = {"std 2, 24(1)", "nop", "ld 2, 24(1)"},
     },
@@ -125,6 +135,9 @@ static const struct machine machines[] = {
         .exit = {"lis 12, 0", "ori 12, 12, 32512", "sldi 12, 12, 32", "oris 12, 12, 2",
                  "ld 12, -15552(12)", "mtctr 12", "lis 12, 0", "ori 12, 12, 32512",
                  "sldi 12, 12, 32", "oris 12, 12, 2", "addi 12, 12, -15552", "bctr"},
+        .entry = {"mr 12, 11", "mtctr 12", "bctr", "nop", "mr 1, 31", "ld 2, -16(1)",
+                  "ld 31, -8(1)", "ld 0, 16(1)", "mtlr 0", "blr"},
+        .entry_return = 4,
         .armed_bytes = 12,
         .armed = {"std 2, 40(1)", "nop", "ld 2, 40(1)"},
     },
@@ -444,6 +457,21 @@ START_TEST(exit_jumps_to_its_entry_with_its_data)
 }
 END_TEST
 
+START_TEST(entry_code_takes_its_frame_away)
+{
+    open_machine(_i);
+    uint8_t code[ARCH_ENTRY_CODE_BYTES_MAX];
+    const struct arch_entry_frame *frame = &arch->entry_frame;
+    size_t bytes = arch->fixed_instruction_bytes == 0 ? 1 : arch->fixed_instruction_bytes;
+    ck_assert_uint_le(frame->code_bytes, sizeof code);
+    memset(code, 0xEE, sizeof code);
+    arch->encode_entry(arch, code);
+    expect_lines(code, frame->code_bytes, machine->entry);
+    ck_assert(frame->code_bytes == sizeof code || code[frame->code_bytes] == 0xEE);
+    ck_assert_uint_eq(frame->return_offset, machine->entry_return * bytes);
+}
+END_TEST
+
 START_TEST(self_test_returns_its_value)
 {
     open_machine(_i);
@@ -471,6 +499,7 @@ int main(void)
     ADD(tests, veneer_jumps_through_its_slot);
     ADD(tests, framed_veneer_calls_through_its_slot);
     ADD(tests, exit_jumps_to_its_entry_with_its_data);
+    ADD(tests, entry_code_takes_its_frame_away);
     ADD(tests, self_test_returns_its_value);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -20,7 +20,15 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { DWARF_SP = 31, DWARF_GENERAL_END = 32, DWARF_V0 = 64, DWARF_V0_END = 96, VECTORS = 32 };
+enum {
+    DWARF_FP = 29,
+    DWARF_LR = 30,
+    DWARF_SP = 31,
+    DWARF_GENERAL_END = 32,
+    DWARF_V0 = 64,
+    DWARF_V0_END = 96,
+    VECTORS = 32
+};
 
 /* ---- Registers ---- */
 
@@ -57,6 +65,39 @@ uint64_t arch_host_strip_return_address(uint64_t address)
     register uint64_t link __asm__("x30") = address;
     __asm__("hint #7" : "+r"(link));
     return link;
+}
+
+/* ---- Entering a function ---- */
+
+enum { FRAME_BYTES = 16, STACK_ALIGNMENT = 16 };
+
+size_t arch_host_entry_reach(size_t stack_bytes)
+{
+    return stack_bytes == 0 ? 0 : FRAME_BYTES + STACK_ALIGNMENT - 1 + stack_bytes;
+}
+
+size_t arch_host_entered_bytes(void) { return sizeof(struct host_context); }
+
+/* The arguments are above the stack pointer, so there has to be a frame around them. */
+static void make_frame(struct host_context *host, const struct arch_entry *entry)
+{
+    uint64_t frame = host->general[DWARF_SP] - FRAME_BYTES;
+    uint64_t arguments = (frame - entry->stack_bytes) & ~(uint64_t)(STACK_ALIGNMENT - 1);
+    const uint64_t saved[] = {host->general[DWARF_FP], host->head.pc};
+    memcpy((void *)(uintptr_t)frame, saved, sizeof saved);
+    memcpy((void *)(uintptr_t)arguments, entry->stack, entry->stack_bytes);
+    host->general[DWARF_FP] = frame;
+    host->general[DWARF_SP] = arguments;
+    host->head.pc = entry->code + arch_host()->entry_frame.return_offset;
+}
+
+void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
+{
+    struct host_context *host = (struct host_context *)context;
+    if (entry->stack_bytes > 0)
+        make_frame(host, entry);
+    host->general[DWARF_LR] = host->head.pc;
+    host->head.pc = (uintptr_t)entry->function;
 }
 
 /* ---- What the machine has ---- */

@@ -200,6 +200,17 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
     return true;
 }
 
+/* `nop; mov sp, x29; ldp x29, x30, [sp], #16; ret` */
+enum { ENTRY_RETURN = 4, ENTRY_BYTES = 16 };
+
+static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
+{
+    words_write(arch, code, NOP);
+    words_write(arch, code + 4, UINT32_C(0x910003BF));
+    words_write(arch, code + 8, UINT32_C(0xA8C17BFD));
+    words_write(arch, code + 12, UINT32_C(0xD65F03C0));
+}
+
 /* `mov w0, #value; ret` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
@@ -255,6 +266,20 @@ const struct cairn_arch aarch64_arch = {
     .has_link_register = true,
     .signs_return_addresses = true,
     .results = {{0, 1}, {64, 65}, {64, 65}},
+    .arguments = {.general = {0, 1, 2, 3, 4, 5, 6, 7},
+                  .general_count = 8,
+                  .floating = 64,
+                  .floating_count = 8,
+                  .vector = 64,
+                  .vector_count = 8,
+                  .pair = ARCH_PAIR_EVEN,
+                  .structures = ARCH_STRUCTURES_OF_ONE_KIND},
+    .entry_frame = {.code_bytes = ENTRY_BYTES,
+                    .return_offset = ENTRY_RETURN,
+                    .frame_register = 29,
+                    .cfa_offset = 16,
+                    .saved_count = 2,
+                    .saved = {{29, -2}, {30, -1}}},
     .recognise = recognise,
     .place = place,
     .arm = arm,
@@ -264,6 +289,7 @@ const struct cairn_arch aarch64_arch = {
     .leading_nops = leading_nops,
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
+    .encode_entry = encode_entry,
     .encode_self_test = encode_self_test,
     .register_name = aarch64_register_name,
     .whole_register = aarch64_whole_register,

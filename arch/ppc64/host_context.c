@@ -136,6 +136,70 @@ void arch_host_restore_slot(struct cairn_context *context, const struct arch_unw
 /* They are never signed. */
 uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
 
+/* ---- Entering a function ---- */
+
+/* The begin of a frame, from the back chain to the arguments; at least so many bytes of these. */
+#if _CALL_ELF == 2
+enum { HEADER_BYTES = 32 };
+#else
+enum { HEADER_BYTES = 48 };
+#endif
+enum {
+    PLACES_BYTES_MIN = 64,
+    SAVED_BYTES = 16, /* r2 and r31, at the frame's end */
+    SAVED_R31 = -8,
+    SAVED_R2 = -16,
+    SAVED_LR = 16, /* in the caller's frame */
+    STACK_ALIGNMENT = 16
+};
+
+static void store(uint64_t address, uint64_t value)
+{
+    memcpy((void *)(uintptr_t)address, &value, sizeof value);
+}
+
+size_t arch_host_entry_reach(size_t stack_bytes)
+{
+    size_t places = stack_bytes < PLACES_BYTES_MIN ? (size_t)PLACES_BYTES_MIN : stack_bytes;
+    size_t frame = HEADER_BYTES + places + SAVED_BYTES;
+    return (frame + STACK_ALIGNMENT - 1) & ~(size_t)(STACK_ALIGNMENT - 1);
+}
+
+size_t arch_host_entered_bytes(void) { return sizeof(struct host_context); }
+
+/* The entry's code, and the registers that it reads. */
+static void go_to(struct host_context *host, const struct arch_entry *entry)
+{
+#if _CALL_ELF == 2
+    host->general[11] = (uintptr_t)entry->function;
+    host->head.pc = entry->code;
+#else
+    uint64_t descriptor[3];
+    memcpy(descriptor, entry->function, sizeof descriptor);
+    host->general[2] = descriptor[1];
+    host->general[11] = descriptor[2];
+    host->head.pc = descriptor[0];
+#endif
+}
+
+/* There is always a frame, for the TOC pointer. */
+void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
+{
+    struct host_context *host = (struct host_context *)context;
+    uint64_t caller = host->general[DWARF_R1];
+    uint64_t frame = caller - arch_host_entry_reach(entry->stack_bytes);
+    store(caller + SAVED_LR, host->head.pc);
+    store(caller + (uint64_t)SAVED_R31, host->general[31]);
+    store(caller + (uint64_t)SAVED_R2, host->general[2]);
+    store(frame, caller);
+    memcpy((void *)(uintptr_t)(frame + HEADER_BYTES), entry->stack, entry->stack_bytes);
+    host->general[DWARF_R1] = frame;
+    host->general[31] = caller;
+    /* LR */
+    host->head.unused[0] = entry->code + arch_host()->entry_frame.return_offset;
+    go_to(host, entry);
+}
+
 /* ---- What the machine has ---- */
 
 #define HAS_ALTIVEC 0x10000000UL

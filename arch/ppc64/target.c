@@ -416,6 +416,46 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
     return true;
 }
 
+/*
+ * With ELFv2 an entered function expects its address in r12, which resuming gives up; r11 has it. A
+ * function of another TOC leaves its own in r2, and a caller that has called within its module does
+ * not load it again.
+ */
+enum { ENTRY_RETURN = 16, ENTRY_BYTES = 40 };
+
+static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
+{
+    static const uint32_t words[] = {
+        UINT32_C(0x7D6C5B78), /* mr r12, r11 */
+        UINT32_C(0x7D8903A6), /* mtctr r12 */
+        UINT32_C(0x4E800420), /* bctr */
+        NOP,
+        UINT32_C(0x7FE1FB78), /* mr r1, r31 */
+        UINT32_C(0xE841FFF0), /* ld r2, -16(r1) */
+        UINT32_C(0xEBE1FFF8), /* ld r31, -8(r1) */
+        UINT32_C(0xE8010010), /* ld r0, 16(r1) */
+        UINT32_C(0x7C0803A6), /* mtlr r0 */
+        UINT32_C(0x4E800020), /* blr */
+    };
+    _Static_assert(sizeof words == ENTRY_BYTES, "all of it");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        words_write(arch, code + i * WORDS_BYTES, words[i]);
+}
+
+#define ENTRY_FRAME                                                                                \
+    {                                                                                              \
+        .code_bytes = ENTRY_BYTES, .return_offset = ENTRY_RETURN, .frame_register = 31,            \
+        .cfa_offset = 0, .saved_count = 3, .saved = {{31, -1}, {2, -2}, {65, 2}},                  \
+    }
+
+/* ---- Arguments ---- */
+
+/* 64-Bit ELF V2 ABI Specification, "Parameter Passing in Registers", which agrees with ELFv1. */
+#define ARGUMENTS_OF_BOTH                                                                          \
+    .general = {3, 4, 5, 6, 7, 8, 9, 10}, .general_count = 8, .floating = 33,                      \
+    .floating_count = 13, .vector = 79, .vector_count = 12, .has_places = true,                    \
+    .widens_floats = true, .pair = ARCH_PAIR_SPLIT
+
 /* `li r3, value; blr` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
@@ -491,6 +531,8 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .has_link_register = true,
     .signs_return_addresses = false,
     .results = {{3, 4}, {33, 34}, {79, 80}},
+    .arguments = {ARGUMENTS_OF_BOTH, .structures = ARCH_STRUCTURES_OF_ONE_KIND},
+    .entry_frame = ENTRY_FRAME,
     .swaps_spilled_vectors = true,
     .recognise = recognise,
     .place = place,
@@ -502,6 +544,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .encode_veneer = encode_veneer,
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,
+    .encode_entry = encode_entry,
     .encode_self_test = encode_self_test,
     .register_name = ppc64_register_name,
     .whole_register = ppc64_whole_register,
@@ -532,6 +575,8 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .has_link_register = true,
     .signs_return_addresses = false,
     .results = {{3, 4}, {33, 34}, {79, 80}},
+    .arguments = {ARGUMENTS_OF_BOTH, .structures = ARCH_STRUCTURES_NONE},
+    .entry_frame = ENTRY_FRAME,
     .recognise = recognise,
     .place = place,
     .arm = arm,
@@ -542,6 +587,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .encode_veneer = encode_veneer,
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,
+    .encode_entry = encode_entry,
     .encode_self_test = encode_self_test,
     .register_name = ppc64_register_name,
     .whole_register = ppc64_whole_register,

@@ -23,6 +23,8 @@
 #include <ucontext.h>
 
 enum {
+    DWARF_RAX = 0,
+    DWARF_RBP = 6,
     DWARF_RSP = 7,
     DWARF_GENERAL_END = 16,
     DWARF_RIP = 16,
@@ -107,6 +109,49 @@ void arch_host_restore_slot(struct cairn_context *context, const struct arch_unw
 
 /* They are never signed. */
 uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
+
+/* ---- Entering a function ---- */
+
+/* What resuming writes: context.S. */
+enum { BELOW_RED_ZONE_END = 128 + 40, FRAME_BYTES = 16, STACK_ALIGNMENT = 16 };
+
+static void store(uint64_t address, uint64_t value)
+{
+    memcpy((void *)(uintptr_t)address, &value, sizeof value);
+}
+
+size_t arch_host_entry_reach(size_t stack_bytes)
+{
+    size_t frame = stack_bytes == 0 ? 0 : FRAME_BYTES + STACK_ALIGNMENT - 1 + stack_bytes;
+    return frame + sizeof(uint64_t) + BELOW_RED_ZONE_END;
+}
+
+/* The registers behind xmm15, or their parts, are no arguments, and nobody keeps them. */
+size_t arch_host_entered_bytes(void) { return CONTEXT_VECTORS + 16 * CONTEXT_VECTOR_BYTES; }
+
+/* The arguments are to lie above the return address, so there has to be a frame around them. */
+static uint64_t make_frame(struct host_context *host, const struct arch_entry *entry)
+{
+    uint64_t frame = host->general[DWARF_RSP] - FRAME_BYTES;
+    uint64_t arguments = (frame - entry->stack_bytes) & ~(uint64_t)(STACK_ALIGNMENT - 1);
+    store(frame, host->general[DWARF_RBP]);
+    store(frame + sizeof(uint64_t), host->head.pc);
+    memcpy((void *)(uintptr_t)arguments, entry->stack, entry->stack_bytes);
+    host->general[DWARF_RBP] = frame;
+    host->head.pc = entry->code + arch_host()->entry_frame.return_offset;
+    return arguments;
+}
+
+/* rax is for functions with variable arguments. */
+void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
+{
+    struct host_context *host = (struct host_context *)context;
+    uint64_t sp = entry->stack_bytes == 0 ? host->general[DWARF_RSP] : make_frame(host, entry);
+    store(sp - sizeof(uint64_t), host->head.pc);
+    host->general[DWARF_RSP] = sp - sizeof(uint64_t);
+    host->general[DWARF_RAX] = entry->floating_count;
+    host->head.pc = (uintptr_t)entry->function;
+}
 
 /* ---- What the machine has ---- */
 

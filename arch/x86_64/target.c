@@ -329,6 +329,16 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
     return true;
 }
 
+/* `nop; leave; ret` */
+enum { ENTRY_RETURN = 1, ENTRY_BYTES = 3 };
+
+static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
+{
+    static const uint8_t bytes[ENTRY_BYTES] = {0x90, 0xC9, 0xC3};
+    (void)arch;
+    memcpy(code, bytes, sizeof bytes);
+}
+
 /* `mov $value, %eax; ret` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
@@ -371,6 +381,20 @@ const struct cairn_arch x86_64_arch = {
     .has_link_register = false,
     .signs_return_addresses = false,
     .results = {{0, 1}, {17, 18}, {17, 18}},
+    .arguments = {.general = {5, 4, 1, 2, 8, 9},
+                  .general_count = 6,
+                  .floating = 17,
+                  .floating_count = 8,
+                  .vector = 17,
+                  .vector_count = 8,
+                  .pair = ARCH_PAIR_WHOLE,
+                  .structures = ARCH_STRUCTURES_OF_ANY_KIND},
+    .entry_frame = {.code_bytes = ENTRY_BYTES,
+                    .return_offset = ENTRY_RETURN,
+                    .frame_register = 6,
+                    .cfa_offset = 16,
+                    .saved_count = 2,
+                    .saved = {{6, -2}, {16, -1}}},
     .recognise = recognise,
     .place = place,
     .arm = arm,
@@ -380,6 +404,7 @@ const struct cairn_arch x86_64_arch = {
     .leading_nops = leading_nops,
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
+    .encode_entry = encode_entry,
     .encode_self_test = encode_self_test,
     .register_name = x86_64_register_name,
     .whole_register = x86_64_whole_register,

@@ -8,13 +8,14 @@
 
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
+#include <cairn/call.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>
 #include <cairn/deopt.h>
 #include <cairn/frame.h>
+#include <cairn/frame_state.h>
 #include <cairn/invalidation.h>
 #include <cairn/liveout.h>
-#include <cairn/frame_state.h>
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>

@@ -25,6 +25,15 @@
  * the site. An action is checked when it is asked for, and done when the handler has returned. The
  * last one that was accepted counts.
  *
+ * OSR EXIT. Compiled code that cannot go on comes to an exit whose handler reads the live values.
+ * Either the handler interprets the rest of the function itself and returns its result in the
+ * function's place (cairn_deopt_return); the handler is then a C frame below the compiled one until
+ * that is done. Or it enters the interpreter as a function in the frame's place, with the live
+ * values as arguments (cairn_deopt_enter): the compiled frame is gone before the interpreter
+ * begins, which is what a loop wants that goes from one to the other often. Compiled code that
+ * replaces compiled code is entered in the same way. How the interpreter enters compiled code
+ * stands in cairn/call.h.
+ *
  * REGISTERS. The code finds every register as it was, vector registers and flags included, but for
  * what the handler has written to the frame, and what an action changes; and for those that the ABI
  * leaves to code between caller and callee (x16 and x17 on AArch64; r12 and CTR on PPC64, r11 too
@@ -39,6 +48,7 @@
 #ifndef CAIRN_DEOPT_H
 #define CAIRN_DEOPT_H
 
+#include <cairn/call.h>
 #include <cairn/frame.h>
 #include <cairn/module.h>
 #include <cairn/status.h>
@@ -52,6 +62,9 @@ extern "C" {
 /** Results of one function. */
 enum { CAIRN_DEOPT_RESULTS_MAX = CAIRN_FUNCTION_RESULTS_MAX };
 
+/** Cairn's own: what a function is entered with. */
+enum { CAIRN_DEOPT_ENTRY_BYTES = 1600 };
+
 /** A thread that has come to an exit. */
 struct cairn_deopt {
     /** The frame of the function that the site is in. Its module is NULL, and no action but going
@@ -64,8 +77,14 @@ struct cairn_deopt {
     /* Cairn's own. */
     uint8_t action;
     uint8_t result_count;
+    uint64_t entry_code;
     struct cairn_frame caller;
     struct cairn_value results[CAIRN_DEOPT_RESULTS_MAX];
+#ifdef __cplusplus
+    alignas(16) unsigned char entry[CAIRN_DEOPT_ENTRY_BYTES];
+#else
+    _Alignas(16) unsigned char entry[CAIRN_DEOPT_ENTRY_BYTES];
+#endif
 };
 
 /** What an exit calls. `deopt` is valid until it returns; `user` is the exit's. */
@@ -114,6 +133,26 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_return(struct cairn_deo
                                                                 const struct cairn_value *results,
                                                                 uint32_t result_count,
                                                                 struct cairn_error *error);
+
+/**
+ * Another function is entered in the frame's place: when the handler has returned, the frame is
+ * gone, and `function` (a function pointer: C's or compiled) runs as if the frame's caller had
+ * called it with these arguments. What it returns goes to the caller as it is, which finds its
+ * registers and its stack as after any call. The values are copied; the signature is not needed any
+ * more when this has returned.
+ *
+ * Between the function and the caller there may be a frame of Cairn's (arguments on the stack; on
+ * PPC64 always), in code of the exit's, through which walks go on. A function that is entered in
+ * the place of one that was entered takes the place of that frame, too: the stack does not grow.
+ *
+ * ARGUMENT: the values are not the signature's arguments, or its results are not what the frame's
+ * function returns, as far as that was declared (the sentence names both). Others as for
+ * cairn_deopt_return. Nothing was changed then. Whether the function extends a narrow result as the
+ * caller expects it (LLVM's signext and zeroext) is not known and not checked.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_enter(
+    struct cairn_deopt *deopt, const cairn_signature *signature, const void *function,
+    const struct cairn_value *arguments, uint32_t argument_count, struct cairn_error *error);
 
 #ifdef __cplusplus
 }

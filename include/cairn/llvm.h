@@ -8,6 +8,7 @@
 #ifndef CAIRN_LLVM_H
 #define CAIRN_LLVM_H
 
+#include <cairn/call.h>
 #include <cairn/declaration.h>
 #include <cairn/module.h>
 #include <cairn/runtime.h>
@@ -203,6 +204,21 @@ struct cairn_check_options {
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
     LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
+
+/* ---- Calling what was compiled ---- */
+
+/**
+ * The signature of functions of an LLVM type (cairn/call.h): of an OSR version of a loop, of a
+ * function to be entered in a frame's place. The members of a structure that is returned are its
+ * results. What the type does not say is which integers are extended by their sign:
+ * cairn_signature_extend_sign.
+ *
+ * ARGUMENT: the type is no function's, or has too many arguments or results. UNSUPPORTED: variable
+ * arguments, or as cairn_signature_create. MEMORY.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
+    const struct cairn_allocator *allocator, LLVMTypeRef function_type, cairn_signature **signature,
+    struct cairn_error *error);
 
 /* ---- Memory managers: for hosts that create their engines themselves ---- */
 

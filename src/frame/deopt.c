@@ -11,6 +11,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "frame/between.h"
+#include "frame/enter.h"
 #include "frame/frame.h"
 #include "frame/results.h"
 
@@ -19,15 +20,14 @@
 
 enum { TYPE_NAME_BYTES = 64, TYPE_NAMES_BYTES = 80 };
 
-enum action { ACTION_CONTINUE, ACTION_CONTINUE_WITH, ACTION_RETURN };
-
 /* ---- Arriving ---- */
 
 void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
-                 struct cairn_context *context)
+                 struct cairn_context *context, uint64_t entry_code)
 {
-    deopt->action = ACTION_CONTINUE;
+    deopt->action = DEOPT_CONTINUE;
     deopt->result_count = 0;
+    deopt->entry_code = entry_code;
     deopt->record = (struct cairn_record){0};
     between_leave_context(runtime, context);
     /* An exit's context has a stack pointer, which is all that could be missing. */
@@ -83,7 +83,7 @@ enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt, const struct c
                                        struct cairn_error *error)
 {
     if (result == NULL) {
-        deopt->action = ACTION_CONTINUE;
+        deopt->action = DEOPT_CONTINUE;
         return CAIRN_OK;
     }
     enum cairn_status status = check_result(deopt, result, error);
@@ -93,7 +93,7 @@ enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt, const struct c
         return status;
     deopt->results[0] = *result;
     deopt->result_count = 1;
-    deopt->action = ACTION_CONTINUE_WITH;
+    deopt->action = DEOPT_CONTINUE_WITH;
     return CAIRN_OK;
 }
 
@@ -119,47 +119,54 @@ static void format_types(const struct cairn_type *types, uint32_t count, char *t
     }
 }
 
-static bool same_types(const struct cairn_results *declared, const struct cairn_value *results,
-                       uint32_t count)
+static bool same_types(const struct cairn_results *declared, const struct cairn_results *given)
 {
-    if (declared->count != count)
+    if (declared->count != given->count)
         return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (!cairn_type_equal(declared->types[i], results[i].type))
+    for (uint32_t i = 0; i < given->count; i++)
+        if (!cairn_type_equal(declared->types[i], given->types[i]))
             return false;
     return true;
 }
 
 static enum cairn_status say_different(const struct cairn_deopt *deopt,
                                        const struct cairn_results *declared,
-                                       const struct cairn_value *results, uint32_t count,
-                                       struct cairn_error *error)
+                                       const struct cairn_results *given, struct cairn_error *error)
 {
     char declared_names[TYPE_NAMES_BYTES];
     char given_names[TYPE_NAMES_BYTES];
-    struct cairn_type given[CAIRN_DEOPT_RESULTS_MAX];
     const char *name = cairn_record_declaration(deopt->record)->function;
-    for (uint32_t i = 0; i < count; i++)
-        given[i] = results[i].type;
     format_types(declared->types, declared->count, declared_names, sizeof declared_names);
-    format_types(given, count, given_names, sizeof given_names);
+    format_types(given->types, given->count, given_names, sizeof given_names);
     return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "'%.48s' returns %s, and not %s",
                      name == NULL ? "?" : name, declared_names, given_names);
 }
 
 /* By the function's type as far as it is known: a record that was copied into several functions
  * does not say which one a frame is of. */
+enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
+                                    const struct cairn_results *given, struct cairn_error *error)
+{
+    const struct cairn_results *declared = function_results(deopt);
+    if (declared == NULL || same_types(declared, given))
+        return CAIRN_OK;
+    return say_different(deopt, declared, given, error);
+}
+
 static enum cairn_status check_results(const struct cairn_deopt *deopt,
                                        const struct cairn_value *results, uint32_t count,
                                        struct cairn_error *error)
 {
-    const struct cairn_results *declared = function_results(deopt);
+    struct cairn_results given = {.is_known = true, .count = (uint8_t)count};
     if (count > CAIRN_DEOPT_RESULTS_MAX)
         return error_set(error, CAIRN_ERROR_ARGUMENT, count,
                          "a function returns at most %d results in registers, not %u",
                          CAIRN_DEOPT_RESULTS_MAX, count);
-    if (declared != NULL && !same_types(declared, results, count))
-        return say_different(deopt, declared, results, count, error);
+    for (uint32_t i = 0; i < count; i++)
+        given.types[i] = results[i].type;
+    enum cairn_status status = deopt_check_types(deopt, &given, error);
+    if (status != CAIRN_OK)
+        return status;
     return results_check(deopt->frame.context, results, count, error);
 }
 
@@ -178,7 +185,7 @@ enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt, const struct cai
     if (result_count > 0)
         memcpy(deopt->results, results, result_count * sizeof *results);
     deopt->result_count = (uint8_t)result_count;
-    deopt->action = ACTION_RETURN;
+    deopt->action = DEOPT_RETURN;
     return CAIRN_OK;
 }
 
@@ -201,14 +208,23 @@ static void return_to_caller(struct cairn_deopt *deopt)
                   declared != NULL && declared->extends_sign);
 }
 
+static void enter_function(struct cairn_deopt *deopt)
+{
+    frame_restore(&deopt->caller, deopt->frame.context);
+    enter_begin(deopt);
+}
+
 void deopt_end(struct cairn_deopt *deopt)
 {
     switch (deopt->action) {
-    case ACTION_CONTINUE_WITH:
+    case DEOPT_CONTINUE_WITH:
         go_on_with_result(deopt);
         break;
-    case ACTION_RETURN:
+    case DEOPT_RETURN:
         return_to_caller(deopt);
+        break;
+    case DEOPT_ENTER:
+        enter_function(deopt);
         break;
     default:
         break;

@@ -9,6 +9,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "frame/deopt.h"
+#include "frame/enter.h"
 
 #include <cairn/runtime.h>
 
@@ -20,6 +21,7 @@ struct cairn_exit {
     /* The function pointer, on architectures where that is no code. */
     uint64_t descriptor[DESCRIPTOR_WORDS];
     const void *target;
+    uint64_t entry_code;
     cairn_runtime *runtime;
     cairn_deopt_handler *handler;
     void *user;
@@ -45,19 +47,34 @@ static void handle(struct cairn_context *context, void *user)
     const cairn_exit *exit = user;
     struct cairn_deopt deopt;
     bring_toc_back(context);
-    deopt_begin(&deopt, exit->runtime, context);
+    deopt_begin(&deopt, exit->runtime, context, exit->entry_code);
     exit->handler(&deopt, exit->user);
     deopt_end(&deopt);
 }
 
 /* ---- Its code and data ---- */
 
-static bool allocate(cairn_loader *loader, uint8_t **code, cairn_exit **exit,
+struct parts {
+    uint8_t *stub;
+    uint8_t *entry; /* what functions that are entered in a frame's place return to */
+    uint8_t *rules; /* for unwinding that */
+};
+
+static bool allocate(cairn_loader *loader, struct parts *parts, cairn_exit **exit,
                      struct cairn_error *error)
 {
     const struct cairn_arch *arch = arch_host();
-    *code = cairn_loader_allocate_code(loader, arch->exit_bytes, arch->veneer_alignment, error);
-    if (*code == NULL)
+    parts->stub =
+        cairn_loader_allocate_code(loader, arch->exit_bytes, arch->veneer_alignment, error);
+    if (parts->stub == NULL)
+        return false;
+    parts->entry = cairn_loader_allocate_code(loader, arch->entry_frame.code_bytes,
+                                              arch->veneer_alignment, error);
+    if (parts->entry == NULL)
+        return false;
+    parts->rules =
+        cairn_loader_allocate_unwind_table(loader, ENTER_RULES_BYTES, _Alignof(uint64_t), error);
+    if (parts->rules == NULL)
         return false;
     *exit =
         cairn_loader_allocate_read_only_data(loader, sizeof **exit, _Alignof(cairn_exit), error);
@@ -84,12 +101,14 @@ static enum cairn_status write_stub(cairn_exit *exit, uint8_t *code, struct cair
 static enum cairn_status fill(cairn_loader *loader, const struct cairn_exit *wanted,
                               cairn_exit **exit, struct cairn_error *error)
 {
-    uint8_t *code;
+    struct parts parts;
     struct cairn_error failed = {0};
-    if (!allocate(loader, &code, exit, &failed))
+    if (!allocate(loader, &parts, exit, &failed))
         return error_set(error, failed.status, failed.offset, "%s", failed.message);
     **exit = *wanted;
-    return write_stub(*exit, code, error);
+    (*exit)->entry_code = (uintptr_t)parts.entry;
+    enter_write_code(parts.entry, parts.rules);
+    return write_stub(*exit, parts.stub, error);
 }
 
 static enum cairn_status load(const struct cairn_exit *wanted, cairn_exit **exit,

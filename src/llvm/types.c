@@ -88,15 +88,19 @@ static bool has_return_attribute(LLVMValueRef function, const char *name)
     return LLVMGetEnumAttributeAtIndex(function, LLVMAttributeReturnIndex, kind) != NULL;
 }
 
-struct cairn_results types_function_results(LLVMValueRef function)
+struct cairn_results types_results(LLVMTypeRef returned)
 {
     struct cairn_results results = {.is_known = true};
-    LLVMTypeRef type = LLVMGetReturnType(LLVMGlobalGetValueType(function));
-    if (LLVMGetTypeKind(type) == LLVMVoidTypeKind)
-        return results;
-    if (!add_results(type, &results))
+    if (LLVMGetTypeKind(returned) != LLVMVoidTypeKind && !add_results(returned, &results))
         return (struct cairn_results){.is_known = false};
-    results.extends_sign = has_return_attribute(function, "signext");
+    return results;
+}
+
+struct cairn_results types_function_results(LLVMValueRef function)
+{
+    struct cairn_results results =
+        types_results(LLVMGetReturnType(LLVMGlobalGetValueType(function)));
+    results.extends_sign = results.count > 0 && has_return_attribute(function, "signext");
     return results;
 }
 

@@ -14,6 +14,9 @@
 /* What a function returns; not known if it has more values than CAIRN_FUNCTION_RESULTS_MAX. */
 struct cairn_results types_function_results(LLVMValueRef function);
 
+/* The same of a type that is returned. */
+struct cairn_results types_results(LLVMTypeRef returned);
+
 struct cairn_type types_convert(LLVMTypeRef type);
 
 /* Whether a register of the architecture holds values of the type, which is no structure or array,

@@ -374,6 +374,132 @@ static void check_race(void)
     check(atomic_load(&race.wrong) == 0, "entry and TOC never mix, and the caller's comes back");
 }
 
+/* ---- Calls by signature, and entering a function in a frame's place ---- */
+
+enum { ARGUMENTS = 15 };
+
+/* Integers and floating-point numbers, in registers and in places on the stack. */
+static double weigh(long a, double b, int c, float d, long e, double f, short g, long h, float i,
+                    long j, double k, unsigned l, double m, float n, long o)
+{
+    return (double)a + 2 * b + 3 * c + 5 * (double)d + 7 * (double)e + 11 * f + 13 * g +
+           17 * (double)h + 19 * (double)i + 23 * (double)j + 29 * k + 31 * (double)l + 37 * m +
+           41 * (double)n + 43 * (double)o;
+}
+
+static const double weighed =
+    1 + 4 - 9 + 20 + 35 + 66 - 91 + 136 + 171 + 230 + 319 + 372 + 481 + 574 + 645;
+
+static struct cairn_value arguments[ARGUMENTS];
+static cairn_signature *signature;
+
+static cairn_signature *make_signature(void)
+{
+    struct cairn_error error = {0};
+    cairn_signature *made = NULL;
+    struct cairn_type types[ARGUMENTS];
+    const struct cairn_type result = cairn_type_double();
+    const char kinds_of_weigh[] = "ldifldslfldudfl";
+    for (int i = 0; i < ARGUMENTS; i++) {
+        char kind = kinds_of_weigh[i];
+        int number = kind == 'i' || kind == 's' ? -i - 1 : i + 1;
+        uint32_t bits = kind == 's' ? 16 : kind == 'l' ? 64 : 32;
+        arguments[i] = kind == 'd'   ? cairn_value_of_double(number)
+                       : kind == 'f' ? cairn_value_of_float((float)number)
+                                     : cairn_value_of_integer(bits, number);
+        types[i] = arguments[i].type;
+    }
+    enum cairn_status status =
+        cairn_signature_create(NULL, &result, 1, types, ARGUMENTS, &made, &error);
+    for (uint32_t i = 0; status == CAIRN_OK && i < ARGUMENTS; i++)
+        if (kinds_of_weigh[i] == 'i' || kinds_of_weigh[i] == 's')
+            status = cairn_signature_extend_sign(made, i, &error);
+    check_ok(status, &error, "a signature");
+    return made;
+}
+
+static void check_call(void)
+{
+    struct cairn_error error = {0};
+    struct cairn_value result = {.size = 0};
+    check_ok(cairn_call(signature, (const void *)(uintptr_t)weigh, arguments, ARGUMENTS, &result,
+                        &error),
+             &error, "a call by signature");
+    check(cairn_value_double(&result) == weighed, "arguments and result are C's");
+}
+
+static void enter_weigh(struct cairn_deopt *deopt, void *user)
+{
+    struct cairn_error error = {0};
+    (void)user;
+    check_ok(cairn_deopt_enter(deopt, signature, (const void *)(uintptr_t)weigh, arguments,
+                               ARGUMENTS, &error),
+             &error, "a function is entered in the frame's place");
+}
+
+/* A function that calls what its argument points to, and never gets back. */
+static const uint32_t leaving[] = {
+    0x7C0802A6, /* mflr r0 */
+    0xF8010010, /* std r0, 16(r1) */
+    0xF821FF81, /* stdu r1, -128(r1) */
+    0xE8030000, /* ld r0, 0(r3) */
+    0x7C0903A6, /* mtctr r0 */
+    0x4E800421, /* bctrl */
+    0x7FE00008, /* trap */
+};
+
+/* CFA: r1 + 128; LR: at 16 from it. Its description has the code's address, and the size. */
+static const uint8_t rules[] = {
+    0, 0, 0, 20, 0, 0, 0, 0,  1, 0, 1, 0x78, 65, 0x0C, 1, 0x80, 1, 0x11, 65, 0x7E, 0, 0, 0, 0, /**/
+    0, 0, 0, 20, 0, 0, 0, 28, 0, 0, 0, 0,    0,  0,    0, 0,    0, 0,    0,  0,    0, 0, 0, 28,
+    0, 0, 0, 0,
+};
+
+static cairn_module *load_leaving(struct descriptor *made)
+{
+    struct cairn_error error = {0};
+    cairn_loader *loader = NULL;
+    cairn_module *module = NULL;
+    uint8_t *code = NULL;
+    uint8_t *table = NULL;
+    enum { ADDRESS_OFFSET = 32 };
+    enum cairn_status status = cairn_loader_create(program.runtime, "leaving", &loader, &error);
+    if (status == CAIRN_OK)
+        code = cairn_loader_allocate_code(loader, sizeof leaving, 16, &error);
+    if (code != NULL)
+        table = cairn_loader_allocate_unwind_table(loader, sizeof rules, 8, &error);
+    if (table != NULL) {
+        const uint64_t address = (uintptr_t)code;
+        memcpy(code, leaving, sizeof leaving);
+        memcpy(table, rules, sizeof rules);
+        memcpy(table + ADDRESS_OFFSET, &address, sizeof address);
+        status = cairn_loader_finish(loader, &module, &error);
+    }
+    if (module != NULL)
+        status = cairn_module_publish(module, &error);
+    check_ok(status, &error, "code that leaves its frame");
+    *made = (struct descriptor){(uintptr_t)code, (uintptr_t)&canaries[0], 0};
+    return module;
+}
+
+static void check_enter(void)
+{
+    struct cairn_error error = {0};
+    struct descriptor leave;
+    double (*leave_function)(const void *exit);
+    cairn_exit *exit = NULL;
+    cairn_module *module = load_leaving(&leave);
+    const struct descriptor *pointer = &leave;
+    memcpy(&leave_function, &pointer, sizeof leave_function);
+    check_ok(cairn_exit_create(program.runtime, enter_weigh, NULL, &exit, &error), &error,
+             "an exit");
+    if (exit != NULL)
+        check(leave_function(cairn_exit_target(exit)) == weighed,
+              "it returns to the frame's caller");
+    cairn_exit_destroy(exit);
+    cairn_module_retire(module);
+}
+
 int main(void)
 {
     make_callees();
@@ -388,8 +514,12 @@ int main(void)
         check_exits();
         check_batch();
         check_race();
+        signature = make_signature();
+        check_call();
+        check_enter();
+        cairn_signature_destroy(signature);
         cairn_module_retire(program.module);
-        check(cairn_runtime_quiesce(program.runtime) == 1, "the module is gone");
+        check(cairn_runtime_quiesce(program.runtime) == 3, "the modules are gone");
     }
     cairn_runtime_destroy(program.runtime);
     printf("1..%d\n", checks);

@@ -1,0 +1,252 @@
+/*
+ * Entering a function in a frame's place: the arguments are written to the registers of the context
+ * that the thread goes on with, and to the stack.
+ *
+ * Arguments on the stack, and PPC64's TOC pointer, want a frame between the entered function and
+ * the caller. It returns into code that takes that frame away, which lies in the exit's module and
+ * has unwind rules of its own; so frames can be walked from the entered function to the caller.
+ *
+ * The arguments lie where the old frame was, and may reach into the context, which is below that.
+ * At its end a context has registers that mean nothing to a function that begins, if any
+ * (arch_host_entered_bytes). All else that is in use then, the exit's frame and the handler's data,
+ * is further down than arguments reach.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "frame/enter.h"
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "frame/arguments.h"
+#include "frame/deopt.h"
+#include "frame/frame.h"
+
+#include <assert.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct arch_call) <= CAIRN_DEOPT_ENTRY_BYTES, "an entry holds a call");
+
+static struct arch_call *call_of(struct cairn_deopt *deopt)
+{
+    return (struct arch_call *)(void *)deopt->entry;
+}
+
+/* ---- Rules for unwinding ---- */
+
+enum {
+    VERSION_OF_GCC = 1,
+    DATA_ALIGNMENT = 0x78, /* -8, as SLEB128 */
+    DEFINE_CFA = 0x0C,
+    OFFSET_EXTENDED_SF = 0x11,
+    SLEB_MASK = 0x7F
+};
+
+static uint8_t *put(uint8_t *at, const void *bytes, size_t size)
+{
+    memcpy(at, bytes, size);
+    return at + size;
+}
+
+static uint8_t *put_u32(uint8_t *at, size_t value)
+{
+    const uint32_t word = (uint32_t)value;
+    return put(at, &word, sizeof word);
+}
+
+/* The entry's length, when its end is known; the bytes up to that are no-ops. */
+static uint8_t *end_entry(uint8_t *entry, uint8_t *at)
+{
+    while ((at - entry) % 8 != 0)
+        *at++ = 0;
+    put_u32(entry, (size_t)(at - entry) - sizeof(uint32_t));
+    return at;
+}
+
+/* Source: DWARF 5, section 6.4; Linux Standard Base Core Specification, "Exception Frames". */
+static uint8_t *put_common(const struct cairn_arch *arch, uint8_t *entry)
+{
+    const struct arch_entry_frame *frame = &arch->entry_frame;
+    uint8_t *at = put_u32(entry + sizeof(uint32_t), 0);
+    *at++ = VERSION_OF_GCC;
+    *at++ = 0; /* no augmentation */
+    *at++ = 1; /* code alignment */
+    *at++ = DATA_ALIGNMENT;
+    *at++ = (uint8_t)arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+    *at++ = DEFINE_CFA;
+    *at++ = (uint8_t)frame->frame_register;
+    *at++ = frame->cfa_offset;
+    for (unsigned i = 0; i < frame->saved_count; i++) {
+        *at++ = OFFSET_EXTENDED_SF;
+        *at++ = (uint8_t)frame->saved[i].dwarf;
+        *at++ = (uint8_t)(-frame->saved[i].words & SLEB_MASK);
+    }
+    return end_entry(entry, at);
+}
+
+static uint8_t *put_description(const uint8_t *common, const uint8_t *code, uint64_t size,
+                                uint8_t *entry)
+{
+    const uint64_t address = (uintptr_t)code;
+    uint8_t *at = entry + sizeof(uint32_t);
+    at = put_u32(at, (size_t)(at - common));
+    at = put(at, &address, sizeof address);
+    return end_entry(entry, put(at, &size, sizeof size));
+}
+
+void enter_write_code(uint8_t *code, uint8_t *rules)
+{
+    const struct cairn_arch *arch = arch_host();
+    arch->encode_entry(arch, code);
+    uint8_t *end = put_common(arch, rules);
+    end = put_description(rules, code, arch->entry_frame.code_bytes, end);
+    end = put_u32(end, 0);
+    assert(end <= rules + ENTER_RULES_BYTES);
+    (void)end;
+}
+
+/* ---- The caller ---- */
+
+/* Whether the bytes are code of the module. */
+static bool is_code(const cairn_module *module, uint64_t address, size_t size)
+{
+    struct cairn_memory_range range;
+    for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++)
+        if (range.executable && address >= range.address && address - range.address <= range.size &&
+            size <= range.size - (address - range.address))
+            return true;
+    return false;
+}
+
+/* By its instructions: whoever wrote them, they do nothing but take a frame away. */
+static bool is_entry_code(const struct cairn_frame *frame)
+{
+    const struct cairn_arch *arch = arch_host();
+    uint8_t code[ARCH_ENTRY_CODE_BYTES_MAX];
+    size_t begin = arch->entry_frame.return_offset;
+    size_t size = arch->entry_frame.code_bytes - begin;
+    if (frame->module == NULL || !is_code(frame->module, frame->pc, size))
+        return false;
+    arch->encode_entry(arch, code);
+    return memcmp((const void *)(uintptr_t)frame->pc, code + begin, size) == 0;
+}
+
+enum cairn_status enter_find_caller(struct cairn_frame *caller, struct cairn_error *error)
+{
+    enum cairn_status status = cairn_frame_caller(caller, error);
+    while (status == CAIRN_OK && is_entry_code(caller)) {
+        status = frame_check_restore(caller, error);
+        if (status == CAIRN_OK)
+            status = cairn_frame_caller(caller, error);
+    }
+    return status;
+}
+
+/* ---- Registers ---- */
+
+/* The register is there: check_registers. */
+static void write_register(struct cairn_context *context, uint16_t dwarf, const void *bytes,
+                           size_t size)
+{
+    enum cairn_status status = cairn_context_write(context, dwarf, bytes, size, NULL);
+    (void)status;
+}
+
+/* Of what floating-point registers hold, PPC64 has the first doubleword alone. */
+static size_t floating_bytes(const struct arch_arguments *arguments)
+{
+    return arguments->widens_floats ? sizeof(uint64_t) : (size_t)CALL_REGISTER_BYTES;
+}
+
+static enum cairn_status check_registers(const struct cairn_context *context,
+                                         const struct arch_call *call, struct cairn_error *error)
+{
+    const struct arch_arguments *arguments = &arch_host()->arguments;
+    bool has_floating =
+        call->floating_count == 0 || cairn_context_register_size(context, arguments->floating) > 0;
+    bool has_vectors =
+        call->vector_count == 0 ||
+        cairn_context_register_size(context, arguments->vector) >= CALL_REGISTER_BYTES;
+    if (has_floating && has_vectors)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                     "the machine has no registers for vectors, which the function takes");
+}
+
+static void write_registers(struct cairn_context *context, const struct arch_call *call)
+{
+    const struct arch_arguments *arguments = &arch_host()->arguments;
+    for (unsigned i = 0; i < arguments->general_count; i++)
+        write_register(context, arguments->general[i], &call->general[i], sizeof(uint64_t));
+    for (unsigned i = 0; i < call->floating_count; i++)
+        write_register(context, (uint16_t)(arguments->floating + i), call->floating[i],
+                       floating_bytes(arguments));
+    for (unsigned i = 0; i < call->vector_count; i++)
+        write_register(context, (uint16_t)(arguments->vector + i), call->vector[i],
+                       CALL_REGISTER_BYTES);
+}
+
+/* ---- Asking for it ---- */
+
+static enum cairn_status check_parts(const cairn_signature *signature, const void *function,
+                                     struct cairn_error *error)
+{
+    if (signature != NULL && function != NULL)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                     "cairn_deopt_enter needs a signature and a function");
+}
+
+enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signature *signature,
+                                    const void *function, const struct cairn_value *arguments,
+                                    uint32_t argument_count, struct cairn_error *error)
+{
+    struct arch_call call;
+    struct cairn_frame caller = deopt->frame;
+    enum cairn_status status = check_parts(signature, function, error);
+    if (status == CAIRN_OK)
+        status = signature_check(signature, arguments, argument_count, error);
+    if (status == CAIRN_OK)
+        status = deopt_check_types(deopt, &signature->results, error);
+    if (status == CAIRN_OK)
+        status = frame_check_restore(&deopt->frame, error);
+    if (status == CAIRN_OK)
+        status = enter_find_caller(&caller, error);
+    if (status != CAIRN_OK)
+        return status;
+    /* What no argument is in has no meaning, but should not be anything. */
+    memset(&call, 0, sizeof call);
+    call.function = function;
+    arguments_write(signature, arguments, &call);
+    status = check_registers(deopt->frame.context, &call, error);
+    if (status != CAIRN_OK)
+        return status;
+    deopt->caller = caller;
+    memcpy(deopt->entry, &call, sizeof call);
+    deopt->action = DEOPT_ENTER;
+    return CAIRN_OK;
+}
+
+/* ---- Doing it ---- */
+
+/* Exits leave so much room. */
+static bool is_out_of_reach(const struct cairn_context *context, size_t stack_bytes)
+{
+    uint64_t lowest = cairn_context_sp(context) - arch_host_entry_reach(stack_bytes);
+    return lowest >= (uintptr_t)context + arch_host_entered_bytes();
+}
+
+void enter_begin(struct cairn_deopt *deopt)
+{
+    struct cairn_context *context = deopt->frame.context;
+    const struct arch_call *call = call_of(deopt);
+    const struct arch_entry entry = {
+        .function = call->function,
+        .code = deopt->entry_code,
+        .stack = call->stack,
+        .stack_bytes = call->stack_bytes,
+        .floating_count = call->floating_count,
+    };
+    assert(is_out_of_reach(context, call->stack_bytes));
+    write_registers(context, call);
+    arch_host_enter(context, &entry);
+}
