@@ -36,8 +36,6 @@ const struct cairn_arch *arch_find(enum cairn_architecture architecture)
     return architectures[architecture].arch;
 }
 
-const struct cairn_arch *arch_host(void) { return arch_find(cairn_architecture_host()); }
-
 const char *cairn_architecture_name(enum cairn_architecture architecture)
 {
     if ((unsigned)architecture >= ARCHITECTURE_COUNT)
@@ -63,6 +61,8 @@ enum cairn_architecture cairn_architecture_host(void)
     return CAIRN_ARCHITECTURE_UNKNOWN;
 #endif
 }
+
+const struct cairn_arch *arch_host(void) { return arch_find(cairn_architecture_host()); }
 
 enum cairn_byte_order cairn_byte_order_host(void)
 {

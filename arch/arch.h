@@ -327,6 +327,31 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 /* DWARF number of the stack pointer. */
 uint16_t arch_host_stack_pointer(void);
 
+/*
+ * Where contexts keep registers, for those who ask often: the same as arch_host_register says,
+ * without a call. A context may be without any of them.
+ */
+struct arch_context_layout {
+    uint16_t stack_pointer; /* its DWARF number */
+    /* Registers with lower numbers have a scalar of at most 8 bytes as the low bytes of an integer,
+     * which is their first 8 bytes. */
+    uint16_t scalars_end;
+    bool floats_are_doubles; /* but 4 bytes that float are there as a double */
+    /* Of a register's first byte, by DWARF number; 0 for those that only arch_host_register knows,
+     * or whose first bytes are not what functions store of them. */
+    uint16_t offsets[ARCH_CONTEXT_REGISTERS];
+};
+extern const struct arch_context_layout arch_host_layout;
+
+/* Entries of `offsets`: of 16 registers, from `number` on, each `stride` behind the one before. */
+#define ARCH_OFFSETS_OF_4(offset, stride)                                                          \
+    (offset), (offset) + (stride), (offset) + 2 * (stride), (offset) + 3 * (stride)
+#define ARCH_OFFSETS_OF_16(number, offset, stride)                                                 \
+    [number] = ARCH_OFFSETS_OF_4(offset, stride),                                                  \
+    ARCH_OFFSETS_OF_4((offset) + 4 * (stride), stride),                                            \
+    ARCH_OFFSETS_OF_4((offset) + 8 * (stride), stride),                                            \
+    ARCH_OFFSETS_OF_4((offset) + 12 * (stride), stride)
+
 /* Gives a register that functions keep for their callers its value back: the slot's 8 bytes, as a
  * function has stored them. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,

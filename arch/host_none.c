@@ -31,6 +31,8 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return 0; }
 
+const struct arch_context_layout arch_host_layout = {0};
+
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes)
 {

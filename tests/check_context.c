@@ -700,6 +700,46 @@ START_TEST(part_of_an_integer_is_its_low_bytes)
 }
 END_TEST
 
+/* What those who ask often go by. */
+START_TEST(layout_says_where_registers_are)
+{
+    struct cairn_context context = {{0}};
+    struct arch_context_head *head = (struct arch_context_head *)&context;
+    head->vector_level = arch_host_vector_level();
+    ck_assert_uint_eq(arch_host_layout.stack_pointer, arch_host_stack_pointer());
+    ck_assert_uint_ne(arch_host_layout.offsets[arch_host_layout.stack_pointer], 0);
+    for (uint16_t dwarf = 0; dwarf < (uint16_t)ARCH_CONTEXT_REGISTERS; dwarf++) {
+        struct arch_register place;
+        size_t offset = arch_host_layout.offsets[dwarf];
+        if (offset == 0 || !arch_host_register(&context, dwarf, &place))
+            continue;
+        ck_assert_uint_eq(offset, place.offset);
+        ck_assert_uint_eq(place.first_flag, 0);
+        ck_assert(place.form != ARCH_REGISTER_QUADWORD || dwarf >= arch_host_layout.scalars_end);
+        ck_assert_uint_ge(place.bytes, sizeof(uint64_t));
+    }
+}
+END_TEST
+
+/* In a register's first 8 bytes are its low bytes: what a part of it is. */
+START_TEST(layout_says_where_scalars_are)
+{
+    static struct cairn_context context;
+    struct arch_context_head *head = (struct arch_context_head *)&context;
+    head->vector_level = arch_host_vector_level();
+    for (uint16_t dwarf = 0; dwarf < arch_host_layout.scalars_end; dwarf++) {
+        uint64_t value = random_u64();
+        uint64_t seen;
+        size_t offset = arch_host_layout.offsets[dwarf];
+        if (offset == 0 ||
+            cairn_context_write(&context, dwarf, &value, sizeof value, NULL) != CAIRN_OK)
+            continue;
+        memcpy(&seen, context.bytes + offset, sizeof seen);
+        ck_assert_uint_eq(seen, value);
+    }
+}
+END_TEST
+
 START_TEST(context_of_zeros_gets_registers_by_writing)
 {
     struct cairn_context context;
@@ -773,6 +813,8 @@ int main(void)
     tcase_add_checked_fixture(access, set_up, tear_down);
     tcase_add_test(access, sizes_that_a_register_does_not_have_are_refused);
     tcase_add_test(access, part_of_an_integer_is_its_low_bytes);
+    tcase_add_test(access, layout_says_where_registers_are);
+    tcase_add_test(access, layout_says_where_scalars_are);
     tcase_add_test(access, context_of_zeros_gets_registers_by_writing);
     tcase_add_test(access, vector_register_cannot_be_written_where_there_are_none);
     tcase_add_test(access, context_has_the_size_that_the_header_says);

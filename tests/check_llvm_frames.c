@@ -139,6 +139,72 @@ START_TEST(live_values_have_their_types)
 }
 END_TEST
 
+static void read_values_at_once(struct cairn_deopt *deopt)
+{
+    struct cairn_value values[8];
+    memset(values, 0xA5, sizeof values);
+    ck_assert_ok(cairn_frame_values(&deopt->frame, deopt->record, 0, 8, values, NULL));
+    for (uint32_t i = 0; i < 8; i++) {
+        struct cairn_value one = value_at(deopt, i);
+        ck_assert(cairn_type_equal(values[i].type, one.type));
+        ck_assert_uint_eq(values[i].size, one.size);
+        ck_assert_mem_eq(values[i].bytes, one.bytes, sizeof one.bytes);
+    }
+    ck_assert_ok(cairn_frame_values(&deopt->frame, deopt->record, 5, 2, values, NULL));
+    ck_assert_int_eq(cairn_value_signed(&values[0]), -3);
+    ck_assert_int_eq(cairn_value_signed(&values[1]), 81985529216486895);
+    ck_assert_ok(cairn_frame_values(&deopt->frame, deopt->record, 8, 0, NULL, NULL));
+}
+
+START_TEST(live_values_are_read_at_once)
+{
+    handler = read_values_at_once;
+    load(typed_values);
+    patch(1);
+    call("f", -5);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+static bool is_zero(const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (((const unsigned char *)bytes)[i] != 0)
+            return false;
+    return true;
+}
+
+/* As if the frame waited for a call: what calls change is gone. */
+static void read_what_is_gone(struct cairn_deopt *deopt)
+{
+    struct cairn_value values[8];
+    struct cairn_error error;
+    struct cairn_frame frame = deopt->frame;
+    frame.is_innermost = false;
+    memset(values, 0xA5, sizeof values);
+    ck_assert_int_eq(cairn_frame_values(&frame, deopt->record, 5, 4, values, &error),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_ptr_nonnull(strstr(error.message, "has 8 live values, so there is no number 8"));
+    ck_assert_int_eq(values[0].bytes[0], 0xA5);
+    ck_assert_int_eq(
+        cairn_frame_values(&frame, deopt->record, UINT32_MAX, UINT32_MAX, values, NULL),
+        CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(cairn_frame_values(&frame, deopt->record, 0, 8, values, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(error.message, "is not known any more"));
+    ck_assert(is_zero(values, sizeof values));
+}
+
+START_TEST(none_is_read_where_one_cannot_be)
+{
+    handler = read_what_is_gone;
+    load(typed_values);
+    patch(1);
+    call("f", -5);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
 static void read_beyond(struct cairn_deopt *deopt)
 {
     struct cairn_value value;
@@ -178,6 +244,9 @@ static void read_incomplete(struct cairn_deopt *deopt)
                          CAIRN_ERROR_CORRUPT);
         ck_assert_ptr_nonnull(strstr(error.message, "has 1 locations; its declaration needs 2"));
     }
+    struct cairn_value values[2];
+    ck_assert_int_eq(cairn_frame_values(&deopt->frame, deopt->record, 0, 2, values, &error),
+                     CAIRN_ERROR_CORRUPT);
 }
 
 START_TEST(values_of_a_record_that_lacks_one_are_refused)
@@ -748,6 +817,8 @@ int main(void)
     TCase *values = tcase_create("values");
     tcase_add_checked_fixture(values, set_up, tear_down);
     tcase_add_test(values, live_values_have_their_types);
+    tcase_add_test(values, live_values_are_read_at_once);
+    tcase_add_test(values, none_is_read_where_one_cannot_be);
     tcase_add_test(values, values_that_there_are_not_are_refused);
     tcase_add_test(values, values_of_a_record_that_lacks_one_are_refused);
     suite_add_tcase(suite, values);

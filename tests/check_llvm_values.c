@@ -170,6 +170,32 @@ static void check_value(const struct cairn_deopt *deopt, uint32_t index)
     check_bytes("live value", index, type, buffers.stored[number], value.bytes);
 }
 
+/* What is read at once, and what is read by its location, is what is read one by one. */
+static void check_ways(const struct cairn_deopt *deopt)
+{
+    static struct cairn_value values[GENERATED_VALUES_MAX];
+    struct cairn_error error = {0};
+    uint32_t first = generate_below(&random_state, run.function->live_value_count + 1);
+    uint32_t count = generate_below(&random_state, run.function->live_value_count - first + 1);
+    memset(values, 0xA5, sizeof values);
+    check_ok(cairn_frame_values(&deopt->frame, deopt->record, first, count, values, &error),
+             &error);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cairn_value one;
+        struct cairn_value located;
+        uint32_t number = run.function->argument_count + first + i;
+        struct cairn_type type = run.function->values[number].type;
+        struct cairn_location location =
+            cairn_record_location(deopt->record, first_location() + first + i);
+        check_ok(cairn_frame_value(&deopt->frame, deopt->record, first + i, &one, &error), &error);
+        check_ok(cairn_frame_at_location(&deopt->frame, location, type, &located, &error), &error);
+        ck_assert(cairn_type_equal(values[i].type, one.type) && values[i].size == one.size);
+        ck_assert(cairn_type_equal(located.type, type) && located.size == one.size);
+        ck_assert_mem_eq(values[i].bytes, one.bytes, sizeof one.bytes);
+        ck_assert_mem_eq(located.bytes, one.bytes, sizeof one.bytes);
+    }
+}
+
 static bool is_changeable(const struct cairn_deopt *deopt, uint32_t index)
 {
     uint32_t number = run.function->argument_count + index;
@@ -253,6 +279,7 @@ static void handle(struct cairn_deopt *deopt, void *user)
         check_argument(deopt, i);
     for (uint32_t i = 0; i < run.function->live_value_count; i++)
         check_value(deopt, i);
+    check_ways(deopt);
     check_caller(deopt);
     act(deopt);
 }

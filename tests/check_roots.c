@@ -262,6 +262,51 @@ START_TEST(places_on_the_stack_are_found_by_any_register)
 }
 END_TEST
 
+/* More derived pointers than the code lists. */
+START_TEST(a_frame_may_have_hundreds_of_derived_pointers)
+{
+    enum { PAIRS = 300 };
+    begin(0);
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        stack[2 * i] = (i + 1) * (uint64_t)OBJECT_BYTES;
+        stack[2 * i + 1] = stack[2 * i] + i;
+        put(in_stack(2 * i));
+        put(in_stack(2 * i + 1));
+    }
+    end();
+    relocate();
+    ck_assert_uint_eq(moves, PAIRS);
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        ck_assert_uint_eq(stack[2 * i], new_address((i + 1) * (uint64_t)OBJECT_BYTES));
+        ck_assert_uint_eq(stack[2 * i + 1], stack[2 * i] + i);
+    }
+}
+END_TEST
+
+START_TEST(near_places_are_enumerated_as_llvm_has_them)
+{
+    struct cairn_root roots[3] = {{NULL, NULL}};
+    size_t count = 0;
+    begin(0);
+    put(in_stack(1));
+    put(in_stack(2));
+    put(in_stack(9));
+    put(in_stack(9));
+    put(in_stack(1));
+    put(in_stack(2));
+    end();
+    ck_assert_ok(cairn_frame_roots(&frame, record, roots, 2, &count, NULL));
+    ck_assert_uint_eq(count, 3);
+    ck_assert_ptr_eq(roots[0].base, &stack[1]);
+    ck_assert_ptr_eq(roots[0].derived, &stack[2]);
+    ck_assert_ptr_eq(roots[1].base, &stack[9]);
+    ck_assert_ptr_eq(roots[1].derived, &stack[9]);
+    ck_assert_ptr_null(roots[2].base);
+    ck_assert_ok(cairn_frame_roots(&frame, record, NULL, 0, &count, NULL));
+    ck_assert_uint_eq(count, 3);
+}
+END_TEST
+
 START_TEST(roots_are_enumerated_as_llvm_has_them)
 {
     struct cairn_root roots[3] = {{NULL, NULL}};
@@ -406,7 +451,7 @@ END_TEST
 
 /* ---- Random frames ---- */
 
-enum { BASES_MAX = 40, DERIVED_MAX = 100, ROUNDS = 3000 };
+enum { BASES_MAX = 40, DERIVED_MAX = 100, ROUNDS = 500 };
 
 /* What a frame is to be afterwards. */
 static uint64_t expected_stack[STACK_WORDS];
@@ -423,25 +468,63 @@ struct random_place {
 static bool is_taken[STACK_WORDS];
 static bool is_kept_taken[2];
 
-static struct random_place random_place(uint64_t *state, uint32_t words)
+/* What frames are to be like: the code has several ways for them. */
+enum order { ORDER_NONE, ORDER_UP, ORDER_DOWN };
+struct shape {
+    uint32_t words; /* of the stack, that places are in */
+    uint32_t bases_max;
+    uint32_t registers; /* one of so many places may be in a register; 0: none */
+    enum order order;   /* of the places */
+    bool has_derived;   /* in places of their own */
+    bool comes_again;
+    /* Places on the stack are found by a register, and not by the stack pointer. */
+    bool has_base_register;
+};
+enum { ANCHOR = 200 }; /* the word that the register points to */
+
+static struct shape shape;
+static uint32_t last_word;
+
+static struct cairn_location random_location(uint32_t word)
 {
-    uint32_t which = sample_random(state, 30);
+    struct cairn_location location = in_stack(word);
+    if (shape.has_base_register) {
+        location.dwarf = kept[0];
+        location.offset -= (int32_t)(ANCHOR * sizeof *stack);
+    }
+    return location;
+}
+
+/* One that is not taken, and behind the last one if there is an order. */
+static uint32_t random_word(uint64_t *state)
+{
+    uint32_t word;
+    if (shape.order == ORDER_UP)
+        return last_word += 1 + sample_random(state, 3);
+    if (shape.order == ORDER_DOWN)
+        return last_word -= 1 + sample_random(state, 3);
+    do
+        word = sample_random(state, shape.words);
+    while (is_taken[word]);
+    return word;
+}
+
+static struct random_place random_place(uint64_t *state)
+{
+    uint32_t which = shape.registers == 0 ? 2 : sample_random(state, shape.registers);
     if (which < 2 && !is_kept_taken[which]) {
         is_kept_taken[which] = true;
         uint64_t *now = saved_place(kept[which]);
         return (struct random_place){in_register(kept[which]), now, expected_saved + (now - saved)};
     }
-    uint32_t word;
-    do
-        word = sample_random(state, words);
-    while (is_taken[word]);
+    uint32_t word = random_word(state);
     is_taken[word] = true;
-    return (struct random_place){in_stack(word), &stack[word], &expected_stack[word]};
+    return (struct random_place){random_location(word), &stack[word], &expected_stack[word]};
 }
 
-static struct random_place random_base(uint64_t *state, uint32_t words)
+static struct random_place random_base(uint64_t *state)
 {
-    struct random_place base = random_place(state, words);
+    struct random_place base = random_place(state);
     *base.now = sample_random(state, 8) == 0
                     ? 0
                     : (uint64_t)(1 + sample_random(state, 1 << 16)) * OBJECT_BYTES;
@@ -450,10 +533,9 @@ static struct random_place random_base(uint64_t *state, uint32_t words)
     return base;
 }
 
-static struct random_place random_derived(uint64_t *state, uint32_t words,
-                                          const struct random_place *base)
+static struct random_place random_derived(uint64_t *state, const struct random_place *base)
 {
-    struct random_place derived = random_place(state, words);
+    struct random_place derived = random_place(state);
     uint64_t distance = sample_random(state, DISTANCE_MAX) - (uint64_t)DISTANCE_MAX / 4;
     *derived.now = *base->now + distance;
     *derived.then = *base->then + distance;
@@ -467,39 +549,52 @@ static void put_pair(const struct random_place *base, const struct random_place 
 }
 
 /* Each base at least once, alone or with a derived pointer, and pairs again in any order. */
-static void put_random_pairs(uint64_t *state, uint32_t words)
+static void put_random_pairs(uint64_t *state)
 {
     static struct random_place bases[BASES_MAX];
     static struct random_place derived[DERIVED_MAX];
     static uint32_t base_of[DERIVED_MAX];
-    uint32_t base_count = 1 + sample_random(state, BASES_MAX);
-    uint32_t derived_count = base_count + sample_random(state, DERIVED_MAX - BASES_MAX);
+    uint32_t base_count = 1 + sample_random(state, shape.bases_max);
+    uint32_t more = shape.comes_again ? sample_random(state, DERIVED_MAX - BASES_MAX) : 0;
     for (uint32_t i = 0; i < base_count; i++)
-        bases[i] = random_base(state, words);
-    for (uint32_t i = 0; i < derived_count; i++) {
+        bases[i] = random_base(state);
+    for (uint32_t i = 0; i < base_count + more; i++) {
         base_of[i] = i < base_count ? i : sample_random(state, base_count);
-        bool is_own = sample_random(state, 2) == 0;
-        derived[i] = is_own ? bases[base_of[i]] : random_derived(state, words, &bases[base_of[i]]);
-        put_pair(&bases[base_of[i]], &derived[i]);
+        const struct random_place *base = &bases[base_of[i]];
+        bool is_own = !shape.has_derived || sample_random(state, 2) == 0;
+        derived[i] = is_own ? *base : random_derived(state, base);
+        put_pair(base, &derived[i]);
     }
-    for (uint32_t again = sample_random(state, DERIVED_MAX); again > 0; again--) {
-        uint32_t i = sample_random(state, derived_count);
+    for (uint32_t again = shape.comes_again ? sample_random(state, DERIVED_MAX) : 0; again > 0;
+         again--) {
+        uint32_t i = sample_random(state, base_count + more);
         put_pair(&bases[base_of[i]], &derived[i]);
     }
 }
 
-static void expect_random_frame(uint64_t *state)
+static void clear_frame(void)
 {
-    uint32_t words = sample_random(state, 3) == 0 ? STACK_WORDS : 300;
     memset(is_taken, 0, sizeof is_taken);
     memset(is_kept_taken, 0, sizeof is_kept_taken);
     memset(stack, 0x5A, sizeof stack);
     memset(saved, 0xA5, sizeof saved);
+    if (shape.has_base_register) {
+        is_kept_taken[0] = true;
+        *saved_place(kept[0]) = (uintptr_t)&stack[ANCHOR];
+    }
+    last_word = shape.order == ORDER_DOWN ? shape.words : 0;
     memcpy(expected_stack, stack, sizeof stack);
     memcpy(expected_saved, saved, sizeof saved);
     expected_moves = 0;
-    begin(0);
-    put_random_pairs(state, words);
+}
+
+static void expect_random_frame(uint64_t *state)
+{
+    clear_frame();
+    begin((int32_t)sample_random(state, 2));
+    if (locations[2].offset != 0)
+        put(address_of(1));
+    put_random_pairs(state);
     end();
     relocate();
     expect(memcmp(stack, expected_stack, sizeof stack) == 0);
@@ -507,9 +602,29 @@ static void expect_random_frame(uint64_t *state)
     expect(moves == expected_moves);
 }
 
+static const struct shape shapes[] = {
+    {300, BASES_MAX, 30, ORDER_NONE, true, true, false},
+    {STACK_WORDS, BASES_MAX, 30, ORDER_NONE, true, true, false},
+    {300, BASES_MAX, 0, ORDER_NONE, true, false, false},
+    {300, BASES_MAX, 0, ORDER_NONE, true, true, true},
+    {300, BASES_MAX, 0, ORDER_NONE, false, true, false},
+    {64, 30, 0, ORDER_NONE, false, true, false},
+    {65, 30, 0, ORDER_NONE, false, false, false},
+    {64, 30, 0, ORDER_NONE, false, true, true},
+    {300, BASES_MAX, 0, ORDER_UP, false, false, false},
+    {300, BASES_MAX, 0, ORDER_DOWN, false, false, true},
+    {300, BASES_MAX, 40, ORDER_UP, false, false, false},
+    {STACK_WORDS, BASES_MAX, 0, ORDER_DOWN, false, false, false},
+    {1028, BASES_MAX, 0, ORDER_DOWN, false, false, false},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
 START_TEST(random_frames_are_relocated_as_a_model_says)
 {
-    uint64_t state = sample_seed();
+    static struct cairn_context context;
+    uint64_t state = sample_seed() + (uint64_t)_i;
+    frame.context = &context;
+    shape = shapes[_i];
     for (int i = 0; i < ROUNDS; i++)
         expect_random_frame(&state);
 }
@@ -520,15 +635,18 @@ int main(void)
     Suite *suite = suite_create("roots");
     TCase *places = tcase_create("places");
     tcase_add_checked_fixture(places, set_up, tear_down);
+    tcase_set_timeout(places, 60);
     tcase_add_test(places, a_base_that_comes_often_is_moved_once);
     tcase_add_test(places, derived_pointers_keep_their_distance);
     tcase_add_test(places, a_derived_pointer_that_is_a_base_too_is_moved_as_one);
     tcase_add_test(places, null_is_not_moved);
     tcase_add_test(places, roots_in_registers_are_changed_where_they_are_saved);
     tcase_add_test(places, places_on_the_stack_are_found_by_any_register);
+    tcase_add_test(places, a_frame_may_have_hundreds_of_derived_pointers);
+    tcase_add_test(places, near_places_are_enumerated_as_llvm_has_them);
     tcase_add_test(places, roots_are_enumerated_as_llvm_has_them);
     tcase_add_test(places, allocas_are_enumerated);
-    tcase_add_test(places, random_frames_are_relocated_as_a_model_says);
+    tcase_add_loop_test(places, random_frames_are_relocated_as_a_model_says, 0, SHAPES);
     suite_add_tcase(suite, places);
     TCase *refusals = tcase_create("refusals");
     tcase_add_checked_fixture(refusals, set_up, tear_down);

@@ -50,6 +50,14 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return DWARF_SP; }
 
+const struct arch_context_layout arch_host_layout = {
+    .stack_pointer = DWARF_SP,
+    .scalars_end = DWARF_V0_END,
+    .offsets = {ARCH_OFFSETS_OF_16(0, CONTEXT_X(0), 8), ARCH_OFFSETS_OF_16(16, CONTEXT_X(16), 8),
+                ARCH_OFFSETS_OF_16(DWARF_V0, CONTEXT_Q(0), CONTEXT_VECTOR_BYTES),
+                ARCH_OFFSETS_OF_16(DWARF_V0 + 16, CONTEXT_Q(16), CONTEXT_VECTOR_BYTES)},
+};
+
 /* Contexts have these registers as functions store them. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes)

@@ -101,6 +101,19 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return DWARF_R1; }
 
+/* With VSX and without it, the first doublewords of vs0 to vs31. */
+const struct arch_context_layout arch_host_layout = {
+    .stack_pointer = DWARF_R1,
+    .scalars_end = DWARF_F0_END,
+    .floats_are_doubles = true,
+    .offsets = {ARCH_OFFSETS_OF_16(0, CONTEXT_R(0), 8), ARCH_OFFSETS_OF_16(16, CONTEXT_R(16), 8),
+                ARCH_OFFSETS_OF_16(DWARF_F0, CONTEXT_VS(0), CONTEXT_VECTOR_BYTES),
+                ARCH_OFFSETS_OF_16(DWARF_F0 + 16, CONTEXT_VS(16), CONTEXT_VECTOR_BYTES),
+                [DWARF_LR] = CONTEXT_LR,
+                ARCH_OFFSETS_OF_16(DWARF_V0, CONTEXT_VS(32), CONTEXT_VECTOR_BYTES),
+                ARCH_OFFSETS_OF_16(DWARF_V0 + 16, CONTEXT_VS(48), CONTEXT_VECTOR_BYTES)},
+};
+
 /* With ELFv1 the number of field 2 stands for all three that functions keep. */
 static uint32_t kept_flags(uint16_t dwarf)
 {

@@ -98,6 +98,15 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return DWARF_RSP; }
 
+const struct arch_context_layout arch_host_layout = {
+    .stack_pointer = DWARF_RSP,
+    .scalars_end = DWARF_XMM16_END,
+    .offsets = {ARCH_OFFSETS_OF_16(0, CONTEXT_RAX, 8), [DWARF_RIP] = CONTEXT_PC,
+                ARCH_OFFSETS_OF_16(DWARF_XMM0, CONTEXT_VECTORS, CONTEXT_VECTOR_BYTES),
+                ARCH_OFFSETS_OF_16(DWARF_XMM16, CONTEXT_VECTORS + 16 * CONTEXT_VECTOR_BYTES,
+                                   CONTEXT_VECTOR_BYTES)},
+};
+
 /* Contexts have these registers as functions store them. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes)

@@ -53,6 +53,7 @@
 #include <cairn/module.h>
 #include <cairn/status.h>
 #include <cairn/value.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -77,6 +78,7 @@ struct cairn_deopt {
     /* Cairn's own. */
     uint8_t action;
     uint8_t result_count;
+    bool extends_sign;
     uint64_t entry_code;
     struct cairn_frame caller;
     struct cairn_value results[CAIRN_DEOPT_RESULTS_MAX];

@@ -140,6 +140,18 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_value(const struct cair
                                                                struct cairn_value *value,
                                                                struct cairn_error *error);
 
+/**
+ * Live values number `first` to `first` + `count` - 1 into `values`: what as many calls of
+ * cairn_frame_value give, in a fraction of their time. Where one of them cannot be read none is
+ * given: `values` are then as they were if the record has not all of them, and otherwise all zero,
+ * of type void. `values` may be NULL if `count` is 0.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_values(const struct cairn_frame *frame,
+                                                                struct cairn_record record,
+                                                                uint32_t first, uint32_t count,
+                                                                struct cairn_value *values,
+                                                                struct cairn_error *error);
+
 /** Changes a live value, which has to be of the declared type (ARGUMENT; the sentence names both).
  *  UNSUPPORTED: LLVM's code has it as a constant, or as an address in the frame. Others as above;
  *  nothing was changed. */

@@ -19,9 +19,9 @@
  *
  * WHAT IS NOT LISTED. LLVM lists no registers that it has reserved for a purpose: so the stack
  * pointer, and all registers that any call leaves as they are, where frame and base pointers may
- * be, always survive; and so does x86-64's MXCSR. And with an empty list every register does: stack maps and statepoints never
- * have one, and patch points only where LLVM was told to make it (CAIRN_LIVENESS_KEEP in
- * cairn/llvm.h).
+ * be, always survive; and so does x86-64's MXCSR. And with an empty list every register does: stack
+ * maps and statepoints never have one, and patch points only where LLVM was told to make it
+ * (CAIRN_LIVENESS_KEEP in cairn/llvm.h).
  *
  * Source: LLVM, "Stack maps and patch points in LLVM", section Stack Map Format.
  *

@@ -135,13 +135,11 @@ enum cairn_status cairn_context_write(struct cairn_context *context, uint16_t dw
 
 /* ---- What every context has ---- */
 
-/* The stack pointer's; a context for which there is none has it at its end, unused. */
-static size_t sp_offset(const struct cairn_context *context)
+/* The stack pointer's; a host without contexts has it at its end, unused. */
+static size_t sp_offset(void)
 {
-    struct arch_register place;
-    if (!arch_host_register(context, arch_host_stack_pointer(), &place))
-        return CAIRN_CONTEXT_BYTES - sizeof(uint64_t);
-    return place.offset;
+    size_t offset = arch_host_layout.offsets[arch_host_layout.stack_pointer];
+    return offset != 0 ? offset : CAIRN_CONTEXT_BYTES - sizeof(uint64_t);
 }
 
 uint64_t cairn_context_pc(const struct cairn_context *context)
@@ -154,13 +152,13 @@ void cairn_context_set_pc(struct cairn_context *context, uint64_t pc) { head_of(
 uint64_t cairn_context_sp(const struct cairn_context *context)
 {
     uint64_t sp;
-    memcpy(&sp, context->bytes + sp_offset(context), sizeof sp);
+    memcpy(&sp, context->bytes + sp_offset(), sizeof sp);
     return sp;
 }
 
 void cairn_context_set_sp(struct cairn_context *context, uint64_t sp)
 {
-    memcpy(context->bytes + sp_offset(context), &sp, sizeof sp);
+    memcpy(context->bytes + sp_offset(), &sp, sizeof sp);
     set_present(context, arch_host_stack_pointer());
 }
 

@@ -154,37 +154,35 @@ enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
 }
 
 static enum cairn_status check_results(const struct cairn_deopt *deopt,
+                                       const struct cairn_results *declared,
                                        const struct cairn_value *results, uint32_t count,
                                        struct cairn_error *error)
 {
-    struct cairn_results given = {.is_known = true, .count = (uint8_t)count};
     if (count > CAIRN_DEOPT_RESULTS_MAX)
         return error_set(error, CAIRN_ERROR_ARGUMENT, count,
                          "a function returns at most %d results in registers, not %u",
                          CAIRN_DEOPT_RESULTS_MAX, count);
+    struct cairn_results given = {.is_known = true, .count = (uint8_t)count};
     for (uint32_t i = 0; i < count; i++)
         given.types[i] = results[i].type;
-    enum cairn_status status = deopt_check_types(deopt, &given, error);
-    if (status != CAIRN_OK)
-        return status;
+    if (declared != NULL && !same_types(declared, &given))
+        return say_different(deopt, declared, &given, error);
     return results_check(deopt->frame.context, results, count, error);
 }
 
 enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt, const struct cairn_value *results,
                                      uint32_t result_count, struct cairn_error *error)
 {
-    struct cairn_frame caller = deopt->frame;
-    enum cairn_status status = check_results(deopt, results, result_count, error);
+    const struct cairn_results *declared = function_results(deopt);
+    enum cairn_status status = check_results(deopt, declared, results, result_count, error);
     if (status == CAIRN_OK)
-        status = frame_check_restore(&deopt->frame, error);
-    if (status == CAIRN_OK)
-        status = cairn_frame_caller(&caller, error);
+        status = frame_find_restorable_caller(&deopt->frame, &deopt->caller, error);
     if (status != CAIRN_OK)
         return status;
-    deopt->caller = caller;
-    if (result_count > 0)
-        memcpy(deopt->results, results, result_count * sizeof *results);
+    for (uint32_t i = 0; i < result_count; i++)
+        deopt->results[i] = results[i];
     deopt->result_count = (uint8_t)result_count;
+    deopt->extends_sign = declared != NULL && declared->extends_sign;
     deopt->action = DEOPT_RETURN;
     return CAIRN_OK;
 }
@@ -202,10 +200,8 @@ static void go_on_with_result(struct cairn_deopt *deopt)
 
 static void return_to_caller(struct cairn_deopt *deopt)
 {
-    const struct cairn_results *declared = function_results(deopt);
     frame_restore(&deopt->caller, deopt->frame.context);
-    results_write(deopt->frame.context, deopt->results, deopt->result_count,
-                  declared != NULL && declared->extends_sign);
+    results_write(deopt->frame.context, deopt->results, deopt->result_count, deopt->extends_sign);
 }
 
 static void enter_function(struct cairn_deopt *deopt)

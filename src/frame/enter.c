@@ -21,6 +21,8 @@
 #include "frame/deopt.h"
 #include "frame/frame.h"
 
+#include <cairn/runtime.h>
+
 #include <assert.h>
 #include <string.h>
 
@@ -130,13 +132,19 @@ static bool is_entry_code(const struct cairn_frame *frame)
     return memcmp((const void *)(uintptr_t)frame->pc, code + begin, size) == 0;
 }
 
-enum cairn_status enter_find_caller(struct cairn_frame *caller, struct cairn_error *error)
+/* Moves on from callers that are such code: returning to one is the same as returning to its
+ * caller, and the stack does not grow where functions are entered one after the other. A veneer
+ * that the frame was called through is no such code: it has to be returned to. */
+static enum cairn_status find_caller(const struct cairn_frame *frame, struct cairn_frame *caller,
+                                     struct cairn_error *error)
 {
-    enum cairn_status status = cairn_frame_caller(caller, error);
-    while (status == CAIRN_OK && is_entry_code(caller)) {
-        status = frame_check_restore(caller, error);
-        if (status == CAIRN_OK)
-            status = cairn_frame_caller(caller, error);
+    enum cairn_status status = frame_find_restorable_caller(frame, caller, error);
+    while (status == CAIRN_OK) {
+        caller->module = cairn_runtime_find_module(caller->runtime, caller->pc - 1);
+        if (!is_entry_code(caller))
+            return CAIRN_OK;
+        const struct cairn_frame entry = *caller;
+        status = frame_find_restorable_caller(&entry, caller, error);
     }
     return status;
 }
@@ -201,16 +209,14 @@ enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signa
                                     uint32_t argument_count, struct cairn_error *error)
 {
     struct arch_call call;
-    struct cairn_frame caller = deopt->frame;
+    struct cairn_frame caller;
     enum cairn_status status = check_parts(signature, function, error);
     if (status == CAIRN_OK)
         status = signature_check(signature, arguments, argument_count, error);
     if (status == CAIRN_OK)
         status = deopt_check_types(deopt, &signature->results, error);
     if (status == CAIRN_OK)
-        status = frame_check_restore(&deopt->frame, error);
-    if (status == CAIRN_OK)
-        status = enter_find_caller(&caller, error);
+        status = find_caller(&deopt->frame, &caller, error);
     if (status != CAIRN_OK)
         return status;
     /* What no argument is in has no meaning, but should not be anything. */

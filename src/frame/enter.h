@@ -16,10 +16,6 @@ void enter_write_code(uint8_t *code, uint8_t *rules);
 
 /* ---- The action ---- */
 
-/* Moves on from a caller that is such code: returning to it is the same as returning to its
- * caller, and the stack does not grow where functions are entered one after the other. */
-enum cairn_status enter_find_caller(struct cairn_frame *caller, struct cairn_error *error);
-
 /* Does what was asked for, to the context, which is that of the caller, and to the stack. */
 void enter_begin(struct cairn_deopt *deopt);
 

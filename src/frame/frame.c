@@ -31,14 +31,37 @@ static size_t stored_offset(const struct arch_register *place)
     return place->first_flag != 0 && is_big_endian ? place->bytes - FLAGS_BYTES : 0;
 }
 
-/* Where the context has the slot's 8 bytes; NULL if it does not have the register. */
-static void *find_in_context(struct cairn_context *context, const struct arch_unwind_slot *slot)
+static __attribute__((noinline)) void *find_special(struct cairn_context *context,
+                                                    const struct arch_unwind_slot *slot)
 {
     struct arch_register place;
-    if (cairn_context_register_size(context, slot->dwarf) == 0 ||
-        !arch_host_register(context, slot->dwarf, &place))
+    if (!arch_host_register(context, slot->dwarf, &place))
         return NULL;
     return context->bytes + place.offset + stored_offset(&place) + slot->byte;
+}
+
+/* Where contexts have the slot's 8 bytes, if the layout tells; otherwise 0. */
+static inline size_t slot_offset(const struct arch_unwind_slot *slot)
+{
+    size_t offset = arch_host_layout.offsets[slot->dwarf];
+    return offset != 0 ? offset + slot->byte : 0;
+}
+
+/* Where the context has the slots; NULL for registers that it does not have. */
+static void find_slots(const struct cairn_arch *arch, struct cairn_context *context, void **slots)
+{
+    const struct arch_unwind_slot *unwind_slots = arch->unwind_slots;
+    size_t count = arch->unwind_slot_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct arch_unwind_slot *slot = &unwind_slots[i];
+        size_t offset = slot_offset(slot);
+        void *place = context->bytes + offset;
+        if (!arch_context_has(context, slot->dwarf))
+            place = NULL;
+        else if (offset == 0)
+            place = find_special(context, slot);
+        slots[i] = place;
+    }
 }
 
 static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context *context,
@@ -56,8 +79,7 @@ static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context
     frame->is_calling = is_calling;
     frame->is_innermost = true;
     frame->context = context;
-    for (size_t i = 0; i < arch->unwind_slot_count; i++)
-        frame->slots[i] = find_in_context(context, &arch->unwind_slots[i]);
+    find_slots(arch, context, frame->slots);
     return CAIRN_OK;
 }
 
@@ -158,7 +180,12 @@ static void move_to_caller(struct cairn_frame *frame, const struct unwind_row *r
     frame->sp = cfa;
     frame->is_calling = (row->flags & UNWIND_SIGNAL_FRAME) == 0;
     frame->is_innermost = false;
-    frame->module = cairn_runtime_find_module(frame->runtime, pc - frame->is_calling);
+}
+
+/* What stands between a site and the function that it calls is no frame of its own. */
+static void find_module(struct cairn_frame *frame)
+{
+    frame->module = cairn_runtime_find_module(frame->runtime, frame->pc - frame->is_calling);
     if (frame->module == NULL && frame->is_calling)
         between_leave_frame(frame);
 }
@@ -181,32 +208,79 @@ enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_err
     enum cairn_status status = check_return(frame, row, error);
     if (status == CAIRN_OK)
         status = find_cfa(frame, row, &cfa, error);
-    if (status == CAIRN_OK)
-        move_to_caller(frame, row, cfa);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    move_to_caller(frame, row, cfa);
+    find_module(frame);
+    return CAIRN_OK;
 }
 
-enum cairn_status frame_check_restore(const struct cairn_frame *frame, struct cairn_error *error)
+/* Slots that the architecture does not have hold nothing. What was stored in words a moment ago is
+ * copied in words: a processor that loads it in one piece has to wait for the stores. */
+static void copy_slots(const struct cairn_frame *frame, struct cairn_frame *copy)
+{
+    size_t count = arch_host()->unwind_slot_count;
+    for (size_t i = 0; i < count; i++) {
+        copy->slots[i] = frame->slots[i];
+        __asm__("" ::: "memory");
+    }
+}
+
+static void copy_frame(const struct cairn_frame *frame, struct cairn_frame *copy)
+{
+    copy->runtime = frame->runtime;
+    copy->module = frame->module;
+    copy->pc = frame->pc;
+    copy->sp = frame->sp;
+    copy->is_calling = frame->is_calling;
+    copy->is_innermost = frame->is_innermost;
+    copy->context = frame->context;
+    copy_slots(frame, copy);
+}
+
+enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
+                                               struct cairn_frame *caller,
+                                               struct cairn_error *error)
 {
     if (frame->module == NULL)
         return say_foreign(frame, error);
     const struct unwind_row *row = find_row(frame);
     if (!unwind_can_restore(row))
         return unwind_explain(row, arch_host(), frame->pc, error);
+    uint64_t cfa = 0;
+    enum cairn_status status = check_return(frame, row, error);
+    if (status == CAIRN_OK)
+        status = find_cfa(frame, row, &cfa, error);
+    if (status != CAIRN_OK)
+        return status;
+    copy_frame(frame, caller);
+    move_to_caller(caller, row, cfa);
     return CAIRN_OK;
+}
+
+static void restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
+                         uint64_t bytes)
+{
+    size_t offset = slot_offset(slot);
+    if (offset != 0)
+        memcpy(context->bytes + offset, &bytes, sizeof bytes);
+    else
+        arch_host_restore_slot(context, slot, bytes);
 }
 
 /* What is loaded first is written last: slots may lie in the context. */
 void frame_restore(const struct cairn_frame *frame, struct cairn_context *context)
 {
     const struct cairn_arch *arch = arch_host();
+    const struct arch_unwind_slot *slots = arch->unwind_slots;
+    size_t count = arch->unwind_slot_count;
     uint64_t values[ARCH_UNWIND_SLOTS_MAX];
-    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < arch->unwind_slot_count; i++)
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++)
         if (frame->slots[i] != NULL)
             values[i] = load(frame->slots[i]);
-    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < arch->unwind_slot_count; i++)
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++)
         if (frame->slots[i] != NULL)
-            arch_host_restore_slot(context, &arch->unwind_slots[i], values[i]);
+            restore_slot(context, &slots[i], values[i]);
     cairn_context_set_sp(context, frame->sp);
     cairn_context_set_pc(context, frame->pc);
 }
@@ -328,8 +402,13 @@ enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_regi
 enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, uint64_t *value,
                              struct cairn_error *error)
 {
-    if (dwarf == arch_host_stack_pointer()) {
+    if (dwarf == arch_host_layout.stack_pointer) {
         *value = frame->sp;
+        return CAIRN_OK;
+    }
+    const void *bytes = frame_scalar(frame, dwarf);
+    if (bytes != NULL) {
+        *value = load(bytes);
         return CAIRN_OK;
     }
     struct frame_register place;

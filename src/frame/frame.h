@@ -35,9 +35,22 @@ enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_regi
 enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, uint64_t *value,
                              struct cairn_error *error);
 
-/* Whether all that the frame's caller expects to be kept can be brought back: as
- * cairn_frame_caller, and UNSUPPORTED. */
-enum cairn_status frame_check_restore(const struct cairn_frame *frame, struct cairn_error *error);
+/* The 8 bytes in which a register of the innermost frame has a scalar, as the low bytes of an
+ * integer. NULL: frame_find_register knows more. */
+static inline void *frame_scalar(const struct cairn_frame *frame, uint16_t dwarf)
+{
+    const struct arch_context_layout *layout = &arch_host_layout;
+    bool is_here = dwarf < layout->scalars_end && layout->offsets[dwarf] != 0 &&
+                   frame->is_innermost && arch_context_has(frame->context, dwarf);
+    return is_here ? frame->context->bytes + layout->offsets[dwarf] : NULL;
+}
+
+/* The frame's caller, for frame_restore alone (its module is not looked up), if all that it expects
+ * to be kept can be brought back: as cairn_frame_caller, and UNSUPPORTED; `caller` is then as it
+ * was. */
+enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
+                                               struct cairn_frame *caller,
+                                               struct cairn_error *error);
 
 /* Makes the context that of a frame which was reached by walking from it: the thread goes on there,
  * with all registers that calls leave as they are. */

@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 #include "frame/frame.h"
+#include "index/record_values.h"
 
 #include <cairn/statepoint.h>
 #include <string.h>
@@ -28,8 +29,8 @@ static uint32_t first_argument(const struct cairn_declaration *declaration)
     return declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
 }
 
-static uint32_t live_value_count(const struct cairn_declaration *declaration,
-                                 const struct cairn_statepoint *statepoint)
+static inline uint32_t live_value_count(const struct cairn_declaration *declaration,
+                                        const struct cairn_statepoint *statepoint)
 {
     bool is_statepoint = declaration->kind == CAIRN_RECORD_STATEPOINT;
     return is_statepoint ? statepoint->deopt_count : declaration->live_value_count;
@@ -61,6 +62,13 @@ struct live {
     struct cairn_type type;
 };
 
+/* What a record and its declaration say, looked up once. */
+struct recorded {
+    const struct cairn_declaration *declaration;
+    struct record_values values;
+    uint32_t location_count;
+};
+
 static enum cairn_status say_undeclared(struct cairn_record record, struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_NOT_FOUND, cairn_record_address(record),
@@ -78,59 +86,106 @@ static enum cairn_status say_beyond(struct cairn_record record, const char *what
                      (unsigned long long)cairn_record_address(record), count, what, index);
 }
 
-/* How many locations a record has. LLVM leaves values out that it has in x87 registers, and those
- * behind them are then not where they should be. */
-static bool has_all_locations(struct cairn_record record,
-                              const struct cairn_declaration *declaration, uint32_t *needed)
+/* How many locations the record has to have for location `number` to be what it should. LLVM leaves
+ * values out that it has in x87 registers, and those behind them are then somewhere else. */
+static inline bool has_all_locations(const struct recorded *recorded, uint32_t number,
+                                     uint32_t *needed)
 {
+    const struct cairn_declaration *declaration = recorded->declaration;
+    *needed = number + 1;
     if (declaration->kind == CAIRN_RECORD_STATEPOINT)
-        return true;
+        return number < recorded->location_count;
     *needed = first_live_value(declaration, NULL) + declaration->live_value_count;
-    return cairn_record_location_count(record) == *needed;
+    return recorded->location_count == *needed;
 }
 
-static enum cairn_status take_location(struct cairn_record record, uint32_t number,
-                                       struct cairn_type type, struct live *live,
-                                       struct cairn_error *error)
+static enum cairn_status say_missing(struct cairn_record record, uint32_t count, uint32_t needed,
+                                     struct cairn_error *error)
 {
-    uint32_t count = cairn_record_location_count(record);
-    uint32_t needed = number + 1;
-    bool has_all = has_all_locations(record, cairn_record_declaration(record), &needed);
-    if (!has_all || number >= count)
-        return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
-                         "record %llu at 0x%llx has %u locations; its declaration needs %u",
-                         (unsigned long long)cairn_record_id(record),
-                         (unsigned long long)cairn_record_address(record), count, needed);
-    *live = (struct live){cairn_record_location(record, number), type};
+    return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
+                     "record %llu at 0x%llx has %u locations; its declaration needs %u",
+                     (unsigned long long)cairn_record_id(record),
+                     (unsigned long long)cairn_record_address(record), count, needed);
+}
+
+static inline enum cairn_status check_locations(struct cairn_record record,
+                                                const struct recorded *recorded, uint32_t number,
+                                                struct cairn_error *error)
+{
+    uint32_t needed;
+    if (has_all_locations(recorded, number, &needed))
+        return CAIRN_OK;
+    return say_missing(record, recorded->location_count, needed, error);
+}
+
+static inline enum cairn_status find_recorded(struct cairn_record record, struct recorded *recorded,
+                                              struct cairn_error *error)
+{
+    recorded->declaration = cairn_record_declaration(record);
+    if (recorded->declaration == NULL)
+        return say_undeclared(record, error);
+    recorded->values = record_values_of(record);
+    recorded->location_count = record_values_location_count(&recorded->values);
     return CAIRN_OK;
+}
+
+/* A range of values of a record, one behind the other. */
+struct range {
+    struct recorded recorded;
+    uint32_t first_location;
+    const struct cairn_type *types;
+};
+
+static struct live live_at(const struct range *range, uint32_t index)
+{
+    return (struct live){
+        record_values_location(&range->recorded.values, range->first_location + index),
+        range->types[index],
+    };
+}
+
+static uint32_t smaller(uint32_t left, uint32_t right) { return left < right ? left : right; }
+
+/* `count` live values from `first` on: 1 or more. */
+static inline enum cairn_status find_live_values(struct cairn_record record, uint32_t first,
+                                                 uint32_t count, struct range *range,
+                                                 struct cairn_error *error)
+{
+    struct cairn_statepoint statepoint;
+    enum cairn_status status = find_recorded(record, &range->recorded, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct cairn_declaration *declaration = range->recorded.declaration;
+    if (declaration->kind == CAIRN_RECORD_STATEPOINT)
+        status = cairn_record_statepoint(record, &statepoint, error);
+    if (status != CAIRN_OK)
+        return status;
+    uint32_t recorded = live_value_count(declaration, &statepoint);
+    uint32_t known = smaller(recorded, declaration->live_value_count);
+    if (first >= known || count > known - first)
+        return say_beyond(record, "live values", first < known ? known : first, recorded, error);
+    range->first_location = first_live_value(declaration, &statepoint) + first;
+    range->types = declaration->types + declaration->argument_count + first;
+    return check_locations(record, &range->recorded, range->first_location + count - 1, error);
 }
 
 static enum cairn_status find_live_value(struct cairn_record record, uint32_t index,
                                          struct live *live, struct cairn_error *error)
 {
-    const struct cairn_declaration *declaration = cairn_record_declaration(record);
-    struct cairn_statepoint statepoint = {0};
-    if (declaration == NULL)
-        return say_undeclared(record, error);
-    if (declaration->kind == CAIRN_RECORD_STATEPOINT) {
-        enum cairn_status status = cairn_record_statepoint(record, &statepoint, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    uint32_t count = live_value_count(declaration, &statepoint);
-    if (index >= count || index >= declaration->live_value_count)
-        return say_beyond(record, "live values", index, count, error);
-    struct cairn_type type = declaration->types[declaration->argument_count + index];
-    return take_location(record, first_live_value(declaration, &statepoint) + index, type, live,
-                         error);
+    struct range range;
+    enum cairn_status status = find_live_values(record, index, 1, &range, error);
+    if (status == CAIRN_OK)
+        *live = live_at(&range, 0);
+    return status;
 }
 
 static enum cairn_status find_argument(struct cairn_record record, uint32_t index,
-                                       struct live *live, struct cairn_error *error)
+                                       struct range *range, struct cairn_error *error)
 {
-    const struct cairn_declaration *declaration = cairn_record_declaration(record);
-    if (declaration == NULL)
-        return say_undeclared(record, error);
+    enum cairn_status status = find_recorded(record, &range->recorded, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct cairn_declaration *declaration = range->recorded.declaration;
     if (!is_anyreg(declaration))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, cairn_record_address(record),
                          "record %llu at 0x%llx has no arguments: only those of anyregcc are "
@@ -139,8 +194,9 @@ static enum cairn_status find_argument(struct cairn_record record, uint32_t inde
                          (unsigned long long)cairn_record_address(record));
     if (index >= declaration->argument_count)
         return say_beyond(record, "arguments", index, declaration->argument_count, error);
-    return take_location(record, first_argument(declaration) + index, declaration->types[index],
-                         live, error);
+    range->first_location = first_argument(declaration) + index;
+    range->types = declaration->types + index;
+    return check_locations(record, &range->recorded, range->first_location, error);
 }
 
 /* ---- Where a location is in a frame ---- */
@@ -304,8 +360,10 @@ static enum cairn_status find_memory(const struct cairn_frame *frame, const stru
 {
     uint64_t address;
     *storage = (struct storage){STORAGE_MEMORY, live->location.size};
-    if (storage_part(live->type, *storage) == 0)
-        return say_unfit(live, live->location.size, error);
+    if (storage_part(live->type, *storage) == 0) {
+        say_unfit(live, live->location.size, error);
+        return CAIRN_ERROR_UNSUPPORTED; /* which an analyser would not see otherwise */
+    }
     enum cairn_status status = find_address(frame, live->location, &address, error);
     if (status == CAIRN_OK)
         *bytes = (void *)(uintptr_t)address;
@@ -354,7 +412,7 @@ static enum cairn_status write_memory(struct cairn_frame *frame, const struct li
     return CAIRN_OK;
 }
 
-/* ---- Reading ---- */
+/* ---- Reading any value ---- */
 
 static enum cairn_status read_direct(const struct cairn_frame *frame, const struct live *live,
                                      struct cairn_value *value, struct cairn_error *error)
@@ -388,22 +446,216 @@ static enum cairn_status read_live(const struct cairn_frame *frame, const struct
     return say_unfit(live, sizeof live->location.constant, error);
 }
 
+/* Value number `index` of the range. */
+static __attribute__((noinline)) enum cairn_status read_any(const struct cairn_frame *frame,
+                                                            const struct range *range,
+                                                            uint32_t index,
+                                                            struct cairn_value *value,
+                                                            struct cairn_error *error)
+{
+    const struct live live = live_at(range, index);
+    return read_live(frame, &live, value, error);
+}
+
+/*
+ * ---- Reading what most values are: scalars of 8 or 4 bytes, with compact locations ----
+ *
+ * The same as read_any, without looking at what such values never need. What is not one of them
+ * goes there.
+ */
+
+enum {
+    COMPACT_SIZE_4 = 2,
+    COMPACT_SIZE_8 = 3,
+    COMPACT_SIZE_MASK = 7,
+    COMPACT_DWARF_MASK = 0xFF,
+    COMPACT_FOUND_BY = COMPACT_DWARF_MASK << COMPACT_REGISTER_SHIFT
+};
+
+/* Copies of what is needed of each value, which writing values cannot change. */
+struct reader {
+    const struct cairn_frame *frame;
+    const uint32_t *words; /* locations */
+    const struct cairn_type *types;
+    const uint64_t *constants;
+    /* The register that the last value in memory was found by, as in the location's word. */
+    uint32_t found_by;
+    uint64_t base; /* its value */
+};
+
+static struct reader reader_of(const struct cairn_frame *frame, const struct range *range)
+{
+    return (struct reader){
+        .frame = frame,
+        .words = range->recorded.values.locations + range->first_location,
+        .types = range->types,
+        .constants = range->recorded.values.table->constants,
+        .found_by = (uint32_t)arch_host_layout.stack_pointer << COMPACT_REGISTER_SHIFT,
+        .base = frame->sp,
+    };
+}
+
+static inline uint16_t compact_dwarf(uint32_t word)
+{
+    return (uint16_t)(word >> COMPACT_REGISTER_SHIFT & COMPACT_DWARF_MASK);
+}
+
+static inline uint32_t compact_size(uint32_t word)
+{
+    return word >> COMPACT_SIZE_SHIFT & COMPACT_SIZE_MASK;
+}
+
+static inline __attribute__((always_inline)) bool is_plain(const struct cairn_type *type)
+{
+    _Static_assert(CAIRN_TYPE_INTEGER == 1, "the scalars are neighbours");
+    _Static_assert(CAIRN_TYPE_DOUBLE == 6, "the scalars are neighbours");
+    bool is_scalar = (unsigned)type->kind - CAIRN_TYPE_INTEGER < CAIRN_TYPE_DOUBLE;
+    bool has_8_or_4_bytes = ((type->bits - 32) & ~UINT32_C(32)) == 0;
+    return is_scalar && has_8_or_4_bytes && type->element_count == 0;
+}
+
+/* Whether the place is as large as the value. */
+static inline bool is_whole(uint32_t word, const struct cairn_type *type)
+{
+    return compact_size(word) >= (type->bits == 32 ? COMPACT_SIZE_4 : COMPACT_SIZE_8);
+}
+
+static inline __attribute__((always_inline)) bool load_register(const struct reader *reader,
+                                                                uint32_t word,
+                                                                const struct cairn_type *type,
+                                                                uint64_t *bits)
+{
+    bool has_other_form = arch_host_layout.floats_are_doubles && type->kind == CAIRN_TYPE_FLOAT;
+    const void *bytes = frame_scalar(reader->frame, compact_dwarf(word));
+    if (bytes == NULL || word >> COMPACT_OFFSET_SHIFT != 0 || has_other_form ||
+        !is_whole(word, type))
+        return false;
+    memcpy(bits, bytes, sizeof *bits);
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool find_base(struct reader *reader, uint32_t word)
+{
+    uint64_t base;
+    if ((word & COMPACT_FOUND_BY) == reader->found_by)
+        return true;
+    if (frame_base(reader->frame, compact_dwarf(word), &base, NULL) != CAIRN_OK)
+        return false;
+    reader->base = base;
+    reader->found_by = word & COMPACT_FOUND_BY;
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool load_spilled(struct reader *reader, uint32_t word,
+                                                               const struct cairn_type *type,
+                                                               uint64_t *bits)
+{
+    if (!find_base(reader, word))
+        return false;
+    uint64_t address = reader->base + (uint64_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
+    if (compact_size(word) == COMPACT_SIZE_8) {
+        memcpy(bits, (const void *)(uintptr_t)address, sizeof *bits);
+        return true;
+    }
+    if (compact_size(word) != COMPACT_SIZE_4 || type->bits != 32)
+        return false;
+    uint32_t four;
+    memcpy(&four, (const void *)(uintptr_t)address, sizeof four);
+    *bits = four;
+    return true;
+}
+
+/* The value's bits, with anything above them. */
+static inline __attribute__((always_inline)) bool load_bits(struct reader *reader, uint32_t word,
+                                                            const struct cairn_type *type,
+                                                            uint64_t *bits)
+{
+    unsigned kind = word & COMPACT_KIND_MASK;
+    if (kind == CAIRN_LOCATION_INDIRECT)
+        return load_spilled(reader, word, type, bits);
+    if (kind == CAIRN_LOCATION_REGISTER)
+        return load_register(reader, word, type, bits);
+    int32_t constant = (int32_t)word >> COMPACT_CONSTANT_SHIFT;
+    *bits = (uint64_t)constant;
+    if (kind == CAIRN_LOCATION_CONSTANT_INDEX)
+        *bits = reader->constants[constant];
+    return kind != CAIRN_LOCATION_DIRECT;
+}
+
+static inline __attribute__((always_inline)) void set_bits(const struct cairn_type *type,
+                                                           uint64_t bits, struct cairn_value *value)
+{
+    uint32_t used = type->bits;
+    uint32_t unused = sizeof bits * BITS_IN_BYTE - used;
+    bits =
+        CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN ? bits << unused : bits & UINT64_MAX >> unused;
+    memcpy(&value->type, type, sizeof *type);
+    value->size = used / BITS_IN_BYTE;
+    memset(value->bytes, 0, sizeof value->bytes);
+    memcpy(value->bytes, &bits, sizeof bits);
+}
+
+static inline __attribute__((always_inline)) bool read_plain(struct reader *reader, uint32_t index,
+                                                             struct cairn_value *value)
+{
+    const struct cairn_type *type = &reader->types[index];
+    uint64_t bits;
+    if (!is_plain(type) || !load_bits(reader, reader->words[index], type, &bits))
+        return false;
+    set_bits(type, bits, value);
+    return true;
+}
+
+static inline __attribute__((always_inline)) enum cairn_status read_range(
+    const struct cairn_frame *frame, const struct range *range, uint32_t count,
+    struct cairn_value *values, struct cairn_error *error)
+{
+    struct reader reader = reader_of(frame, range);
+    bool is_compact = range->recorded.values.form == VALUES_COMPACT;
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_compact && read_plain(&reader, i, &values[i]))
+            continue;
+        enum cairn_status status = read_any(frame, range, i, &values[i], error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Reading ---- */
+
 enum cairn_status cairn_frame_value(const struct cairn_frame *frame, struct cairn_record record,
                                     uint32_t index, struct cairn_value *value,
                                     struct cairn_error *error)
 {
-    struct live live;
-    enum cairn_status status = find_live_value(record, index, &live, error);
-    return status == CAIRN_OK ? read_live(frame, &live, value, error) : status;
+    struct range range;
+    enum cairn_status status = find_live_values(record, index, 1, &range, error);
+    return status == CAIRN_OK ? read_range(frame, &range, 1, value, error) : status;
+}
+
+enum cairn_status cairn_frame_values(const struct cairn_frame *frame, struct cairn_record record,
+                                     uint32_t first, uint32_t count, struct cairn_value *values,
+                                     struct cairn_error *error)
+{
+    struct range range;
+    if (count == 0)
+        return CAIRN_OK;
+    enum cairn_status status = find_live_values(record, first, count, &range, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = read_range(frame, &range, count, values, error);
+    if (status != CAIRN_OK)
+        memset(values, 0, count * sizeof *values);
+    return status;
 }
 
 enum cairn_status cairn_frame_argument(const struct cairn_frame *frame, struct cairn_record record,
                                        uint32_t index, struct cairn_value *value,
                                        struct cairn_error *error)
 {
-    struct live live;
-    enum cairn_status status = find_argument(record, index, &live, error);
-    return status == CAIRN_OK ? read_live(frame, &live, value, error) : status;
+    struct range range;
+    enum cairn_status status = find_argument(record, index, &range, error);
+    return status == CAIRN_OK ? read_any(frame, &range, 0, value, error) : status;
 }
 
 enum cairn_status cairn_frame_at_location(const struct cairn_frame *frame,

@@ -112,11 +112,19 @@ static bool has_register(const struct cairn_context *context, struct cairn_type 
     return find_storage(context, *dwarf, type, &storage);
 }
 
+/* What most functions return, and every machine has a register for. */
+static inline bool is_one_integer(const struct cairn_value *results, uint32_t count)
+{
+    return count == 1 && kind_of(results[0].type) == KIND_GENERAL && results[0].type.bits != 0;
+}
+
 enum cairn_status results_check(const struct cairn_context *context,
                                 const struct cairn_value *results, uint32_t count,
                                 struct cairn_error *error)
 {
     struct taken taken = {0};
+    if (is_one_integer(results, count))
+        return CAIRN_OK;
     for (uint32_t i = 0; i < count; i++) {
         if (has_register(context, results[i].type, &taken))
             continue;
@@ -151,7 +159,10 @@ static void write_integer(struct cairn_context *context, uint16_t dwarf,
 {
     uint64_t extended =
         extends_sign ? (uint64_t)cairn_value_signed(result) : cairn_value_unsigned(result);
-    write_register(context, dwarf, &extended, sizeof extended);
+    if (arch_context_has(context, dwarf))
+        memcpy(context->bytes + arch_host_layout.offsets[dwarf], &extended, sizeof extended);
+    else
+        write_register(context, dwarf, &extended, sizeof extended);
 }
 
 static void write_wide(struct cairn_context *context, uint16_t dwarf,
@@ -169,6 +180,10 @@ void results_write(struct cairn_context *context, const struct cairn_value *resu
                    bool extends_sign)
 {
     struct taken taken = {0};
+    if (is_one_integer(results, count)) {
+        write_integer(context, arch_host()->results.general[0], &results[0], extends_sign);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         const uint16_t *dwarf;
         unsigned registers = take(results[i].type, &taken, &dwarf);

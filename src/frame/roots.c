@@ -27,7 +27,8 @@ enum {
     DEOPT_COUNT = 2,
     STACK_KEYS = 128, /* below it are slots of registers */
     WINDOW_KEYS = 1024,
-    WORD_BITS = 64
+    WORD_BITS = 64,
+    SPILL_MASK = (1 << COMPACT_OFFSET_SHIFT) - 1 /* all of a compact location but its offset */
 };
 _Static_assert((int)STACK_KEYS >= (int)CAIRN_FRAME_SLOTS, "a key for each slot");
 
@@ -173,7 +174,6 @@ static __attribute__((noinline)) enum cairn_status find_any_key(struct pairs *pa
 /* Of a compact location on the stack, found as the last one was. Nearly all are. */
 static inline bool find_spill_key(const struct pairs *pairs, uint32_t word, uint64_t *key)
 {
-    enum { SPILL_MASK = (1 << COMPACT_OFFSET_SHIFT) - 1 };
     uint64_t distance = pairs->distance + (uint64_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
     *key = stack_key(distance);
     return (word & SPILL_MASK) == pairs->spill && is_place(distance);
@@ -217,59 +217,71 @@ static inline struct pair pair_at(struct pairs *pairs, uint32_t index)
     return pair;
 }
 
-static unsigned kind_at(const struct record_values *values, uint32_t index)
+static inline unsigned kind_at(const struct record_values *values, uint32_t index)
 {
     return values->locations[(size_t)index * ((size_t)values->form + 1)] & COMPACT_KIND_MASK;
 }
 
 /* Where the pairs begin; 0 if the record does not begin as a statepoint's. */
-static uint32_t find_first_pair(const struct record_values *values)
+static inline uint32_t find_first_pair(const struct record_values *values, uint32_t count)
 {
-    uint32_t count = record_values_location_count(values);
+    _Static_assert((CAIRN_LOCATION_CONSTANT & CAIRN_LOCATION_CONSTANT_INDEX) == 4, "a bit of both");
+    _Static_assert(CAIRN_LOCATION_INDIRECT < 4, "and of no other kind");
     if (count < HEADER_LOCATIONS)
         return 0;
-    for (uint32_t i = 0; i < HEADER_LOCATIONS; i++)
-        if (kind_at(values, i) < CAIRN_LOCATION_CONSTANT)
-            return 0;
+    unsigned common = kind_at(values, 0) & kind_at(values, 1) & kind_at(values, DEOPT_COUNT);
+    if ((common & CAIRN_LOCATION_CONSTANT) == 0)
+        return 0;
     uint64_t deopt_count = record_values_location(values, DEOPT_COUNT).constant;
     return deopt_count <= count - HEADER_LOCATIONS ? HEADER_LOCATIONS + (uint32_t)deopt_count : 0;
 }
 
-/* The allocas come last. Whether the pairs come in twos. */
-static bool find_end(struct pairs *pairs)
+/* The allocas come last. */
+static inline uint32_t find_end(const struct record_values *values, uint32_t first, uint32_t count)
 {
-    uint32_t end = record_values_location_count(&pairs->values);
-    while (end > pairs->first && kind_at(&pairs->values, end - 1) == CAIRN_LOCATION_DIRECT)
-        end--;
-    pairs->end = end;
-    return (end - pairs->first) % 2 == 0;
+    while (count > first && kind_at(values, count - 1) == CAIRN_LOCATION_DIRECT)
+        count--;
+    return count;
 }
 
 /* Calls at statepoints return to the record; only of tables that the host has made himself that is
  * not known. */
-static bool may_be_statepoint(struct cairn_record record)
+static inline bool may_be_statepoint(struct cairn_record record)
 {
     uint8_t delta = record.table->return_deltas[record.index];
     return delta == 0 || delta == RETURN_UNKNOWN;
 }
 
-static enum cairn_status read_pairs(const struct cairn_frame *frame, struct cairn_record record,
-                                    struct pairs *pairs, struct cairn_error *error)
+static __attribute__((noinline)) enum cairn_status say_no_pairs(const struct cairn_frame *frame,
+                                                                struct cairn_record record,
+                                                                struct cairn_error *error)
 {
+    struct cairn_statepoint statepoint;
     if (frame == NULL || record.table == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "roots need a frame and its record");
-    if (!may_be_statepoint(record))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, cairn_record_address(record),
-                         "record %llu at 0x%llx is not a statepoint's: it has no roots",
-                         (unsigned long long)cairn_record_id(record),
-                         (unsigned long long)cairn_record_address(record));
-    *pairs = (struct pairs){.frame = frame, .values = record_values_of(record)};
-    use_register(pairs, arch_host_stack_pointer(), frame->sp);
-    pairs->first = find_first_pair(&pairs->values);
-    if (pairs->first != 0 && find_end(pairs))
-        return CAIRN_OK;
-    struct cairn_statepoint statepoint;
-    return cairn_record_statepoint(record, &statepoint, error); /* says what is wrong */
+    if (may_be_statepoint(record))
+        return cairn_record_statepoint(record, &statepoint, error); /* says what is wrong */
+    return error_set(error, CAIRN_ERROR_ARGUMENT, cairn_record_address(record),
+                     "record %llu at 0x%llx is not a statepoint's: it has no roots",
+                     (unsigned long long)cairn_record_id(record),
+                     (unsigned long long)cairn_record_address(record));
+}
+
+/* False: say_no_pairs knows why. */
+static inline __attribute__((always_inline)) bool read_pairs(const struct cairn_frame *frame,
+                                                             struct cairn_record record,
+                                                             struct pairs *pairs)
+{
+    if (frame == NULL || record.table == NULL || !may_be_statepoint(record))
+        return false;
+    pairs->frame = frame;
+    pairs->values = record_values_of(record);
+    uint32_t count = record_values_location_count(&pairs->values);
+    pairs->first = find_first_pair(&pairs->values, count);
+    pairs->end = find_end(&pairs->values, pairs->first, count);
+    use_register(pairs, arch_host_layout.stack_pointer, frame->sp);
+    bool come_in_twos = (pairs->end - pairs->first) % 2 == 0;
+    return pairs->first != 0 && come_in_twos;
 }
 
 /* ---- Sets of places ---- */
@@ -379,7 +391,7 @@ static void collect_bases(struct survey *survey, uint64_t window)
     }
 }
 
-/* ---- Relocating ---- */
+/* ---- Relocating, place by place ---- */
 
 static void detach(void **base, void **derived)
 {
@@ -467,16 +479,332 @@ static void move_bases(struct survey *survey, cairn_root_mover *move, void *user
     }
 }
 
-enum cairn_status cairn_frame_relocate(struct cairn_frame *frame, struct cairn_record record,
-                                       cairn_root_mover *move, void *user,
-                                       struct cairn_error *error)
+/* ---- Frames as most are: all places near the stack pointer, found by one register ---- */
+
+/*
+ * The same with less to do: what a location is stands in its word, and a set of all places is
+ * small. Where two derived pointers are one place, or one is a base, the way above is taken.
+ */
+enum {
+    NEAR_WORDS = 16,
+    NEAR_BYTES = NEAR_WORDS * WORD_BITS * POINTER_BYTES,
+    NEAR_PLACES = NEAR_BYTES - POINTER_BYTES, /* the bits that their distances have */
+    NEAR_INTERIORS = 128
+};
+
+struct near {
+    unsigned char *base; /* what the offsets are from */
+    const uint32_t *words;
+    uint32_t word_count; /* two for each pair */
+    uint32_t distance;   /* of `base` from the stack pointer */
+    uint32_t reach;      /* all distances, or'd */
+};
+
+/* Beside the sets of places, the pairs of which the derived pointer has one of its own, by the
+ * number of their first word. */
+struct near_sets {
+    uint64_t bases[NEAR_WORDS];
+    uint64_t derived[NEAR_WORDS];
+    uint32_t interiors[NEAR_INTERIORS];
+    uint32_t interior_count;
+};
+
+static inline uint32_t near_distance(const struct near *near, uint32_t word)
 {
-    struct survey survey = {.key_end = 0};
-    if (move == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_frame_relocate needs a mover");
-    enum cairn_status status = read_pairs(frame, record, &survey.pairs, error);
-    if (status == CAIRN_OK)
-        status = make_survey(&survey, error);
+    return near->distance + (uint32_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
+}
+
+static inline void **near_place(const struct near *near, uint32_t word)
+{
+    return (void **)(void *)(near->base + ((int32_t)word >> COMPACT_OFFSET_SHIFT));
+}
+
+/* Whether each word is a place found by the register whose spills begin like that; and how far they
+ * reach. */
+static inline bool check_words(struct near *near, uint32_t spill)
+{
+    four_words misfits = {0};
+    four_words reach = {0};
+    uint32_t i = 0;
+    for (; i + 4 <= near->word_count; i += 4) {
+        four_words words;
+        memcpy(&words, near->words + i, sizeof words);
+        misfits |= words ^ spill;
+        reach |= (four_words)((four_integers)words >> COMPACT_OFFSET_SHIFT) + near->distance;
+    }
+    uint32_t all_misfits = four_or(misfits);
+    near->reach = four_or(reach);
+    for (; i < near->word_count; i++) {
+        all_misfits |= near->words[i] ^ spill;
+        near->reach |= near_distance(near, near->words[i]);
+    }
+    return (all_misfits & SPILL_MASK) == 0 && (near->reach & ~(uint32_t)NEAR_PLACES) == 0;
+}
+
+/* The first place tells the register; if it is none, the words will not fit. */
+static __attribute__((noinline)) void find_spill_register(struct pairs *pairs)
+{
+    uint64_t key;
+    enum cairn_status status = find_any_key(pairs, pairs->first, &key, NULL);
+    (void)status;
+}
+
+/* Its words are to be checked. */
+static inline bool begin_near(struct pairs *pairs, struct near *near)
+{
+    if (pairs->values.form != VALUES_COMPACT || pairs->first == pairs->end)
+        return false;
+    near->words = pairs->values.locations + pairs->first;
+    near->word_count = pairs->end - pairs->first;
+    if ((near->words[0] & SPILL_MASK) != pairs->spill)
+        find_spill_register(pairs);
+    near->distance = (uint32_t)pairs->distance;
+    near->base = (unsigned char *)(uintptr_t)(pairs->frame->sp + pairs->distance);
+    return pairs->distance + NEAR_BYTES <= 2 * (uint64_t)NEAR_BYTES;
+}
+
+static inline void flush_near(uint64_t *words, struct key_word word)
+{
+    words[word.number] |= word.bits;
+}
+
+static inline struct key_word add_near(uint64_t *words, struct key_word word, uint32_t distance)
+{
+    uint64_t bit = UINT64_C(1) << distance / POINTER_BYTES % WORD_BITS;
+    uint64_t number = distance / (POINTER_BYTES * WORD_BITS);
+    if (__builtin_expect(number == word.number, 1))
+        return (struct key_word){number, word.bits | bit};
+    flush_near(words, word);
+    return (struct key_word){number, bit};
+}
+
+static inline uint32_t count_words(const struct near *near)
+{
+    return near->reach / (POINTER_BYTES * WORD_BITS) + 1;
+}
+
+/* False if there are more interior pointers than the list takes. */
+static inline bool collect_near(const struct near *near, struct near_sets *sets)
+{
+    const struct near copy = *near;
+    struct key_word word = {0, 0};
+    uint32_t interior_count = 0;
+    for (uint32_t i = 0; i < count_words(near); i++)
+        sets->bases[i] = 0;
+    for (uint32_t i = 0; i < copy.word_count; i += 2) {
+        uint32_t base = copy.words[i];
+        word = add_near(sets->bases, word, near_distance(&copy, base));
+        if (base == copy.words[i + 1])
+            continue;
+        if (interior_count == NEAR_INTERIORS)
+            return false;
+        sets->interiors[interior_count++] = i;
+    }
+    flush_near(sets->bases, word);
+    sets->interior_count = interior_count;
+    return true;
+}
+
+/* Whether each interior pointer has a place that no other one and no base has. */
+static inline bool have_own_places(const struct near *near, struct near_sets *sets)
+{
+    for (uint32_t i = 0; i < count_words(near); i++)
+        sets->derived[i] = sets->bases[i];
+    for (uint32_t i = 0; i < sets->interior_count; i++) {
+        uint32_t distance = near_distance(near, near->words[sets->interiors[i] + 1]);
+        uint64_t bit = UINT64_C(1) << distance / POINTER_BYTES % WORD_BITS;
+        uint64_t *word = &sets->derived[distance / (POINTER_BYTES * WORD_BITS)];
+        if ((*word & bit) != 0)
+            return false;
+        *word |= bit;
+    }
+    return true;
+}
+
+/* `interiors` are the numbers of their pairs' first words. */
+static inline void each_near_interior(const struct near *near, const uint32_t *interiors,
+                                      uint32_t count, void (*change)(void **base, void **derived))
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t *words = near->words + interiors[i];
+        change(near_place(near, words[0]), near_place(near, words[1]));
+    }
+}
+
+static __attribute__((noinline)) bool relocate_with_sets(const struct near *near, void **places,
+                                                         cairn_root_mover *move, void *user)
+{
+    struct near_sets sets;
+    if (!collect_near(near, &sets) || (sets.interior_count != 0 && !have_own_places(near, &sets)))
+        return false;
+    each_near_interior(near, sets.interiors, sets.interior_count, detach);
+    uint32_t word_count = count_words(near);
+    for (uint32_t i = 0; i < word_count; i++, places += WORD_BITS)
+        move_spilled(places, sets.bases[i], move, user);
+    each_near_interior(near, sets.interiors, sets.interior_count, attach);
+    return true;
+}
+
+/* ---- So near that a set of all places is one word ---- */
+
+/* Distances that are no place of the word have other bits. */
+enum { WORD_PLACES = (WORD_BITS - 1) * POINTER_BYTES };
+
+static inline uint64_t place_bit(uint32_t distance)
+{
+    return UINT64_C(1) << distance / POINTER_BYTES % WORD_BITS;
+}
+
+/* The set of all bases, and not 0 in `differences` if there are interior pointers. 0 if there is a
+ * base that is none of such places. */
+static inline uint64_t collect_word(const struct near *near, uint32_t spill, uint32_t *differences)
+{
+    uint64_t places = 0;
+    uint32_t misfits = 0;
+    uint32_t reach = 0;
+    uint32_t all_differences = 0;
+    const uint32_t *end = near->words + near->word_count;
+    for (const uint32_t *pair = near->words; pair != end; pair += 2) {
+        uint32_t distance = near_distance(near, pair[0]);
+        reach |= distance;
+        misfits |= pair[0] ^ spill;
+        all_differences |= pair[0] ^ pair[1];
+        places |= place_bit(distance);
+    }
+    *differences = all_differences;
+    return (misfits & SPILL_MASK) == 0 && (reach & ~(uint32_t)WORD_PLACES) == 0 ? places : 0;
+}
+
+/* The same for interior pointers; each needs a place of its own, so there are no more of them.
+ * False if one has not. */
+static inline bool list_interiors(const struct near *near, uint32_t spill, uint64_t bases,
+                                  uint32_t *interiors, uint32_t *count)
+{
+    uint64_t taken = bases;
+    *count = 0;
+    for (uint32_t i = 0; i < near->word_count; i += 2) {
+        uint32_t word = near->words[i + 1];
+        if (word == near->words[i])
+            continue;
+        uint32_t distance = near_distance(near, word);
+        bool is_near =
+            ((word ^ spill) & SPILL_MASK) == 0 && (distance & ~(uint32_t)WORD_PLACES) == 0;
+        if (!is_near || (taken & place_bit(distance)) != 0)
+            return false;
+        taken |= place_bit(distance);
+        interiors[(*count)++] = i;
+    }
+    return true;
+}
+
+static __attribute__((noinline)) bool relocate_word(const struct near *near, uint32_t spill,
+                                                    uint64_t bases, void **places,
+                                                    cairn_root_mover *move, void *user)
+{
+    uint32_t interiors[WORD_BITS];
+    uint32_t count;
+    if (!list_interiors(near, spill, bases, interiors, &count))
+        return false;
+    each_near_interior(near, interiors, count, detach);
+    move_spilled(places, bases, move, user);
+    each_near_interior(near, interiors, count, attach);
+    return true;
+}
+
+/* ---- In the order of their places ---- */
+
+/* What tells whether pairs are in order: or'd over all of them. */
+struct order {
+    four_words misfits; /* not a place as the others, or not the same as the pair's other one */
+    four_words reach;
+    four_words descents; /* the highest bit is set if there is one */
+    four_words ascents;
+};
+
+/* Two pairs from `words` on; the pair before them is in order. */
+static inline struct order add_to_order(struct order order, const struct near *near,
+                                        const uint32_t *words, uint32_t spill)
+{
+    four_words here;
+    four_words before;
+    memcpy(&here, words, sizeof here);
+    memcpy(&before, words - 2, sizeof before);
+    four_words other = __builtin_shufflevector(here, here, 1, 0, 3, 2);
+    four_words offset = (four_words)((four_integers)here >> COMPACT_OFFSET_SHIFT);
+    four_words step = offset - (four_words)((four_integers)before >> COMPACT_OFFSET_SHIFT);
+    order.misfits |= ((here ^ spill) & SPILL_MASK) | (here ^ other);
+    order.reach |= offset + near->distance;
+    order.descents |= step - 1;
+    order.ascents |= ~step;
+    return order;
+}
+
+/* Whether no pair has an interior pointer, and each place is above the one before, or each below
+ * it: then none comes twice. The last two pairs are looked at in any case, perhaps again. */
+static __attribute__((noinline)) bool is_in_order(const struct near *near, uint32_t spill)
+{
+    enum { PAIRS_MIN = 3 };
+    const uint32_t *words = near->words;
+    if (near->word_count < 2 * PAIRS_MIN || words[0] != words[1] ||
+        ((words[0] ^ spill) & SPILL_MASK) != 0)
+        return false;
+    struct order order = {.reach = (four_words){0} + near_distance(near, words[0])};
+    for (uint32_t i = 2; i + 4 <= near->word_count; i += 4)
+        order = add_to_order(order, near, words + i, spill);
+    order = add_to_order(order, near, words + near->word_count - 4, spill);
+    bool is_sorted = (four_or(order.descents) & four_or(order.ascents)) >> 31 == 0;
+    return is_sorted && four_or(order.misfits) == 0 &&
+           (four_or(order.reach) & ~(uint32_t)NEAR_PLACES) == 0;
+}
+
+static __attribute__((noinline)) void move_in_order(const struct near *near, cairn_root_mover *move,
+                                                    void *user)
+{
+    const uint32_t *end = near->words + near->word_count;
+    for (const uint32_t *pair = near->words; pair != end; pair += 2)
+        move_base(near_place(near, *pair), move, user);
+}
+
+/* ---- Any near frame ---- */
+
+/* False: nothing was changed, and the frame is not one of these. */
+static __attribute__((noinline)) bool relocate_far(const struct near *near, uint32_t spill,
+                                                   void **places, cairn_root_mover *move,
+                                                   void *user)
+{
+    struct near checked = *near;
+    if (is_in_order(near, spill)) {
+        move_in_order(near, move, user);
+        return true;
+    }
+    return check_words(&checked, spill) && relocate_with_sets(&checked, places, move, user);
+}
+
+static inline bool relocate_near(struct pairs *pairs, cairn_root_mover *move, void *user)
+{
+    struct near near;
+    uint32_t differences = 0;
+    if (!begin_near(pairs, &near))
+        return false;
+    void **places = (void **)(uintptr_t)pairs->frame->sp;
+    bool may_be_word = near.word_count <= 2 * WORD_BITS;
+    uint64_t bases = may_be_word ? collect_word(&near, pairs->spill, &differences) : 0;
+    if (bases != 0 && differences == 0) {
+        move_spilled(places, bases, move, user);
+        return true;
+    }
+    return (bases != 0 && relocate_word(&near, pairs->spill, bases, places, move, user)) ||
+           relocate_far(&near, pairs->spill, places, move, user);
+}
+
+/* ---- Relocating any frame ---- */
+
+static __attribute__((noinline)) enum cairn_status relocate_any(const struct pairs *pairs,
+                                                                cairn_root_mover *move, void *user,
+                                                                struct cairn_error *error)
+{
+    struct survey survey = {.pairs = *pairs};
+    enum cairn_status status = make_survey(&survey, error);
     if (status != CAIRN_OK)
         return status;
     each_interior(&survey, detach);
@@ -485,30 +813,64 @@ enum cairn_status cairn_frame_relocate(struct cairn_frame *frame, struct cairn_r
     return CAIRN_OK;
 }
 
+enum cairn_status cairn_frame_relocate(struct cairn_frame *frame, struct cairn_record record,
+                                       cairn_root_mover *move, void *user,
+                                       struct cairn_error *error)
+{
+    struct pairs pairs;
+    if (move == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_frame_relocate needs a mover");
+    if (!read_pairs(frame, record, &pairs))
+        return say_no_pairs(frame, record, error);
+    if (relocate_near(&pairs, move, user))
+        return CAIRN_OK;
+    return relocate_any(&pairs, move, user, error);
+}
+
 /* ---- Enumerating ---- */
+
+static inline void enumerate_near(const struct near *near, struct cairn_root *roots,
+                                  size_t capacity)
+{
+    const uint32_t *word = near->words;
+    for (size_t i = 0; i < capacity && i < near->word_count / 2; i++, word += 2)
+        roots[i] = (struct cairn_root){near_place(near, word[0]), near_place(near, word[1])};
+}
+
+static __attribute__((noinline)) enum cairn_status enumerate_any(struct pairs *pairs,
+                                                                 struct cairn_root *roots,
+                                                                 size_t capacity, size_t *count,
+                                                                 struct cairn_error *error)
+{
+    size_t found = 0;
+    for (uint32_t i = pairs->first; i < pairs->end; i += 2) {
+        struct pair pair;
+        enum cairn_status status = find_pair(pairs, i, &pair, error);
+        if (status != CAIRN_OK)
+            return status;
+        if (pair.base == NO_KEY || pair.derived == NO_KEY)
+            continue;
+        if (found < capacity)
+            roots[found] = (struct cairn_root){place_of(pairs->frame, pair.base),
+                                               place_of(pairs->frame, pair.derived)};
+        found++;
+    }
+    *count = found;
+    return CAIRN_OK;
+}
 
 enum cairn_status cairn_frame_roots(const struct cairn_frame *frame, struct cairn_record record,
                                     struct cairn_root *roots, size_t capacity, size_t *count,
                                     struct cairn_error *error)
 {
     struct pairs pairs;
-    size_t found = 0;
-    enum cairn_status status = read_pairs(frame, record, &pairs, error);
-    if (status != CAIRN_OK)
-        return status;
-    for (uint32_t i = pairs.first; i < pairs.end; i += 2) {
-        struct pair pair;
-        status = find_pair(&pairs, i, &pair, error);
-        if (status != CAIRN_OK)
-            return status;
-        if (pair.base == NO_KEY || pair.derived == NO_KEY)
-            continue;
-        if (found < capacity)
-            roots[found] =
-                (struct cairn_root){place_of(frame, pair.base), place_of(frame, pair.derived)};
-        found++;
-    }
-    *count = found;
+    struct near near;
+    if (!read_pairs(frame, record, &pairs))
+        return say_no_pairs(frame, record, error);
+    if (!begin_near(&pairs, &near) || !check_words(&near, pairs.spill))
+        return enumerate_any(&pairs, roots, capacity, count, error);
+    enumerate_near(&near, roots, capacity);
+    *count = near.word_count / 2;
     return CAIRN_OK;
 }
 
@@ -517,14 +879,13 @@ enum cairn_status cairn_frame_allocas(const struct cairn_frame *frame, struct ca
                                       struct cairn_error *error)
 {
     struct pairs pairs;
-    enum cairn_status status = read_pairs(frame, record, &pairs, error);
-    if (status != CAIRN_OK)
-        return status;
+    if (!read_pairs(frame, record, &pairs))
+        return say_no_pairs(frame, record, error);
     uint32_t found = record_values_location_count(&pairs.values) - pairs.end;
     for (uint32_t i = 0; i < found && i < capacity; i++) {
         uint64_t distance = 0;
         struct cairn_location location = record_values_location(&pairs.values, pairs.end + i);
-        status = find_distance(&pairs, location, &distance, error);
+        enum cairn_status status = find_distance(&pairs, location, &distance, error);
         if (status != CAIRN_OK)
             return status;
         addresses[i] = (void *)(uintptr_t)(frame->sp + distance);

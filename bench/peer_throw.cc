@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/peer_throw.h"
+
+/* The frame that is left. It throws itself: with a callee that throws, two frames would be. */
+static __attribute__((noinline)) int64_t leave(int64_t value)
+{
+    if (value != 0)
+        throw value;
+    return 1;
+}
+
+int64_t peer_throw_and_catch(int64_t value)
+{
+    try {
+        return leave(value);
+    } catch (int64_t thrown) {
+        return thrown;
+    }
+}
