@@ -114,7 +114,7 @@ int main(void)
 {
     struct cairn_error error = {0};
     cairn_runtime *runtime;
-    cairn_closure *closure;
+    cairn_closure *closure = NULL;
     const void *target;
     entered *pointer = function;
     prepare();

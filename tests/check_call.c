@@ -271,7 +271,7 @@ static wide weigh_less(wide a, int64_t b, wide c, int64_t d, wide e, int64_t f)
 
 START_TEST(a_c_function_gets_integers_of_two_registers)
 {
-    const wide b = (wide)0x123456789ABCDEF << 64 | 5;
+    const wide b = 0x123456789ABCDEF * ((wide)UINT64_MAX + 1) + 5;
     const wide c = -b;
     const struct cairn_value arguments[] = {integer(64, 1),  wide_integer(b), wide_integer(c),
                                             integer(64, -2), wide_integer(7), integer(64, 3),
@@ -750,7 +750,7 @@ static void try_signature(uint64_t *random)
 static int rounds(void)
 {
     const char *wanted = getenv("CAIRN_TEST_ROUNDS");
-    return wanted == NULL ? ROUNDS : atoi(wanted) * 20;
+    return wanted == NULL ? ROUNDS : (int)strtol(wanted, NULL, 10) * 20;
 }
 
 START_TEST(closures_of_random_signatures_get_what_calls_pass)

@@ -87,7 +87,7 @@ static uint16_t take_wide(const struct arch_arguments *arguments, struct taken *
         place = take_stack(taken, size);
     if (!has_register)
         return place;
-    return (uint16_t)(registers + CALL_REGISTER_BYTES * (*used)++);
+    return (uint16_t)(registers + (size_t)CALL_REGISTER_BYTES * (*used)++);
 }
 
 static bool shares_registers(const struct arch_arguments *arguments)
