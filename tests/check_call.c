@@ -333,6 +333,39 @@ START_TEST(a_c_function_returns_scalars_of_every_kind)
 }
 END_TEST
 
+static int64_t ninth(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
+                     int64_t h, int64_t i)
+{
+    (void)(a + b + c + d + e + f + g + h);
+    return i;
+}
+static int64_t first(int64_t a) { return a; }
+
+/* What the callee finds of a narrow integer above its bits, in a register and on the stack. */
+START_TEST(narrow_integers_are_extended_by_zeros_or_by_their_sign)
+{
+    static const uint32_t widths[] = {1, 7, 8, 13, 16, 24, 31, 32, 63};
+    uint32_t bits = widths[_i / 2];
+    bool is_signed = _i % 2 == 1;
+    const struct cairn_value value = integer(bits, -1);
+    int64_t expected = is_signed ? -1 : (int64_t)(UINT64_MAX >> (64 - bits));
+    struct cairn_value arguments[9] = {value, value, value, value, value,
+                                       value, value, value, value};
+    cairn_signature *one = signature_for(of_bits(64), arguments, 1);
+    cairn_signature *nine = signature_for(of_bits(64), arguments, 9);
+    if (is_signed) {
+        extend_sign(one, 0);
+        extend_sign(nine, 8);
+    }
+    struct cairn_value result = call(one, (void (*)(void))first, arguments, 1);
+    ck_assert_int_eq(cairn_value_signed(&result), expected);
+    result = call(nine, (void (*)(void))ninth, arguments, 9);
+    ck_assert_int_eq(cairn_value_signed(&result), expected);
+    cairn_signature_destroy(one);
+    cairn_signature_destroy(nine);
+}
+END_TEST
+
 struct integers {
     int64_t first;
     int64_t second;
@@ -826,6 +859,7 @@ int main(void)
     tcase_add_checked_fixture(calls, set_up, tear_down);
     tcase_add_test(calls, a_c_function_gets_arguments_in_registers_and_on_the_stack);
     tcase_add_test(calls, a_c_function_gets_integers_of_two_registers);
+    tcase_add_loop_test(calls, narrow_integers_are_extended_by_zeros_or_by_their_sign, 0, 2 * 9);
     tcase_add_test(calls, a_c_function_returns_scalars_of_every_kind);
     tcase_add_test(calls, a_c_function_gets_and_returns_vectors);
     tcase_add_test(calls, a_c_function_returns_structures_in_registers);

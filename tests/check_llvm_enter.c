@@ -343,6 +343,7 @@ static struct {
     unsigned seen; /* by C functions */
     uint64_t caller_pc;
     uint64_t caller_sp;
+    uint64_t toc; /* PPC64's r2, at the site: the caller's too */
 } run;
 
 static unsigned entered[3]; /* without, with arguments on the stack; C functions */
@@ -403,10 +404,18 @@ static void enter(struct cairn_deopt *deopt, const struct target *target)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
+static bool has_toc(void)
+{
+    enum cairn_architecture host = cairn_architecture_host();
+    return host == CAIRN_ARCHITECTURE_PPC64_ELFV2 || host == CAIRN_ARCHITECTURE_PPC64_ELFV1;
+}
+
 /* From the function that was left: its caller. */
 static void remember_caller(const struct cairn_deopt *deopt)
 {
     struct cairn_frame frame = deopt->frame;
+    if (has_toc())
+        ck_assert_ok(cairn_frame_read(&frame, 2, &run.toc, sizeof run.toc, NULL));
     ck_assert_ok(cairn_frame_caller(&frame, NULL));
     ck_assert_ptr_nonnull(frame.module);
     run.caller_pc = frame.pc;
@@ -498,6 +507,8 @@ static void compare_registers(const struct registers *before, const struct regis
                          dwarf, seed);
     }
     ck_assert_uint_eq(after->general[registers_stack_pointer()], registers_sp);
+    if (run.toc != 0)
+        ck_assert_uint_eq(after->general[2], run.toc);
 }
 
 static void prepare_registers(struct registers *registers)
