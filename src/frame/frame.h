@@ -35,6 +35,28 @@ enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_regi
 enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, uint64_t *value,
                              struct cairn_error *error);
 
+/* ---- Steps ---- */
+
+/* Any address may be a frame's end. */
+#define FRAME_STACK_END_UNKNOWN UINT64_MAX
+
+/* To the caller, of a frame of a module, and of one of the program's own code. As
+ * cairn_frame_caller and cairn_frame_native_caller; CORRUPT besides if the frame would end above
+ * `stack_end`. */
+enum cairn_status frame_step(struct cairn_frame *frame, uint64_t stack_end,
+                             struct cairn_error *error);
+enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_end,
+                                    struct cairn_error *error);
+
+/* CORRUPT if the frame cannot end at this address. */
+enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
+                                  struct cairn_error *error);
+
+/* The published module that the PC is in, or NULL. */
+cairn_module *frame_find_module(const struct cairn_frame *frame, uint64_t pc);
+
+/* ---- Leaving ---- */
+
 /* Whether all that the frame's caller expects to be kept can be brought back: as
  * cairn_frame_caller, and UNSUPPORTED. */
 enum cairn_status frame_check_restore(const struct cairn_frame *frame, struct cairn_error *error);
