@@ -40,6 +40,22 @@ static void fail(const char *what)
 static double time_steps(const struct cairn_frame *first)
 {
     size_t frames = 0;
+    struct cairn_walk walk;
+    double begun = bench_now_of_thread();
+    for (int i = 0; i < GROUP; i++) {
+        cairn_walk_begin(&walk, first);
+        while (cairn_walk_next(&walk, NULL) == CAIRN_OK && !walk.has_ended)
+            frames++;
+    }
+    double time = bench_now_of_thread() - begun;
+    if (frames != GROUP * DEPTH)
+        fail("the walk does not find all frames");
+    return time / (double)frames;
+}
+
+static double time_callers(const struct cairn_frame *first)
+{
+    size_t frames = 0;
     double begun = bench_now_of_thread();
     for (int i = 0; i < GROUP; i++) {
         struct cairn_frame frame = *first;
@@ -47,8 +63,6 @@ static double time_steps(const struct cairn_frame *first)
             frames++;
     }
     double time = bench_now_of_thread() - begun;
-    if (frames != GROUP * DEPTH)
-        fail("the walk does not find all frames");
     return time / (double)frames;
 }
 
@@ -202,6 +216,7 @@ static void stop(void)
     static struct cairn_context context;
     static double steps[SAMPLES];
     static double walks[SAMPLES];
+    static double callers[SAMPLES];
     static double natives[SAMPLES];
     static double backtraces[SAMPLES];
     struct cairn_frame compiled;
@@ -220,6 +235,7 @@ static void stop(void)
     for (int i = 0; i < SAMPLES; i++) {
         steps[i] = time_steps(&compiled);
         walks[i] = time_walk(&compiled);
+        callers[i] = time_callers(&compiled);
         natives[i] = time_native_walk(&native);
         backtraces[i] = time_system(before);
 #ifdef WITH_LIBUNWIND
@@ -232,6 +248,7 @@ static void stop(void)
 #else
     bench_print_missing(&options, "walk.step", "libunwind was not found");
 #endif
+    print("frame-caller", callers, NULL, NULL, 0);
     print("function-and-record", walks, NULL, NULL, 0);
     print("native", natives, NULL, NULL, 0);
 }
@@ -322,6 +339,7 @@ int main(void)
     bench("one-function", 1, 3);
     bench("functions", FUNCTIONS, -1);
     bench("functions-that-keep-6", FUNCTIONS, 6);
+    bench("64-functions", DEPTH, 3);
     cairn_runtime_destroy(runtime);
     return 0;
 }

@@ -88,6 +88,8 @@ enum cairn_walk_answer {
  *  called in a signal handler if walks begin there. */
 typedef enum cairn_walk_answer cairn_walk_hook(struct cairn_walk *walk, void *user);
 
+enum { CAIRN_WALK_KNOWN = 16 };
+
 struct cairn_walk {
     /** Where the walk is: after cairn_walk_next a frame of a module, or the last one. */
     struct cairn_frame frame;
@@ -103,6 +105,18 @@ struct cairn_walk {
     /* Cairn's own. */
     bool has_begun;
     uint32_t switches;
+    /* Rules that were used, by PC, and after each the number of those that were used next:
+     * functions call each other again and again. */
+    struct {
+        uint64_t pc;
+        cairn_module *module;
+        const void *row;
+        uint8_t next;
+        bool is_plain;
+    } known[CAIRN_WALK_KNOWN];
+    uint8_t known_count;
+    uint8_t at;
+    uint8_t misses;
 };
 
 /** A walk that begins with `frame`, which is copied. It has no hook and knows no end of the stack:

@@ -11,8 +11,8 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "index/unwind.h"
-#include "runtime/module.h"
+#include "frame/step.h"
+#include "index/unwind_table.h"
 
 #include <cairn/runtime.h>
 #include <string.h>
@@ -77,52 +77,7 @@ enum cairn_status cairn_frame_calling(const cairn_runtime *runtime, struct cairn
 
 static const struct unwind_row *find_row(const struct cairn_frame *frame)
 {
-    return unwind_find_exact(frame->module->unwind, frame->pc - frame->is_calling);
-}
-
-static uint64_t load(const void *place)
-{
-    uint64_t value;
-    memcpy(&value, place, sizeof value);
-    return value;
-}
-
-static enum cairn_status say_where_it_ends(const struct cairn_frame *frame, uint64_t cfa,
-                                           struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
-                     "the frame at 0x%llx with stack pointer 0x%llx would end at 0x%llx",
-                     (unsigned long long)frame->pc, (unsigned long long)frame->sp,
-                     (unsigned long long)cfa);
-}
-
-/* The stack grows downwards: a caller's part of it is above. A frame that has called has room of
- * its own, one that was interrupted may have none yet. */
-static inline bool is_above(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end)
-{
-    uint64_t lowest = frame->sp + !frame->is_innermost;
-    return cfa >= lowest && cfa <= stack_end && cfa % sizeof(uint64_t) == 0;
-}
-
-enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
-                                  struct cairn_error *error)
-{
-    return is_above(frame, cfa, stack_end) ? CAIRN_OK : say_where_it_ends(frame, cfa, error);
-}
-
-static enum cairn_status say_base_unknown(const struct cairn_frame *frame,
-                                          struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
-                     "the frame at 0x%llx is found by a register that is not known",
-                     (unsigned long long)frame->pc);
-}
-
-static enum cairn_status say_not_saved(const struct cairn_frame *frame, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
-                     "the function at 0x%llx has called, and not saved its return address",
-                     (unsigned long long)frame->pc);
+    return unwind_look_up(frame->module->unwind, frame->pc - frame->is_calling);
 }
 
 static enum cairn_status say_foreign(const struct cairn_frame *frame, struct cairn_error *error)
@@ -132,21 +87,37 @@ static enum cairn_status say_foreign(const struct cairn_frame *frame, struct cai
                      (unsigned long long)frame->pc);
 }
 
-static inline void *place_of(struct unwind_place place, uint64_t cfa)
+enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame, struct cairn_error *error)
 {
-    return (void *)(uintptr_t)(cfa + (uint64_t)((int64_t)place.words * 8));
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
+                     "the frame at 0x%llx is found by a register that is not known",
+                     (unsigned long long)frame->pc);
 }
 
-static inline void apply_loads(const struct unwind_row *row, uint64_t cfa,
-                               struct cairn_frame *frame)
+enum cairn_status frame_say_where_it_ends(const struct cairn_frame *frame, uint64_t cfa,
+                                          struct cairn_error *error)
 {
-    const struct unwind_place *places = unwind_places(row);
-    for (unsigned i = 0; i < row->loaded_count; i++)
-        frame->slots[places[i].slot] = place_of(places[i], cfa);
+    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
+                     "the frame at 0x%llx with stack pointer 0x%llx would end at 0x%llx",
+                     (unsigned long long)frame->pc, (unsigned long long)frame->sp,
+                     (unsigned long long)cfa);
 }
 
-/* Before the loads, because what is moved is the frame's own. */
-static void apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
+enum cairn_status frame_say_not_saved(const struct cairn_frame *frame, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
+                     "the function at 0x%llx has called, and not saved its return address",
+                     (unsigned long long)frame->pc);
+}
+
+enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
+                                  struct cairn_error *error)
+{
+    bool is_above = step_is_above(frame, cfa, stack_end);
+    return is_above ? CAIRN_OK : frame_say_where_it_ends(frame, cfa, error);
+}
+
+void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
 {
     const struct unwind_place *places = unwind_places(row) + row->loaded_count;
     void *sources[UINT8_MAX];
@@ -156,76 +127,11 @@ static void apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
         frame->slots[places[i].slot] = sources[i];
 }
 
-/* Where the return address is: in the stack, in another register, or still in its own, which holds
- * for the innermost frame alone. NULL: nobody knows. */
-static inline void *find_return(const struct cairn_frame *frame, const struct unwind_row *row,
-                                uint64_t cfa)
-{
-    const struct unwind_place *places = unwind_places(row);
-    if (row->loaded_count != 0 && places->slot == ARCH_UNWIND_RETURN_ADDRESS)
-        return place_of(*places, cfa);
-    if ((row->flags & UNWIND_RETURN_FOUND) != 0)
-        return frame->slots[places[row->loaded_count].source];
-    return frame->is_innermost ? frame->slots[ARCH_UNWIND_RETURN_ADDRESS] : NULL;
-}
-
-/* PPC64 saves return addresses in the caller's part of the stack, which may not be there. */
-static inline bool is_beyond(const void *return_place, const struct unwind_row *row,
-                             uint64_t stack_end)
-{
-    return (row->flags & UNWIND_RETURN_FOUND) != 0 &&
-           (uintptr_t)return_place > stack_end - sizeof(uint64_t);
-}
-
-static inline cairn_module *find_module(const struct cairn_frame *frame, uint64_t pc)
-{
-    return code_space_find_owner(frame->runtime->space, pc);
-}
-
-cairn_module *frame_find_module(const struct cairn_frame *frame, uint64_t pc)
-{
-    return find_module(frame, pc);
-}
-
-enum cairn_status frame_step(struct cairn_frame *frame, uint64_t stack_end,
-                             struct cairn_error *error)
+enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_error *error)
 {
     if (frame->module == NULL)
         return say_foreign(frame, error);
-    const struct unwind_row *row = find_row(frame);
-    if (!unwind_can_leave(row))
-        return unwind_explain(row, arch_host(), frame->pc, error);
-
-    uint64_t base = frame->sp;
-    if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER) {
-        if (frame->slots[row->cfa_slot] == NULL)
-            return say_base_unknown(frame, error);
-        base = load(frame->slots[row->cfa_slot]);
-    }
-    uint64_t cfa = base + (uint64_t)(int64_t)row->cfa_offset;
-    const void *return_place = find_return(frame, row, cfa);
-    if (!is_above(frame, cfa, stack_end) || is_beyond(return_place, row, stack_end))
-        return say_where_it_ends(frame, cfa, error);
-    if (return_place == NULL)
-        return say_not_saved(frame, error);
-
-    uint64_t pc = load(return_place);
-    if ((row->flags & UNWIND_SIGNED) != 0)
-        pc = arch_host_strip_return_address(pc);
-    if (row->moved_count != 0)
-        apply_moves(row, frame);
-    apply_loads(row, cfa, frame);
-    frame->pc = pc;
-    frame->sp = cfa;
-    frame->is_calling = (row->flags & UNWIND_SIGNAL_FRAME) == 0;
-    frame->is_innermost = false;
-    frame->module = find_module(frame, pc - frame->is_calling);
-    return CAIRN_OK;
-}
-
-enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_error *error)
-{
-    return frame_step(frame, FRAME_STACK_END_UNKNOWN, error);
+    return step_by(find_row(frame), frame, FRAME_STACK_END_UNKNOWN, error);
 }
 
 enum cairn_status frame_check_restore(const struct cairn_frame *frame, struct cairn_error *error)
@@ -245,7 +151,7 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
     uint64_t values[ARCH_UNWIND_SLOTS_MAX];
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < arch->unwind_slot_count; i++)
         if (frame->slots[i] != NULL)
-            values[i] = load(frame->slots[i]);
+            values[i] = step_load(frame->slots[i]);
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < arch->unwind_slot_count; i++)
         if (frame->slots[i] != NULL)
             arch_host_restore_slot(context, &arch->unwind_slots[i], values[i]);

@@ -37,14 +37,8 @@ enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, ui
 
 /* ---- Steps ---- */
 
-/* Any address may be a frame's end. */
-#define FRAME_STACK_END_UNKNOWN UINT64_MAX
-
-/* To the caller, of a frame of a module, and of one of the program's own code. As
- * cairn_frame_caller and cairn_frame_native_caller; CORRUPT besides if the frame would end above
- * `stack_end`. */
-enum cairn_status frame_step(struct cairn_frame *frame, uint64_t stack_end,
-                             struct cairn_error *error);
+/* To the caller of a frame of native code. As cairn_frame_native_caller; CORRUPT besides if the
+ * frame would end above `stack_end`. */
 enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_end,
                                     struct cairn_error *error);
 
@@ -52,8 +46,17 @@ enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_en
 enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
                                   struct cairn_error *error);
 
-/* The published module that the PC is in, or NULL. */
-cairn_module *frame_find_module(const struct cairn_frame *frame, uint64_t pc);
+/* Slots that are in other slots' places further out. Before what is loaded: what is moved is the
+ * frame's own. */
+struct unwind_row;
+void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame);
+
+/* Why a frame cannot be left. */
+enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame,
+                                         struct cairn_error *error);
+enum cairn_status frame_say_where_it_ends(const struct cairn_frame *frame, uint64_t cfa,
+                                          struct cairn_error *error);
+enum cairn_status frame_say_not_saved(const struct cairn_frame *frame, struct cairn_error *error);
 
 /* ---- Leaving ---- */
 

@@ -7,13 +7,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/arch.h"
 #include "base/error.h"
 #include "format/call_frame.h"
 #include "format/eh_frame_header.h"
 #include "frame/expression.h"
-#include "frame/frame.h"
 #include "frame/objects.h"
+#include "frame/step.h"
 
 #include <cairn/walk.h>
 #include <string.h>
@@ -194,13 +193,6 @@ static enum cairn_status apply_rules(struct step *step)
     return status;
 }
 
-static uint64_t load(const void *place)
-{
-    uint64_t value;
-    memcpy(&value, place, sizeof value);
-    return value;
-}
-
 /* The caller's is the CFA. What a signal has interrupted has its own saved. */
 static enum cairn_status find_stack_pointer(struct step *step)
 {
@@ -219,14 +211,8 @@ static enum cairn_status find_stack_pointer(struct step *step)
                          "at 0x%llx the caller's stack pointer is not where the frame begins (CFA)",
                          (unsigned long long)step->from->pc);
     if (status == CAIRN_OK)
-        step->to.sp = load(saved);
+        step->to.sp = step_load(saved);
     return status;
-}
-
-/* PPC64 saves return addresses in the caller's part of the stack, which may not be there. */
-static bool is_beyond(const void *saved, struct call_frame_rule rule, uint64_t stack_end)
-{
-    return rule.kind == CALL_FRAME_SAVED && (uintptr_t)saved > stack_end - sizeof(uint64_t);
 }
 
 static enum cairn_status say_no_return(const struct step *step)
@@ -252,9 +238,10 @@ static enum cairn_status find_return_address(struct step *step, uint64_t stack_e
     if (rule.kind == CALL_FRAME_UNDEFINED)
         return CAIRN_OK;
     bool may_stay = arch->has_link_register && step->from->is_innermost;
-    if ((stays(rule) && !may_stay) || saved == NULL || is_beyond(saved, rule, stack_end))
+    if ((stays(rule) && !may_stay) || saved == NULL ||
+        (rule.kind == CALL_FRAME_SAVED && step_is_beyond(saved, stack_end)))
         return say_no_return(step);
-    step->to.pc = load(saved);
+    step->to.pc = step_load(saved);
     if (step->row->signing != CALL_FRAME_NOT_SIGNED)
         step->to.pc = arch_host_strip_return_address(step->to.pc);
     return CAIRN_OK;
@@ -265,7 +252,7 @@ static void finish(struct step *step)
     struct cairn_frame *to = &step->to;
     to->is_calling = !step->entry->description.common.is_signal_frame;
     to->is_innermost = false;
-    to->module = to->pc == 0 ? NULL : frame_find_module(to, to->pc - to->is_calling);
+    to->module = to->pc == 0 ? NULL : step_find_module(to, to->pc - to->is_calling);
 }
 
 static enum cairn_status take(struct step *step, uint64_t stack_end)
