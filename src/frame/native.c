@@ -222,7 +222,25 @@ static enum cairn_status say_no_return(const struct step *step)
                      (unsigned long long)step->from->pc);
 }
 
-/* 0 behind the outermost frame: its return address is undefined, or is 0. */
+/* What programs and threads begin with says that there is no return address, and need not say where
+ * its frame begins. */
+static bool is_outermost(const struct step *step)
+{
+    uint16_t dwarf = slot_at(ARCH_UNWIND_RETURN_ADDRESS)->dwarf;
+    return call_frame_rule(step->row, dwarf).kind == CALL_FRAME_UNDEFINED;
+}
+
+/* Behind the outermost frame nothing is known. */
+static void leave_outermost(struct step *step)
+{
+    memset(step->to.slots, 0, sizeof step->to.slots);
+    step->to.pc = 0;
+    step->to.is_calling = true;
+    step->to.is_innermost = false;
+    step->to.module = NULL;
+}
+
+/* 0 behind the outermost frame, if nothing else says that it is. */
 static enum cairn_status find_return_address(struct step *step, uint64_t stack_end)
 {
     const struct cairn_arch *arch = arch_host();
@@ -234,9 +252,6 @@ static enum cairn_status find_return_address(struct step *step, uint64_t stack_e
                          "at 0x%llx the return address is in a column that is not this "
                          "architecture's",
                          (unsigned long long)step->from->pc);
-    step->to.pc = 0;
-    if (rule.kind == CALL_FRAME_UNDEFINED)
-        return CAIRN_OK;
     bool may_stay = arch->has_link_register && step->from->is_innermost;
     if ((stays(rule) && !may_stay) || saved == NULL ||
         (rule.kind == CALL_FRAME_SAVED && step_is_beyond(saved, stack_end)))
@@ -257,6 +272,10 @@ static void finish(struct step *step)
 
 static enum cairn_status take(struct step *step, uint64_t stack_end)
 {
+    if (is_outermost(step)) {
+        leave_outermost(step);
+        return CAIRN_OK;
+    }
     enum cairn_status status = find_cfa(step);
     /* A signal's handler may have a stack of its own. */
     if (status == CAIRN_OK && !step->entry->description.common.is_signal_frame)
