@@ -230,14 +230,20 @@ static bool is_outermost(const struct step *step)
     return call_frame_rule(step->row, dwarf).kind == CALL_FRAME_UNDEFINED;
 }
 
-/* Behind the outermost frame nothing is known. */
-static void leave_outermost(struct step *step)
+/* Threads begin in code without rules with glibc on PPC64. */
+static bool begins_stack(const struct cairn_frame *frame)
 {
-    memset(step->to.slots, 0, sizeof step->to.slots);
-    step->to.pc = 0;
-    step->to.is_calling = true;
-    step->to.is_innermost = false;
-    step->to.module = NULL;
+    return arch_host()->has_back_chain && step_load((const void *)(uintptr_t)frame->sp) == 0;
+}
+
+/* Behind it nothing is known. */
+static void leave_outermost(struct cairn_frame *frame)
+{
+    memset(frame->slots, 0, sizeof frame->slots);
+    frame->pc = 0;
+    frame->is_calling = true;
+    frame->is_innermost = false;
+    frame->module = NULL;
 }
 
 /* 0 behind the outermost frame, if nothing else says that it is. */
@@ -273,7 +279,7 @@ static void finish(struct step *step)
 static enum cairn_status take(struct step *step, uint64_t stack_end)
 {
     if (is_outermost(step)) {
-        leave_outermost(step);
+        leave_outermost(&step->to);
         return CAIRN_OK;
     }
     enum cairn_status status = find_cfa(step);
@@ -298,6 +304,10 @@ enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_en
     struct call_frame_row row;
     uint64_t pc = frame->pc - frame->is_calling;
     enum cairn_status status = find_entry(pc, &entry, error);
+    if (status == CAIRN_ERROR_NOT_FOUND && begins_stack(frame)) {
+        leave_outermost(frame);
+        return CAIRN_OK;
+    }
     if (status == CAIRN_OK)
         status = find_row(&entry, pc, &row, error);
     if (status != CAIRN_OK)
