@@ -193,6 +193,9 @@ struct cairn_arch {
     /* Calls leave the return address in a register, where it may stay; otherwise it is in memory
      * from the function's first instruction on. */
     bool has_link_register;
+    /* The stack pointer points to the caller's, and to 0 in the outermost frame, which may have no
+     * unwind rules. */
+    bool has_back_chain;
     /* Return addresses may be signed, and .eh_frame has instructions that say so. */
     bool signs_return_addresses;
 

@@ -26,6 +26,7 @@
 #include <cairn/status.h>
 #include <cairn/table.h>
 #include <cairn/value.h>
+#include <cairn/walk.h>
 
 #ifdef __cplusplus
 extern "C" {

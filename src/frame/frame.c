@@ -11,9 +11,8 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "frame/between.h"
-#include "index/unwind.h"
-#include "runtime/module.h"
+#include "frame/step.h"
+#include "index/unwind_table.h"
 
 #include <cairn/runtime.h>
 #include <string.h>
@@ -100,94 +99,7 @@ enum cairn_status cairn_frame_calling(const cairn_runtime *runtime, struct cairn
 
 static const struct unwind_row *find_row(const struct cairn_frame *frame)
 {
-    const struct unwind *unwind = frame->module->unwind;
-    return frame->is_calling ? unwind_find_return(unwind, frame->pc)
-                             : unwind_find_exact(unwind, frame->pc);
-}
-
-static uint64_t load(const void *place)
-{
-    uint64_t value;
-    memcpy(&value, place, sizeof value);
-    return value;
-}
-
-/* The stack grows downwards: a caller's part of it is above. */
-static bool is_above(uint64_t cfa, uint64_t sp, bool is_innermost)
-{
-    bool is_aligned = cfa % sizeof(uint64_t) == 0;
-    return is_aligned && (cfa > sp || (cfa == sp && is_innermost));
-}
-
-static enum cairn_status find_cfa(const struct cairn_frame *frame, const struct unwind_row *row,
-                                  uint64_t *cfa, struct cairn_error *error)
-{
-    const void *base = frame->slots[row->cfa_slot];
-    if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER && base == NULL)
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
-                         "the frame at 0x%llx is found by a register that is not known",
-                         (unsigned long long)frame->pc);
-    uint64_t value = row->cfa_slot == ARCH_UNWIND_STACK_POINTER ? frame->sp : load(base);
-    *cfa = value + (uint64_t)(int64_t)row->cfa_offset;
-    if (!is_above(*cfa, frame->sp, frame->is_innermost))
-        return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
-                         "the frame at 0x%llx with stack pointer 0x%llx would end at 0x%llx",
-                         (unsigned long long)frame->pc, (unsigned long long)frame->sp,
-                         (unsigned long long)*cfa);
-    return CAIRN_OK;
-}
-
-static void apply_loads(const struct unwind_row *row, uint64_t cfa, struct cairn_frame *frame)
-{
-    const struct unwind_place *places = unwind_places(row);
-    for (unsigned i = 0; i < row->loaded_count; i++)
-        frame->slots[places[i].slot] =
-            (void *)(uintptr_t)(cfa + (uint64_t)((int64_t)places[i].words * 8));
-}
-
-/* Before the loads, because what is moved is the frame's own. */
-static void apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
-{
-    const struct unwind_place *places = unwind_places(row) + row->loaded_count;
-    void *sources[UINT8_MAX];
-    for (unsigned i = 0; i < row->moved_count; i++)
-        sources[i] = frame->slots[places[i].source];
-    for (unsigned i = 0; i < row->moved_count; i++)
-        frame->slots[places[i].slot] = sources[i];
-}
-
-/* Where the return address is in its register, that holds only for the innermost frame. */
-static enum cairn_status check_return(const struct cairn_frame *frame, const struct unwind_row *row,
-                                      struct cairn_error *error)
-{
-    bool is_found = (row->flags & UNWIND_RETURN_FOUND) != 0 || frame->is_innermost;
-    if (is_found)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
-                     "the function at 0x%llx has called, and not saved its return address",
-                     (unsigned long long)frame->pc);
-}
-
-static void move_to_caller(struct cairn_frame *frame, const struct unwind_row *row, uint64_t cfa)
-{
-    if (row->moved_count != 0)
-        apply_moves(row, frame);
-    apply_loads(row, cfa, frame);
-    uint64_t pc = load(frame->slots[ARCH_UNWIND_RETURN_ADDRESS]);
-    if ((row->flags & UNWIND_SIGNED) != 0)
-        pc = arch_host_strip_return_address(pc);
-    frame->pc = pc;
-    frame->sp = cfa;
-    frame->is_calling = (row->flags & UNWIND_SIGNAL_FRAME) == 0;
-    frame->is_innermost = false;
-}
-
-/* What stands between a site and the function that it calls is no frame of its own. */
-static void find_module(struct cairn_frame *frame)
-{
-    frame->module = cairn_runtime_find_module(frame->runtime, frame->pc - frame->is_calling);
-    if (frame->module == NULL && frame->is_calling)
-        between_leave_frame(frame);
+    return unwind_look_up(frame->module->unwind, frame->pc - frame->is_calling);
 }
 
 static enum cairn_status say_foreign(const struct cairn_frame *frame, struct cairn_error *error)
@@ -197,22 +109,51 @@ static enum cairn_status say_foreign(const struct cairn_frame *frame, struct cai
                      (unsigned long long)frame->pc);
 }
 
+enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
+                     "the frame at 0x%llx is found by a register that is not known",
+                     (unsigned long long)frame->pc);
+}
+
+enum cairn_status frame_say_where_it_ends(const struct cairn_frame *frame, uint64_t cfa,
+                                          struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
+                     "the frame at 0x%llx with stack pointer 0x%llx would end at 0x%llx",
+                     (unsigned long long)frame->pc, (unsigned long long)frame->sp,
+                     (unsigned long long)cfa);
+}
+
+enum cairn_status frame_say_not_saved(const struct cairn_frame *frame, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
+                     "the function at 0x%llx has called, and not saved its return address",
+                     (unsigned long long)frame->pc);
+}
+
+enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
+                                  struct cairn_error *error)
+{
+    bool is_above = step_is_above(frame, cfa, stack_end);
+    return is_above ? CAIRN_OK : frame_say_where_it_ends(frame, cfa, error);
+}
+
+void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
+{
+    const struct unwind_place *places = unwind_places(row) + row->loaded_count;
+    void *sources[UINT8_MAX];
+    for (unsigned i = 0; i < row->moved_count; i++)
+        sources[i] = frame->slots[places[i].source];
+    for (unsigned i = 0; i < row->moved_count; i++)
+        frame->slots[places[i].slot] = sources[i];
+}
+
 enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_error *error)
 {
     if (frame->module == NULL)
         return say_foreign(frame, error);
-    const struct unwind_row *row = find_row(frame);
-    if (!unwind_can_leave(row))
-        return unwind_explain(row, arch_host(), frame->pc, error);
-    uint64_t cfa = 0;
-    enum cairn_status status = check_return(frame, row, error);
-    if (status == CAIRN_OK)
-        status = find_cfa(frame, row, &cfa, error);
-    if (status != CAIRN_OK)
-        return status;
-    move_to_caller(frame, row, cfa);
-    find_module(frame);
-    return CAIRN_OK;
+    return step_by(find_row(frame), frame, FRAME_STACK_END_UNKNOWN, error);
 }
 
 /* Slots that the architecture does not have hold nothing. What was stored in words a moment ago is
@@ -247,14 +188,12 @@ enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
     const struct unwind_row *row = find_row(frame);
     if (!unwind_can_restore(row))
         return unwind_explain(row, arch_host(), frame->pc, error);
-    uint64_t cfa = 0;
-    enum cairn_status status = check_return(frame, row, error);
-    if (status == CAIRN_OK)
-        status = find_cfa(frame, row, &cfa, error);
+    struct step_target target;
+    enum cairn_status status = step_find(row, frame, FRAME_STACK_END_UNKNOWN, &target, error);
     if (status != CAIRN_OK)
         return status;
     copy_frame(frame, caller);
-    move_to_caller(caller, row, cfa);
+    step_move(row, &target, caller);
     return CAIRN_OK;
 }
 
@@ -277,7 +216,7 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
     uint64_t values[ARCH_UNWIND_SLOTS_MAX];
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++)
         if (frame->slots[i] != NULL)
-            values[i] = load(frame->slots[i]);
+            values[i] = step_load(frame->slots[i]);
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++)
         if (frame->slots[i] != NULL)
             restore_slot(context, &slots[i], values[i]);

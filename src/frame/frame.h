@@ -45,6 +45,31 @@ static inline void *frame_scalar(const struct cairn_frame *frame, uint16_t dwarf
     return is_here ? frame->context->bytes + layout->offsets[dwarf] : NULL;
 }
 
+/* ---- Steps ---- */
+
+/* To the caller of a frame of native code. As cairn_frame_native_caller; CORRUPT besides if the
+ * frame would end above `stack_end`. */
+enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_end,
+                                    struct cairn_error *error);
+
+/* CORRUPT if the frame cannot end at this address. */
+enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
+                                  struct cairn_error *error);
+
+/* Slots that are in other slots' places further out. Before what is loaded: what is moved is the
+ * frame's own. */
+struct unwind_row;
+void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame);
+
+/* Why a frame cannot be left. */
+enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame,
+                                         struct cairn_error *error);
+enum cairn_status frame_say_where_it_ends(const struct cairn_frame *frame, uint64_t cfa,
+                                          struct cairn_error *error);
+enum cairn_status frame_say_not_saved(const struct cairn_frame *frame, struct cairn_error *error);
+
+/* ---- Leaving ---- */
+
 /* The frame's caller, for frame_restore alone (its module is not looked up), if all that it expects
  * to be kept can be brought back: as cairn_frame_caller, and UNSUPPORTED; `caller` is then as it
  * was. */

@@ -25,12 +25,10 @@ struct unwind_size unwind_size(const struct unwind *unwind)
 
 /* ---- Looking up ---- */
 
-enum { SCAN_MAX = 16 };
-
-static const struct unwind_row no_rules = {.problem = UNWIND_NO_RULES};
+const struct unwind_row unwind_no_rules = {.problem = UNWIND_NO_RULES};
 
 /* The last of `count` entries that begins at or before `offset`; the first is such a one. */
-static const struct unwind_entry *search(const struct unwind_entry *entry, uint32_t count,
+const struct unwind_entry *unwind_search(const struct unwind_entry *entry, uint32_t count,
                                          uint32_t offset)
 {
     while (count > 1) {
@@ -43,20 +41,7 @@ static const struct unwind_entry *search(const struct unwind_entry *entry, uint3
 
 const struct unwind_row *unwind_find_exact(const struct unwind *unwind, uint64_t pc)
 {
-    if (unwind == NULL || pc - unwind->base >= unwind->span)
-        return &no_rules;
-    uint32_t offset = (uint32_t)(pc - unwind->base);
-    const uint32_t *bucket = &unwind->buckets[offset >> unwind->bucket_shift];
-    const struct unwind_entry *entry = unwind->entries + bucket[0];
-    const struct unwind_entry *last = unwind->entries + bucket[1];
-    if (last - entry > SCAN_MAX)
-        entry = search(entry, (uint32_t)(last - entry) + 1, offset);
-    else
-        /* Branches, and not a search without: the processor guesses them right for a PC that it has
-         * seen before, and goes on to the row without waiting for the offsets. */
-        while (entry != last && entry[1].offset <= offset)
-            entry++;
-    return (const struct unwind_row *)(unwind->words + entry->row);
+    return unwind_look_up(unwind, pc);
 }
 
 /* ---- Applying ---- */

@@ -43,6 +43,35 @@ struct unwind {
     uint32_t *words; /* rows */
 };
 
+/* ---- Looking up ---- */
+
+enum { UNWIND_SCAN_MAX = 16 };
+
+extern const struct unwind_row unwind_no_rules;
+const struct unwind_entry *unwind_search(const struct unwind_entry *entry, uint32_t count,
+                                         uint32_t offset);
+
+/* unwind_find_exact, for those who do little else. */
+static inline const struct unwind_row *unwind_look_up(const struct unwind *unwind, uint64_t pc)
+{
+    if (unwind == NULL || pc - unwind->base >= unwind->span)
+        return &unwind_no_rules;
+    uint32_t offset = (uint32_t)(pc - unwind->base);
+    const uint32_t *bucket = &unwind->buckets[offset >> unwind->bucket_shift];
+    const struct unwind_entry *entry = unwind->entries + bucket[0];
+    const struct unwind_entry *last = unwind->entries + bucket[1];
+    if (__builtin_expect(last - entry > UNWIND_SCAN_MAX, 0))
+        entry = unwind_search(entry, (uint32_t)(last - entry) + 1, offset);
+    else
+        /* Branches, and not a search without: the processor guesses them right for a PC that it has
+         * seen before, and goes on to the row without waiting for the offsets. */
+        while (entry != last && entry[1].offset <= offset)
+            entry++;
+    return (const struct unwind_row *)(unwind->words + entry->row);
+}
+
+/* ---- Making ---- */
+
 /* A row being made, as words: the row, its places. The rest of it is zero. */
 enum {
     UNWIND_ROW_WORDS = sizeof(struct unwind_row) / sizeof(uint32_t),

@@ -1,0 +1,297 @@
+/*
+ * Evaluating DWARF expressions.
+ *
+ * Those of glibc's and Linux's signal trampolines, of the stubs of binutils and lld, and of
+ * functions that GCC and clang realign the stack in. All else is refused by its number.
+ *
+ * Source: DWARF 5, section 2.5, "DWARF Expressions".
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "frame/expression.h"
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "format/frame_reader.h"
+#include "frame/frame.h"
+
+#include <string.h>
+
+enum {
+    DEREFERENCE = 0x06,
+    CONSTANT_U8 = 0x08,
+    CONSTANT_S8 = 0x09,
+    CONSTANT_U16 = 0x0A,
+    CONSTANT_S16 = 0x0B,
+    CONSTANT_U32 = 0x0C,
+    CONSTANT_S32 = 0x0D,
+    CONSTANT_U64 = 0x0E,
+    CONSTANT_S64 = 0x0F,
+    CONSTANT_UNSIGNED = 0x10,
+    CONSTANT_SIGNED = 0x11,
+    DUPLICATE = 0x12,
+    DROP = 0x13,
+    SWAP = 0x16,
+    AND = 0x1A,
+    MINUS = 0x1C,
+    OR = 0x21,
+    PLUS = 0x22,
+    PLUS_CONSTANT = 0x23,
+    SHIFT_LEFT = 0x24,
+    SHIFT_RIGHT = 0x25,
+    EQUAL = 0x29,
+    GREATER_OR_EQUAL = 0x2A,
+    GREATER = 0x2B,
+    LESS_OR_EQUAL = 0x2C,
+    LESS = 0x2D,
+    NOT_EQUAL = 0x2E,
+    LITERAL_0 = 0x30,
+    LITERAL_END = 0x50,
+    REGISTER_0 = 0x70,
+    REGISTER_END = 0x90,
+    REGISTER_BY_NUMBER = 0x92,
+    NO_OPERATION = 0x96
+};
+
+enum { DEPTH_MAX = 16 };
+
+struct machine {
+    const struct cairn_frame *frame;
+    struct frame_reader reader;
+    uint8_t opcode;
+    /* Something was taken from the empty stack, or put on the full one. */
+    bool is_broken;
+    unsigned depth;
+    uint64_t stack[DEPTH_MAX];
+    struct cairn_error *error;
+};
+
+/* ---- The stack ---- */
+
+static void push(struct machine *machine, uint64_t value)
+{
+    if (machine->depth == DEPTH_MAX)
+        machine->is_broken = true;
+    else
+        machine->stack[machine->depth++] = value;
+}
+
+static uint64_t pop(struct machine *machine)
+{
+    if (machine->depth != 0)
+        return machine->stack[--machine->depth];
+    machine->is_broken = true;
+    return 0;
+}
+
+/* ---- Registers and memory ---- */
+
+/* Where the return address is always in memory, its number stands for the PC. */
+static enum cairn_status push_register(struct machine *machine, uint64_t number)
+{
+    const struct cairn_arch *arch = arch_host();
+    const struct cairn_frame *frame = machine->frame;
+    uint64_t offset = (uint64_t)frame_read_sleb128(&machine->reader);
+    uint64_t value = frame->pc;
+    bool is_pc =
+        !arch->has_link_register && number == arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+    enum cairn_status status = CAIRN_OK;
+    if (number > UINT16_MAX)
+        return error_set(machine->error, CAIRN_ERROR_UNSUPPORTED, frame->pc,
+                         "the DWARF expression of the frame at 0x%llx names a register by a number "
+                         "of more than 16 bits",
+                         (unsigned long long)frame->pc);
+    if (!is_pc)
+        status = frame_base(frame, (uint16_t)number, &value, machine->error);
+    push(machine, value + offset);
+    return status;
+}
+
+static void load(struct machine *machine)
+{
+    uint64_t value = 0;
+    uint64_t address = pop(machine);
+    if (address == 0)
+        machine->is_broken = true;
+    else
+        memcpy(&value, (const void *)(uintptr_t)address, sizeof value);
+    push(machine, value);
+}
+
+/* ---- Operations ---- */
+
+static uint64_t shift(uint8_t opcode, uint64_t value, uint64_t bits)
+{
+    if (bits >= 64)
+        return 0;
+    return opcode == SHIFT_LEFT ? value << bits : value >> bits;
+}
+
+static bool compare(uint8_t opcode, int64_t left, int64_t right)
+{
+    switch (opcode) {
+    case EQUAL:
+        return left == right;
+    case GREATER_OR_EQUAL:
+        return left >= right;
+    case GREATER:
+        return left > right;
+    case LESS_OR_EQUAL:
+        return left <= right;
+    case LESS:
+        return left < right;
+    default:
+        return left != right;
+    }
+}
+
+/* False if it is not an operation on two values. */
+static bool run_binary(struct machine *machine)
+{
+    uint8_t opcode = machine->opcode;
+    bool is_comparison = opcode >= EQUAL && opcode <= NOT_EQUAL;
+    bool is_shift = opcode == SHIFT_LEFT || opcode == SHIFT_RIGHT;
+    if (!is_comparison && !is_shift && opcode != AND && opcode != MINUS && opcode != OR &&
+        opcode != PLUS)
+        return false;
+    uint64_t right = pop(machine);
+    uint64_t left = pop(machine);
+    if (is_comparison)
+        push(machine, compare(opcode, (int64_t)left, (int64_t)right));
+    else if (is_shift)
+        push(machine, shift(opcode, left, right));
+    else if (opcode == AND)
+        push(machine, left & right);
+    else if (opcode == OR)
+        push(machine, left | right);
+    else
+        push(machine, opcode == PLUS ? left + right : left - right);
+    return true;
+}
+
+/* False if it is not a constant. */
+static bool run_constant(struct machine *machine)
+{
+    struct frame_reader *reader = &machine->reader;
+    uint8_t opcode = machine->opcode;
+    if (opcode >= LITERAL_0 && opcode < LITERAL_END)
+        push(machine, (uint64_t)opcode - LITERAL_0);
+    else if (opcode == CONSTANT_U8)
+        push(machine, frame_read_u8(reader));
+    else if (opcode == CONSTANT_S8)
+        push(machine, (uint64_t)(int64_t)(int8_t)frame_read_u8(reader));
+    else if (opcode == CONSTANT_U16)
+        push(machine, frame_read_u16(reader));
+    else if (opcode == CONSTANT_S16)
+        push(machine, (uint64_t)(int64_t)(int16_t)frame_read_u16(reader));
+    else if (opcode == CONSTANT_U32)
+        push(machine, frame_read_u32(reader));
+    else if (opcode == CONSTANT_S32)
+        push(machine, (uint64_t)(int64_t)(int32_t)frame_read_u32(reader));
+    else if (opcode == CONSTANT_U64 || opcode == CONSTANT_S64)
+        push(machine, frame_read_u64(reader));
+    else if (opcode == CONSTANT_UNSIGNED)
+        push(machine, frame_read_uleb128(reader));
+    else if (opcode == CONSTANT_SIGNED)
+        push(machine, (uint64_t)frame_read_sleb128(reader));
+    else
+        return false;
+    return true;
+}
+
+static void duplicate(struct machine *machine)
+{
+    uint64_t value = pop(machine);
+    push(machine, value);
+    push(machine, value);
+}
+
+static void swap(struct machine *machine)
+{
+    uint64_t last = pop(machine);
+    uint64_t other = pop(machine);
+    push(machine, last);
+    push(machine, other);
+}
+
+static enum cairn_status run_other(struct machine *machine)
+{
+    switch (machine->opcode) {
+    case DEREFERENCE:
+        load(machine);
+        return CAIRN_OK;
+    case DUPLICATE:
+        duplicate(machine);
+        return CAIRN_OK;
+    case DROP:
+        pop(machine);
+        return CAIRN_OK;
+    case SWAP:
+        swap(machine);
+        return CAIRN_OK;
+    case PLUS_CONSTANT:
+        push(machine, pop(machine) + frame_read_uleb128(&machine->reader));
+        return CAIRN_OK;
+    case REGISTER_BY_NUMBER:
+        return push_register(machine, frame_read_uleb128(&machine->reader));
+    case NO_OPERATION:
+        return CAIRN_OK;
+    default:
+        return error_set(machine->error, CAIRN_ERROR_UNSUPPORTED, machine->opcode,
+                         "the DWARF expression of the frame at 0x%llx has the operation 0x%02x, "
+                         "which is not known",
+                         (unsigned long long)machine->frame->pc, machine->opcode);
+    }
+}
+
+static enum cairn_status run(struct machine *machine)
+{
+    machine->opcode = frame_read_u8(&machine->reader);
+    if (machine->opcode >= REGISTER_0 && machine->opcode < REGISTER_END)
+        return push_register(machine, (uint64_t)machine->opcode - REGISTER_0);
+    if (run_constant(machine) || run_binary(machine))
+        return CAIRN_OK;
+    return run_other(machine);
+}
+
+static enum cairn_status check(const struct machine *machine)
+{
+    const struct frame_reader *reader = &machine->reader;
+    if (!machine->is_broken && !reader->overrun && !reader->overflow)
+        return CAIRN_OK;
+    return error_set(machine->error, CAIRN_ERROR_CORRUPT, machine->frame->pc,
+                     "the DWARF expression of the frame at 0x%llx cannot be evaluated",
+                     (unsigned long long)machine->frame->pc);
+}
+
+/* The expression's own bytes. */
+static struct frame_reader open(const struct eh_frame *section, size_t place)
+{
+    struct frame_reader reader = {.frame = section, .at = place, .end = section->section.size};
+    uint64_t size = frame_read_uleb128(&reader);
+    size_t begin = reader.at;
+    frame_read_bytes(&reader, size);
+    reader.end = reader.at;
+    reader.at = begin;
+    return reader;
+}
+
+enum cairn_status expression_evaluate(const struct cairn_frame *frame,
+                                      const struct eh_frame *section, size_t place,
+                                      const uint64_t *first, uint64_t *value,
+                                      struct cairn_error *error)
+{
+    struct machine machine = {.frame = frame, .reader = open(section, place), .error = error};
+    if (first != NULL)
+        push(&machine, *first);
+    enum cairn_status status = check(&machine);
+    while (status == CAIRN_OK && machine.reader.at < machine.reader.end) {
+        status = run(&machine);
+        if (status == CAIRN_OK)
+            status = check(&machine);
+    }
+    if (status != CAIRN_OK)
+        return status;
+    *value = pop(&machine);
+    return check(&machine);
+}

@@ -1,0 +1,240 @@
+/*
+ * Walks: steps over frames of modules, and what the host says of others.
+ *
+ * A walk ends: each step goes up its stack, and it changes stacks only so often.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/walk.h>
+
+#include "base/error.h"
+#include "frame/step.h"
+#include "index/unwind_table.h"
+
+#include <stddef.h>
+
+enum { SWITCHES_MAX = 64, MISSES_MAX = 4 };
+
+void cairn_walk_begin(struct cairn_walk *walk, const struct cairn_frame *frame)
+{
+    /* Without the slots that this architecture does not have. */
+    const struct cairn_arch *arch = arch_host();
+    size_t slots = arch == NULL ? 0 : arch->unwind_slot_count;
+    memcpy(&walk->frame, frame, offsetof(struct cairn_frame, slots));
+    memcpy(walk->frame.slots, frame->slots, slots * sizeof *frame->slots);
+    walk->has_ended = false;
+    walk->stack_end = 0;
+    walk->foreign = NULL;
+    walk->user = NULL;
+    walk->has_begun = false;
+    walk->switches = 0;
+    walk->known[0].pc = 0; /* that of no frame */
+    walk->known_count = 0;
+    walk->at = 0;
+    walk->misses = 0;
+}
+
+/* ---- Rules that are known ---- */
+
+/*
+ * A look-up has to wait for the PC, and that for the rules of the frame before. So the rules are
+ * taken for those that came next the last time: the processor goes on with them, and finds out
+ * meanwhile whether that was right.
+ *
+ * What is known stays as it is while the stack is one that can be walked. `at` is the frame's own,
+ * or that of another PC.
+ */
+
+static uint64_t key_of(const struct cairn_frame *frame) { return frame->pc - frame->is_calling; }
+
+/* The caller's PC is where most functions have it, and is what it seems. */
+static bool is_plain(const struct unwind_row *row)
+{
+    return unwind_can_leave(row) && row->moved_count == 0 && row->loaded_count != 0 &&
+           unwind_places(row)->slot == ARCH_UNWIND_RETURN_ADDRESS &&
+           (row->flags & (UNWIND_SIGNAL_FRAME | UNWIND_SIGNED)) == 0;
+}
+
+static uint8_t add_known(struct cairn_walk *walk)
+{
+    uint8_t added = walk->known_count++;
+    uint64_t key = key_of(&walk->frame);
+    const struct unwind_row *row = unwind_look_up(walk->frame.module->unwind, key);
+    walk->known[added].pc = key;
+    walk->known[added].module = walk->frame.module;
+    walk->known[added].row = row;
+    walk->known[added].next = added;
+    walk->known[added].is_plain = is_plain(row);
+    return added;
+}
+
+/* The rules of a PC that was not guessed. False if they are not known: there is no more room. */
+static bool find_known(struct cairn_walk *walk, uint8_t *found)
+{
+    for (*found = 0; *found < walk->known_count; ++*found)
+        if (walk->known[*found].pc == key_of(&walk->frame))
+            return true;
+    if (walk->known_count == CAIRN_WALK_KNOWN)
+        return false;
+    *found = add_known(walk);
+    return true;
+}
+
+/* For a frame whose PC was not guessed. A stack of many functions, once each, is better walked
+ * without. */
+static __attribute__((noinline)) void look_up(struct cairn_walk *walk)
+{
+    step_set_module(&walk->frame);
+    if (walk->frame.module == NULL || walk->misses == MISSES_MAX)
+        return;
+    uint8_t found;
+    if (!find_known(walk, &found)) {
+        walk->misses++;
+        return;
+    }
+    walk->known[walk->at].next = found;
+    walk->at = found;
+}
+
+/* ---- Steps ---- */
+
+/* As step_by with plain rules. */
+static inline enum cairn_status step_plainly(struct cairn_walk *walk, uint64_t stack_end,
+                                             struct cairn_error *error)
+{
+    struct cairn_frame *frame = &walk->frame;
+    const struct unwind_row *row = walk->known[walk->at].row;
+    const struct unwind_place *places = unwind_places(row);
+    uint64_t base = frame->sp;
+    if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER) {
+        if (frame->slots[row->cfa_slot] == NULL)
+            return frame_say_base_unknown(frame, error);
+        base = step_load(frame->slots[row->cfa_slot]);
+    }
+    uint64_t cfa = base + (uint64_t)(int64_t)row->cfa_offset;
+    const void *place = step_place(*places, cfa);
+    if (!step_is_above(frame, cfa, stack_end) || step_is_beyond(place, stack_end))
+        return frame_say_where_it_ends(frame, cfa, error);
+    frame->pc = step_load(place);
+    frame->sp = cfa;
+    frame->is_calling = true;
+    frame->is_innermost = false;
+    for (unsigned i = 0; i < row->loaded_count; i++)
+        frame->slots[places[i].slot] = step_place(places[i], cfa);
+
+    uint8_t guess = walk->known[walk->at].next;
+    bool is_right = walk->known[guess].pc == frame->pc - 1;
+    if (__builtin_expect(!is_right, 0)) {
+        look_up(walk);
+        return CAIRN_OK;
+    }
+    frame->module = walk->known[guess].module;
+    walk->at = guess;
+    return CAIRN_OK;
+}
+
+static enum cairn_status step_by_rules(struct cairn_walk *walk, uint64_t stack_end,
+                                       struct cairn_error *error)
+{
+    struct cairn_frame *frame = &walk->frame;
+    const struct unwind_row *row = unwind_look_up(frame->module->unwind, key_of(frame));
+    enum cairn_status status = step_by(row, frame, stack_end, error);
+    if (status == CAIRN_OK && walk->misses != MISSES_MAX)
+        look_up(walk);
+    return status;
+}
+
+static inline enum cairn_status leave_compiled(struct cairn_walk *walk, uint64_t stack_end,
+                                               struct cairn_error *error)
+{
+    bool is_known = walk->known[walk->at].pc == key_of(&walk->frame);
+    return is_known && walk->known[walk->at].is_plain ? step_plainly(walk, stack_end, error)
+                                                      : step_by_rules(walk, stack_end, error);
+}
+
+/* ---- Foreign frames ---- */
+
+static uint64_t end_of_stack(const struct cairn_walk *walk)
+{
+    return walk->stack_end == 0 ? FRAME_STACK_END_UNKNOWN : walk->stack_end;
+}
+
+static enum cairn_status switch_stack(struct cairn_walk *walk, struct cairn_error *error)
+{
+    if (walk->switches == SWITCHES_MAX)
+        return error_set(error, CAIRN_ERROR_CORRUPT, walk->frame.pc,
+                         "the walk has gone from stack to stack %u times", walk->switches);
+    walk->switches++;
+    return CAIRN_OK;
+}
+
+/* What a signal has interrupted may have been on another stack, of unknown end. */
+static enum cairn_status step_native(struct cairn_walk *walk, struct cairn_error *error)
+{
+    uint64_t sp = walk->frame.sp;
+    enum cairn_status status = frame_step_native(&walk->frame, end_of_stack(walk), error);
+    bool is_same_stack = walk->frame.sp >= sp && walk->frame.sp <= end_of_stack(walk);
+    if (status != CAIRN_OK || is_same_stack)
+        return status;
+    walk->stack_end = 0;
+    return switch_stack(walk, error);
+}
+
+static enum cairn_status check_moved(const struct cairn_walk *walk, uint64_t sp,
+                                     struct cairn_error *error)
+{
+    if (walk->frame.sp > sp && walk->frame.sp <= end_of_stack(walk))
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CORRUPT, walk->frame.pc,
+                     "the hook has moved the frame with stack pointer 0x%llx to 0x%llx, which is "
+                     "not further out",
+                     (unsigned long long)sp, (unsigned long long)walk->frame.sp);
+}
+
+static enum cairn_status ask_hook(struct cairn_walk *walk, struct cairn_error *error)
+{
+    uint64_t sp = walk->frame.sp;
+    enum cairn_walk_answer answer =
+        walk->foreign == NULL ? CAIRN_WALK_END : walk->foreign(walk, walk->user);
+    switch (answer) {
+    case CAIRN_WALK_END:
+        walk->has_ended = true;
+        return CAIRN_OK;
+    case CAIRN_WALK_NATIVE:
+        return step_native(walk, error);
+    case CAIRN_WALK_MOVED:
+        return check_moved(walk, sp, error);
+    case CAIRN_WALK_SWITCHED:
+        return switch_stack(walk, error);
+    }
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "the walk's hook has answered %d",
+                     (int)answer);
+}
+
+static enum cairn_status pass_foreign(struct cairn_walk *walk, struct cairn_error *error)
+{
+    if (walk->frame.pc != 0)
+        return ask_hook(walk, error);
+    walk->has_ended = true;
+    return CAIRN_OK;
+}
+
+/* ---- Walking ---- */
+
+enum cairn_status cairn_walk_next(struct cairn_walk *walk, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    if (walk->has_begun && walk->frame.module != NULL)
+        status = leave_compiled(walk, end_of_stack(walk), error);
+    walk->has_begun = true;
+    while (status == CAIRN_OK && walk->frame.module == NULL && !walk->has_ended)
+        status = pass_foreign(walk, error);
+    return status;
+}
+
+enum cairn_walk_answer cairn_walk_native(struct cairn_walk *walk, void *user)
+{
+    (void)walk;
+    (void)user;
+    return CAIRN_WALK_NATIVE;
+}
