@@ -97,11 +97,11 @@ static int64_t call_on(int64_t depth, int64_t argument, int64_t next)
     int64_t c = values[2];
     int64_t d = values[3];
     struct entry entry;
+    struct entry *outer = entries;
     if (keeps_entries)
         note_entry(&entry);
     int64_t result = chain.functions[next](depth, argument);
-    if (keeps_entries)
-        entries = entry.outer;
+    entries = outer;
     return (int64_t)((uint64_t)result + (uint64_t)((a + c) ^ d) + (uint64_t)(b - argument));
 }
 
