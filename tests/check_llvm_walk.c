@@ -97,12 +97,12 @@ static int64_t call_on(int64_t depth, int64_t argument, int64_t next)
     int64_t c = values[2];
     int64_t d = values[3];
     struct entry entry;
+    struct entry *outer = entries;
     if (keeps_entries)
         note_entry(&entry);
     int64_t result = chain.functions[next](depth, argument);
-    if (keeps_entries)
-        entries = entry.outer;
-    return result + ((a + c) ^ d) + (b - argument);
+    entries = outer;
+    return (int64_t)((uint64_t)result + (uint64_t)((a + c) ^ d) + (uint64_t)(b - argument));
 }
 
 /* ---- Code ---- */
@@ -227,9 +227,10 @@ static int64_t model(void)
         int64_t depth = (int64_t)(chain.depth - i) - 1;
         int64_t next = chain.next[number];
         if (i != last && chain.through_host[number])
-            result += (depth + next) ^ (depth + next);
+            result = (int64_t)((uint64_t)result + (uint64_t)((depth + next) ^ (depth + next)));
         for (unsigned j = 0; j < chain.kept[number]; j++)
-            result = result * 5 + kept_value(i, j) + chain.added[i][j];
+            result = (int64_t)((uint64_t)result * 5 + (uint64_t)kept_value(i, j) +
+                               (uint64_t)chain.added[i][j]);
     }
     return result;
 }

@@ -20,10 +20,10 @@ static struct {
     size_t count;
 } known;
 
-extern void __register_frame(void *begin); /* NOLINT(bugprone-reserved-identifier) */
+extern void __register_frame(void *begin); /* NOLINT(bugprone-reserved-identifier,cert-*) */
 
 __attribute__((visibility("default"))) void __register_frame(
-    void *begin) /* NOLINT(bugprone-reserved-identifier) */
+    void *begin) /* NOLINT(bugprone-reserved-identifier,cert-*) */
 {
     void (*next)(void *) = (void (*)(void *))(uintptr_t)dlsym(RTLD_NEXT, "__register_frame");
     if (known.registered_count < TABLES_MAX)
@@ -81,8 +81,10 @@ static bool make_table(const struct eh_frame *frame, unw_dyn_info_t *table)
     while (next_function(frame, &offset, &description))
         count++;
     struct row *rows = calloc(count + 1, sizeof *rows);
-    if (rows == NULL || count == 0)
+    if (rows == NULL || count == 0) {
+        free(rows);
         return false;
+    }
     *table = (unw_dyn_info_t){.start_ip = UINT64_MAX, .format = UNW_INFO_FORMAT_REMOTE_TABLE};
     offset = 0;
     for (size_t i = 0; i < count && next_function(frame, &offset, &description); i++)
