@@ -188,7 +188,7 @@ enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
     const struct unwind_row *row = find_row(frame);
     if (!unwind_can_restore(row))
         return unwind_explain(row, arch_host(), frame->pc, error);
-    struct step_target target;
+    struct step_target target = {0};
     enum cairn_status status = step_find(row, frame, FRAME_STACK_END_UNKNOWN, &target, error);
     if (status != CAIRN_OK)
         return status;

@@ -134,7 +134,7 @@ static inline __attribute__((always_inline)) enum cairn_status step_by(const str
                                                                        uint64_t stack_end,
                                                                        struct cairn_error *error)
 {
-    struct step_target target;
+    struct step_target target = {0};
     enum cairn_status status = step_find(row, frame, stack_end, &target, error);
     if (status != CAIRN_OK)
         return status;
