@@ -347,7 +347,7 @@ enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, ui
     }
     const void *bytes = frame_scalar(frame, dwarf);
     if (bytes != NULL) {
-        *value = load(bytes);
+        *value = step_load(bytes);
         return CAIRN_OK;
     }
     struct frame_register place;
