@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CODE = 0x1000, LISTED_MAX = 8 };
+enum { CODE = 0x1000 };
+
+static const uint16_t register_count = CAIRN_SURVIVORS_REGISTERS;
 
 /* ---- A context that has all registers ---- */
 
@@ -68,7 +70,7 @@ static size_t survives(uint16_t dwarf, uint8_t size)
 static uint16_t find_scratch(enum arch_register_form form)
 {
     const struct cairn_arch *arch = arch_host();
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++) {
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++) {
         struct arch_register place;
         bool is_scratch = arch_host_register(&full, dwarf, &place) && place.form == form;
         for (size_t i = 0; i < arch->unwind_slot_count; i++)
@@ -140,7 +142,7 @@ START_TEST(registers_that_are_not_listed_do_not_survive)
     uint16_t scratch = find_scratch(ARCH_REGISTER_INTEGER);
     unsigned count = 0;
     survives(scratch, 8);
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++)
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++)
         count += survivors.bytes[dwarf] != 0 && dwarf != scratch;
     ck_assert_uint_le(count, arch_host()->unwind_slot_count);
 }
@@ -151,7 +153,7 @@ START_TEST(without_a_list_every_register_survives_whole_but_the_program_counter)
     const struct cairn_arch *arch = arch_host();
     uint16_t counter = arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
     cairn_context_survivors(&full, record_with(NULL, 0), &survivors);
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++) {
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++) {
         bool is_counter = dwarf == counter && !arch->has_link_register;
         size_t all = is_counter ? 0 : cairn_context_register_size(&full, dwarf);
         ck_assert_msg(survivors.bytes[dwarf] == all, "register %u: %u bytes, not %zu", dwarf,
@@ -180,7 +182,7 @@ static bool shares_place_with_survivor(uint16_t dwarf)
     struct arch_register place;
     struct arch_register other;
     ck_assert(arch_host_register(&full, dwarf, &place));
-    for (uint16_t i = 0; i < CAIRN_SURVIVORS_REGISTERS; i++)
+    for (uint16_t i = 0; i < register_count; i++)
         if (survivors.bytes[i] != 0 && arch_host_register(&full, i, &other) &&
             other.offset == place.offset)
             return true;
@@ -193,7 +195,7 @@ START_TEST(what_survives_is_brought_back_and_the_rest_stays)
     uint16_t kept = arch_host()->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS + 1].dwarf;
     static struct cairn_context now;
     now = full;
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++) {
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++) {
         static const unsigned char changed[64] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
         size_t size = cairn_context_register_size(&now, dwarf);
         if (size != 0)
@@ -203,7 +205,7 @@ START_TEST(what_survives_is_brought_back_and_the_rest_stays)
     changed = now;
     survives(scratch, 1);
     cairn_context_bring_back(&now, &full, &survivors);
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++) {
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++) {
         size_t size = cairn_context_register_size(&now, dwarf);
         bool is_whole = size != 0 && survivors.bytes[dwarf] == size;
         bool is_untouched =

@@ -20,6 +20,8 @@
 
 enum { ROUNDS = 150, SCALARS_MAX = 20, VECTORS_MAX = 12, SITE = 1, WORDS_MAX = 64 };
 
+static const uint16_t register_count = CAIRN_SURVIVORS_REGISTERS;
+
 /* ---- Random numbers ---- */
 
 static uint64_t seed;
@@ -127,7 +129,7 @@ static void change_what_need_not_survive(struct cairn_deopt *deopt, void *user)
     listed += cairn_record_liveout_count(deopt->record);
     *context = *own;
     cairn_context_survivors(own, deopt->record, &survivors);
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++) {
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++) {
         uint64_t bits[8];
         size_t size = cairn_context_register_size(own, dwarf);
         for (unsigned i = 0; i < 8; i++)

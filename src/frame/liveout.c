@@ -13,6 +13,8 @@
 
 _Static_assert((int)CAIRN_SURVIVORS_REGISTERS == (int)ARCH_CONTEXT_REGISTERS, "by DWARF number");
 
+static const uint16_t register_count = CAIRN_SURVIVORS_REGISTERS;
+
 /* ---- How much of a register ---- */
 
 enum { DOUBLEWORD = 8, VECTOR_BYTES_MIN = 16 };
@@ -68,7 +70,7 @@ static void add(const struct cairn_context *context, uint16_t dwarf, size_t size
 
 static void add_all(const struct cairn_context *context, struct cairn_survivors *survivors)
 {
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++)
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++)
         add(context, dwarf, UINT8_MAX, survivors);
 }
 
@@ -84,7 +86,7 @@ static void add_listed(const struct cairn_context *context, struct cairn_record 
 static void add_control(const struct cairn_context *context, struct cairn_survivors *survivors)
 {
     struct arch_register place;
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++)
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++)
         if (find(context, dwarf, &place) && place.is_control)
             add(context, dwarf, place.bytes, survivors);
 }
@@ -121,7 +123,7 @@ void cairn_context_bring_back(struct cairn_context *context, const struct cairn_
 {
     struct arch_register to_place;
     struct arch_register from_place;
-    for (uint16_t dwarf = 0; dwarf < CAIRN_SURVIVORS_REGISTERS; dwarf++) {
+    for (uint16_t dwarf = 0; dwarf < register_count; dwarf++) {
         size_t size = survivors->bytes[dwarf];
         if (size == 0 || !find(context, dwarf, &to_place) || !find(from, dwarf, &from_place))
             continue;

@@ -589,7 +589,8 @@ static inline bool collect_near(const struct near *near, struct near_sets *sets)
     const struct near copy = *near;
     struct key_word word = {0, 0};
     uint32_t interior_count = 0;
-    for (uint32_t i = 0; i < count_words(near); i++)
+    sets->bases[0] = 0;
+    for (uint32_t i = 1; i < count_words(near); i++)
         sets->bases[i] = 0;
     for (uint32_t i = 0; i < copy.word_count; i += 2) {
         uint32_t base = copy.words[i];
