@@ -88,7 +88,7 @@ enum cairn_walk_answer {
  *  called in a signal handler if walks begin there. */
 typedef enum cairn_walk_answer cairn_walk_hook(struct cairn_walk *walk, void *user);
 
-enum { CAIRN_WALK_KNOWN = 16 };
+enum { CAIRN_WALK_KNOWN = 8 };
 
 struct cairn_walk {
     /** Where the walk is: after cairn_walk_next a frame of a module, or the last one. */

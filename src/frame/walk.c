@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-enum { SWITCHES_MAX = 64, MISSES_MAX = 4 };
+enum { SWITCHES_MAX = 64, MISSES_MAX = 1 };
 
 void cairn_walk_begin(struct cairn_walk *walk, const struct cairn_frame *frame)
 {
