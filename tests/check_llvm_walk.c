@@ -442,12 +442,12 @@ static void wait_in_handler(int number, siginfo_t *information, void *ucontext)
         ;
 }
 
-static volatile bool is_walked;
+static volatile sig_atomic_t is_walked;
 
 /* Until the signal comes and has been answered. */
 static void spin(void)
 {
-    is_walked = false;
+    is_walked = 0;
     sem_post(&other.is_ready);
     while (!is_walked)
         ;
@@ -468,7 +468,7 @@ static void walk_other_thread(void)
     sem_wait(&other.is_stopped);
     ck_assert_ok(cairn_frame_interrupted(runtime, &other.context, &frame, NULL));
     walk_by_tables(&frame);
-    is_walked = true;
+    is_walked = 1;
     sem_post(&other.may_go_on);
     ck_assert_int_eq(pthread_join(other.thread, NULL), 0);
     ck_assert_int_eq(other.result, model());
