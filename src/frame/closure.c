@@ -13,6 +13,7 @@
  */
 #include "arch/arch.h"
 #include "base/error.h"
+#include "frame/own_code.h"
 #include "frame/signature.h"
 #include "frame/storage.h"
 
@@ -299,9 +300,15 @@ static enum cairn_status write_code(cairn_closure *closure, ffi_closure *code,
     return CAIRN_OK;
 }
 
-static enum cairn_status fill(cairn_loader *loader, const cairn_closure *wanted,
-                              cairn_closure **made, struct cairn_error *error)
+/* What is to be a closure, and where it then is. */
+struct making {
+    cairn_closure wanted;
+    cairn_closure *made;
+};
+
+static enum cairn_status fill(cairn_loader *loader, void *user, struct cairn_error *error)
 {
+    struct making *making = user;
     struct cairn_error failed = {0};
     cairn_closure *closure = NULL;
     ffi_closure *code = cairn_loader_allocate_code(loader, sizeof *code, CODE_ALIGNMENT, &failed);
@@ -310,25 +317,10 @@ static enum cairn_status fill(cairn_loader *loader, const cairn_closure *wanted,
                                                        _Alignof(cairn_closure), &failed);
     if (closure == NULL)
         return error_set(error, failed.status, failed.offset, "%s", failed.message);
-    *closure = *wanted;
-    *made = closure;
+    *closure = making->wanted;
+    making->made = closure;
     enum cairn_status status = prepare(closure, error);
     return status == CAIRN_OK ? write_code(closure, code, error) : status;
-}
-
-static enum cairn_status load(const cairn_closure *wanted, cairn_closure **closure,
-                              cairn_module **module, struct cairn_error *error)
-{
-    cairn_loader *loader;
-    enum cairn_status status = cairn_loader_create(wanted->runtime, "closure", &loader, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = fill(loader, wanted, closure, error);
-    if (status == CAIRN_OK)
-        status = cairn_loader_finish(loader, module, error);
-    if (status != CAIRN_OK)
-        cairn_loader_abandon(loader);
-    return status;
 }
 
 /* ---- Making and destroying ---- */
@@ -341,26 +333,18 @@ enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signa
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_closure_create needs a runtime, a signature, a handler and a place "
                          "for the closure");
-    const cairn_closure wanted = {
-        .runtime = runtime, .signature = signature, .handler = handler, .user = user};
-    cairn_closure *made = NULL;
-    cairn_module *module = NULL;
-    enum cairn_status status = load(&wanted, &made, &module, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = cairn_module_publish(module, error);
-    if (status != CAIRN_OK) {
-        cairn_module_retire(module);
-        return status;
-    }
-    *closure = made;
-    return CAIRN_OK;
+    struct making making = {
+        .wanted = {.runtime = runtime, .signature = signature, .handler = handler, .user = user}};
+    enum cairn_status status = own_code_load(runtime, "closure", fill, &making, error);
+    if (status == CAIRN_OK)
+        *closure = making.made;
+    return status;
 }
 
 void cairn_closure_destroy(cairn_closure *closure)
 {
     if (closure != NULL)
-        cairn_module_retire(cairn_runtime_find_module(closure->runtime, (uintptr_t)closure));
+        own_code_retire(closure->runtime, closure);
 }
 
 const void *cairn_closure_target(const cairn_closure *closure) { return closure->target; }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "frame/deopt.h"
 #include "frame/enter.h"
+#include "frame/own_code.h"
 
 #include <cairn/runtime.h>
 
@@ -98,32 +99,24 @@ static enum cairn_status write_stub(cairn_exit *exit, uint8_t *code, struct cair
     return CAIRN_OK;
 }
 
-static enum cairn_status fill(cairn_loader *loader, const struct cairn_exit *wanted,
-                              cairn_exit **exit, struct cairn_error *error)
+/* What is to be an exit, and where it then is. */
+struct making {
+    struct cairn_exit wanted;
+    cairn_exit *made;
+};
+
+static enum cairn_status fill(cairn_loader *loader, void *user, struct cairn_error *error)
 {
+    struct making *making = user;
+    cairn_exit **exit = &making->made;
     struct parts parts;
     struct cairn_error failed = {0};
     if (!allocate(loader, &parts, exit, &failed))
         return error_set(error, failed.status, failed.offset, "%s", failed.message);
-    **exit = *wanted;
+    **exit = making->wanted;
     (*exit)->entry_code = (uintptr_t)parts.entry;
     enter_write_code(parts.entry, parts.rules);
     return write_stub(*exit, parts.stub, error);
-}
-
-static enum cairn_status load(const struct cairn_exit *wanted, cairn_exit **exit,
-                              cairn_module **module, struct cairn_error *error)
-{
-    cairn_loader *loader;
-    enum cairn_status status = cairn_loader_create(wanted->runtime, "exit", &loader, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = fill(loader, wanted, exit, error);
-    if (status == CAIRN_OK)
-        status = cairn_loader_finish(loader, module, error);
-    if (status != CAIRN_OK)
-        cairn_loader_abandon(loader);
-    return status;
 }
 
 /* ---- Making and destroying ---- */
@@ -137,25 +130,17 @@ enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_deopt_handler 
     if (arch_host() == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn has no contexts for this machine");
-    const struct cairn_exit wanted = {.runtime = runtime, .handler = handler, .user = user};
-    cairn_exit *made = NULL;
-    cairn_module *module = NULL;
-    enum cairn_status status = load(&wanted, &made, &module, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = cairn_module_publish(module, error);
-    if (status != CAIRN_OK) {
-        cairn_module_retire(module);
-        return status;
-    }
-    *exit = made;
-    return CAIRN_OK;
+    struct making making = {.wanted = {.runtime = runtime, .handler = handler, .user = user}};
+    enum cairn_status status = own_code_load(runtime, "exit", fill, &making, error);
+    if (status == CAIRN_OK)
+        *exit = making.made;
+    return status;
 }
 
 void cairn_exit_destroy(cairn_exit *exit)
 {
     if (exit != NULL)
-        cairn_module_retire(cairn_runtime_find_module(exit->runtime, (uintptr_t)exit));
+        own_code_retire(exit->runtime, exit);
 }
 
 const void *cairn_exit_target(const cairn_exit *exit) { return exit->target; }
