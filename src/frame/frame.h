@@ -8,6 +8,7 @@
 
 #include "frame/storage.h"
 
+#include <cairn/declaration.h>
 #include <cairn/frame.h>
 
 /* A register of a frame: its bytes, in the context or where a frame further in has saved it. NULL
@@ -44,6 +45,12 @@ static inline void *frame_scalar(const struct cairn_frame *frame, uint16_t dwarf
                    frame->is_innermost && arch_context_has(frame->context, dwarf);
     return is_here ? frame->context->bytes + layout->offsets[dwarf] : NULL;
 }
+
+/* ---- Live values ---- */
+
+/* Which of a patch point's or stack map's locations is its first live value: with anyregcc the
+ * result and the arguments are recorded too, before it. */
+uint32_t frame_first_live_location(const struct cairn_declaration *declaration);
 
 /* ---- Steps ---- */
 

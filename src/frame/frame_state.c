@@ -9,6 +9,7 @@
 #include "format/frame_state.h"
 
 #include "base/error.h"
+#include "frame/frame.h"
 #include "index/record_values.h"
 
 #include <cairn/frame_state.h>
@@ -33,15 +34,6 @@ static struct extent statepoint_extent(const struct extent *all,
     return (struct extent){all->record, first, first + statepoint->deopt_count};
 }
 
-/* With anyregcc the result and the arguments are recorded too, before the live values. */
-static uint32_t first_live_value(const struct cairn_declaration *declaration)
-{
-    bool is_anyreg = declaration->kind == CAIRN_RECORD_PATCHPOINT &&
-                     declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    uint32_t results = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
-    return is_anyreg ? results + declaration->argument_count : 0;
-}
-
 /* LLVM leaves values out that it has in x87 registers: those behind them are then not where they
  * should be. */
 static enum cairn_status find_live_values(struct cairn_record record, struct extent *extent,
@@ -58,7 +50,7 @@ static enum cairn_status find_live_values(struct cairn_record record, struct ext
             *extent = statepoint_extent(extent, &statepoint);
         return status;
     }
-    extent->first = first_live_value(declaration);
+    extent->first = frame_first_live_location(declaration);
     uint32_t needed = extent->first + declaration->live_value_count;
     if (needed == extent->end)
         return CAIRN_OK;

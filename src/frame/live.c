@@ -29,6 +29,11 @@ static uint32_t first_argument(const struct cairn_declaration *declaration)
     return declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
 }
 
+uint32_t frame_first_live_location(const struct cairn_declaration *declaration)
+{
+    return is_anyreg(declaration) ? first_argument(declaration) + declaration->argument_count : 0;
+}
+
 static inline uint32_t live_value_count(const struct cairn_declaration *declaration,
                                         const struct cairn_statepoint *statepoint)
 {
@@ -39,9 +44,8 @@ static inline uint32_t live_value_count(const struct cairn_declaration *declarat
 static uint32_t first_live_value(const struct cairn_declaration *declaration,
                                  const struct cairn_statepoint *statepoint)
 {
-    if (declaration->kind == CAIRN_RECORD_STATEPOINT)
-        return statepoint->first_deopt;
-    return is_anyreg(declaration) ? first_argument(declaration) + declaration->argument_count : 0;
+    return declaration->kind == CAIRN_RECORD_STATEPOINT ? statepoint->first_deopt
+                                                        : frame_first_live_location(declaration);
 }
 
 uint32_t cairn_record_live_value_count(struct cairn_record record)
