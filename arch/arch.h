@@ -12,6 +12,7 @@
 #define ARCH_ARCH_H
 
 #include "arch/context.h"
+#include "arch/inline_cache.h"
 
 #include <cairn/architecture.h>
 #include <cairn/context.h>
@@ -269,6 +270,12 @@ struct cairn_arch {
     /* The code of `entry_frame`: where it begins a thread gets into an entered function, if that
      * needs more than a branch; the rest takes the frame away and returns. */
     void (*encode_entry)(const struct cairn_arch *arch, uint8_t *code);
+
+    /* The code of an inline cache at `address`, which is aligned to ARCH_CACHE_ALIGNMENT, into
+     * ARCH_CACHE_BYTES_MAX bytes. Its size does not depend on the addresses. False if
+     * `return_address` is out of reach. */
+    bool (*encode_cache)(const struct cairn_arch *arch, const struct arch_cache *cache,
+                         uint64_t address, uint8_t *code, struct arch_cache_size *size);
 
     /* The code of a function `int f(void)` that returns `value` (0 to 1000); returns its size. */
     size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
