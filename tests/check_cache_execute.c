@@ -542,6 +542,8 @@ static uint64_t random_mask(uint8_t width)
     size_t choice = random_below(3 * count);
     if (choice < count)
         return masks[choice] & all_bits(width);
+    if (choice == count)
+        return UINT64_C(1) << random_below(8U * width);
     if (choice < 2 * count)
         return random_number() & all_bits(width);
     return all_bits(width);
@@ -632,7 +634,7 @@ static void make_alike(void)
     make_guard(first);
     first->key_width = random_one_in(2) ? 4 : 8;
     first->mask = all_bits(first->key_width);
-    first->value = random_general();
+    first->value = random_one_in(8) ? random_vector(trial.level) : random_general();
     first->action = ARCH_CACHE_LOAD;
     make_field(first);
     bool is_short = !random_one_in(4);
@@ -659,6 +661,67 @@ static void move_fields(void)
         trial.cases[i].field.offset = offset_of(origin, random_below(LAST_WORD + 1));
 }
 
+static void make_other_pointer(struct arch_cache_case *of)
+{
+    size_t receiver = receiver_of(of);
+    size_t pointer = random_below(POINTERS);
+    of->field.pointer_offset = offset_of(receiver_origins[receiver], POINTERS_AT + 8 * pointer);
+    if (of->field.is_out_of_line)
+        of->field.offset = offset_of(pointer_origins[receiver][pointer], MIDDLE);
+}
+
+/* As far as the word that is compared goes; it hits. */
+static void make_other_word(struct arch_cache_case *of)
+{
+    size_t receiver = receiver_of(of);
+    bool may_be_other = receiver_origins[0] == receiver_origins[1] && !of->field.is_out_of_line;
+    if (may_be_other && random_one_in(2))
+        of->receiver = receiver_registers[1 - receiver];
+    else if (of->key_width == 8)
+        of->key_width = 4;
+    else
+        of->key_offset = offset_of(receiver_origins[receiver], random_below(POINTERS_AT - 7));
+    of->mask = all_bits(of->key_width);
+    of->key = load(place_of(of, of->key_offset), of->key_width);
+}
+
+/* One case differs in something else, too. */
+static void make_one_differ(void)
+{
+    size_t index = random_below(trial.cache.count);
+    struct arch_cache_case *of = &trial.cases[index];
+    switch (random_below(9)) {
+    case 0:
+        make_other_pointer(of);
+        break;
+    case 1:
+        of->field.width = is_vector(of->value) ? 4 : random_width();
+        break;
+    case 2:
+        of->field.is_signed = !is_vector(of->value) && !of->field.is_signed;
+        break;
+    case 3:
+        of->value = is_vector(of->value) ? random_vector(trial.level) : random_general();
+        break;
+    case 4:
+        of->counter = (uintptr_t)&world.counters[index];
+        break;
+    case 5:
+        of->mask &= random_number();
+        of->key &= of->mask;
+        break;
+    case 6:
+        of->action = ARCH_CACHE_STORE;
+        break;
+    case 7:
+        make_other_word(of);
+        break;
+    default:
+        make_guard(of);
+        make_field(of);
+    }
+}
+
 /* One of the keys, or one that differs from one of them in a bit. */
 static void choose_word(void)
 {
@@ -677,6 +740,8 @@ START_TEST(random_caches_of_similar_cases_do_what_they_should)
         trial.cache.keeps_flags = random_one_in(8);
         make_alike();
         move_fields();
+        if (random_one_in(2))
+            make_one_differ();
         make_registers();
         write_code();
         for (int again = 0; again < 4; again++) {
