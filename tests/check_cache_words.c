@@ -800,9 +800,15 @@ START_TEST(a_return_address_out_of_reach_is_refused)
     struct arch_cache cache = cache_of(&one, 1, false);
     uint8_t code[ARCH_CACHE_BYTES_MAX];
     struct arch_cache_size size;
-    cache.return_address = address + arch->reach_bytes;
+    cache.return_address = address + arch->reach_bytes - 4;
     ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
-    cache.return_address = address + arch->reach_bytes + ARCH_CACHE_CASE_BYTES_MAX;
+    cache.return_address = address + arch->reach_bytes;
+    ck_assert(!arch->encode_cache(arch, &cache, address, code, &size));
+    cache.return_address = address + ARCH_CACHE_BYTES_MAX - arch->reach_bytes;
+    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    cache.return_address = address - arch->reach_bytes;
+    ck_assert(!arch->encode_cache(arch, &cache, address, code, &size));
+    cache.count = 0;
     ck_assert(!arch->encode_cache(arch, &cache, address, code, &size));
     cache.is_called = true;
     ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
