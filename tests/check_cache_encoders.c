@@ -155,6 +155,7 @@ START_TEST(sizes_do_not_depend_on_addresses)
         ck_assert(arch->encode_cache(arch, &of.cache, EXAMPLE_ADDRESS, code, &sizes[0]));
         for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
             of.cache.return_address = addresses[i] + 4;
+            of.cache.site_end = of.cache.return_address;
             of.cache.exit_data = addresses[i];
             if (of.cache.miss_target != 0)
                 of.cache.miss_target = addresses[i];
@@ -179,6 +180,7 @@ START_TEST(return_addresses_out_of_reach_are_refused)
         uint8_t code[ARCH_CACHE_BYTES_MAX];
         cache_example_get((enum cache_example)example, machine->registers, &of);
         of.cache.return_address = EXAMPLE_ADDRESS + (UINT64_C(1) << 31) + sizeof code;
+        of.cache.site_end = of.cache.return_address;
         bool written = arch->encode_cache(arch, &of.cache, EXAMPLE_ADDRESS, code, &size);
         ck_assert(written == of.cache.is_called);
     }

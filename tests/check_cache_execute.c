@@ -344,6 +344,7 @@ static void write_site(void)
         site[place] = (uint8_t)(bits >> 8 * i);
     }
     trial.cache.return_address = (uintptr_t)site + length;
+    trial.cache.site_end = trial.cache.return_address;
     machine_return(site + length);
 }
 
@@ -458,6 +459,10 @@ static void expect_hit(const struct arch_cache_case *of)
         break;
     case ARCH_CACHE_JUMP:
         trial.expected_way = of->target == stub_function(0) ? 0 : 1;
+        break;
+    case ARCH_CACHE_EXIT:
+        trial.expected_way = WAY_MISS;
+        break;
     }
 }
 

@@ -516,7 +516,7 @@ static void put_return(struct writer *writer, const struct arch_cache *cache)
         return;
     }
     put_byte(writer, 0xE9);
-    put_relative(writer, cache->return_address);
+    put_relative(writer, cache->site_end);
 }
 
 static void put_hit(struct writer *writer, const struct arch_cache *cache,
