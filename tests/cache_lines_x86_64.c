@@ -105,9 +105,9 @@ static void add_whole_guard(struct cache_lines *lines, const char *word, unsigne
 static void add_narrow_masked_guard(struct cache_lines *lines, const char *word, unsigned width,
                                     uint64_t mask, uint64_t key)
 {
-    static const char *const loads[] = {[1] = "movzbl", [2] = "movzwl", [4] = "movl"};
+    const char *load = width == 1 ? "movzbl" : width == 2 ? "movzwl" : "movl";
     int64_t number = width == 1 ? (int8_t)mask : width == 2 ? (int16_t)mask : (int32_t)mask;
-    add(lines, "%s %s, %%r11d", loads[width], word);
+    add(lines, "%s %s, %%r11d", load, word);
     add(lines, "andl $%" PRId64 ", %%r11d", immediate_4((uint64_t)number));
     if (key != 0)
         add(lines, "cmpl $%" PRId64 ", %%r11d", immediate_4(key));
