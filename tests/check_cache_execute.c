@@ -60,8 +60,10 @@ static const struct cairn_arch *arch;
 static bool find_machine(void)
 {
     arch = arch_host();
+    if (arch == NULL)
+        return false;
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
-        if (arch != NULL && machines[i].architecture == arch->architecture)
+        if (machines[i].architecture == arch->architecture)
             machine = &machines[i];
     return machine != NULL && arch->encode_cache != NULL;
 }
