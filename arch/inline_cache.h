@@ -23,10 +23,10 @@ enum arch_cache_action {
     ARCH_CACHE_LOAD,
     ARCH_CACHE_STORE,
     ARCH_CACHE_CONSTANT,
-    /* To a function, with all as it was at the site. Only where the site calls. */
-    ARCH_CACHE_JUMP,
     /* As an exit's stub, to the struct arch_exit at `target`, as if the site had called it. */
-    ARCH_CACHE_EXIT
+    ARCH_CACHE_EXIT,
+    /* To a function, with all as it was at the site. Only where the site calls. */
+    ARCH_CACHE_JUMP
 };
 
 /* What a load or a store gets to. */

@@ -121,6 +121,7 @@ void cache_example_get(enum cache_example example, const struct cache_example_re
     *code = examples[example];
     code->cache.cases = code->cases;
     code->cache.return_address = EXAMPLE_RETURN_ADDRESS;
+    code->cache.site_end = EXAMPLE_RETURN_ADDRESS;
     code->cache.exit_data = UINT64_C(0x7C99AABBCC00);
     for (size_t i = 0; i < code->cache.count; i++) {
         struct arch_cache_case *of = &code->cases[i];

@@ -218,13 +218,24 @@ static void add_return(struct cache_lines *lines, const struct arch_cache *cache
     if (cache->is_called)
         add(lines, "retq");
     else
-        refer(add(lines, "jmp @"), REFERENCE_ADDRESS, cache->return_address);
+        refer(add(lines, "jmp @"), REFERENCE_ADDRESS, cache->site_end);
 }
 
 static void add_jump(struct cache_lines *lines, uint64_t target)
 {
     add(lines, "movabsq $%" PRId64 ", %%r11", (int64_t)target);
     add(lines, "jmpq *%%r11");
+}
+
+static void add_exit(struct cache_lines *lines, const struct arch_cache *cache, uint64_t data)
+{
+    if (!cache->is_called) {
+        refer(add(lines, "leaq @(%%rip), %%r11"), REFERENCE_ADDRESS, cache->return_address);
+        add(lines, "pushq %%r11");
+    }
+    add(lines, "movabsq $%" PRId64 ", %%r11", (int64_t)data);
+    add(lines, "pushq %%r11");
+    add(lines, "jmpq *(%%r11)");
 }
 
 static void add_hit(struct cache_lines *lines, const struct arch_cache *cache,
@@ -244,6 +255,8 @@ static void add_hit(struct cache_lines *lines, const struct arch_cache *cache,
         add_constant(lines, of);
     if (of->action == ARCH_CACHE_JUMP)
         add_jump(lines, of->target);
+    else if (of->action == ARCH_CACHE_EXIT)
+        add_exit(lines, cache, of->target);
     else
         add_return(lines, cache);
 }
@@ -329,13 +342,7 @@ static void add_way_out(struct cache_lines *lines, const struct arch_cache *cach
         add_jump(lines, cache->miss_target);
         return;
     }
-    if (!cache->is_called) {
-        refer(add(lines, "leaq @(%%rip), %%r11"), REFERENCE_ADDRESS, cache->return_address);
-        add(lines, "pushq %%r11");
-    }
-    add(lines, "movabsq $%" PRId64 ", %%r11", (int64_t)cache->exit_data);
-    add(lines, "pushq %%r11");
-    add(lines, "jmpq *(%%r11)");
+    add_exit(lines, cache, cache->exit_data);
 }
 
 static void write_lines(const struct arch_cache *cache, struct cache_lines *lines)

@@ -689,7 +689,8 @@ static void make_action(struct arch_cache_case *of)
     of->field.is_signed = of->field.is_signed && of->action == ARCH_CACHE_LOAD;
     of->constant_width = is_vector(of->value) ? of->field.width : 8;
     of->constant = random_number() & all_bits(of->constant_width);
-    of->target = stub_function(random_below(STUBS - 1));
+    of->target = of->action == ARCH_CACHE_EXIT ? (uintptr_t)&data()->miss
+                                               : stub_function(random_below(STUBS - 1));
 }
 
 static void make_case(size_t index)

@@ -894,7 +894,8 @@ static void make_random(struct arch_cache_case *one, bool is_called)
     if (random_below(2) == 0)
         one->mask &= random_number();
     one->key = random_number() & one->mask;
-    one->action = (enum arch_cache_action)random_below(is_called ? 4 : 3);
+    one->action =
+        (enum arch_cache_action)random_below(is_called ? ARCH_CACHE_JUMP + 1 : ARCH_CACHE_JUMP);
     one->value = random_register(kind);
     one->field.width = kind == 0 ? random_width() : (uint8_t)(4 << random_below(2));
     one->field.offset = random_offset();
@@ -911,7 +912,7 @@ static void make_random(struct arch_cache_case *one, bool is_called)
 static void move(struct arch_cache *cache, struct arch_cache_case *cases)
 {
     cache->return_address = address + random_below(1 << 20) * 4;
-    cache->site_end = cache->return_address;
+    cache->site_end = address + random_below(1 << 20) * 4;
     cache->exit_data = random_u64() & ~UINT64_C(7);
     for (size_t i = 0; i < cache->count; i++) {
         cases[i].target = random_u64();
