@@ -361,6 +361,7 @@ static void write_stub(size_t stub)
     uint64_t address = (uintptr_t)pages.code + at;
     arch_exit_init_level(exit, came_to_stub, exit, trial.level);
     data()->descriptors[stub][0] = address;
+    data()->descriptors[stub][1] = random_u64();
     ck_assert(arch->encode_exit(arch, address, (uintptr_t)exit, pages.code + at));
 }
 
@@ -558,6 +559,13 @@ static void expect_hit(const struct arch_cache_case *of)
     }
 }
 
+/* What is entered by a descriptor has the TOC pointer that this says. */
+static void expect_function(void)
+{
+    if (trial.expected_way >= 0 && arch->has_descriptors)
+        trial.expected.general[arch->toc_register] = data()->descriptors[trial.expected_way][1];
+}
+
 static void expect(void)
 {
     trial.result = no_register;
@@ -566,9 +574,11 @@ static void expect(void)
     for (size_t i = 0; i < trial.cache.count; i++)
         if (hits(&trial.cases[i])) {
             expect_hit(&trial.cases[i]);
+            expect_function();
             return;
         }
     trial.expected_way = trial.cache.miss_target == 0 ? WAY_MISS : STUBS - 1;
+    expect_function();
 }
 
 /* ---- Comparing ---- */
