@@ -51,6 +51,7 @@ struct ic_case {
     struct cairn_ic_case public;
     struct ic_call *call; /* NULL: the code itself does all */
     uint32_t counter;     /* number of its counter in the cache */
+    bool counts_anew;     /* the counter held another case's hits until the change that is made */
 };
 
 /* What must stay true: a megamorphic cache has no cases. */
@@ -76,8 +77,11 @@ struct cairn_ic {
     uint32_t operand_count;
     struct ic_value operands[CAIRN_IC_OPERANDS_MAX];
     struct ic_value result; /* of type void: none */
-    /* The arguments are where a function that is called expects them. */
-    bool has_c_arguments;
+    /* A function can be called straight from the site: arguments are where it expects them, and it
+     * may change what it changes. Otherwise Cairn calls on behalf of cases; NULL if it can, or why
+     * it cannot. */
+    bool calls_straight;
+    const struct cairn_error *calls_refused;
 
     /* Where misses go: to the handlers. */
     struct arch_exit miss;
@@ -150,8 +154,8 @@ bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guar
 /* ---- Code ---- */
 
 /* Code for the cases, written and visible to all cores; nobody goes there yet. */
-enum cairn_status ic_code_make(const cairn_ic *ic, const struct ic_cases *cases,
-                               struct ic_code *code, struct cairn_error *error);
+enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
+                               struct cairn_error *error);
 
 /* The branch by which the site goes there. */
 struct change ic_code_branch(const cairn_ic *ic, const struct ic_code *code);

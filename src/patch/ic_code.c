@@ -94,6 +94,7 @@ static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cas
         .cases = described,
         .count = cases->count,
         .is_called = calls || any_jumps(described, cases->count),
+        .site_end = site->address + site->byte_count,
         .return_address = site->address + site->return_offset,
         .keeps_flags = ic->options.keeps_flags,
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
@@ -123,8 +124,8 @@ static enum cairn_status write_code(const cairn_ic *ic, const struct arch_cache 
     return code_block_write_stub(sites->block, stub, bytes, error);
 }
 
-enum cairn_status ic_code_make(const cairn_ic *ic, const struct ic_cases *cases,
-                               struct ic_code *code, struct cairn_error *error)
+enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
+                               struct cairn_error *error)
 {
     _Static_assert((int)CODE_STUB_GRANULE >= (int)ARCH_CACHE_ALIGNMENT,
                    "stubs are as aligned as their code");
@@ -139,7 +140,7 @@ enum cairn_status ic_code_make(const cairn_ic *ic, const struct ic_cases *cases,
                                    &size))
         return say_out_of_reach(ic, error);
     struct code_stub stub;
-    enum cairn_status status = code_block_take_stub(sites->block, size.bytes, &stub, error);
+    enum cairn_status status = code_block_take_stub(sites->block, size.bytes, ic, &stub, error);
     if (status != CAIRN_OK)
         return status;
     status = write_code(ic, &cache, &stub, error);
