@@ -79,7 +79,7 @@ static uint64_t all_bits(uint8_t width) { return UINT64_MAX >> (64 - BYTE_BITS *
 static enum cairn_status check_receiver(const cairn_ic *ic, uint32_t number,
                                         struct cairn_error *error)
 {
-    const struct ic_value *receiver;
+    const struct ic_value *receiver = NULL;
     enum cairn_status status = find_operand(ic, "the receiver", number, &receiver, error);
     if (status != CAIRN_OK)
         return status;
@@ -161,7 +161,7 @@ static enum cairn_status check_store(const cairn_ic *ic, struct cairn_ic_case *c
     if (ic->result.type.kind != CAIRN_TYPE_VOID)
         return say_value(ic, CAIRN_ERROR_ARGUMENT, "the result", &ic->result,
                          "is not given by a store", error);
-    const struct ic_value *stored;
+    const struct ic_value *stored = NULL;
     enum cairn_status status =
         find_operand(ic, "the stored operand", checked->operand, &stored, error);
     if (status != CAIRN_OK)
