@@ -76,10 +76,6 @@ struct arch_cache {
     /* Cases may be told apart without a branch for each, where the architecture can and they allow
      * it: at the cost of such flags as `keeps_flags` is about. */
     bool may_select;
-    /* No operand is in the result's register: it may be changed before it is known that it is a
-     * hit.
-     */
-    bool value_is_free;
     /* Behind the last case: as an exit's stub (`encode_exit`), to the struct arch_exit at this
      * address, which is anywhere, as if the site had called it. */
     uint64_t exit_data;
