@@ -359,6 +359,38 @@ static enum cairn_status find_entry_code(cairn_runtime *runtime, uint64_t *entry
     return status;
 }
 
+/* What calls of the site take and return. Only where operands are placed by it does it matter if
+ * there is none. */
+static enum cairn_status make_signature(cairn_ic *ic, struct slow_path *slow,
+                                        struct cairn_error *error)
+{
+    const struct cairn_declaration *declaration = slow->declaration;
+    uint32_t result_count = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
+    enum cairn_status status = cairn_signature_create(
+        &slow->runtime->allocator, &declaration->result, result_count, declaration->types,
+        declaration->argument_count, &slow->signature, &slow->refused);
+    if (status == CAIRN_ERROR_MEMORY)
+        return error_set(error, status, 0, "%s", slow->refused.message);
+    if (slow->signature != NULL && slow->signature->results_refused.status != CAIRN_OK)
+        slow->refused = slow->signature->results_refused;
+    ic->calls_refused = slow->refused.status == CAIRN_OK ? NULL : &slow->refused;
+    ic->calls_straight = calls_as_c(declaration->calling_convention);
+    return CAIRN_OK;
+}
+
+static enum cairn_status fill_slow_path(cairn_ic *ic, struct slow_path *slow,
+                                        struct cairn_error *error)
+{
+    enum cairn_status status = take_operands(ic, slow->declaration, error);
+    if (status == CAIRN_OK)
+        status = make_signature(ic, slow, error);
+    if (status == CAIRN_OK)
+        status = place(ic, error);
+    if (status == CAIRN_OK)
+        status = find_entry_code(slow->runtime, &slow->entry_code, error);
+    return status;
+}
+
 static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
                                         struct cairn_record record, struct cairn_error *error)
 {
@@ -375,21 +407,19 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
     slow->declaration = declaration;
     ic->slow_path = slow;
     ic->destroy_slow_path = destroy_slow_path;
-    enum cairn_status status = take_operands(ic, declaration, error);
-    if (status != CAIRN_OK)
-        return status;
-    uint32_t result_count = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
-    status = cairn_signature_create(&runtime->allocator, &declaration->result, result_count,
-                                    declaration->types, declaration->argument_count,
-                                    &slow->signature, &slow->refused);
-    if (status == CAIRN_ERROR_MEMORY)
-        return error_set(error, status, 0, "%s", slow->refused.message);
-    if (slow->signature != NULL && slow->signature->results_refused.status != CAIRN_OK)
-        slow->refused = slow->signature->results_refused;
-    ic->calls_refused = slow->refused.status == CAIRN_OK ? NULL : &slow->refused;
-    ic->calls_straight = calls_as_c(declaration->calling_convention);
-    status = place(ic, error);
-    return status == CAIRN_OK ? find_entry_code(runtime, &slow->entry_code, error) : status;
+    return fill_slow_path(ic, slow, error);
+}
+
+static enum cairn_status say_no_straight_calls(const cairn_ic *ic,
+                                               const struct cairn_declaration *declaration,
+                                               struct cairn_error *error)
+{
+    uint32_t convention = declaration->calling_convention;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
+                     "site %llu has LLVM's calling convention number %u%s, with which functions "
+                     "cannot be called straight: give a megamorphic handler instead of a target",
+                     (unsigned long long)site_id(ic->site), convention,
+                     convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
 }
 
 static enum cairn_status fill(cairn_ic *ic, cairn_runtime *runtime, struct cairn_error *error)
@@ -399,12 +429,7 @@ static enum cairn_status fill(cairn_ic *ic, cairn_runtime *runtime, struct cairn
     if (status != CAIRN_OK)
         return status;
     if (ic->options.megamorphic_target != NULL && !ic->calls_straight)
-        return error_set(
-            error, CAIRN_ERROR_ARGUMENT, 0,
-            "site %llu has LLVM's calling convention number %u, with which functions "
-            "cannot be called straight: give a megamorphic handler instead of a target",
-            (unsigned long long)site_id(ic->site),
-            cairn_record_declaration(record)->calling_convention);
+        return say_no_straight_calls(ic, cairn_record_declaration(record), error);
     ic->call_handler = handle_call;
     status = arch_exit_init(&ic->miss, handle_miss, ic, error);
     if (status == CAIRN_OK)
