@@ -81,8 +81,10 @@ static const struct cairn_arch *arch;
 static bool find_machine(void)
 {
     arch = arch_host();
+    if (arch == NULL)
+        return false;
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
-        if (arch != NULL && machines[i].architecture == arch->architecture)
+        if (machines[i].architecture == arch->architecture)
             machine = &machines[i];
     return machine != NULL && arch->encode_cache != NULL;
 }
@@ -743,11 +745,12 @@ static void make_alike(void)
     first->value = random_one_in(8) ? random_vector(trial.level) : random_general();
     first->action = ARCH_CACHE_LOAD;
     make_field(first);
-    bool is_short = !random_one_in(4);
+    bool is_short = random_one_in(2);
     for (size_t i = 0; i < trial.cache.count; i++) {
         struct arch_cache_case *of = &trial.cases[i];
         *of = *first;
-        of->key = is_short ? sign_extended(random_number() & UINT32_MAX, 4) : random_number();
+        of->key = is_short ? sign_extended(random_number() & UINT32_MAX, 4)
+                           : random_number() << (random_one_in(4) ? 32 : 0) | random_below(4);
         of->key &= of->mask;
         if (random_one_in(8))
             of->key = first->key;
@@ -828,13 +831,17 @@ static void make_one_differ(void)
     }
 }
 
-/* One of the keys, or one that differs from one of them in a bit. */
+/* One of the keys, or one that differs from one of them in a bit, or another lower half. */
 static void choose_word(void)
 {
     const struct arch_cache_case *of = &trial.cases[random_below(trial.cache.count)];
     uint64_t word = of->key;
     if (random_one_in(4))
         word ^= UINT64_C(1) << random_below(8U * of->key_width);
+    if (random_one_in(4))
+        word = (word & ~(uint64_t)UINT32_MAX) | random_below(4);
+    if (random_one_in(8)) /* what the code may make of a word that hits */
+        word = random_below(THING_BYTES) << 32 | random_below(4);
     store(place_of(of, of->key_offset), word, of->key_width);
 }
 
