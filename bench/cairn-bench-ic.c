@@ -2,8 +2,9 @@
  * cairn-bench-ic: what inline caches take. A loop of compiled code reads a property of each object
  * of a heap, in random order: by a cache; by the same guard and load written in the IR; by a lookup
  * in a hash table. Three heaps: one that fits a processor's nearest cache, one for the next, and a
- * larger one. And what it takes to add a case, in time and bytes. With an argument, only the
- * figures whose names begin so.
+ * larger one. The same once more along a list, where each access has to wait for the one before.
+ * And what it takes to add a case, in time and bytes. With an argument, only the figures whose
+ * names begin so.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,6 +42,7 @@ struct subject {
     struct cairn_ic_options options;
     bool is_slow; /* and measured with the smallest heap alone */
     bool is_c;    /* no compiled code */
+    bool is_along_list;
 };
 
 static void missed(struct cairn_ic_miss *miss, void *user)
@@ -69,6 +71,11 @@ enum {
     FOUR_COUNTED,
     FOUR_C,
     LOOKUP_FOUR,
+    LIST_WRITTEN,
+    LIST_HIT,
+    LIST_LOOKUP,
+    LIST_FOUR,
+    LIST_LOOKUP_FOUR,
     MISS,
     MEGAMORPHIC,
     MEGAMORPHIC_TARGET,
@@ -93,6 +100,13 @@ static struct subject subjects[SUBJECTS] = {
     [FOUR_COUNTED] = {"counting", IC_LOOP_SITE, IC_SHAPES, LOADS, {.counts_hits = true}},
     [FOUR_C] = {"C convention", IC_LOOP_SITE_C, IC_SHAPES, LOADS},
     [LOOKUP_FOUR] = {"open addressing", .shape_count = IC_SHAPES, .is_c = true},
+    [LIST_WRITTEN] = {"guard and load in the IR", IC_LOOP_WRITTEN, .shape_count = 1,
+                      .is_along_list = true},
+    [LIST_HIT] = {"monomorphic hit", IC_LOOP_SITE, 1, LOADS, .is_along_list = true},
+    [LIST_LOOKUP] = {"open addressing", .shape_count = 1, .is_c = true, .is_along_list = true},
+    [LIST_FOUR] = {"four cases", IC_LOOP_SITE, IC_SHAPES, LOADS, .is_along_list = true},
+    [LIST_LOOKUP_FOUR] = {"open addressing", .shape_count = IC_SHAPES, .is_c = true,
+                          .is_along_list = true},
     [MISS] = {"miss", IC_LOOP_SITE, 1, NO_CASES, .is_slow = true},
     [MEGAMORPHIC] =
         {"megamorphic", IC_LOOP_SITE, IC_SHAPES, LOADS, {.case_limit = 1}, .is_slow = true},
@@ -127,6 +141,10 @@ static const struct figure figures[] = {
     {"ic.four-guards-in-ir", WRITTEN_FOUR, HIT, 0},
     {"ic.four-or-guards-in-ir", FOUR, WRITTEN_FOUR, 0},
     {"ic.four-or-lookup", FOUR, LOOKUP_FOUR, 0},
+    {"ic.list", LIST_HIT, LIST_WRITTEN, 0},
+    {"ic.list-or-lookup", LIST_HIT, LIST_LOOKUP, 1.0 / 3},
+    {"ic.list-four", LIST_FOUR, LIST_HIT, 0},
+    {"ic.list-four-or-lookup", LIST_FOUR, LIST_LOOKUP_FOUR, 0},
     {"ic.miss", MISS, LOOKUP_CALLED, 0},
     {"ic.megamorphic", MEGAMORPHIC, LOOKUP_CALLED, 0},
     {"ic.megamorphic-target", MEGAMORPHIC_TARGET, LOOKUP_CALLED, 0},
@@ -217,8 +235,11 @@ static void load(struct bench *bench)
     const struct cairn_engine_options options = {.optimisation_level = 2};
     for (size_t i = 0; i < SUBJECTS + ADDED; i++) {
         snprintf(names[i], sizeof names[i], "loop%zu", i);
-        all[i] = (struct ic_loop){
-            .kind = i < SUBJECTS ? subjects[i].kind : IC_LOOP_SITE, .name = names[i], .id = i};
+        all[i] = (struct ic_loop){.kind = IC_LOOP_SITE, .name = names[i], .id = i};
+        if (i < SUBJECTS) {
+            all[i].kind = subjects[i].kind;
+            all[i].is_along_list = subjects[i].is_along_list;
+        }
     }
     bench->context = LLVMContextCreate();
     LLVMModuleRef module = ic_build_module(bench->context, all, SUBJECTS + ADDED);
@@ -229,7 +250,7 @@ static void load(struct bench *bench)
         if (loops[i] == NULL)
             check(error.status, &error);
         if (subjects[i].is_c)
-            loops[i] = ic_look_up_all;
+            loops[i] = subjects[i].is_along_list ? ic_look_up_along : ic_look_up_all;
     }
 }
 
@@ -242,11 +263,11 @@ static void unload(struct bench *bench)
 
 /* ---- Hits ---- */
 
-enum { SETS = 3, SAMPLES_MAX = 401, SAMPLE_NS = 20000 };
+enum { SETS = 3, BLOCKS = 8, ROUNDS_MAX = 50, SAMPLE_NS = 20000 };
 static const struct {
     size_t objects;
-    int samples;
-} sets[SETS] = {{200, SAMPLES_MAX}, {4000, SAMPLES_MAX}, {100000, 61}};
+    size_t rounds; /* of each block */
+} sets[SETS] = {{200, ROUNDS_MAX}, {4000, ROUNDS_MAX}, {100000, 8}};
 
 /* Nanoseconds an object. */
 static double results[SUBJECTS][SETS];
@@ -287,23 +308,45 @@ static double sample(size_t subject, const struct ic_heap *heap)
     return (bench_now_of_thread() - begun) / runs / (double)heap->count;
 }
 
-/* All in turn, so that what else the machine does is the same for all. */
+/* Of one shape and of four; then lists. */
+enum { HEAPS = 4 };
+
+static double samples[SUBJECTS][BLOCKS * ROUNDS_MAX];
+
+static size_t heap_of(const struct subject *subject)
+{
+    return (subject->shape_count == 1 ? 0U : 1U) + (subject->is_along_list ? 2U : 0U);
+}
+
+/* All of one heap in turn, so that what else the machine does is the same for all. The first round
+ * is for the processor's caches, which may take a while to prefer one heap to another. */
+static void measure_block(const struct bench *bench, size_t set, size_t heap,
+                          const struct ic_heap *objects, size_t block)
+{
+    size_t rounds = sets[set].rounds;
+    for (size_t i = 0; i <= rounds; i++)
+        for (size_t j = 0; j < SUBJECTS; j++) {
+            if (!is_measured(bench, j, set) || heap_of(&subjects[j]) != heap)
+                continue;
+            double value = sample(j, objects);
+            if (i > 0)
+                samples[j][block * rounds + i - 1] = value;
+        }
+}
+
+/* Heaps in turn, too, in longer blocks. */
 static void measure_set(const struct bench *bench, size_t set)
 {
-    static double samples[SUBJECTS][SAMPLES_MAX];
-    struct ic_heap one;
-    struct ic_heap four;
-    size_t count = (size_t)sets[set].samples;
-    ic_heap_create(&one, sets[set].objects, 1);
-    ic_heap_create(&four, sets[set].objects, IC_SHAPES);
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < SUBJECTS; j++)
-            if (is_measured(bench, j, set))
-                samples[j][i] = sample(j, subjects[j].shape_count == 1 ? &one : &four);
+    struct ic_heap heaps[HEAPS];
+    for (size_t i = 0; i < HEAPS; i++)
+        ic_heap_create(&heaps[i], sets[set].objects, i % 2 == 0 ? 1 : IC_SHAPES, i >= 2);
+    for (size_t i = 0; i < BLOCKS * HEAPS; i++)
+        measure_block(bench, set, i % HEAPS, &heaps[i % HEAPS], i / HEAPS);
     for (size_t j = 0; j < SUBJECTS; j++)
-        results[j][set] = is_measured(bench, j, set) ? bench_percentile(samples[j], count, 0.5) : 0;
-    ic_heap_destroy(&one);
-    ic_heap_destroy(&four);
+        if (is_measured(bench, j, set))
+            results[j][set] = bench_percentile(samples[j], BLOCKS * sets[set].rounds, 0.5);
+    for (size_t i = 0; i < HEAPS; i++)
+        ic_heap_destroy(&heaps[i]);
 }
 
 static void print_figure(const struct bench *bench, const struct figure *figure, const char *set,

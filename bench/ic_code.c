@@ -164,30 +164,58 @@ static void begin_function(struct building *building, const char *name)
     LLVMSetAlignment(building->function, 64);
 }
 
+/* Of the loop's body: what each turn has from the one before. */
+struct turn {
+    LLVMValueRef i;
+    LLVMValueRef sum;
+    LLVMValueRef object; /* along a list */
+};
+
+static LLVMValueRef build_object(const struct building *building, LLVMValueRef number)
+{
+    LLVMValueRef objects = LLVMGetParam(building->function, 0);
+    LLVMValueRef place = LLVMBuildGEP2(building->builder, building->bytes, objects, &number, 1, "");
+    return LLVMBuildLoad2(building->builder, building->bytes, place, "object");
+}
+
+/* The sum that this turn leaves to the next one; along a list, the next object's address. */
+static LLVMValueRef build_turn(const struct building *building, const struct ic_loop *loop,
+                               const struct turn *turn)
+{
+    if (loop->is_along_list)
+        return build_body(building, loop, turn->object, turn->i);
+    LLVMValueRef object = build_object(building, turn->i);
+    LLVMValueRef body = build_body(building, loop, object, turn->i);
+    return LLVMBuildAdd(building->builder, turn->sum, body, "");
+}
+
 static void build_loop(struct building *building, const struct ic_loop *loop)
 {
     LLVMBuilderRef builder = building->builder;
     begin_function(building, loop->name);
     LLVMBasicBlockRef entry = append(building, "entry");
     LLVMBasicBlockRef head = append(building, "loop");
+    LLVMValueRef zero = constant(building, 0);
     LLVMPositionBuilderAtEnd(builder, entry);
+    LLVMValueRef first = build_object(building, zero);
     LLVMBuildBr(builder, head);
 
     LLVMPositionBuilderAtEnd(builder, head);
-    LLVMValueRef i = LLVMBuildPhi(builder, building->int64, "i");
-    LLVMValueRef sum = LLVMBuildPhi(builder, building->int64, "sum");
-    LLVMValueRef objects = LLVMGetParam(building->function, 0);
-    LLVMValueRef place = LLVMBuildGEP2(builder, building->bytes, objects, &i, 1, "");
-    LLVMValueRef object = LLVMBuildLoad2(builder, building->bytes, place, "object");
-    LLVMValueRef body = build_body(building, loop, object, i);
-    LLVMValueRef more = LLVMBuildAdd(builder, sum, body, "");
-    LLVMValueRef next = LLVMBuildAdd(builder, i, constant(building, 1), "");
+    const struct turn turn = {
+        .i = LLVMBuildPhi(builder, building->int64, "i"),
+        .sum = LLVMBuildPhi(builder, building->int64, "sum"),
+        .object = LLVMBuildPhi(builder, building->bytes, "object"),
+    };
+    LLVMValueRef more = build_turn(building, loop, &turn);
+    LLVMValueRef next_object = LLVMBuildIntToPtr(builder, more, building->bytes, "");
+    LLVMValueRef next = LLVMBuildAdd(builder, turn.i, constant(building, 1), "");
     LLVMBasicBlockRef from[] = {entry, LLVMGetInsertBlock(builder)};
     LLVMBasicBlockRef end = append(building, "end");
     LLVMValueRef count = LLVMGetParam(building->function, 1);
     LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntEQ, next, count, ""), end, head);
-    LLVMAddIncoming(i, (LLVMValueRef[]){constant(building, 0), next}, from, 2);
-    LLVMAddIncoming(sum, (LLVMValueRef[]){constant(building, 0), more}, from, 2);
+    LLVMAddIncoming(turn.i, (LLVMValueRef[]){zero, next}, from, 2);
+    LLVMAddIncoming(turn.sum, (LLVMValueRef[]){zero, more}, from, 2);
+    LLVMAddIncoming(turn.object, (LLVMValueRef[]){first, next_object}, from, 2);
 
     LLVMPositionBuilderAtEnd(builder, end);
     LLVMBuildRet(builder, more);

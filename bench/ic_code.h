@@ -2,7 +2,8 @@
  * bench/ic_code.h - loops over objects as LLVM IR: `int64_t loop(struct ic_object **, int64_t)`.
  *
  * All are the same but for what they do with each object; those that read return the sum of the
- * property, those that write return how many objects there were.
+ * property, those that write return how many objects there were. Those along a list have the next
+ * object from the property, and return the last one of `count`.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,6 +11,7 @@
 #define BENCH_IC_CODE_H
 
 #include <llvm-c/Core.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +29,7 @@ struct ic_loop {
     enum ic_loop_kind kind;
     const char *name;
     uint64_t id; /* of the patch point */
+    bool is_along_list;
 };
 
 LLVMModuleRef ic_build_module(LLVMContextRef context, const struct ic_loop *loops, size_t count);

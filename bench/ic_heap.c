@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/ic_heap.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,7 +42,22 @@ static void shuffle(struct ic_object **order, size_t count)
     }
 }
 
-void ic_heap_create(struct ic_heap *heap, size_t count, uint32_t shape_count)
+static int64_t *property_of(struct ic_object *object)
+{
+    size_t shape = 0;
+    while (ic_shapes[shape] != object->shape)
+        shape++;
+    return (int64_t *)((char *)object + ic_offsets[shape]);
+}
+
+static void make_list(struct ic_heap *heap)
+{
+    for (size_t i = 0; i < heap->count; i++)
+        *property_of(heap->order[i]) = (intptr_t)heap->order[(i + 1) % heap->count];
+    heap->sum = (intptr_t)heap->order[0];
+}
+
+void ic_heap_create(struct ic_heap *heap, size_t count, uint32_t shape_count, bool is_list)
 {
     random_state = 20250701;
     heap->count = count;
@@ -51,15 +65,17 @@ void ic_heap_create(struct ic_heap *heap, size_t count, uint32_t shape_count)
     heap->order = allocate(count, sizeof(void *));
     heap->sum = 0;
     for (size_t i = 0; i < count; i++) {
-        uint32_t shape = (uint32_t)random_below(shape_count);
         struct ic_object *object = &heap->objects[i];
-        *object = (struct ic_object){.shape = ic_shapes[shape], .flags = IC_FLAGS};
+        uint32_t shape = ic_shapes[random_below(shape_count)];
+        *object = (struct ic_object){.shape = shape, .flags = IC_FLAGS};
         for (size_t j = 0; j < IC_FIELDS; j++)
             object->fields[j] = (int64_t)random_below(1000);
         heap->order[i] = object;
-        heap->sum += *(int64_t *)((char *)object + ic_offsets[shape]);
+        heap->sum += *property_of(object);
     }
     shuffle(heap->order, count);
+    if (is_list)
+        make_list(heap);
 }
 
 void ic_heap_destroy(struct ic_heap *heap)
@@ -150,4 +166,13 @@ int64_t ic_look_up_all(struct ic_object *const *objects, int64_t count)
     for (int64_t i = 0; i < count; i++)
         sum += look_up(objects[i], name);
     return sum;
+}
+
+int64_t ic_look_up_along(struct ic_object *const *objects, int64_t count)
+{
+    const char *name = wanted_name;
+    const struct ic_object *object = objects[0];
+    for (int64_t i = 0; i < count; i++)
+        object = (const struct ic_object *)(intptr_t)look_up(object, name);
+    return (intptr_t)object;
 }

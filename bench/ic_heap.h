@@ -7,6 +7,7 @@
 #ifndef BENCH_IC_HEAP_H
 #define BENCH_IC_HEAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,16 +24,17 @@ extern const uint32_t ic_shapes[IC_SHAPES];
 extern const uint32_t ic_offsets[IC_SHAPES];
 enum { IC_WRITTEN_OFFSET = offsetof(struct ic_object, fields[5]) };
 
-/* Objects one behind the other, as a nursery has them, and pointers to them in random order. */
+/* Objects one behind the other, as a nursery has them, and pointers to them in random order. The
+ * property is a number; or the next object in that order, after the last one the first. */
 struct ic_heap {
     size_t count;
     struct ic_object *objects;
     struct ic_object **order;
-    int64_t sum; /* of the property over all objects */
+    int64_t sum; /* of the property over all objects; of lists, the address of the first */
 };
 
 /* Each object has one of the first `shape_count` shapes, all equally often at random. */
-void ic_heap_create(struct ic_heap *heap, size_t count, uint32_t shape_count);
+void ic_heap_create(struct ic_heap *heap, size_t count, uint32_t shape_count, bool is_list);
 void ic_heap_destroy(struct ic_heap *heap);
 
 /* ---- The table: (shape, name) to offset ---- */
@@ -45,7 +47,8 @@ void ic_table_destroy(void);
 
 /* The property of one object, by the table. */
 int64_t ic_look_up(const struct ic_object *object);
-/* Of many: the same lookup in the loop itself. */
+/* Of many: the same lookup in the loop itself. Along a list: where it ends. */
 int64_t ic_look_up_all(struct ic_object *const *objects, int64_t count);
+int64_t ic_look_up_along(struct ic_object *const *objects, int64_t count);
 
 #endif
