@@ -403,12 +403,12 @@ static void reset_caches(const struct bench *bench, cairn_ic *const *caches)
     cairn_runtime_quiesce(bench->runtime);
 }
 
-static void add_singly(cairn_ic *const *caches, size_t shape, double *samples)
+static void add_singly(cairn_ic *const *caches, size_t shape, double *each)
 {
     for (size_t i = 0; i < ADDED; i++) {
         double begun = bench_now();
         add_case(caches[i], LOADS, shape);
-        samples[i] = bench_now() - begun;
+        each[i] = bench_now() - begun;
     }
 }
 
