@@ -206,6 +206,10 @@ struct cairn_arch {
     /* LLVM's code for the architecture's oldest processor spills vectors of 16 bytes with their
      * second half first. (What a function saves for its caller is in order.) */
     bool swaps_spilled_vectors;
+    /* Cores that have not synchronised since may execute what stood at an address before new code
+     * was written there and made visible (`arch_host_code_written`), even if the instruction that
+     * leads there was stored after that. */
+    bool new_code_needs_barrier;
 
     /*
      * The functions. `arch` is the table itself: those of one processor's ABIs share them.

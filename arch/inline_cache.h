@@ -24,7 +24,9 @@ enum arch_cache_action {
     ARCH_CACHE_STORE,
     ARCH_CACHE_CONSTANT,
     /* To a function, with all as it was at the site. Only where the site calls. */
-    ARCH_CACHE_JUMP
+    ARCH_CACHE_JUMP,
+    /* As an exit's stub, to the struct arch_exit at `target`, as if the site had called it. */
+    ARCH_CACHE_EXIT
 };
 
 /* What a load or a store gets to. */
@@ -52,7 +54,7 @@ struct arch_cache_case {
      * PPC64's floating-point registers hold a float of 4 bytes as a double. */
     uint64_t constant;
     uint8_t constant_width;
-    uint64_t target; /* a function pointer */
+    uint64_t target; /* a function pointer, or the address of a struct arch_exit */
 
     /* Address of 8 bytes that a hit adds 1 to, aligned; 0: none. */
     uint64_t counter;
@@ -72,6 +74,10 @@ struct arch_cache {
     /* Cases may be told apart without a branch for each, where the architecture can and they allow
      * it: at the cost of such flags as `keeps_flags` is about. */
     bool may_select;
+    /* No operand is in the result's register: it may be changed before it is known that it is a
+     * hit.
+     */
+    bool value_is_free;
     /* Behind the last case: as an exit's stub (`encode_exit`), to the struct arch_exit at this
      * address, which is anywhere, as if the site had called it. */
     uint64_t exit_data;

@@ -405,6 +405,7 @@ const struct cairn_arch x86_64_arch = {
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
+    .encode_cache = x86_64_encode_cache,
     .encode_self_test = encode_self_test,
     .register_name = x86_64_register_name,
     .whole_register = x86_64_whole_register,

@@ -14,6 +14,7 @@
 #include <cairn/deopt.h>
 #include <cairn/frame.h>
 #include <cairn/frame_state.h>
+#include <cairn/ic.h>
 #include <cairn/invalidation.h>
 #include <cairn/liveout.h>
 #include <cairn/module.h>

@@ -422,6 +422,8 @@ void code_block_destroy(struct code_block *block)
 
 struct code_space *code_block_space(const struct code_block *block) { return block->space; }
 
+struct code_slab *code_block_slab(const struct code_block *block) { return block->slab; }
+
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range)
 {

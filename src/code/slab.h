@@ -24,6 +24,7 @@
 
 struct code_map;
 struct code_chunk;
+struct code_stub_chunk;
 
 enum page_state {
     PAGE_FREE = 0, /* reserved: no access */
@@ -61,6 +62,9 @@ struct code_slab {
     bool alias_soiled;
 
     struct code_chunk *chunks;
+    /* As code/stub.h says. */
+    struct code_stub_chunk *stub_chunks;
+    struct code_stub_chunk *full_stub_chunks;
 };
 
 /* Reserves a slab and opens its map. SYSTEM, MEMORY. */

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "code/map.h"
 #include "code/state.h"
+#include "code/stub.h"
 #include "code/veneer.h"
 
 #include <stdarg.h>
@@ -333,6 +334,7 @@ void code_space_destroy(struct code_space *space)
         struct code_slab *slab = space->slabs;
         space->slabs = slab->next;
         veneer_free_chunks(space, slab);
+        stub_free_chunks(space, slab);
         slab_destroy(&space->allocator, slab);
     }
     free_tables(space);

@@ -45,6 +45,7 @@
 
 struct code_space;
 struct code_block;
+struct code_stub_chunk;
 
 struct code_space_options {
     const struct cairn_arch *arch;
@@ -187,6 +188,36 @@ struct code_veneer {
 enum cairn_status code_block_add_veneer(struct code_block *block, enum code_veneer_kind kind,
                                         uint64_t target, struct code_veneer *veneer,
                                         struct cairn_error *error);
+
+/* ---- Stubs: code that is made and given up while threads run ---- */
+
+/* Stubs begin at multiples of it. */
+enum { CODE_STUB_GRANULE = 32 };
+
+struct code_stub {
+    uint64_t address;
+    size_t size; /* 0: none */
+    struct code_stub_chunk *chunk;
+};
+
+/* Room for a stub of 1 byte up to a page in the block's slab, as near as all code of the block. In
+ * Dual mode a lock and no system call, unless a page has to be added. FULL, MEMORY, SYSTEM. */
+enum cairn_status code_block_take_stub(struct code_block *block, size_t size,
+                                       struct code_stub *stub, struct cairn_error *error);
+
+/* Writes a stub, which nobody executes yet, and makes it visible to all cores: an instruction that
+ * is stored after that may go there. SYSTEM. */
+enum cairn_status code_block_write_stub(struct code_block *block, const struct code_stub *stub,
+                                        const void *bytes, struct cairn_error *error);
+
+/* Gives room back that nobody has executed. No stub is allowed, here and in the next one. */
+void code_block_release_stub(struct code_block *block, const struct code_stub *stub);
+
+/* The same of room that threads may be executing: it is there until code_space_quiesce_stubs. */
+void code_block_retire_stub(struct code_block *block, const struct code_stub *stub);
+
+/* Nobody executes what was retired before. */
+void code_space_quiesce_stubs(struct code_space *space);
 
 /* ---- Writing to protected code ---- */
 

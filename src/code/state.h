@@ -60,6 +60,9 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
 enum cairn_status space_publish_slab(struct code_space *space, const struct code_slab *slab,
                                      struct cairn_error *error);
 
+/* Where the block's pages are; NULL until its first allocation. */
+struct code_slab *code_block_slab(const struct code_block *block);
+
 /* Executes what it wrote through the slab's map, changes it, executes it again. UNSUPPORTED where
  * old code is executed; SYSTEM. */
 enum cairn_status self_test_run(struct code_slab *slab, const struct cairn_arch *arch,

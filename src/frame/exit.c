@@ -6,6 +6,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "frame/exit.h"
+
 #include "arch/arch.h"
 #include "base/error.h"
 #include "frame/deopt.h"
@@ -144,3 +146,5 @@ void cairn_exit_destroy(cairn_exit *exit)
 }
 
 const void *cairn_exit_target(const cairn_exit *exit) { return exit->target; }
+
+uint64_t exit_entry_code(const cairn_exit *exit) { return exit->entry_code; }

@@ -9,6 +9,7 @@
 #include "index/functions.h"
 #include "index/table.h"
 #include "patch/arm.h"
+#include "patch/ic.h"
 #include "patch/veneers.h"
 
 #include <string.h>
@@ -294,6 +295,8 @@ void site_table_destroy(struct site_table *sites)
     struct cairn_allocator allocator = sites->allocator;
     for (uint32_t i = 0; i < sites->count; i++) {
         veneers_destroy(&sites->sites[i]);
+        if (sites->sites[i].ic != NULL)
+            ic_forget(sites->sites[i].ic);
         char *reason = sites->sites[i].reason;
         if (reason != NULL)
             memory_free(&allocator, reason, strlen(reason) + 1);

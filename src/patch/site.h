@@ -29,6 +29,7 @@
 #include <stdatomic.h>
 
 struct functions;
+struct ic_set;
 struct site_veneer;
 
 /* What the region holds. */
@@ -68,6 +69,7 @@ struct cairn_site {
     } initial;
     _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
     char *reason;                          /* why it is not live; NULL if it is */
+    struct cairn_ic *ic;                   /* its inline cache, or NULL; under the set's lock */
 };
 
 struct site_table {
@@ -75,6 +77,7 @@ struct site_table {
     const struct cairn_arch *arch;
     struct code_space *space;
     struct code_block *block;
+    struct ic_set *ics; /* of the runtime */
     const cairn_table *records;
     const struct functions *functions; /* NULL: none are known besides those with records */
     cairn_site *sites;                 /* by record, so by address */

@@ -403,6 +403,7 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
                                loader->declarations, &loader->runtime->allocator, error);
     if (status != CAIRN_OK)
         return status;
+    module->sites->ics = &loader->runtime->ics;
     return code_block_protect(loader->block, error);
 }
 

@@ -61,6 +61,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         memory_free(&allocator, created, sizeof *created);
         return status;
     }
+    ic_set_init(&created->ics, &allocator, created->space);
     pthread_mutex_init(&created->lock, NULL);
     atomic_init(&created->references, 1);
     *runtime = created;
@@ -80,6 +81,7 @@ static void destroy_runtime(cairn_runtime *runtime)
 {
     destroy_modules(runtime->modules);
     destroy_modules(runtime->retired);
+    ic_set_destroy(&runtime->ics);
     index_destroy(runtime->index);
     code_space_destroy(runtime->space);
     pthread_mutex_destroy(&runtime->lock);
@@ -109,6 +111,7 @@ enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *erro
     /* Another thread of the parent may have held the lock when it forked. It does not exist
      * here, and the child has one thread only. */
     pthread_mutex_init(&runtime->lock, NULL);
+    ic_set_after_fork(&runtime->ics);
     return code_space_after_fork(runtime->space, error);
 }
 
@@ -177,6 +180,8 @@ size_t cairn_runtime_quiesce(cairn_runtime *runtime)
     for (const cairn_module *module = retired; module != NULL; module = module->next)
         count++;
     destroy_modules(retired);
+    ic_set_quiesce(&runtime->ics);
+    code_space_quiesce_stubs(runtime->space);
     return count;
 }
 

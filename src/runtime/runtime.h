@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "code/space.h"
 #include "index/index.h"
+#include "patch/ic.h"
 
 #include <cairn/runtime.h>
 #include <pthread.h>
@@ -25,6 +26,7 @@ struct cairn_runtime {
     struct cairn_allocator allocator;
     struct code_space *space;
     struct index *index;
+    struct ic_set ics;
     pthread_mutex_t lock;
     cairn_module *modules;
     cairn_module *retired;

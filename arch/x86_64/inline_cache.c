@@ -1,0 +1,733 @@
+/*
+ * x86-64: the code of inline caches.
+ *
+ * The cases, one behind the other: a guard that ends with a branch to the next case, what the hit
+ * does, and the end of the hit. Or all cases at once (`put_selection`). Then the way out for
+ * misses, and literals. The one register that is free is r11. A guard loads the key's word once, so
+ * that it sees no halves of two.
+ *
+ * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters
+ * "Instruction Format" and "Instruction Set Reference"; System V Application Binary Interface,
+ * AMD64 Architecture Processor Supplement, sections "The Stack Frame" (red zone) and "Registers"
+ * (r11).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/x86_64/target.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+    RED_ZONE_BYTES = 128,
+    LITERAL_BYTES_MAX = 8,
+    LITERALS_MAX = 2 * ARCH_CACHE_CASES_MAX,
+    /* With fewer cases, branches that are foreseen are faster. */
+    SELECTED_CASES_MIN = 3
+};
+
+/* Registers as instructions number them. */
+enum { RSP = 4, RBP = 5, RSI = 4, R11 = 11, VECTOR_EVEX = 16 };
+
+/* ---- What is written ---- */
+
+struct literal {
+    uint64_t value;
+    size_t place; /* of the displacement, with which its instruction ends */
+};
+
+struct writer {
+    uint8_t *code;
+    size_t bytes;
+    uint64_t address;
+    struct literal literals[LITERALS_MAX];
+    size_t literal_count;
+    size_t literal_bytes;
+    bool is_out_of_reach;
+};
+
+static void put(struct writer *writer, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        writer->code[writer->bytes++] = (uint8_t)(value >> 8 * i);
+}
+
+static void put_byte(struct writer *writer, unsigned value) { put(writer, value, 1); }
+
+static void put_bytes(struct writer *writer, const uint8_t *bytes, size_t count)
+{
+    memcpy(writer->code + writer->bytes, bytes, count);
+    writer->bytes += count;
+}
+
+static bool fits_i8(int64_t value) { return value >= INT8_MIN && value <= INT8_MAX; }
+static bool fits_i32(int64_t value) { return value >= INT32_MIN && value <= INT32_MAX; }
+
+/* The displacement with which an instruction ends. */
+static void put_relative(struct writer *writer, uint64_t target)
+{
+    int64_t displacement = (int64_t)(target - (writer->address + writer->bytes + 4));
+    if (!fits_i32(displacement))
+        writer->is_out_of_reach = true;
+    put(writer, (uint64_t)displacement, 4);
+}
+
+/* ---- Registers ---- */
+
+static bool is_vector(uint16_t dwarf)
+{
+    return (dwarf >= 17 && dwarf <= 32) || (dwarf >= 67 && dwarf <= 82);
+}
+
+static unsigned general(uint16_t dwarf)
+{
+    static const uint8_t numbers[8] = {0, 2, 1, 3, 6, 7, 5, 4};
+    assert(dwarf < 16);
+    return dwarf < 8 ? numbers[dwarf] : dwarf;
+}
+
+static unsigned vector(uint16_t dwarf)
+{
+    assert(is_vector(dwarf));
+    return dwarf <= 32 ? dwarf - 17U : dwarf - 67U + VECTOR_EVEX;
+}
+
+/* ---- Operands in memory ---- */
+
+enum place { PLACE_BASE, PLACE_BASE_AND_R11, PLACE_LITERAL };
+
+struct memory {
+    enum place place;
+    unsigned base;
+    int32_t offset;
+    uint64_t literal;
+};
+
+static struct memory memory_at(unsigned base, int32_t offset)
+{
+    return (struct memory){.place = PLACE_BASE, .base = base, .offset = offset};
+}
+
+static struct memory memory_literal(uint64_t value)
+{
+    return (struct memory){.place = PLACE_LITERAL, .literal = value};
+}
+
+static void put_literal_operand(struct writer *writer, unsigned reg, uint64_t value)
+{
+    assert(writer->literal_count < LITERALS_MAX);
+    put_byte(writer, 0x05 | (reg & 7) << 3);
+    writer->literals[writer->literal_count++] = (struct literal){value, writer->bytes};
+    put(writer, 0, 4);
+}
+
+/* ModRM and what belongs to it. Displacements of one byte count in units of `scale`. */
+static void put_operand(struct writer *writer, unsigned reg, const struct memory *memory, int scale)
+{
+    if (memory->place == PLACE_LITERAL) {
+        put_literal_operand(writer, reg, memory->literal);
+        return;
+    }
+    bool has_index = memory->place == PLACE_BASE_AND_R11;
+    unsigned index = has_index ? R11 & 7 : RSP; /* RSP stands for none */
+    bool has_sib = has_index || (memory->base & 7) == RSP;
+    bool is_short = memory->offset % scale == 0 && fits_i8(memory->offset / scale);
+    unsigned mode = is_short ? 1 : 2;
+    if (memory->offset == 0 && (memory->base & 7) != RBP)
+        mode = 0;
+    put_byte(writer, mode << 6 | (reg & 7) << 3 | (has_sib ? RSP : memory->base & 7));
+    if (has_sib)
+        put_byte(writer, index << 3 | (memory->base & 7));
+    if (mode == 1)
+        put(writer, (uint64_t)(memory->offset / scale), 1);
+    if (mode == 2)
+        put(writer, (uint64_t)memory->offset, 4);
+}
+
+/* ---- Instructions ---- */
+
+struct operation {
+    uint8_t prefix; /* 0x66, 0xF2, 0xF3; 0: none */
+    uint8_t opcode;
+    bool is_wide; /* 64 bits */
+    bool has_0f;
+    bool is_of_byte; /* the register is: sil, dil, bpl are there with a REX prefix only */
+};
+
+static void put_operation_at(struct writer *writer, const struct operation *operation, unsigned reg,
+                             const struct memory *memory)
+{
+    bool has_base = memory->place != PLACE_LITERAL;
+    unsigned rex = (operation->is_wide ? 8U : 0U) | (reg >> 3) << 2;
+    if (memory->place == PLACE_BASE_AND_R11)
+        rex |= (R11 >> 3) << 1;
+    if (has_base)
+        rex |= memory->base >> 3;
+    bool needs_rex = rex != 0 || (operation->is_of_byte && reg >= RSI);
+    if (operation->prefix != 0)
+        put_byte(writer, operation->prefix);
+    if (needs_rex)
+        put_byte(writer, 0x40 | rex);
+    if (operation->has_0f)
+        put_byte(writer, 0x0F);
+    put_byte(writer, operation->opcode);
+    put_operand(writer, reg, memory, 1);
+}
+
+/* Extensions of opcodes, in ModRM's place for a register. */
+enum { EXTENSION_AND = 4, EXTENSION_CMP = 7 };
+
+/* `operation $immediate, memory`; `and` or `cmp`, of 4 or 8 bytes. */
+static void put_immediate_at(struct writer *writer, unsigned extension, bool is_wide,
+                             int64_t immediate, const struct memory *memory)
+{
+    bool is_short = fits_i8(immediate);
+    const struct operation operation = {.opcode = is_short ? 0x83 : 0x81, .is_wide = is_wide};
+    assert(fits_i32(immediate));
+    put_operation_at(writer, &operation, extension, memory);
+    put(writer, (uint64_t)immediate, is_short ? 1 : 4);
+}
+
+/* `operation $immediate, %r11` */
+static void put_immediate(struct writer *writer, unsigned extension, bool is_wide,
+                          int64_t immediate)
+{
+    bool is_short = fits_i8(immediate);
+    assert(fits_i32(immediate));
+    put_byte(writer, is_wide ? 0x49 : 0x41);
+    put_byte(writer, is_short ? 0x83 : 0x81);
+    put_byte(writer, 0xC0 | extension << 3 | (R11 & 7));
+    put(writer, (uint64_t)immediate, is_short ? 1 : 4);
+}
+
+/* No form of it changes flags. */
+static void put_constant(struct writer *writer, unsigned reg, uint64_t value)
+{
+    unsigned rex = reg >> 3;
+    bool is_small = value <= UINT32_MAX;
+    bool is_signed = !is_small && fits_i32((int64_t)value);
+    if (!is_small)
+        rex |= 8;
+    if (rex != 0)
+        put_byte(writer, 0x40 | rex);
+    if (is_signed)
+        put_byte(writer, 0xC7);
+    put_byte(writer, (is_signed ? 0xC0 : 0xB8) | (reg & 7));
+    put(writer, value, is_small || is_signed ? 4 : 8);
+}
+
+/* Addresses: `movabs`, also where a shorter form would do. */
+static void put_address(struct writer *writer, uint64_t value)
+{
+    put_byte(writer, 0x49);
+    put_byte(writer, 0xB8 | (R11 & 7));
+    put(writer, value, 8);
+}
+
+static void put_jump_r11(struct writer *writer)
+{
+    static const uint8_t bytes[] = {0x41, 0xFF, 0xE3};
+    put_bytes(writer, bytes, sizeof bytes);
+}
+
+/* By the logarithm of the width. */
+enum { WIDTHS = 4 };
+
+static unsigned width_index(uint8_t width)
+{
+    assert(width == 1 || width == 2 || width == 4 || width == 8);
+    return (unsigned)__builtin_ctz(width);
+}
+
+/* Whole registers are written: zeros above 4 bytes are what every instruction of 4 bytes writes. */
+static const struct operation loads[WIDTHS] = {
+    {.opcode = 0xB6, .has_0f = true},
+    {.opcode = 0xB7, .has_0f = true},
+    {.opcode = 0x8B},
+    {.opcode = 0x8B, .is_wide = true},
+};
+static const struct operation signed_loads[WIDTHS] = {
+    {.opcode = 0xBE, .has_0f = true, .is_wide = true},
+    {.opcode = 0xBF, .has_0f = true, .is_wide = true},
+    {.opcode = 0x63, .is_wide = true},
+    {.opcode = 0x8B, .is_wide = true},
+};
+static const struct operation stores[WIDTHS] = {
+    {.opcode = 0x88, .is_of_byte = true},
+    {.opcode = 0x89, .prefix = 0x66},
+    {.opcode = 0x89},
+    {.opcode = 0x89, .is_wide = true},
+};
+
+static void put_load_r11(struct writer *writer, uint8_t width, const struct memory *memory)
+{
+    put_operation_at(writer, &loads[width_index(width)], R11, memory);
+}
+
+/* ---- Vector registers ---- */
+
+enum { VECTOR_LOAD = 0x10, VECTOR_STORE = 0x11 };
+
+/* `vmovss`, `vmovsd` in the form that has 32 registers. */
+static void put_evex_move(struct writer *writer, uint8_t opcode, uint8_t width, unsigned reg,
+                          const struct memory *memory)
+{
+    bool has_base = memory->place != PLACE_LITERAL;
+    unsigned inverted = (~(reg >> 3) & 1) << 7 | 0x40 | (~(reg >> 4) & 1) << 4;
+    inverted |= (has_base ? ~(memory->base >> 3) & 1 : 1) << 5;
+    put_byte(writer, 0x62);
+    put_byte(writer, inverted | 0x01);          /* the opcodes that begin with 0F */
+    put_byte(writer, width == 4 ? 0x7E : 0xFF); /* as by F3; as by F2, with W */
+    put_byte(writer, 0x08);
+    put_byte(writer, opcode);
+    put_operand(writer, reg, memory, width);
+}
+
+/* `movss`, `movsd` of the low 4 or 8 bytes; a load makes zeros of the others. */
+static void put_vector_move(struct writer *writer, uint8_t opcode, uint8_t width, unsigned reg,
+                            const struct memory *memory)
+{
+    assert(width == 4 || width == 8);
+    if (reg >= VECTOR_EVEX) {
+        put_evex_move(writer, opcode, width, reg, memory);
+        return;
+    }
+    const struct operation move = {
+        .prefix = width == 4 ? 0xF3 : 0xF2, .opcode = opcode, .has_0f = true};
+    put_operation_at(writer, &move, reg, memory);
+}
+
+/* ---- Guards ---- */
+
+static uint64_t all_bits(uint8_t width) { return UINT64_MAX >> (64 - 8 * width); }
+
+static int64_t sign_extended(uint64_t value, uint8_t width)
+{
+    uint64_t sign = UINT64_C(1) << (8 * width - 1);
+    return (int64_t)((value ^ sign) - sign);
+}
+
+struct guard {
+    struct memory word;
+    uint8_t width;
+    uint64_t mask;
+    uint64_t key;
+};
+
+/* Of a word of which only lower bits count, the lower part is loaded. */
+static struct guard guard_of(const struct arch_cache_case *from)
+{
+    struct guard guard = {
+        .word = memory_at(general(from->receiver), from->key_offset),
+        .width = from->key_width,
+        .mask = from->mask,
+        .key = from->key,
+    };
+    assert((guard.mask & ~all_bits(guard.width)) == 0);
+    assert((guard.key & ~guard.mask) == 0);
+    while (guard.width > 1 && guard.mask <= all_bits(guard.width / 2))
+        guard.width /= 2;
+    return guard;
+}
+
+static void put_compare_byte(struct writer *writer, const struct guard *guard)
+{
+    static const struct operation compare = {.opcode = 0x80};
+    put_operation_at(writer, &compare, EXTENSION_CMP, &guard->word);
+    put_byte(writer, (unsigned)guard->key);
+}
+
+/* An immediate of 2 bytes has a prefix that changes the instruction's length, which decoders of
+ * many processors are slow at. */
+static void put_compare_2_bytes(struct writer *writer, const struct guard *guard)
+{
+    put_load_r11(writer, 2, &guard->word);
+    put_immediate(writer, EXTENSION_CMP, false, (int64_t)guard->key);
+}
+
+static void put_compare_8_bytes(struct writer *writer, const struct guard *guard)
+{
+    static const struct operation compare = {.opcode = 0x39, .is_wide = true};
+    int64_t key = (int64_t)guard->key;
+    if (fits_i32(key)) {
+        put_immediate_at(writer, EXTENSION_CMP, true, key, &guard->word);
+        return;
+    }
+    put_address(writer, guard->key);
+    put_operation_at(writer, &compare, R11, &guard->word);
+}
+
+static void put_whole_guard(struct writer *writer, const struct guard *guard)
+{
+    if (guard->width == 1)
+        put_compare_byte(writer, guard);
+    else if (guard->width == 2)
+        put_compare_2_bytes(writer, guard);
+    else if (guard->width == 4)
+        put_immediate_at(writer, EXTENSION_CMP, false, sign_extended(guard->key, 4), &guard->word);
+    else
+        put_compare_8_bytes(writer, guard);
+}
+
+/* The bits of the word under the mask are then in r11; the zero flag says whether there are any. */
+static void put_masked_word(struct writer *writer, const struct guard *guard)
+{
+    static const struct operation and = {.opcode = 0x23, .is_wide = true};
+    int64_t mask = sign_extended(guard->mask, guard->width);
+    if (fits_i32(mask)) {
+        put_load_r11(writer, guard->width, &guard->word);
+        put_immediate(writer, EXTENSION_AND, guard->width == 8, mask);
+        return;
+    }
+    put_address(writer, guard->mask);
+    put_operation_at(writer, &and, R11, &guard->word);
+}
+
+static void put_masked_guard(struct writer *writer, const struct guard *guard)
+{
+    static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
+    const struct memory literal = memory_literal(guard->key);
+    bool is_wide = guard->width == 8;
+    int64_t key = is_wide ? (int64_t)guard->key : (int64_t)(int32_t)(uint32_t)guard->key;
+    put_masked_word(writer, guard);
+    if (key == 0)
+        return;
+    if (fits_i32(key))
+        put_immediate(writer, EXTENSION_CMP, is_wide, key);
+    else
+        put_operation_at(writer, &compare, R11, &literal);
+}
+
+/* The zero flag then says whether the case hits. */
+static void put_guard(struct writer *writer, const struct arch_cache_case *from)
+{
+    const struct guard guard = guard_of(from);
+    if (guard.mask == all_bits(guard.width))
+        put_whole_guard(writer, &guard);
+    else
+        put_masked_guard(writer, &guard);
+}
+
+/* ---- Flags ---- */
+
+/* They are kept on the stack, below the red zone. */
+static void put_save_flags(struct writer *writer)
+{
+    static const uint8_t bytes[] = {0x48, 0x8D, 0x64, 0x24, (uint8_t)-RED_ZONE_BYTES, /* lea */
+                                    0x9C};                                            /* pushfq */
+    put_bytes(writer, bytes, sizeof bytes);
+}
+
+static void put_restore_flags(struct writer *writer)
+{
+    static const uint8_t bytes[] = {0x9D,                                             /* popfq */
+                                    0x48, 0x8D, 0xA4, 0x24, RED_ZONE_BYTES, 0, 0, 0}; /* lea */
+    put_bytes(writer, bytes, sizeof bytes);
+}
+
+static bool saves_flags(const struct arch_cache *cache)
+{
+    return cache->keeps_flags && cache->count > 0;
+}
+
+/* ---- Hits ---- */
+
+static void put_counter(struct writer *writer, uint64_t counter)
+{
+    static const struct operation increment = {.opcode = 0xFF, .is_wide = true};
+    const struct memory at = memory_at(R11, 0);
+    if (counter == 0)
+        return;
+    put_address(writer, counter);
+    put_operation_at(writer, &increment, 0, &at);
+}
+
+/* Where the field is; of one that is out of line the pointer is then in r11. */
+static struct memory put_field(struct writer *writer, const struct arch_cache_case *hit)
+{
+    unsigned base = general(hit->receiver);
+    if (!hit->field.is_out_of_line)
+        return memory_at(base, hit->field.offset);
+    const struct memory pointer = memory_at(base, hit->field.pointer_offset);
+    put_load_r11(writer, 8, &pointer);
+    return memory_at(R11, hit->field.offset);
+}
+
+static void put_load_from(struct writer *writer, const struct arch_cache_case *hit,
+                          const struct memory *field)
+{
+    uint8_t width = hit->field.width;
+    if (is_vector(hit->value)) {
+        put_vector_move(writer, VECTOR_LOAD, width, vector(hit->value), field);
+        return;
+    }
+    const struct operation *table = hit->field.is_signed ? signed_loads : loads;
+    put_operation_at(writer, &table[width_index(width)], general(hit->value), field);
+}
+
+static void put_load(struct writer *writer, const struct arch_cache_case *hit)
+{
+    const struct memory field = put_field(writer, hit);
+    put_load_from(writer, hit, &field);
+}
+
+static void put_store(struct writer *writer, const struct arch_cache_case *hit)
+{
+    const struct memory field = put_field(writer, hit);
+    uint8_t width = hit->field.width;
+    if (is_vector(hit->value))
+        put_vector_move(writer, VECTOR_STORE, width, vector(hit->value), &field);
+    else
+        put_operation_at(writer, &stores[width_index(width)], general(hit->value), &field);
+}
+
+static void put_constant_result(struct writer *writer, const struct arch_cache_case *hit)
+{
+    const struct memory literal = memory_literal(hit->constant);
+    if (is_vector(hit->value))
+        put_vector_move(writer, VECTOR_LOAD, hit->constant_width, vector(hit->value), &literal);
+    else
+        put_constant(writer, general(hit->value), hit->constant);
+}
+
+/* Back to behind the site. */
+static void put_return(struct writer *writer, const struct arch_cache *cache)
+{
+    if (cache->is_called) {
+        put_byte(writer, 0xC3);
+        return;
+    }
+    put_byte(writer, 0xE9);
+    put_relative(writer, cache->return_address);
+}
+
+static void put_hit(struct writer *writer, const struct arch_cache *cache,
+                    const struct arch_cache_case *hit)
+{
+    put_counter(writer, hit->counter);
+    if (saves_flags(cache))
+        put_restore_flags(writer);
+    switch (hit->action) {
+    case ARCH_CACHE_LOAD:
+        put_load(writer, hit);
+        break;
+    case ARCH_CACHE_STORE:
+        put_store(writer, hit);
+        break;
+    case ARCH_CACHE_CONSTANT:
+        put_constant_result(writer, hit);
+        break;
+    case ARCH_CACHE_JUMP:
+        assert(cache->is_called);
+        put_address(writer, hit->target);
+        put_jump_r11(writer);
+        return;
+    }
+    put_return(writer, cache);
+}
+
+/* ---- Branches over hits ---- */
+
+enum { JE = 0x74, JNE = 0x75 };
+
+static size_t put_skip(struct writer *writer, unsigned opcode)
+{
+    put_byte(writer, opcode);
+    put_byte(writer, 0);
+    return writer->bytes;
+}
+
+static void land_skip(struct writer *writer, size_t skip)
+{
+    size_t distance = writer->bytes - skip;
+    assert(distance <= INT8_MAX);
+    writer->code[skip - 1] = (uint8_t)distance;
+}
+
+/* ---- Case by case ---- */
+
+static void put_case(struct writer *writer, const struct arch_cache *cache,
+                     const struct arch_cache_case *from)
+{
+    size_t begin = writer->bytes;
+    size_t literals = writer->literal_count;
+    put_guard(writer, from);
+    size_t skip = put_skip(writer, JNE);
+    put_hit(writer, cache, from);
+    land_skip(writer, skip);
+    size_t literal_bytes = (writer->literal_count - literals) * LITERAL_BYTES_MAX;
+    assert(writer->bytes - begin + literal_bytes <= ARCH_CACHE_CASE_BYTES_MAX);
+    (void)begin;
+    (void)literal_bytes;
+}
+
+static void put_cases(struct writer *writer, const struct arch_cache *cache)
+{
+    for (size_t i = 0; i < cache->count; i++)
+        put_case(writer, cache, &cache->cases[i]);
+}
+
+/* ---- All cases at once ---- */
+
+/* Whether the case is a load with a key that an immediate can hold, and which nothing counts. */
+static bool is_selectable(const struct arch_cache_case *from)
+{
+    bool is_whole = from->mask == all_bits(from->key_width);
+    bool is_immediate =
+        from->key_width == 4 || (from->key_width == 8 && fits_i32((int64_t)from->key));
+    return from->action == ARCH_CACHE_LOAD && !is_vector(from->value) && from->counter == 0 &&
+           is_whole && is_immediate && from->field.offset > INT32_MIN;
+}
+
+/* Whether the two differ in nothing but the key and the field's offset. */
+static bool is_alike(const struct arch_cache_case *a, const struct arch_cache_case *b)
+{
+    const struct arch_cache_field *x = &a->field;
+    const struct arch_cache_field *y = &b->field;
+    bool same_pointer = x->is_out_of_line == y->is_out_of_line &&
+                        (!x->is_out_of_line || x->pointer_offset == y->pointer_offset);
+    return a->receiver == b->receiver && a->key_width == b->key_width &&
+           a->key_offset == b->key_offset && a->value == b->value && x->width == y->width &&
+           x->is_signed == y->is_signed && same_pointer;
+}
+
+static bool may_select(const struct arch_cache *cache)
+{
+    if (!cache->may_select || cache->keeps_flags || cache->count < SELECTED_CASES_MIN)
+        return false;
+    for (size_t i = 0; i < cache->count; i++)
+        if (!is_selectable(&cache->cases[i]) || !is_alike(&cache->cases[0], &cache->cases[i]))
+            return false;
+    return true;
+}
+
+static int32_t lowest_offset(const struct arch_cache *cache)
+{
+    int32_t lowest = INT32_MAX;
+    for (size_t i = 0; i < cache->count; i++)
+        if (cache->cases[i].field.offset < lowest)
+            lowest = cache->cases[i].field.offset;
+    return lowest;
+}
+
+/* `cmpX $key, word; cmove literal(%rip), %r11d` */
+static void put_selected_case(struct writer *writer, const struct arch_cache_case *from,
+                              uint32_t distance)
+{
+    static const struct operation move_if_equal = {.opcode = 0x44, .has_0f = true};
+    const struct memory word = memory_at(general(from->receiver), from->key_offset);
+    const struct memory literal = memory_literal(distance);
+    put_immediate_at(writer, EXTENSION_CMP, from->key_width == 8,
+                     sign_extended(from->key, from->key_width), &word);
+    put_operation_at(writer, &move_if_equal, R11, &literal);
+}
+
+static void put_selected_load(struct writer *writer, const struct arch_cache_case *hit,
+                              int32_t origin)
+{
+    static const struct operation add = {.opcode = 0x03, .is_wide = true};
+    unsigned receiver = general(hit->receiver);
+    struct memory field = {.place = PLACE_BASE_AND_R11, .base = receiver, .offset = origin};
+    if (hit->field.is_out_of_line) {
+        const struct memory pointer = memory_at(receiver, hit->field.pointer_offset);
+        put_operation_at(writer, &add, R11, &pointer);
+        field = memory_at(R11, origin);
+    }
+    put_load_from(writer, hit, &field);
+}
+
+/*
+ * In r11 the distance of the field from one byte before the lowest of all fields, so that 0 is left
+ * for a miss. Every compare loads the word again, as guards of single cases do. So if another
+ * thread changes it meanwhile, what is done is what one case's guard was true for when it was
+ * evaluated, or none was true, and it is a miss. Of equal keys the first one's case hits: it is the
+ * last one that is compared.
+ */
+static void put_selection(struct writer *writer, const struct arch_cache *cache)
+{
+    static const uint8_t clear[] = {0x45, 0x31, 0xDB}; /* xor %r11d, %r11d */
+    static const uint8_t test[] = {0x45, 0x85, 0xDB};
+    int32_t origin = lowest_offset(cache) - 1;
+    put_bytes(writer, clear, sizeof clear);
+    writer->literal_bytes = 4;
+    for (size_t i = cache->count; i-- > 0;) {
+        const struct arch_cache_case *from = &cache->cases[i];
+        put_selected_case(writer, from, (uint32_t)from->field.offset - (uint32_t)origin);
+    }
+    put_bytes(writer, test, sizeof test);
+    size_t skip = put_skip(writer, JE);
+    put_selected_load(writer, &cache->cases[0], origin);
+    put_return(writer, cache);
+    land_skip(writer, skip);
+}
+
+/* ---- Misses ---- */
+
+/* As `encode_exit`: the site's return address and the exit's on the stack. */
+static void put_exit(struct writer *writer, const struct arch_cache *cache)
+{
+    static const uint8_t lea_relative_r11[] = {0x4C, 0x8D, 0x1D};
+    static const uint8_t push_r11[] = {0x41, 0x53};
+    static const uint8_t jump_to_entry[] = {0x41, 0xFF, 0x63, ARCH_EXIT_ENTRY};
+    if (!cache->is_called) {
+        put_bytes(writer, lea_relative_r11, sizeof lea_relative_r11);
+        put_relative(writer, cache->return_address);
+        put_bytes(writer, push_r11, sizeof push_r11);
+    }
+    put_address(writer, cache->exit_data);
+    put_bytes(writer, push_r11, sizeof push_r11);
+    put_bytes(writer, jump_to_entry, sizeof jump_to_entry);
+}
+
+static void put_way_out(struct writer *writer, const struct arch_cache *cache)
+{
+    if (saves_flags(cache))
+        put_restore_flags(writer);
+    if (cache->miss_target == 0) {
+        put_exit(writer, cache);
+        return;
+    }
+    assert(cache->is_called);
+    put_address(writer, cache->miss_target);
+    put_jump_r11(writer);
+}
+
+/* ---- Literals ---- */
+
+static void put_literals(struct writer *writer)
+{
+    if (writer->literal_count == 0)
+        return;
+    while (writer->bytes % LITERAL_BYTES_MAX != 0)
+        put_byte(writer, 0xCC);
+    for (size_t i = 0; i < writer->literal_count; i++) {
+        const struct literal *literal = &writer->literals[i];
+        uint64_t displacement = writer->bytes - (literal->place + 4);
+        for (size_t byte = 0; byte < 4; byte++)
+            writer->code[literal->place + byte] = (uint8_t)(displacement >> 8 * byte);
+        put(writer, literal->value, writer->literal_bytes);
+    }
+}
+
+/* ---- A cache ---- */
+
+bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
+                         uint64_t address, uint8_t *code, struct arch_cache_size *size)
+{
+    struct writer writer = {.code = code, .address = address, .literal_bytes = LITERAL_BYTES_MAX};
+    (void)arch;
+    assert(cache->count <= ARCH_CACHE_CASES_MAX);
+    if (saves_flags(cache))
+        put_save_flags(&writer);
+    if (may_select(cache))
+        put_selection(&writer, cache);
+    else
+        put_cases(&writer, cache);
+    size_t cases_end = writer.bytes;
+    put_way_out(&writer, cache);
+    put_literals(&writer);
+    size->bytes = writer.bytes;
+    size->case_bytes = cases_end + writer.literal_count * writer.literal_bytes;
+    assert(size->bytes - size->case_bytes <= ARCH_CACHE_END_BYTES_MAX);
+    return !writer.is_out_of_reach;
+}

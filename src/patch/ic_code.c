@@ -1,0 +1,160 @@
+/*
+ * From the cases of an inline cache to its code.
+ *
+ * A site jumps to the code, which jumps back: a call and a return would take longer than a guard
+ * and a load together. Where a case calls a function the site calls the code, so that the function
+ * returns to the site, and everybody who looks at the stack finds the site's return address there.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "patch/ic.h"
+#include "patch/word.h"
+
+/* ---- What the encoder is told ---- */
+
+static enum arch_cache_action action_of(const struct ic_case *entry)
+{
+    static const enum arch_cache_action actions[] = {
+        [CAIRN_IC_LOAD] = ARCH_CACHE_LOAD,
+        [CAIRN_IC_STORE] = ARCH_CACHE_STORE,
+        [CAIRN_IC_CONSTANT] = ARCH_CACHE_CONSTANT,
+        [CAIRN_IC_CALL] = ARCH_CACHE_JUMP,
+    };
+    return entry->call != NULL ? ARCH_CACHE_EXIT : actions[entry->public.action];
+}
+
+static struct arch_cache_field field_of(const struct cairn_ic_field *field)
+{
+    return (struct arch_cache_field){
+        .offset = field->offset,
+        .width = field->width,
+        .is_signed = field->is_signed,
+        .is_out_of_line = field->is_out_of_line,
+        .pointer_offset = field->pointer_offset,
+    };
+}
+
+static uint64_t target_of(const struct ic_case *entry)
+{
+    return entry->call != NULL ? (uintptr_t)&entry->call->exit : (uintptr_t)entry->public.target;
+}
+
+static struct arch_cache_case describe_case(const cairn_ic *ic, const struct ic_case *entry)
+{
+    const struct cairn_ic_case *wanted = &entry->public;
+    bool stores = wanted->action == CAIRN_IC_STORE;
+    return (struct arch_cache_case){
+        .receiver = ic->operands[wanted->guard.operand].dwarf,
+        .key_width = wanted->guard.width,
+        .key_offset = wanted->guard.offset,
+        .mask = wanted->guard.mask,
+        .key = wanted->guard.key,
+        .action = action_of(entry),
+        .value = stores ? ic->operands[wanted->operand].dwarf : ic->result.dwarf,
+        .field = field_of(&wanted->field),
+        .constant = wanted->constant,
+        .constant_width = ic->result.type.kind == CAIRN_TYPE_FLOAT ? sizeof(float) : sizeof(double),
+        .target = target_of(entry),
+        .counter = ic->options.counts_hits ? (uintptr_t)&ic->hits[entry->counter] : 0,
+    };
+}
+
+static bool any_jumps(const struct arch_cache_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (cases[i].action == ARCH_CACHE_JUMP)
+            return true;
+    return false;
+}
+
+static bool calls_target(const cairn_ic *ic, const struct ic_cases *cases)
+{
+    return cases->is_megamorphic && ic->options.megamorphic_target != NULL;
+}
+
+/* No operand has the register of the result, so it may hold anything until it is a hit. */
+static bool result_is_free(const cairn_ic *ic)
+{
+    for (uint32_t i = 0; i < ic->operand_count; i++)
+        if (ic->operands[i].dwarf == ic->result.dwarf)
+            return false;
+    return true;
+}
+
+static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cases,
+                                  struct arch_cache_case *described)
+{
+    const cairn_site *site = ic->site;
+    for (uint32_t i = 0; i < cases->count; i++)
+        described[i] = describe_case(ic, &cases->entries[i]);
+    bool calls = calls_target(ic, cases);
+    const struct arch_exit *exit = cases->is_megamorphic ? &ic->megamorphic : &ic->miss;
+    return (struct arch_cache){
+        .cases = described,
+        .count = cases->count,
+        .is_called = calls || any_jumps(described, cases->count),
+        .return_address = site->address + site->return_offset,
+        .keeps_flags = ic->options.keeps_flags,
+        .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
+        .value_is_free = result_is_free(ic),
+        .exit_data = (uintptr_t)exit,
+        .miss_target = calls ? (uintptr_t)ic->options.megamorphic_target : 0,
+    };
+}
+
+/* ---- Making it ---- */
+
+static enum cairn_status say_out_of_reach(const cairn_ic *ic, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_RANGE, ic->site->address,
+                     "the code of an inline cache does not reach back to site %llu at 0x%llx",
+                     (unsigned long long)site_id(ic->site), (unsigned long long)ic->site->address);
+}
+
+static enum cairn_status write_code(const cairn_ic *ic, const struct arch_cache *cache,
+                                    const struct code_stub *stub, struct cairn_error *error)
+{
+    struct site_table *sites = ic->site->table;
+    uint8_t bytes[ARCH_CACHE_BYTES_MAX];
+    struct arch_cache_size size;
+    if (!sites->arch->encode_cache(sites->arch, cache, stub->address, bytes, &size))
+        return say_out_of_reach(ic, error);
+    return code_block_write_stub(sites->block, stub, bytes, error);
+}
+
+enum cairn_status ic_code_make(const cairn_ic *ic, const struct ic_cases *cases,
+                               struct ic_code *code, struct cairn_error *error)
+{
+    _Static_assert(CODE_STUB_GRANULE >= ARCH_CACHE_ALIGNMENT, "stubs are as aligned as their code");
+    struct site_table *sites = ic->site->table;
+    struct arch_cache_case described[CAIRN_IC_CASE_LIMIT_MAX];
+    struct arch_cache cache = describe(ic, cases, described);
+    struct arch_cache_size size;
+    uint8_t bytes[ARCH_CACHE_BYTES_MAX];
+    /* Its size is the same everywhere; near the site it reaches. */
+    if (!sites->arch->encode_cache(sites->arch, &cache,
+                                   ic->site->address & ~(uint64_t)(ARCH_CACHE_ALIGNMENT - 1), bytes,
+                                   &size))
+        return say_out_of_reach(ic, error);
+    struct code_stub stub;
+    enum cairn_status status = code_block_take_stub(sites->block, size.bytes, &stub, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = write_code(ic, &cache, &stub, error);
+    if (status != CAIRN_OK) {
+        code_block_release_stub(sites->block, &stub);
+        return status;
+    }
+    *code =
+        (struct ic_code){.stub = stub, .case_bytes = size.case_bytes, .is_called = cache.is_called};
+    return CAIRN_OK;
+}
+
+struct change ic_code_branch(const cairn_ic *ic, const struct ic_code *code)
+{
+    struct change change = plan_branch(
+        ic->site, code->is_called ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP, code->stub.address);
+    change.is_direct = true;
+    return change;
+}

@@ -1,0 +1,15 @@
+/*
+ * patch/ic_report.h - what the inline caches of a runtime are doing.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef PATCH_IC_REPORT_H
+#define PATCH_IC_REPORT_H
+
+#include "patch/ic.h"
+
+/* As cairn_runtime_visit_ics and cairn_runtime_format_ics. */
+void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user);
+size_t ic_set_format(struct ic_set *set, char *text, size_t size);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * All inline caches of a runtime: which there are, and what waits for a quiescent point.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "patch/ic.h"
+
+void ic_set_init(struct ic_set *set, const struct cairn_allocator *allocator,
+                 struct code_space *space)
+{
+    *set = (struct ic_set){.allocator = *allocator, .space = space};
+    pthread_mutex_init(&set->lock, NULL);
+}
+
+/* ---- What was retired ---- */
+
+static void free_caches(cairn_ic *ic)
+{
+    while (ic != NULL) {
+        cairn_ic *next = ic->next;
+        ic_free(ic);
+        ic = next;
+    }
+}
+
+static void free_calls(struct ic_set *set, struct ic_call *call)
+{
+    while (call != NULL) {
+        struct ic_call *next = call->next_retired;
+        memory_free(&set->allocator, call, sizeof *call);
+        call = next;
+    }
+}
+
+void ic_set_quiesce(struct ic_set *set)
+{
+    if (ic_set_enter(set, NULL) != CAIRN_OK)
+        return;
+    cairn_ic *retired = set->retired;
+    struct ic_call *calls = set->retired_calls;
+    set->retired = NULL;
+    set->retired_calls = NULL;
+    ic_set_leave(set);
+    free_caches(retired);
+    free_calls(set, calls);
+}
+
+void ic_set_destroy(struct ic_set *set)
+{
+    free_caches(set->retired);
+    free_calls(set, set->retired_calls);
+    pthread_mutex_destroy(&set->lock);
+}
+
+/* ---- The lock ---- */
+
+/* A thread of the parent may have held it. */
+void ic_set_after_fork(struct ic_set *set) { pthread_mutex_init(&set->lock, NULL); }
+
+enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error)
+{
+    if (!code_space_is_own(set->space)) {
+        ic_set_after_fork(set);
+        enum cairn_status status = code_space_after_fork(set->space, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    pthread_mutex_lock(&set->lock);
+    return CAIRN_OK;
+}
+
+void ic_set_leave(struct ic_set *set) { pthread_mutex_unlock(&set->lock); }
