@@ -24,6 +24,12 @@ void words_write(const struct cairn_arch *arch, uint8_t *bytes, uint32_t word)
         bytes[i] = (uint8_t)(word >> shift_of_byte(arch, i));
 }
 
+void words_append(struct words_code *code, uint32_t word)
+{
+    words_write(code->arch, code->bytes + code->size, word);
+    code->size += WORDS_BYTES;
+}
+
 void words_fill(const struct cairn_arch *arch, uint8_t *bytes, size_t size, uint32_t word)
 {
     for (size_t offset = 0; offset + WORDS_BYTES <= size; offset += WORDS_BYTES)

@@ -22,6 +22,15 @@ struct words_pattern {
 uint32_t words_read(const struct cairn_arch *arch, const uint8_t *bytes);
 void words_write(const struct cairn_arch *arch, uint8_t *bytes, uint32_t word);
 
+/* Code that is being written, a word behind the other. */
+struct words_code {
+    const struct cairn_arch *arch;
+    uint8_t *bytes;
+    size_t size; /* of what is written */
+};
+
+void words_append(struct words_code *code, uint32_t word);
+
 /* Writes `word` over and over; a part of a word at the end stays as it is. */
 void words_fill(const struct cairn_arch *arch, uint8_t *bytes, size_t size, uint32_t word);
 

@@ -147,14 +147,12 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 
 /* ---- Stubs ---- */
 
-static uint32_t in_page(uint64_t address)
+uint32_t aarch64_in_page(uint64_t address)
 {
     return (uint32_t)address & ((UINT32_C(1) << PAGE_BITS) - 1);
 }
 
-/* `adrp x16, target`; false if that is out of reach. */
-static bool write_page(const struct cairn_arch *arch, uint64_t address, uint64_t target,
-                       uint8_t *code)
+bool aarch64_encode_page(uint32_t general, uint64_t address, uint64_t target, uint32_t *instruction)
 {
     int64_t pages = (int64_t)(target >> PAGE_BITS) - (int64_t)(address >> PAGE_BITS);
     int64_t reach = INT64_C(1) << (ADRP_BITS - 1);
@@ -162,7 +160,18 @@ static bool write_page(const struct cairn_arch *arch, uint64_t address, uint64_t
         return false;
     uint32_t low = (uint32_t)pages & 3;
     uint32_t high = (uint32_t)(pages >> 2) & 0x7FFFF;
-    words_write(arch, code, UINT32_C(0x90000010) | low << 29 | high << 5);
+    *instruction = UINT32_C(0x90000000) | low << 29 | high << 5 | general;
+    return true;
+}
+
+/* `adrp x16, target`; false if that is out of reach. */
+static bool write_page(const struct cairn_arch *arch, uint64_t address, uint64_t target,
+                       uint8_t *code)
+{
+    uint32_t instruction;
+    if (!aarch64_encode_page(16, address, target, &instruction))
+        return false;
+    words_write(arch, code, instruction);
     return true;
 }
 
@@ -178,7 +187,7 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
     assert(slot_address % sizeof(uint64_t) == 0);
     if (!write_page(arch, address, slot_address, code))
         return false;
-    uint32_t slot = in_page(slot_address) / (uint32_t)sizeof(uint64_t);
+    uint32_t slot = aarch64_in_page(slot_address) / (uint32_t)sizeof(uint64_t);
     words_write(arch, code + 4, UINT32_C(0xF9400210) | slot << 10);
     words_write(arch, code + 8, UINT32_C(0xD61F0200));
     words_write(arch, code + 12, UINT32_C(0xD4200000));
@@ -194,7 +203,7 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
     assert(data_address % sizeof(uint64_t) == 0);
     if (!write_page(arch, address, data_address, code))
         return false;
-    words_write(arch, code + 4, UINT32_C(0x91000210) | in_page(data_address) << 10);
+    words_write(arch, code + 4, UINT32_C(0x91000210) | aarch64_in_page(data_address) << 10);
     words_write(arch, code + 8, UINT32_C(0xF9400211));
     words_write(arch, code + 12, UINT32_C(0xD61F0220));
     return true;
@@ -290,6 +299,7 @@ const struct cairn_arch aarch64_arch = {
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
+    .encode_cache = aarch64_encode_cache,
     .encode_self_test = encode_self_test,
     .register_name = aarch64_register_name,
     .whole_register = aarch64_whole_register,

@@ -268,11 +268,9 @@ static uint8_t *write_words(const struct cairn_arch *arch, uint8_t *code, const 
 #define WRITE_WORDS(arch, code, words)                                                             \
     write_words((arch), (code), (words), sizeof(words) / sizeof *(words))
 
-/* Puts an address, or what is in memory there, into r12: `last` is the instruction that adds the
- * lower 16 bits to r12. The address is absolute: the first instructions that count from their own
- * are POWER10's. */
-static uint8_t *write_address(const struct cairn_arch *arch, uint64_t address, uint32_t last,
-                              uint8_t *code)
+/* The address is absolute: the first instructions that count from their own are POWER10's. */
+uint8_t *ppc64_write_address(const struct cairn_arch *arch, uint64_t address, uint32_t last,
+                             uint8_t *code)
 {
     /* What is added last has a sign, which the parts above it make up for. */
     uint64_t low = address & 0xFFFF;
@@ -284,13 +282,10 @@ static uint8_t *write_address(const struct cairn_arch *arch, uint64_t address, u
         0x658C0000 | (uint32_t)(rest >> 16 & 0xFFFF), /* oris r12, r12, # */
         last | (uint32_t)low,
     };
+    _Static_assert(sizeof words == PPC64_ADDRESS_BYTES, "all of it");
     return WRITE_WORDS(arch, code, words);
 }
 
-#define LOAD UINT32_C(0xE98C0000) /* ld r12, #(r12) */
-#define ADD UINT32_C(0x398C0000)  /* addi r12, r12, # */
-
-/* What a function is entered by, its pointer being in r12. */
 static const uint32_t enter_by_address[] = {
     0x7D8903A6, /* mtctr r12 */
 };
@@ -302,13 +297,18 @@ static const uint32_t enter_by_descriptor[] = {
     0xE96C0010, /* ld r11, 16(r12): the environment */
 };
 
-/* All but the branch to CTR. */
-static uint8_t *write_entering(const struct cairn_arch *arch, uint64_t slot_address, uint8_t *code)
+uint8_t *ppc64_write_entering(const struct cairn_arch *arch, uint8_t *code)
 {
-    assert(slot_address % sizeof(uint64_t) == 0);
-    code = write_address(arch, slot_address, LOAD, code);
     return arch->has_descriptors ? WRITE_WORDS(arch, code, enter_by_descriptor)
                                  : WRITE_WORDS(arch, code, enter_by_address);
+}
+
+/* The function whose pointer the slot holds; all but the branch to CTR. */
+static uint8_t *write_entering_slot(const struct cairn_arch *arch, uint64_t slot_address,
+                                    uint8_t *code)
+{
+    assert(slot_address % sizeof(uint64_t) == 0);
+    return ppc64_write_entering(arch, ppc64_write_address(arch, slot_address, PPC64_LOAD, code));
 }
 
 /* Traps, so that nothing runs on past it. */
@@ -334,7 +334,7 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
     const uint32_t branch[] = {0x4E800420}; /* bctr */
     (void)address;
     uint8_t *end = WRITE_WORDS(arch, code, save);
-    end = write_entering(arch, slot_address, end);
+    end = write_entering_slot(arch, slot_address, end);
     end = WRITE_WORDS(arch, end, branch);
     write_padding(arch, code, end, arch->veneer_bytes);
     return true;
@@ -375,7 +375,7 @@ static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address
     uint8_t *end = WRITE_WORDS(arch, code, enter);
     if (arch->has_descriptors)
         end = WRITE_WORDS(arch, end, keep_r11);
-    end = write_entering(arch, slot_address, end);
+    end = write_entering_slot(arch, slot_address, end);
     end = WRITE_WORDS(arch, end, call);
     if (arch->has_descriptors)
         end = WRITE_WORDS(arch, end, restore_r11);
@@ -409,9 +409,9 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
 {
     (void)address;
     assert(data_address % sizeof(uint64_t) == 0);
-    uint8_t *end = write_address(arch, data_address + ARCH_EXIT_ENTRY, LOAD, code);
+    uint8_t *end = ppc64_write_address(arch, data_address + ARCH_EXIT_ENTRY, PPC64_LOAD, code);
     words_write(arch, end, 0x7D8903A6); /* mtctr r12 */
-    end = write_address(arch, data_address, ADD, end + WORDS_BYTES);
+    end = ppc64_write_address(arch, data_address, PPC64_ADD, end + WORDS_BYTES);
     words_write(arch, end, 0x4E800420); /* bctr */
     return true;
 }
@@ -547,6 +547,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
+    .encode_cache = ppc64_encode_cache,
     .encode_self_test = encode_self_test,
     .register_name = ppc64_register_name,
     .whole_register = ppc64_whole_register,
@@ -592,6 +593,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
+    .encode_cache = ppc64_encode_cache,
     .encode_self_test = encode_self_test,
     .register_name = ppc64_register_name,
     .whole_register = ppc64_whole_register,

@@ -430,6 +430,24 @@ static bool saves_flags(const struct arch_cache *cache)
     return cache->keeps_flags && cache->count > 0;
 }
 
+/* ---- Exits ---- */
+
+/* As `encode_exit`: the site's return address and the exit's on the stack. `data` is the exit's. */
+static void put_exit(struct writer *writer, const struct arch_cache *cache, uint64_t data)
+{
+    static const uint8_t lea_relative_r11[] = {0x4C, 0x8D, 0x1D};
+    static const uint8_t push_r11[] = {0x41, 0x53};
+    static const uint8_t jump_to_entry[] = {0x41, 0xFF, 0x63, ARCH_EXIT_ENTRY};
+    if (!cache->is_called) {
+        put_bytes(writer, lea_relative_r11, sizeof lea_relative_r11);
+        put_relative(writer, cache->return_address);
+        put_bytes(writer, push_r11, sizeof push_r11);
+    }
+    put_address(writer, data);
+    put_bytes(writer, push_r11, sizeof push_r11);
+    put_bytes(writer, jump_to_entry, sizeof jump_to_entry);
+}
+
 /* ---- Hits ---- */
 
 static void put_counter(struct writer *writer, uint64_t counter)
@@ -521,6 +539,9 @@ static void put_hit(struct writer *writer, const struct arch_cache *cache,
         assert(cache->is_called);
         put_address(writer, hit->target);
         put_jump_r11(writer);
+        return;
+    case ARCH_CACHE_EXIT:
+        put_exit(writer, cache, hit->target);
         return;
     }
     put_return(writer, cache);
@@ -663,28 +684,12 @@ static void put_selection(struct writer *writer, const struct arch_cache *cache)
 
 /* ---- Misses ---- */
 
-/* As `encode_exit`: the site's return address and the exit's on the stack. */
-static void put_exit(struct writer *writer, const struct arch_cache *cache)
-{
-    static const uint8_t lea_relative_r11[] = {0x4C, 0x8D, 0x1D};
-    static const uint8_t push_r11[] = {0x41, 0x53};
-    static const uint8_t jump_to_entry[] = {0x41, 0xFF, 0x63, ARCH_EXIT_ENTRY};
-    if (!cache->is_called) {
-        put_bytes(writer, lea_relative_r11, sizeof lea_relative_r11);
-        put_relative(writer, cache->return_address);
-        put_bytes(writer, push_r11, sizeof push_r11);
-    }
-    put_address(writer, cache->exit_data);
-    put_bytes(writer, push_r11, sizeof push_r11);
-    put_bytes(writer, jump_to_entry, sizeof jump_to_entry);
-}
-
 static void put_way_out(struct writer *writer, const struct arch_cache *cache)
 {
     if (saves_flags(cache))
         put_restore_flags(writer);
     if (cache->miss_target == 0) {
-        put_exit(writer, cache);
+        put_exit(writer, cache, cache->exit_data);
         return;
     }
     assert(cache->is_called);

@@ -23,10 +23,10 @@
 #include "arch/arch.h"
 #include "base/memory.h"
 #include "code/space.h"
+#include "patch/ic_set.h"
 #include "patch/plan.h"
 
 #include <cairn/ic.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { IC_NO_REGISTER = UINT16_MAX };
@@ -96,34 +96,6 @@ struct cairn_ic {
     /* While a change is being made: its place among the changes, plus 1. */
     size_t pending;
 };
-
-/* All caches of a runtime. */
-struct ic_set {
-    struct cairn_allocator allocator;
-    struct code_space *space;
-    pthread_mutex_t lock;
-    cairn_ic *first;
-    cairn_ic *last;
-    cairn_ic *retired;
-    struct ic_call *retired_calls;
-    /* For whoever makes slow paths; 0 at first. */
-    uint64_t entry_code;
-};
-
-/* ---- The set ---- */
-
-void ic_set_init(struct ic_set *set, const struct cairn_allocator *allocator,
-                 struct code_space *space);
-/* All modules, and so all caches but retired ones, are gone. */
-void ic_set_destroy(struct ic_set *set);
-/* In a forked child. */
-void ic_set_after_fork(struct ic_set *set);
-/* Frees what was retired. */
-void ic_set_quiesce(struct ic_set *set);
-
-/* Takes the lock; in a forked child everything is then its own. SYSTEM. */
-enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error);
-void ic_set_leave(struct ic_set *set);
 
 /* ---- Caches ---- */
 

@@ -126,7 +126,8 @@ static enum cairn_status write_code(const cairn_ic *ic, const struct arch_cache 
 enum cairn_status ic_code_make(const cairn_ic *ic, const struct ic_cases *cases,
                                struct ic_code *code, struct cairn_error *error)
 {
-    _Static_assert(CODE_STUB_GRANULE >= ARCH_CACHE_ALIGNMENT, "stubs are as aligned as their code");
+    _Static_assert((int)CODE_STUB_GRANULE >= (int)ARCH_CACHE_ALIGNMENT,
+                   "stubs are as aligned as their code");
     struct site_table *sites = ic->site->table;
     struct arch_cache_case described[CAIRN_IC_CASE_LIMIT_MAX];
     struct arch_cache cache = describe(ic, cases, described);

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "code/space.h"
 #include "index/index.h"
-#include "patch/ic.h"
+#include "patch/ic_set.h"
 
 #include <cairn/runtime.h>
 #include <pthread.h>

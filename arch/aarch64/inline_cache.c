@@ -1,0 +1,356 @@
+/*
+ * AArch64: the code of inline caches.
+ *
+ * x16 and x17 hold everything on the way: the ABI has them for code between caller and callee, and
+ * LLVM has no values in them at patch points, with anyregcc either. NZCV stays as it is, because
+ * keys are compared by `sub` or `eor` and CBNZ, which costs nothing. So `keeps_flags` changes
+ * nothing here, and `may_select` neither: cases are told apart one by one.
+ *
+ * The site branches to the code directly, which needs no landing pad; out of it, functions are
+ * entered through x16, and exits through x17, as veneers and exits' stubs do it.
+ *
+ * Sources: Arm Architecture Reference Manual for A-profile architecture (DDI 0487), descriptions of
+ * the instructions; Procedure Call Standard for the Arm 64-bit Architecture, section
+ * "General-purpose Registers" (x16, x17).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/aarch64/target.h"
+#include "arch/words.h"
+
+#include <assert.h>
+
+enum {
+    X16 = 16,
+    X17 = 17,
+    LINK = 30,
+    DWARF_STACK_POINTER = 31,
+    DWARF_FIRST_VECTOR = 64,
+    DWARF_LAST_VECTOR = 95,
+    HALVES = 4, /* of a register: MOVZ, MOVN and MOVK have 16 bits each */
+    IMMEDIATE_BITS = 12
+};
+
+#define MOVZ UINT32_C(0xD2800000)
+#define MOVN UINT32_C(0x92800000)
+#define MOVK UINT32_C(0xF2800000)
+#define IMMEDIATE_END (INT32_C(1) << IMMEDIATE_BITS)
+
+static bool is_vector(uint16_t dwarf)
+{
+    return dwarf >= DWARF_FIRST_VECTOR && dwarf <= DWARF_LAST_VECTOR;
+}
+
+/* A register that a case may name; its number in instructions is the low 5 bits. */
+static bool is_free(uint16_t dwarf)
+{
+    return is_vector(dwarf) || (dwarf < DWARF_STACK_POINTER && dwarf != X16 && dwarf != X17);
+}
+
+static uint32_t number(uint16_t dwarf) { return dwarf & 31; }
+
+/* ---- Constants ---- */
+
+static uint32_t half_of(uint64_t value, unsigned index)
+{
+    return (uint32_t)(value >> 16 * index) & 0xFFFF;
+}
+
+static unsigned count_halves(uint64_t value, uint32_t half)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < HALVES; i++)
+        count += half_of(value, i) == half;
+    return count;
+}
+
+static void append_move(struct words_code *code, uint32_t opcode, uint32_t to, unsigned index,
+                        uint32_t half)
+{
+    words_append(code, opcode | index << 21 | half << 5 | to);
+}
+
+/* As few instructions as MOVZ, MOVN and MOVK allow. */
+static void append_constant(struct words_code *code, uint32_t to, uint64_t value)
+{
+    bool is_inverted = count_halves(value, 0xFFFF) > count_halves(value, 0);
+    uint32_t filling = is_inverted ? 0xFFFF : 0;
+    bool is_begun = false;
+    for (unsigned i = 0; i < HALVES; i++) {
+        uint32_t half = half_of(value, i);
+        if (half == filling)
+            continue;
+        if (is_begun)
+            append_move(code, MOVK, to, i, half);
+        else
+            append_move(code, is_inverted ? MOVN : MOVZ, to, i, half ^ filling);
+        is_begun = true;
+    }
+    if (!is_begun)
+        append_move(code, is_inverted ? MOVN : MOVZ, to, 0, 0);
+}
+
+/* Always four instructions: the code's size does not depend on addresses. */
+static void append_address(struct words_code *code, uint32_t to, uint64_t address)
+{
+    append_move(code, MOVZ, to, 0, half_of(address, 0));
+    for (unsigned i = 1; i < HALVES; i++)
+        append_move(code, MOVK, to, i, half_of(address, i));
+}
+
+/* ---- Loads and stores ---- */
+
+/* What all forms of the instruction have in common but the base; `opc` is 0 for a store. */
+static uint32_t access_of(uint16_t dwarf, unsigned width, uint32_t opc)
+{
+    uint32_t size = (uint32_t)__builtin_ctz(width);
+    return size << 30 | (uint32_t)is_vector(dwarf) << 26 | opc << 22 | number(dwarf);
+}
+
+static uint32_t load_of(uint16_t dwarf, unsigned width, bool is_signed)
+{
+    bool extends = is_signed && width < sizeof(uint64_t) && !is_vector(dwarf);
+    return access_of(dwarf, width, extends ? 2 : 1);
+}
+
+static uint32_t store_of(uint16_t dwarf, unsigned width) { return access_of(dwarf, width, 0); }
+
+/* Offsets that no form has as an immediate are in x17. */
+static void append_access(struct words_code *code, uint32_t access, unsigned width, uint32_t base,
+                          int32_t offset)
+{
+    int32_t unit = (int32_t)width;
+    access |= base << 5;
+    if (offset >= 0 && offset % unit == 0 && offset / unit < IMMEDIATE_END) {
+        words_append(code, access | UINT32_C(0x39000000) | (uint32_t)(offset / unit) << 10);
+        return;
+    }
+    if (offset >= -256 && offset < 256) {
+        words_append(code, access | UINT32_C(0x38000000) | ((uint32_t)offset & 0x1FF) << 12);
+        return;
+    }
+    append_constant(code, X17, (uint64_t)(int64_t)offset);
+    words_append(code, access | UINT32_C(0x38206800) | (uint32_t)X17 << 16);
+}
+
+/* ---- Guards ---- */
+
+static uint64_t bits_of_width(unsigned width) { return UINT64_MAX >> (64 - 8 * width); }
+
+/* Whether the ones are side by side, bit 0 being beside bit 63: such a mask is an immediate of AND.
+ * `*first` is the lowest of them, or the lowest above the zeros. */
+static bool find_run(uint64_t mask, uint32_t *first, uint32_t *count)
+{
+    uint64_t starts = mask & ~(mask << 1 | mask >> 63);
+    if (starts == 0 || (starts & (starts - 1)) != 0)
+        return false;
+    *first = (uint32_t)__builtin_ctzll(starts);
+    *count = (uint32_t)__builtin_popcountll(mask);
+    return true;
+}
+
+/* Of x16. */
+static void append_mask(struct words_code *code, uint64_t mask)
+{
+    uint32_t first;
+    uint32_t count;
+    if (find_run(mask, &first, &count)) {
+        uint32_t rotation = (64 - first) % 64;
+        words_append(code, UINT32_C(0x92400210) | rotation << 16 | (count - 1) << 10);
+        return;
+    }
+    append_constant(code, X17, mask);
+    words_append(code, UINT32_C(0x8A110210)); /* and x16, x16, x17 */
+}
+
+/* x16 becomes 0 if, and only if, it is the key. */
+static void append_comparison(struct words_code *code, uint64_t key)
+{
+    const uint64_t low = IMMEDIATE_END - 1;
+    if (key == 0)
+        return;
+    if ((key & ~low) == 0) {
+        words_append(code, UINT32_C(0xD1000210) | (uint32_t)key << 10); /* sub x16, x16, # */
+        return;
+    }
+    if ((key & ~(low << IMMEDIATE_BITS)) == 0) {
+        /* sub x16, x16, #, lsl #12 */
+        words_append(code, UINT32_C(0xD1400210) | (uint32_t)(key >> IMMEDIATE_BITS) << 10);
+        return;
+    }
+    append_constant(code, X17, key);
+    words_append(code, UINT32_C(0xCA110210)); /* eor x16, x16, x17 */
+}
+
+/* Returns where the branch is that a miss takes; it goes nowhere yet. */
+static size_t append_guard(struct words_code *code, const struct arch_cache_case *one)
+{
+    append_access(code, load_of(X16, one->key_width, false), one->key_width, number(one->receiver),
+                  one->key_offset);
+    if (one->mask != bits_of_width(one->key_width))
+        append_mask(code, one->mask);
+    append_comparison(code, one->key);
+    size_t branch = code->size;
+    words_append(code, UINT32_C(0xB5000010)); /* cbnz x16 */
+    return branch;
+}
+
+/* The branch goes to where the code now ends. */
+static void finish_guard(const struct words_code *code, size_t branch)
+{
+    uint32_t words = (uint32_t)(code->size - branch) / WORDS_BYTES;
+    uint8_t *at = code->bytes + branch;
+    words_write(code->arch, at, words_read(code->arch, at) | words << 5);
+}
+
+/* ---- Hits ---- */
+
+static void append_count(struct words_code *code, uint64_t counter)
+{
+    append_address(code, X16, counter);
+    words_append(code, UINT32_C(0xF9400211)); /* ldr x17, [x16] */
+    words_append(code, UINT32_C(0x91000631)); /* add x17, x17, #1 */
+    words_append(code, UINT32_C(0xF9000211)); /* str x17, [x16] */
+}
+
+static void append_field(struct words_code *code, const struct arch_cache_case *one)
+{
+    const struct arch_cache_field *field = &one->field;
+    uint32_t base = number(one->receiver);
+    if (field->is_out_of_line) {
+        append_access(code, load_of(X16, sizeof(uint64_t), false), sizeof(uint64_t), base,
+                      field->pointer_offset);
+        base = X16;
+    }
+    uint32_t access = one->action == ARCH_CACHE_STORE
+                          ? store_of(one->value, field->width)
+                          : load_of(one->value, field->width, field->is_signed);
+    append_access(code, access, field->width, base, field->offset);
+}
+
+/* A vector register gets it through x16: that is no longer than a load of a literal in most cases,
+ * and there are no data between the instructions. */
+static void append_result(struct words_code *code, const struct arch_cache_case *one)
+{
+    if (!is_vector(one->value)) {
+        append_constant(code, one->value, one->constant);
+        return;
+    }
+    uint32_t to = number(one->value) | (uint32_t)X16 << 5;
+    append_constant(code, X16, one->constant & bits_of_width(one->constant_width));
+    if (one->constant_width == sizeof(uint64_t))
+        words_append(code, UINT32_C(0x9E670000) | to); /* fmov d#, x16 */
+    else
+        words_append(code, UINT32_C(0x1E270000) | to); /* fmov s#, w16 */
+}
+
+static void append_jump(struct words_code *code, uint64_t target)
+{
+    append_address(code, X16, target);
+    words_append(code, UINT32_C(0xD61F0200)); /* br x16 */
+}
+
+/* `address` is the code's. */
+static bool append_return(struct words_code *code, const struct arch_cache *cache, uint64_t address)
+{
+    uint64_t branch = UINT32_C(0xD65F03C0); /* ret */
+    if (!cache->is_called &&
+        !code->arch->encode_branch(ARCH_BRANCH_JUMP, address + code->size, cache->return_address,
+                                   WORDS_BYTES, &branch))
+        return false;
+    words_append(code, (uint32_t)branch);
+    return true;
+}
+
+/* The exit's entry takes the site's return address from x30, which a call would have put there. */
+static bool append_link(struct words_code *code, const struct arch_cache *cache, uint64_t address)
+{
+    uint32_t page;
+    if (!aarch64_encode_page(LINK, address + code->size, cache->return_address, &page))
+        return false;
+    words_append(code, page);
+    /* add x30, x30, # */
+    words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
+    return true;
+}
+
+/* As an exit's stub, to the one with this data. */
+static bool append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
+                        uint64_t address)
+{
+    if (!cache->is_called && !append_link(code, cache, address))
+        return false;
+    _Static_assert(ARCH_EXIT_ENTRY == 0, "what is loaded is the entry");
+    append_address(code, X16, data);
+    words_append(code, UINT32_C(0xF9400211)); /* ldr x17, [x16] */
+    words_append(code, UINT32_C(0xD61F0220)); /* br x17 */
+    return true;
+}
+
+static bool append_hit(struct words_code *code, const struct arch_cache *cache,
+                       const struct arch_cache_case *one, uint64_t address)
+{
+    switch (one->action) {
+    case ARCH_CACHE_JUMP:
+        assert(cache->is_called);
+        append_jump(code, one->target);
+        return true;
+    case ARCH_CACHE_EXIT:
+        return append_exit(code, cache, one->target, address);
+    case ARCH_CACHE_CONSTANT:
+        append_result(code, one);
+        break;
+    case ARCH_CACHE_LOAD:
+    case ARCH_CACHE_STORE:
+        append_field(code, one);
+        break;
+    }
+    return append_return(code, cache, address);
+}
+
+/* Others say nothing about a register. */
+static bool gives_value(const struct arch_cache_case *one)
+{
+    return one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;
+}
+
+static bool append_case(struct words_code *code, const struct arch_cache *cache,
+                        const struct arch_cache_case *one, uint64_t address)
+{
+    assert(is_free(one->receiver) && !is_vector(one->receiver));
+    assert(!gives_value(one) || is_free(one->value));
+    size_t branch = append_guard(code, one);
+    if (one->counter != 0)
+        append_count(code, one->counter);
+    if (!append_hit(code, cache, one, address))
+        return false;
+    finish_guard(code, branch);
+    return true;
+}
+
+/* ---- Misses ---- */
+
+static bool append_end(struct words_code *code, const struct arch_cache *cache, uint64_t address)
+{
+    if (cache->miss_target != 0) {
+        assert(cache->is_called);
+        append_jump(code, cache->miss_target);
+        return true;
+    }
+    return append_exit(code, cache, cache->exit_data, address);
+}
+
+bool aarch64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
+                          uint64_t address, uint8_t *code, struct arch_cache_size *size)
+{
+    struct words_code written = {.arch = arch, .bytes = code};
+    assert(cache->count <= ARCH_CACHE_CASES_MAX);
+    for (size_t i = 0; i < cache->count; i++)
+        if (!append_case(&written, cache, &cache->cases[i], address))
+            return false;
+    size->case_bytes = written.size;
+    if (!append_end(&written, cache, address))
+        return false;
+    size->bytes = written.size;
+    return true;
+}

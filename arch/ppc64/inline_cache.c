@@ -1,0 +1,489 @@
+/*
+ * PPC64, ABIs ELFv2 and ELFv1: the code of inline caches.
+ *
+ * r11, r12 and CTR hold everything on the way: the ABIs have them for code between caller and
+ * callee, and LLVM has no values in them at patch points. With anyregcc it may have some in r0, and
+ * in every field of the condition register, so nothing here compares: a loaded key is changed such
+ * that the right one becomes 1, and BDNZ tells that from everything else. XER stays, too: nothing
+ * that carries is used. So `keeps_flags` changes nothing here, and `may_select` neither: cases are
+ * told apart one by one.
+ *
+ * r0 as the base of an address, and as an operand of addi and addis, means zero: a receiver in it
+ * is copied.
+ *
+ * Sources: Power ISA, Book I, descriptions of the instructions; 64-Bit ELF V2 ABI Specification and
+ * 64-bit PowerPC ELF Application Binary Interface Supplement (ELFv1), on function calls.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/ppc64/target.h"
+#include "arch/words.h"
+
+#include <assert.h>
+
+enum {
+    R11 = 11,
+    R12 = 12,
+    DWARF_STACK_POINTER = 1,
+    DWARF_FIRST_FLOAT = 32,
+    DWARF_FIRST_VECTOR = 77,
+    DWARF_LAST_VECTOR = 108
+};
+
+#define TRAP UINT32_C(0x7FE00008)
+#define MTCTR_R11 UINT32_C(0x7D6903A6)
+#define MTLR_R12 UINT32_C(0x7D8803A6)
+#define BCTR UINT32_C(0x4E800420)
+#define BDNZ UINT32_C(0x42000000)
+#define ADDI UINT32_C(0x38000000)
+#define ADDIS UINT32_C(0x3C000000)
+#define ORI UINT32_C(0x60000000)
+#define ORIS UINT32_C(0x64000000)
+#define LOAD UINT32_C(0xE8000000)  /* ld */
+#define STORE UINT32_C(0xF8000000) /* std */
+
+/* The bits of a register's number: of what an instruction writes, or stores; of its base, or what
+ * logical instructions write; of its index. */
+static uint32_t target(uint32_t number) { return number << 21; }
+static uint32_t base_of(uint32_t number) { return number << 16; }
+static uint32_t index_of(uint32_t number) { return number << 11; }
+
+static uint32_t low_half(int64_t value) { return (uint32_t)value & 0xFFFF; }
+
+static bool is_general(uint16_t dwarf) { return dwarf < DWARF_FIRST_FLOAT; }
+
+/* Those of VSX, which LLVM uses for floating-point numbers too. The others that are not general
+ * are floating-point registers. */
+static bool is_vector(uint16_t dwarf)
+{
+    return dwarf >= DWARF_FIRST_VECTOR && dwarf <= DWARF_LAST_VECTOR;
+}
+
+static uint32_t number(uint16_t dwarf)
+{
+    return is_vector(dwarf) ? dwarf - (uint32_t)DWARF_FIRST_VECTOR : dwarf & 31;
+}
+
+/* A register that a case may name. */
+static bool is_free(uint16_t dwarf)
+{
+    if (is_general(dwarf))
+        return dwarf != DWARF_STACK_POINTER && dwarf != R11 && dwarf != R12;
+    return dwarf < 2 * DWARF_FIRST_FLOAT || is_vector(dwarf);
+}
+
+/* ---- Constants ---- */
+
+/* What addi, or the displacement of a load, adds last; and what is to be added before, in units of
+ * 65536: the displacement has a sign. */
+static int64_t low_part(int64_t value)
+{
+    return (int64_t)(((uint64_t)value & 0xFFFF) ^ 0x8000) - 0x8000;
+}
+static int64_t high_part(int64_t value) { return (value - low_part(value)) / 0x10000; }
+
+static bool fits(int64_t value, unsigned bits)
+{
+    int64_t end = INT64_C(1) << (bits - 1);
+    return value >= -end && value < end;
+}
+
+/* addis, as often as it takes: for an offset at most twice. Returns the register that has the sum.
+ */
+static uint32_t append_high(struct words_code *code, uint32_t to, uint32_t from, int64_t high)
+{
+    while (high != 0) {
+        int64_t part = high;
+        if (!fits(high, 16))
+            part = high < 0 ? INT16_MIN : INT16_MAX;
+        words_append(code, ADDIS | target(to) | base_of(from) | low_half(part));
+        from = to;
+        high -= part;
+    }
+    return from;
+}
+
+/* ori or oris, unless there is nothing to do. */
+static void append_or(struct words_code *code, uint32_t opcode, uint32_t to, uint64_t half)
+{
+    if ((half & 0xFFFF) != 0)
+        words_append(code, opcode | target(to) | base_of(to) | (uint32_t)(half & 0xFFFF));
+}
+
+/* Of 32 bits, with a sign: one or two instructions. */
+static void append_narrow_constant(struct words_code *code, uint32_t to, int64_t value)
+{
+    if (fits(value, 16)) {
+        words_append(code, ADDI | target(to) | low_half(value)); /* li */
+        return;
+    }
+    words_append(code, ADDIS | target(to) | (uint32_t)((uint64_t)value >> 16 & 0xFFFF)); /* lis */
+    append_or(code, ORI, to, (uint64_t)value);
+}
+
+/* At most five instructions. */
+static void append_constant(struct words_code *code, uint32_t to, uint64_t value)
+{
+    if (fits((int64_t)value, 32)) {
+        append_narrow_constant(code, to, (int64_t)value);
+        return;
+    }
+    int64_t upper = (int64_t)(value >> 32 ^ UINT32_C(0x80000000)) - INT64_C(0x80000000);
+    append_narrow_constant(code, to, upper);
+    if (upper != 0) /* sldi #, #, 32 */
+        words_append(code, UINT32_C(0x780007C6) | target(to) | base_of(to));
+    append_or(code, ORIS, to, value >> 16);
+    append_or(code, ORI, to, value);
+}
+
+/* Into r12, always five instructions: the code's size does not depend on addresses. */
+static void append_address(struct words_code *code, uint64_t address, uint32_t last)
+{
+    (void)ppc64_write_address(code->arch, address, last, code->bytes + code->size);
+    code->size += PPC64_ADDRESS_BYTES;
+}
+
+/* ---- Loads and stores ---- */
+
+/* A base register and a displacement that an instruction has room for. */
+struct place {
+    uint32_t base;
+    uint32_t displacement;
+};
+
+/* Some instructions want the displacement to be a multiple of `unit`. What is not in the receiver's
+ * register, nor in the displacement, is in r12. */
+static struct place append_place(struct words_code *code, uint32_t base, int32_t offset, int unit)
+{
+    int64_t low = low_part(offset);
+    if (base == 0) {
+        words_append(code, UINT32_C(0x7C000378) | base_of(R12)); /* mr r12, r0 */
+        base = R12;
+    }
+    base = append_high(code, R12, base, high_part(offset));
+    if (low % unit != 0) {
+        words_append(code, ADDI | target(R12) | base_of(base) | low_half(low));
+        return (struct place){.base = R12};
+    }
+    return (struct place){base, low_half(low)};
+}
+
+/* Loads and stores with a displacement. */
+struct access {
+    uint32_t opcode;
+    int unit;
+};
+
+static const struct access loads[] = {
+    [1] = {0x88000000, 1}, /* lbz */
+    [2] = {0xA0000000, 1}, /* lhz */
+    [4] = {0x80000000, 1}, /* lwz */
+    [8] = {LOAD, 4},
+};
+static const struct access signed_loads[] = {
+    [1] = {0x88000000, 1}, /* lbz, and extsb behind it */
+    [2] = {0xA8000000, 1}, /* lha */
+    [4] = {0xE8000002, 4}, /* lwa */
+    [8] = {LOAD, 4},
+};
+static const struct access stores[] = {
+    [1] = {0x98000000, 1}, /* stb */
+    [2] = {0xB0000000, 1}, /* sth */
+    [4] = {0x90000000, 1}, /* stw */
+    [8] = {STORE, 4},
+};
+static const struct access float_loads[] = {
+    [4] = {0xC0000000, 1}, /* lfs */
+    [8] = {0xC8000000, 1}, /* lfd */
+};
+static const struct access float_stores[] = {
+    [4] = {0xD0000000, 1}, /* stfs */
+    [8] = {0xD8000000, 1}, /* stfd */
+};
+
+/* With the address in a register alone, for the registers that were Altivec's. */
+static const uint32_t vector_loads[] = {
+    [4] = 0x7C000419, /* lxsspx */
+    [8] = 0x7C000499, /* lxsdx */
+};
+static const uint32_t vector_stores[] = {
+    [4] = 0x7C000519, /* stxsspx */
+    [8] = 0x7C000599, /* stxsdx */
+};
+
+static void append_access(struct words_code *code, const struct access *access, uint32_t value,
+                          uint32_t base, int32_t offset)
+{
+    struct place place = append_place(code, base, offset, access->unit);
+    words_append(code, access->opcode | target(value) | base_of(place.base) | place.displacement);
+}
+
+/* An address that is no base and displacement is r12's. */
+static void append_vector_access(struct words_code *code, uint32_t opcode, uint32_t value,
+                                 uint32_t base, int32_t offset)
+{
+    struct place place = append_place(code, base, offset, 1);
+    if (place.displacement != 0) {
+        words_append(code, ADDI | target(R12) | base_of(place.base) | place.displacement);
+        place.base = R12;
+    }
+    words_append(code, opcode | target(value) | index_of(place.base));
+}
+
+/* ---- Guards ---- */
+
+static uint64_t bits_of_width(unsigned width) { return UINT64_MAX >> (64 - 8 * width); }
+
+/* Of r11. Nothing with an immediate: andi. changes the condition register. */
+static void append_mask(struct words_code *code, uint64_t mask)
+{
+    bool is_low_bits = mask != 0 && (mask & (mask + 1)) == 0;
+    if (is_low_bits) {
+        /* rldicl r11, r11, 0, the first bit that stays */
+        uint32_t first = (uint32_t)__builtin_clzll(mask);
+        words_append(code, UINT32_C(0x78000000) | target(R11) | base_of(R11) | (first & 31) << 6 |
+                               (first & 32));
+        return;
+    }
+    append_constant(code, R12, mask);
+    words_append(code, UINT32_C(0x7D6B6038)); /* and r11, r11, r12 */
+}
+
+/* r11 becomes 1 if, and only if, it is the key. */
+static void append_comparison(struct words_code *code, uint64_t key)
+{
+    int64_t difference = (int64_t)(1 - key);
+    if (!fits(difference, 33)) {
+        append_constant(code, R12, (uint64_t)difference);
+        words_append(code, UINT32_C(0x7D6B6214)); /* add r11, r11, r12 */
+        return;
+    }
+    append_high(code, R11, R11, high_part(difference));
+    if (low_part(difference) != 0)
+        words_append(code, ADDI | target(R11) | base_of(R11) | low_half(difference));
+}
+
+/* Returns where the branch is that a miss takes; it goes nowhere yet. */
+static size_t append_guard(struct words_code *code, const struct arch_cache_case *one)
+{
+    append_access(code, &loads[one->key_width], R11, number(one->receiver), one->key_offset);
+    if (one->mask != bits_of_width(one->key_width))
+        append_mask(code, one->mask);
+    append_comparison(code, one->key);
+    words_append(code, MTCTR_R11);
+    size_t branch = code->size;
+    words_append(code, BDNZ);
+    return branch;
+}
+
+/* The branch goes to where the code now ends. */
+static void finish_guard(const struct words_code *code, size_t branch)
+{
+    uint8_t *at = code->bytes + branch;
+    words_write(code->arch, at, BDNZ | (uint32_t)(code->size - branch));
+}
+
+/* ---- Hits ---- */
+
+static void append_count(struct words_code *code, uint64_t counter)
+{
+    uint32_t low = low_half((int64_t)counter);
+    append_address(code, counter, LOAD | target(R11) | base_of(R12));
+    words_append(code, ADDI | target(R11) | base_of(R11) | 1);
+    words_append(code, STORE | target(R11) | base_of(R12) | low);
+}
+
+static const struct access *general_access(const struct arch_cache_case *one)
+{
+    const struct arch_cache_field *field = &one->field;
+    if (one->action == ARCH_CACHE_STORE)
+        return &stores[field->width];
+    return field->is_signed ? &signed_loads[field->width] : &loads[field->width];
+}
+
+static void append_value_access(struct words_code *code, const struct arch_cache_case *one,
+                                uint32_t base)
+{
+    const struct arch_cache_field *field = &one->field;
+    bool is_store = one->action == ARCH_CACHE_STORE;
+    uint32_t value = number(one->value);
+    if (is_vector(one->value)) {
+        uint32_t opcode = is_store ? vector_stores[field->width] : vector_loads[field->width];
+        append_vector_access(code, opcode, value, base, field->offset);
+        return;
+    }
+    if (!is_general(one->value)) {
+        const struct access *access =
+            is_store ? &float_stores[field->width] : &float_loads[field->width];
+        append_access(code, access, value, base, field->offset);
+        return;
+    }
+    append_access(code, general_access(one), value, base, field->offset);
+    if (!is_store && field->is_signed && field->width == 1) /* extsb */
+        words_append(code, UINT32_C(0x7C000774) | target(value) | base_of(value));
+}
+
+static void append_field(struct words_code *code, const struct arch_cache_case *one)
+{
+    uint32_t base = number(one->receiver);
+    if (one->field.is_out_of_line) {
+        append_access(code, &loads[sizeof(uint64_t)], R12, base, one->field.pointer_offset);
+        base = R12;
+    }
+    append_value_access(code, one, base);
+}
+
+/* Behind the code, at a multiple of 8, as the code is. */
+static void append_literal(struct words_code *code, const struct arch_cache_case *one)
+{
+    bool is_big_endian = code->arch->byte_order == CAIRN_BIG_ENDIAN;
+    uint32_t low = (uint32_t)one->constant;
+    uint32_t high = (uint32_t)(one->constant >> 32);
+    if (one->constant_width < sizeof(uint64_t)) {
+        words_append(code, low);
+        return;
+    }
+    words_append(code, is_big_endian ? high : low);
+    words_append(code, is_big_endian ? low : high);
+}
+
+/* Instructions from a literal's address to the literal. */
+static size_t literal_distance(const struct arch_cache_case *one)
+{
+    enum { RETURN_BYTES = WORDS_BYTES, ACCESS_BYTES = WORDS_BYTES };
+    return PPC64_ADDRESS_BYTES + RETURN_BYTES + (is_vector(one->value) ? (size_t)ACCESS_BYTES : 0);
+}
+
+/* A literal stands between this case and the next one; its address is known already. */
+static uint64_t literal_offset(const struct words_code *code, const struct arch_cache_case *one)
+{
+    uint64_t end = code->size + literal_distance(one);
+    return end + end % sizeof(uint64_t);
+}
+
+/* `address` is the code's. */
+static void append_result(struct words_code *code, const struct arch_cache_case *one,
+                          uint64_t address)
+{
+    uint32_t value = number(one->value);
+    if (is_general(one->value)) {
+        append_constant(code, value, one->constant);
+        return;
+    }
+    uint64_t literal = address + literal_offset(code, one);
+    if (!is_vector(one->value)) {
+        const struct access *access = &float_loads[one->constant_width];
+        append_address(code, literal, access->opcode | target(value) | base_of(R12));
+        return;
+    }
+    append_address(code, literal, PPC64_ADD);
+    words_append(code, vector_loads[one->constant_width] | target(value) | index_of(R12));
+}
+
+static void append_jump(struct words_code *code, uint64_t function)
+{
+    append_address(code, function, PPC64_ADD);
+    uint8_t *at = code->bytes + code->size;
+    code->size += (size_t)(ppc64_write_entering(code->arch, at) - at);
+    words_append(code, BCTR);
+}
+
+static bool append_return(struct words_code *code, const struct arch_cache *cache, uint64_t address)
+{
+    uint64_t branch = UINT32_C(0x4E800020); /* blr */
+    if (!cache->is_called &&
+        !code->arch->encode_branch(ARCH_BRANCH_JUMP, address + code->size, cache->return_address,
+                                   WORDS_BYTES, &branch))
+        return false;
+    words_append(code, (uint32_t)branch);
+    return true;
+}
+
+/* As an exit's stub, to the one with this data. Its entry takes the site's return address from LR,
+ * which a call would have put there. */
+static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
+                        uint64_t address)
+{
+    if (!cache->is_called) {
+        append_address(code, cache->return_address, PPC64_ADD);
+        words_append(code, MTLR_R12);
+    }
+    /* Every address is in reach of that. */
+    (void)code->arch->encode_exit(code->arch, address + code->size, data, code->bytes + code->size);
+    code->size += code->arch->exit_bytes;
+}
+
+static bool append_hit(struct words_code *code, const struct arch_cache *cache,
+                       const struct arch_cache_case *one, uint64_t address)
+{
+    switch (one->action) {
+    case ARCH_CACHE_JUMP:
+        assert(cache->is_called);
+        append_jump(code, one->target);
+        return true;
+    case ARCH_CACHE_EXIT:
+        append_exit(code, cache, one->target, address);
+        return true;
+    case ARCH_CACHE_CONSTANT:
+        append_result(code, one, address);
+        break;
+    case ARCH_CACHE_LOAD:
+    case ARCH_CACHE_STORE:
+        append_field(code, one);
+        break;
+    }
+    if (!append_return(code, cache, address))
+        return false;
+    if (one->action != ARCH_CACHE_CONSTANT || is_general(one->value))
+        return true;
+    if (code->size % sizeof(uint64_t) != 0)
+        words_append(code, TRAP);
+    append_literal(code, one);
+    return true;
+}
+
+/* Others say nothing about a register. */
+static bool gives_value(const struct arch_cache_case *one)
+{
+    return one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;
+}
+
+static bool append_case(struct words_code *code, const struct arch_cache *cache,
+                        const struct arch_cache_case *one, uint64_t address)
+{
+    assert(is_free(one->receiver) && is_general(one->receiver));
+    assert(!gives_value(one) || is_free(one->value));
+    size_t branch = append_guard(code, one);
+    if (one->counter != 0)
+        append_count(code, one->counter);
+    if (!append_hit(code, cache, one, address))
+        return false;
+    finish_guard(code, branch);
+    return true;
+}
+
+/* ---- Misses ---- */
+
+static void append_end(struct words_code *code, const struct arch_cache *cache, uint64_t address)
+{
+    if (cache->miss_target != 0) {
+        assert(cache->is_called);
+        append_jump(code, cache->miss_target);
+        return;
+    }
+    append_exit(code, cache, cache->exit_data, address);
+}
+
+bool ppc64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
+                        uint64_t address, uint8_t *code, struct arch_cache_size *size)
+{
+    struct words_code written = {.arch = arch, .bytes = code};
+    assert(cache->count <= ARCH_CACHE_CASES_MAX);
+    for (size_t i = 0; i < cache->count; i++)
+        if (!append_case(&written, cache, &cache->cases[i], address))
+            return false;
+    size->case_bytes = written.size;
+    append_end(&written, cache, address);
+    size->bytes = written.size;
+    return true;
+}
