@@ -200,9 +200,10 @@ struct code_stub {
     struct code_stub_chunk *chunk;
 };
 
-/* Room for a stub of 1 byte up to a page in the block's slab, as near as all code of the block. In
- * Dual mode a lock and no system call, unless a page has to be added. FULL, MEMORY, SYSTEM. */
-enum cairn_status code_block_take_stub(struct code_block *block, size_t size,
+/* Room for a stub of `owner`, of 1 byte up to a page, in the block's slab, as near as all code of
+ * the block. In Dual mode a lock and no system call, unless a page has to be added. FULL, MEMORY,
+ * SYSTEM. */
+enum cairn_status code_block_take_stub(struct code_block *block, size_t size, void *owner,
                                        struct code_stub *stub, struct cairn_error *error);
 
 /* Writes a stub, which nobody executes yet, and makes it visible to all cores: an instruction that
@@ -215,6 +216,10 @@ void code_block_release_stub(struct code_block *block, const struct code_stub *s
 
 /* The same of room that threads may be executing: it is there until code_space_quiesce_stubs. */
 void code_block_retire_stub(struct code_block *block, const struct code_stub *stub);
+
+/* The owner of the stub that `pc` is in, also of a retired one, until it is taken again; NULL if it
+ * is in none. Lock-free and async-signal-safe; the time grows with the pages of stubs. */
+void *code_space_find_stub_owner(const struct code_space *space, uint64_t pc);
 
 /* Nobody executes what was retired before. */
 void code_space_quiesce_stubs(struct code_space *space);

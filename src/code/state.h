@@ -41,6 +41,9 @@ struct code_space {
     _Atomic uint32_t *own_mark; /* a page; NULL where fork does not wipe it */
     pid_t process;              /* then the owner is known by this */
 
+    /* All that there are, newest first; they are as long-lived as the space. */
+    _Atomic(struct code_stub_chunk *) stub_chunks;
+
     /* Over all below, the slabs' page states and chunks, and replaced pages in Single mode. */
     pthread_mutex_t lock;
     struct code_slab *slabs; /* newest first */

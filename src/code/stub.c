@@ -11,12 +11,24 @@ static size_t word_count(uint32_t granules) { return (granules + WORD_BITS - 1) 
 
 static size_t chunk_bytes(uint32_t granules)
 {
-    return sizeof(struct code_stub_chunk) + 2 * word_count(granules) * sizeof(uint64_t);
+    return sizeof(struct code_stub_chunk) + 2 * word_count(granules) * sizeof(uint64_t) +
+           granules * sizeof(void *);
 }
 
 static uint64_t *retired_bits(struct code_stub_chunk *chunk)
 {
     return chunk->taken + word_count(chunk->granule_count);
+}
+
+static _Atomic(void *) *owners_of(struct code_stub_chunk *chunk)
+{
+    return (_Atomic(void *) *)(chunk->taken + 2 * word_count(chunk->granule_count));
+}
+
+static void set_owner(struct code_stub_chunk *chunk, uint32_t first, uint32_t count, void *owner)
+{
+    for (uint32_t i = first; i < first + count; i++)
+        atomic_store_explicit(&owners_of(chunk)[i], owner, memory_order_release);
 }
 
 static bool is_set(const uint64_t *bits, uint32_t index)
@@ -99,6 +111,12 @@ static enum cairn_status add_page(struct code_space *space, struct code_slab *sl
     return status;
 }
 
+static void push(struct code_stub_chunk **list, struct code_stub_chunk *chunk)
+{
+    chunk->next = *list;
+    *list = chunk;
+}
+
 static enum cairn_status add_chunk(struct code_space *space, struct code_slab *slab,
                                    struct cairn_error *error)
 {
@@ -112,15 +130,11 @@ static enum cairn_status add_chunk(struct code_space *space, struct code_slab *s
         memory_free(&space->allocator, chunk, chunk_bytes(granules));
         return status;
     }
-    chunk->next = slab->stub_chunks;
-    slab->stub_chunks = chunk;
+    chunk->address = (uintptr_t)page_address(slab, chunk);
+    push(&slab->stub_chunks, chunk);
+    chunk->older = atomic_load_explicit(&space->stub_chunks, memory_order_relaxed);
+    atomic_store_explicit(&space->stub_chunks, chunk, memory_order_release);
     return CAIRN_OK;
-}
-
-static void push(struct code_stub_chunk **list, struct code_stub_chunk *chunk)
-{
-    chunk->next = *list;
-    *list = chunk;
 }
 
 static void free_list(const struct code_space *space, struct code_stub_chunk *chunk)
@@ -154,7 +168,7 @@ static struct code_stub_chunk *find_chunk(struct code_slab *slab, uint32_t wante
 }
 
 static enum cairn_status take_locked(struct code_space *space, struct code_slab *slab, size_t size,
-                                     struct code_stub *stub, struct cairn_error *error)
+                                     void *owner, struct code_stub *stub, struct cairn_error *error)
 {
     uint32_t wanted = granules_of(size);
     uint32_t first;
@@ -168,19 +182,20 @@ static enum cairn_status take_locked(struct code_space *space, struct code_slab 
     }
     set(chunk->taken, first, wanted);
     chunk->cursor = first + wanted;
-    const uint8_t *address = page_address(slab, chunk) + (size_t)first * CODE_STUB_GRANULE;
-    *stub = (struct code_stub){.address = (uintptr_t)address, .size = size, .chunk = chunk};
+    uint64_t address = chunk->address + (uint64_t)first * CODE_STUB_GRANULE;
+    *stub = (struct code_stub){.address = address, .size = size, .chunk = chunk};
+    set_owner(chunk, first, wanted, owner);
     return CAIRN_OK;
 }
 
-enum cairn_status code_block_take_stub(struct code_block *block, size_t size,
+enum cairn_status code_block_take_stub(struct code_block *block, size_t size, void *owner,
                                        struct code_stub *stub, struct cairn_error *error)
 {
     struct code_space *space = code_block_space(block);
     enum cairn_status status = space_enter(space, error);
     if (status != CAIRN_OK)
         return status;
-    status = take_locked(space, code_block_slab(block), size, stub, error);
+    status = take_locked(space, code_block_slab(block), size, owner, stub, error);
     space_leave(space);
     return status;
 }
@@ -228,6 +243,7 @@ void code_block_release_stub(struct code_block *block, const struct code_stub *s
     if (stub->size == 0 || space_enter(space, NULL) != CAIRN_OK)
         return;
     uint32_t first = first_granule(space, stub);
+    set_owner(stub->chunk, first, granules_of(stub->size), NULL);
     clear(stub->chunk->taken, first, granules_of(stub->size));
     if (stub->chunk->cursor > first)
         stub->chunk->cursor = first;
@@ -245,11 +261,27 @@ void code_block_retire_stub(struct code_block *block, const struct code_stub *st
     space_leave(space);
 }
 
+/* ---- Looking up ---- */
+
+void *code_space_find_stub_owner(const struct code_space *space, uint64_t pc)
+{
+    struct code_stub_chunk *chunk = atomic_load_explicit(&space->stub_chunks, memory_order_acquire);
+    while (chunk != NULL && pc - chunk->address >= space->page_size)
+        chunk = chunk->older;
+    if (chunk == NULL)
+        return NULL;
+    size_t granule = (size_t)(pc - chunk->address) / CODE_STUB_GRANULE;
+    return atomic_load_explicit(&owners_of(chunk)[granule], memory_order_acquire);
+}
+
 /* ---- Quiescent points ---- */
 
 static void free_retired(struct code_stub_chunk *chunk)
 {
     uint64_t *retired = retired_bits(chunk);
+    for (uint32_t i = 0; i < chunk->granule_count; i++)
+        if (is_set(retired, i))
+            set_owner(chunk, i, 1, NULL);
     for (size_t i = 0; i < word_count(chunk->granule_count); i++) {
         chunk->taken[i] &= ~retired[i];
         retired[i] = 0;

@@ -19,11 +19,15 @@
 
 struct code_stub_chunk {
     struct code_stub_chunk *next;
+    /* Of all slabs, the one that was made before; for lookups, which take no lock. */
+    struct code_stub_chunk *older;
+    uint64_t address;
     size_t page;
     uint32_t granule_count;
     uint32_t cursor; /* where to look for room next */
     uint32_t retired_count;
-    /* One bit a granule each; `retired` follows `taken`. */
+    /* One bit a granule each; `retired` follows `taken`, and behind both is a pointer a granule:
+     * the owner of the stub that it belongs to. */
     uint64_t taken[];
 };
 

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "frame/step.h"
 #include "index/unwind_table.h"
+#include "patch/ic.h"
+#include "runtime/runtime.h"
 
 #include <cairn/runtime.h>
 #include <string.h>
@@ -82,11 +84,41 @@ static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context
     return CAIRN_OK;
 }
 
+/* Where there is no link register, the code was called, or is about to leave for the handler, with
+ * the return address on the stack, and then with one word more. */
+static uint64_t above_return_address(uint64_t sp, uint64_t return_address)
+{
+    enum { PUSHED_MAX = 2 };
+    if (arch_host()->has_link_register)
+        return sp;
+    uint64_t words[PUSHED_MAX];
+    memcpy(words, (const void *)(uintptr_t)sp, sizeof words);
+    for (size_t i = 0; i < PUSHED_MAX; i++)
+        if (words[i] == return_address)
+            return sp + (i + 1) * sizeof *words;
+    return sp;
+}
+
+/* A thread in the code of an inline cache is where its site calls: the code has no frame. */
+static void leave_cache(struct cairn_frame *frame)
+{
+    const cairn_ic *ic = code_space_find_stub_owner(frame->runtime->space, frame->pc);
+    if (ic == NULL)
+        return;
+    frame->pc = ic->site->address + ic->site->return_offset;
+    frame->sp = above_return_address(frame->sp, frame->pc);
+    frame->is_calling = true;
+    frame->module = cairn_runtime_find_module(frame->runtime, frame->pc - 1);
+}
+
 enum cairn_status cairn_frame_interrupted(const cairn_runtime *runtime,
                                           struct cairn_context *context, struct cairn_frame *frame,
                                           struct cairn_error *error)
 {
-    return make(runtime, context, false, frame, error);
+    enum cairn_status status = make(runtime, context, false, frame, error);
+    if (status == CAIRN_OK && frame->module == NULL)
+        leave_cache(frame);
+    return status;
 }
 
 enum cairn_status cairn_frame_calling(const cairn_runtime *runtime, struct cairn_context *context,

@@ -150,8 +150,8 @@ bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guar
 /* ---- Code ---- */
 
 /* Code for the cases, written and visible to all cores; nobody goes there yet. */
-enum cairn_status ic_code_make(const cairn_ic *ic, const struct ic_cases *cases,
-                               struct ic_code *code, struct cairn_error *error);
+enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
+                               struct cairn_error *error);
 
 /* The branch by which the site goes there. */
 struct change ic_code_branch(const cairn_ic *ic, const struct ic_code *code);

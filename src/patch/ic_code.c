@@ -123,8 +123,8 @@ static enum cairn_status write_code(const cairn_ic *ic, const struct arch_cache 
     return code_block_write_stub(sites->block, stub, bytes, error);
 }
 
-enum cairn_status ic_code_make(const cairn_ic *ic, const struct ic_cases *cases,
-                               struct ic_code *code, struct cairn_error *error)
+enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
+                               struct cairn_error *error)
 {
     _Static_assert((int)CODE_STUB_GRANULE >= (int)ARCH_CACHE_ALIGNMENT,
                    "stubs are as aligned as their code");
@@ -139,7 +139,7 @@ enum cairn_status ic_code_make(const cairn_ic *ic, const struct ic_cases *cases,
                                    &size))
         return say_out_of_reach(ic, error);
     struct code_stub stub;
-    enum cairn_status status = code_block_take_stub(sites->block, size.bytes, &stub, error);
+    enum cairn_status status = code_block_take_stub(sites->block, size.bytes, ic, &stub, error);
     if (status != CAIRN_OK)
         return status;
     status = write_code(ic, &cache, &stub, error);

@@ -1,0 +1,769 @@
+/*
+ * What the code of inline caches does, on the host: random caches are run with random registers and
+ * objects, and compared with a model in C. What is not the case's doing has to stay as it was.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/arch.h"
+#include "code_support.h"
+#include "tests/machine.h"
+#include "tests/registers.h"
+
+#include <cairn/cairn.h>
+#include <check.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { ROUNDS = 4000, ROUNDS_EMULATED = 300, SKIPPED = 77 };
+
+/* More than any of the architectures has. */
+static const uint16_t numbers = 130;
+
+/* ---- The machines ---- */
+
+enum { GIVEN_UP_MAX = 3 };
+
+struct machine {
+    enum cairn_architecture architecture;
+    /* Registers that operands and results may be in, from the first to the last one. */
+    uint16_t general[2];
+    uint16_t vectors[2];
+    /* Where the level is at least `more_level`. */
+    uint16_t more_vectors[2];
+    uint32_t more_level;
+    /* Among them, but no place of operands: the code's own, and the stack pointer. */
+    uint16_t given_up[GIVEN_UP_MAX];
+    size_t given_up_count;
+    /* Flags that change where nothing keeps them. */
+    uint64_t changed_flags;
+};
+
+static const struct machine machines[] = {
+    {
+        .architecture = CAIRN_ARCHITECTURE_X86_64,
+        .general = {0, 15},
+        .vectors = {17, 32},
+        .more_vectors = {67, 82},
+        .more_level = 3,
+        .given_up = {11},
+        .given_up_count = 1,
+        .changed_flags = 0x8D5, /* CF, PF, AF, ZF, SF, OF */
+    },
+};
+
+static const struct machine *machine;
+static const struct cairn_arch *arch;
+
+static bool find_machine(void)
+{
+    arch = arch_host();
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
+        if (arch != NULL && machines[i].architecture == arch->architecture)
+            machine = &machines[i];
+    return machine != NULL && arch->encode_cache != NULL;
+}
+
+static bool is_given_up(uint16_t dwarf)
+{
+    for (size_t i = 0; i < machine->given_up_count; i++)
+        if (machine->given_up[i] == dwarf)
+            return true;
+    return registers_is_given_up(dwarf);
+}
+
+/* ---- Randomness ---- */
+
+static uint64_t random_state;
+
+static uint64_t random_u64(void)
+{
+    return (uint64_t)support_random(&random_state) << 32 | support_random(&random_state);
+}
+
+static size_t random_below(size_t limit) { return support_random(&random_state) % limit; }
+static bool random_one_in(size_t count) { return random_below(count) == 0; }
+
+static void fill_random(void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+        uint64_t value = random_u64();
+        memcpy((uint8_t *)bytes + i, &value, sizeof value);
+    }
+}
+
+/* Numbers of any length, so that all forms of immediates come up. */
+static uint64_t random_number(void)
+{
+    uint64_t number = random_u64() >> random_below(64);
+    return random_one_in(3) ? ~number : number;
+}
+
+static uint8_t random_width(void) { return (uint8_t)(1U << random_below(4)); }
+
+static uint16_t random_in(const uint16_t range[2])
+{
+    return (uint16_t)(range[0] + random_below(range[1] - range[0] + 1U));
+}
+
+static uint16_t random_general(void)
+{
+    uint16_t dwarf;
+    do
+        dwarf = random_in(machine->general);
+    while (is_given_up(dwarf) || registers_is_fixed(dwarf));
+    return dwarf;
+}
+
+static uint16_t random_vector(uint32_t level)
+{
+    bool has_more = machine->more_level != 0 && level >= machine->more_level;
+    return random_in(has_more && random_one_in(2) ? machine->more_vectors : machine->vectors);
+}
+
+/* ---- Memory ---- */
+
+/* Receivers, and what their pointers point to. Pointers and offsets are such that displacements of
+ * all sizes come up: to the middle of something minus an origin, with the origin in the offset. */
+enum {
+    RECEIVERS = 2,
+    THING_BYTES = 512,
+    MIDDLE = 256,
+    LAST_WORD = THING_BYTES - 8,
+    POINTERS = 8,
+    POINTERS_AT = 192
+};
+
+struct world {
+    uint8_t things[2 * RECEIVERS][THING_BYTES]; /* the receivers first */
+    uint64_t counters[ARCH_CACHE_CASES_MAX];
+};
+
+static struct world world;
+static uint16_t receiver_registers[RECEIVERS];
+static int32_t receiver_origins[RECEIVERS];
+static int32_t pointer_origins[RECEIVERS][POINTERS];
+
+static int32_t random_origin(void)
+{
+    static const int32_t origins[] = {
+        0, 0, 0, MIDDLE, -MIDDLE, INT32_MAX - MIDDLE, INT32_MIN + MIDDLE};
+    size_t count = sizeof origins / sizeof *origins;
+    size_t choice = random_below(count + 1);
+    if (choice < count)
+        return origins[choice];
+    return (int32_t)((int64_t)(random_u64() % (UINT32_MAX - THING_BYTES)) + INT32_MIN + MIDDLE);
+}
+
+static uint64_t middle_of(size_t thing, int32_t origin)
+{
+    return (uintptr_t)world.things[thing] + MIDDLE - (uint64_t)(int64_t)origin;
+}
+
+static int32_t offset_of(int32_t origin, size_t at) { return origin + (int32_t)at - MIDDLE; }
+
+static void make_world(void)
+{
+    fill_random(&world, sizeof world);
+    for (size_t i = 0; i < RECEIVERS; i++) {
+        receiver_origins[i] = random_origin();
+        for (size_t j = 0; j < POINTERS; j++) {
+            pointer_origins[i][j] = random_origin();
+            uint64_t pointer = middle_of(RECEIVERS + i, pointer_origins[i][j]);
+            memcpy(world.things[i] + POINTERS_AT + 8 * j, &pointer, sizeof pointer);
+        }
+        do
+            receiver_registers[i] = random_general();
+        while (i > 0 && receiver_registers[i] == receiver_registers[0]);
+    }
+}
+
+static uint64_t load(const uint8_t *from, uint8_t width)
+{
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (width) {
+    case 1:
+        memcpy(&one, from, sizeof one);
+        return one;
+    case 2:
+        memcpy(&two, from, sizeof two);
+        return two;
+    case 4:
+        memcpy(&four, from, sizeof four);
+        return four;
+    default:
+        memcpy(&eight, from, sizeof eight);
+        return eight;
+    }
+}
+
+static void store(uint8_t *to, uint64_t value, uint8_t width)
+{
+    const uint8_t one = (uint8_t)value;
+    const uint16_t two = (uint16_t)value;
+    const uint32_t four = (uint32_t)value;
+    switch (width) {
+    case 1:
+        memcpy(to, &one, sizeof one);
+        break;
+    case 2:
+        memcpy(to, &two, sizeof two);
+        break;
+    case 4:
+        memcpy(to, &four, sizeof four);
+        break;
+    default:
+        memcpy(to, &value, sizeof value);
+    }
+}
+
+static uint64_t all_bits(uint8_t width) { return UINT64_MAX >> (64 - 8 * width); }
+
+static uint64_t sign_extended(uint64_t value, uint8_t width)
+{
+    uint64_t sign = UINT64_C(1) << (8 * width - 1);
+    return (value ^ sign) - sign;
+}
+
+/* ---- Code ---- */
+
+/* A page of it, and one of data. */
+static struct {
+    uint8_t *code;
+    uint8_t *data;
+    size_t page;
+} pages;
+
+/* In the page of code. */
+enum { SITE_AT = ARCH_CACHE_BYTES_MAX, STUBS_AT = SITE_AT + 64, STUBS = 3 };
+
+/* In the page of data. */
+struct data {
+    struct arch_exit miss;
+    struct arch_exit stubs[STUBS];
+    uint64_t descriptors[STUBS][3];
+};
+
+static struct data *data(void) { return (struct data *)(void *)pages.data; }
+
+static void set_up(void)
+{
+    random_state = support_seed();
+    pages.page = (size_t)sysconf(_SC_PAGESIZE);
+    pages.code =
+        mmap(NULL, 2 * pages.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(pages.code, MAP_FAILED);
+    pages.data = pages.code + pages.page;
+    ck_assert_uint_le(STUBS_AT + STUBS * ARCH_EXIT_CODE_BYTES_MAX, pages.page);
+}
+
+static void tear_down(void) { munmap(pages.code, 2 * pages.page); }
+
+/* ---- A trial ---- */
+
+/* Where the code went, by the exit through which it left: a stub that a case or a miss goes to. */
+enum way { WAY_HIT = -2, WAY_MISS = -1 };
+
+static struct {
+    struct arch_cache cache;
+    struct arch_cache_case cases[ARCH_CACHE_CASES_MAX];
+    uint32_t level;
+    struct registers before;
+    struct registers after;
+    struct registers seen; /* by an exit's handler */
+    int way;
+    uint64_t pc;
+    uint64_t sp;
+
+    int expected_way;
+    struct registers expected;
+    struct world expected_world;
+    uint16_t result; /* NO_REGISTER: none */
+    size_t result_bytes;
+} trial;
+static const uint16_t no_register = UINT16_MAX;
+
+static void left(struct cairn_context *context, int way)
+{
+    trial.way = way;
+    trial.pc = cairn_context_pc(context);
+    trial.sp = cairn_context_sp(context);
+    trial.seen.flags = cairn_context_flags(context);
+    for (uint16_t dwarf = 0; dwarf < numbers; dwarf++) {
+        size_t offset;
+        size_t bytes;
+        if (registers_place(dwarf, trial.level, &offset, &bytes) &&
+            cairn_context_read(context, dwarf, (uint8_t *)&trial.seen + offset, bytes, NULL) !=
+                CAIRN_OK)
+            trial.way = WAY_HIT; /* and so another than is expected */
+    }
+}
+
+static void missed(struct cairn_context *context, void *user)
+{
+    (void)user;
+    left(context, WAY_MISS);
+}
+
+static void came_to_stub(struct cairn_context *context, void *user)
+{
+    left(context, (int)((struct arch_exit *)user - data()->stubs));
+}
+
+static uint64_t stub_function(size_t stub)
+{
+    return arch->has_descriptors
+               ? (uintptr_t)data()->descriptors[stub]
+               : (uintptr_t)pages.code + STUBS_AT + stub * ARCH_EXIT_CODE_BYTES_MAX;
+}
+
+static void write_stub(size_t stub)
+{
+    size_t at = STUBS_AT + stub * ARCH_EXIT_CODE_BYTES_MAX;
+    struct arch_exit *exit = &data()->stubs[stub];
+    uint64_t address = (uintptr_t)pages.code + at;
+    arch_exit_init_level(exit, came_to_stub, exit, trial.level);
+    data()->descriptors[stub][0] = address;
+    ck_assert(arch->encode_exit(arch, address, (uintptr_t)exit, pages.code + at));
+}
+
+static void write_site(void)
+{
+    uint8_t *site = pages.code + SITE_AT;
+    size_t length = arch->instruction_bytes;
+    uint64_t bits;
+    ck_assert(arch->encode_branch(ARCH_BRANCH_JUMP, (uintptr_t)site, (uintptr_t)pages.code, length,
+                                  &bits));
+    for (size_t i = 0; i < length; i++) {
+        size_t place = arch->byte_order == CAIRN_BIG_ENDIAN ? length - 1 - i : i;
+        site[place] = (uint8_t)(bits >> 8 * i);
+    }
+    trial.cache.return_address = (uintptr_t)site + length;
+    machine_return(site + length);
+}
+
+static void write_code(void)
+{
+    struct arch_cache_size size;
+    ck_assert_int_eq(mprotect(pages.code, pages.page, PROT_READ | PROT_WRITE), 0);
+    memset(pages.code, 0, pages.page);
+    arch_exit_init_level(&data()->miss, missed, NULL, trial.level);
+    trial.cache.exit_data = (uintptr_t)&data()->miss;
+    for (size_t stub = 0; stub < STUBS; stub++)
+        write_stub(stub);
+    write_site();
+    ck_assert(arch->encode_cache(arch, &trial.cache, (uintptr_t)pages.code, pages.code, &size));
+    ck_assert_uint_le(size.bytes, ARCH_CACHE_BYTES_MAX);
+    arch_host_code_written(pages.code, pages.code, pages.page);
+    ck_assert_int_eq(mprotect(pages.code, pages.page, PROT_READ | PROT_EXEC), 0);
+}
+
+/* ---- Registers ---- */
+
+static uint8_t *bytes_of(struct registers *registers, uint16_t dwarf)
+{
+    size_t offset;
+    size_t bytes;
+    ck_assert(registers_place(dwarf, trial.level, &offset, &bytes));
+    return (uint8_t *)registers + offset;
+}
+
+static bool is_vector(uint16_t dwarf) { return dwarf > machine->general[1]; }
+
+static uint64_t get_register(uint16_t dwarf) { return load(bytes_of(&trial.before, dwarf), 8); }
+
+static void set_register(struct registers *registers, uint16_t dwarf, uint64_t value)
+{
+    store(bytes_of(registers, dwarf), value, 8);
+}
+
+static void make_registers(void)
+{
+    struct registers unused;
+    fill_random(&trial.before, sizeof trial.before);
+    registers_make_possible(&trial.before);
+    unused = trial.before;
+    registers_make_pair(&trial.before, &unused);
+    for (size_t i = 0; i < RECEIVERS; i++)
+        set_register(&trial.before, receiver_registers[i], middle_of(i, receiver_origins[i]));
+}
+
+/* ---- The model ---- */
+
+static size_t receiver_of(const struct arch_cache_case *of)
+{
+    return of->receiver == receiver_registers[0] ? 0 : 1;
+}
+
+static uint8_t *place_of(const struct arch_cache_case *of, int32_t offset)
+{
+    size_t receiver = receiver_of(of);
+    int32_t at = offset - receiver_origins[receiver] + MIDDLE;
+    return world.things[receiver] + at;
+}
+
+static bool hits(const struct arch_cache_case *of)
+{
+    return (load(place_of(of, of->key_offset), of->key_width) & of->mask) == of->key;
+}
+
+/* In the expected world. */
+static uint8_t *field_of(const struct arch_cache_case *of)
+{
+    const struct arch_cache_field *field = &of->field;
+    uint8_t *place;
+    if (field->is_out_of_line)
+        place = (uint8_t *)(uintptr_t)(load(place_of(of, field->pointer_offset), 8) +
+                                       (uint64_t)(int64_t)field->offset);
+    else
+        place = place_of(of, field->offset);
+    return (uint8_t *)&trial.expected_world + (place - (uint8_t *)&world);
+}
+
+static void expect_result(const struct arch_cache_case *of, uint64_t value, uint8_t width)
+{
+    uint8_t *result = bytes_of(&trial.expected, of->value);
+    trial.result = of->value;
+    trial.result_bytes = is_vector(of->value) ? width : 8;
+    store(result, value, (uint8_t)trial.result_bytes);
+}
+
+static void expect_load(const struct arch_cache_case *of)
+{
+    uint64_t value = load(field_of(of), of->field.width);
+    if (of->field.is_signed)
+        value = sign_extended(value, of->field.width);
+    expect_result(of, value, of->field.width);
+}
+
+static void expect_hit(const struct arch_cache_case *of)
+{
+    trial.expected_way = WAY_HIT;
+    if (of->counter != 0)
+        trial.expected_world.counters[(of->counter - (uintptr_t)world.counters) / 8]++;
+    switch (of->action) {
+    case ARCH_CACHE_LOAD:
+        expect_load(of);
+        break;
+    case ARCH_CACHE_STORE:
+        store(field_of(of), get_register(of->value), of->field.width);
+        break;
+    case ARCH_CACHE_CONSTANT:
+        expect_result(of, of->constant, of->constant_width);
+        break;
+    case ARCH_CACHE_JUMP:
+        trial.expected_way = of->target == stub_function(0) ? 0 : 1;
+    }
+}
+
+static void expect(void)
+{
+    trial.result = no_register;
+    trial.expected = trial.before;
+    trial.expected_world = world;
+    for (size_t i = 0; i < trial.cache.count; i++)
+        if (hits(&trial.cases[i])) {
+            expect_hit(&trial.cases[i]);
+            return;
+        }
+    trial.expected_way = trial.cache.miss_target == 0 ? WAY_MISS : STUBS - 1;
+}
+
+/* ---- Comparing ---- */
+
+/* (Check writes to a pipe at each ck_assert, so there is not one for each register.) */
+static void compare_register(const struct registers *got, uint16_t dwarf, const char *when)
+{
+    size_t offset;
+    size_t bytes;
+    if (!registers_place(dwarf, trial.level, &offset, &bytes) || registers_is_fixed(dwarf) ||
+        is_given_up(dwarf) || offset == offsetof(struct registers, flags))
+        return;
+    if (dwarf == trial.result)
+        bytes = trial.result_bytes;
+    if (memcmp((const uint8_t *)got + offset, (const uint8_t *)&trial.expected + offset, bytes) !=
+        0)
+        ck_abort_msg("%s register %u (%s) is another", when, dwarf, arch->register_name(dwarf));
+}
+
+static void compare_registers(const struct registers *got, const char *when)
+{
+    uint64_t flags = registers_flags_mask();
+    if (!trial.cache.keeps_flags)
+        flags &= ~machine->changed_flags;
+    for (uint16_t dwarf = 0; dwarf < numbers; dwarf++)
+        compare_register(got, dwarf, when);
+    ck_assert_msg(((got->flags ^ trial.expected.flags) & flags) == 0,
+                  "%s flags are %" PRIx64 ", not %" PRIx64, when, got->flags, trial.expected.flags);
+}
+
+/* As if the site had called the exit. */
+static void compare_exit(void)
+{
+    compare_registers(&trial.seen, "at the exit");
+    if (trial.cache.is_called) {
+        ck_assert_uint_eq(trial.pc, registers_code_address(registers_returned));
+        ck_assert_uint_eq(trial.sp, registers_sp);
+    } else {
+        ck_assert_uint_eq(trial.pc, trial.cache.return_address);
+        ck_assert_uint_eq(trial.sp, registers_sp - registers_call_bytes());
+    }
+}
+
+static void run(void)
+{
+    expect();
+    trial.way = WAY_HIT;
+    registers_run(&trial.before, &trial.after, pages.code + (trial.cache.is_called ? 0 : SITE_AT),
+                  trial.level);
+    ck_assert_msg(trial.way == trial.expected_way, "it left by %d, not %d", trial.way,
+                  trial.expected_way);
+    if (trial.way != WAY_HIT)
+        compare_exit();
+    else if (registers_has_red_zone())
+        ck_assert_mem_eq(trial.after.below, trial.before.below, sizeof trial.after.below);
+    compare_registers(&trial.after, "afterwards");
+    ck_assert_uint_eq(trial.after.general[registers_stack_pointer()], registers_sp);
+    ck_assert_mem_eq(&world, &trial.expected_world, sizeof world);
+}
+
+/* ---- Random caches ---- */
+
+static uint64_t random_mask(uint8_t width)
+{
+    static const uint64_t masks[] = {0xF0, 0xFFFF00, 0xFFFFFFFF, ~UINT64_C(7),
+                                     UINT64_C(0x0000FFFFFFFFFFF8)};
+    size_t count = sizeof masks / sizeof *masks;
+    size_t choice = random_below(3 * count);
+    if (choice < count)
+        return masks[choice] & all_bits(width);
+    if (choice == count)
+        return UINT64_C(1) << random_below(8U * width);
+    if (choice < 2 * count)
+        return random_number() & all_bits(width);
+    return all_bits(width);
+}
+
+/* Of a word that is in memory already; one in three cases hits. */
+static void make_guard(struct arch_cache_case *of)
+{
+    size_t receiver = random_below(RECEIVERS);
+    of->receiver = receiver_registers[receiver];
+    of->key_width = random_width();
+    of->key_offset = offset_of(receiver_origins[receiver], random_below(POINTERS_AT - 7));
+    of->mask = random_mask(of->key_width);
+    uint8_t *word = place_of(of, of->key_offset);
+    if (random_one_in(4))
+        store(word, random_number(), of->key_width);
+    of->key = (random_one_in(3) ? load(word, of->key_width) : random_number()) & of->mask;
+}
+
+static void make_field(struct arch_cache_case *of)
+{
+    struct arch_cache_field *field = &of->field;
+    size_t receiver = receiver_of(of);
+    size_t pointer = random_below(POINTERS);
+    field->is_out_of_line = random_one_in(3);
+    field->pointer_offset = offset_of(receiver_origins[receiver], POINTERS_AT + 8 * pointer);
+    field->offset = offset_of(field->is_out_of_line ? pointer_origins[receiver][pointer]
+                                                    : receiver_origins[receiver],
+                              random_below(LAST_WORD + 1));
+    field->width = is_vector(of->value) ? (uint8_t)(4U << random_below(2)) : random_width();
+    field->is_signed = !is_vector(of->value) && random_one_in(2);
+}
+
+static void make_action(struct arch_cache_case *of)
+{
+    of->value = random_one_in(3) ? random_vector(trial.level) : random_general();
+    of->action = (enum arch_cache_action)random_below(trial.cache.is_called ? ARCH_CACHE_JUMP + 1
+                                                                            : ARCH_CACHE_JUMP);
+    make_field(of);
+    of->field.is_signed = of->field.is_signed && of->action == ARCH_CACHE_LOAD;
+    of->constant_width = is_vector(of->value) ? of->field.width : 8;
+    of->constant = random_number() & all_bits(of->constant_width);
+    of->target = stub_function(random_below(STUBS - 1));
+}
+
+static void make_case(size_t index)
+{
+    struct arch_cache_case *of = &trial.cases[index];
+    make_guard(of);
+    make_action(of);
+    of->counter = random_one_in(3) ? (uintptr_t)&world.counters[index] : 0;
+}
+
+static void begin_cache(size_t count)
+{
+    memset(&trial, 0, sizeof trial);
+    trial.level = 1 + (uint32_t)random_below(arch_host_vector_level());
+    trial.cache.cases = trial.cases;
+    trial.cache.count = count;
+    trial.cache.is_called = random_one_in(2);
+    trial.cache.keeps_flags = random_one_in(3);
+    trial.cache.may_select = random_one_in(2);
+    if (trial.cache.is_called && random_one_in(3))
+        trial.cache.miss_target = stub_function(STUBS - 1);
+    make_world();
+}
+
+static int rounds(void) { return support_is_emulated() ? ROUNDS_EMULATED : ROUNDS; }
+
+START_TEST(random_caches_do_what_they_should)
+{
+    for (int round = 0; round < rounds(); round++) {
+        begin_cache(random_below(random_one_in(8) ? ARCH_CACHE_CASES_MAX + 1 : 5));
+        for (size_t i = 0; i < trial.cache.count; i++)
+            make_case(i);
+        make_registers();
+        write_code();
+        run();
+    }
+}
+END_TEST
+
+/* ---- Cases that differ in nothing but key and offset ---- */
+
+static void make_alike(void)
+{
+    struct arch_cache_case *first = &trial.cases[0];
+    make_guard(first);
+    first->key_width = random_one_in(2) ? 4 : 8;
+    first->mask = all_bits(first->key_width);
+    first->value = random_one_in(8) ? random_vector(trial.level) : random_general();
+    first->action = ARCH_CACHE_LOAD;
+    make_field(first);
+    bool is_short = !random_one_in(4);
+    for (size_t i = 0; i < trial.cache.count; i++) {
+        struct arch_cache_case *of = &trial.cases[i];
+        *of = *first;
+        of->key = is_short ? sign_extended(random_number() & UINT32_MAX, 4) : random_number();
+        of->key &= of->mask;
+        if (random_one_in(8))
+            of->key = first->key;
+    }
+}
+
+/* Any place in the thing that the first case's field is in. */
+static void move_fields(void)
+{
+    const struct arch_cache_case *first = &trial.cases[0];
+    size_t receiver = receiver_of(first);
+    int32_t pointer_at = first->field.pointer_offset - receiver_origins[receiver] + MIDDLE;
+    int32_t origin = first->field.is_out_of_line
+                         ? pointer_origins[receiver][(pointer_at - POINTERS_AT) / 8]
+                         : receiver_origins[receiver];
+    for (size_t i = 0; i < trial.cache.count; i++)
+        trial.cases[i].field.offset = offset_of(origin, random_below(LAST_WORD + 1));
+}
+
+static void make_other_pointer(struct arch_cache_case *of)
+{
+    size_t receiver = receiver_of(of);
+    size_t pointer = random_below(POINTERS);
+    of->field.pointer_offset = offset_of(receiver_origins[receiver], POINTERS_AT + 8 * pointer);
+    if (of->field.is_out_of_line)
+        of->field.offset = offset_of(pointer_origins[receiver][pointer], MIDDLE);
+}
+
+/* As far as the word that is compared goes; it hits. */
+static void make_other_word(struct arch_cache_case *of)
+{
+    size_t receiver = receiver_of(of);
+    bool may_be_other = receiver_origins[0] == receiver_origins[1] && !of->field.is_out_of_line;
+    if (may_be_other && random_one_in(2))
+        of->receiver = receiver_registers[1 - receiver];
+    else if (of->key_width == 8)
+        of->key_width = 4;
+    else
+        of->key_offset = offset_of(receiver_origins[receiver], random_below(POINTERS_AT - 7));
+    of->mask = all_bits(of->key_width);
+    of->key = load(place_of(of, of->key_offset), of->key_width);
+}
+
+/* One case differs in something else, too. */
+static void make_one_differ(void)
+{
+    size_t index = random_below(trial.cache.count);
+    struct arch_cache_case *of = &trial.cases[index];
+    switch (random_below(9)) {
+    case 0:
+        make_other_pointer(of);
+        break;
+    case 1:
+        of->field.width = is_vector(of->value) ? 4 : random_width();
+        break;
+    case 2:
+        of->field.is_signed = !is_vector(of->value) && !of->field.is_signed;
+        break;
+    case 3:
+        of->value = is_vector(of->value) ? random_vector(trial.level) : random_general();
+        break;
+    case 4:
+        of->counter = (uintptr_t)&world.counters[index];
+        break;
+    case 5:
+        of->mask &= random_number();
+        of->key &= of->mask;
+        break;
+    case 6:
+        of->action = ARCH_CACHE_STORE;
+        break;
+    case 7:
+        make_other_word(of);
+        break;
+    default:
+        make_guard(of);
+        make_field(of);
+    }
+}
+
+/* One of the keys, or one that differs from one of them in a bit. */
+static void choose_word(void)
+{
+    const struct arch_cache_case *of = &trial.cases[random_below(trial.cache.count)];
+    uint64_t word = of->key;
+    if (random_one_in(4))
+        word ^= UINT64_C(1) << random_below(8U * of->key_width);
+    store(place_of(of, of->key_offset), word, of->key_width);
+}
+
+START_TEST(random_caches_of_similar_cases_do_what_they_should)
+{
+    for (int round = 0; round < rounds(); round++) {
+        begin_cache(2 + random_below(ARCH_CACHE_CASES_MAX - 1));
+        trial.cache.may_select = !random_one_in(4);
+        trial.cache.keeps_flags = random_one_in(8);
+        make_alike();
+        move_fields();
+        if (random_one_in(2))
+            make_one_differ();
+        make_registers();
+        write_code();
+        for (int again = 0; again < 4; again++) {
+            choose_word();
+            run();
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    if (!find_machine() || arch_host_vector_level() == 0) {
+        puts("this host has no inline caches");
+        return SKIPPED;
+    }
+    Suite *suite = suite_create("cache execute");
+    TCase *tests = tcase_create("cache execute");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, random_caches_do_what_they_should);
+    tcase_add_test(tests, random_caches_of_similar_cases_do_what_they_should);
+    suite_add_tcase(suite, tests);
+    return support_main(suite);
+}
