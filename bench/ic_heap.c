@@ -34,10 +34,10 @@ static uint64_t random_below(uint64_t limit)
 
 static void shuffle(struct ic_object **order, size_t count)
 {
-    for (size_t i = count - 1; i > 0; i--) {
-        size_t other = (size_t)random_below(i + 1);
-        struct ic_object *object = order[i];
-        order[i] = order[other];
+    for (size_t left = count; left > 1; left--) {
+        size_t other = (size_t)random_below(left);
+        struct ic_object *object = order[left - 1];
+        order[left - 1] = order[other];
         order[other] = object;
     }
 }
