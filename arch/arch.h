@@ -277,7 +277,7 @@ struct cairn_arch {
 
     /* The code of an inline cache at `address`, which is aligned to ARCH_CACHE_ALIGNMENT, into
      * ARCH_CACHE_BYTES_MAX bytes. Its size does not depend on the addresses. False if
-     * `return_address` is out of reach. */
+     * `site_end` is out of reach. */
     bool (*encode_cache)(const struct cairn_arch *arch, const struct arch_cache *cache,
                          uint64_t address, uint8_t *code, struct arch_cache_size *size);
 

@@ -65,9 +65,11 @@ struct arch_cache_case {
 struct arch_cache {
     const struct arch_cache_case *cases;
     size_t count;
-    /* The site calls the code, which returns; otherwise the site jumps to it, and it jumps to
-     * `return_address`, in reach of a direct branch. */
+    /* The site calls the code, which returns; otherwise the site jumps to it, and it jumps to where
+     * the site's bytes end, in reach of a direct branch. */
     bool is_called;
+    uint64_t site_end;
+    /* Of a call at the site: what exits are told. */
     uint64_t return_address;
     /* Flags stay as they are where that takes time; on AArch64 and PPC64 they always do. */
     bool keeps_flags;

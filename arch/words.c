@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 
+#include <assert.h>
+
 /* ---- Words in memory ---- */
 
 static unsigned shift_of_byte(const struct cairn_arch *arch, unsigned index)
@@ -167,4 +169,32 @@ uint64_t words_branch_target(const struct words_branches *branches, uint64_t add
     uint64_t field = (instruction & displacement_mask(branches)) >> branches->displacement_shift;
     uint64_t sign = UINT64_C(1) << (branches->displacement_bits - 1);
     return address + ((field ^ sign) - sign) * WORDS_BYTES;
+}
+
+/* ---- Inline caches ---- */
+
+static bool encode_return(const struct cairn_arch *arch, const struct arch_cache *cache,
+                          uint64_t address, uint64_t *bits)
+{
+    return arch->encode_branch(ARCH_BRANCH_JUMP, address, cache->site_end, WORDS_BYTES, bits);
+}
+
+bool words_reach_return(const struct cairn_arch *arch, const struct arch_cache *cache,
+                        uint64_t address)
+{
+    uint64_t last = address + ARCH_CACHE_BYTES_MAX - WORDS_BYTES;
+    uint64_t bits;
+    return cache->is_called ||
+           (encode_return(arch, cache, address, &bits) && encode_return(arch, cache, last, &bits));
+}
+
+void words_append_return(struct words_code *code, const struct arch_cache *cache, uint64_t address,
+                         uint32_t return_instruction)
+{
+    uint64_t bits = return_instruction;
+    bool is_encoded =
+        cache->is_called || encode_return(code->arch, cache, address + code->size, &bits);
+    assert(is_encoded);
+    (void)is_encoded;
+    words_append(code, (uint32_t)bits);
 }

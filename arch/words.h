@@ -68,6 +68,16 @@ enum cairn_status words_place(const struct arch_patchpoint *patchpoint, size_t s
                               uint64_t address, size_t before, size_t after,
                               struct arch_placement *placement, struct cairn_error *error);
 
+/* Whether an inline cache at `address` reaches its return address, wherever in the code the
+ * branches stand: that depends on the addresses alone, and not on the cases. */
+bool words_reach_return(const struct cairn_arch *arch, const struct arch_cache *cache,
+                        uint64_t address);
+
+/* What ends a hit: the instruction that returns, where the cache is called, and otherwise a branch
+ * to its return address, which has to be in reach. `address` is the code's. */
+void words_append_return(struct words_code *code, const struct arch_cache *cache, uint64_t address,
+                         uint32_t return_instruction);
+
 /* The three instructions that a patch word may hold. A branch's displacement is a signed number of
  * words, counted from the branch itself, `displacement_bits` wide from bit `displacement_shift` on.
  */

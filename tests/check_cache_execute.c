@@ -39,7 +39,19 @@ struct machine {
     size_t given_up_count;
     /* Flags that change where nothing keeps them. */
     uint64_t changed_flags;
+    /* Of a vector register of 16 bytes: where its scalar is. */
+    size_t scalar_offset;
 };
+
+/* Of PPC64's registers the first doubleword. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+enum { FIRST_DOUBLEWORD = 8 };
+#else
+enum { FIRST_DOUBLEWORD = 0 };
+#endif
+#define PPC64                                                                                      \
+    .general = {0, 31}, .vectors = {32, 63}, .more_vectors = {77, 108}, .more_level = 3,           \
+    .given_up = {11, 12, 66}, .given_up_count = 3, .scalar_offset = FIRST_DOUBLEWORD
 
 static const struct machine machines[] = {
     {
@@ -52,6 +64,15 @@ static const struct machine machines[] = {
         .given_up_count = 1,
         .changed_flags = 0x8D5, /* CF, PF, AF, ZF, SF, OF */
     },
+    {
+        .architecture = CAIRN_ARCHITECTURE_AARCH64,
+        .general = {0, 29},
+        .vectors = {64, 95},
+        .given_up = {16, 17},
+        .given_up_count = 2,
+    },
+    {.architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2, PPC64},
+    {.architecture = CAIRN_ARCHITECTURE_PPC64_ELFV1, PPC64},
 };
 
 static const struct machine *machine;
@@ -60,8 +81,10 @@ static const struct cairn_arch *arch;
 static bool find_machine(void)
 {
     arch = arch_host();
+    if (arch == NULL)
+        return false;
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
-        if (arch != NULL && machines[i].architecture == arch->architecture)
+        if (machines[i].architecture == arch->architecture)
             machine = &machines[i];
     return machine != NULL && arch->encode_cache != NULL;
 }
@@ -297,17 +320,26 @@ static void left(struct cairn_context *context, int way)
     for (uint16_t dwarf = 0; dwarf < numbers; dwarf++) {
         size_t offset;
         size_t bytes;
-        if (registers_place(dwarf, trial.level, &offset, &bytes) &&
+        if (!is_given_up(dwarf) && registers_place(dwarf, trial.level, &offset, &bytes) &&
             cairn_context_read(context, dwarf, (uint8_t *)&trial.seen + offset, bytes, NULL) !=
                 CAIRN_OK)
             trial.way = WAY_HIT; /* and so another than is expected */
     }
 }
 
+/* Of architectures that have one. */
+static uint16_t link_register(void) { return arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf; }
+
+/* A site that jumps to its cache has none of its registers changed by that; but a miss leaves its
+ * return address in the link register, and the return there needs what was in it. */
 static void missed(struct cairn_context *context, void *user)
 {
     (void)user;
     left(context, WAY_MISS);
+    uint64_t returned = registers_code_address(registers_returned);
+    if (arch->has_link_register &&
+        cairn_context_write(context, link_register(), &returned, sizeof returned, NULL) != CAIRN_OK)
+        trial.way = WAY_HIT;
 }
 
 static void came_to_stub(struct cairn_context *context, void *user)
@@ -344,6 +376,7 @@ static void write_site(void)
         site[place] = (uint8_t)(bits >> 8 * i);
     }
     trial.cache.return_address = (uintptr_t)site + length;
+    trial.cache.site_end = trial.cache.return_address;
     machine_return(site + length);
 }
 
@@ -365,12 +398,13 @@ static void write_code(void)
 
 /* ---- Registers ---- */
 
+/* Those that a value of 8 bytes has. */
 static uint8_t *bytes_of(struct registers *registers, uint16_t dwarf)
 {
     size_t offset;
     size_t bytes;
     ck_assert(registers_place(dwarf, trial.level, &offset, &bytes));
-    return (uint8_t *)registers + offset;
+    return (uint8_t *)registers + offset + (bytes == 16 ? machine->scalar_offset : 0);
 }
 
 static bool is_vector(uint16_t dwarf) { return dwarf > machine->general[1]; }
@@ -382,6 +416,52 @@ static void set_register(struct registers *registers, uint16_t dwarf, uint64_t v
     store(bytes_of(registers, dwarf), value, 8);
 }
 
+/* What a register holds that has a float of 4 bytes, if it holds floats as doubles. */
+static uint64_t widened(uint32_t bits)
+{
+    enum { EXPONENT = 0xFF, FRACTION_BITS = 23, MORE_FRACTION_BITS = 29 };
+    const uint64_t infinity = UINT64_C(0x7FF0000000000000);
+    uint64_t sign = (uint64_t)(bits >> 31) << 63;
+    uint64_t fraction = bits & ((UINT32_C(1) << FRACTION_BITS) - 1);
+    float narrow;
+    double wide;
+    uint64_t wide_bits;
+    if ((bits >> FRACTION_BITS & EXPONENT) == EXPONENT)
+        return sign | infinity | fraction << MORE_FRACTION_BITS;
+    memcpy(&narrow, &bits, sizeof narrow);
+    wide = (double)narrow;
+    memcpy(&wide_bits, &wide, sizeof wide_bits);
+    return wide_bits;
+}
+
+/* The reverse, of what was widened and is no NaN. */
+static uint32_t narrowed(uint64_t bits)
+{
+    float narrow;
+    double wide;
+    uint32_t narrow_bits;
+    memcpy(&wide, &bits, sizeof wide);
+    narrow = (float)wide;
+    memcpy(&narrow_bits, &narrow, sizeof narrow_bits);
+    return narrow_bits;
+}
+
+static bool is_widened(uint16_t dwarf, uint8_t width)
+{
+    return arch->arguments.widens_floats && is_vector(dwarf) && width == 4;
+}
+
+/* Of a double that is no float's the upper bits are all that stores of 4 bytes are sure to have. */
+static void make_stored_floats(void)
+{
+    for (size_t i = 0; i < trial.cache.count; i++) {
+        const struct arch_cache_case *of = &trial.cases[i];
+        uint32_t bits = (uint32_t)random_u64() & ~(UINT32_C(1) << 23);
+        if (of->action == ARCH_CACHE_STORE && is_widened(of->value, of->field.width))
+            set_register(&trial.before, of->value, widened(bits));
+    }
+}
+
 static void make_registers(void)
 {
     struct registers unused;
@@ -391,6 +471,7 @@ static void make_registers(void)
     registers_make_pair(&trial.before, &unused);
     for (size_t i = 0; i < RECEIVERS; i++)
         set_register(&trial.before, receiver_registers[i], middle_of(i, receiver_origins[i]));
+    make_stored_floats();
 }
 
 /* ---- The model ---- */
@@ -427,6 +508,10 @@ static uint8_t *field_of(const struct arch_cache_case *of)
 
 static void expect_result(const struct arch_cache_case *of, uint64_t value, uint8_t width)
 {
+    if (is_widened(of->value, width)) {
+        value = widened((uint32_t)value);
+        width = sizeof value;
+    }
     uint8_t *result = bytes_of(&trial.expected, of->value);
     trial.result = of->value;
     trial.result_bytes = is_vector(of->value) ? width : 8;
@@ -441,6 +526,14 @@ static void expect_load(const struct arch_cache_case *of)
     expect_result(of, value, of->field.width);
 }
 
+static void expect_store(const struct arch_cache_case *of)
+{
+    uint64_t value = get_register(of->value);
+    if (is_widened(of->value, of->field.width))
+        value = narrowed(value);
+    store(field_of(of), value, of->field.width);
+}
+
 static void expect_hit(const struct arch_cache_case *of)
 {
     trial.expected_way = WAY_HIT;
@@ -451,13 +544,17 @@ static void expect_hit(const struct arch_cache_case *of)
         expect_load(of);
         break;
     case ARCH_CACHE_STORE:
-        store(field_of(of), get_register(of->value), of->field.width);
+        expect_store(of);
         break;
     case ARCH_CACHE_CONSTANT:
         expect_result(of, of->constant, of->constant_width);
         break;
     case ARCH_CACHE_JUMP:
         trial.expected_way = of->target == stub_function(0) ? 0 : 1;
+        break;
+    case ARCH_CACHE_EXIT:
+        trial.expected_way = WAY_MISS;
+        break;
     }
 }
 
@@ -484,8 +581,10 @@ static void compare_register(const struct registers *got, uint16_t dwarf, const 
     if (!registers_place(dwarf, trial.level, &offset, &bytes) || registers_is_fixed(dwarf) ||
         is_given_up(dwarf) || offset == offsetof(struct registers, flags))
         return;
-    if (dwarf == trial.result)
+    if (dwarf == trial.result) {
+        offset += bytes == 16 ? machine->scalar_offset : 0;
         bytes = trial.result_bytes;
+    }
     if (memcmp((const uint8_t *)got + offset, (const uint8_t *)&trial.expected + offset, bytes) !=
         0)
         ck_abort_msg("%s register %u (%s) is another", when, dwarf, arch->register_name(dwarf));
@@ -505,7 +604,11 @@ static void compare_registers(const struct registers *got, const char *when)
 /* As if the site had called the exit. */
 static void compare_exit(void)
 {
+    struct registers expected = trial.expected;
+    if (arch->has_link_register && !trial.cache.is_called)
+        set_register(&trial.expected, link_register(), trial.cache.return_address);
     compare_registers(&trial.seen, "at the exit");
+    trial.expected = expected;
     if (trial.cache.is_called) {
         ck_assert_uint_eq(trial.pc, registers_code_address(registers_returned));
         ck_assert_uint_eq(trial.sp, registers_sp);

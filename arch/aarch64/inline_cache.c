@@ -250,53 +250,42 @@ static void append_jump(struct words_code *code, uint64_t target)
     words_append(code, UINT32_C(0xD61F0200)); /* br x16 */
 }
 
-/* `address` is the code's. */
-static bool append_return(struct words_code *code, const struct arch_cache *cache, uint64_t address)
-{
-    uint64_t branch = UINT32_C(0xD65F03C0); /* ret */
-    if (!cache->is_called &&
-        !code->arch->encode_branch(ARCH_BRANCH_JUMP, address + code->size, cache->return_address,
-                                   WORDS_BYTES, &branch))
-        return false;
-    words_append(code, (uint32_t)branch);
-    return true;
-}
-
 /* The exit's entry takes the site's return address from x30, which a call would have put there. */
-static bool append_link(struct words_code *code, const struct arch_cache *cache, uint64_t address)
+static void append_link(struct words_code *code, const struct arch_cache *cache, uint64_t address)
 {
     uint32_t page;
-    if (!aarch64_encode_page(LINK, address + code->size, cache->return_address, &page))
-        return false;
+    bool is_encoded = aarch64_encode_page(LINK, address + code->size, cache->return_address, &page);
+    assert(is_encoded);
+    (void)is_encoded;
     words_append(code, page);
     /* add x30, x30, # */
     words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
-    return true;
 }
 
 /* As an exit's stub, to the one with this data. */
-static bool append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
+static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
                         uint64_t address)
 {
-    if (!cache->is_called && !append_link(code, cache, address))
-        return false;
+    if (!cache->is_called)
+        append_link(code, cache, address);
     _Static_assert(ARCH_EXIT_ENTRY == 0, "what is loaded is the entry");
     append_address(code, X16, data);
     words_append(code, UINT32_C(0xF9400211)); /* ldr x17, [x16] */
     words_append(code, UINT32_C(0xD61F0220)); /* br x17 */
-    return true;
 }
 
-static bool append_hit(struct words_code *code, const struct arch_cache *cache,
+/* `address` is the code's. */
+static void append_hit(struct words_code *code, const struct arch_cache *cache,
                        const struct arch_cache_case *one, uint64_t address)
 {
     switch (one->action) {
     case ARCH_CACHE_JUMP:
         assert(cache->is_called);
         append_jump(code, one->target);
-        return true;
+        return;
     case ARCH_CACHE_EXIT:
-        return append_exit(code, cache, one->target, address);
+        append_exit(code, cache, one->target, address);
+        return;
     case ARCH_CACHE_CONSTANT:
         append_result(code, one);
         break;
@@ -305,7 +294,7 @@ static bool append_hit(struct words_code *code, const struct arch_cache *cache,
         append_field(code, one);
         break;
     }
-    return append_return(code, cache, address);
+    words_append_return(code, cache, address, UINT32_C(0xD65F03C0)); /* ret */
 }
 
 /* Others say nothing about a register. */
@@ -314,7 +303,7 @@ static bool gives_value(const struct arch_cache_case *one)
     return one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;
 }
 
-static bool append_case(struct words_code *code, const struct arch_cache *cache,
+static void append_case(struct words_code *code, const struct arch_cache *cache,
                         const struct arch_cache_case *one, uint64_t address)
 {
     assert(is_free(one->receiver) && !is_vector(one->receiver));
@@ -322,22 +311,20 @@ static bool append_case(struct words_code *code, const struct arch_cache *cache,
     size_t branch = append_guard(code, one);
     if (one->counter != 0)
         append_count(code, one->counter);
-    if (!append_hit(code, cache, one, address))
-        return false;
+    append_hit(code, cache, one, address);
     finish_guard(code, branch);
-    return true;
 }
 
 /* ---- Misses ---- */
 
-static bool append_end(struct words_code *code, const struct arch_cache *cache, uint64_t address)
+static void append_end(struct words_code *code, const struct arch_cache *cache, uint64_t address)
 {
     if (cache->miss_target != 0) {
         assert(cache->is_called);
         append_jump(code, cache->miss_target);
-        return true;
+        return;
     }
-    return append_exit(code, cache, cache->exit_data, address);
+    append_exit(code, cache, cache->exit_data, address);
 }
 
 bool aarch64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
@@ -345,12 +332,12 @@ bool aarch64_encode_cache(const struct cairn_arch *arch, const struct arch_cache
 {
     struct words_code written = {.arch = arch, .bytes = code};
     assert(cache->count <= ARCH_CACHE_CASES_MAX);
-    for (size_t i = 0; i < cache->count; i++)
-        if (!append_case(&written, cache, &cache->cases[i], address))
-            return false;
-    size->case_bytes = written.size;
-    if (!append_end(&written, cache, address))
+    if (!words_reach_return(arch, cache, address))
         return false;
+    for (size_t i = 0; i < cache->count; i++)
+        append_case(&written, cache, &cache->cases[i], address);
+    size->case_bytes = written.size;
+    append_end(&written, cache, address);
     size->bytes = written.size;
     return true;
 }

@@ -388,17 +388,6 @@ static void append_jump(struct words_code *code, uint64_t function)
     words_append(code, BCTR);
 }
 
-static bool append_return(struct words_code *code, const struct arch_cache *cache, uint64_t address)
-{
-    uint64_t branch = UINT32_C(0x4E800020); /* blr */
-    if (!cache->is_called &&
-        !code->arch->encode_branch(ARCH_BRANCH_JUMP, address + code->size, cache->return_address,
-                                   WORDS_BYTES, &branch))
-        return false;
-    words_append(code, (uint32_t)branch);
-    return true;
-}
-
 /* As an exit's stub, to the one with this data. Its entry takes the site's return address from LR,
  * which a call would have put there. */
 static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
@@ -413,17 +402,17 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     code->size += code->arch->exit_bytes;
 }
 
-static bool append_hit(struct words_code *code, const struct arch_cache *cache,
+static void append_hit(struct words_code *code, const struct arch_cache *cache,
                        const struct arch_cache_case *one, uint64_t address)
 {
     switch (one->action) {
     case ARCH_CACHE_JUMP:
         assert(cache->is_called);
         append_jump(code, one->target);
-        return true;
+        return;
     case ARCH_CACHE_EXIT:
         append_exit(code, cache, one->target, address);
-        return true;
+        return;
     case ARCH_CACHE_CONSTANT:
         append_result(code, one, address);
         break;
@@ -432,14 +421,12 @@ static bool append_hit(struct words_code *code, const struct arch_cache *cache,
         append_field(code, one);
         break;
     }
-    if (!append_return(code, cache, address))
-        return false;
+    words_append_return(code, cache, address, UINT32_C(0x4E800020)); /* blr */
     if (one->action != ARCH_CACHE_CONSTANT || is_general(one->value))
-        return true;
+        return;
     if (code->size % sizeof(uint64_t) != 0)
         words_append(code, TRAP);
     append_literal(code, one);
-    return true;
 }
 
 /* Others say nothing about a register. */
@@ -448,7 +435,7 @@ static bool gives_value(const struct arch_cache_case *one)
     return one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;
 }
 
-static bool append_case(struct words_code *code, const struct arch_cache *cache,
+static void append_case(struct words_code *code, const struct arch_cache *cache,
                         const struct arch_cache_case *one, uint64_t address)
 {
     assert(is_free(one->receiver) && is_general(one->receiver));
@@ -456,10 +443,8 @@ static bool append_case(struct words_code *code, const struct arch_cache *cache,
     size_t branch = append_guard(code, one);
     if (one->counter != 0)
         append_count(code, one->counter);
-    if (!append_hit(code, cache, one, address))
-        return false;
+    append_hit(code, cache, one, address);
     finish_guard(code, branch);
-    return true;
 }
 
 /* ---- Misses ---- */
@@ -479,9 +464,10 @@ bool ppc64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *
 {
     struct words_code written = {.arch = arch, .bytes = code};
     assert(cache->count <= ARCH_CACHE_CASES_MAX);
+    if (!words_reach_return(arch, cache, address))
+        return false;
     for (size_t i = 0; i < cache->count; i++)
-        if (!append_case(&written, cache, &cache->cases[i], address))
-            return false;
+        append_case(&written, cache, &cache->cases[i], address);
     size->case_bytes = written.size;
     append_end(&written, cache, address);
     size->bytes = written.size;

@@ -516,7 +516,7 @@ static void put_return(struct writer *writer, const struct arch_cache *cache)
         return;
     }
     put_byte(writer, 0xE9);
-    put_relative(writer, cache->return_address);
+    put_relative(writer, cache->site_end);
 }
 
 static void put_hit(struct writer *writer, const struct arch_cache *cache,
@@ -600,15 +600,14 @@ static bool is_selectable(const struct arch_cache_case *from)
            is_whole && is_immediate && from->field.offset > INT32_MIN;
 }
 
-/* Whether the two differ in nothing but the key and the field's offset. */
+/* Whether the two differ in nothing but the guard and the field's offset. */
 static bool is_alike(const struct arch_cache_case *a, const struct arch_cache_case *b)
 {
     const struct arch_cache_field *x = &a->field;
     const struct arch_cache_field *y = &b->field;
     bool same_pointer = x->is_out_of_line == y->is_out_of_line &&
                         (!x->is_out_of_line || x->pointer_offset == y->pointer_offset);
-    return a->receiver == b->receiver && a->key_width == b->key_width &&
-           a->key_offset == b->key_offset && a->value == b->value && x->width == y->width &&
+    return a->receiver == b->receiver && a->value == b->value && x->width == y->width &&
            x->is_signed == y->is_signed && same_pointer;
 }
 

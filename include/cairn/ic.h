@@ -53,11 +53,13 @@
  *
  * CALLING CONVENTIONS. With anyregcc the operands and the result are in any registers, which the
  * record names, and all others stay as they are: also while the handler runs, which finds vector
- * registers in the frame, too. With the C calling convention (and fastcc, coldcc, preserve_mostcc
- * and preserve_allcc, which place arguments as C does) they are where the ABI says; operands of
- * guards and actions have to be in registers. Then a hit may call a function that takes the site's
- * arguments and returns its result, and the megamorphic handler may be such a function. With
- * anyregcc such a function is called through Cairn, as a handler is.
+ * registers in the frame, too. With the C calling convention and fastcc (but not on PPC64, where
+ * that has places of its own) they are where the ABI says; operands of guards and actions have to
+ * be in registers. Then a hit may call a function that takes the site's arguments and returns its
+ * result, and the megamorphic handler may be such a function. With coldcc, preserve_mostcc and
+ * preserve_allcc arguments are placed as with C, but the code counts on more registers. So with
+ * these, and with anyregcc, a function is called through Cairn, as a handler is: it may be any, and
+ * takes as long as a miss.
  *
  * A HANDLER runs on the thread's own stack, below the frame of the code, may call anything, also
  * code that comes to the same site, and may be in execution on several threads. It must return. It
@@ -202,7 +204,7 @@ struct cairn_ic_options {
     void *user;
     /** Called when the cache is megamorphic, with the same `user`; NULL: `handler`. */
     cairn_ic_handler *megamorphic_handler;
-    /** Or, where the calling convention is not anyregcc: a function that the site then calls
+    /** Or, where the calling convention is C's or fastcc: a function that the site then calls
      *  straight, with its arguments. NULL: none. */
     const void *megamorphic_target;
     /** 1 to CAIRN_IC_CASE_LIMIT_MAX; 0 means CAIRN_IC_CASE_LIMIT_DEFAULT. */
@@ -220,7 +222,8 @@ struct cairn_ic_options {
  * a patch point (UNMANAGED; the sentence says why it is not), with a declaration (NOT_FOUND), and
  * has no cache yet (CONFLICT).
  *
- * ARGUMENT: no site, no handler, a limit that is too large, a megamorphic target with anyregcc.
+ * ARGUMENT: no site, no handler, a limit that is too large, a megamorphic target where sites
+ * cannot call straight.
  * UNSUPPORTED: another calling convention, more than CAIRN_IC_OPERANDS_MAX operands, an operand or
  * a result that handlers cannot have; Cairn cannot save all registers of this machine. CORRUPT: the
  * record does not have what its declaration says. FULL, MEMORY, SYSTEM. The site is then as it was.
@@ -245,8 +248,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
  *
  * ARGUMENT: no such operand, a width that is none, a key outside of the mask or the width, a field
  * that is wider than the value, an action that the site's result or operands do not allow; the
- * sentence says which. UNSUPPORTED: an operand or the result is not in a register. Others as for
- * patching the site: RANGE, FULL, MEMORY, SYSTEM. The cache is then as it was.
+ * sentence says which. UNSUPPORTED: an operand or the result is not in a register, or of a type
+ * that only handlers and calls can deal with; a call with such types. Others as for patching the
+ * site: RANGE, FULL, MEMORY, SYSTEM. The cache is then as it was.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_add(cairn_ic *ic,
                                                           const struct cairn_ic_case *added,

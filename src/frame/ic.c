@@ -13,14 +13,16 @@
 #include "base/error.h"
 #include "frame/deopt.h"
 #include "frame/exit.h"
+#include "frame/frame.h"
 #include "frame/signature.h"
 #include "patch/patch.h"
 #include "runtime/module.h"
 
 #include <cairn/call.h>
 #include <cairn/frame.h>
+#include <string.h>
 
-enum { TYPE_NAME_BYTES = 64, WORD_BYTES = 8 };
+enum { TYPE_NAME_BYTES = 64, WORD_BYTES = 8, WORD_BITS = 64 };
 
 /* What must stay true: `locations` are those of the cache's operands. */
 struct slow_path {
@@ -41,20 +43,54 @@ static void destroy_slow_path(void *destroyed, const struct cairn_allocator *all
     memory_free(allocator, slow, sizeof *slow);
 }
 
-/* ---- A thread that has missed ---- */
+/* ---- Values, most of which are a scalar in a register ---- */
+
+/* Where the value is the low bytes of a word; NULL: it is somewhere else, or of another form. */
+static void *scalar_place(const struct cairn_frame *frame, const struct ic_value *value)
+{
+    bool is_narrow = value->type.element_count == 0 && value->type.bits <= WORD_BITS;
+    bool is_other = arch_host_layout.floats_are_doubles && value->type.kind == CAIRN_TYPE_FLOAT;
+    return is_narrow && !is_other && value->dwarf != IC_NO_REGISTER
+               ? frame_scalar(frame, value->dwarf)
+               : NULL;
+}
+
+static void read_scalar(struct cairn_type type, const void *place, struct cairn_value *value)
+{
+    uint64_t word;
+    memcpy(&word, place, sizeof word);
+    word &= UINT64_MAX >> (WORD_BITS - type.bits);
+    *value = (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
+    storage_copy_low(value->bytes, value->size, &word, sizeof word);
+}
 
 /* One that cannot be read is void. */
-static void read_operands(const cairn_ic *ic, const struct cairn_frame *frame,
-                          struct cairn_value *operands)
+static void read_operand(const struct cairn_frame *frame, const struct ic_value *operand,
+                         struct cairn_location location, struct cairn_value *value)
 {
-    const struct slow_path *slow = ic->slow_path;
-    for (uint32_t i = 0; i < ic->operand_count; i++) {
-        enum cairn_status status = cairn_frame_at_location(
-            frame, slow->locations[i], ic->operands[i].type, &operands[i], NULL);
-        if (status != CAIRN_OK)
-            operands[i] = (struct cairn_value){.size = 0};
+    const void *place = scalar_place(frame, operand);
+    if (place != NULL) {
+        read_scalar(operand->type, place, value);
+        return;
     }
+    enum cairn_status status = cairn_frame_at_location(frame, location, operand->type, value, NULL);
+    if (status != CAIRN_OK)
+        *value = (struct cairn_value){.size = 0};
 }
+
+/* Does what deopt_end does for this action. */
+static bool write_scalar_result(const cairn_ic *ic, const struct cairn_deopt *deopt)
+{
+    void *place = scalar_place(&deopt->frame, &ic->result);
+    if (deopt->action != DEOPT_CONTINUE_WITH || place == NULL)
+        return false;
+    uint64_t word = 0;
+    storage_copy_low(&word, sizeof word, deopt->results[0].bytes, deopt->results[0].size);
+    memcpy(place, &word, sizeof word);
+    return true;
+}
+
+/* ---- A thread that has missed ---- */
 
 static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cairn_deopt *deopt,
                    struct cairn_value *operands)
@@ -62,7 +98,14 @@ static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cai
     const struct slow_path *slow = ic->slow_path;
     deopt_begin(deopt, slow->runtime, context, slow->entry_code);
     deopt->record = slow->record;
-    read_operands(ic, &deopt->frame, operands);
+    for (uint32_t i = 0; i < ic->operand_count; i++)
+        read_operand(&deopt->frame, &ic->operands[i], slow->locations[i], &operands[i]);
+}
+
+static void leave(const cairn_ic *ic, struct cairn_deopt *deopt)
+{
+    if (!write_scalar_result(ic, deopt))
+        deopt_end(deopt);
 }
 
 static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *context)
@@ -75,7 +118,7 @@ static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *
     struct cairn_ic_miss missed = {
         .ic = ic, .operands = operands, .operand_count = ic->operand_count, .deopt = &deopt};
     handler(&missed, ic->options.user);
-    deopt_end(&deopt);
+    leave(ic, &deopt);
 }
 
 static void handle_miss(struct cairn_context *context, void *user)
@@ -105,13 +148,20 @@ static void handle_call(struct cairn_context *context, void *user)
     if (status == CAIRN_OK && ic->result.type.kind != CAIRN_TYPE_VOID)
         status = cairn_deopt_continue(&deopt, &result, NULL);
     (void)status; /* the types are the declaration's */
-    deopt_end(&deopt);
+    leave(ic, &deopt);
 }
 
 enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss, const struct cairn_value *result,
                                   struct cairn_error *error)
 {
-    return cairn_deopt_continue(miss->deopt, result, error);
+    const struct ic_value *expected = &miss->ic->result;
+    bool is_expected = result != NULL && cairn_type_equal(expected->type, result->type);
+    if (!is_expected || scalar_place(&miss->deopt->frame, expected) == NULL)
+        return cairn_deopt_continue(miss->deopt, result, error);
+    miss->deopt->results[0] = *result;
+    miss->deopt->result_count = 1;
+    miss->deopt->action = DEOPT_CONTINUE_WITH;
+    return CAIRN_OK;
 }
 
 /* ---- Where the operands are ---- */
@@ -218,7 +268,6 @@ static enum cairn_status place_by_signature(cairn_ic *ic, struct cairn_error *er
         ic->operands[i].dwarf = register_of(slow->locations[i]);
     }
     ic->result.dwarf = result_register(ic->result.type);
-    ic->has_c_arguments = true;
     return CAIRN_OK;
 }
 
@@ -246,6 +295,12 @@ static bool places_as_c(uint32_t convention)
     default:
         return false;
     }
+}
+
+/* The others keep registers that C functions change. */
+static bool calls_as_c(uint32_t convention)
+{
+    return convention == CAIRN_CALLING_CONVENTION_C || convention == CONVENTION_FAST;
 }
 
 static enum cairn_status place(cairn_ic *ic, struct cairn_error *error)
@@ -329,6 +384,10 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
                                     &slow->signature, &slow->refused);
     if (status == CAIRN_ERROR_MEMORY)
         return error_set(error, status, 0, "%s", slow->refused.message);
+    if (slow->signature != NULL && slow->signature->results_refused.status != CAIRN_OK)
+        slow->refused = slow->signature->results_refused;
+    ic->calls_refused = slow->refused.status == CAIRN_OK ? NULL : &slow->refused;
+    ic->calls_straight = calls_as_c(declaration->calling_convention);
     status = place(ic, error);
     return status == CAIRN_OK ? find_entry_code(runtime, &slow->entry_code, error) : status;
 }
@@ -339,11 +398,13 @@ static enum cairn_status fill(cairn_ic *ic, cairn_runtime *runtime, struct cairn
     enum cairn_status status = make_slow_path(ic, runtime, record, error);
     if (status != CAIRN_OK)
         return status;
-    if (ic->options.megamorphic_target != NULL && !ic->has_c_arguments)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "site %llu has the calling convention anyregcc, in which functions cannot "
-                         "be called: give a megamorphic handler instead of a target",
-                         (unsigned long long)site_id(ic->site));
+    if (ic->options.megamorphic_target != NULL && !ic->calls_straight)
+        return error_set(
+            error, CAIRN_ERROR_ARGUMENT, 0,
+            "site %llu has LLVM's calling convention number %u, with which functions "
+            "cannot be called straight: give a megamorphic handler instead of a target",
+            (unsigned long long)site_id(ic->site),
+            cairn_record_declaration(record)->calling_convention);
     ic->call_handler = handle_call;
     status = arch_exit_init(&ic->miss, handle_miss, ic, error);
     if (status == CAIRN_OK)

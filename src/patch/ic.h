@@ -51,6 +51,7 @@ struct ic_case {
     struct cairn_ic_case public;
     struct ic_call *call; /* NULL: the code itself does all */
     uint32_t counter;     /* number of its counter in the cache */
+    bool counts_anew;     /* the counter held another case's hits until the change that is made */
 };
 
 /* What must stay true: a megamorphic cache has no cases. */
@@ -76,8 +77,11 @@ struct cairn_ic {
     uint32_t operand_count;
     struct ic_value operands[CAIRN_IC_OPERANDS_MAX];
     struct ic_value result; /* of type void: none */
-    /* The arguments are where a function that is called expects them. */
-    bool has_c_arguments;
+    /* A function can be called straight from the site: arguments are where it expects them, and it
+     * may change what it changes. Otherwise Cairn calls on behalf of cases; NULL if it can, or why
+     * it cannot. */
+    bool calls_straight;
+    const struct cairn_error *calls_refused;
 
     /* Where misses go: to the handlers. */
     struct arch_exit miss;

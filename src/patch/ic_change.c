@@ -103,7 +103,7 @@ static enum cairn_status make_entry(struct ic_change *change, const struct cairn
                                     struct ic_case *entry, struct cairn_error *error)
 {
     *entry = (struct ic_case){.public = *added};
-    if (added->action != CAIRN_IC_CALL || change->ic->has_c_arguments)
+    if (added->action != CAIRN_IC_CALL || change->ic->calls_straight)
         return CAIRN_OK;
     return make_call(change->ic, added->target, &entry->call, error);
 }
@@ -128,6 +128,7 @@ enum cairn_status ic_change_add(struct ic_change *change, const struct cairn_ic_
         retire_call(change->ic->set, next->entries[place].call);
     } else {
         entry.counter = free_counter(change);
+        entry.counts_anew = true;
         next->count++;
     }
     next->entries[place] = entry;
@@ -286,17 +287,16 @@ static enum cairn_status write_all(struct ic_change *changes, size_t count,
 
 /* ---- Afterwards ---- */
 
-/* A counter begins at 0 when a case gets it. */
-static void adopt_counters(cairn_ic *ic, const struct ic_change *change)
+static void adopt_counters(cairn_ic *ic, struct ic_change *change)
 {
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < change->next.count; i++)
-        used |= UINT32_C(1) << change->next.entries[i].counter;
-    uint32_t fresh = used & ~ic->counters_in_use;
-    for (uint32_t i = 0; i < CAIRN_IC_CASE_LIMIT_MAX; i++)
-        if ((fresh >> i & 1) != 0)
-            __atomic_store_n(&ic->hits[i], 0, __ATOMIC_RELAXED);
-    ic->counters_in_use = used;
+    ic->counters_in_use = 0;
+    for (uint32_t i = 0; i < change->next.count; i++) {
+        struct ic_case *entry = &change->next.entries[i];
+        ic->counters_in_use |= UINT32_C(1) << entry->counter;
+        if (entry->counts_anew)
+            __atomic_store_n(&ic->hits[entry->counter], 0, __ATOMIC_RELAXED);
+        entry->counts_anew = false;
+    }
     if (change->resets_counts)
         atomic_store_explicit(&ic->misses, 0, memory_order_relaxed);
 }

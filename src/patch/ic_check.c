@@ -184,9 +184,13 @@ static enum cairn_status check_constant(const cairn_ic *ic, struct cairn_ic_case
 static enum cairn_status check_call(const cairn_ic *ic, struct cairn_ic_case *checked,
                                     struct cairn_error *error)
 {
-    if (checked->target != NULL)
+    if (checked->target == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: NULL cannot be called",
+                         id_of(ic));
+    if (ic->calls_straight || ic->calls_refused == NULL)
         return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: NULL cannot be called", id_of(ic));
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->calls_refused->offset,
+                     "site %llu cannot call: %s", id_of(ic), ic->calls_refused->message);
 }
 
 typedef enum cairn_status action_check(const cairn_ic *ic, struct cairn_ic_case *checked,

@@ -94,6 +94,7 @@ static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cas
         .cases = described,
         .count = cases->count,
         .is_called = calls || any_jumps(described, cases->count),
+        .site_end = site->address + site->byte_count,
         .return_address = site->address + site->return_offset,
         .keeps_flags = ic->options.keeps_flags,
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
