@@ -183,6 +183,18 @@ static enum cairn_status say_operand(const cairn_ic *ic, uint32_t number, struct
                      (unsigned long long)site_id(ic->site), number, name);
 }
 
+/* A miss is a call, and a call loses what is in the register for return addresses. */
+static enum cairn_status check_kept(const cairn_ic *ic, uint32_t number, struct cairn_error *error)
+{
+    uint16_t link = arch_host()->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+    if (ic->operands[number].dwarf != link)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,
+                     "site %llu: LLVM has operand %u in %s, where no call finds it",
+                     (unsigned long long)site_id(ic->site), number,
+                     arch_host()->register_name(link));
+}
+
 /* The record has the result, if there is one, and then the operands. */
 static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error)
 {
@@ -200,6 +212,9 @@ static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error
     for (uint32_t i = 0; i < ic->operand_count; i++) {
         slow->locations[i] = cairn_record_location(slow->record, first + i);
         ic->operands[i].dwarf = register_of(slow->locations[i]);
+        enum cairn_status status = check_kept(ic, i, error);
+        if (status != CAIRN_OK)
+            return status;
     }
     return CAIRN_OK;
 }
