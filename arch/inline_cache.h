@@ -23,10 +23,10 @@ enum arch_cache_action {
     ARCH_CACHE_LOAD,
     ARCH_CACHE_STORE,
     ARCH_CACHE_CONSTANT,
-    /* To a function, with all as it was at the site. Only where the site calls. */
-    ARCH_CACHE_JUMP,
     /* As an exit's stub, to the struct arch_exit at `target`, as if the site had called it. */
-    ARCH_CACHE_EXIT
+    ARCH_CACHE_EXIT,
+    /* To a function, with all as it was at the site. Only where the site calls. */
+    ARCH_CACHE_JUMP
 };
 
 /* What a load or a store gets to. */
@@ -76,10 +76,6 @@ struct arch_cache {
     /* Cases may be told apart without a branch for each, where the architecture can and they allow
      * it: at the cost of such flags as `keeps_flags` is about. */
     bool may_select;
-    /* No operand is in the result's register: it may be changed before it is known that it is a
-     * hit.
-     */
-    bool value_is_free;
     /* Behind the last case: as an exit's stub (`encode_exit`), to the struct arch_exit at this
      * address, which is anywhere, as if the site had called it. */
     uint64_t exit_data;
@@ -90,7 +86,7 @@ struct arch_cache {
 /* Of all architectures. */
 enum {
     ARCH_CACHE_CASES_MAX = 16,
-    ARCH_CACHE_CASE_BYTES_MAX = 160,
+    ARCH_CACHE_CASE_BYTES_MAX = 192,
     ARCH_CACHE_END_BYTES_MAX = 128,
     ARCH_CACHE_BYTES_MAX =
         ARCH_CACHE_CASES_MAX * ARCH_CACHE_CASE_BYTES_MAX + ARCH_CACHE_END_BYTES_MAX,

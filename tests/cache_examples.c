@@ -113,6 +113,11 @@ static const struct cache_example_code examples[EXAMPLE_COUNT] = {
                                                             .is_signed = true,
                                                             .is_out_of_line = true,
                                                             .pointer_offset = 16}}}},
+    [EXAMPLE_SELECTION_WIDE] =
+        {.cache = {.count = 3, .may_select = true},
+         .cases = {{GUARD(8, 0, UINT64_C(0x7F0000000001)), LOAD, FIELD(8, 8)},
+                   {GUARD(8, 0, UINT64_C(0x7F0000000040)), LOAD, FIELD(16, 8)},
+                   {GUARD(8, 0, UINT64_C(0x7F0000000080)), LOAD, FIELD(24, 8)}}},
 };
 
 void cache_example_get(enum cache_example example, const struct cache_example_registers *registers,
@@ -121,6 +126,7 @@ void cache_example_get(enum cache_example example, const struct cache_example_re
     *code = examples[example];
     code->cache.cases = code->cases;
     code->cache.return_address = EXAMPLE_RETURN_ADDRESS;
+    code->cache.site_end = EXAMPLE_RETURN_ADDRESS;
     code->cache.exit_data = UINT64_C(0x7C99AABBCC00);
     for (size_t i = 0; i < code->cache.count; i++) {
         struct arch_cache_case *of = &code->cases[i];

@@ -30,6 +30,7 @@ enum cache_example {
     EXAMPLE_KEEPS_FLAGS,
     EXAMPLE_SELECTION,
     EXAMPLE_SELECTION_OUT_OF_LINE,
+    EXAMPLE_SELECTION_WIDE,
     EXAMPLE_COUNT
 };
 
@@ -57,7 +58,7 @@ void cache_example_get(enum cache_example example, const struct cache_example_re
 
 /* What LLVM's disassembler says of the code: the instructions, each with a newline behind it, and
  * the words behind them. One file for each architecture, cache_examples_<architecture>.c. */
-enum { EXAMPLE_DATA_MAX = 4 };
+enum { EXAMPLE_DATA_MAX = 6 };
 
 struct cache_example_lines {
     const char *lines;

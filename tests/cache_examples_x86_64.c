@@ -202,4 +202,22 @@ const struct cache_example_lines cache_examples_x86_64[EXAMPLE_COUNT] = {
                                        .data = {9, 5, 1},
                                        .data_count = 3,
                                        .data_bytes = 4},
+    [EXAMPLE_SELECTION_WIDE] = {.lines = "movq (%rdi), %r11\n"
+                                         "cmpl $2, %r11d\n"
+                                         "je 65\n"
+                                         "cmpq 84(%rip), %r11\n"
+                                         "cmoveq 84(%rip), %r11\n"
+                                         "cmpq 85(%rip), %r11\n"
+                                         "cmoveq 85(%rip), %r11\n"
+                                         "cmpq 86(%rip), %r11\n"
+                                         "cmoveq 86(%rip), %r11\n"
+                                         "cmpl $2, %r11d\n"
+                                         "jne 14\n"
+                                         "shrq $32, %r11\n"
+                                         "movq 7(%rdi,%r11), %rsi\n"
+                                         "jmp 4018\n" JUMP_TO_EXIT("4011") "int3\n",
+                                .data = {UINT64_C(0x7F0000000001), UINT64_C(0x100000002),
+                                         UINT64_C(0x7F0000000040), UINT64_C(0x900000002),
+                                         UINT64_C(0x7F0000000080), UINT64_C(0x1100000002)},
+                                .data_count = 6},
 };

@@ -218,13 +218,24 @@ static void add_return(struct cache_lines *lines, const struct arch_cache *cache
     if (cache->is_called)
         add(lines, "retq");
     else
-        refer(add(lines, "jmp @"), REFERENCE_ADDRESS, cache->return_address);
+        refer(add(lines, "jmp @"), REFERENCE_ADDRESS, cache->site_end);
 }
 
 static void add_jump(struct cache_lines *lines, uint64_t target)
 {
     add(lines, "movabsq $%" PRId64 ", %%r11", (int64_t)target);
     add(lines, "jmpq *%%r11");
+}
+
+static void add_exit(struct cache_lines *lines, const struct arch_cache *cache, uint64_t data)
+{
+    if (!cache->is_called) {
+        refer(add(lines, "leaq @(%%rip), %%r11"), REFERENCE_ADDRESS, cache->return_address);
+        add(lines, "pushq %%r11");
+    }
+    add(lines, "movabsq $%" PRId64 ", %%r11", (int64_t)data);
+    add(lines, "pushq %%r11");
+    add(lines, "jmpq *(%%r11)");
 }
 
 static void add_hit(struct cache_lines *lines, const struct arch_cache *cache,
@@ -244,6 +255,8 @@ static void add_hit(struct cache_lines *lines, const struct arch_cache *cache,
         add_constant(lines, of);
     if (of->action == ARCH_CACHE_JUMP)
         add_jump(lines, of->target);
+    else if (of->action == ARCH_CACHE_EXIT)
+        add_exit(lines, cache, of->target);
     else
         add_return(lines, cache);
 }
@@ -260,6 +273,24 @@ static void add_cases(struct cache_lines *lines, const struct arch_cache *cache)
     }
 }
 
+/* Keys are compared as literals: one is too wide. */
+static bool has_wide_key(const struct arch_cache *cache)
+{
+    for (size_t i = 0; i < cache->count; i++)
+        if (cache->cases[i].key_width == 8 && !fits_i32(cache->cases[i].key))
+            return true;
+    return false;
+}
+
+static bool has_one_word(const struct arch_cache *cache)
+{
+    for (size_t i = 0; i < cache->count; i++)
+        if (cache->cases[i].key_width != 8 ||
+            cache->cases[i].key_offset != cache->cases[0].key_offset)
+            return false;
+    return true;
+}
+
 static bool selects(const struct arch_cache *cache)
 {
     bool all = cache->may_select && !cache->keeps_flags && cache->count >= 3;
@@ -267,20 +298,30 @@ static bool selects(const struct arch_cache *cache)
     for (size_t i = 0; all && i < cache->count; i++) {
         const struct arch_cache_case *of = &cache->cases[i];
         struct arch_cache_field field = of->field;
-        bool is_short = of->key_width == 4
-                            ? of->mask == UINT32_MAX
-                            : of->key_width == 8 && of->mask == UINT64_MAX && fits_i32(of->key);
+        bool is_whole = (of->key_width == 4 && of->mask == UINT32_MAX) ||
+                        (of->key_width == 8 && of->mask == UINT64_MAX);
         field.offset = first->field.offset;
         if (!field.is_out_of_line)
             field.pointer_offset = first->field.pointer_offset;
-        all = of->action == ARCH_CACHE_LOAD && !is_vector(of) && of->counter == 0 && is_short &&
+        all = of->action == ARCH_CACHE_LOAD && !is_vector(of) && of->counter == 0 && is_whole &&
               of->field.offset != INT32_MIN && of->receiver == first->receiver &&
               of->value == first->value && field.width == first->field.width &&
               field.is_signed == first->field.is_signed &&
               field.is_out_of_line == first->field.is_out_of_line &&
               field.pointer_offset == first->field.pointer_offset;
     }
-    return all;
+    return all && (!has_wide_key(cache) || has_one_word(cache));
+}
+
+static uint64_t unused_lower_half(const struct arch_cache *cache)
+{
+    for (uint64_t number = 1;; number++) {
+        size_t equal = 0;
+        for (size_t i = 0; i < cache->count; i++)
+            equal += (cache->cases[i].key & UINT32_MAX) == number;
+        if (equal == 0)
+            return number;
+    }
 }
 
 static void add_selected_cases(struct cache_lines *lines, const struct arch_cache *cache,
@@ -298,18 +339,10 @@ static void add_selected_cases(struct cache_lines *lines, const struct arch_cach
     }
 }
 
-static void add_selection(struct cache_lines *lines, const struct arch_cache *cache)
+static void add_selected_load(struct cache_lines *lines, const struct arch_cache *cache,
+                              int32_t origin)
 {
     const struct arch_cache_case *first = &cache->cases[0];
-    int32_t origin = INT32_MAX;
-    for (size_t i = 0; i < cache->count; i++)
-        if (cache->cases[i].field.offset <= origin)
-            origin = cache->cases[i].field.offset - 1;
-    lines->literal_bytes = 4;
-    add(lines, "xorl %%r11d, %%r11d");
-    add_selected_cases(lines, cache, origin);
-    add(lines, "testl %%r11d, %%r11d");
-    struct cache_line *branch = add(lines, "je @");
     struct operand field = memory_of(origin, first->receiver, ",%r11");
     if (first->field.is_out_of_line) {
         add(lines, "addq %s, %%r11",
@@ -318,7 +351,51 @@ static void add_selection(struct cache_lines *lines, const struct arch_cache *ca
     }
     add_load_from(lines, first, field.text);
     add_return(lines, cache);
+}
+
+static void add_short_selection(struct cache_lines *lines, const struct arch_cache *cache,
+                                int32_t origin)
+{
+    lines->literal_bytes = 4;
+    add(lines, "xorl %%r11d, %%r11d");
+    add_selected_cases(lines, cache, origin);
+    add(lines, "testl %%r11d, %%r11d");
+    struct cache_line *branch = add(lines, "je @");
+    add_selected_load(lines, cache, origin);
     refer(branch, REFERENCE_LINE, lines->count);
+}
+
+static void add_wide_selection(struct cache_lines *lines, const struct arch_cache *cache,
+                               int32_t origin)
+{
+    uint64_t tag = unused_lower_half(cache);
+    add(lines, "movq %s, %%r11",
+        memory_of(cache->cases[0].key_offset, cache->cases[0].receiver, "").text);
+    add(lines, "cmpl $%" PRIu64 ", %%r11d", tag);
+    struct cache_line *before = add(lines, "je @");
+    for (size_t i = 0; i < cache->count; i++) {
+        uint64_t distance = (uint64_t)((int64_t)cache->cases[i].field.offset - origin);
+        refer_to_literal(lines, add(lines, "cmpq @(%%rip), %%r11"), cache->cases[i].key);
+        refer_to_literal(lines, add(lines, "cmoveq @(%%rip), %%r11"), distance << 32 | tag);
+    }
+    add(lines, "cmpl $%" PRIu64 ", %%r11d", tag);
+    struct cache_line *behind = add(lines, "jne @");
+    add(lines, "shrq $32, %%r11");
+    add_selected_load(lines, cache, origin);
+    refer(before, REFERENCE_LINE, lines->count);
+    refer(behind, REFERENCE_LINE, lines->count);
+}
+
+static void add_selection(struct cache_lines *lines, const struct arch_cache *cache)
+{
+    int32_t origin = INT32_MAX;
+    for (size_t i = 0; i < cache->count; i++)
+        if (cache->cases[i].field.offset <= origin)
+            origin = cache->cases[i].field.offset - 1;
+    if (has_wide_key(cache))
+        add_wide_selection(lines, cache, origin);
+    else
+        add_short_selection(lines, cache, origin);
 }
 
 static void add_way_out(struct cache_lines *lines, const struct arch_cache *cache)
@@ -329,13 +406,7 @@ static void add_way_out(struct cache_lines *lines, const struct arch_cache *cach
         add_jump(lines, cache->miss_target);
         return;
     }
-    if (!cache->is_called) {
-        refer(add(lines, "leaq @(%%rip), %%r11"), REFERENCE_ADDRESS, cache->return_address);
-        add(lines, "pushq %%r11");
-    }
-    add(lines, "movabsq $%" PRId64 ", %%r11", (int64_t)cache->exit_data);
-    add(lines, "pushq %%r11");
-    add(lines, "jmpq *(%%r11)");
+    add_exit(lines, cache, cache->exit_data);
 }
 
 static void write_lines(const struct arch_cache *cache, struct cache_lines *lines)

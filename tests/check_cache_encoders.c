@@ -293,6 +293,11 @@ static void make_cases_alike(void)
     }
 }
 
+static uint64_t random_near(void)
+{
+    return trial.address + (random_u64() % (1U << 24) & ~UINT64_C(3)) - (1U << 23);
+}
+
 static void make_cache(void)
 {
     memset(&trial, 0, sizeof trial);
@@ -300,8 +305,8 @@ static void make_cache(void)
     trial.cache.cases = trial.cases;
     trial.cache.count = random_below(ARCH_CACHE_CASES_MAX + 1);
     trial.cache.is_called = random_one_in(2);
-    trial.cache.return_address =
-        trial.address + (random_u64() % (1U << 24) & ~UINT64_C(3)) - (1U << 23);
+    trial.cache.return_address = random_near();
+    trial.cache.site_end = random_near();
     trial.cache.keeps_flags = random_one_in(3);
     trial.cache.may_select = random_one_in(2);
     trial.cache.exit_data = random_u64() & ~UINT64_C(7);

@@ -361,6 +361,7 @@ static void write_stub(size_t stub)
     uint64_t address = (uintptr_t)pages.code + at;
     arch_exit_init_level(exit, came_to_stub, exit, trial.level);
     data()->descriptors[stub][0] = address;
+    data()->descriptors[stub][1] = random_u64();
     ck_assert(arch->encode_exit(arch, address, (uintptr_t)exit, pages.code + at));
 }
 
@@ -558,6 +559,13 @@ static void expect_hit(const struct arch_cache_case *of)
     }
 }
 
+/* What is entered by a descriptor has the TOC pointer that this says. */
+static void expect_function(void)
+{
+    if (trial.expected_way >= 0 && arch->has_descriptors)
+        trial.expected.general[arch->toc_register] = data()->descriptors[trial.expected_way][1];
+}
+
 static void expect(void)
 {
     trial.result = no_register;
@@ -566,9 +574,11 @@ static void expect(void)
     for (size_t i = 0; i < trial.cache.count; i++)
         if (hits(&trial.cases[i])) {
             expect_hit(&trial.cases[i]);
+            expect_function();
             return;
         }
     trial.expected_way = trial.cache.miss_target == 0 ? WAY_MISS : STUBS - 1;
+    expect_function();
 }
 
 /* ---- Comparing ---- */
@@ -689,7 +699,8 @@ static void make_action(struct arch_cache_case *of)
     of->field.is_signed = of->field.is_signed && of->action == ARCH_CACHE_LOAD;
     of->constant_width = is_vector(of->value) ? of->field.width : 8;
     of->constant = random_number() & all_bits(of->constant_width);
-    of->target = stub_function(random_below(STUBS - 1));
+    of->target = of->action == ARCH_CACHE_EXIT ? (uintptr_t)&data()->miss
+                                               : stub_function(random_below(STUBS - 1));
 }
 
 static void make_case(size_t index)
@@ -740,11 +751,12 @@ static void make_alike(void)
     first->value = random_one_in(8) ? random_vector(trial.level) : random_general();
     first->action = ARCH_CACHE_LOAD;
     make_field(first);
-    bool is_short = !random_one_in(4);
+    bool is_short = random_one_in(2);
     for (size_t i = 0; i < trial.cache.count; i++) {
         struct arch_cache_case *of = &trial.cases[i];
         *of = *first;
-        of->key = is_short ? sign_extended(random_number() & UINT32_MAX, 4) : random_number();
+        of->key = is_short ? sign_extended(random_number() & UINT32_MAX, 4)
+                           : random_number() << (random_one_in(4) ? 32 : 0) | random_below(4);
         of->key &= of->mask;
         if (random_one_in(8))
             of->key = first->key;
@@ -825,13 +837,17 @@ static void make_one_differ(void)
     }
 }
 
-/* One of the keys, or one that differs from one of them in a bit. */
+/* One of the keys, or one that differs from one of them in a bit, or another lower half. */
 static void choose_word(void)
 {
     const struct arch_cache_case *of = &trial.cases[random_below(trial.cache.count)];
     uint64_t word = of->key;
     if (random_one_in(4))
         word ^= UINT64_C(1) << random_below(8U * of->key_width);
+    if (random_one_in(4))
+        word = (word & ~(uint64_t)UINT32_MAX) | random_below(4);
+    if (random_one_in(8)) /* what the code may make of a word that hits */
+        word = random_below(THING_BYTES) << 32 | random_below(4);
     store(place_of(of, of->key_offset), word, of->key_width);
 }
 

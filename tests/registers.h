@@ -31,7 +31,8 @@ struct registers {
     uint64_t masks[8];
     uint64_t below[REGISTERS_BELOW_COUNT];
     uint64_t unused[4];
-    uint8_t vectors[64][REGISTERS_VECTOR_BYTES];
+    /* Some instructions that load and store them round addresses down. */
+    _Alignas(16) uint8_t vectors[64][REGISTERS_VECTOR_BYTES];
 };
 
 _Static_assert(offsetof(struct registers, flags) == REGISTERS_FLAGS, "");

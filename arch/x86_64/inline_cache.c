@@ -52,6 +52,13 @@ static void put(struct writer *writer, uint64_t value, size_t bytes)
         writer->code[writer->bytes++] = (uint8_t)(value >> 8 * i);
 }
 
+/* 4 bytes that are written already. */
+static void put_at(struct writer *writer, size_t place, uint64_t value)
+{
+    for (size_t i = 0; i < 4; i++)
+        writer->code[place + i] = (uint8_t)(value >> 8 * i);
+}
+
 static void put_byte(struct writer *writer, unsigned value) { put(writer, value, 1); }
 
 static void put_bytes(struct writer *writer, const uint8_t *bytes, size_t count)
@@ -565,6 +572,21 @@ static void land_skip(struct writer *writer, size_t skip)
     writer->code[skip - 1] = (uint8_t)distance;
 }
 
+enum { LONG_JE = 0x84 };
+
+static size_t put_long_skip(struct writer *writer, unsigned opcode)
+{
+    put_byte(writer, 0x0F);
+    put_byte(writer, opcode);
+    put(writer, 0, 4);
+    return writer->bytes;
+}
+
+static void land_long_skip(struct writer *writer, size_t skip)
+{
+    put_at(writer, skip - 4, writer->bytes - skip);
+}
+
 /* ---- Case by case ---- */
 
 static void put_case(struct writer *writer, const struct arch_cache *cache,
@@ -590,14 +612,12 @@ static void put_cases(struct writer *writer, const struct arch_cache *cache)
 
 /* ---- All cases at once ---- */
 
-/* Whether the case is a load with a key that an immediate can hold, and which nothing counts. */
+/* Whether the case is a load that nothing counts, with a key of 4 or 8 bytes without a mask. */
 static bool is_selectable(const struct arch_cache_case *from)
 {
-    bool is_whole = from->mask == all_bits(from->key_width);
-    bool is_immediate =
-        from->key_width == 4 || (from->key_width == 8 && fits_i32((int64_t)from->key));
+    bool is_whole = from->key_width >= 4 && from->mask == all_bits(from->key_width);
     return from->action == ARCH_CACHE_LOAD && !is_vector(from->value) && from->counter == 0 &&
-           is_whole && is_immediate && from->field.offset > INT32_MIN;
+           is_whole && from->field.offset > INT32_MIN;
 }
 
 /* Whether the two differ in nothing but the guard and the field's offset. */
@@ -611,23 +631,41 @@ static bool is_alike(const struct arch_cache_case *a, const struct arch_cache_ca
            x->is_signed == y->is_signed && same_pointer;
 }
 
-static bool may_select(const struct arch_cache *cache)
+enum selection { SELECTION_NONE, SELECTION_BY_IMMEDIATE, SELECTION_BY_LITERAL };
+
+static enum selection selection_of(const struct arch_cache *cache)
 {
+    const struct arch_cache_case *first = &cache->cases[0];
+    bool are_immediate = true;
+    bool are_of_one_word = true;
     if (!cache->may_select || cache->keeps_flags || cache->count < SELECTED_CASES_MIN)
-        return false;
-    for (size_t i = 0; i < cache->count; i++)
-        if (!is_selectable(&cache->cases[i]) || !is_alike(&cache->cases[0], &cache->cases[i]))
-            return false;
-    return true;
+        return SELECTION_NONE;
+    for (size_t i = 0; i < cache->count; i++) {
+        const struct arch_cache_case *from = &cache->cases[i];
+        if (!is_selectable(from) || !is_alike(first, from))
+            return SELECTION_NONE;
+        are_immediate &= from->key_width == 4 || fits_i32((int64_t)from->key);
+        are_of_one_word &= from->key_width == 8 && from->key_offset == first->key_offset;
+    }
+    if (are_immediate)
+        return SELECTION_BY_IMMEDIATE;
+    return are_of_one_word ? SELECTION_BY_LITERAL : SELECTION_NONE;
 }
 
-static int32_t lowest_offset(const struct arch_cache *cache)
+/* One byte before the lowest of all fields. */
+static int32_t origin_of(const struct arch_cache *cache)
 {
     int32_t lowest = INT32_MAX;
     for (size_t i = 0; i < cache->count; i++)
         if (cache->cases[i].field.offset < lowest)
             lowest = cache->cases[i].field.offset;
-    return lowest;
+    return lowest - 1;
+}
+
+/* From there; never 0. */
+static uint32_t distance_of(const struct arch_cache_case *from, int32_t origin)
+{
+    return (uint32_t)from->field.offset - (uint32_t)origin;
 }
 
 /* `cmpX $key, word; cmove literal(%rip), %r11d` */
@@ -657,28 +695,81 @@ static void put_selected_load(struct writer *writer, const struct arch_cache_cas
 }
 
 /*
- * In r11 the distance of the field from one byte before the lowest of all fields, so that 0 is left
- * for a miss. Every compare loads the word again, as guards of single cases do. So if another
- * thread changes it meanwhile, what is done is what one case's guard was true for when it was
- * evaluated, or none was true, and it is a miss. Of equal keys the first one's case hits: it is the
- * last one that is compared.
+ * In r11 the distance of the field from the origin, so that 0 is left for a miss. Every compare
+ * loads the word again, as guards of single cases do. So if another thread changes it meanwhile,
+ * what is done is what one case's guard was true for when it was evaluated, or none was true, and
+ * it is a miss. Of equal keys the first one's case hits: it is the last one that is compared.
  */
 static void put_selection(struct writer *writer, const struct arch_cache *cache)
 {
     static const uint8_t clear[] = {0x45, 0x31, 0xDB}; /* xor %r11d, %r11d */
-    static const uint8_t test[] = {0x45, 0x85, 0xDB};
-    int32_t origin = lowest_offset(cache) - 1;
+    static const uint8_t test[] = {0x45, 0x85, 0xDB};  /* test %r11d, %r11d */
+    int32_t origin = origin_of(cache);
     put_bytes(writer, clear, sizeof clear);
     writer->literal_bytes = 4;
-    for (size_t i = cache->count; i-- > 0;) {
-        const struct arch_cache_case *from = &cache->cases[i];
-        put_selected_case(writer, from, (uint32_t)from->field.offset - (uint32_t)origin);
-    }
+    for (size_t i = cache->count; i-- > 0;)
+        put_selected_case(writer, &cache->cases[i], distance_of(&cache->cases[i], origin));
     put_bytes(writer, test, sizeof test);
     size_t skip = put_skip(writer, JE);
     put_selected_load(writer, &cache->cases[0], origin);
     put_return(writer, cache);
     land_skip(writer, skip);
+}
+
+static bool is_lower_half(const struct arch_cache *cache, uint32_t number)
+{
+    for (size_t i = 0; i < cache->count; i++)
+        if ((uint32_t)cache->cases[i].key == number)
+            return true;
+    return false;
+}
+
+/* The lower half of no key: the lowest number from 1 on. */
+static uint32_t find_tag(const struct arch_cache *cache)
+{
+    uint32_t tag = 1;
+    while (is_lower_half(cache, tag))
+        tag++;
+    return tag;
+}
+
+/* `cmp key(%rip), %r11; cmove distance:tag(%rip), %r11` */
+static void put_tagged_case(struct writer *writer, uint64_t key, uint64_t tagged)
+{
+    static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
+    static const struct operation move_if_equal = {.opcode = 0x44, .is_wide = true, .has_0f = true};
+    const struct memory of_key = memory_literal(key);
+    const struct memory of_tagged = memory_literal(tagged);
+    put_operation_at(writer, &compare, R11, &of_key);
+    put_operation_at(writer, &move_if_equal, R11, &of_tagged);
+}
+
+/*
+ * The same with keys that no immediate holds. The word is loaded once, into r11. Where it equals a
+ * key, the distance takes its place, with a tag as its lower half that no key has, so that no other
+ * case's key is equal to it. A word that has the tag from the start is a miss.
+ */
+static void put_wide_selection(struct writer *writer, const struct arch_cache *cache)
+{
+    static const uint8_t shift[] = {0x49, 0xC1, 0xEB, 32}; /* shr $32, %r11 */
+    const struct arch_cache_case *first = &cache->cases[0];
+    const struct memory word = memory_at(general(first->receiver), first->key_offset);
+    int32_t origin = origin_of(cache);
+    uint32_t tag = find_tag(cache);
+    put_load_r11(writer, 8, &word);
+    put_immediate(writer, EXTENSION_CMP, false, tag);
+    size_t tagged_before = put_long_skip(writer, LONG_JE);
+    for (size_t i = 0; i < cache->count; i++) {
+        uint64_t distance = distance_of(&cache->cases[i], origin);
+        put_tagged_case(writer, cache->cases[i].key, distance << 32 | tag);
+    }
+    put_immediate(writer, EXTENSION_CMP, false, tag);
+    size_t untagged = put_skip(writer, JNE);
+    put_bytes(writer, shift, sizeof shift);
+    put_selected_load(writer, first, origin);
+    put_return(writer, cache);
+    land_skip(writer, untagged);
+    land_long_skip(writer, tagged_before);
 }
 
 /* ---- Misses ---- */
@@ -706,9 +797,7 @@ static void put_literals(struct writer *writer)
         put_byte(writer, 0xCC);
     for (size_t i = 0; i < writer->literal_count; i++) {
         const struct literal *literal = &writer->literals[i];
-        uint64_t displacement = writer->bytes - (literal->place + 4);
-        for (size_t byte = 0; byte < 4; byte++)
-            writer->code[literal->place + byte] = (uint8_t)(displacement >> 8 * byte);
+        put_at(writer, literal->place, writer->bytes - (literal->place + 4));
         put(writer, literal->value, writer->literal_bytes);
     }
 }
@@ -723,10 +812,17 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     assert(cache->count <= ARCH_CACHE_CASES_MAX);
     if (saves_flags(cache))
         put_save_flags(&writer);
-    if (may_select(cache))
-        put_selection(&writer, cache);
-    else
+    switch (selection_of(cache)) {
+    case SELECTION_NONE:
         put_cases(&writer, cache);
+        break;
+    case SELECTION_BY_IMMEDIATE:
+        put_selection(&writer, cache);
+        break;
+    case SELECTION_BY_LITERAL:
+        put_wide_selection(&writer, cache);
+        break;
+    }
     size_t cases_end = writer.bytes;
     put_way_out(&writer, cache);
     put_literals(&writer);

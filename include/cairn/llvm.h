@@ -158,7 +158,9 @@ enum cairn_liveness {
     /** Turn patch point liveness off in this process (LLVM's option
      *  -enable-patchpoint-liveness=false), once: with it on, LLVM 14 to 19 crash on ordinary
      *  code. Records then have no live-outs, so every register counts as live. On PPC64 also
-     *  -disable-ppc-vsx-swap-removal: LLVM would have vectors in another order than records say. */
+     *  -disable-ppc-vsx-swap-removal: LLVM would have vectors in another order than records say;
+     *  and -disable-ppc-ctrloops: LLVM 14 and 15 would keep the counters of loops in CTR across
+     * patch points, which change it. */
     CAIRN_LIVENESS_OFF = 0,
     /** The host has set these options already. */
     CAIRN_LIVENESS_OFF_BY_HOST = 1,

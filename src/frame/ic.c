@@ -183,6 +183,18 @@ static enum cairn_status say_operand(const cairn_ic *ic, uint32_t number, struct
                      (unsigned long long)site_id(ic->site), number, name);
 }
 
+/* A miss is a call, and a call loses what is in the register for return addresses. */
+static enum cairn_status check_kept(const cairn_ic *ic, uint32_t number, struct cairn_error *error)
+{
+    uint16_t link = arch_host()->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+    if (ic->operands[number].dwarf != link)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,
+                     "site %llu: LLVM has operand %u in %s, where no call finds it",
+                     (unsigned long long)site_id(ic->site), number,
+                     arch_host()->register_name(link));
+}
+
 /* The record has the result, if there is one, and then the operands. */
 static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error)
 {
@@ -200,6 +212,9 @@ static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error
     for (uint32_t i = 0; i < ic->operand_count; i++) {
         slow->locations[i] = cairn_record_location(slow->record, first + i);
         ic->operands[i].dwarf = register_of(slow->locations[i]);
+        enum cairn_status status = check_kept(ic, i, error);
+        if (status != CAIRN_OK)
+            return status;
     }
     return CAIRN_OK;
 }
@@ -359,6 +374,38 @@ static enum cairn_status find_entry_code(cairn_runtime *runtime, uint64_t *entry
     return status;
 }
 
+/* What calls of the site take and return. Only where operands are placed by it does it matter if
+ * there is none. */
+static enum cairn_status make_signature(cairn_ic *ic, struct slow_path *slow,
+                                        struct cairn_error *error)
+{
+    const struct cairn_declaration *declaration = slow->declaration;
+    uint32_t result_count = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
+    enum cairn_status status = cairn_signature_create(
+        &slow->runtime->allocator, &declaration->result, result_count, declaration->types,
+        declaration->argument_count, &slow->signature, &slow->refused);
+    if (status == CAIRN_ERROR_MEMORY)
+        return error_set(error, status, 0, "%s", slow->refused.message);
+    if (slow->signature != NULL && slow->signature->results_refused.status != CAIRN_OK)
+        slow->refused = slow->signature->results_refused;
+    ic->calls_refused = slow->refused.status == CAIRN_OK ? NULL : &slow->refused;
+    ic->calls_straight = calls_as_c(declaration->calling_convention);
+    return CAIRN_OK;
+}
+
+static enum cairn_status fill_slow_path(cairn_ic *ic, struct slow_path *slow,
+                                        struct cairn_error *error)
+{
+    enum cairn_status status = take_operands(ic, slow->declaration, error);
+    if (status == CAIRN_OK)
+        status = make_signature(ic, slow, error);
+    if (status == CAIRN_OK)
+        status = place(ic, error);
+    if (status == CAIRN_OK)
+        status = find_entry_code(slow->runtime, &slow->entry_code, error);
+    return status;
+}
+
 static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
                                         struct cairn_record record, struct cairn_error *error)
 {
@@ -375,21 +422,19 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
     slow->declaration = declaration;
     ic->slow_path = slow;
     ic->destroy_slow_path = destroy_slow_path;
-    enum cairn_status status = take_operands(ic, declaration, error);
-    if (status != CAIRN_OK)
-        return status;
-    uint32_t result_count = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
-    status = cairn_signature_create(&runtime->allocator, &declaration->result, result_count,
-                                    declaration->types, declaration->argument_count,
-                                    &slow->signature, &slow->refused);
-    if (status == CAIRN_ERROR_MEMORY)
-        return error_set(error, status, 0, "%s", slow->refused.message);
-    if (slow->signature != NULL && slow->signature->results_refused.status != CAIRN_OK)
-        slow->refused = slow->signature->results_refused;
-    ic->calls_refused = slow->refused.status == CAIRN_OK ? NULL : &slow->refused;
-    ic->calls_straight = calls_as_c(declaration->calling_convention);
-    status = place(ic, error);
-    return status == CAIRN_OK ? find_entry_code(runtime, &slow->entry_code, error) : status;
+    return fill_slow_path(ic, slow, error);
+}
+
+static enum cairn_status say_no_straight_calls(const cairn_ic *ic,
+                                               const struct cairn_declaration *declaration,
+                                               struct cairn_error *error)
+{
+    uint32_t convention = declaration->calling_convention;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
+                     "site %llu has LLVM's calling convention number %u%s, with which functions "
+                     "cannot be called straight: give a megamorphic handler instead of a target",
+                     (unsigned long long)site_id(ic->site), convention,
+                     convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
 }
 
 static enum cairn_status fill(cairn_ic *ic, cairn_runtime *runtime, struct cairn_error *error)
@@ -399,12 +444,7 @@ static enum cairn_status fill(cairn_ic *ic, cairn_runtime *runtime, struct cairn
     if (status != CAIRN_OK)
         return status;
     if (ic->options.megamorphic_target != NULL && !ic->calls_straight)
-        return error_set(
-            error, CAIRN_ERROR_ARGUMENT, 0,
-            "site %llu has LLVM's calling convention number %u, with which functions "
-            "cannot be called straight: give a megamorphic handler instead of a target",
-            (unsigned long long)site_id(ic->site),
-            cairn_record_declaration(record)->calling_convention);
+        return say_no_straight_calls(ic, cairn_record_declaration(record), error);
     ic->call_handler = handle_call;
     status = arch_exit_init(&ic->miss, handle_miss, ic, error);
     if (status == CAIRN_OK)

@@ -17,11 +17,18 @@ static void turn_liveness_off(void) { set_option("-enable-patchpoint-liveness=fa
  * also where a record names them. */
 static void keep_swaps(void) { set_option("-disable-ppc-vsx-swap-removal"); }
 
+/* LLVM 14 and 15 do not count a patch point as a call when they choose loops whose counter is in
+ * CTR, and their own sequence of it changes CTR. */
+static void keep_counters_out_of_ctr(void) { set_option("-disable-ppc-ctrloops"); }
+
 void option_turn_liveness_off(enum cairn_architecture architecture)
 {
     static pthread_once_t liveness = PTHREAD_ONCE_INIT;
     static pthread_once_t swaps = PTHREAD_ONCE_INIT;
+    static pthread_once_t counters = PTHREAD_ONCE_INIT;
     pthread_once(&liveness, turn_liveness_off);
-    if (architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2)
-        pthread_once(&swaps, keep_swaps);
+    if (architecture != CAIRN_ARCHITECTURE_PPC64_ELFV2)
+        return;
+    pthread_once(&swaps, keep_swaps);
+    pthread_once(&counters, keep_counters_out_of_ctr);
 }

@@ -9,7 +9,8 @@
 #include <cairn/architecture.h>
 
 /* Turns the liveness of patch points off; for PPC64 in little-endian order also a pass that moves
- * what records name. Only the first call for an architecture does anything. Thread-safe. */
+ * what records name, and one that has values where patch points change them. Only the first call
+ * for an architecture does anything. Thread-safe. */
 void option_turn_liveness_off(enum cairn_architecture architecture);
 
 #endif

@@ -73,15 +73,6 @@ static bool calls_target(const cairn_ic *ic, const struct ic_cases *cases)
     return cases->is_megamorphic && ic->options.megamorphic_target != NULL;
 }
 
-/* No operand has the register of the result, so it may hold anything until it is a hit. */
-static bool result_is_free(const cairn_ic *ic)
-{
-    for (uint32_t i = 0; i < ic->operand_count; i++)
-        if (ic->operands[i].dwarf == ic->result.dwarf)
-            return false;
-    return true;
-}
-
 static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cases,
                                   struct arch_cache_case *described)
 {
@@ -98,7 +89,6 @@ static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cas
         .return_address = site->address + site->return_offset,
         .keeps_flags = ic->options.keeps_flags,
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
-        .value_is_free = result_is_free(ic),
         .exit_data = (uintptr_t)exit,
         .miss_target = calls ? (uintptr_t)ic->options.megamorphic_target : 0,
     };

@@ -30,13 +30,18 @@ static TCase check_case;
 #define START_TEST(name) static void name(__attribute__((unused)) int _i)
 #define END_TEST
 
+static inline __attribute__((noreturn)) void check_failed(void)
+{
+    printf("\n0%%: Checks: %d, Failures: 1, Errors: 0\n", check_case.count);
+    exit(EXIT_FAILURE);
+}
+
 #define ck_abort_msg(...)                                                                          \
-    (printf("# %s:%d: ", __FILE__, __LINE__), printf(__VA_ARGS__), printf("\n"),                   \
-     printf("0%%: Checks: %d, Failures: 1, Errors: 0\n", check_case.count), exit(EXIT_FAILURE))
+    (printf("# %s:%d: ", __FILE__, __LINE__), printf(__VA_ARGS__), check_failed())
 #define ck_assert_msg(true_, ...) ((true_) ? (void)0 : ck_abort_msg(__VA_ARGS__))
 #define ck_assert(true_) ck_assert_msg(true_, "%s", #true_)
-#define ck_assert_compare(one, operator, other)                                                    \
-    ck_assert_msg((one) operator (other), "%s %s %s: %lld, %lld", #one, #operator, #other,          \
+#define ck_assert_compare(one, relation, other)                                                    \
+    ck_assert_msg((one)relation(other), "%s %s %s: %lld, %lld", #one, #relation, #other,           \
                   (long long)(one), (long long)(other))
 #define ck_assert_int_eq(one, other) ck_assert_compare((intmax_t)(one), ==, (intmax_t)(other))
 #define ck_assert_int_ne(one, other) ck_assert_compare((intmax_t)(one), !=, (intmax_t)(other))

@@ -1,0 +1,506 @@
+/*
+ * cairn-bench-ic: what inline caches take. A loop of compiled code reads a property of each object
+ * of a heap, in random order: by a cache; by the same guard and load written in the IR; by a lookup
+ * in a hash table. Three heaps: one that fits a processor's nearest cache, one for the next, and a
+ * larger one. The same once more along a list, where each access has to wait for the one before.
+ * And what it takes to add a case, in time and bytes. With an argument, only the figures whose
+ * names begin so.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "bench/ic_code.h"
+#include "bench/ic_heap.h"
+#include "bench/report.h"
+
+#include <cairn/cairn.h>
+#include <cairn/ic.h>
+#include <cairn/llvm.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check(enum cairn_status status, const struct cairn_error *error)
+{
+    if (status == CAIRN_OK)
+        return;
+    fprintf(stderr, "cairn-bench-ic: %s: %s\n", cairn_status_name(status), error->message);
+    exit(1);
+}
+
+/* ---- What is measured ---- */
+
+enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES };
+
+/* A loop, and what its cache is like. */
+struct subject {
+    const char *name;
+    enum ic_loop_kind kind;
+    uint32_t shape_count; /* of the heap that it is for */
+    enum cases cases;
+    struct cairn_ic_options options;
+    bool is_slow; /* and measured with the smallest heap alone */
+    bool is_c;    /* no compiled code */
+    bool is_along_list;
+};
+
+static void missed(struct cairn_ic_miss *miss, void *user)
+{
+    struct cairn_error error;
+    struct cairn_value value = cairn_value_of_integer(
+        64, ic_look_up((const struct ic_object *)cairn_value_pointer(&miss->operands[0])));
+    (void)user;
+    check(cairn_ic_return(miss, &value, &error), &error);
+}
+
+enum {
+    WRITTEN,
+    HIT,
+    HIT_WIDE,
+    HIT_COUNTED,
+    HIT_KEEPING_FLAGS,
+    HIT_C,
+    LOOKUP,
+    LOOKUP_CALLED,
+    WRITTEN_STORE,
+    STORE,
+    WRITTEN_FOUR,
+    FOUR,
+    FOUR_IN_ORDER,
+    FOUR_COUNTED,
+    FOUR_C,
+    LOOKUP_FOUR,
+    LIST_WRITTEN,
+    LIST_HIT,
+    LIST_LOOKUP,
+    LIST_FOUR,
+    LIST_LOOKUP_FOUR,
+    MISS,
+    MEGAMORPHIC,
+    MEGAMORPHIC_TARGET,
+    SUBJECTS
+};
+
+static struct subject subjects[SUBJECTS] = {
+    [WRITTEN] = {"guard and load in the IR", IC_LOOP_WRITTEN, .shape_count = 1},
+    [HIT] = {"a monomorphic hit", IC_LOOP_SITE, 1, LOADS},
+    [HIT_WIDE] = {"key of 8 bytes", IC_LOOP_SITE, 1, LOADS_BY_WIDE_KEYS},
+    [HIT_COUNTED] = {"counting", IC_LOOP_SITE, 1, LOADS, {.counts_hits = true}},
+    [HIT_KEEPING_FLAGS] = {"keeping flags", IC_LOOP_SITE, 1, LOADS, {.keeps_flags = true}},
+    [HIT_C] = {"C convention", IC_LOOP_SITE_C, 1, LOADS},
+    [LOOKUP] = {"open addressing", .shape_count = 1, .is_c = true},
+    [LOOKUP_CALLED] = {"a call of open addressing", IC_LOOP_CALLED, .shape_count = 1},
+    [WRITTEN_STORE] = {"guard and store in the IR", IC_LOOP_WRITTEN_STORE, .shape_count = 1},
+    [STORE] = {"store", IC_LOOP_SITE_STORE, 1, STORES},
+    [WRITTEN_FOUR] = {"four guards in the IR", IC_LOOP_WRITTEN_FOUR, .shape_count = IC_SHAPES},
+    [FOUR] = {"four cases", IC_LOOP_SITE, IC_SHAPES, LOADS},
+    [FOUR_IN_ORDER] =
+        {"in order", IC_LOOP_SITE, IC_SHAPES, LOADS, {.dispatch = CAIRN_IC_DISPATCH_IN_ORDER}},
+    [FOUR_COUNTED] = {"counting", IC_LOOP_SITE, IC_SHAPES, LOADS, {.counts_hits = true}},
+    [FOUR_C] = {"C convention", IC_LOOP_SITE_C, IC_SHAPES, LOADS},
+    [LOOKUP_FOUR] = {"open addressing", .shape_count = IC_SHAPES, .is_c = true},
+    [LIST_WRITTEN] = {"guard and load in the IR", IC_LOOP_WRITTEN, .shape_count = 1,
+                      .is_along_list = true},
+    [LIST_HIT] = {"a monomorphic hit", IC_LOOP_SITE, 1, LOADS, .is_along_list = true},
+    [LIST_LOOKUP] = {"open addressing", .shape_count = 1, .is_c = true, .is_along_list = true},
+    [LIST_FOUR] = {"four cases", IC_LOOP_SITE, IC_SHAPES, LOADS, .is_along_list = true},
+    [LIST_LOOKUP_FOUR] = {"open addressing", .shape_count = IC_SHAPES, .is_c = true,
+                          .is_along_list = true},
+    [MISS] = {"miss", IC_LOOP_SITE, 1, NO_CASES, .is_slow = true},
+    [MEGAMORPHIC] =
+        {"megamorphic", IC_LOOP_SITE, IC_SHAPES, LOADS, {.case_limit = 1}, .is_slow = true},
+    [MEGAMORPHIC_TARGET] = {"megamorphic",
+                            IC_LOOP_SITE_C,
+                            IC_SHAPES,
+                            LOADS,
+                            {.case_limit = 1, .megamorphic_target = (void *)(uintptr_t)ic_look_up},
+                            .is_slow = true},
+};
+
+struct figure {
+    const char *name;
+    int subject;
+    int peer;
+    double ratio_limit;
+};
+
+static const struct figure figures[] = {
+    {"ic.hit", HIT, WRITTEN, 2},
+    {"ic.hit-or-lookup", HIT, LOOKUP, 1.0 / 3},
+    {"ic.hit-or-call-of-lookup", HIT, LOOKUP_CALLED, 1.0 / 3},
+    {"ic.hit-by-8-byte-key", HIT_WIDE, WRITTEN, 0},
+    {"ic.hit-counted", HIT_COUNTED, WRITTEN, 0},
+    {"ic.hit-keeping-flags", HIT_KEEPING_FLAGS, WRITTEN, 0},
+    {"ic.hit-with-c-convention", HIT_C, WRITTEN, 0},
+    {"ic.store", STORE, WRITTEN_STORE, 0},
+    {"ic.four", FOUR, HIT, 2.5},
+    {"ic.four-in-order", FOUR_IN_ORDER, HIT, 0},
+    {"ic.four-counted", FOUR_COUNTED, HIT, 0},
+    {"ic.four-with-c-convention", FOUR_C, HIT, 0},
+    {"ic.four-guards-in-ir", WRITTEN_FOUR, HIT, 0},
+    {"ic.four-or-guards-in-ir", FOUR, WRITTEN_FOUR, 0},
+    {"ic.four-or-lookup", FOUR, LOOKUP_FOUR, 0},
+    {"ic.list", LIST_HIT, LIST_WRITTEN, 0},
+    {"ic.list-or-lookup", LIST_HIT, LIST_LOOKUP, 1.0 / 3},
+    {"ic.list-four", LIST_FOUR, LIST_HIT, 0},
+    {"ic.list-four-or-lookup", LIST_FOUR, LIST_LOOKUP_FOUR, 0},
+    {"ic.miss", MISS, LOOKUP_CALLED, 0},
+    {"ic.megamorphic", MEGAMORPHIC, LOOKUP_CALLED, 0},
+    {"ic.megamorphic-target", MEGAMORPHIC_TARGET, LOOKUP_CALLED, 0},
+};
+enum { FIGURES = sizeof figures / sizeof *figures };
+
+/* ---- Caches ---- */
+
+struct bench {
+    struct bench_options options;
+    LLVMContextRef context;
+    cairn_runtime *runtime;
+    cairn_engine *engine;
+};
+
+static struct cairn_ic_case case_of(enum cases cases, size_t shape)
+{
+    struct cairn_ic_case made = {
+        .guard = {.operand = 0, .offset = 0, .width = 4, .key = ic_shapes[shape]},
+        .action = CAIRN_IC_LOAD,
+        .field = {.offset = (int32_t)ic_offsets[shape], .width = 8},
+    };
+    if (cases == LOADS_BY_WIDE_KEYS) {
+        const struct ic_object object = {.shape = ic_shapes[shape], .flags = IC_FLAGS};
+        made.guard.width = 8;
+        memcpy(&made.guard.key, &object, sizeof made.guard.key);
+    }
+    if (cases == STORES) {
+        made.action = CAIRN_IC_STORE;
+        made.field.offset = IC_WRITTEN_OFFSET;
+        made.operand = 1;
+    }
+    return made;
+}
+
+static void add_case(cairn_ic *ic, enum cases cases, size_t shape)
+{
+    struct cairn_error error;
+    const struct cairn_ic_case added = case_of(cases, shape);
+    check(cairn_ic_add(ic, &added, CAIRN_RELAXED, &error), &error);
+}
+
+static cairn_ic *create_cache(const struct bench *bench, uint64_t id,
+                              struct cairn_ic_options options)
+{
+    struct cairn_error error;
+    cairn_ic *ic;
+    cairn_site *site = cairn_runtime_find_site(bench->runtime, id, &error);
+    if (site == NULL)
+        check(error.status, &error);
+    options.handler = missed;
+    check(cairn_ic_create(site, &options, &ic, &error), &error);
+    return ic;
+}
+
+static bool has_site(const struct subject *subject)
+{
+    return !subject->is_c && (subject->kind == IC_LOOP_SITE || subject->kind == IC_LOOP_SITE_C ||
+                              subject->kind == IC_LOOP_SITE_STORE);
+}
+
+static void create_caches(const struct bench *bench)
+{
+    for (size_t i = 0; i < SUBJECTS; i++) {
+        const struct subject *subject = &subjects[i];
+        if (!has_site(subject))
+            continue;
+        cairn_ic *ic = create_cache(bench, i, subject->options);
+        for (uint32_t shape = 0; shape < subject->shape_count; shape++)
+            if (subject->cases != NO_CASES)
+                add_case(ic, subject->cases, shape);
+    }
+}
+
+/* ---- Loading ---- */
+
+typedef int64_t loop(struct ic_object *const *objects, int64_t count);
+static loop *loops[SUBJECTS];
+
+/* Caches that cases are added to, each in a function of its own. */
+enum { ADDED = 64 };
+
+static void load(struct bench *bench)
+{
+    static char names[SUBJECTS + ADDED][16];
+    static struct ic_loop all[SUBJECTS + ADDED];
+    struct cairn_error error;
+    const struct cairn_engine_options options = {.optimisation_level = 2};
+    for (size_t i = 0; i < SUBJECTS + ADDED; i++) {
+        snprintf(names[i], sizeof names[i], "loop%zu", i);
+        all[i] = (struct ic_loop){.kind = IC_LOOP_SITE, .name = names[i], .id = i};
+        if (i < SUBJECTS) {
+            all[i].kind = subjects[i].kind;
+            all[i].is_along_list = subjects[i].is_along_list;
+        }
+    }
+    bench->context = LLVMContextCreate();
+    LLVMModuleRef module = ic_build_module(bench->context, all, SUBJECTS + ADDED);
+    check(cairn_runtime_create(NULL, &bench->runtime, &error), &error);
+    check(cairn_engine_create(bench->runtime, module, &options, &bench->engine, &error), &error);
+    for (size_t i = 0; i < SUBJECTS; i++) {
+        *(void **)&loops[i] = cairn_engine_function(bench->engine, names[i], &error);
+        if (loops[i] == NULL)
+            check(error.status, &error);
+        if (subjects[i].is_c)
+            loops[i] = subjects[i].is_along_list ? ic_look_up_along : ic_look_up_all;
+    }
+}
+
+static void unload(struct bench *bench)
+{
+    cairn_engine_dispose(bench->engine);
+    LLVMContextDispose(bench->context);
+    cairn_runtime_destroy(bench->runtime);
+}
+
+/* ---- Hits ---- */
+
+enum { SETS = 3, BLOCKS = 8, ROUNDS_MAX = 50, SAMPLE_NS = 20000 };
+static const struct {
+    size_t objects;
+    size_t rounds; /* of each block */
+} sets[SETS] = {{200, ROUNDS_MAX}, {4000, ROUNDS_MAX}, {100000, 8}};
+
+/* Nanoseconds an object: of the samples, that which a tenth of them are faster than. Whatever runs
+ * beside this program takes the processor's caches away from all the others, and more often from
+ * what takes longer. */
+static const double fraction = 0.1;
+static double results[SUBJECTS][SETS];
+
+static bool is_measured(const struct bench *bench, size_t subject, size_t set)
+{
+    if (subjects[subject].is_slow && set != 0)
+        return false;
+    for (size_t i = 0; i < FIGURES; i++) {
+        bool is_in = figures[i].subject == (int)subject || figures[i].peer == (int)subject;
+        if (is_in && bench_wants(&bench->options, figures[i].name))
+            return true;
+    }
+    return false;
+}
+
+static void run(size_t subject, const struct ic_heap *heap)
+{
+    enum ic_loop_kind kind = subjects[subject].kind;
+    bool stores = kind == IC_LOOP_WRITTEN_STORE || kind == IC_LOOP_SITE_STORE;
+    int64_t expected = stores ? (int64_t)heap->count : heap->sum;
+    if (loops[subject](heap->order, (int64_t)heap->count) == expected)
+        return;
+    fprintf(stderr, "cairn-bench-ic: %s: wrong sum\n", subjects[subject].name);
+    exit(1);
+}
+
+/* What came between has left its own things in the processor's caches: one run for nothing. */
+static double sample(size_t subject, const struct ic_heap *heap)
+{
+    double begun = bench_now();
+    run(subject, heap);
+    double once = bench_now() - begun;
+    int runs = once > SAMPLE_NS ? 1 : (int)(SAMPLE_NS / once) + 1;
+    begun = bench_now_of_thread();
+    for (int i = 0; i < runs; i++)
+        run(subject, heap);
+    return (bench_now_of_thread() - begun) / runs / (double)heap->count;
+}
+
+/* Of one shape and of four; then lists. */
+enum { HEAPS = 4 };
+
+static double samples[SUBJECTS][BLOCKS * ROUNDS_MAX];
+
+static size_t heap_of(const struct subject *subject)
+{
+    return (subject->shape_count == 1 ? 0U : 1U) + (subject->is_along_list ? 2U : 0U);
+}
+
+/* All of one heap in turn, so that what else the machine does is the same for all. The first round
+ * is for the processor's caches, which may take a while to prefer one heap to another. */
+static void measure_block(const struct bench *bench, size_t set, size_t heap,
+                          const struct ic_heap *objects, size_t block)
+{
+    size_t rounds = sets[set].rounds;
+    for (size_t i = 0; i <= rounds; i++)
+        for (size_t j = 0; j < SUBJECTS; j++) {
+            if (!is_measured(bench, j, set) || heap_of(&subjects[j]) != heap)
+                continue;
+            double value = sample(j, objects);
+            if (i > 0)
+                samples[j][block * rounds + i - 1] = value;
+        }
+}
+
+/* Heaps in turn, too, in longer blocks. */
+static void measure_set(const struct bench *bench, size_t set)
+{
+    struct ic_heap heaps[HEAPS];
+    for (size_t i = 0; i < HEAPS; i++)
+        ic_heap_create(&heaps[i], sets[set].objects, i % 2 == 0 ? 1 : IC_SHAPES, i >= 2);
+    for (size_t i = 0; i < BLOCKS * HEAPS; i++)
+        measure_block(bench, set, i % HEAPS, &heaps[i % HEAPS], i / HEAPS);
+    for (size_t j = 0; j < SUBJECTS; j++)
+        if (is_measured(bench, j, set))
+            results[j][set] = bench_percentile(samples[j], BLOCKS * sets[set].rounds, fraction);
+    for (size_t i = 0; i < HEAPS; i++)
+        ic_heap_destroy(&heaps[i]);
+}
+
+static void print_figure(const struct bench *bench, const struct figure *figure, const char *set,
+                         double value, double peer_value)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s", figure->name, set);
+    const struct bench_figure line = {
+        .name = name,
+        .value = value,
+        .unit = "ns",
+        .peer = subjects[figure->peer].name,
+        .peer_value = peer_value,
+        .ratio_limit = figure->ratio_limit,
+    };
+    bench_print(&bench->options, &line);
+}
+
+static double mean_of(int subject)
+{
+    double logarithms = 0;
+    for (size_t i = 0; i < SETS; i++)
+        logarithms += log(results[subject][i]);
+    return exp(logarithms / SETS);
+}
+
+static void print_figures(const struct bench *bench)
+{
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct figure *figure = &figures[i];
+        if (!bench_wants(&bench->options, figure->name))
+            continue;
+        bool is_slow = subjects[figure->subject].is_slow;
+        for (size_t set = 0; set < (is_slow ? 1 : SETS); set++) {
+            char objects[24];
+            snprintf(objects, sizeof objects, "%zu", sets[set].objects);
+            print_figure(bench, figure, objects, results[figure->subject][set],
+                         results[figure->peer][set]);
+        }
+        if (!is_slow)
+            print_figure(bench, figure, "mean", mean_of(figure->subject), mean_of(figure->peer));
+    }
+}
+
+/* ---- Adding ---- */
+
+enum { ROUNDS = 200 };
+
+static void reset_caches(const struct bench *bench, cairn_ic *const *caches)
+{
+    struct cairn_error error;
+    for (size_t i = 0; i < ADDED; i++)
+        check(cairn_ic_reset(caches[i], CAIRN_RELAXED, &error), &error);
+    cairn_runtime_quiesce(bench->runtime);
+}
+
+static void add_singly(cairn_ic *const *caches, size_t shape, double *each)
+{
+    for (size_t i = 0; i < ADDED; i++) {
+        double begun = bench_now();
+        add_case(caches[i], LOADS, shape);
+        each[i] = bench_now() - begun;
+    }
+}
+
+static double add_together(cairn_ic *const *caches, size_t shape)
+{
+    double begun = bench_now_of_thread();
+    for (size_t i = 0; i < ADDED; i++)
+        add_case(caches[i], LOADS, shape);
+    return bench_now_of_thread() - begun;
+}
+
+static void print_addition(const struct bench *bench, size_t shape, const char *what, double value)
+{
+    char name[64];
+    snprintf(name, sizeof name, "ic.add.case-%zu.%s", shape + 1, what);
+    const struct bench_figure figure = {.name = name, .value = value, .unit = "ns", .limit = 1000};
+    bench_print(&bench->options, &figure);
+}
+
+/* Each time by itself, for the median, with the clock's own time in it; and all together, for the
+ * mean. What quiescence and resets take is not counted: memory is ready. */
+static void measure_additions(const struct bench *bench)
+{
+    static double singly[IC_SHAPES][ROUNDS * ADDED];
+    static double sum[IC_SHAPES];
+    cairn_ic *caches[ADDED];
+    const struct cairn_ic_options options = {.case_limit = IC_SHAPES};
+    for (size_t i = 0; i < ADDED; i++)
+        caches[i] = create_cache(bench, SUBJECTS + i, options);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t shape = 0; shape < IC_SHAPES; shape++)
+            add_singly(caches, shape, &singly[shape][round * ADDED]);
+        reset_caches(bench, caches);
+        for (size_t shape = 0; shape < IC_SHAPES; shape++)
+            sum[shape] += add_together(caches, shape);
+        reset_caches(bench, caches);
+    }
+    for (size_t shape = 0; shape < IC_SHAPES; shape++) {
+        size_t count = (size_t)ROUNDS * ADDED;
+        print_addition(bench, shape, "median", bench_percentile(singly[shape], count, 0.5));
+        print_addition(bench, shape, "mean", sum[shape] / (double)count);
+    }
+}
+
+/* ---- Bytes ---- */
+
+static void print_bytes(const struct bench *bench, const char *key, cairn_ic *ic)
+{
+    char name[64];
+    struct cairn_ic_description is;
+    cairn_ic_describe(ic, &is);
+    snprintf(name, sizeof name, "ic.bytes-a-case.%s.%" PRIu32 "-cases", key, is.case_count);
+    const struct bench_figure of_case = {
+        .name = name, .value = (double)is.case_bytes / is.case_count, .unit = "bytes", .limit = 64};
+    bench_print(&bench->options, &of_case);
+    snprintf(name, sizeof name, "ic.bytes-of-code.%s.%" PRIu32 "-cases", key, is.case_count);
+    const struct bench_figure of_code = {
+        .name = name, .value = (double)is.code_bytes, .unit = "bytes"};
+    bench_print(&bench->options, &of_code);
+}
+
+static void measure_bytes(const struct bench *bench, const char *key, enum cases cases,
+                          enum cairn_ic_dispatch dispatch)
+{
+    struct cairn_error error;
+    const struct cairn_ic_options options = {.dispatch = dispatch};
+    cairn_ic *ic = create_cache(bench, SUBJECTS, options);
+    for (size_t shape = 0; shape < IC_SHAPES; shape++) {
+        add_case(ic, cases, shape);
+        print_bytes(bench, key, ic);
+    }
+    check(cairn_ic_destroy(ic, CAIRN_RELAXED, &error), &error);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {.options = {.only = argc > 1 ? argv[1] : NULL}};
+    ic_table_create();
+    load(&bench);
+    measure_bytes(&bench, "4-byte-keys", LOADS, CAIRN_IC_DISPATCH_AUTOMATIC);
+    measure_bytes(&bench, "4-byte-keys-in-order", LOADS, CAIRN_IC_DISPATCH_IN_ORDER);
+    measure_bytes(&bench, "8-byte-keys", LOADS_BY_WIDE_KEYS, CAIRN_IC_DISPATCH_AUTOMATIC);
+    measure_bytes(&bench, "8-byte-keys-in-order", LOADS_BY_WIDE_KEYS, CAIRN_IC_DISPATCH_IN_ORDER);
+    measure_additions(&bench);
+    create_caches(&bench);
+    for (size_t set = 0; set < SETS; set++)
+        measure_set(&bench, set);
+    print_figures(&bench);
+    unload(&bench);
+    ic_table_destroy();
+    return 0;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/ic_code.h"
+
+#include "bench/ic_heap.h"
+
+#include <cairn/llvm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct building {
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    LLVMValueRef function;
+    LLVMTypeRef int32;
+    LLVMTypeRef int64;
+    LLVMTypeRef bytes; /* a pointer */
+};
+
+static LLVMValueRef constant(const struct building *building, uint64_t value)
+{
+    return LLVMConstInt(building->int64, value, 0);
+}
+
+static LLVMBasicBlockRef append(const struct building *building, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(building->context, building->function, name);
+}
+
+/* A pointer to `type` at bytes from a pointer. */
+static LLVMValueRef place_at(const struct building *building, LLVMValueRef pointer,
+                             LLVMValueRef offset, LLVMTypeRef type)
+{
+    LLVMTypeRef byte = LLVMInt8TypeInContext(building->context);
+    LLVMValueRef place = LLVMBuildGEP2(building->builder, byte, pointer, &offset, 1, "");
+    return LLVMBuildBitCast(building->builder, place, LLVMPointerType(type, 0), "");
+}
+
+static LLVMValueRef load_at(const struct building *building, LLVMValueRef pointer, uint64_t offset,
+                            LLVMTypeRef type)
+{
+    LLVMValueRef place = place_at(building, pointer, constant(building, offset), type);
+    return LLVMBuildLoad2(building->builder, type, place, "");
+}
+
+/* ---- Sites ---- */
+
+static LLVMValueRef build_site(const struct building *building, const struct ic_loop *loop,
+                               LLVMValueRef object, LLVMValueRef stored)
+{
+    struct cairn_error error;
+    LLVMValueRef arguments[] = {object, stored};
+    bool stores = loop->kind == IC_LOOP_SITE_STORE;
+    const struct cairn_patchpoint patchpoint = {
+        .id = loop->id,
+        .byte_count = cairn_patchpoint_minimum_bytes(building->module, false),
+        .result_type = stores ? NULL : building->int64,
+        .calling_convention =
+            loop->kind == IC_LOOP_SITE_C ? 0 : (uint32_t)CAIRN_CALLING_CONVENTION_ANYREG,
+        .arguments = arguments,
+        .argument_count = stores ? 2 : 1,
+    };
+    LLVMValueRef result = cairn_build_patchpoint(building->builder, &patchpoint, &error);
+    if (result == NULL) {
+        fprintf(stderr, "cairn-bench-ic: %s\n", error.message);
+        exit(1);
+    }
+    return stores ? constant(building, 1) : result;
+}
+
+/* ---- The same written in the IR ---- */
+
+/* As front ends mark what hardly ever happens. */
+static void expect_true(const struct building *building, LLVMValueRef branch)
+{
+    LLVMMetadataRef weights[] = {
+        LLVMMDStringInContext2(building->context, "branch_weights", strlen("branch_weights")),
+        LLVMValueAsMetadata(LLVMConstInt(building->int32, 2000, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(building->int32, 1, 0)),
+    };
+    LLVMMetadataRef node = LLVMMDNodeInContext2(building->context, weights, 3);
+    unsigned kind = LLVMGetMDKindIDInContext(building->context, "prof", 4);
+    LLVMSetMetadata(branch, kind, LLVMMetadataAsValue(building->context, node));
+}
+
+static LLVMValueRef build_call(const struct building *building, LLVMValueRef object)
+{
+    LLVMTypeRef parameters[] = {building->bytes};
+    LLVMTypeRef type = LLVMFunctionType(building->int64, parameters, 1, 0);
+    LLVMValueRef address = constant(building, (uintptr_t)ic_look_up);
+    LLVMValueRef function =
+        LLVMBuildIntToPtr(building->builder, address, LLVMPointerType(type, 0), "");
+    return LLVMBuildCall2(building->builder, type, function, &object, 1, "");
+}
+
+/* `stored` NULL: a load. */
+static LLVMValueRef build_hit(const struct building *building, LLVMValueRef object,
+                              LLVMValueRef stored, size_t shape)
+{
+    if (stored == NULL)
+        return load_at(building, object, ic_offsets[shape], building->int64);
+    LLVMValueRef offset = constant(building, IC_WRITTEN_OFFSET);
+    LLVMBuildStore(building->builder, stored, place_at(building, object, offset, building->int64));
+    return constant(building, 1);
+}
+
+static LLVMValueRef build_guards(const struct building *building, LLVMValueRef object,
+                                 LLVMValueRef stored, size_t count)
+{
+    LLVMValueRef results[IC_SHAPES + 1];
+    LLVMBasicBlockRef from[IC_SHAPES + 1];
+    LLVMBasicBlockRef done = append(building, "done");
+    LLVMValueRef shape = load_at(building, object, 0, building->int32);
+    for (size_t i = 0; i < count; i++) {
+        LLVMValueRef key = LLVMConstInt(building->int32, ic_shapes[i], 0);
+        LLVMValueRef is_equal = LLVMBuildICmp(building->builder, LLVMIntEQ, shape, key, "");
+        LLVMBasicBlockRef other = append(building, "other");
+        from[i] = append(building, "hit");
+        LLVMValueRef branch = LLVMBuildCondBr(building->builder, is_equal, from[i], other);
+        if (i + 1 == count)
+            expect_true(building, branch);
+        LLVMPositionBuilderAtEnd(building->builder, from[i]);
+        results[i] = build_hit(building, object, stored, i);
+        LLVMBuildBr(building->builder, done);
+        LLVMPositionBuilderAtEnd(building->builder, other);
+    }
+    from[count] = LLVMGetInsertBlock(building->builder);
+    results[count] = build_call(building, object);
+    LLVMBuildBr(building->builder, done);
+    LLVMPositionBuilderAtEnd(building->builder, done);
+    LLVMValueRef result = LLVMBuildPhi(building->builder, building->int64, "");
+    LLVMAddIncoming(result, results, from, (unsigned)count + 1);
+    return result;
+}
+
+/* ---- The loop ---- */
+
+/* What the object adds to the sum. */
+static LLVMValueRef build_body(const struct building *building, const struct ic_loop *loop,
+                               LLVMValueRef object, LLVMValueRef i)
+{
+    switch (loop->kind) {
+    case IC_LOOP_WRITTEN:
+        return build_guards(building, object, NULL, 1);
+    case IC_LOOP_WRITTEN_FOUR:
+        return build_guards(building, object, NULL, IC_SHAPES);
+    case IC_LOOP_WRITTEN_STORE:
+        return build_guards(building, object, i, 1);
+    case IC_LOOP_CALLED:
+        return build_call(building, object);
+    default:
+        return build_site(building, loop, object, i);
+    }
+}
+
+static void begin_function(struct building *building, const char *name)
+{
+    LLVMTypeRef parameters[] = {LLVMPointerType(building->bytes, 0), building->int64};
+    LLVMTypeRef type = LLVMFunctionType(building->int64, parameters, 2, 0);
+    building->function = LLVMAddFunction(building->module, name, type);
+    cairn_prepare_function(building->function);
+    /* So that where a loop begins is not a matter of what was compiled before it. */
+    LLVMSetAlignment(building->function, 64);
+}
+
+/* Of the loop's body: what each turn has from the one before. */
+struct turn {
+    LLVMValueRef i;
+    LLVMValueRef sum;
+    LLVMValueRef object; /* along a list */
+};
+
+static LLVMValueRef build_object(const struct building *building, LLVMValueRef number)
+{
+    LLVMValueRef objects = LLVMGetParam(building->function, 0);
+    LLVMValueRef place = LLVMBuildGEP2(building->builder, building->bytes, objects, &number, 1, "");
+    return LLVMBuildLoad2(building->builder, building->bytes, place, "object");
+}
+
+/* The sum that this turn leaves to the next one; along a list, the next object's address. */
+static LLVMValueRef build_turn(const struct building *building, const struct ic_loop *loop,
+                               const struct turn *turn)
+{
+    if (loop->is_along_list)
+        return build_body(building, loop, turn->object, turn->i);
+    LLVMValueRef object = build_object(building, turn->i);
+    LLVMValueRef body = build_body(building, loop, object, turn->i);
+    return LLVMBuildAdd(building->builder, turn->sum, body, "");
+}
+
+static void build_loop(struct building *building, const struct ic_loop *loop)
+{
+    LLVMBuilderRef builder = building->builder;
+    begin_function(building, loop->name);
+    LLVMBasicBlockRef entry = append(building, "entry");
+    LLVMBasicBlockRef head = append(building, "loop");
+    LLVMValueRef zero = constant(building, 0);
+    LLVMPositionBuilderAtEnd(builder, entry);
+    LLVMValueRef first = build_object(building, zero);
+    LLVMBuildBr(builder, head);
+
+    LLVMPositionBuilderAtEnd(builder, head);
+    const struct turn turn = {
+        .i = LLVMBuildPhi(builder, building->int64, "i"),
+        .sum = LLVMBuildPhi(builder, building->int64, "sum"),
+        .object = LLVMBuildPhi(builder, building->bytes, "object"),
+    };
+    LLVMValueRef more = build_turn(building, loop, &turn);
+    LLVMValueRef next_object = LLVMBuildIntToPtr(builder, more, building->bytes, "");
+    LLVMValueRef next = LLVMBuildAdd(builder, turn.i, constant(building, 1), "");
+    LLVMBasicBlockRef from[] = {entry, LLVMGetInsertBlock(builder)};
+    LLVMBasicBlockRef end = append(building, "end");
+    LLVMValueRef count = LLVMGetParam(building->function, 1);
+    LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntEQ, next, count, ""), end, head);
+    LLVMAddIncoming(turn.i, (LLVMValueRef[]){zero, next}, from, 2);
+    LLVMAddIncoming(turn.sum, (LLVMValueRef[]){zero, more}, from, 2);
+    LLVMAddIncoming(turn.object, (LLVMValueRef[]){first, next_object}, from, 2);
+
+    LLVMPositionBuilderAtEnd(builder, end);
+    LLVMBuildRet(builder, more);
+}
+
+LLVMModuleRef ic_build_module(LLVMContextRef context, const struct ic_loop *loops, size_t count)
+{
+    struct building building = {
+        .context = context,
+        .module = LLVMModuleCreateWithNameInContext("bench", context),
+        .builder = LLVMCreateBuilderInContext(context),
+        .int32 = LLVMInt32TypeInContext(context),
+        .int64 = LLVMInt64TypeInContext(context),
+        .bytes = LLVMPointerType(LLVMInt8TypeInContext(context), 0),
+    };
+    for (size_t i = 0; i < count; i++)
+        build_loop(&building, &loops[i]);
+    LLVMDisposeBuilder(building.builder);
+    return building.module;
+}
