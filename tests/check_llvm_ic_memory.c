@@ -22,8 +22,8 @@ enum {
     ANYREG = CAIRN_CALLING_CONVENTION_ANYREG,
     SHAPES = 6,
     BETWEEN_QUIESCENT_POINTS = 500,
-    WARM_UP = 20, /* quiescent points */
-    CHANGES = 1000000,
+    WARM_UP = 10, /* quiescent points */
+    CHANGES = 250000,
     SINGLE_MODE_IS_SLOWER = 100
 };
 
