@@ -1,0 +1,226 @@
+/*
+ * Changing an inline cache for ever takes no memory, as long as there is a quiescent point now and
+ * then: cases are added and removed while a thread executes the site.
+ *
+ * The environment can ask for another number of changes: CAIRN_TEST_CHANGES, in Dual
+ * mode; in Single mode it is a hundredth of that. Otherwise CAIRN_TEST_ROUNDS, which is 60 natively
+ * and fewer under emulators, scales it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/ic_support.h"
+#include "tests/mode_support.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ANYREG = CAIRN_CALLING_CONVENTION_ANYREG,
+    SHAPES = 6,
+    BETWEEN_QUIESCENT_POINTS = 500,
+    WARM_UP = 10, /* quiescent points */
+    CHANGES = 250000,
+    SINGLE_MODE_IS_SLOWER = 100
+};
+
+struct object {
+    uint32_t shape;
+    uint64_t field;
+};
+
+static struct support_allocator allocations;
+static cairn_runtime *runtime;
+static struct ic_program program;
+static cairn_ic *ic;
+
+static const struct ic_function get = {
+    .calling_convention = ANYREG,
+    .result = {.kind = CAIRN_TYPE_INTEGER, .bits = 64},
+    .operand_count = 1,
+    .operands = {{.kind = CAIRN_TYPE_POINTER, .bits = 64}},
+};
+
+static void missed(struct cairn_ic_miss *miss, void *user)
+{
+    const struct object *object = cairn_value_pointer(&miss->operands[0]);
+    struct cairn_value value = cairn_value_of_integer(64, (int64_t)object->field);
+    atomic_uint *wrong = user;
+    if (cairn_ic_return(miss, &value, NULL) != CAIRN_OK)
+        atomic_fetch_add(wrong, 1);
+}
+
+/* ---- The thread that executes ---- */
+
+/* Between two runs it says which quiescent point it has seen wanted: it is in no code then. */
+static struct {
+    pthread_t thread;
+    atomic_ulong wanted;
+    atomic_ulong passed;
+    atomic_bool stops;
+    atomic_uint wrong;
+    atomic_ulong runs;
+} runner;
+
+static void *run(void *unused)
+{
+    struct object objects[SHAPES];
+    struct ic_access access;
+    for (uint32_t i = 0; i < SHAPES; i++)
+        objects[i] = (struct object){.shape = i, .field = 1000 + i};
+    for (uint32_t i = 0; !atomic_load(&runner.stops); i = (i + 1) % SHAPES) {
+        uint64_t result;
+        ic_set_pointer(&access, 0, &objects[i]);
+        program.functions[0](&access);
+        memcpy(&result, access.result, sizeof result);
+        if (result != objects[i].field)
+            atomic_fetch_add(&runner.wrong, 1);
+        atomic_fetch_add(&runner.runs, 1);
+        atomic_store(&runner.passed, atomic_load(&runner.wanted));
+    }
+    return unused;
+}
+
+static void come_to_quiescent_point(void)
+{
+    unsigned long wanted = atomic_fetch_add(&runner.wanted, 1) + 1;
+    while (atomic_load(&runner.passed) != wanted)
+        sched_yield();
+    cairn_runtime_quiesce(runtime);
+}
+
+/* ---- Changes ---- */
+
+static struct cairn_ic_guard guard_of(uint32_t shape)
+{
+    return (struct cairn_ic_guard){.width = sizeof shape, .key = shape};
+}
+
+/* Adds and removes in turn, so that there are up to four cases. */
+static void change(uint64_t number)
+{
+    struct cairn_error error = {0};
+    const struct cairn_ic_case added = {
+        .guard = guard_of((uint32_t)(number / 2 % SHAPES)),
+        .action = CAIRN_IC_LOAD,
+        .field = {.offset = offsetof(struct object, field), .width = sizeof(uint64_t)},
+    };
+    const struct cairn_ic_guard removed = guard_of((uint32_t)((number / 2 + SHAPES - 3) % SHAPES));
+    enum cairn_status status = number % 2 == 0
+                                   ? cairn_ic_add(ic, &added, CAIRN_RELAXED, &error)
+                                   : cairn_ic_remove(ic, &removed, CAIRN_RELAXED, &error);
+    if (status != CAIRN_OK)
+        ck_abort_msg("%s", error.message);
+}
+
+static void fill(void)
+{
+    struct cairn_error error = {0};
+    for (uint32_t shape = SHAPES - 3; shape < SHAPES; shape++) {
+        const struct cairn_ic_case added = {
+            .guard = guard_of(shape), .action = CAIRN_IC_CONSTANT, .constant = 1000 + shape};
+        ic_assert_done(cairn_ic_add(ic, &added, CAIRN_RELAXED, &error), error);
+    }
+}
+
+struct sizes {
+    size_t code;
+    size_t data;
+    size_t tables;
+    size_t allocated;
+    uint32_t slabs;
+};
+
+static struct sizes measure(void)
+{
+    struct cairn_runtime_statistics statistics;
+    cairn_runtime_statistics(runtime, &statistics);
+    return (struct sizes){
+        .code = statistics.code_bytes,
+        .data = statistics.data_bytes,
+        .tables = statistics.table_bytes,
+        .allocated = atomic_load(&allocations.outstanding_bytes),
+        .slabs = statistics.slab_count,
+    };
+}
+
+static void expect_same(const struct sizes *before, uint64_t changes)
+{
+    struct sizes now = measure();
+    ck_assert_msg(now.code == before->code && now.data == before->data &&
+                      now.tables == before->tables && now.allocated == before->allocated &&
+                      now.slabs == before->slabs,
+                  "after %" PRIu64 " changes there are %zu bytes of code, %zu of data, %zu of "
+                  "tables, %zu allocated, %u slabs; there were %zu, %zu, %zu, %zu, %u",
+                  changes, now.code, now.data, now.tables, now.allocated, now.slabs, before->code,
+                  before->data, before->tables, before->allocated, before->slabs);
+}
+
+/* Each time behind a quiescent point. */
+static uint64_t change_for_ever(uint64_t count)
+{
+    struct sizes before = {0};
+    uint64_t changes = 0;
+    for (uint64_t points = 0; changes < count; points++) {
+        for (int i = 0; i < BETWEEN_QUIESCENT_POINTS; i++)
+            change(changes++);
+        come_to_quiescent_point();
+        if (points == WARM_UP)
+            before = measure();
+        if (points > WARM_UP)
+            expect_same(&before, changes);
+    }
+    return changes;
+}
+
+static void load(enum cairn_code_mode mode)
+{
+    struct cairn_error error = {0};
+    const struct cairn_runtime_options options = {.allocator = support_counting(&allocations),
+                                                  .code_mode = mode};
+    const struct cairn_ic_options ic_options = {.handler = missed, .user = &runner.wrong};
+    ic_assert_done(cairn_runtime_create(&options, &runtime, &error), error);
+    ic_load(&program, runtime, &get, 1, IC_FIRST_SITE);
+    ic_assert_done(cairn_ic_create(program.sites[0], &ic_options, &ic, &error), error);
+    fill();
+}
+
+static void unload(void)
+{
+    ic_unload(&program);
+    cairn_runtime_destroy(runtime);
+    ck_assert_uint_eq(allocations.outstanding_bytes, 0);
+}
+
+START_TEST(adding_and_removing_for_ever_takes_no_memory)
+{
+    uint64_t wanted = ic_read_number("CAIRN_TEST_CHANGES", ic_rounds(CHANGES));
+    uint64_t least = 2 * WARM_UP * (uint64_t)BETWEEN_QUIESCENT_POINTS;
+    if (site_modes[_i] == CAIRN_CODE_MODE_SINGLE)
+        wanted /= SINGLE_MODE_IS_SLOWER;
+    atomic_store(&runner.stops, false);
+    load(site_modes[_i]);
+    ck_assert_int_eq(pthread_create(&runner.thread, NULL, run, NULL), 0);
+    uint64_t changes = change_for_ever(wanted < least ? least : wanted);
+    atomic_store(&runner.stops, true);
+    pthread_join(runner.thread, NULL);
+    printf("check_llvm_ic_memory: %" PRIu64 " changes, %lu runs\n", changes, runner.runs);
+    ck_assert_uint_eq(runner.wrong, 0);
+    ck_assert_uint_gt(runner.runs, 0);
+    unload();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("memory of inline caches");
+    TCase *tests = tcase_create("memory");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, adding_and_removing_for_ever_takes_no_memory, site_first_mode(),
+                        SITE_MODES);
+    suite_add_tcase(suite, tests);
+    return support_main(suite);
+}
