@@ -1,6 +1,8 @@
 /*
  * Changing an inline cache for ever takes no memory, as long as there is a quiescent point now and
- * then: cases are added and removed while a thread executes the site.
+ * then: cases are added and removed, ten million times natively, while a thread executes the site
+ * again and again; in between it rests, because code that is executed elsewhere takes ten times as
+ * long to change.
  *
  * The environment can ask for another number of changes: CAIRN_TEST_CHANGES, in Dual
  * mode; in Single mode it is a hundredth of that. Otherwise CAIRN_TEST_ROUNDS, which is 60 natively
@@ -23,7 +25,8 @@ enum {
     SHAPES = 6,
     BETWEEN_QUIESCENT_POINTS = 500,
     WARM_UP = 10, /* quiescent points */
-    CHANGES = 250000,
+    RUNS_BETWEEN_QUIESCENT_POINTS = 50,
+    CHANGES = 10000000,
     SINGLE_MODE_IS_SLOWER = 100
 };
 
@@ -55,7 +58,8 @@ static void missed(struct cairn_ic_miss *miss, void *user)
 
 /* ---- The thread that executes ---- */
 
-/* Between two runs it says which quiescent point it has seen wanted: it is in no code then. */
+/* Between two runs it says which quiescent point it has seen wanted: it is in no code then. Until
+ * the next one it runs so many times. */
 static struct {
     pthread_t thread;
     atomic_ulong wanted;
@@ -65,6 +69,14 @@ static struct {
     atomic_ulong runs;
 } runner;
 
+static void rest(void)
+{
+    while (atomic_load(&runner.passed) == atomic_load(&runner.wanted) &&
+           !atomic_load(&runner.stops))
+        sched_yield();
+    atomic_store(&runner.passed, atomic_load(&runner.wanted));
+}
+
 static void *run(void *unused)
 {
     struct object objects[SHAPES];
@@ -73,6 +85,8 @@ static void *run(void *unused)
         objects[i] = (struct object){.shape = i, .field = 1000 + i};
     for (uint32_t i = 0; !atomic_load(&runner.stops); i = (i + 1) % SHAPES) {
         uint64_t result;
+        if (atomic_load(&runner.runs) % RUNS_BETWEEN_QUIESCENT_POINTS == 0)
+            rest();
         ic_set_pointer(&access, 0, &objects[i]);
         program.functions[0](&access);
         memcpy(&result, access.result, sizeof result);
