@@ -5,8 +5,9 @@
  * number, as `whole_register` gives it; which of them are vector registers their numbers say.
  *
  * The code keeps every register but the result's, and the architecture's scratch registers, in
- * which LLVM has no values at patch points, whatever the calling convention: r11 on x86-64, x16 and
- * x17 on AArch64, r11, r12 and CTR on PPC64. It writes nothing below the stack pointer.
+ * which LLVM has no values across patch points, whatever the calling convention: r11 on x86-64, x16
+ * and x17 on AArch64, r11, r12, CTR and LR on PPC64. Operands come in none of them but PPC64's r11,
+ * which exits then find as it was. Nothing is written below the stack pointer.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -65,6 +66,9 @@ struct arch_cache_case {
 struct arch_cache {
     const struct arch_cache_case *cases;
     size_t count;
+    /* Registers that operands are in, whether a case names them or not. */
+    const uint16_t *operands;
+    size_t operand_count;
     /* The site calls the code, which returns; otherwise the site jumps to it, and it jumps to where
      * the site's bytes end, in reach of a direct branch. */
     bool is_called;

@@ -33,7 +33,7 @@ static void check(enum cairn_status status, const struct cairn_error *error)
 
 enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES };
 
-/* A loop, and what its cache is like. */
+/* A loop, and what its cache is like. `kind` 0 is a site with anyregcc. */
 struct subject {
     const char *name;
     enum ic_loop_kind kind;
@@ -83,38 +83,75 @@ enum {
 };
 
 static struct subject subjects[SUBJECTS] = {
-    [WRITTEN] = {"guard and load in the IR", IC_LOOP_WRITTEN, .shape_count = 1},
-    [HIT] = {"a monomorphic hit", IC_LOOP_SITE, 1, LOADS},
-    [HIT_WIDE] = {"key of 8 bytes", IC_LOOP_SITE, 1, LOADS_BY_WIDE_KEYS},
-    [HIT_COUNTED] = {"counting", IC_LOOP_SITE, 1, LOADS, {.counts_hits = true}},
-    [HIT_KEEPING_FLAGS] = {"keeping flags", IC_LOOP_SITE, 1, LOADS, {.keeps_flags = true}},
-    [HIT_C] = {"C convention", IC_LOOP_SITE_C, 1, LOADS},
-    [LOOKUP] = {"open addressing", .shape_count = 1, .is_c = true},
-    [LOOKUP_CALLED] = {"a call of open addressing", IC_LOOP_CALLED, .shape_count = 1},
-    [WRITTEN_STORE] = {"guard and store in the IR", IC_LOOP_WRITTEN_STORE, .shape_count = 1},
-    [STORE] = {"store", IC_LOOP_SITE_STORE, 1, STORES},
-    [WRITTEN_FOUR] = {"four guards in the IR", IC_LOOP_WRITTEN_FOUR, .shape_count = IC_SHAPES},
-    [FOUR] = {"four cases", IC_LOOP_SITE, IC_SHAPES, LOADS},
-    [FOUR_IN_ORDER] =
-        {"in order", IC_LOOP_SITE, IC_SHAPES, LOADS, {.dispatch = CAIRN_IC_DISPATCH_IN_ORDER}},
-    [FOUR_COUNTED] = {"counting", IC_LOOP_SITE, IC_SHAPES, LOADS, {.counts_hits = true}},
-    [FOUR_C] = {"C convention", IC_LOOP_SITE_C, IC_SHAPES, LOADS},
-    [LOOKUP_FOUR] = {"open addressing", .shape_count = IC_SHAPES, .is_c = true},
-    [LIST_WRITTEN] = {"guard and load in the IR", IC_LOOP_WRITTEN, .shape_count = 1,
+    [WRITTEN] = {.name = "guard and load in the IR", .kind = IC_LOOP_WRITTEN, .shape_count = 1},
+    [HIT] = {.name = "a monomorphic hit", .shape_count = 1, .cases = LOADS},
+    [HIT_WIDE] = {.name = "key of 8 bytes", .shape_count = 1, .cases = LOADS_BY_WIDE_KEYS},
+    [HIT_COUNTED] = {.name = "counting",
+                     .shape_count = 1,
+                     .cases = LOADS,
+                     .options = {.counts_hits = true}},
+    [HIT_KEEPING_FLAGS] = {.name = "keeping flags",
+                           .shape_count = 1,
+                           .cases = LOADS,
+                           .options = {.keeps_flags = true}},
+    [HIT_C] = {.name = "C convention", .kind = IC_LOOP_SITE_C, .shape_count = 1, .cases = LOADS},
+    [LOOKUP] = {.name = "open addressing", .shape_count = 1, .is_c = true},
+    [LOOKUP_CALLED] = {.name = "a call of open addressing",
+                       .kind = IC_LOOP_CALLED,
+                       .shape_count = 1},
+    [WRITTEN_STORE] = {.name = "guard and store in the IR",
+                       .kind = IC_LOOP_WRITTEN_STORE,
+                       .shape_count = 1},
+    [STORE] = {.name = "store", .kind = IC_LOOP_SITE_STORE, .shape_count = 1, .cases = STORES},
+    [WRITTEN_FOUR] = {.name = "four guards in the IR",
+                      .kind = IC_LOOP_WRITTEN_FOUR,
+                      .shape_count = IC_SHAPES},
+    [FOUR] = {.name = "four cases", .shape_count = IC_SHAPES, .cases = LOADS},
+    [FOUR_IN_ORDER] = {.name = "in order",
+                       .shape_count = IC_SHAPES,
+                       .cases = LOADS,
+                       .options = {.dispatch = CAIRN_IC_DISPATCH_IN_ORDER}},
+    [FOUR_COUNTED] = {.name = "counting",
+                      .shape_count = IC_SHAPES,
+                      .cases = LOADS,
+                      .options = {.counts_hits = true}},
+    [FOUR_C] = {.name = "C convention",
+                .kind = IC_LOOP_SITE_C,
+                .shape_count = IC_SHAPES,
+                .cases = LOADS},
+    [LOOKUP_FOUR] = {.name = "open addressing", .shape_count = IC_SHAPES, .is_c = true},
+    [LIST_WRITTEN] = {.name = "guard and load in the IR",
+                      .kind = IC_LOOP_WRITTEN,
+                      .shape_count = 1,
                       .is_along_list = true},
-    [LIST_HIT] = {"a monomorphic hit", IC_LOOP_SITE, 1, LOADS, .is_along_list = true},
-    [LIST_LOOKUP] = {"open addressing", .shape_count = 1, .is_c = true, .is_along_list = true},
-    [LIST_FOUR] = {"four cases", IC_LOOP_SITE, IC_SHAPES, LOADS, .is_along_list = true},
-    [LIST_LOOKUP_FOUR] = {"open addressing", .shape_count = IC_SHAPES, .is_c = true,
+    [LIST_HIT] = {.name = "a monomorphic hit",
+                  .shape_count = 1,
+                  .cases = LOADS,
+                  .is_along_list = true},
+    [LIST_LOOKUP] = {.name = "open addressing",
+                     .shape_count = 1,
+                     .is_c = true,
+                     .is_along_list = true},
+    [LIST_FOUR] = {.name = "four cases",
+                   .shape_count = IC_SHAPES,
+                   .cases = LOADS,
+                   .is_along_list = true},
+    [LIST_LOOKUP_FOUR] = {.name = "open addressing",
+                          .shape_count = IC_SHAPES,
+                          .is_c = true,
                           .is_along_list = true},
-    [MISS] = {"miss", IC_LOOP_SITE, 1, NO_CASES, .is_slow = true},
-    [MEGAMORPHIC] =
-        {"megamorphic", IC_LOOP_SITE, IC_SHAPES, LOADS, {.case_limit = 1}, .is_slow = true},
-    [MEGAMORPHIC_TARGET] = {"megamorphic",
-                            IC_LOOP_SITE_C,
-                            IC_SHAPES,
-                            LOADS,
-                            {.case_limit = 1, .megamorphic_target = (void *)(uintptr_t)ic_look_up},
+    [MISS] = {.name = "miss", .shape_count = 1, .is_slow = true},
+    [MEGAMORPHIC] = {.name = "megamorphic",
+                     .shape_count = IC_SHAPES,
+                     .cases = LOADS,
+                     .options = {.case_limit = 1},
+                     .is_slow = true},
+    [MEGAMORPHIC_TARGET] = {.name = "megamorphic",
+                            .kind = IC_LOOP_SITE_C,
+                            .shape_count = IC_SHAPES,
+                            .cases = LOADS,
+                            .options = {.case_limit = 1,
+                                        .megamorphic_target = (void *)(uintptr_t)ic_look_up},
                             .is_slow = true},
 };
 
@@ -263,7 +300,8 @@ static void unload(struct bench *bench)
 
 /* ---- Hits ---- */
 
-enum { SETS = 3, BLOCKS = 8, ROUNDS_MAX = 50, SAMPLE_NS = 20000 };
+enum { SETS = 3, BLOCKS = 8, ROUNDS_MAX = 50 };
+static const double sample_ns = 20000;
 static const struct {
     size_t objects;
     size_t rounds; /* of each block */
@@ -304,7 +342,7 @@ static double sample(size_t subject, const struct ic_heap *heap)
     double begun = bench_now();
     run(subject, heap);
     double once = bench_now() - begun;
-    int runs = once > SAMPLE_NS ? 1 : (int)(SAMPLE_NS / once) + 1;
+    int runs = once > sample_ns ? 1 : (int)(sample_ns / once) + 1;
     begun = bench_now_of_thread();
     for (int i = 0; i < runs; i++)
         run(subject, heap);
@@ -373,7 +411,7 @@ static double mean_of(int subject)
     double logarithms = 0;
     for (size_t i = 0; i < SETS; i++)
         logarithms += log(results[subject][i]);
-    return exp(logarithms / SETS);
+    return exp(logarithms / (double)SETS);
 }
 
 static void print_figures(const struct bench *bench)

@@ -278,7 +278,7 @@ static double time_of(int64_t (*sum)(void))
         double taken = now() - begun;
         shortest = taken < shortest ? taken : shortest;
     }
-    return shortest / OBJECTS;
+    return shortest / (double)OBJECTS;
 }
 
 static bool read_objects(cairn_ic *ic, size_t shape_count, enum cairn_ic_state expected)

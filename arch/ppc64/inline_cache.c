@@ -2,11 +2,12 @@
  * PPC64, ABIs ELFv2 and ELFv1: the code of inline caches.
  *
  * r11, r12 and CTR hold everything on the way: the ABIs have them for code between caller and
- * callee, and LLVM has no values in them at patch points. With anyregcc it may have some in r0, and
- * in every field of the condition register, so nothing here compares: a loaded key is changed such
- * that the right one becomes 1, and BDNZ tells that from everything else. XER stays, too: nothing
- * that carries is used. So `keeps_flags` changes nothing here, and `may_select` neither: cases are
- * told apart one by one.
+ * callee, and LLVM has no values in them across patch points. With anyregcc it may have an operand
+ * in r11; then that is in LR meanwhile, which LLVM counts as changed by the site's call. With
+ * anyregcc it may have some in r0, and in every field of the condition register, so nothing here
+ * compares: a loaded key is changed such that the right one becomes 1, and BDNZ tells that from
+ * everything else. XER stays, too: nothing that carries is used. So `keeps_flags` changes nothing
+ * here, and `may_select` neither: cases are told apart one by one.
  *
  * r0 as the base of an address, and as an operand of addi and addis, means zero: a receiver in it
  * is copied.
@@ -32,6 +33,8 @@ enum {
 
 #define TRAP UINT32_C(0x7FE00008)
 #define MTCTR_R11 UINT32_C(0x7D6903A6)
+#define MTLR_R11 UINT32_C(0x7D6803A6)
+#define MFLR_R11 UINT32_C(0x7D6802A6)
 #define MTLR_R12 UINT32_C(0x7D8803A6)
 #define BCTR UINT32_C(0x4E800420)
 #define BDNZ UINT32_C(0x42000000)
@@ -68,7 +71,7 @@ static uint32_t number(uint16_t dwarf)
 static bool is_free(uint16_t dwarf)
 {
     if (is_general(dwarf))
-        return dwarf != DWARF_STACK_POINTER && dwarf != R11 && dwarf != R12;
+        return dwarf != DWARF_STACK_POINTER && dwarf != R12;
     return dwarf < 2 * DWARF_FIRST_FLOAT || is_vector(dwarf);
 }
 
@@ -429,6 +432,32 @@ static void append_hit(struct words_code *code, const struct arch_cache *cache,
     append_literal(code, one);
 }
 
+/* ---- An operand in r11 ---- */
+
+static bool keeps_r11(const struct arch_cache *cache)
+{
+    for (size_t i = 0; i < cache->operand_count; i++)
+        if (cache->operands[i] == R11) {
+            assert(!cache->is_called);
+            return cache->count > 0;
+        }
+    return false;
+}
+
+static void append_keep_r11(struct words_code *code, const struct arch_cache *cache)
+{
+    if (keeps_r11(cache))
+        words_append(code, MTLR_R11);
+}
+
+static void append_bring_back_r11(struct words_code *code, const struct arch_cache *cache)
+{
+    if (keeps_r11(cache))
+        words_append(code, MFLR_R11);
+}
+
+/* ---- Cases ---- */
+
 /* Others say nothing about a register. */
 static bool gives_value(const struct arch_cache_case *one)
 {
@@ -440,9 +469,12 @@ static void append_case(struct words_code *code, const struct arch_cache *cache,
 {
     assert(is_free(one->receiver) && is_general(one->receiver));
     assert(!gives_value(one) || is_free(one->value));
+    if (one != cache->cases && one->receiver == R11)
+        append_bring_back_r11(code, cache);
     size_t branch = append_guard(code, one);
     if (one->counter != 0)
         append_count(code, one->counter);
+    append_bring_back_r11(code, cache);
     append_hit(code, cache, one, address);
     finish_guard(code, branch);
 }
@@ -456,6 +488,7 @@ static void append_end(struct words_code *code, const struct arch_cache *cache, 
         append_jump(code, cache->miss_target);
         return;
     }
+    append_bring_back_r11(code, cache);
     append_exit(code, cache, cache->exit_data, address);
 }
 
@@ -466,6 +499,7 @@ bool ppc64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *
     assert(cache->count <= ARCH_CACHE_CASES_MAX);
     if (!words_reach_return(arch, cache, address))
         return false;
+    append_keep_r11(&written, cache);
     for (size_t i = 0; i < cache->count; i++)
         append_case(&written, cache, &cache->cases[i], address);
     size->case_bytes = written.size;

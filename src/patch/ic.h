@@ -144,6 +144,12 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
 
 /* ---- Cases ---- */
 
+/* The bits of a guard's bytes. */
+static inline uint64_t ic_all_bits(uint8_t width)
+{
+    return width < sizeof(uint64_t) ? (UINT64_C(1) << 8 * width) - 1 : UINT64_MAX;
+}
+
 /* Whether the cache can have such a case; fills in what 0 stands for. ARGUMENT, UNSUPPORTED. */
 enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checked,
                                 struct cairn_error *error);

@@ -8,7 +8,7 @@
 
 #include <cairn/value.h>
 
-enum { TYPE_NAME_BYTES = 64, BYTE_BITS = 8 };
+enum { TYPE_NAME_BYTES = 64 };
 
 static unsigned long long id_of(const cairn_ic *ic)
 {
@@ -74,8 +74,6 @@ static enum cairn_status check_result(const cairn_ic *ic, struct cairn_error *er
 
 /* ---- Guards ---- */
 
-static uint64_t all_bits(uint8_t width) { return UINT64_MAX >> (64 - BYTE_BITS * width); }
-
 static enum cairn_status check_receiver(const cairn_ic *ic, uint32_t number,
                                         struct cairn_error *error)
 {
@@ -94,7 +92,7 @@ static enum cairn_status check_receiver(const cairn_ic *ic, uint32_t number,
 static enum cairn_status check_key(const cairn_ic *ic, const struct cairn_ic_guard *guard,
                                    struct cairn_error *error)
 {
-    if ((guard->mask & ~all_bits(guard->width)) != 0)
+    if ((guard->mask & ~ic_all_bits(guard->width)) != 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "site %llu: the mask 0x%llx has more bits than the guard's %u bytes",
                          id_of(ic), (unsigned long long)guard->mask, guard->width);
@@ -118,7 +116,7 @@ enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guar
                          "site %llu: a guard compares 1, 2, 4 or 8 bytes, not %u", id_of(ic),
                          guard->width);
     if (guard->mask == 0)
-        guard->mask = all_bits(guard->width);
+        guard->mask = ic_all_bits(guard->width);
     return check_key(ic, guard, error);
 }
 

@@ -73,18 +73,27 @@ static bool calls_target(const cairn_ic *ic, const struct ic_cases *cases)
     return cases->is_megamorphic && ic->options.megamorphic_target != NULL;
 }
 
+struct description {
+    struct arch_cache_case cases[CAIRN_IC_CASE_LIMIT_MAX];
+    uint16_t operands[CAIRN_IC_OPERANDS_MAX];
+};
+
 static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cases,
-                                  struct arch_cache_case *described)
+                                  struct description *described)
 {
     const cairn_site *site = ic->site;
     for (uint32_t i = 0; i < cases->count; i++)
-        described[i] = describe_case(ic, &cases->entries[i]);
+        described->cases[i] = describe_case(ic, &cases->entries[i]);
+    for (uint32_t i = 0; i < ic->operand_count; i++)
+        described->operands[i] = ic->operands[i].dwarf;
     bool calls = calls_target(ic, cases);
     const struct arch_exit *exit = cases->is_megamorphic ? &ic->megamorphic : &ic->miss;
     return (struct arch_cache){
-        .cases = described,
+        .cases = described->cases,
         .count = cases->count,
-        .is_called = calls || any_jumps(described, cases->count),
+        .operands = described->operands,
+        .operand_count = ic->operand_count,
+        .is_called = calls || any_jumps(described->cases, cases->count),
         .site_end = site->address + site->byte_count,
         .return_address = site->address + site->return_offset,
         .keeps_flags = ic->options.keeps_flags,
@@ -120,8 +129,8 @@ enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struc
     _Static_assert((int)CODE_STUB_GRANULE >= (int)ARCH_CACHE_ALIGNMENT,
                    "stubs are as aligned as their code");
     struct site_table *sites = ic->site->table;
-    struct arch_cache_case described[CAIRN_IC_CASE_LIMIT_MAX];
-    struct arch_cache cache = describe(ic, cases, described);
+    struct description described;
+    struct arch_cache cache = describe(ic, cases, &described);
     struct arch_cache_size size;
     uint8_t bytes[ARCH_CACHE_BYTES_MAX];
     /* Its size is the same everywhere; near the site it reaches. */

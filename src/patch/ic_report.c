@@ -143,13 +143,11 @@ __attribute__((format(printf, 2, 3))) static void print(struct output *output, c
         output->length += (size_t)length;
 }
 
-static uint64_t all_bits(uint8_t width) { return UINT64_MAX >> (64 - 8 * width); }
-
 static void print_guard(struct output *output, const struct cairn_ic_guard *guard)
 {
     print(output, "[operand %u %c %lld] %u bytes", guard->operand, guard->offset < 0 ? '-' : '+',
           guard->offset < 0 ? -(long long)guard->offset : (long long)guard->offset, guard->width);
-    if (guard->mask != all_bits(guard->width))
+    if (guard->mask != ic_all_bits(guard->width))
         print(output, " & 0x%" PRIx64, guard->mask);
     print(output, " = 0x%" PRIx64 ": ", guard->key);
 }
