@@ -37,7 +37,7 @@ static const struct bank x86_64_general[] = {{"", 0, 0, 5}, {"r", 8, 8, 10}, {"r
 static const struct bank x86_64_vector[] = {{"xmm", 0, 17, 32}};
 static const struct bank aarch64_general[] = {{"x", 0, 0, 15}, {"x", 18, 18, 28}};
 static const struct bank aarch64_vector[] = {{"d", 0, 64, 95}};
-static const struct bank ppc64_general[] = {{"r", 0, 0, 0}, {"r", 3, 3, 10}, {"r", 14, 14, 30}};
+static const struct bank ppc64_general[] = {{"r", 0, 0, 0}, {"r", 3, 3, 11}, {"r", 14, 14, 30}};
 static const struct bank ppc64_vector[] = {{"f", 0, 32, 63}};
 
 struct registers {
@@ -195,15 +195,27 @@ static const char *name_of(int kind, uint32_t number)
     return registers[kind].names[number % registers[kind].count];
 }
 
-/* Round after round other neighbours. */
-static struct ic_function getter(uint32_t number, uint32_t distance)
+static struct ic_function getter(uint32_t receiver, uint32_t operand, uint32_t result)
 {
     struct ic_function function = random_function();
     function.result = cairn_type_integer(64);
-    function.operand_registers[0] = name_of(GENERAL, number);
-    function.operand_registers[1] = name_of(GENERAL, number + 1 + distance);
-    function.result_register = name_of(GENERAL, number + (distance + 2) * (number % 4 != 0));
+    function.operand_registers[0] = name_of(GENERAL, receiver);
+    function.operand_registers[1] = name_of(GENERAL, operand);
+    function.result_register = name_of(GENERAL, result);
     return function;
+}
+
+/* Register `number` is the receiver's; others are its neighbours, at distances that change. */
+static struct ic_function getter_from(uint32_t number, uint32_t distance)
+{
+    return getter(number, number + 1 + distance, number + 2 + distance);
+}
+
+/* The result's; sometimes the receiver's too. */
+static struct ic_function getter_into(uint32_t number, uint32_t distance)
+{
+    uint32_t receiver = number % 3 == 0 ? number : number + 2 + distance;
+    return getter(receiver, number + 1 + distance, number);
 }
 
 static struct ic_function setter(uint32_t number, uint32_t distance)
@@ -495,8 +507,8 @@ START_TEST(every_register_is_receiver_operand_and_result_and_the_others_survive)
     find_registers();
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
     for (uint32_t attempt = 0; attempt < ATTEMPTS && !all_seen(); attempt++) {
-        run_bank(RESULT, getter, attempt);
-        run_bank(RECEIVER, getter, attempt);
+        run_bank(RESULT, getter_into, attempt);
+        run_bank(RECEIVER, getter_from, attempt);
         run_bank(STORED, setter, attempt);
         run_bank(STORED_NUMBER, number_setter, attempt);
         if (has_role(RESULT_NUMBER))
