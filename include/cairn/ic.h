@@ -44,12 +44,12 @@
  * refused (FULL), and the cache is as it was.
  *
  * WHAT A HIT CHANGES is the result's register, and where the field is stored; of other registers
- * those that the ABI leaves to code between caller and callee (r11 on x86-64, x16 and x17 on
- * AArch64, r11, r12 and CTR on PPC64). Nothing is written below the stack pointer, and no vector
- * register but the result's is touched. Flags stay as they are on AArch64 and PPC64. On x86-64 the
- * arithmetic flags change, which LLVM counts as gone behind every patch point; a host whose own
- * code generator does not asks for `keeps_flags`. A call is a call: it changes what the site's
- * calling convention lets it change.
+ * those that the ABI leaves to code between caller and callee, and in which LLVM keeps nothing across
+ * a patch point: r11 on x86-64; x16 and x17 on AArch64; r11, r12, CTR and LR on PPC64. Nothing is
+ * written below the stack pointer, and no vector register but the result's is touched. Flags stay as
+ * they are on AArch64 and PPC64. On x86-64 the arithmetic flags change, which LLVM counts as gone
+ * behind every patch point; a host whose own code generator does not asks for `keeps_flags`. A call
+ * is a call: it changes what the site's calling convention lets it change.
  *
  * CALLING CONVENTIONS. With anyregcc the operands and the result are in any registers, which the
  * record names, and all others stay as they are: also while the handler runs, which finds vector
