@@ -122,6 +122,7 @@ struct ic_change {
     struct ic_code code;
     struct change patch;
     bool resets_counts;
+    bool is_made; /* the site goes to the code */
 };
 
 /* A change that changes nothing yet. */

@@ -59,6 +59,7 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
 {
     change->ic = ic;
     change->resets_counts = false;
+    change->is_made = false;
     change->code.stub.size = 0;
     copy_cases(&change->next, &ic->cases);
     for (uint32_t i = 0; i < change->next.count; i++)
@@ -257,13 +258,21 @@ static void retire_code(const cairn_ic *ic, struct ic_code *code)
     code->stub.size = 0;
 }
 
-/* Takes back the first `count`, the last one first; threads may be in their code. */
-static void take_back(struct ic_change *changes, size_t count)
+/* Threads may be in its code. Where the system refuses even to bring the old word back, the change
+ * stays made: the cache has to know what its site does. */
+static void take_back(struct ic_change *change)
 {
-    while (count-- > 0) {
-        commit_undo(&changes[count].patch);
-        retire_code(changes[count].ic, &changes[count].code);
-    }
+    commit_undo(&change->patch);
+    change->is_made = word_read_instruction(change->patch.site) == change->patch.bits;
+    if (!change->is_made)
+        retire_code(change->ic, &change->code);
+}
+
+/* The last one first. */
+static void take_all_back(struct ic_change *changes, size_t count)
+{
+    while (count-- > 0)
+        take_back(&changes[count]);
 }
 
 static enum cairn_status write_all(struct ic_change *changes, size_t count,
@@ -273,13 +282,14 @@ static enum cairn_status write_all(struct ic_change *changes, size_t count,
         struct change *patch = &changes[i].patch;
         patch->old_bits = word_read_instruction(patch->site);
         enum cairn_status status = commit_change(patch, error);
+        changes[i].is_made = status == CAIRN_OK;
         if (status == CAIRN_OK)
             continue;
         for (size_t left = i; left < count; left++) {
             plan_release(&changes[left].patch);
             release_code(&changes[left]);
         }
-        take_back(changes, i);
+        take_all_back(changes, i);
         return status;
     }
     return CAIRN_OK;
@@ -320,10 +330,10 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
     if (status == CAIRN_OK && count > 0) {
         status = patch_synchronise(changes[0].ic->set->space, strength, error);
         if (status != CAIRN_OK)
-            take_back(changes, count);
+            take_all_back(changes, count);
     }
     for (size_t i = 0; i < count; i++)
-        if (status == CAIRN_OK)
+        if (changes[i].is_made)
             adopt(&changes[i]);
         else
             ic_change_abandon(&changes[i]);
