@@ -107,6 +107,16 @@ static bool has_role(enum role role)
     return role != RESULT_NUMBER || LLVM_PATCHPOINT_RETURNS_ANY_TYPE;
 }
 
+/* PPC64's r11 survives no patch point: LLVM has operands in it, and no result. */
+static bool is_wanted(enum role role, uint16_t dwarf)
+{
+    enum { R11 = 11 };
+    enum cairn_architecture host = cairn_architecture_host();
+    bool is_x86_64 = host == CAIRN_ARCHITECTURE_X86_64;
+    bool is_ppc64 = !is_x86_64 && host != CAIRN_ARCHITECTURE_AARCH64;
+    return seen_roles[role][dwarf] == 0 && !(is_ppc64 && role == RESULT && dwarf == R11);
+}
+
 /* Names of the registers that were never in the role, with a space behind each. */
 static const char *list_unseen(enum role role)
 {
@@ -115,7 +125,7 @@ static const char *list_unseen(enum role role)
     char *end = names;
     *end = '\0';
     for (uint32_t i = 0; i < all->count; i++)
-        if (seen_roles[role][all->dwarf[i]] == 0)
+        if (is_wanted(role, all->dwarf[i]))
             end = stpcpy(stpcpy(end, all->names[i]), " ");
     return names;
 }
@@ -480,7 +490,7 @@ static void run_bank(enum role role, struct ic_function (*make)(uint32_t number,
     const struct registers *all = &registers[is_vector_role(role) ? VECTOR : GENERAL];
     uint32_t count = 0;
     for (uint32_t i = 0; i < all->count; i++)
-        if (seen_roles[role][all->dwarf[i]] == 0)
+        if (is_wanted(role, all->dwarf[i]))
             functions[count++] = make(i, attempt * 3 + below(4));
     if (count > 0)
         run_functions(functions, count);

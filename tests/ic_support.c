@@ -134,7 +134,7 @@ static bool is_number(struct cairn_type type)
 
 struct cairn_value ic_random_value(struct cairn_type type, uint64_t *random)
 {
-    uint64_t bits[IC_SLOT_BYTES / sizeof(uint64_t)];
+    uint64_t bits[IC_SLOT_BYTES / sizeof(uint64_t)] = {0};
     struct cairn_value value;
     do {
         for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
