@@ -32,7 +32,7 @@ enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 static cairn_runtime *runtime;
 static struct ic_program program;
-static cairn_ic *ic;
+static cairn_ic *caches[FUNCTIONS];
 static unsigned misses;
 
 static void look_at_nothing(const struct cairn_ic_miss *miss) { (void)miss; }
@@ -54,7 +54,8 @@ static void set_up(void)
     const struct cairn_ic_options options = {.handler = missed};
     ic_assert_done(cairn_runtime_create(NULL, &runtime, &error), error);
     ic_load(&program, runtime, functions, FUNCTIONS, IC_FIRST_SITE);
-    ic_assert_done(cairn_ic_create(program.sites[0], &options, &ic, &error), error);
+    for (int i = 0; i < FUNCTIONS; i++)
+        ic_assert_done(cairn_ic_create(program.sites[i], &options, &caches[i], &error), error);
     misses = 0;
     look = look_at_nothing;
 }
@@ -63,16 +64,6 @@ static void tear_down(void)
 {
     ic_unload(&program);
     cairn_runtime_destroy(runtime);
-}
-
-static cairn_ic *cache_of(int function)
-{
-    struct cairn_error error = {0};
-    const struct cairn_ic_options options = {.handler = missed};
-    cairn_ic *made = ic;
-    if (function > 0)
-        ic_assert_done(cairn_ic_create(program.sites[function], &options, &made, &error), error);
-    return made;
 }
 
 static struct cairn_ic_case load_field(uint32_t shape)
@@ -146,10 +137,9 @@ static void look_at_every_byte(const struct cairn_ic_miss *miss)
 
 START_TEST(a_thread_in_the_code_of_a_cache_is_where_its_site_calls)
 {
-    cairn_ic *cache = cache_of(_i);
     struct cairn_ic_case added = load_field(SHAPE);
     struct cairn_error error = {0};
-    ic_assert_done(cairn_ic_add(cache, &added, CAIRN_SYNC, &error), error);
+    ic_assert_done(cairn_ic_add(caches[_i], &added, CAIRN_SYNC, &error), error);
     look = look_at_every_byte;
     ck_assert_uint_eq(get(_i, SHAPE + 1), 1);
     ck_assert_uint_eq(misses, 1);
@@ -160,12 +150,11 @@ static uint64_t called(const struct object *object) { return object->field + 1; 
 
 START_TEST(a_thread_in_code_that_is_called_is_where_its_site_calls)
 {
-    cairn_ic *cache = cache_of(1);
     struct cairn_ic_case added = load_field(SHAPE);
     struct cairn_error error = {0};
     added.action = CAIRN_IC_CALL;
     added.target = (const void *)(uintptr_t)called;
-    ic_assert_done(cairn_ic_add(cache, &added, CAIRN_SYNC, &error), error);
+    ic_assert_done(cairn_ic_add(caches[1], &added, CAIRN_SYNC, &error), error);
     look = look_at_every_byte;
     ck_assert_uint_eq(get(1, SHAPE), FIELD + 1);
     ck_assert_uint_eq(get(1, SHAPE + 1), 1);
@@ -206,7 +195,7 @@ START_TEST(a_thread_in_retired_code_is_seen_until_it_is_quiescent)
     struct cairn_error error = {0};
     cairn_site_describe(program.sites[0], &site);
     retired_code = site.target;
-    ic_assert_done(cairn_ic_add(ic, &added, CAIRN_SYNC, &error), error);
+    ic_assert_done(cairn_ic_add(caches[0], &added, CAIRN_SYNC, &error), error);
     look = look_at_retired_code;
     ck_assert_uint_eq(get(0, SHAPE + 1), 1);
 }
@@ -220,11 +209,11 @@ static int change_in_child(void)
     struct cairn_error error;
     if (get(0, SHAPE) != FIELD || get(0, SHAPE + 1) != 1)
         return 1;
-    if (cairn_ic_add(ic, &added, CAIRN_RELAXED, &error) != CAIRN_OK)
+    if (cairn_ic_add(caches[0], &added, CAIRN_RELAXED, &error) != CAIRN_OK)
         return 2;
     if (get(0, SHAPE) != FIELD || get(0, SHAPE + 1) != FIELD)
         return 3;
-    if (cairn_ic_reset(ic, CAIRN_RELAXED, &error) != CAIRN_OK || get(0, SHAPE) != 1)
+    if (cairn_ic_reset(caches[0], CAIRN_RELAXED, &error) != CAIRN_OK || get(0, SHAPE) != 1)
         return 4;
     cairn_runtime_quiesce(runtime);
     return get(0, SHAPE) == 1 ? 0 : 5;
@@ -235,7 +224,7 @@ START_TEST(a_forked_child_changes_its_own_caches)
     struct cairn_ic_case added = load_field(SHAPE);
     struct cairn_error error = {0};
     int status;
-    ic_assert_done(cairn_ic_add(ic, &added, CAIRN_SYNC, &error), error);
+    ic_assert_done(cairn_ic_add(caches[0], &added, CAIRN_SYNC, &error), error);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0)
@@ -245,7 +234,7 @@ START_TEST(a_forked_child_changes_its_own_caches)
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert_uint_eq(get(0, SHAPE), FIELD);
     ck_assert_uint_eq(get(0, SHAPE + 1), 1);
-    ck_assert_uint_eq(cairn_ic_case_count(ic), 1);
+    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 1);
 }
 END_TEST
 
