@@ -30,6 +30,7 @@ sub build {
         "$source/src/base/error.c",      "$source/src/frame/context.c",
         "$source/arch/arch.c",           "$source/arch/exit.c",
         "$source/arch/words.c",
+        glob("$source/arch/*/inline_cache.c"),
         glob("$source/arch/*/registers.c"), glob("$source/arch/*/target.c"),
         "$source/arch/$arch/context.S",  "$source/arch/$arch/host.c",
         "$source/arch/$arch/host_context.c"
