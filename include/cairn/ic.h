@@ -44,12 +44,12 @@
  * refused (FULL), and the cache is as it was.
  *
  * WHAT A HIT CHANGES is the result's register, and where the field is stored; of other registers
- * those that the ABI leaves to code between caller and callee, and in which LLVM keeps nothing across
- * a patch point: r11 on x86-64; x16 and x17 on AArch64; r11, r12, CTR and LR on PPC64. Nothing is
- * written below the stack pointer, and no vector register but the result's is touched. Flags stay as
- * they are on AArch64 and PPC64. On x86-64 the arithmetic flags change, which LLVM counts as gone
- * behind every patch point; a host whose own code generator does not asks for `keeps_flags`. A call
- * is a call: it changes what the site's calling convention lets it change.
+ * those that the ABI leaves to code between caller and callee, and in which LLVM keeps nothing
+ * across a patch point: r11 on x86-64; x16 and x17 on AArch64; r11, r12, CTR and LR on PPC64.
+ * Nothing is written below the stack pointer, and no vector register but the result's is touched.
+ * Flags stay as they are on AArch64 and PPC64. On x86-64 the arithmetic flags change, which LLVM
+ * counts as gone behind every patch point; a host whose own code generator does not asks for
+ * `keeps_flags`. A call is a call: it changes what the site's calling convention lets it change.
  *
  * CALLING CONVENTIONS. With anyregcc the operands and the result are in any registers, which the
  * record names, and all others stay as they are: also while the handler runs, which finds vector
@@ -70,8 +70,8 @@
  * with it at the latest.
  *
  * Threads. Every function here may be called from any thread, handlers included, and takes a lock
- * of the runtime's inside; none is async-signal-safe, but code in a signal handler may execute
- * sites with caches, and miss.
+ * of the runtime's inside; none but cairn_ic_return is async-signal-safe. Code in a signal handler
+ * may execute sites with caches, and miss: the cache's handler must not change caches then.
  *
  * Sources: LLVM, "Stack maps and patch points in LLVM", section "llvm.experimental.patchpoint" and
  * calling convention "anyregcc" (LLVM Language Reference).
@@ -364,8 +364,8 @@ CAIRN_API cairn_site *cairn_ic_site(const cairn_ic *ic);
 /** The site's cache, or NULL. */
 CAIRN_API cairn_ic *cairn_site_ic(cairn_site *site);
 
-/** Calls `visit` for each cache of the runtime, oldest first, until it answers false; with a lock
- *  held, so that it may not call functions that change caches, nor load or retire modules. */
+/** Calls `visit` for each cache of the runtime, oldest first, until it answers false; with the lock
+ *  held, so that it may not call functions of this header, nor load or retire modules. */
 typedef bool cairn_ic_visitor(const struct cairn_ic_description *description, void *user);
 CAIRN_API void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user);
 
