@@ -219,6 +219,9 @@ static int32_t random_offset(void)
 }
 
 static uint8_t random_width(void) { return (uint8_t)(1U << random_below(4)); }
+
+/* Of a floating-point number. */
+static uint8_t random_float_width(void) { return random_below(2) == 0 ? 4 : 8; }
 static uint64_t all_bits(uint8_t width) { return UINT64_MAX >> (64 - 8 * width); }
 
 static uint16_t random_general(void)
@@ -257,7 +260,7 @@ static void make_action(struct arch_cache_case *of)
     unsigned actions = trial.cache.is_called ? ARCH_CACHE_JUMP + 1 : ARCH_CACHE_JUMP;
     of->action = (enum arch_cache_action)random_below(actions);
     of->value = is_vector ? random_vector() : random_general();
-    of->field.width = is_vector ? (uint8_t)(4U << random_below(2)) : random_width();
+    of->field.width = is_vector ? random_float_width() : random_width();
     of->field.offset = random_offset();
     of->field.is_signed = of->action == ARCH_CACHE_LOAD && !is_vector && random_one_in(2);
     of->field.is_out_of_line = random_one_in(3);

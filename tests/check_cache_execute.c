@@ -126,6 +126,9 @@ static uint64_t random_number(void)
 
 static uint8_t random_width(void) { return (uint8_t)(1U << random_below(4)); }
 
+/* Of a floating-point number. */
+static uint8_t random_float_width(void) { return random_below(2) == 0 ? 4 : 8; }
+
 static uint16_t random_in(const uint16_t range[2])
 {
     return (uint16_t)(range[0] + random_below(range[1] - range[0] + 1U));
@@ -686,7 +689,7 @@ static void make_field(struct arch_cache_case *of)
     field->offset = offset_of(field->is_out_of_line ? pointer_origins[receiver][pointer]
                                                     : receiver_origins[receiver],
                               random_below(LAST_WORD + 1));
-    field->width = is_vector(of->value) ? (uint8_t)(4U << random_below(2)) : random_width();
+    field->width = is_vector(of->value) ? random_float_width() : random_width();
     field->is_signed = !is_vector(of->value) && random_one_in(2);
 }
 

@@ -875,6 +875,9 @@ static int32_t random_offset(void)
 
 static uint8_t random_width(void) { return (uint8_t)(1u << random_below(4)); }
 
+/* Of a floating-point number. */
+static uint8_t random_float_width(void) { return random_below(2) == 0 ? 4 : 8; }
+
 /* One that cases may name on each of the machines. */
 static uint16_t random_register(uint16_t kind)
 {
@@ -897,13 +900,13 @@ static void make_random(struct arch_cache_case *one, bool is_called)
     one->action =
         (enum arch_cache_action)random_below(is_called ? ARCH_CACHE_JUMP + 1 : ARCH_CACHE_JUMP);
     one->value = random_register(kind);
-    one->field.width = kind == 0 ? random_width() : (uint8_t)(4 << random_below(2));
+    one->field.width = kind == 0 ? random_width() : random_float_width();
     one->field.offset = random_offset();
     one->field.is_signed = random_below(2) == 0;
     one->field.is_out_of_line = random_below(2) == 0;
     one->field.pointer_offset = random_offset();
     one->constant = random_number();
-    one->constant_width = (uint8_t)(4 << random_below(2));
+    one->constant_width = random_float_width();
     one->target = random_u64() & ~UINT64_C(7);
     one->counter = random_below(2) == 0 ? 0 : random_u64() & ~UINT64_C(7);
 }
