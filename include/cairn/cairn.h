@@ -13,6 +13,7 @@
 #include <cairn/context.h>
 #include <cairn/declaration.h>
 #include <cairn/deopt.h>
+#include <cairn/faultmap.h>
 #include <cairn/frame.h>
 #include <cairn/frame_state.h>
 #include <cairn/ic.h>
