@@ -22,6 +22,7 @@
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>
+#include <cairn/pcsection.h>
 #include <cairn/roots.h>
 #include <cairn/runtime.h>
 #include <cairn/stackmap.h>

@@ -1,0 +1,92 @@
+/*
+ * cairn/pcsection.h - decoding LLVM's PC sections: addresses of instructions and functions, each
+ * with constants that the metadata !pcsections gave it.
+ *
+ * Entries do not say what they are, so the reader has to know: a schema says how wide addresses
+ * are, whether functions or instructions have entries, and which constants follow. It can be
+ * written as text:
+ *
+ *     instruction 4                   addresses of 4 bytes and nothing else
+ *     function 8 u32 u8               addresses of 8 bytes, the function's size, two constants
+ *     function 4 u64 u16 !C           with !C: the size, and constants of 2 to 8 bytes, as ULEB128
+ *
+ *     struct cairn_pcsection_entry entry;
+ *     size_t offset = 0;
+ *     while (offset < section.size) {
+ *         if (cairn_pcsection_read(&section, address, &schema, &offset, &entry, &error) !=
+ * CAIRN_OK) return complain(&error); use(&entry);
+ *     }
+ *
+ * An address is stored relative to its own place. LLVM takes 4 bytes for it with the small code
+ * model and 8 with medium and large ones. Several tuples of constants are the same as one with all
+ * of them. LLVM 16 does not know !C: it writes whole constants, to a section that has !C in its
+ * name.
+ *
+ * All functions here are thread-safe and async-signal-safe: they touch only their arguments.
+ *
+ * Source: LLVM, "PC Sections Metadata", sections "Binary Encoding" and "Encoding Options".
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_PCSECTION_H
+#define CAIRN_PCSECTION_H
+
+#include <cairn/stackmap.h>
+#include <cairn/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    /** Constants of one entry at most. */
+    CAIRN_PCSECTION_CONSTANTS_MAX = 16,
+    /** Bytes of a constant at most. */
+    CAIRN_PCSECTION_CONSTANT_BYTES_MAX = 8
+};
+
+/** What the entries of a section are like. */
+struct cairn_pcsection_schema {
+    uint8_t address_bytes; /**< 4 or 8 */
+    /** Entries are functions', with their size behind the address; otherwise instructions'. */
+    bool has_size;
+    /** The size, and constants of 2 to 8 bytes, are ULEB128 numbers. */
+    bool is_compressed;
+    uint8_t constant_count;
+    uint8_t constant_bytes[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< 1 to 8 each */
+};
+
+/**
+ * The schema that `text` describes, as above. ARGUMENT: the sentence says which word is wrong, and
+ * `error->offset` where in the text it begins; `*schema` is then as it was.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_parse_schema(
+    const char *text, struct cairn_pcsection_schema *schema, struct cairn_error *error);
+
+/** An entry. Plain values; copy it freely. */
+struct cairn_pcsection_entry {
+    size_t offset;    /**< where it begins in its section */
+    uint64_t address; /**< of the instruction, or of the function's first one */
+    uint64_t size;    /**< of the function, in bytes; 0 of an instruction */
+    uint64_t constants[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< unsigned; 0 beyond the schema's */
+};
+
+/**
+ * Reads the entry at `*offset` of the section, which is loaded at `section_address`, and moves
+ * `*offset` on to the next one. TRUNCATED: the section ends inside the entry, so the schema may be
+ * another one; CORRUPT: a number has more bits than the schema says. The sentence names the entry's
+ * part, and `error->offset` its place; `*offset` and `*entry` are then as they were. ARGUMENT if
+ * `*offset` is not in the section, or the schema is none.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_read(
+    const struct cairn_section *section, uint64_t section_address,
+    const struct cairn_pcsection_schema *schema, size_t *offset,
+    struct cairn_pcsection_entry *entry, struct cairn_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
