@@ -188,7 +188,7 @@ static uint64_t middle_of(size_t thing, int32_t origin)
     return (uintptr_t)world.things[thing] + MIDDLE - (uint64_t)(int64_t)origin;
 }
 
-static int32_t offset_of(int32_t origin, size_t at) { return origin + (int32_t)at - MIDDLE; }
+static int32_t offset_of(int32_t origin, size_t at) { return origin + ((int32_t)at - MIDDLE); }
 
 static void make_world(void)
 {
