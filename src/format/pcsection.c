@@ -63,7 +63,7 @@ static enum cairn_status parse_address(struct word word, struct cairn_pcsection_
 static uint8_t constant_bytes(struct word word)
 {
     static const char *const names[] = {"u8", "u16", "u24", "u32", "u40", "u48", "u56", "u64"};
-    for (uint8_t i = 0; i < CAIRN_PCSECTION_CONSTANT_BYTES_MAX; i++)
+    for (unsigned i = 0; i < CAIRN_PCSECTION_CONSTANT_BYTES_MAX; i++)
         if (word_is(word, names[i]))
             return (uint8_t)(i + 1);
     return 0;
