@@ -19,15 +19,8 @@ enum {
     WORD = 4,
     SEQUENCE_MAX = 10,
     VENEER_WORDS_MAX = 28,
-    RANDOM_ROUNDS = 20000,
-    RANDOM_ROUNDS_EMULATED = 2000
+    RANDOM_ROUNDS = 20000
 };
-
-/* The bytes are the same on every host. */
-static int random_rounds(void)
-{
-    return support_is_emulated() ? RANDOM_ROUNDS_EMULATED : RANDOM_ROUNDS;
-}
 
 /* Far from both ends of the address space, and aligned. */
 #define BASE UINT64_C(0x7F0012340000)
@@ -311,8 +304,7 @@ START_TEST(every_target_of_48_bits_is_recognised)
     const struct machine *machine = &machines[_i];
     const struct instruction *call = machine->call;
     seed();
-    const int rounds = random_rounds();
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
         uint8_t region[REGION_MAX];
         struct arch_patchpoint found;
         struct cairn_error error;
@@ -386,8 +378,7 @@ START_TEST(first_word_that_is_not_llvm_s_is_named)
 {
     const struct machine *machine = &machines[_i];
     seed();
-    const int rounds = random_rounds();
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
         uint8_t region[REGION_MAX];
         bool has_call = next_random() % 2 == 0;
         size_t size = (machine->call_words + next_random() % 16) * WORD;
@@ -653,8 +644,7 @@ START_TEST(branches_come_back_at_every_power_of_two_and_at_random)
         check_round_trip(machine, ARCH_BRANCH_CALL, BASE, INT64_C(1) << bit);
         check_round_trip(machine, ARCH_BRANCH_JUMP, BASE, -(INT64_C(1) << bit));
     }
-    const int rounds = random_rounds();
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
         uint64_t address = next_random() & ~UINT64_C(3);
         int64_t displacement =
             (int64_t)(next_random() % (uint64_t)(2 * reach_of(machine))) - reach_of(machine);
@@ -725,8 +715,7 @@ START_TEST(other_bits_are_no_branch)
     const struct machine *machine = &machines[_i];
     const struct cairn_arch *arch = table(machine);
     seed();
-    const int rounds = random_rounds();
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
         /* Half of them with one of the opcodes, so that its neighbours are seen. */
         uint64_t bits = next_random() >> 32;
         uint64_t target;
@@ -833,8 +822,7 @@ START_TEST(veneer_loads_every_slot_of_its_slab)
     const struct machine *machine = &machines[_i];
     uint64_t reach = table(machine)->reach_bytes;
     seed();
-    const int rounds = random_rounds();
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
         uint32_t words[VENEER_WORDS_MAX] = {0};
         uint64_t base = next_random() >> (1 + next_random() % 32) & ~UINT64_C(0xFFF);
         uint64_t address = base + (next_random() % reach & ~UINT64_C(15));
@@ -988,8 +976,7 @@ START_TEST(exit_hands_over_every_data_of_its_slab)
     const struct cairn_arch *arch = table(machine);
     uint64_t reach = arch->reach_bytes;
     seed();
-    const int rounds = random_rounds();
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
         uint32_t words[ARCH_EXIT_CODE_BYTES_MAX / WORD] = {0};
         uint8_t code[ARCH_EXIT_CODE_BYTES_MAX + 1];
         uint64_t base = next_random() >> (1 + next_random() % 32) & ~UINT64_C(0xFFF);
