@@ -75,8 +75,7 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
     return status;
 }
 
-/* The code is retired, not released: it is the only kind of end that never errs, and the next
- * quiescent point is near. */
+/* Threads may be in its code. */
 static void unbind(cairn_ic *ic)
 {
     unlink_from(ic->set, ic);
@@ -93,16 +92,11 @@ void ic_forget(cairn_ic *ic)
     ic_free(ic);
 }
 
-static bool module_is_retired(const cairn_ic *ic)
-{
-    return atomic_load_explicit(&ic->site->table->retired, memory_order_acquire);
-}
-
 static enum cairn_status destroy_locked(cairn_ic *ic, enum cairn_strength strength,
                                         struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
-    if (!module_is_retired(ic))
+    if (!ic_is_retired(ic))
         status = cairn_site_restore(ic->site, strength, error);
     if (status != CAIRN_OK)
         return status;

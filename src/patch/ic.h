@@ -113,6 +113,12 @@ void ic_free(cairn_ic *ic);
 /* The site's module goes: nobody executes it any more. */
 void ic_forget(cairn_ic *ic);
 
+/* The site's module is retired: the cache waits for it to go, and is not changed any more. */
+static inline bool ic_is_retired(const cairn_ic *ic)
+{
+    return atomic_load_explicit(&ic->site->table->retired, memory_order_acquire);
+}
+
 /* ---- Changes, with the set's lock held ---- */
 
 /* What a cache is to become. */

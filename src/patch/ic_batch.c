@@ -227,11 +227,6 @@ enum cairn_status cairn_ic_batch_commit(cairn_ic_batch *batch, enum cairn_streng
 
 /* ---- All caches that something is true of ---- */
 
-static bool is_retired(const cairn_ic *ic)
-{
-    return atomic_load_explicit(&ic->site->table->retired, memory_order_acquire);
-}
-
 static bool has_key(const cairn_ic *ic, uint64_t key)
 {
     for (uint32_t i = 0; i < ic->cases.count; i++)
@@ -248,7 +243,7 @@ static enum cairn_status remove_key_locked(struct ic_set *set, uint64_t key,
     enum cairn_status status = CAIRN_OK;
     for (cairn_ic *ic = set->first; ic != NULL && status == CAIRN_OK; ic = ic->next) {
         struct ic_change *change;
-        if (is_retired(ic) || !has_key(ic, key))
+        if (ic_is_retired(ic) || !has_key(ic, key))
             continue;
         status = change_of(&changes, ic, &change, error);
         if (status == CAIRN_OK)

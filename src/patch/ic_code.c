@@ -112,15 +112,33 @@ static enum cairn_status say_out_of_reach(const cairn_ic *ic, struct cairn_error
                      (unsigned long long)site_id(ic->site), (unsigned long long)ic->site->address);
 }
 
-static enum cairn_status write_code(const cairn_ic *ic, const struct arch_cache *cache,
-                                    const struct code_stub *stub, struct cairn_error *error)
-{
-    struct site_table *sites = ic->site->table;
+/* What the code at `address` is to be. */
+struct encoded {
     uint8_t bytes[ARCH_CACHE_BYTES_MAX];
     struct arch_cache_size size;
-    if (!sites->arch->encode_cache(sites->arch, cache, stub->address, bytes, &size))
-        return say_out_of_reach(ic, error);
-    return code_block_write_stub(sites->block, stub, bytes, error);
+};
+
+static enum cairn_status encode(const cairn_ic *ic, const struct arch_cache *cache,
+                                uint64_t address, struct encoded *encoded,
+                                struct cairn_error *error)
+{
+    const struct cairn_arch *arch = ic->site->table->arch;
+    if (arch->encode_cache(arch, cache, address, encoded->bytes, &encoded->size))
+        return CAIRN_OK;
+    return say_out_of_reach(ic, error);
+}
+
+/* How much room it takes is known when it has been encoded somewhere: near the site, which it has
+ * to reach. */
+static enum cairn_status take_stub(cairn_ic *ic, const struct arch_cache *cache,
+                                   struct encoded *encoded, struct code_stub *stub,
+                                   struct cairn_error *error)
+{
+    uint64_t somewhere = ic->site->address & ~(uint64_t)(ARCH_CACHE_ALIGNMENT - 1);
+    enum cairn_status status = encode(ic, cache, somewhere, encoded, error);
+    if (status != CAIRN_OK)
+        return status;
+    return code_block_take_stub(ic->site->table->block, encoded->size.bytes, ic, stub, error);
 }
 
 enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
@@ -128,27 +146,25 @@ enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struc
 {
     _Static_assert((int)CODE_STUB_GRANULE >= (int)ARCH_CACHE_ALIGNMENT,
                    "stubs are as aligned as their code");
-    struct site_table *sites = ic->site->table;
+    _Static_assert((int)CAIRN_IC_CASE_LIMIT_MAX <= (int)ARCH_CACHE_CASES_MAX,
+                   "encoders take as many cases as there may be");
+    struct code_block *block = ic->site->table->block;
     struct description described;
     struct arch_cache cache = describe(ic, cases, &described);
-    struct arch_cache_size size;
-    uint8_t bytes[ARCH_CACHE_BYTES_MAX];
-    /* Its size is the same everywhere; near the site it reaches. */
-    if (!sites->arch->encode_cache(sites->arch, &cache,
-                                   ic->site->address & ~(uint64_t)(ARCH_CACHE_ALIGNMENT - 1), bytes,
-                                   &size))
-        return say_out_of_reach(ic, error);
+    struct encoded encoded;
     struct code_stub stub;
-    enum cairn_status status = code_block_take_stub(sites->block, size.bytes, ic, &stub, error);
+    enum cairn_status status = take_stub(ic, &cache, &encoded, &stub, error);
     if (status != CAIRN_OK)
         return status;
-    status = write_code(ic, &cache, &stub, error);
+    status = encode(ic, &cache, stub.address, &encoded, error);
+    if (status == CAIRN_OK)
+        status = code_block_write_stub(block, &stub, encoded.bytes, error);
     if (status != CAIRN_OK) {
-        code_block_release_stub(sites->block, &stub);
+        code_block_release_stub(block, &stub);
         return status;
     }
-    *code =
-        (struct ic_code){.stub = stub, .case_bytes = size.case_bytes, .is_called = cache.is_called};
+    *code = (struct ic_code){
+        .stub = stub, .case_bytes = encoded.size.case_bytes, .is_called = cache.is_called};
     return CAIRN_OK;
 }
 

@@ -101,11 +101,6 @@ cairn_ic *cairn_site_ic(cairn_site *site)
 
 /* ---- All of them ---- */
 
-static bool is_retired(const cairn_ic *ic)
-{
-    return atomic_load_explicit(&ic->site->table->retired, memory_order_acquire);
-}
-
 void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
 {
     if (ic_set_enter(set, NULL) != CAIRN_OK)
@@ -113,7 +108,7 @@ void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
     bool goes_on = true;
     for (cairn_ic *ic = set->first; ic != NULL && goes_on; ic = ic->next) {
         struct cairn_ic_description description;
-        if (is_retired(ic))
+        if (ic_is_retired(ic))
             continue;
         describe_locked(ic, &description);
         goes_on = visit(&description, user);
