@@ -7,11 +7,10 @@
 #include "code_support.h"
 #include "tests/cache_examples.h"
 #include "tests/cache_lines.h"
+#include "tests/disassembly.h"
 
 #include <check.h>
 #include <inttypes.h>
-#include <llvm-c/Disassembler.h>
-#include <llvm-c/Target.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,48 +39,21 @@ static const struct machine *machine;
 static const struct cairn_arch *arch;
 static LLVMDisasmContextRef disassembler;
 
-static void set_up(void)
-{
-    LLVMInitializeAllTargetInfos();
-    LLVMInitializeAllTargetMCs();
-    LLVMInitializeAllDisassemblers();
-}
-
 static void open_machine(int index)
 {
     machine = &machines[index];
     arch = arch_find(machine->architecture);
     ck_assert_ptr_nonnull(arch);
-    disassembler = LLVMCreateDisasm(machine->triple, NULL, 0, NULL, NULL);
-    ck_assert_msg(disassembler != NULL, "LLVM has no disassembler for %s", machine->triple);
+    disassembler = disassembly_open(machine->triple, NULL);
 }
 
 static void tear_down(void) { LLVMDisasmDispose(disassembler); }
 
-/* One space between words, none before and behind. */
-static void tidy(char *text)
-{
-    char *out = text;
-    for (const char *at = text; *at != '\0'; at++) {
-        bool blank = *at == ' ' || *at == '\t';
-        if (!blank)
-            *out++ = *at;
-        else if (out > text && out[-1] != ' ')
-            *out++ = ' ';
-    }
-    while (out > text && out[-1] == ' ')
-        out--;
-    *out = '\0';
-}
-
 /* One instruction of the code at EXAMPLE_ADDRESS, and its length; 0 if it is none. */
-static size_t disassemble(uint8_t *code, size_t at, size_t size, char *text)
+static size_t disassemble(const uint8_t *code, size_t at, size_t size, char *text)
 {
-    text[0] = '\0';
-    size_t length = LLVMDisasmInstruction(disassembler, code + at, size - at, EXAMPLE_ADDRESS + at,
-                                          text, TEXT_SIZE);
-    tidy(text);
-    return length;
+    return disassembly_line(disassembler, code + at, size - at, EXAMPLE_ADDRESS + at, text,
+                            TEXT_SIZE);
 }
 
 /* ---- Exact code ---- */
@@ -412,7 +384,7 @@ int main(void)
 {
     Suite *suite = suite_create("cache encoders");
     TCase *tests = tcase_create("cache encoders");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, disassembly_set_up, tear_down);
     ADD(tests, examples_are_encoded_as_they_should_be);
     ADD(tests, sizes_do_not_depend_on_addresses);
     ADD(tests, return_addresses_out_of_reach_are_refused);

@@ -6,11 +6,10 @@
  */
 #include "arch/arch.h"
 #include "code_support.h"
+#include "tests/disassembly.h"
 
 #include <check.h>
 #include <inttypes.h>
-#include <llvm-c/Disassembler.h>
-#include <llvm-c/Target.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,44 +39,16 @@ static void open_machine(int index)
     machine = index;
     arch = arch_find(machines[index].architecture);
     ck_assert_ptr_nonnull(arch);
-    disassembler =
-        LLVMCreateDisasmCPU(machines[index].triple, machines[index].processor, NULL, 0, NULL, NULL);
-    ck_assert_msg(disassembler != NULL, "LLVM has no disassembler for %s", machines[index].triple);
-}
-
-static void set_up(void)
-{
-    LLVMInitializeAllTargetInfos();
-    LLVMInitializeAllTargetMCs();
-    LLVMInitializeAllDisassemblers();
+    disassembler = disassembly_open(machines[index].triple, machines[index].processor);
 }
 
 static void tear_down(void) { LLVMDisasmDispose(disassembler); }
 
-/* One space between words, none before and behind. */
-static void tidy(char *text)
-{
-    char *out = text;
-    for (const char *at = text; *at != '\0'; at++) {
-        bool blank = *at == ' ' || *at == '\t';
-        if (!blank)
-            *out++ = *at;
-        else if (out > text && out[-1] != ' ')
-            *out++ = ' ';
-    }
-    *out = '\0';
-}
-
 static void disassemble(const uint8_t *bytes, char *text)
 {
-    uint8_t copy[4];
-    memcpy(copy, bytes, sizeof copy);
-    text[0] = '\0';
-    size_t length =
-        LLVMDisasmInstruction(disassembler, copy, sizeof copy, address, text, TEXT_SIZE);
-    ck_assert_msg(length == sizeof copy, "%02x %02x %02x %02x is no instruction", copy[0], copy[1],
-                  copy[2], copy[3]);
-    tidy(text);
+    size_t length = disassembly_line(disassembler, bytes, 4, address, text, TEXT_SIZE);
+    ck_assert_msg(length == 4, "%02x %02x %02x %02x is no instruction", bytes[0], bytes[1],
+                  bytes[2], bytes[3]);
 }
 
 static void expect_lines(const char *name, const uint8_t *bytes, size_t size,
@@ -1003,7 +974,7 @@ int main(void)
 {
     Suite *suite = suite_create("cache words");
     TCase *tests = tcase_create("cache words");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, disassembly_set_up, tear_down);
     ADD(tests, cases_are_what_they_should_be);
     ADD(tests, a_miss_goes_to_the_next_case);
     ADD(tests, a_called_cache_ends_with_an_exit);

@@ -5,11 +5,10 @@
  */
 #include "arch/arch.h"
 #include "code_support.h"
+#include "tests/disassembly.h"
 
 #include <check.h>
 #include <inttypes.h>
-#include <llvm-c/Disassembler.h>
-#include <llvm-c/Target.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,49 +150,20 @@ static const struct machine *machine;
 static const struct cairn_arch *arch;
 static LLVMDisasmContextRef disassembler;
 
-static void set_up(void)
-{
-    LLVMInitializeAllTargetInfos();
-    LLVMInitializeAllTargetMCs();
-    LLVMInitializeAllDisassemblers();
-}
-
 static void open_machine(int index)
 {
     machine = &machines[index];
     arch = arch_find(machine->architecture);
     ck_assert_ptr_nonnull(arch);
-    disassembler = LLVMCreateDisasm(machine->triple, NULL, 0, NULL, NULL);
-    ck_assert_msg(disassembler != NULL, "LLVM has no disassembler for %s", machine->triple);
+    disassembler = disassembly_open(machine->triple, NULL);
 }
 
 static void tear_down(void) { LLVMDisasmDispose(disassembler); }
 
-/* One space between words, none before and behind. */
-static void tidy(char *text)
-{
-    char *out = text;
-    for (const char *at = text; *at != '\0'; at++) {
-        bool blank = *at == ' ' || *at == '\t';
-        if (!blank)
-            *out++ = *at;
-        else if (out > text && out[-1] != ' ')
-            *out++ = ' ';
-    }
-    while (out > text && out[-1] == ' ')
-        out--;
-    *out = '\0';
-}
-
 /* One instruction, and how long LLVM says that it is; 0 if it is none. */
 static size_t disassemble(const uint8_t *bytes, size_t size, char *text)
 {
-    uint8_t copy[ARCH_VENEER_BYTES_MAX];
-    memcpy(copy, bytes, size);
-    text[0] = '\0';
-    size_t length = LLVMDisasmInstruction(disassembler, copy, size, address, text, TEXT_SIZE);
-    tidy(text);
-    return length;
+    return disassembly_line(disassembler, bytes, size, address, text, TEXT_SIZE);
 }
 
 static void expect_lines(const uint8_t *bytes, size_t size, const char *const *lines)
@@ -488,7 +458,7 @@ int main(void)
 {
     Suite *suite = suite_create("encoders");
     TCase *tests = tcase_create("encoders");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, disassembly_set_up, tear_down);
     ADD(tests, branches_of_every_length_go_where_they_should);
     ADD(tests, branches_at_random_go_where_they_should);
     ADD(tests, displacements_beyond_the_edge_are_refused);
