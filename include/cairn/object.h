@@ -1,10 +1,10 @@
 /*
- * cairn/object.h - stack map sections in ELF files, and the code that they are about.
+ * cairn/object.h - sections of ELF files that LLVM wrote, and the code that they are about.
  *
- * Objects, executables and shared libraries of 64-bit machines in either byte order. A file is
- * mapped, not read; a section's bytes are the file's own unless relocations have to be applied
- * to them (relocatable objects, and position-independent programs with text relocations), or it
- * is compressed. The input itself is never written to.
+ * Objects, executables and shared libraries of 64-bit machines in either byte order, and archives
+ * of them. A file is mapped, not read; a section's bytes are the file's own unless relocations have
+ * to be applied to them (relocatable objects, and position-independent programs with text
+ * relocations), or it is compressed. The input itself is never written to.
  *
  *     struct cairn_object_section section = {0};
  *     while (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) ==
@@ -76,7 +76,27 @@ struct cairn_object_section {
     struct cairn_section contents;
     /** Where the section is to be loaded; 0 in relocatable objects. */
     uint64_t address;
+    const char *name;
+    uint32_t type; /**< as the file's section table has it: SHT_… */
+    /** Number of the section of code that it is about, where the file says so (SHF_LINK_ORDER);
+     *  otherwise 0. */
+    uint32_t linked_section;
 };
+
+/** Which sections are looked for: what is zero matches all. */
+struct cairn_object_filter {
+    const char *name;   /**< the whole name */
+    const char *prefix; /**< what the name begins with */
+    uint32_t type;      /**< SHT_… */
+};
+
+/**
+ * Moves `*section` on to the next section that matches `filter`, in the order of the file; else as
+ * cairn_object_next_section.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_next_matching(
+    cairn_object *object, const struct cairn_object_filter *filter,
+    struct cairn_object_section *section, struct cairn_error *error);
 
 /**
  * Moves `*section` on to the next section with this name, in the order of the file; from a

@@ -377,8 +377,17 @@ static struct relocation read_address(const cairn_object *object, const struct p
 
 /* ---- Sections by name ---- */
 
-static Elf_Scn *find_next(const cairn_object *object, const char *name, Elf_Scn *section,
-                          GElf_Shdr *header)
+static bool matches(const struct cairn_object_filter *filter, const char *name, uint32_t type)
+{
+    if (filter->type != 0 && filter->type != type)
+        return false;
+    if (filter->name != NULL && strcmp(filter->name, name) != 0)
+        return false;
+    return filter->prefix == NULL || strncmp(filter->prefix, name, strlen(filter->prefix)) == 0;
+}
+
+static Elf_Scn *find_next(const cairn_object *object, const struct cairn_object_filter *filter,
+                          Elf_Scn *section, GElf_Shdr *header)
 {
     size_t names;
     if (elf_getshdrstrndx(object->elf, &names) != 0)
@@ -386,8 +395,8 @@ static Elf_Scn *find_next(const cairn_object *object, const char *name, Elf_Scn 
     while ((section = elf_nextscn(object->elf, section)) != NULL) {
         if (gelf_getshdr(section, header) == NULL)
             continue;
-        const char *candidate = elf_strptr(object->elf, names, header->sh_name);
-        if (candidate != NULL && strcmp(candidate, name) == 0)
+        const char *name = elf_strptr(object->elf, names, header->sh_name);
+        if (name != NULL && matches(filter, name, header->sh_type))
             return section;
     }
     return NULL;
@@ -398,7 +407,8 @@ static enum cairn_status read_descriptors(cairn_object *object, struct cairn_err
     GElf_Shdr header;
     if (object->architecture != CAIRN_ARCHITECTURE_PPC64_ELFV1)
         return CAIRN_OK;
-    Elf_Scn *section = find_next(object, ".opd", NULL, &header);
+    Elf_Scn *section =
+        find_next(object, &(struct cairn_object_filter){.name = ".opd"}, NULL, &header);
     if (section == NULL)
         return CAIRN_OK;
     return prepare(object, section, &header, &object->descriptors, error);
@@ -445,19 +455,43 @@ static enum cairn_status read_names(cairn_object *object, struct cairn_error *er
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_object_next_section(cairn_object *object, const char *name,
-                                            struct cairn_object_section *section,
-                                            struct cairn_error *error)
+static const char *name_of(const cairn_object *object, const GElf_Shdr *header)
 {
-    if (object == NULL || name == NULL || section == NULL)
+    size_t names;
+    const char *name = NULL;
+    if (elf_getshdrstrndx(object->elf, &names) == 0)
+        name = elf_strptr(object->elf, names, header->sh_name);
+    return name == NULL ? "" : name;
+}
+
+static enum cairn_status say_not_found(const struct cairn_object_filter *filter,
+                                       const struct cairn_object_section *section,
+                                       struct cairn_error *error)
+{
+    const char *other = section->index == 0 ? "" : "other ";
+    if (filter->name != NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no %ssection '%s'", other,
+                         filter->name);
+    if (filter->prefix != NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no %ssection '%s...'", other,
+                         filter->prefix);
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no %ssection of type 0x%x", other,
+                     filter->type);
+}
+
+enum cairn_status cairn_object_next_matching(cairn_object *object,
+                                             const struct cairn_object_filter *filter,
+                                             struct cairn_object_section *section,
+                                             struct cairn_error *error)
+{
+    if (object == NULL || filter == NULL || section == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_next_section needs an object, a name and a section");
+                         "cairn_object_next_matching needs an object, a filter and a section");
     GElf_Shdr header;
     Elf_Scn *previous = section->index == 0 ? NULL : elf_getscn(object->elf, section->index);
-    Elf_Scn *found = find_next(object, name, previous, &header);
+    Elf_Scn *found = find_next(object, filter, previous, &header);
     if (found == NULL)
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no %ssection '%s'",
-                         section->index == 0 ? "" : "other ", name);
+        return say_not_found(filter, section, error);
     struct prepared *prepared;
     enum cairn_status status = read_names(object, error);
     if (status == CAIRN_OK)
@@ -468,8 +502,22 @@ enum cairn_status cairn_object_next_section(cairn_object *object, const char *na
         .index = prepared->index,
         .contents = {prepared->bytes, prepared->size, object->byte_order},
         .address = prepared->address,
+        .name = name_of(object, &header),
+        .type = header.sh_type,
+        .linked_section = (header.sh_flags & SHF_LINK_ORDER) != 0 ? header.sh_link : 0,
     };
     return CAIRN_OK;
+}
+
+enum cairn_status cairn_object_next_section(cairn_object *object, const char *name,
+                                            struct cairn_object_section *section,
+                                            struct cairn_error *error)
+{
+    if (object == NULL || name == NULL || section == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_next_section needs an object, a name and a section");
+    return cairn_object_next_matching(object, &(struct cairn_object_filter){.name = name}, section,
+                                      error);
 }
 
 /* ---- Functions ---- */
