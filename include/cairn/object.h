@@ -131,6 +131,17 @@ struct cairn_object_function {
 CAIRN_API struct cairn_object_function cairn_object_function(
     const cairn_object *object, const struct cairn_object_section *section, size_t offset);
 
+/**
+ * Number of the section that the address or distance at `offset` of `section` leads to: in
+ * relocatable objects, addresses count from the start of it. All sections begin at 0 there, so a
+ * distance (such as in PC sections), of 4 or 8 bytes, gives the place in it as `offset` + distance.
+ * 0 in linked files, where nothing was relocated, for symbols of other files, and for differences
+ * of labels.
+ */
+CAIRN_API uint32_t cairn_object_target_section(const cairn_object *object,
+                                               const struct cairn_object_section *section,
+                                               size_t offset);
+
 /** Code in an object. A plain value; valid until the object is closed. */
 struct cairn_object_code {
     /** Of the first byte. */

@@ -369,7 +369,7 @@ static struct relocation read_address(const cairn_object *object, const struct p
                                       uint64_t offset)
 {
     const struct relocation *relocation = relocation_find(&prepared->relocations, offset);
-    if (relocation != NULL)
+    if (relocation != NULL && relocation->is_address && relocation->width == 8)
         return *relocation;
     uint64_t value = cairn_load_u64(prepared->bytes + offset, object->byte_order);
     return (struct relocation){.offset = offset, .value = value};
@@ -554,6 +554,16 @@ struct cairn_object_function cairn_object_function(const cairn_object *object,
     function.entry = address.value;
     function.section = address.section;
     return function;
+}
+
+uint32_t cairn_object_target_section(const cairn_object *object,
+                                     const struct cairn_object_section *section, size_t offset)
+{
+    const struct prepared *prepared = find_prepared(object, section->index);
+    if (prepared == NULL)
+        return 0;
+    const struct relocation *relocation = relocation_find(&prepared->relocations, offset);
+    return relocation == NULL ? 0 : relocation->section;
 }
 
 const char *cairn_object_symbol(const cairn_object *object, uint32_t section, uint64_t address)

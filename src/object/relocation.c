@@ -12,23 +12,33 @@
 
 #include "base/error.h"
 
-#include <cairn/stackmap.h>
 #include <stdlib.h>
 
 enum operation {
     OPERATION_UNKNOWN = 0,
     OPERATION_NONE,
     OPERATION_SET,      /* symbol + addend */
+    OPERATION_DISTANCE, /* symbol + addend - the place's own address */
     OPERATION_RELATIVE, /* load address + addend */
     OPERATION_ADD,      /* what stands there + symbol + addend */
     OPERATION_SUBTRACT
 };
 
+/* Widths that are no number of bytes. */
+enum {
+    WIDTH_SIX_BITS = 6,    /* the low ones of a byte */
+    WIDTH_ULEB128 = 0xff,  /* as many bytes as stand there */
+    ULEB128_BYTES_MAX = 10 /* of 64 bits */
+};
+
+/* Newer than some <elf.h>. */
+enum { RISCV_SET_ULEB128 = 60, RISCV_SUB_ULEB128 = 61 };
+
 struct rule {
     uint16_t machine;
     uint32_t type;
     enum operation operation;
-    uint8_t width; /* bytes */
+    uint8_t width; /* bytes, or one of the above */
 };
 
 /* Those that can stand in data that holds addresses and differences of labels. */
@@ -36,29 +46,50 @@ static const struct rule rules[] = {
     {EM_X86_64, R_X86_64_NONE, OPERATION_NONE, 0},
     {EM_X86_64, R_X86_64_64, OPERATION_SET, 8},
     {EM_X86_64, R_X86_64_32, OPERATION_SET, 4},
+    {EM_X86_64, R_X86_64_32S, OPERATION_SET, 4},
+    {EM_X86_64, R_X86_64_PC32, OPERATION_DISTANCE, 4},
+    {EM_X86_64, R_X86_64_PC64, OPERATION_DISTANCE, 8},
     {EM_X86_64, R_X86_64_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_AARCH64, R_AARCH64_NONE, OPERATION_NONE, 0},
     {EM_AARCH64, R_AARCH64_ABS64, OPERATION_SET, 8},
     {EM_AARCH64, R_AARCH64_ABS32, OPERATION_SET, 4},
+    {EM_AARCH64, R_AARCH64_PREL32, OPERATION_DISTANCE, 4},
+    {EM_AARCH64, R_AARCH64_PREL64, OPERATION_DISTANCE, 8},
     {EM_AARCH64, R_AARCH64_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_PPC64, R_PPC64_NONE, OPERATION_NONE, 0},
     {EM_PPC64, R_PPC64_ADDR64, OPERATION_SET, 8},
     {EM_PPC64, R_PPC64_UADDR64, OPERATION_SET, 8},
     {EM_PPC64, R_PPC64_ADDR32, OPERATION_SET, 4},
+    {EM_PPC64, R_PPC64_REL32, OPERATION_DISTANCE, 4},
+    {EM_PPC64, R_PPC64_REL64, OPERATION_DISTANCE, 8},
     {EM_PPC64, R_PPC64_TOC, OPERATION_NONE, 0}, /* a descriptor's second word */
     {EM_PPC64, R_PPC64_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_S390, R_390_NONE, OPERATION_NONE, 0},
     {EM_S390, R_390_64, OPERATION_SET, 8},
     {EM_S390, R_390_32, OPERATION_SET, 4},
+    {EM_S390, R_390_PC32, OPERATION_DISTANCE, 4},
+    {EM_S390, R_390_PC64, OPERATION_DISTANCE, 8},
     {EM_S390, R_390_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_RISCV, R_RISCV_NONE, OPERATION_NONE, 0},
     {EM_RISCV, R_RISCV_64, OPERATION_SET, 8},
     {EM_RISCV, R_RISCV_32, OPERATION_SET, 4},
     {EM_RISCV, R_RISCV_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_RISCV, R_RISCV_32_PCREL, OPERATION_DISTANCE, 4},
+    {EM_RISCV, R_RISCV_SET6, OPERATION_SET, WIDTH_SIX_BITS},
+    {EM_RISCV, R_RISCV_SET8, OPERATION_SET, 1},
+    {EM_RISCV, R_RISCV_SET16, OPERATION_SET, 2},
+    {EM_RISCV, R_RISCV_SET32, OPERATION_SET, 4},
+    {EM_RISCV, RISCV_SET_ULEB128, OPERATION_SET, WIDTH_ULEB128},
+    {EM_RISCV, R_RISCV_ADD8, OPERATION_ADD, 1},
+    {EM_RISCV, R_RISCV_ADD16, OPERATION_ADD, 2},
     {EM_RISCV, R_RISCV_ADD32, OPERATION_ADD, 4},
     {EM_RISCV, R_RISCV_ADD64, OPERATION_ADD, 8},
+    {EM_RISCV, R_RISCV_SUB6, OPERATION_SUBTRACT, WIDTH_SIX_BITS},
+    {EM_RISCV, R_RISCV_SUB8, OPERATION_SUBTRACT, 1},
+    {EM_RISCV, R_RISCV_SUB16, OPERATION_SUBTRACT, 2},
     {EM_RISCV, R_RISCV_SUB32, OPERATION_SUBTRACT, 4},
     {EM_RISCV, R_RISCV_SUB64, OPERATION_SUBTRACT, 8},
+    {EM_RISCV, RISCV_SUB_ULEB128, OPERATION_SUBTRACT, WIDTH_ULEB128},
 };
 
 static struct rule find_rule(uint16_t machine, uint32_t type)
@@ -71,16 +102,68 @@ static struct rule find_rule(uint16_t machine, uint32_t type)
 
 /* ---- Bytes of the target ---- */
 
-static uint64_t load(const uint8_t *bytes, uint8_t width, enum cairn_byte_order byte_order)
+/* A number in the target. Arithmetic is modulo two to the power of `bits`, so a label's address
+ * that does not fit may stand there until another label's is taken from it. */
+struct place {
+    uint8_t *bytes;
+    uint8_t size;
+    uint8_t bits_in_byte; /* that are the number's; above them are others' */
+    bool is_little_endian;
+};
+
+/* The bytes up to the last one of a ULEB128, at most `size`; 0 if it does not end there. */
+static uint8_t uleb128_bytes(const uint8_t *bytes, size_t size)
 {
-    return width == 8 ? cairn_load_u64(bytes, byte_order) : cairn_load_u32(bytes, byte_order);
+    for (uint8_t i = 0; i < size && i < ULEB128_BYTES_MAX; i++)
+        if ((bytes[i] & 0x80) == 0)
+            return (uint8_t)(i + 1);
+    return 0;
 }
 
-static void store(uint8_t *bytes, uint8_t width, enum cairn_byte_order byte_order, uint64_t value)
+/* Its size is 0 if the target has no such bytes. */
+static struct place find_place(const struct relocation_target *target, uint8_t *bytes,
+                               uint64_t offset, uint8_t width)
 {
-    for (unsigned i = 0; i < width; i++) {
-        unsigned place = byte_order == CAIRN_BIG_ENDIAN ? width - 1u - i : i;
-        bytes[place] = (uint8_t)(value >> (8 * i));
+    struct place place = {.bits_in_byte = 8, .is_little_endian = true};
+    if (offset >= target->size)
+        return place;
+    size_t left = target->size - offset;
+    place.bytes = bytes + offset;
+    place.size = width;
+    if (width == WIDTH_ULEB128) {
+        place.size = uleb128_bytes(place.bytes, left);
+        place.bits_in_byte = 7;
+    } else if (width == WIDTH_SIX_BITS) {
+        place.size = 1;
+        place.bits_in_byte = 6;
+    } else {
+        place.is_little_endian = target->byte_order == CAIRN_LITTLE_ENDIAN;
+    }
+    if (place.size > left)
+        place.size = 0;
+    return place;
+}
+
+static uint8_t *place_byte(const struct place *place, unsigned index)
+{
+    return place->bytes + (place->is_little_endian ? index : place->size - 1u - index);
+}
+
+static uint64_t load(const struct place *place)
+{
+    uint8_t mask = (uint8_t)((1u << place->bits_in_byte) - 1);
+    uint64_t value = 0;
+    for (unsigned i = 0; i < place->size; i++)
+        value |= (uint64_t)(*place_byte(place, i) & mask) << (i * place->bits_in_byte);
+    return value;
+}
+
+static void store(const struct place *place, uint64_t value)
+{
+    uint8_t mask = (uint8_t)((1u << place->bits_in_byte) - 1);
+    for (unsigned i = 0; i < place->size; i++) {
+        uint8_t *byte = place_byte(place, i);
+        *byte = (uint8_t)((*byte & ~mask) | (value >> (i * place->bits_in_byte) & mask));
     }
 }
 
@@ -121,7 +204,10 @@ static enum cairn_status read_symbol(const struct source *source, uint64_t info,
             NULL)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0,
                          "a relocation names symbol %u, which does not exist", (unsigned)index);
-    *section = symbol->st_shndx == SHN_XINDEX ? wide_section : symbol->st_shndx;
+    if (symbol->st_shndx == SHN_XINDEX)
+        *section = wide_section;
+    else if (symbol->st_shndx < SHN_LORESERVE)
+        *section = symbol->st_shndx;
     return CAIRN_OK;
 }
 
@@ -150,20 +236,70 @@ static enum cairn_status note(struct relocation_list *list, const struct relocat
     return CAIRN_OK;
 }
 
-static enum cairn_status check_place(const struct relocation_target *target, struct rule rule,
-                                     uint64_t offset, struct cairn_error *error)
+static enum cairn_status check_rule(struct rule rule, uint64_t offset, struct cairn_error *error)
 {
-    if (rule.operation == OPERATION_UNKNOWN)
-        return error_set(
-            error, CAIRN_ERROR_UNSUPPORTED, offset,
-            "the relocation at byte %llu of the section is of type %u, which cannot be "
-            "applied: link the file first",
-            (unsigned long long)offset, rule.type);
-    if (offset > target->size || target->size - offset < rule.width)
-        return error_set(error, CAIRN_ERROR_CORRUPT, offset,
-                         "a relocation reaches byte %llu of a section of %zu bytes",
-                         (unsigned long long)offset, target->size);
-    return CAIRN_OK;
+    if (rule.operation != OPERATION_UNKNOWN)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, offset,
+                     "the relocation at byte %llu of the section is of type %u, which cannot be "
+                     "applied: link the file first",
+                     (unsigned long long)offset, rule.type);
+}
+
+static enum cairn_status check_place(const struct relocation_target *target,
+                                     const struct place *place, uint64_t offset,
+                                     struct cairn_error *error)
+{
+    if (place->size > 0)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CORRUPT, offset,
+                     "a relocation reaches byte %llu of a section of %zu bytes",
+                     (unsigned long long)offset, target->size);
+}
+
+static uint64_t result(const struct relocation_target *target, enum operation operation,
+                       const struct relocation *relocation, uint64_t stored, uint64_t value)
+{
+    switch (operation) {
+    case OPERATION_DISTANCE:
+        return value - target->address - relocation->offset;
+    case OPERATION_ADD:
+        return stored + value;
+    case OPERATION_SUBTRACT:
+        return stored - value;
+    default:
+        return value;
+    }
+}
+
+/* RISC-V writes a distance as an address that is added and one that is subtracted. That of two
+ * labels leads nowhere, unless the second one is the place itself, or at least in its section. */
+static void subtract_section(const struct relocation_target *target,
+                             const struct relocation *subtracted, struct relocation_list *list)
+{
+    struct relocation *added = list->count == 0 ? NULL : &list->entries[list->count - 1];
+    if (added != NULL && added->offset == subtracted->offset &&
+        subtracted->section != target->section)
+        added->section = 0;
+}
+
+static enum cairn_status note_applied(const struct relocation_target *target, struct rule rule,
+                                      struct relocation *relocation,
+                                      const struct cairn_allocator *allocator,
+                                      struct relocation_list *list, struct cairn_error *error)
+{
+    if (rule.width != 4 && rule.width != 8)
+        return CAIRN_OK;
+    if (target->header.e_type != ET_REL)
+        relocation->section = 0;
+    if (rule.operation == OPERATION_SUBTRACT) {
+        subtract_section(target, relocation, list);
+        return CAIRN_OK;
+    }
+    relocation->width = rule.width;
+    relocation->is_address =
+        rule.operation == OPERATION_SET || rule.operation == OPERATION_RELATIVE;
+    return note(list, relocation, allocator, error);
 }
 
 static enum cairn_status apply_entry(const struct relocation_target *target,
@@ -173,32 +309,25 @@ static enum cairn_status apply_entry(const struct relocation_target *target,
 {
     struct relocation relocation = {.offset = entry->r_offset - target->address};
     struct rule rule = find_rule(target->header.e_machine, (uint32_t)GELF_R_TYPE(entry->r_info));
-    enum cairn_status status = check_place(target, rule, relocation.offset, error);
+    enum cairn_status status = check_rule(rule, relocation.offset, error);
     if (status != CAIRN_OK || rule.operation == OPERATION_NONE)
+        return status;
+    struct place place = find_place(target, bytes, relocation.offset, rule.width);
+    status = check_place(target, &place, relocation.offset, error);
+    if (status != CAIRN_OK)
         return status;
     GElf_Sym symbol;
     status = read_symbol(source, entry->r_info, &symbol, &relocation.section, error);
     if (status != CAIRN_OK)
         return status;
 
-    uint8_t *place = bytes + relocation.offset;
-    uint64_t stored = load(place, rule.width, target->byte_order);
+    uint64_t stored = load(&place);
     uint64_t addend = source->has_addends ? (uint64_t)entry->r_addend : stored;
     uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.st_value);
-    if (rule.operation == OPERATION_ADD)
-        value = stored + value;
-    else if (rule.operation == OPERATION_SUBTRACT)
-        value = stored - value;
-    store(place, rule.width, target->byte_order, value);
-
-    bool is_address = rule.operation == OPERATION_SET || rule.operation == OPERATION_RELATIVE;
-    if (!is_address || rule.width != 8)
-        return CAIRN_OK;
-    relocation.value = value;
+    relocation.value = result(target, rule.operation, &relocation, stored, value);
+    store(&place, relocation.value);
     relocation.name = addend == 0 ? symbol_name(target, source, &symbol) : NULL;
-    if (target->header.e_type != ET_REL)
-        relocation.section = 0;
-    return note(list, &relocation, allocator, error);
+    return note_applied(target, rule, &relocation, allocator, list, error);
 }
 
 /* ---- All of them ---- */

@@ -15,12 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a relocated address points to. */
+/* What a relocated address, or distance from its own place, points to. */
 struct relocation {
     uint64_t offset;  /* of the place, from the section's first byte */
-    uint64_t value;   /* what stands there now */
-    uint32_t section; /* that `value` counts from the start of; 0 in linked files */
+    uint64_t value;   /* what stands there now; of a distance in 4 bytes, the low half counts */
     const char *name; /* of the symbol, if the address is just the symbol's; or NULL */
+    uint32_t section; /* that the address counts from the start of; 0 in linked files, and where
+                       * the difference of two labels is no address */
+    uint8_t width;    /* bytes: 4 or 8 */
+    bool is_address;  /* no distance */
 };
 
 /* By offset. */
@@ -61,7 +64,7 @@ enum cairn_status relocation_note_names(const struct relocation_target *target,
 const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
                                               uint64_t size);
 
-/* The address at `offset`, or NULL if none was relocated there. */
+/* What was relocated at `offset`, or NULL if nothing was. */
 const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset);
 
 void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator);
