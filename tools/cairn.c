@@ -21,6 +21,7 @@ static const char help[] =
     "  cairn run FILE --sites                   list its records and patchable sites\n"
     "  cairn run FILE --sites --target TRIPLE   the same, compiled for any machine\n"
 #endif
+    "  cairn sanmd FILE                         print covered functions and atomic accesses\n"
     "  cairn COMMAND --help                     options of a command\n"
     "  cairn --help, cairn --version\n"
     "\n"
@@ -63,6 +64,8 @@ static enum exit_status dispatch(int argc, char **argv)
         return command_stackmap(argc - 1, argv + 1);
     if (strcmp(word, "run") == 0)
         return command_run(argc - 1, argv + 1);
+    if (strcmp(word, "sanmd") == 0)
+        return command_sanmd(argc - 1, argv + 1);
     complain("unknown %s '%s'; see 'cairn --help'", word[0] == '-' ? "option" : "command", word);
     return EXIT_BAD_USAGE;
 }

@@ -23,6 +23,7 @@ enum exit_status finish_output(struct output *output);
 /* A command line's words from `argv[0]`, the command's own name, on. */
 enum exit_status command_stackmap(int argc, char **argv);
 enum exit_status command_run(int argc, char **argv);
+enum exit_status command_sanmd(int argc, char **argv);
 
 /* ---- Locations in words ---- */
 
