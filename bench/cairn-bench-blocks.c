@@ -284,7 +284,7 @@ static bool bench_manner(const struct bench_options *options, const char *name,
     }
     if (!is_same)
         bench_print_missing(options, "blocks.same-sum", "NOT BOTH FOUND THE SAME BLOCKS");
-    print_lookup(options, name, times, peer, 40);
+    print_lookup(options, name, times, peer, manner == MANNER_CHAINED ? 0 : 40);
     return is_same;
 }
 
@@ -316,8 +316,9 @@ static bool bench_table(const struct bench_options *options, const struct genera
     for (uint32_t i = 0; i < LOOKUPS; i++)
         pcs[i] = made->code_address + next_random(&random) % made->code_size;
     bool is_same =
-        bench_chain(options, "blocks.find-random", table, &plain, pcs, 0) &&
-        bench_chain(options, "blocks.find-random-each-after-the-other", table, &plain, pcs, 1);
+        bench_manner(options, "blocks.find-all-random", table, &plain, pcs, MANNER_ALL) &&
+        bench_manner(options, "blocks.find-random", table, &plain, pcs, MANNER_EACH) &&
+        bench_manner(options, "blocks.find-random-each-waits", table, &plain, pcs, MANNER_CHAINED);
     bench_print(options, &(struct bench_figure){.name = "blocks.build-per-block",
                                                 .value = build_time / made->block_count,
                                                 .unit = "ns"});
