@@ -9,6 +9,7 @@
 #include "tools/stackmap.h"
 
 #include "tools/command.h"
+#include "tools/options.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -40,6 +41,7 @@ static const char help[] =
     "  --help    this text\n";
 
 enum { SITE_BYTES_MAX = 1 << 20 };
+#define BYTES_NEEDS "a number from 1 to 1048576"
 
 struct options {
     const char *path;
@@ -212,56 +214,44 @@ static enum exit_status print_file(const struct options *options)
 static bool parse_byte_count(const char *word, struct options *options)
 {
     char *end;
-    unsigned long value = word == NULL ? 0 : strtoul(word, &end, 0);
+    unsigned long value = strtoul(word, &end, 0);
     if (value == 0 || value > SITE_BYTES_MAX || *end != '\0' || word[0] == '-') {
-        complain("stackmap: --bytes needs a number from 1 to %d", SITE_BYTES_MAX);
+        complain("stackmap: --bytes needs " BYTES_NEEDS);
         return false;
     }
     options->byte_count = (uint32_t)value;
     return true;
 }
 
-static bool check_options(const struct options *options)
+static bool check_options(const struct command_line *line, const char *byte_count,
+                          struct options *options)
 {
-    if (options->help)
+    if (line->help)
         return true;
-    if (options->path == NULL)
+    if (line->operand_count == 0)
         complain("stackmap: no file is given; see 'cairn stackmap --help'");
-    else if (options->byte_count > 0 && !options->disassemble)
+    else if (byte_count != NULL && !options->disassemble)
         complain("stackmap: --bytes is for --disassemble, which is not given");
     else
-        return true;
+        return byte_count == NULL || parse_byte_count(byte_count, options);
     return false;
 }
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    bool options_end = false;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        bool is_option = !options_end && word[0] == '-' && word[1] != '\0';
-        if (is_option && strcmp(word, "--") == 0) {
-            options_end = true;
-        } else if (is_option && strcmp(word, "--json") == 0) {
-            options->json = true;
-        } else if (is_option && (strcmp(word, "--disassemble") == 0 || strcmp(word, "-d") == 0)) {
-            options->disassemble = true;
-        } else if (is_option && strcmp(word, "--bytes") == 0) {
-            if (!parse_byte_count(argv[++i], options))
-                return false;
-        } else if (is_option && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            options->help = true;
-        } else if (is_option) {
-            complain("stackmap: unknown option '%s'; see 'cairn stackmap --help'", word);
-            return false;
-        } else if (options->path != NULL) {
-            complain("stackmap: one file at a time: '%s' is a second one", word);
-            return false;
-        } else {
-            options->path = word;
-        }
-    }
-    return check_options(options);
+    const char *byte_count = NULL;
+    const struct option known[] = {
+        {.name = "--bytes", .value = &byte_count, .needs = BYTES_NEEDS},
+        {.name = "--disassemble", .letter = "-d", .flag = &options->disassemble},
+        {.name = "--json", .flag = &options->json},
+    };
+    struct command_line line = {
+        .command = "stackmap", .options = known, .option_count = 3, .operand_limit = 1};
+    if (!parse_command_line(argc, argv, &line) || !check_options(&line, byte_count, options))
+        return false;
+    options->help = line.help;
+    options->path = line.operands[0];
+    return true;
 }
 
 enum exit_status command_stackmap(int argc, char **argv)
@@ -269,10 +259,5 @@ enum exit_status command_stackmap(int argc, char **argv)
     struct options options = {0};
     if (!parse(argc, argv, &options))
         return EXIT_BAD_USAGE;
-    if (!options.help)
-        return print_file(&options);
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    output_text(&output, help);
-    return finish_output(&output);
+    return options.help ? print_text(help) : print_file(&options);
 }

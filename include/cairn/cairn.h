@@ -9,6 +9,7 @@
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
 #include <cairn/bbmap.h>
+#include <cairn/block_table.h>
 #include <cairn/call.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>
@@ -28,6 +29,7 @@
 #include <cairn/pcsection.h>
 #include <cairn/roots.h>
 #include <cairn/runtime.h>
+#include <cairn/sanmd.h>
 #include <cairn/stackmap.h>
 #include <cairn/statepoint.h>
 #include <cairn/status.h>

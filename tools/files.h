@@ -1,0 +1,31 @@
+/*
+ * tools/files.h - the objects of the file that a command was given.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TOOLS_FILES_H
+#define TOOLS_FILES_H
+
+#include <cairn/object.h>
+#include <stdbool.h>
+
+/* An object, and what it is called in complaints: "file", or "archive(member)". */
+struct input {
+    const char *name;
+    cairn_object *object;
+};
+
+/* What a command does with an object; false: it has complained. `user` is the command's. */
+typedef bool visit_input(const struct input *input, void *user);
+
+/* Opens the file at `path` ("-" is standard input) and visits it, or if it is an archive each of
+ * its members in turn, also behind one that is no good. `debug_path` names a separate debug file;
+ * NULL: where the object has no symbols of its own, one is looked for where debuggers do. False:
+ * something was no good, and complained of. */
+bool visit_file(const char *path, const char *debug_path, visit_input *visit, void *user);
+
+/* Complains of what is wrong at `error->offset` of a section. */
+void complain_of_section(const struct input *input, const struct cairn_object_section *section,
+                         const struct cairn_error *error);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/options.h"
+
+#include "tools/command.h"
+
+#include <string.h>
+
+/* What stands behind "--name=" in `word`; NULL if it is no such word. */
+static const char *value_in(const struct option *option, const char *word)
+{
+    size_t length = strlen(option->name);
+    if (option->flag != NULL || strncmp(word, option->name, length) != 0)
+        return NULL;
+    return word[length] == '=' ? word + length + 1 : NULL;
+}
+
+static bool is_option(const struct option *option, const char *word)
+{
+    if (strcmp(word, option->name) == 0 || value_in(option, word) != NULL)
+        return true;
+    return option->letter != NULL && strcmp(word, option->letter) == 0;
+}
+
+static const struct option *find_option(const struct command_line *line, const char *word)
+{
+    for (size_t i = 0; i < line->option_count; i++)
+        if (is_option(&line->options[i], word))
+            return &line->options[i];
+    return NULL;
+}
+
+static bool keep_value(const struct command_line *line, const struct option *option,
+                       const char *value)
+{
+    if (option->value != NULL) {
+        *option->value = value;
+        return true;
+    }
+    if (option->values->count == OPTION_VALUES_MAX) {
+        complain("%s: %s is given more than %d times", line->command, option->name,
+                 OPTION_VALUES_MAX);
+        return false;
+    }
+    option->values->values[option->values->count++] = value;
+    return true;
+}
+
+/* `next` is the word behind, or NULL. Returns how many words were taken; 0: complained. */
+static int take_option(const struct command_line *line, const char *word, const char *next)
+{
+    const struct option *option = find_option(line, word);
+    if (option == NULL) {
+        complain("%s: unknown option '%s'; see 'cairn %s --help'", line->command, word,
+                 line->command);
+        return 0;
+    }
+    if (option->flag != NULL) {
+        *option->flag = true;
+        return 1;
+    }
+    const char *value = value_in(option, word);
+    if (value != NULL)
+        return keep_value(line, option, value) ? 1 : 0;
+    if (next != NULL)
+        return keep_value(line, option, next) ? 2 : 0;
+    complain("%s: %s needs %s; see 'cairn %s --help'", line->command, word, option->needs,
+             line->command);
+    return 0;
+}
+
+static bool take_operand(struct command_line *line, char *word)
+{
+    if (line->operand_limit > 0 && line->operand_count == line->operand_limit) {
+        complain(line->operand_limit == 1 ? "%s: one file at a time: '%s' is a second one"
+                                          : "%s: '%s' is one word too many",
+                 line->command, word);
+        return false;
+    }
+    line->operands[line->operand_count++] = word;
+    return true;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+bool parse_command_line(int argc, char **argv, struct command_line *line)
+{
+    bool options_end = false;
+    line->operands = argv + 1;
+    for (int i = 1; i < argc;) {
+        char *word = argv[i];
+        bool looks_like_option = !options_end && word[0] == '-' && word[1] != '\0';
+        int taken = 1;
+        if (!looks_like_option)
+            taken = take_operand(line, word) ? 1 : 0;
+        else if (strcmp(word, "--") == 0)
+            options_end = true;
+        else if (is_help(word))
+            line->help = true;
+        else
+            taken = take_option(line, word, i + 1 < argc ? argv[i + 1] : NULL);
+        if (taken == 0)
+            return false;
+        i += taken;
+    }
+    return true;
+}

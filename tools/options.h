@@ -1,0 +1,47 @@
+/*
+ * tools/options.h - the words of a command line: options, and what is no option.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TOOLS_OPTIONS_H
+#define TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { OPTION_VALUES_MAX = 16 };
+
+/* Of an option that may be given several times, in their order. */
+struct option_values {
+    const char *values[OPTION_VALUES_MAX];
+    size_t count;
+};
+
+/* One option: it has either a flag, which it sets, or a value, which is the next word or what
+ * stands behind "--name=", or values. */
+struct option {
+    const char *name;   /* "--json" */
+    const char *letter; /* "-d"; or NULL */
+    bool *flag;
+    const char **value;
+    struct option_values *values;
+    const char *needs; /* what the value is, for complaints: "a number" */
+};
+
+/* What a command takes, and what it was given. */
+struct command_line {
+    const char *command; /* for complaints */
+    const struct option *options;
+    size_t option_count;
+    size_t operand_limit; /* 0: any number */
+    /* Filled in by parse_command_line; in `argv`. */
+    char **operands;
+    size_t operand_count;
+    bool help; /* --help or -h */
+};
+
+/* Takes `argv` apart, from argv[1] on, and moves what is no option to its front. Behind "--"
+ * everything is an operand, and "-" always. False: complained. */
+bool parse_command_line(int argc, char **argv, struct command_line *line);
+
+#endif
