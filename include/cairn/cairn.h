@@ -9,10 +9,13 @@
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
 #include <cairn/bbmap.h>
+#include <cairn/block_table.h>
 #include <cairn/call.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>
 #include <cairn/deopt.h>
+#include <cairn/fault.h>
+#include <cairn/fault_table.h>
 #include <cairn/faultmap.h>
 #include <cairn/frame.h>
 #include <cairn/frame_state.h>
@@ -22,6 +25,7 @@
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>
+#include <cairn/pc_table.h>
 #include <cairn/pcsection.h>
 #include <cairn/roots.h>
 #include <cairn/runtime.h>

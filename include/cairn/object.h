@@ -142,6 +142,19 @@ CAIRN_API uint32_t cairn_object_target_section(const cairn_object *object,
                                                const struct cairn_object_section *section,
                                                size_t offset);
 
+/**
+ * The function whose code holds `address`: as in struct cairn_object_function, in relocatable
+ * objects it counts from the start of section number `section`; elsewhere `section` is not looked
+ * at. Of functions inside of each other it is the innermost; labels inside of functions are none. A
+ * symbol without a size goes on to the next one, or to the section's end. The first call reads all
+ * symbols, the others take O(log n).
+ * NOT_FOUND (no function is known there), TRUNCATED, CORRUPT, UNSUPPORTED (the symbol table, or
+ * PPC64's descriptors, are no good), MEMORY, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_function(
+    cairn_object *object, uint32_t section, uint64_t address,
+    struct cairn_object_function *function, struct cairn_error *error);
+
 /** Code in an object. A plain value; valid until the object is closed. */
 struct cairn_object_code {
     /** Of the first byte. */

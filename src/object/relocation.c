@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 
+#include <cairn/stackmap.h>
 #include <stdlib.h>
 
 enum operation {
@@ -137,7 +138,7 @@ static struct place find_place(const struct relocation_target *target, uint8_t *
         place.size = 1;
         place.bits_in_byte = 6;
     } else {
-        place.is_little_endian = target->byte_order == CAIRN_LITTLE_ENDIAN;
+        place.is_little_endian = target->sources->file->byte_order == CAIRN_LITTLE_ENDIAN;
     }
     if (place.size > left)
         place.size = 0;
@@ -171,52 +172,54 @@ static void store(const struct place *place, uint64_t value)
 
 /* A relocation section, opened. */
 struct source {
-    Elf_Data *data;
+    const struct file *file;
+    struct file_bytes entries;
     size_t count;
     bool has_addends;
-    Elf_Data *symbols;         /* NULL if it names none */
-    Elf_Data *symbol_sections; /* the numbers that do not fit 16 bits; or NULL */
-    GElf_Shdr symbols_header;
+    const struct symbol_table *symbols; /* NULL if it names none */
 };
 
-static bool read_entry(const struct source *source, size_t index, GElf_Rela *entry)
+/* One of its relocations. */
+struct entry {
+    uint64_t offset; /* in linked files, an address */
+    uint32_t symbol; /* 0: none */
+    uint32_t type;
+    uint64_t addend;
+};
+
+static struct entry read_entry(const struct source *source, size_t index)
 {
-    if (source->has_addends)
-        return gelf_getrela(source->data, (int)index, entry) != NULL;
-    GElf_Rel short_entry;
-    if (gelf_getrel(source->data, (int)index, &short_entry) == NULL)
-        return false;
-    *entry = (GElf_Rela){.r_offset = short_entry.r_offset, .r_info = short_entry.r_info};
-    return true;
+    enum cairn_byte_order order = source->file->byte_order;
+    size_t size = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
+    const uint8_t *bytes = source->entries.bytes + index * size;
+    uint64_t info = cairn_load_u64(bytes + offsetof(Elf64_Rela, r_info), order);
+    return (struct entry){
+        .offset = cairn_load_u64(bytes, order),
+        .symbol = (uint32_t)ELF64_R_SYM(info),
+        .type = (uint32_t)ELF64_R_TYPE(info),
+        .addend =
+            source->has_addends ? cairn_load_u64(bytes + offsetof(Elf64_Rela, r_addend), order) : 0,
+    };
 }
 
-static enum cairn_status read_symbol(const struct source *source, uint64_t info, GElf_Sym *symbol,
-                                     uint32_t *section, struct cairn_error *error)
+static enum cairn_status read_symbol(const struct source *source, uint32_t index,
+                                     struct table_symbol *symbol, struct cairn_error *error)
 {
-    *symbol = (GElf_Sym){0};
-    *section = 0;
-    int index = (int)GELF_R_SYM(info);
+    *symbol = (struct table_symbol){0};
     if (index == 0)
         return CAIRN_OK;
-    Elf32_Word wide_section = 0;
-    if (index < 0 || source->symbols == NULL ||
-        gelf_getsymshndx(source->symbols, source->symbol_sections, index, symbol, &wide_section) ==
-            NULL)
+    if (source->symbols == NULL || index >= source->symbols->count)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0,
-                         "a relocation names symbol %u, which does not exist", (unsigned)index);
-    if (symbol->st_shndx == SHN_XINDEX)
-        *section = wide_section;
-    else if (symbol->st_shndx < SHN_LORESERVE)
-        *section = symbol->st_shndx;
+                         "a relocation names symbol %u, which does not exist", index);
+    *symbol = symbol_table_read(source->symbols, index);
     return CAIRN_OK;
 }
 
-static const char *symbol_name(const struct relocation_target *target, const struct source *source,
-                               const GElf_Sym *symbol)
+static const char *symbol_name(const struct source *source, const struct table_symbol *symbol)
 {
-    if (symbol->st_name == 0 || GELF_ST_TYPE(symbol->st_info) == STT_SECTION)
+    if (symbol->name == 0 || symbol->type == STT_SECTION)
         return NULL;
-    return elf_strptr(target->elf, source->symbols_header.sh_link, symbol->st_name);
+    return symbol_table_string(source->symbols, symbol->name);
 }
 
 static enum cairn_status note(struct relocation_list *list, const struct relocation *relocation,
@@ -290,7 +293,7 @@ static enum cairn_status note_applied(const struct relocation_target *target, st
 {
     if (rule.width != 4 && rule.width != 8)
         return CAIRN_OK;
-    if (target->header.e_type != ET_REL)
+    if (!file_is_relocatable(target->sources->file))
         relocation->section = 0;
     if (rule.operation == OPERATION_SUBTRACT) {
         subtract_section(target, relocation, list);
@@ -303,12 +306,12 @@ static enum cairn_status note_applied(const struct relocation_target *target, st
 }
 
 static enum cairn_status apply_entry(const struct relocation_target *target,
-                                     const struct source *source, const GElf_Rela *entry,
+                                     const struct source *source, const struct entry *entry,
                                      uint8_t *bytes, const struct cairn_allocator *allocator,
                                      struct relocation_list *list, struct cairn_error *error)
 {
-    struct relocation relocation = {.offset = entry->r_offset - target->address};
-    struct rule rule = find_rule(target->header.e_machine, (uint32_t)GELF_R_TYPE(entry->r_info));
+    struct relocation relocation = {.offset = entry->offset - target->address};
+    struct rule rule = find_rule(source->file->header.e_machine, entry->type);
     enum cairn_status status = check_rule(rule, relocation.offset, error);
     if (status != CAIRN_OK || rule.operation == OPERATION_NONE)
         return status;
@@ -316,73 +319,116 @@ static enum cairn_status apply_entry(const struct relocation_target *target,
     status = check_place(target, &place, relocation.offset, error);
     if (status != CAIRN_OK)
         return status;
-    GElf_Sym symbol;
-    status = read_symbol(source, entry->r_info, &symbol, &relocation.section, error);
+    struct table_symbol symbol;
+    status = read_symbol(source, entry->symbol, &symbol, error);
     if (status != CAIRN_OK)
         return status;
 
     uint64_t stored = load(&place);
-    uint64_t addend = source->has_addends ? (uint64_t)entry->r_addend : stored;
-    uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.st_value);
+    uint64_t addend = source->has_addends ? entry->addend : stored;
+    uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.value);
     relocation.value = result(target, rule.operation, &relocation, stored, value);
     store(&place, relocation.value);
-    relocation.name = addend == 0 ? symbol_name(target, source, &symbol) : NULL;
+    relocation.name = addend == 0 ? symbol_name(source, &symbol) : NULL;
+    relocation.section = symbol.is_reserved ? 0 : symbol.section;
     return note_applied(target, rule, &relocation, allocator, list, error);
+}
+
+/* ---- Which relocation sections there are ---- */
+
+static bool is_source(const struct file *file, const GElf_Shdr *header)
+{
+    if (header->sh_type != SHT_RELA && header->sh_type != SHT_REL)
+        return false;
+    if (file_is_relocatable(file))
+        return header->sh_info > 0 && header->sh_info < file->section_count;
+    return (header->sh_flags & SHF_ALLOC) != 0;
+}
+
+static void read_sources(struct relocation_sources *sources)
+{
+    const struct file *file = sources->file;
+    GElf_Shdr header;
+    /* From the last one on, so that each list is in the order of the file. */
+    for (uint32_t index = file->section_count - 1; index > 0; index--) {
+        if (!file_section(file, index, &header) || !is_source(file, &header))
+            continue;
+        uint32_t target = file_is_relocatable(file) ? header.sh_info : 0;
+        sources->next[index] = sources->first[target];
+        sources->first[target] = index;
+    }
+}
+
+enum cairn_status relocation_sources_read(const struct file *file,
+                                          const struct cairn_allocator *allocator,
+                                          struct relocation_sources *sources,
+                                          struct cairn_error *error)
+{
+    *sources = (struct relocation_sources){.file = file};
+    size_t count = file->section_count;
+    if (count == 0)
+        return CAIRN_OK;
+    sources->first = memory_new(allocator, count * 2, sizeof *sources->first);
+    if (sources->first == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count);
+    sources->next = sources->first + count;
+    read_sources(sources);
+    return CAIRN_OK;
+}
+
+void relocation_sources_release(struct relocation_sources *sources,
+                                const struct cairn_allocator *allocator)
+{
+    if (sources->first != NULL)
+        memory_free(allocator, sources->first,
+                    (size_t)sources->file->section_count * 2 * sizeof *sources->first);
+    *sources = (struct relocation_sources){0};
+}
+
+static uint32_t first_source(const struct relocation_target *target)
+{
+    const struct relocation_sources *sources = target->sources;
+    if (file_is_relocatable(sources->file))
+        return sources->first[target->section];
+    return target->is_loaded ? sources->first[0] : 0;
 }
 
 /* ---- All of them ---- */
 
-static bool is_source(const struct relocation_target *target, const GElf_Shdr *header)
+static bool is_inside(const struct relocation_target *target, const struct entry *entry)
 {
-    if (header->sh_type != SHT_RELA && header->sh_type != SHT_REL)
-        return false;
-    if (target->header.e_type == ET_REL)
-        return header->sh_info == target->section;
-    return (header->sh_flags & SHF_ALLOC) != 0;
+    return file_is_relocatable(target->sources->file) ||
+           entry->offset - target->address < target->size;
 }
 
-static bool is_inside(const struct relocation_target *target, const GElf_Rela *entry)
+/* All of a file's relocation sections share one symbol table, as a rule. One that cannot be opened
+ * is missed as soon as a relocation names a symbol. */
+static const struct symbol_table *open_symbols(struct relocation_sources *sources, uint32_t index)
 {
-    return target->header.e_type == ET_REL || entry->r_offset - target->address < target->size;
-}
-
-static Elf_Data *find_symbol_sections(Elf *elf, size_t symbols_index)
-{
-    for (Elf_Scn *section = elf_nextscn(elf, NULL); section != NULL;
-         section = elf_nextscn(elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) != NULL && header.sh_type == SHT_SYMTAB_SHNDX &&
-            header.sh_link == symbols_index)
-            return elf_getdata(section, NULL);
+    if (index == 0)
+        return NULL;
+    if (sources->symbols_section != index) {
+        sources->symbols_section = index;
+        if (symbol_table_open(sources->file, index, &sources->symbols, NULL) != CAIRN_OK)
+            sources->symbols = (struct symbol_table){0};
     }
-    return NULL;
+    return sources->symbols.file == NULL ? NULL : &sources->symbols;
 }
 
-static void open_symbols(const struct relocation_target *target, uint32_t index,
-                         struct source *source)
+static enum cairn_status open_source(const struct relocation_target *target, uint32_t section,
+                                     struct source *source, struct cairn_error *error)
 {
-    Elf_Scn *section = index == 0 ? NULL : elf_getscn(target->elf, index);
-    GElf_Shdr *header = &source->symbols_header;
-    if (section == NULL || gelf_getshdr(section, header) == NULL)
-        return;
-    if (header->sh_type != SHT_SYMTAB && header->sh_type != SHT_DYNSYM)
-        return;
-    source->symbols = elf_getdata(section, NULL);
-    source->symbol_sections = find_symbol_sections(target->elf, index);
-}
-
-static enum cairn_status open_source(const struct relocation_target *target, Elf_Scn *section,
-                                     const GElf_Shdr *header, struct source *source,
-                                     struct cairn_error *error)
-{
-    *source = (struct source){.has_addends = header->sh_type == SHT_RELA};
-    source->data = elf_getdata(section, NULL);
+    const struct file *file = target->sources->file;
+    GElf_Shdr header = {0};
+    bool is_there = file_section(file, section, &header);
+    *source = (struct source){.file = file, .has_addends = header.sh_type == SHT_RELA};
     size_t entry_bytes = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
-    if (source->data == NULL || header->sh_entsize != entry_bytes)
-        return error_set(error, CAIRN_ERROR_CORRUPT, header->sh_offset,
-                         "the relocations in section %zu cannot be read", elf_ndxscn(section));
-    source->count = source->data->d_size / entry_bytes;
-    open_symbols(target, header->sh_link, source);
+    if (!is_there || header.sh_entsize != entry_bytes ||
+        file_section_bytes(file, &header, &source->entries, NULL) != CAIRN_OK)
+        return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
+                         "the relocations in section %u cannot be read", section);
+    source->count = source->entries.size / entry_bytes;
+    source->symbols = open_symbols(target->sources, header.sh_link);
     return CAIRN_OK;
 }
 
@@ -392,9 +438,7 @@ static enum cairn_status apply_source(const struct relocation_target *target,
                                       struct relocation_list *list, struct cairn_error *error)
 {
     for (size_t i = 0; i < source->count; i++) {
-        GElf_Rela entry;
-        if (!read_entry(source, i, &entry))
-            return error_set(error, CAIRN_ERROR_CORRUPT, 0, "relocation %zu cannot be read", i);
+        struct entry entry = read_entry(source, i);
         if (!is_inside(target, &entry))
             continue;
         enum cairn_status status =
@@ -427,13 +471,10 @@ enum cairn_status relocation_apply(const struct relocation_target *target, uint8
                                    const struct cairn_allocator *allocator,
                                    struct relocation_list *list, struct cairn_error *error)
 {
-    for (Elf_Scn *section = elf_nextscn(target->elf, NULL); section != NULL;
-         section = elf_nextscn(target->elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) == NULL || !is_source(target, &header))
-            continue;
+    const uint32_t *next = target->sources->next;
+    for (uint32_t section = first_source(target); section != 0; section = next[section]) {
         struct source source;
-        enum cairn_status status = open_source(target, section, &header, &source, error);
+        enum cairn_status status = open_source(target, section, &source, error);
         if (status == CAIRN_OK)
             status = apply_source(target, &source, bytes, allocator, list, error);
         if (status != CAIRN_OK)
@@ -443,33 +484,19 @@ enum cairn_status relocation_apply(const struct relocation_target *target, uint8
     return CAIRN_OK;
 }
 
-/* ---- Names alone ---- */
-
-static enum cairn_status note_name(const struct relocation_target *target,
-                                   const struct source *source, const GElf_Rela *entry,
-                                   const struct cairn_allocator *allocator,
-                                   struct relocation_list *list, struct cairn_error *error)
-{
-    struct relocation relocation = {.offset = entry->r_offset};
-    GElf_Sym symbol;
-    enum cairn_status status =
-        read_symbol(source, entry->r_info, &symbol, &relocation.section, error);
-    if (status != CAIRN_OK)
-        return status;
-    relocation.name = symbol_name(target, source, &symbol);
-    return relocation.name == NULL ? CAIRN_OK : note(list, &relocation, allocator, error);
-}
-
-static enum cairn_status note_source_names(const struct relocation_target *target,
-                                           const struct source *source,
+static enum cairn_status note_source_names(const struct source *source,
                                            const struct cairn_allocator *allocator,
                                            struct relocation_list *list, struct cairn_error *error)
 {
     for (size_t i = 0; i < source->count; i++) {
-        GElf_Rela entry;
-        if (!read_entry(source, i, &entry))
-            return error_set(error, CAIRN_ERROR_CORRUPT, 0, "relocation %zu cannot be read", i);
-        enum cairn_status status = note_name(target, source, &entry, allocator, list, error);
+        struct entry entry = read_entry(source, i);
+        struct table_symbol symbol;
+        enum cairn_status status = read_symbol(source, entry.symbol, &symbol, error);
+        if (status != CAIRN_OK)
+            return status;
+        struct relocation relocation = {.offset = entry.offset,
+                                        .name = symbol_name(source, &symbol)};
+        status = note(list, &relocation, allocator, error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -480,16 +507,14 @@ enum cairn_status relocation_note_names(const struct relocation_target *target,
                                         const struct cairn_allocator *allocator,
                                         struct relocation_list *list, struct cairn_error *error)
 {
-    for (Elf_Scn *section = elf_nextscn(target->elf, NULL);
-         section != NULL && target->header.e_type == ET_REL;
-         section = elf_nextscn(target->elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) == NULL || !is_source(target, &header))
-            continue;
+    if (!file_is_relocatable(target->sources->file))
+        return CAIRN_OK;
+    const uint32_t *next = target->sources->next;
+    for (uint32_t section = first_source(target); section != 0; section = next[section]) {
         struct source source;
-        enum cairn_status status = open_source(target, section, &header, &source, error);
+        enum cairn_status status = open_source(target, section, &source, error);
         if (status == CAIRN_OK)
-            status = note_source_names(target, &source, allocator, list, error);
+            status = note_source_names(&source, allocator, list, error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -515,17 +540,14 @@ const struct relocation *relocation_find_name(const struct relocation_list *list
     return NULL;
 }
 
-static bool reaches_target(const struct relocation_target *target, Elf_Scn *section,
-                           const GElf_Shdr *header)
+static bool reaches_target(const struct relocation_target *target, uint32_t section)
 {
     struct source source;
-    if (target->header.e_type == ET_REL)
-        return true;
-    if (open_source(target, section, header, &source, NULL) != CAIRN_OK)
+    if (open_source(target, section, &source, NULL) != CAIRN_OK)
         return true; /* relocation_apply says what is wrong */
     for (size_t i = 0; i < source.count; i++) {
-        GElf_Rela entry;
-        if (!read_entry(&source, i, &entry) || is_inside(target, &entry))
+        struct entry entry = read_entry(&source, i);
+        if (is_inside(target, &entry))
             return true;
     }
     return false;
@@ -533,13 +555,10 @@ static bool reaches_target(const struct relocation_target *target, Elf_Scn *sect
 
 bool relocation_is_needed(const struct relocation_target *target)
 {
-    for (Elf_Scn *section = elf_nextscn(target->elf, NULL); section != NULL;
-         section = elf_nextscn(target->elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) != NULL && is_source(target, &header) &&
-            reaches_target(target, section, &header))
+    const uint32_t *next = target->sources->next;
+    for (uint32_t section = first_source(target); section != 0; section = next[section])
+        if (reaches_target(target, section))
             return true;
-    }
     return false;
 }
 

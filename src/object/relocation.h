@@ -7,10 +7,10 @@
 #define OBJECT_RELOCATION_H
 
 #include "base/memory.h"
+#include "object/file.h"
+#include "object/symbols.h"
 
-#include <cairn/architecture.h>
 #include <cairn/status.h>
-#include <gelf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,14 +33,32 @@ struct relocation_list {
     size_t capacity;
 };
 
+/* Which relocation sections are about which section of a file. */
+struct relocation_sources {
+    const struct file *file;
+    uint32_t
+        *first;     /* by section: its first one, or 0; those of linked files are all at number 0 */
+    uint32_t *next; /* by relocation section: the next one about the same, or 0 */
+    struct symbol_table symbols; /* that the last one opened refers to */
+    uint32_t symbols_section;
+};
+
+/* To be done once for a file, before anything is relocated. MEMORY. */
+enum cairn_status relocation_sources_read(const struct file *file,
+                                          const struct cairn_allocator *allocator,
+                                          struct relocation_sources *sources,
+                                          struct cairn_error *error);
+
+void relocation_sources_release(struct relocation_sources *sources,
+                                const struct cairn_allocator *allocator);
+
 /* A section of which relocations are looked for. */
 struct relocation_target {
-    Elf *elf;
-    GElf_Ehdr header;
+    struct relocation_sources *sources;
     uint32_t section;
     uint64_t address;
     size_t size;
-    enum cairn_byte_order byte_order;
+    bool is_loaded; /* SHF_ALLOC: dynamic relocations reach no other sections */
 };
 
 /* Whether anything would be applied: then the bytes must be a copy. */
