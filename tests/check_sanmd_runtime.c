@@ -29,6 +29,8 @@ static uint32_t below(uint32_t bound) { return sample_random(&random_state, boun
 
 static bool has_memory = true;
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-*): the linker has given them their names. */
+
 void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
 void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
 
@@ -36,6 +38,8 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fil
 {
     return has_memory ? __real_mmap(address, size, protection, flags, file, offset) : MAP_FAILED;
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,cert-*) */
 
 /* ---- Sections ---- */
 
@@ -97,12 +101,14 @@ static struct {
 
 static uint8_t *arena_take(void)
 {
-    unsigned slot = 0;
-    while (slot < SLOTS && arena.is_used[slot])
-        slot++;
-    expect(slot < SLOTS);
-    arena.is_used[slot] = true;
-    return arena.bytes[slot];
+    for (unsigned slot = 0; slot < SLOTS; slot++) {
+        if (arena.is_used[slot])
+            continue;
+        arena.is_used[slot] = true;
+        return arena.bytes[slot];
+    }
+    ck_abort_msg("more sections than slots");
+    return NULL;
 }
 
 static void arena_give(const uint8_t *bytes)
