@@ -21,6 +21,7 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 enum exit_status finish_output(struct output *output);
 
 /* A command line's words from `argv[0]`, the command's own name, on. */
+enum exit_status command_bbmap(int argc, char **argv);
 enum exit_status command_stackmap(int argc, char **argv);
 enum exit_status command_run(int argc, char **argv);
 
