@@ -14,6 +14,7 @@
 static const char help[] =
     "usage: cairn COMMAND [OPTION…] …\n"
     "\n"
+    "  cairn bbmap FILE                         print its basic-block address maps\n"
     "  cairn stackmap FILE                      print the stack maps of an ELF file\n"
 #ifdef CAIRN_WITH_LLVM
     "  cairn stackmap --disassemble FILE        and the code at its records, of any machine\n"
@@ -62,6 +63,8 @@ static enum exit_status dispatch(int argc, char **argv)
         return command_faultmap(argc - 1, argv + 1);
     if (strcmp(word, "pcsections") == 0)
         return command_pcsections(argc - 1, argv + 1);
+    if (strcmp(word, "bbmap") == 0)
+        return command_bbmap(argc - 1, argv + 1);
     if (strcmp(word, "stackmap") == 0)
         return command_stackmap(argc - 1, argv + 1);
     if (strcmp(word, "run") == 0)
