@@ -3,7 +3,7 @@
 # that the files were made of.
 #
 # Runs in the build folder. What is missing of LLVM and linkers is left out. Builds after the first
-# one look at fewer files.
+# one (CAIRN_TEST_REPEATED) look at few files.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -16,7 +16,7 @@ use Test::More;
 
 plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 
-my $is_first_build = !defined $ENV{CAIRN_TEST_MODULES};
+my $is_first_build = ($ENV{CAIRN_TEST_REPEATED} // '') eq '';
 my $folder = tempdir(CLEANUP => 1);
 my $seed = $ENV{CAIRN_TEST_SEED} // time;
 srand $seed;
@@ -151,6 +151,13 @@ sub compile_source {
 sub link_file {
     my ($name, @objects) = @_;
     output_of($linker, '-shared', '-z', 'notext', @objects, '-o', "$folder/$name");
+    return "$folder/$name";
+}
+
+# Not to be loaded elsewhere: llvm-objdump applies no relocations.
+sub link_program {
+    my ($name, @objects) = @_;
+    output_of($linker, '-e', '0', @objects, '-o', "$folder/$name");
     return "$folder/$name";
 }
 
@@ -315,7 +322,7 @@ sub check_metadata {
     for my $i (0 .. $#targets) {
         my $says = grep { $_ eq '  atomic access' } @{$answers[$i]{lines}};
         $wrong++ if $says != ($is_atomic{$targets[$i]} // 0);
-        my $covered = grep { /^  covered by sanitizers' metadata: .*atomics/ } @{$answers[$i]{lines}};
+        my $covered = grep { /^  covered by sanitizers' metadata/ } @{$answers[$i]{lines}};
         my $function = function_at(hex $targets[$i], @functions);
         $uncovered++ if defined $function && !$covered;
     }
@@ -323,8 +330,8 @@ sub check_metadata {
     is $uncovered, 0, 'all functions are covered';
 }
 
-for my $version (versions_with('clang', 14, 16, 19)) {
-    for my $level ('-O0', '-O2') {
+for my $version ($is_first_build ? versions_with('clang', 14, 16, 19) : ()) {
+    for my $level ($version < 19 ? '-O2' : ('-O0', '-O2')) {
         subtest "files of clang $version, $level" => sub {
             my $whole = compile_source($version, $level);
             my $apart = compile_source($version, $level, '-ffunction-sections');
@@ -512,7 +519,7 @@ sub check_pcsections {
     return ($schema, $functions, $wide, @paths);
 }
 
-for my $version (versions_with('llc', 16, 19)) {
+for my $version ($is_first_build ? versions_with('llc', 16, 19) : ()) {
     subtest "PC sections of llc $version" => sub {
         check_pcsections($version, 'x86_64', 0);
         check_pcsections($version, 'x86_64', 1, '-function-sections');
@@ -597,7 +604,11 @@ subtest 'schemas that do not fit' => sub {
         is scalar @{$sections->[0]{entries}}, 1, 'the entry before is given';
         like $err, qr/functions, byte \d+: the entry at byte 14: .*with the schema 'function 4 u32 u16'/,
             'and where it ends';
-        like $err, qr/about second/, 'or what it is about' if $err !~ /does not lead to code/;
+        like $err, qr/an address should be here/, 'and what was expected';
+        ($sections, $out, $err) =
+            json_of(1, 'pcsections', $path, '--section', 'functions', '--schema', 'function 4 u64 u64 u64', '--json');
+        is_deeply $sections->[0]{entries}, [], 'no entry is given that is not whole';
+        like $err, qr/functions, byte 24: the entry at byte 0: a constant goes beyond .*about first, /, 'that is said';
     }
     fails 2, qr/'word' where 'function' or 'instruction' should be/, 'pcsections', $shared_object,
         '--section', 'functions', '--schema', 'word';
@@ -665,14 +676,14 @@ for my $version (versions_with('llc', 14, 16, 19)) {
         my $text = $null_checks =~ s/_X/_$version/gr;
         $text =~ s/\bptr\b/i32*/g if $version < 15;
         my $object = compile_sample("faults-$version", $text, $version, '-enable-implicit-null-checks');
-        my $linked = link_file("faults-$version.so", $object);
+        my $linked = link_program("faults-$version", $object);
         push @fault_objects, $object;
         my ($maps) = json_of(0, 'faultmap', $linked, '--json');
         is_deeply faults_of_map($maps->[0]), faults_of_objdump($version, $linked), 'as llvm-objdump has them';
         is scalar @{$maps->[0]{functions}}, 2, 'two functions';
         my ($of_object) = json_of(0, 'faultmap', $object, '--json');
-        my $names = sub { [map { $_->{symbol} } map { @{$_->{functions}} } @{$_[0]}] };
-        is_deeply $names->($of_object), ["load_$version", "both_$version"], 'names in the object';
+        my $names = sub { [sort map { $_->{symbol} } map { @{$_->{functions}} } @{$_[0]}] };
+        is_deeply $names->($of_object), ["both_$version", "load_$version"], 'names in the object';
         is_deeply $names->($maps), $names->($of_object), 'and in the linked file';
         for my $path ($object, $linked) {
             my ($answers) = json_of(0, 'lookup', $path, "both_$version", "both_$version+2",
@@ -687,7 +698,7 @@ for my $version (versions_with('llc', 14, 16, 19)) {
 }
 
 subtest 'several fault maps in a section, and one that is damaged' => sub {
-    my $path = link_file('faults.so', @fault_objects);
+    my $path = link_program('faults', @fault_objects);
     my ($maps) = json_of(0, 'faultmap', $path, '--json');
     is scalar @$maps, scalar @fault_objects, 'a map for each object';
     is_deeply faults_of_map($maps->[0]), faults_of_objdump($newest, $path), 'the first as llvm-objdump has it';
@@ -696,7 +707,7 @@ subtest 'several fault maps in a section, and one that is damaged' => sub {
     # The kind of the last fault: 12 bytes before the end.
     substr($damaged, $offset + length($bytes) - 12, 1) = "\x09";
     my ($before, $out, $err) = json_of(1, 'faultmap', spit('damaged.so', $damaged), '--json');
-    like $err, qr/\.llvm_faultmaps, byte \d+: function 1 at 0x\w+, fault 1: there is no kind/, 'is said';
+    like $err, qr/\.llvm_faultmaps, byte \d+: function 1 at 0x\w+, fault 0: there is no kind/, 'is said';
     pop @{$maps->[-1]{functions}};
     is_deeply $before, $maps, 'and what stands before it is given';
     my ($status, $text) = run($cairn, 'faultmap', $path);
@@ -747,7 +758,7 @@ sub check_records {
     ok !defined $return->[1]{returning_from}, 'and not one byte before';
 }
 
-for my $triple (sort keys %call_bytes) {
+for my $triple ($is_first_build ? sort keys %call_bytes : 'x86_64') {
     subtest "records of $triple" => sub {
         my $ir = spit("records-$triple.ll", $records);
         my $object = "$folder/records-$triple.o";

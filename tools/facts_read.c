@@ -10,6 +10,7 @@
 #include "tools/blocks.h"
 #include "tools/command.h"
 #include "tools/facts.h"
+#include "tools/sanmd_version.h"
 
 #include <cairn/sanmd.h>
 #include <stdlib.h>
@@ -402,46 +403,11 @@ static bool read_entries(struct facts *facts, const struct wanted_sections *want
 
 /* ---- Sanitizers' metadata ---- */
 
-struct code_range {
-    uint64_t begin;
-    uint64_t end;
-};
-
-/* What the section's addresses can be. */
-static struct code_range find_code_range(const struct facts *facts,
-                                         const struct cairn_object_section *section)
-{
-    const struct layout *layout = &facts->layout;
-    struct cairn_object_section_header header;
-    if (layout->is_made_up) {
-        bool is_known =
-            cairn_object_section_header(facts->input->object, section->linked_section, &header);
-        return (struct code_range){0, is_known ? header.size : 0};
-    }
-    if (layout->count == 0)
-        return (struct code_range){0, 0};
-    const struct code_section *last = &layout->sections[layout->count - 1];
-    return (struct code_range){layout->sections[0].address, last->address + last->size};
-}
-
-static uint32_t find_version(const struct facts *facts, const struct cairn_object_section *section,
-                             const struct cairn_sanmd_format *format)
-{
-    struct code_range range = find_code_range(facts, section);
-    uint32_t wide = format->version | CAIRN_SANMD_WIDE_ADDRESSES;
-    bool is_wide = format->has_unknown_width &&
-                   !cairn_sanmd_fits(&section->contents, section->address, format->kind,
-                                     format->version, range.begin, range.end) &&
-                   cairn_sanmd_fits(&section->contents, section->address, format->kind, wide,
-                                    range.begin, range.end);
-    return is_wide ? wide : format->version;
-}
-
 static uint64_t place_entry(const struct facts *facts, const struct cairn_object_section *section,
                             size_t offset, uint64_t address)
 {
     uint32_t target = cairn_object_target_section(facts->input->object, section, offset);
-    return layout_address(&facts->layout, target, address);
+    return layout_address(&facts->layout, target != 0 ? target : section->linked_section, address);
 }
 
 static bool add_covered(struct facts *facts, const struct cairn_object_section *section,
@@ -508,7 +474,7 @@ static bool add_metadata(struct gathered *gathered, const struct cairn_object_se
     if (!cairn_sanmd_parse_name(section->name, &format))
         return true;
     facts->has_sanitizer_metadata = true;
-    uint32_t version = find_version(facts, section, &format);
+    uint32_t version = find_sanmd_version(facts->input->object, section, &format);
     while (offset < section->contents.size) {
         if (read_metadata_entry(facts, section, format.kind, version, &offset, &error) == CAIRN_OK)
             continue;
