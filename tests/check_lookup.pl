@@ -163,8 +163,16 @@ sub link_program {
 
 # ---- What others say ----
 
-# Functions with name, address and size; of an object also the section's name.
+# Functions with name, address, size and section. Each file is asked about once.
+my %functions_of;
+
 sub functions_of {
+    my ($path) = @_;
+    $functions_of{$path} //= [read_functions($path)];
+    return @{$functions_of{$path}};
+}
+
+sub read_functions {
     my ($path) = @_;
     my @functions;
     for (split /\n/, output_of(tool('llvm-nm', $newest), '-S', '--format=sysv', $path)) {
@@ -456,10 +464,13 @@ sub pack_entry {
     return $bytes;
 }
 
-# Bytes and address of a section.
+# Address, bytes and place in the file of a section.
+my %sections_of;
+
 sub section_of {
     my ($path, $name) = @_;
-    for (split /\n/, output_of(tool('llvm-readelf', $newest), '-SW', $path)) {
+    $sections_of{$path} //= output_of(tool('llvm-readelf', $newest), '-SW', $path);
+    for (split /\n/, $sections_of{$path}) {
         next if !/^\s*\[\s*\d+\]\s+\Q$name\E\s+\w+\s+(\w+)\s+(\w+)\s+(\w+)/;
         my ($address, $offset, $size) = map { hex } $1, $2, $3;
         return ($address, substr(slurp($path), $offset, $size), $offset);
