@@ -54,6 +54,12 @@ void json_null(struct json *json)
     output_text(json->output, "null");
 }
 
+void json_boolean(struct json *json, bool value)
+{
+    separate(json);
+    output_text(json->output, value ? "true" : "false");
+}
+
 void json_signed(struct json *json, int32_t value)
 {
     separate(json);

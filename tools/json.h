@@ -31,6 +31,7 @@ void json_key(struct json *json, const char *key);
 void json_line(struct json *json, unsigned indentation);
 
 void json_null(struct json *json);
+void json_boolean(struct json *json, bool value);
 void json_signed(struct json *json, int32_t value);
 /* A number up to JSON_NUMBER_MAX, above that a string of decimal digits. */
 void json_unsigned(struct json *json, uint64_t value);
