@@ -99,6 +99,14 @@ bool parse_address(const char *word, uint64_t *address)
 
 /* ---- Mappings ---- */
 
+/* "r-xp", or "x" of the oldest events. */
+static bool take_permissions(struct words *words)
+{
+    const char *begin = words->at;
+    skip_word(words);
+    return memchr(begin, 'x', (size_t)(words->at - begin)) != NULL;
+}
+
 static bool has_path(struct words words, struct mapping *mapping)
 {
     skip_blanks(&words);
@@ -116,7 +124,7 @@ static bool parse_process_mapping(struct words words, struct mapping *mapping)
         return false;
     mapping->size = end - mapping->address;
     skip_blanks(&words);
-    skip_word(&words); /* permissions */
+    mapping->is_executable = take_permissions(&words);
     if (!take_address(&words, &mapping->file_offset))
         return false;
     skip_blanks(&words);
@@ -147,7 +155,7 @@ static bool parse_event_mapping(struct words words, struct mapping *mapping)
         return false;
     words.at = bracket;
     skip_word(&words); /* "]:" */
-    skip_word(&words); /* permissions */
+    mapping->is_executable = take_permissions(&words);
     return has_path(words, mapping);
 }
 

@@ -32,6 +32,7 @@ struct mapping {
     uint64_t address;
     uint64_t size;
     uint64_t file_offset;
+    bool is_executable;
     const char *path; /* in the line; not terminated */
     size_t path_length;
 };
