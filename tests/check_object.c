@@ -514,6 +514,84 @@ START_TEST(sections_of_one_name_come_in_order)
 }
 END_TEST
 
+static enum cairn_status next_matching(cairn_object *object,
+                                       const struct cairn_object_filter *filter,
+                                       struct cairn_object_section *section)
+{
+    struct cairn_error error;
+    enum cairn_status status = cairn_object_next_matching(object, filter, section, &error);
+    ck_assert(status == CAIRN_OK || error.status == status);
+    return status;
+}
+
+START_TEST(sections_are_filtered_by_name_prefix_and_type)
+{
+    static struct sample sample;
+    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    static const uint8_t bytes[] = {1, 2, 3};
+    struct elf_section map = {.name = ".llvm_bb_addr_map.f",
+                              .type = 0x6fff4c0a,
+                              .flags = SHF_LINK_ORDER,
+                              .link = sample.text,
+                              .bytes = bytes,
+                              .size = sizeof bytes};
+    uint32_t first = elf_add(&sample.file, map);
+    map.flags = 0;
+    map.type = SHT_PROGBITS;
+    uint32_t second = elf_add(&sample.file, map);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+
+    struct cairn_object_section section = {0};
+    const struct cairn_object_filter by_type = {.type = 0x6fff4c0a};
+    ck_assert_int_eq(next_matching(object, &by_type, &section), CAIRN_OK);
+    ck_assert_uint_eq(section.index, first);
+    ck_assert_uint_eq(section.type, 0x6fff4c0a);
+    ck_assert_uint_eq(section.linked_section, sample.text);
+    ck_assert_str_eq(section.name, map.name);
+    ck_assert_int_eq(next_matching(object, &by_type, &section), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_uint_eq(section.index, first);
+
+    section = (struct cairn_object_section){0};
+    const struct cairn_object_filter by_prefix = {.prefix = ".llvm_bb"};
+    ck_assert_int_eq(next_matching(object, &by_prefix, &section), CAIRN_OK);
+    ck_assert_uint_eq(section.index, first);
+    ck_assert_int_eq(next_matching(object, &by_prefix, &section), CAIRN_OK);
+    ck_assert_uint_eq(section.index, second);
+    ck_assert_uint_eq(section.linked_section, 0);
+    ck_assert_int_eq(next_matching(object, &by_prefix, &section), CAIRN_ERROR_NOT_FOUND);
+
+    section = (struct cairn_object_section){0};
+    const struct cairn_object_filter by_all = {
+        .name = map.name, .prefix = ".llvm", .type = SHT_PROGBITS};
+    ck_assert_int_eq(next_matching(object, &by_all, &section), CAIRN_OK);
+    ck_assert_uint_eq(section.index, second);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(filters_that_match_nothing_are_named)
+{
+    static struct sample sample;
+    struct cairn_error error;
+    struct cairn_object_section section = {0};
+    make_executable(&sample, SHT_SYMTAB);
+    cairn_object *object = open_sample(&sample);
+    ck_assert_int_eq(cairn_object_next_matching(object,
+                                                &(struct cairn_object_filter){.prefix = "sanmd"},
+                                                &section, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(error.message, "'sanmd...'"));
+    ck_assert_int_eq(cairn_object_next_matching(
+                         object, &(struct cairn_object_filter){.type = 0x1234}, &section, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(error.message, "0x1234"));
+    ck_assert_int_eq(cairn_object_next_matching(object, NULL, &section, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    cairn_object_close(object);
+}
+END_TEST
+
 START_TEST(section_outside_the_file_is_truncated)
 {
     static struct sample sample;
@@ -858,6 +936,158 @@ START_TEST(descriptors_of_an_object_lead_to_the_code)
                                                .entry_size = sizeof(Elf64_Rela)});
     finish(&sample);
     check_descriptors(&sample, 0, 0);
+}
+END_TEST
+
+/* ---- Distances, such as in PC sections ---- */
+
+static const struct {
+    uint16_t machine;
+    enum cairn_byte_order byte_order;
+    uint32_t narrow_type, wide_type;     /* of distances */
+    uint32_t address_type, address_wide; /* of addresses */
+} distances[] = {
+    {EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_32, R_X86_64_64},
+    {EM_AARCH64, CAIRN_LITTLE_ENDIAN, R_AARCH64_PREL32, R_AARCH64_PREL64, R_AARCH64_ABS32,
+     R_AARCH64_ABS64},
+    {EM_PPC64, CAIRN_LITTLE_ENDIAN, R_PPC64_REL32, R_PPC64_REL64, R_PPC64_ADDR32, R_PPC64_ADDR64},
+    {EM_PPC64, CAIRN_BIG_ENDIAN, R_PPC64_REL32, R_PPC64_REL64, R_PPC64_ADDR32, R_PPC64_ADDR64},
+    {EM_S390, CAIRN_BIG_ENDIAN, R_390_PC32, R_390_PC64, R_390_32, R_390_64},
+};
+
+static uint32_t narrow_word(const struct cairn_object_section *section, size_t offset)
+{
+    return cairn_load_u32(section->contents.bytes + offset, section->contents.byte_order);
+}
+
+START_TEST(distances_lead_to_the_section_of_their_symbols)
+{
+    static struct sample sample;
+    begin(&sample, distances[_i].machine, ET_REL, distances[_i].byte_order);
+    add_symbol(&sample, 0, STB_LOCAL, STT_SECTION, sample.text, 0);
+    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x10);
+    add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, SHN_UNDEF, 0);
+    add_rela(&sample, 4, 1, distances[_i].narrow_type, 0x21);
+    add_rela(&sample, 8, 2, distances[_i].wide_type, 2);
+    add_rela(&sample, 16, 1, distances[_i].address_type, 0x33);
+    add_rela(&sample, 20, 3, distances[_i].narrow_type, 0);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_uint_eq(4 + narrow_word(&section, 4), 0x21);
+    ck_assert_uint_eq(8 + word(&section, 1), 0x12);
+    ck_assert_uint_eq(narrow_word(&section, 16), 0x33);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 0), 0);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 4), sample.text);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 8), sample.text);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 16), sample.text);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 20), 0);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, SIZE_MAX), 0);
+    /* A distance is no function's address. */
+    ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, word(&section, 1));
+    ck_assert_uint_eq(cairn_object_function(object, &section, 8).section, 0);
+    cairn_object_close(object);
+}
+END_TEST
+
+/* A linker may remove instructions of RISC-V, so each label is a relocation of its own. */
+START_TEST(distances_of_two_labels_lead_to_the_first_ones_section)
+{
+    static struct sample sample;
+    begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
+    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x30);
+    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x10);
+    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.stackmaps, 4);
+    add_rela(&sample, 0, 1, R_RISCV_ADD32, 0);
+    add_rela(&sample, 0, 2, R_RISCV_SUB32, 0);
+    add_rela(&sample, 4, 1, R_RISCV_ADD32, 0);
+    add_rela(&sample, 4, 3, R_RISCV_SUB32, 0);
+    add_rela(&sample, 8, 2, R_RISCV_ADD64, 0);
+    add_rela(&sample, 8, 3, R_RISCV_SUB64, -4);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_uint_eq(narrow_word(&section, 0), 0x20);
+    ck_assert_uint_eq(4 + narrow_word(&section, 4), 0x30);
+    ck_assert_uint_eq(word(&section, 1), 0x10);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 0), 0);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 4), sample.text);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 8), sample.text);
+    cairn_object_close(object);
+}
+END_TEST
+
+static void make_uleb128(struct sample *sample, const void *bytes, size_t size)
+{
+    begin(sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
+    memcpy(sample->words + WORD_BYTES - size, bytes, size);
+    add_symbol(sample, 0, STB_LOCAL, STT_NOTYPE, sample->text, 0x12345);
+    add_symbol(sample, 0, STB_LOCAL, STT_NOTYPE, sample->text, 0x12300);
+    add_rela(sample, WORD_BYTES - size, 1, 60, 0);
+    add_rela(sample, WORD_BYTES - size, 2, 61, 0);
+    add_symbol_section(sample, SHT_SYMTAB);
+    add_relocation_section(sample, SHT_RELA, 0, sample->stackmaps);
+    finish(sample);
+}
+
+START_TEST(numbers_of_variable_length_keep_their_length)
+{
+    static struct sample sample;
+    const uint8_t *end;
+    make_uleb128(&sample, "\x00\xff", 2);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    end = section.contents.bytes + WORD_BYTES;
+    ck_assert_mem_eq(end - 2, "\x45\xff", 2);
+    cairn_object_close(object);
+
+    make_uleb128(&sample, "\x80\x80\x00", 3);
+    object = open_sample(&sample);
+    section = find_section(object);
+    end = section.contents.bytes + WORD_BYTES;
+    ck_assert_mem_eq(end - 3, "\xc5\x80\x00", 3);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(number_of_variable_length_without_an_end_is_corrupt)
+{
+    static struct sample sample;
+    struct cairn_error error;
+    make_uleb128(&sample, "\x80\x80\x80", 3);
+    ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_uint_eq(error.offset, WORD_BYTES - 3);
+    make_uleb128(&sample, "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11);
+    ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_CORRUPT);
+}
+END_TEST
+
+/* As call frame information has them: the low six bits are a distance, the others an instruction.
+ */
+START_TEST(parts_of_bytes_are_relocated)
+{
+    static struct sample sample;
+    begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
+    memcpy(sample.words, "\x40\x05\x01\x02\x09", 5);
+    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x130);
+    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x10e);
+    add_rela(&sample, 0, 1, R_RISCV_SET6, 0);
+    add_rela(&sample, 0, 2, R_RISCV_SUB6, 0);
+    add_rela(&sample, 1, 1, R_RISCV_ADD8, 0);
+    add_rela(&sample, 1, 2, R_RISCV_SUB8, 0);
+    add_rela(&sample, 2, 1, R_RISCV_SET16, 0);
+    add_rela(&sample, 2, 2, R_RISCV_SUB16, 0);
+    add_symbol_section(&sample, SHT_SYMTAB);
+    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    finish(&sample);
+    cairn_object *object = open_sample(&sample);
+    struct cairn_object_section section = find_section(object);
+    ck_assert_mem_eq(section.contents.bytes, "\x62\x27\x22\x00\x09", 5);
+    cairn_object_close(object);
 }
 END_TEST
 
@@ -1218,6 +1448,8 @@ static Suite *make_suite(void)
     tcase_add_test(sections, plain_section_is_the_inputs_own_bytes);
     tcase_add_test(sections, relocatable_objects_have_no_load_base);
     tcase_add_test(sections, sections_of_one_name_come_in_order);
+    tcase_add_test(sections, sections_are_filtered_by_name_prefix_and_type);
+    tcase_add_test(sections, filters_that_match_nothing_are_named);
     tcase_add_test(sections, section_outside_the_file_is_truncated);
     tcase_add_test(sections, section_without_bytes_is_unsupported);
     tcase_add_test(sections, compressed_section_is_decompressed);
@@ -1240,6 +1472,15 @@ static Suite *make_suite(void)
     tcase_add_test(names, relocation_outside_the_section_is_corrupt);
     tcase_add_test(names, relocation_without_its_symbol_is_corrupt);
     suite_add_tcase(suite, names);
+
+    TCase *apart = tcase_create("distances");
+    tcase_add_loop_test(apart, distances_lead_to_the_section_of_their_symbols, 0,
+                        (int)(sizeof distances / sizeof *distances));
+    tcase_add_test(apart, distances_of_two_labels_lead_to_the_first_ones_section);
+    tcase_add_test(apart, numbers_of_variable_length_keep_their_length);
+    tcase_add_test(apart, number_of_variable_length_without_an_end_is_corrupt);
+    tcase_add_test(apart, parts_of_bytes_are_relocated);
+    suite_add_tcase(suite, apart);
 
     TCase *code = tcase_create("code");
     tcase_add_loop_test(code, code_of_an_object_counts_from_its_section, 0,

@@ -141,6 +141,30 @@ struct cairn_object_function {
 CAIRN_API struct cairn_object_function cairn_object_function(
     const cairn_object *object, const struct cairn_object_section *section, size_t offset);
 
+/**
+ * Number of the section that the address or distance at `offset` of `section` leads to: in
+ * relocatable objects, addresses count from the start of it. All sections begin at 0 there, so a
+ * distance (such as in PC sections), of 4 or 8 bytes, gives the place in it as `offset` + distance.
+ * 0 in linked files, where nothing was relocated, for symbols of other files, and for differences
+ * of labels.
+ */
+CAIRN_API uint32_t cairn_object_target_section(const cairn_object *object,
+                                               const struct cairn_object_section *section,
+                                               size_t offset);
+
+/**
+ * The function whose code holds `address`: as in struct cairn_object_function, in relocatable
+ * objects it counts from the start of section number `section`; elsewhere `section` is not looked
+ * at. Of functions inside of each other it is the innermost; labels inside of functions are none. A
+ * symbol without a size goes on to the next one, or to the section's end. The first call reads all
+ * symbols, the others take O(log n).
+ * NOT_FOUND (no function is known there), TRUNCATED, CORRUPT, UNSUPPORTED (the symbol table, or
+ * PPC64's descriptors, are no good), MEMORY, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_function(
+    cairn_object *object, uint32_t section, uint64_t address,
+    struct cairn_object_function *function, struct cairn_error *error);
+
 /** Code in an object. A plain value; valid until the object is closed. */
 struct cairn_object_code {
     /** Of the first byte. */

@@ -19,16 +19,27 @@ enum operation {
     OPERATION_UNKNOWN = 0,
     OPERATION_NONE,
     OPERATION_SET,      /* symbol + addend */
+    OPERATION_DISTANCE, /* symbol + addend - the place's own address */
     OPERATION_RELATIVE, /* load address + addend */
     OPERATION_ADD,      /* what stands there + symbol + addend */
     OPERATION_SUBTRACT
 };
 
+/* Widths that are no number of bytes. */
+enum {
+    WIDTH_SIX_BITS = 6,    /* the low ones of a byte */
+    WIDTH_ULEB128 = 0xff,  /* as many bytes as stand there */
+    ULEB128_BYTES_MAX = 10 /* of 64 bits */
+};
+
+/* Newer than some <elf.h>. */
+enum { RISCV_SET_ULEB128 = 60, RISCV_SUB_ULEB128 = 61 };
+
 struct rule {
     uint16_t machine;
     uint32_t type;
     enum operation operation;
-    uint8_t width; /* bytes */
+    uint8_t width; /* bytes, or one of the above */
 };
 
 /* Those that can stand in data that holds addresses and differences of labels. */
@@ -36,29 +47,50 @@ static const struct rule rules[] = {
     {EM_X86_64, R_X86_64_NONE, OPERATION_NONE, 0},
     {EM_X86_64, R_X86_64_64, OPERATION_SET, 8},
     {EM_X86_64, R_X86_64_32, OPERATION_SET, 4},
+    {EM_X86_64, R_X86_64_32S, OPERATION_SET, 4},
+    {EM_X86_64, R_X86_64_PC32, OPERATION_DISTANCE, 4},
+    {EM_X86_64, R_X86_64_PC64, OPERATION_DISTANCE, 8},
     {EM_X86_64, R_X86_64_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_AARCH64, R_AARCH64_NONE, OPERATION_NONE, 0},
     {EM_AARCH64, R_AARCH64_ABS64, OPERATION_SET, 8},
     {EM_AARCH64, R_AARCH64_ABS32, OPERATION_SET, 4},
+    {EM_AARCH64, R_AARCH64_PREL32, OPERATION_DISTANCE, 4},
+    {EM_AARCH64, R_AARCH64_PREL64, OPERATION_DISTANCE, 8},
     {EM_AARCH64, R_AARCH64_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_PPC64, R_PPC64_NONE, OPERATION_NONE, 0},
     {EM_PPC64, R_PPC64_ADDR64, OPERATION_SET, 8},
     {EM_PPC64, R_PPC64_UADDR64, OPERATION_SET, 8},
     {EM_PPC64, R_PPC64_ADDR32, OPERATION_SET, 4},
+    {EM_PPC64, R_PPC64_REL32, OPERATION_DISTANCE, 4},
+    {EM_PPC64, R_PPC64_REL64, OPERATION_DISTANCE, 8},
     {EM_PPC64, R_PPC64_TOC, OPERATION_NONE, 0}, /* a descriptor's second word */
     {EM_PPC64, R_PPC64_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_S390, R_390_NONE, OPERATION_NONE, 0},
     {EM_S390, R_390_64, OPERATION_SET, 8},
     {EM_S390, R_390_32, OPERATION_SET, 4},
+    {EM_S390, R_390_PC32, OPERATION_DISTANCE, 4},
+    {EM_S390, R_390_PC64, OPERATION_DISTANCE, 8},
     {EM_S390, R_390_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_RISCV, R_RISCV_NONE, OPERATION_NONE, 0},
     {EM_RISCV, R_RISCV_64, OPERATION_SET, 8},
     {EM_RISCV, R_RISCV_32, OPERATION_SET, 4},
     {EM_RISCV, R_RISCV_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_RISCV, R_RISCV_32_PCREL, OPERATION_DISTANCE, 4},
+    {EM_RISCV, R_RISCV_SET6, OPERATION_SET, WIDTH_SIX_BITS},
+    {EM_RISCV, R_RISCV_SET8, OPERATION_SET, 1},
+    {EM_RISCV, R_RISCV_SET16, OPERATION_SET, 2},
+    {EM_RISCV, R_RISCV_SET32, OPERATION_SET, 4},
+    {EM_RISCV, RISCV_SET_ULEB128, OPERATION_SET, WIDTH_ULEB128},
+    {EM_RISCV, R_RISCV_ADD8, OPERATION_ADD, 1},
+    {EM_RISCV, R_RISCV_ADD16, OPERATION_ADD, 2},
     {EM_RISCV, R_RISCV_ADD32, OPERATION_ADD, 4},
     {EM_RISCV, R_RISCV_ADD64, OPERATION_ADD, 8},
+    {EM_RISCV, R_RISCV_SUB6, OPERATION_SUBTRACT, WIDTH_SIX_BITS},
+    {EM_RISCV, R_RISCV_SUB8, OPERATION_SUBTRACT, 1},
+    {EM_RISCV, R_RISCV_SUB16, OPERATION_SUBTRACT, 2},
     {EM_RISCV, R_RISCV_SUB32, OPERATION_SUBTRACT, 4},
     {EM_RISCV, R_RISCV_SUB64, OPERATION_SUBTRACT, 8},
+    {EM_RISCV, RISCV_SUB_ULEB128, OPERATION_SUBTRACT, WIDTH_ULEB128},
 };
 
 static struct rule find_rule(uint16_t machine, uint32_t type)
@@ -71,16 +103,68 @@ static struct rule find_rule(uint16_t machine, uint32_t type)
 
 /* ---- Bytes of the target ---- */
 
-static uint64_t load(const uint8_t *bytes, uint8_t width, enum cairn_byte_order byte_order)
+/* A number in the target. Arithmetic is modulo two to the power of `bits`, so a label's address
+ * that does not fit may stand there until another label's is taken from it. */
+struct place {
+    uint8_t *bytes;
+    uint8_t size;
+    uint8_t bits_in_byte; /* that are the number's; above them are others' */
+    bool is_little_endian;
+};
+
+/* The bytes up to the last one of a ULEB128, at most `size`; 0 if it does not end there. */
+static uint8_t uleb128_bytes(const uint8_t *bytes, size_t size)
 {
-    return width == 8 ? cairn_load_u64(bytes, byte_order) : cairn_load_u32(bytes, byte_order);
+    for (uint8_t i = 0; i < size && i < ULEB128_BYTES_MAX; i++)
+        if ((bytes[i] & 0x80) == 0)
+            return (uint8_t)(i + 1);
+    return 0;
 }
 
-static void store(uint8_t *bytes, uint8_t width, enum cairn_byte_order byte_order, uint64_t value)
+/* Its size is 0 if the target has no such bytes. */
+static struct place find_place(const struct relocation_target *target, uint8_t *bytes,
+                               uint64_t offset, uint8_t width)
 {
-    for (unsigned i = 0; i < width; i++) {
-        unsigned place = byte_order == CAIRN_BIG_ENDIAN ? width - 1u - i : i;
-        bytes[place] = (uint8_t)(value >> (8 * i));
+    struct place place = {.bits_in_byte = 8, .is_little_endian = true};
+    if (offset >= target->size)
+        return place;
+    size_t left = target->size - offset;
+    place.bytes = bytes + offset;
+    place.size = width;
+    if (width == WIDTH_ULEB128) {
+        place.size = uleb128_bytes(place.bytes, left);
+        place.bits_in_byte = 7;
+    } else if (width == WIDTH_SIX_BITS) {
+        place.size = 1;
+        place.bits_in_byte = 6;
+    } else {
+        place.is_little_endian = target->sources->file->byte_order == CAIRN_LITTLE_ENDIAN;
+    }
+    if (place.size > left)
+        place.size = 0;
+    return place;
+}
+
+static uint8_t *place_byte(const struct place *place, unsigned index)
+{
+    return place->bytes + (place->is_little_endian ? index : place->size - 1u - index);
+}
+
+static uint64_t load(const struct place *place)
+{
+    uint8_t mask = (uint8_t)((1u << place->bits_in_byte) - 1);
+    uint64_t value = 0;
+    for (unsigned i = 0; i < place->size; i++)
+        value |= (uint64_t)(*place_byte(place, i) & mask) << (i * place->bits_in_byte);
+    return value;
+}
+
+static void store(const struct place *place, uint64_t value)
+{
+    uint8_t mask = (uint8_t)((1u << place->bits_in_byte) - 1);
+    for (unsigned i = 0; i < place->size; i++) {
+        uint8_t *byte = place_byte(place, i);
+        *byte = (uint8_t)((*byte & ~mask) | (value >> (i * place->bits_in_byte) & mask));
     }
 }
 
@@ -88,49 +172,54 @@ static void store(uint8_t *bytes, uint8_t width, enum cairn_byte_order byte_orde
 
 /* A relocation section, opened. */
 struct source {
-    Elf_Data *data;
+    const struct file *file;
+    struct file_bytes entries;
     size_t count;
     bool has_addends;
-    Elf_Data *symbols;         /* NULL if it names none */
-    Elf_Data *symbol_sections; /* the numbers that do not fit 16 bits; or NULL */
-    GElf_Shdr symbols_header;
+    const struct symbol_table *symbols; /* NULL if it names none */
 };
 
-static bool read_entry(const struct source *source, size_t index, GElf_Rela *entry)
+/* One of its relocations. */
+struct entry {
+    uint64_t offset; /* in linked files, an address */
+    uint32_t symbol; /* 0: none */
+    uint32_t type;
+    uint64_t addend;
+};
+
+static struct entry read_entry(const struct source *source, size_t index)
 {
-    if (source->has_addends)
-        return gelf_getrela(source->data, (int)index, entry) != NULL;
-    GElf_Rel short_entry;
-    if (gelf_getrel(source->data, (int)index, &short_entry) == NULL)
-        return false;
-    *entry = (GElf_Rela){.r_offset = short_entry.r_offset, .r_info = short_entry.r_info};
-    return true;
+    enum cairn_byte_order order = source->file->byte_order;
+    size_t size = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
+    const uint8_t *bytes = source->entries.bytes + index * size;
+    uint64_t info = cairn_load_u64(bytes + offsetof(Elf64_Rela, r_info), order);
+    return (struct entry){
+        .offset = cairn_load_u64(bytes, order),
+        .symbol = (uint32_t)ELF64_R_SYM(info),
+        .type = (uint32_t)ELF64_R_TYPE(info),
+        .addend =
+            source->has_addends ? cairn_load_u64(bytes + offsetof(Elf64_Rela, r_addend), order) : 0,
+    };
 }
 
-static enum cairn_status read_symbol(const struct source *source, uint64_t info, GElf_Sym *symbol,
-                                     uint32_t *section, struct cairn_error *error)
+static enum cairn_status read_symbol(const struct source *source, uint32_t index,
+                                     struct table_symbol *symbol, struct cairn_error *error)
 {
-    *symbol = (GElf_Sym){0};
-    *section = 0;
-    int index = (int)GELF_R_SYM(info);
+    *symbol = (struct table_symbol){0};
     if (index == 0)
         return CAIRN_OK;
-    Elf32_Word wide_section = 0;
-    if (index < 0 || source->symbols == NULL ||
-        gelf_getsymshndx(source->symbols, source->symbol_sections, index, symbol, &wide_section) ==
-            NULL)
+    if (source->symbols == NULL || index >= source->symbols->count)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0,
-                         "a relocation names symbol %u, which does not exist", (unsigned)index);
-    *section = symbol->st_shndx == SHN_XINDEX ? wide_section : symbol->st_shndx;
+                         "a relocation names symbol %u, which does not exist", index);
+    *symbol = symbol_table_read(source->symbols, index);
     return CAIRN_OK;
 }
 
-static const char *symbol_name(const struct relocation_target *target, const struct source *source,
-                               const GElf_Sym *symbol)
+static const char *symbol_name(const struct source *source, const struct table_symbol *symbol)
 {
-    if (symbol->st_name == 0 || GELF_ST_TYPE(symbol->st_info) == STT_SECTION)
+    if (symbol->name == 0 || symbol->type == STT_SECTION)
         return NULL;
-    return elf_strptr(target->elf, source->symbols_header.sh_link, symbol->st_name);
+    return symbol_table_string(source->symbols, symbol->name);
 }
 
 static enum cairn_status note(struct relocation_list *list, const struct relocation *relocation,
@@ -150,110 +239,196 @@ static enum cairn_status note(struct relocation_list *list, const struct relocat
     return CAIRN_OK;
 }
 
-static enum cairn_status check_place(const struct relocation_target *target, struct rule rule,
-                                     uint64_t offset, struct cairn_error *error)
+static enum cairn_status check_rule(struct rule rule, uint64_t offset, struct cairn_error *error)
 {
-    if (rule.operation == OPERATION_UNKNOWN)
-        return error_set(
-            error, CAIRN_ERROR_UNSUPPORTED, offset,
-            "the relocation at byte %llu of the section is of type %u, which cannot be "
-            "applied: link the file first",
-            (unsigned long long)offset, rule.type);
-    if (offset > target->size || target->size - offset < rule.width)
-        return error_set(error, CAIRN_ERROR_CORRUPT, offset,
-                         "a relocation reaches byte %llu of a section of %zu bytes",
-                         (unsigned long long)offset, target->size);
-    return CAIRN_OK;
+    if (rule.operation != OPERATION_UNKNOWN)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, offset,
+                     "the relocation at byte %llu of the section is of type %u, which cannot be "
+                     "applied: link the file first",
+                     (unsigned long long)offset, rule.type);
+}
+
+static enum cairn_status check_place(const struct relocation_target *target,
+                                     const struct place *place, uint64_t offset,
+                                     struct cairn_error *error)
+{
+    if (place->size > 0)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CORRUPT, offset,
+                     "a relocation reaches byte %llu of a section of %zu bytes",
+                     (unsigned long long)offset, target->size);
+}
+
+static uint64_t result(const struct relocation_target *target, enum operation operation,
+                       const struct relocation *relocation, uint64_t stored, uint64_t value)
+{
+    switch (operation) {
+    case OPERATION_DISTANCE:
+        return value - target->address - relocation->offset;
+    case OPERATION_ADD:
+        return stored + value;
+    case OPERATION_SUBTRACT:
+        return stored - value;
+    default:
+        return value;
+    }
+}
+
+/* RISC-V writes a distance as an address that is added and one that is subtracted. That of two
+ * labels leads nowhere, unless the second one is the place itself, or at least in its section. */
+static void subtract_section(const struct relocation_target *target,
+                             const struct relocation *subtracted, struct relocation_list *list)
+{
+    struct relocation *added = list->count == 0 ? NULL : &list->entries[list->count - 1];
+    if (added != NULL && added->offset == subtracted->offset &&
+        subtracted->section != target->section)
+        added->section = 0;
+}
+
+static enum cairn_status note_applied(const struct relocation_target *target, struct rule rule,
+                                      struct relocation *relocation,
+                                      const struct cairn_allocator *allocator,
+                                      struct relocation_list *list, struct cairn_error *error)
+{
+    if (rule.width != 4 && rule.width != 8)
+        return CAIRN_OK;
+    if (!file_is_relocatable(target->sources->file))
+        relocation->section = 0;
+    if (rule.operation == OPERATION_SUBTRACT) {
+        subtract_section(target, relocation, list);
+        return CAIRN_OK;
+    }
+    relocation->width = rule.width;
+    relocation->is_address =
+        rule.operation == OPERATION_SET || rule.operation == OPERATION_RELATIVE;
+    return note(list, relocation, allocator, error);
 }
 
 static enum cairn_status apply_entry(const struct relocation_target *target,
-                                     const struct source *source, const GElf_Rela *entry,
+                                     const struct source *source, const struct entry *entry,
                                      uint8_t *bytes, const struct cairn_allocator *allocator,
                                      struct relocation_list *list, struct cairn_error *error)
 {
-    struct relocation relocation = {.offset = entry->r_offset - target->address};
-    struct rule rule = find_rule(target->header.e_machine, (uint32_t)GELF_R_TYPE(entry->r_info));
-    enum cairn_status status = check_place(target, rule, relocation.offset, error);
+    struct relocation relocation = {.offset = entry->offset - target->address};
+    struct rule rule = find_rule(source->file->header.e_machine, entry->type);
+    enum cairn_status status = check_rule(rule, relocation.offset, error);
     if (status != CAIRN_OK || rule.operation == OPERATION_NONE)
         return status;
-    GElf_Sym symbol;
-    status = read_symbol(source, entry->r_info, &symbol, &relocation.section, error);
+    struct place place = find_place(target, bytes, relocation.offset, rule.width);
+    status = check_place(target, &place, relocation.offset, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct table_symbol symbol;
+    status = read_symbol(source, entry->symbol, &symbol, error);
     if (status != CAIRN_OK)
         return status;
 
-    uint8_t *place = bytes + relocation.offset;
-    uint64_t stored = load(place, rule.width, target->byte_order);
-    uint64_t addend = source->has_addends ? (uint64_t)entry->r_addend : stored;
-    uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.st_value);
-    if (rule.operation == OPERATION_ADD)
-        value = stored + value;
-    else if (rule.operation == OPERATION_SUBTRACT)
-        value = stored - value;
-    store(place, rule.width, target->byte_order, value);
+    uint64_t stored = load(&place);
+    uint64_t addend = source->has_addends ? entry->addend : stored;
+    uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.value);
+    relocation.value = result(target, rule.operation, &relocation, stored, value);
+    store(&place, relocation.value);
+    relocation.name = addend == 0 ? symbol_name(source, &symbol) : NULL;
+    relocation.section = symbol.is_reserved ? 0 : symbol.section;
+    return note_applied(target, rule, &relocation, allocator, list, error);
+}
 
-    bool is_address = rule.operation == OPERATION_SET || rule.operation == OPERATION_RELATIVE;
-    if (!is_address || rule.width != 8)
+/* ---- Which relocation sections there are ---- */
+
+static bool is_source(const struct file *file, const GElf_Shdr *header)
+{
+    if (header->sh_type != SHT_RELA && header->sh_type != SHT_REL)
+        return false;
+    if (file_is_relocatable(file))
+        return header->sh_info > 0 && header->sh_info < file->section_count;
+    return (header->sh_flags & SHF_ALLOC) != 0;
+}
+
+static void read_sources(struct relocation_sources *sources)
+{
+    const struct file *file = sources->file;
+    GElf_Shdr header;
+    /* From the last one on, so that each list is in the order of the file. */
+    for (uint32_t index = file->section_count - 1; index > 0; index--) {
+        if (!file_section(file, index, &header) || !is_source(file, &header))
+            continue;
+        uint32_t target = file_is_relocatable(file) ? header.sh_info : 0;
+        sources->next[index] = sources->first[target];
+        sources->first[target] = index;
+    }
+}
+
+enum cairn_status relocation_sources_read(const struct file *file,
+                                          const struct cairn_allocator *allocator,
+                                          struct relocation_sources *sources,
+                                          struct cairn_error *error)
+{
+    *sources = (struct relocation_sources){.file = file};
+    size_t count = file->section_count;
+    if (count == 0)
         return CAIRN_OK;
-    relocation.value = value;
-    relocation.name = addend == 0 ? symbol_name(target, source, &symbol) : NULL;
-    if (target->header.e_type != ET_REL)
-        relocation.section = 0;
-    return note(list, &relocation, allocator, error);
+    sources->first = memory_new(allocator, count * 2, sizeof *sources->first);
+    if (sources->first == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count);
+    sources->next = sources->first + count;
+    read_sources(sources);
+    return CAIRN_OK;
+}
+
+void relocation_sources_release(struct relocation_sources *sources,
+                                const struct cairn_allocator *allocator)
+{
+    if (sources->first != NULL)
+        memory_free(allocator, sources->first,
+                    (size_t)sources->file->section_count * 2 * sizeof *sources->first);
+    *sources = (struct relocation_sources){0};
+}
+
+static uint32_t first_source(const struct relocation_target *target)
+{
+    const struct relocation_sources *sources = target->sources;
+    if (file_is_relocatable(sources->file))
+        return sources->first[target->section];
+    return target->is_loaded ? sources->first[0] : 0;
 }
 
 /* ---- All of them ---- */
 
-static bool is_source(const struct relocation_target *target, const GElf_Shdr *header)
+static bool is_inside(const struct relocation_target *target, const struct entry *entry)
 {
-    if (header->sh_type != SHT_RELA && header->sh_type != SHT_REL)
-        return false;
-    if (target->header.e_type == ET_REL)
-        return header->sh_info == target->section;
-    return (header->sh_flags & SHF_ALLOC) != 0;
+    return file_is_relocatable(target->sources->file) ||
+           entry->offset - target->address < target->size;
 }
 
-static bool is_inside(const struct relocation_target *target, const GElf_Rela *entry)
+/* All of a file's relocation sections share one symbol table, as a rule. One that cannot be opened
+ * is missed as soon as a relocation names a symbol. */
+static const struct symbol_table *open_symbols(struct relocation_sources *sources, uint32_t index)
 {
-    return target->header.e_type == ET_REL || entry->r_offset - target->address < target->size;
-}
-
-static Elf_Data *find_symbol_sections(Elf *elf, size_t symbols_index)
-{
-    for (Elf_Scn *section = elf_nextscn(elf, NULL); section != NULL;
-         section = elf_nextscn(elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) != NULL && header.sh_type == SHT_SYMTAB_SHNDX &&
-            header.sh_link == symbols_index)
-            return elf_getdata(section, NULL);
+    if (index == 0)
+        return NULL;
+    if (sources->symbols_section != index) {
+        sources->symbols_section = index;
+        if (symbol_table_open(sources->file, index, &sources->symbols, NULL) != CAIRN_OK)
+            sources->symbols = (struct symbol_table){0};
     }
-    return NULL;
+    return sources->symbols.file == NULL ? NULL : &sources->symbols;
 }
 
-static void open_symbols(const struct relocation_target *target, uint32_t index,
-                         struct source *source)
+static enum cairn_status open_source(const struct relocation_target *target, uint32_t section,
+                                     struct source *source, struct cairn_error *error)
 {
-    Elf_Scn *section = index == 0 ? NULL : elf_getscn(target->elf, index);
-    GElf_Shdr *header = &source->symbols_header;
-    if (section == NULL || gelf_getshdr(section, header) == NULL)
-        return;
-    if (header->sh_type != SHT_SYMTAB && header->sh_type != SHT_DYNSYM)
-        return;
-    source->symbols = elf_getdata(section, NULL);
-    source->symbol_sections = find_symbol_sections(target->elf, index);
-}
-
-static enum cairn_status open_source(const struct relocation_target *target, Elf_Scn *section,
-                                     const GElf_Shdr *header, struct source *source,
-                                     struct cairn_error *error)
-{
-    *source = (struct source){.has_addends = header->sh_type == SHT_RELA};
-    source->data = elf_getdata(section, NULL);
+    const struct file *file = target->sources->file;
+    GElf_Shdr header = {0};
+    bool is_there = file_section(file, section, &header);
+    *source = (struct source){.file = file, .has_addends = header.sh_type == SHT_RELA};
     size_t entry_bytes = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
-    if (source->data == NULL || header->sh_entsize != entry_bytes)
-        return error_set(error, CAIRN_ERROR_CORRUPT, header->sh_offset,
-                         "the relocations in section %zu cannot be read", elf_ndxscn(section));
-    source->count = source->data->d_size / entry_bytes;
-    open_symbols(target, header->sh_link, source);
+    if (!is_there || header.sh_entsize != entry_bytes ||
+        file_section_bytes(file, &header, &source->entries, NULL) != CAIRN_OK)
+        return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
+                         "the relocations in section %u cannot be read", section);
+    source->count = source->entries.size / entry_bytes;
+    source->symbols = open_symbols(target->sources, header.sh_link);
     return CAIRN_OK;
 }
 
@@ -263,9 +438,7 @@ static enum cairn_status apply_source(const struct relocation_target *target,
                                       struct relocation_list *list, struct cairn_error *error)
 {
     for (size_t i = 0; i < source->count; i++) {
-        GElf_Rela entry;
-        if (!read_entry(source, i, &entry))
-            return error_set(error, CAIRN_ERROR_CORRUPT, 0, "relocation %zu cannot be read", i);
+        struct entry entry = read_entry(source, i);
         if (!is_inside(target, &entry))
             continue;
         enum cairn_status status =
@@ -298,13 +471,10 @@ enum cairn_status relocation_apply(const struct relocation_target *target, uint8
                                    const struct cairn_allocator *allocator,
                                    struct relocation_list *list, struct cairn_error *error)
 {
-    for (Elf_Scn *section = elf_nextscn(target->elf, NULL); section != NULL;
-         section = elf_nextscn(target->elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) == NULL || !is_source(target, &header))
-            continue;
+    const uint32_t *next = target->sources->next;
+    for (uint32_t section = first_source(target); section != 0; section = next[section]) {
         struct source source;
-        enum cairn_status status = open_source(target, section, &header, &source, error);
+        enum cairn_status status = open_source(target, section, &source, error);
         if (status == CAIRN_OK)
             status = apply_source(target, &source, bytes, allocator, list, error);
         if (status != CAIRN_OK)
@@ -314,33 +484,19 @@ enum cairn_status relocation_apply(const struct relocation_target *target, uint8
     return CAIRN_OK;
 }
 
-/* ---- Names alone ---- */
-
-static enum cairn_status note_name(const struct relocation_target *target,
-                                   const struct source *source, const GElf_Rela *entry,
-                                   const struct cairn_allocator *allocator,
-                                   struct relocation_list *list, struct cairn_error *error)
-{
-    struct relocation relocation = {.offset = entry->r_offset};
-    GElf_Sym symbol;
-    enum cairn_status status =
-        read_symbol(source, entry->r_info, &symbol, &relocation.section, error);
-    if (status != CAIRN_OK)
-        return status;
-    relocation.name = symbol_name(target, source, &symbol);
-    return relocation.name == NULL ? CAIRN_OK : note(list, &relocation, allocator, error);
-}
-
-static enum cairn_status note_source_names(const struct relocation_target *target,
-                                           const struct source *source,
+static enum cairn_status note_source_names(const struct source *source,
                                            const struct cairn_allocator *allocator,
                                            struct relocation_list *list, struct cairn_error *error)
 {
     for (size_t i = 0; i < source->count; i++) {
-        GElf_Rela entry;
-        if (!read_entry(source, i, &entry))
-            return error_set(error, CAIRN_ERROR_CORRUPT, 0, "relocation %zu cannot be read", i);
-        enum cairn_status status = note_name(target, source, &entry, allocator, list, error);
+        struct entry entry = read_entry(source, i);
+        struct table_symbol symbol;
+        enum cairn_status status = read_symbol(source, entry.symbol, &symbol, error);
+        if (status != CAIRN_OK)
+            return status;
+        struct relocation relocation = {.offset = entry.offset,
+                                        .name = symbol_name(source, &symbol)};
+        status = note(list, &relocation, allocator, error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -351,16 +507,14 @@ enum cairn_status relocation_note_names(const struct relocation_target *target,
                                         const struct cairn_allocator *allocator,
                                         struct relocation_list *list, struct cairn_error *error)
 {
-    for (Elf_Scn *section = elf_nextscn(target->elf, NULL);
-         section != NULL && target->header.e_type == ET_REL;
-         section = elf_nextscn(target->elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) == NULL || !is_source(target, &header))
-            continue;
+    if (!file_is_relocatable(target->sources->file))
+        return CAIRN_OK;
+    const uint32_t *next = target->sources->next;
+    for (uint32_t section = first_source(target); section != 0; section = next[section]) {
         struct source source;
-        enum cairn_status status = open_source(target, section, &header, &source, error);
+        enum cairn_status status = open_source(target, section, &source, error);
         if (status == CAIRN_OK)
-            status = note_source_names(target, &source, allocator, list, error);
+            status = note_source_names(&source, allocator, list, error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -386,17 +540,14 @@ const struct relocation *relocation_find_name(const struct relocation_list *list
     return NULL;
 }
 
-static bool reaches_target(const struct relocation_target *target, Elf_Scn *section,
-                           const GElf_Shdr *header)
+static bool reaches_target(const struct relocation_target *target, uint32_t section)
 {
     struct source source;
-    if (target->header.e_type == ET_REL)
-        return true;
-    if (open_source(target, section, header, &source, NULL) != CAIRN_OK)
+    if (open_source(target, section, &source, NULL) != CAIRN_OK)
         return true; /* relocation_apply says what is wrong */
     for (size_t i = 0; i < source.count; i++) {
-        GElf_Rela entry;
-        if (!read_entry(&source, i, &entry) || is_inside(target, &entry))
+        struct entry entry = read_entry(&source, i);
+        if (is_inside(target, &entry))
             return true;
     }
     return false;
@@ -404,13 +555,10 @@ static bool reaches_target(const struct relocation_target *target, Elf_Scn *sect
 
 bool relocation_is_needed(const struct relocation_target *target)
 {
-    for (Elf_Scn *section = elf_nextscn(target->elf, NULL); section != NULL;
-         section = elf_nextscn(target->elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) != NULL && is_source(target, &header) &&
-            reaches_target(target, section, &header))
+    const uint32_t *next = target->sources->next;
+    for (uint32_t section = first_source(target); section != 0; section = next[section])
+        if (reaches_target(target, section))
             return true;
-    }
     return false;
 }
 

@@ -7,20 +7,23 @@
 #define OBJECT_RELOCATION_H
 
 #include "base/memory.h"
+#include "object/file.h"
+#include "object/symbols.h"
 
-#include <cairn/architecture.h>
 #include <cairn/status.h>
-#include <gelf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a relocated address points to. */
+/* What a relocated address, or distance from its own place, points to. */
 struct relocation {
     uint64_t offset;  /* of the place, from the section's first byte */
-    uint64_t value;   /* what stands there now */
-    uint32_t section; /* that `value` counts from the start of; 0 in linked files */
+    uint64_t value;   /* what stands there now; of a distance in 4 bytes, the low half counts */
     const char *name; /* of the symbol, if the address is just the symbol's; or NULL */
+    uint32_t section; /* that the address counts from the start of; 0 in linked files, and where
+                       * the difference of two labels is no address */
+    uint8_t width;    /* bytes: 4 or 8 */
+    bool is_address;  /* no distance */
 };
 
 /* By offset. */
@@ -30,14 +33,32 @@ struct relocation_list {
     size_t capacity;
 };
 
+/* Which relocation sections are about which section of a file. */
+struct relocation_sources {
+    const struct file *file;
+    uint32_t
+        *first;     /* by section: its first one, or 0; those of linked files are all at number 0 */
+    uint32_t *next; /* by relocation section: the next one about the same, or 0 */
+    struct symbol_table symbols; /* that the last one opened refers to */
+    uint32_t symbols_section;
+};
+
+/* To be done once for a file, before anything is relocated. MEMORY. */
+enum cairn_status relocation_sources_read(const struct file *file,
+                                          const struct cairn_allocator *allocator,
+                                          struct relocation_sources *sources,
+                                          struct cairn_error *error);
+
+void relocation_sources_release(struct relocation_sources *sources,
+                                const struct cairn_allocator *allocator);
+
 /* A section of which relocations are looked for. */
 struct relocation_target {
-    Elf *elf;
-    GElf_Ehdr header;
+    struct relocation_sources *sources;
     uint32_t section;
     uint64_t address;
     size_t size;
-    enum cairn_byte_order byte_order;
+    bool is_loaded; /* SHF_ALLOC: dynamic relocations reach no other sections */
 };
 
 /* Whether anything would be applied: then the bytes must be a copy. */
@@ -61,7 +82,7 @@ enum cairn_status relocation_note_names(const struct relocation_target *target,
 const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
                                               uint64_t size);
 
-/* The address at `offset`, or NULL if none was relocated there. */
+/* What was relocated at `offset`, or NULL if nothing was. */
 const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset);
 
 void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator);

@@ -1,8 +1,9 @@
 /*
- * Names of functions by address: a sorted copy of the symbol table's functions.
+ * Names of functions by address: a sorted list of the symbol table's functions.
  *
  * Only symbols that begin exactly at an address name it: a stack map gives each function's first
- * byte, and a wrong name would be worse than none.
+ * byte, and a wrong name would be worse than none. Names and sizes stay in the file until they are
+ * asked for, so that a large program's strings need not be looked at.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,44 +12,96 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#include <stdbool.h>
+#include <cairn/stackmap.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANK_LABEL = 4, RANK_NONE = 255 };
+/* Of several symbols with one value, the lowest is the name that is meant. */
+enum { RANK_LABEL = 4, RANK_OF_DESCRIPTOR = 8 };
 
 /* ---- The symbol table ---- */
 
-static Elf_Scn *find_section(Elf *elf, Elf64_Word type, Elf64_Word link)
+static enum cairn_status find_wide_sections(struct symbol_table *table, uint32_t index,
+                                            struct cairn_error *error)
 {
-    for (Elf_Scn *section = elf_nextscn(elf, NULL); section != NULL;
-         section = elf_nextscn(elf, section)) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) == NULL || header.sh_type != type)
-            continue;
-        if (link == 0 || header.sh_link == link)
-            return section;
-    }
-    return NULL;
+    GElf_Shdr header;
+    uint32_t section = file_find_type(table->file, SHT_SYMTAB_SHNDX, index);
+    if (section == 0 || !file_section(table->file, section, &header))
+        return CAIRN_OK;
+    return file_section_bytes(table->file, &header, &table->wide_sections, error);
 }
 
-static Elf_Scn *find_symbols(Elf *elf)
+enum cairn_status symbol_table_open(const struct file *file, uint32_t index,
+                                    struct symbol_table *table, struct cairn_error *error)
 {
-    Elf_Scn *section = find_section(elf, SHT_SYMTAB, 0);
-    return section != NULL ? section : find_section(elf, SHT_DYNSYM, 0);
+    GElf_Shdr header;
+    *table = (struct symbol_table){0};
+    if (!file_section(file, index, &header) ||
+        (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "section %u is no symbol table", index);
+    struct symbol_table opened = {.file = file, .strings = header.sh_link};
+    enum cairn_status status = file_section_bytes(file, &header, &opened.symbols, error);
+    if (status == CAIRN_OK)
+        status = find_wide_sections(&opened, index, error);
+    if (status != CAIRN_OK)
+        return status;
+    size_t count = opened.symbols.size / sizeof(Elf64_Sym);
+    if (count > INT32_MAX)
+        return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
+                         "the symbol table has %zu symbols", count);
+    opened.count = (uint32_t)count;
+    *table = opened;
+    return CAIRN_OK;
 }
 
-static Elf_Data *find_symbol_sections(Elf *elf, Elf_Scn *symbols)
+enum cairn_status symbol_table_open_first(const struct file *file, struct symbol_table *table,
+                                          struct cairn_error *error)
 {
-    Elf_Scn *section = find_section(elf, SHT_SYMTAB_SHNDX, (Elf64_Word)elf_ndxscn(symbols));
-    return section == NULL ? NULL : elf_getdata(section, NULL);
+    *table = (struct symbol_table){0};
+    uint32_t index = file_find_type(file, SHT_SYMTAB, 0);
+    if (index == 0)
+        index = file_find_type(file, SHT_DYNSYM, 0);
+    return index == 0 ? CAIRN_OK : symbol_table_open(file, index, table, error);
+}
+
+static void find_symbol_section(const struct symbol_table *table, uint32_t index,
+                                struct table_symbol *symbol)
+{
+    const struct file_bytes *wide = &table->wide_sections;
+    if (symbol->section == SHN_XINDEX && index < wide->size / sizeof(Elf64_Word))
+        symbol->section = cairn_load_u32(wide->bytes + (size_t)index * sizeof(Elf64_Word),
+                                         table->file->byte_order);
+    else
+        symbol->is_reserved = symbol->section >= SHN_LORESERVE;
+}
+
+struct table_symbol symbol_table_read(const struct symbol_table *table, uint32_t index)
+{
+    enum cairn_byte_order order = table->file->byte_order;
+    const uint8_t *bytes = table->symbols.bytes + index * sizeof(Elf64_Sym);
+    uint8_t info = bytes[offsetof(Elf64_Sym, st_info)];
+    struct table_symbol symbol = {
+        .value = cairn_load_u64(bytes + offsetof(Elf64_Sym, st_value), order),
+        .size = cairn_load_u64(bytes + offsetof(Elf64_Sym, st_size), order),
+        .name = cairn_load_u32(bytes + offsetof(Elf64_Sym, st_name), order),
+        .section = cairn_load_u16(bytes + offsetof(Elf64_Sym, st_shndx), order),
+        .type = ELF64_ST_TYPE(info),
+        .binding = ELF64_ST_BIND(info),
+    };
+    find_symbol_section(table, index, &symbol);
+    return symbol;
+}
+
+const char *symbol_table_string(const struct symbol_table *table, uint32_t name)
+{
+    return elf_strptr(table->file->elf, table->strings, name);
 }
 
 /* ---- Which symbols name functions ---- */
 
-static uint8_t binding_rank(const GElf_Sym *symbol)
+static uint8_t binding_rank(const struct table_symbol *symbol)
 {
-    switch (GELF_ST_BIND(symbol->st_info)) {
+    switch (symbol->binding) {
     case STB_GLOBAL:
         return 0;
     case STB_WEAK:
@@ -58,109 +111,85 @@ static uint8_t binding_rank(const GElf_Sym *symbol)
     }
 }
 
+static bool is_function(const struct table_symbol *symbol)
+{
+    return symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC;
+}
+
+static uint8_t rank(const struct table_symbol *symbol)
+{
+    return (uint8_t)(binding_rank(symbol) + (is_function(symbol) ? 0 : RANK_LABEL));
+}
+
 /* Assemblers' own marks: $x, $d of AArch64 and RISC-V, .L labels. */
 static bool is_mark(const char *name) { return name[0] == '$' || strncmp(name, ".L", 2) == 0; }
 
-static uint8_t rank(const GElf_Sym *symbol, const char *name)
+static bool has_label_name(const struct symbol_table *table, const struct table_symbol *symbol)
 {
-    unsigned type = GELF_ST_TYPE(symbol->st_info);
-    if (symbol->st_shndx == SHN_UNDEF || name == NULL || *name == '\0')
-        return RANK_NONE;
-    if (type == STT_FUNC || type == STT_GNU_IFUNC)
-        return binding_rank(symbol);
-    if (type == STT_NOTYPE && !is_mark(name))
-        return (uint8_t)(RANK_LABEL + binding_rank(symbol));
-    return RANK_NONE;
+    const char *name = symbol_table_string(table, symbol->name);
+    return name != NULL && *name != '\0' && !is_mark(name);
+}
+
+static bool is_wanted(const struct symbol_table *table, const struct table_symbol *symbol)
+{
+    if (symbol->section == SHN_UNDEF || symbol->name == 0)
+        return false;
+    if (symbol->is_reserved && file_is_relocatable(table->file))
+        return false;
+    if (is_function(symbol))
+        return true;
+    return symbol->type == STT_NOTYPE && !symbol->is_reserved && has_label_name(table, symbol);
 }
 
 /* ---- The list ---- */
 
-static int compare_place(const struct symbol *a, const struct symbol *b)
+static int compare_place(const struct symbol *a, uint32_t section, uint64_t value)
 {
-    if (a->section != b->section)
-        return a->section < b->section ? -1 : 1;
-    return (a->value > b->value) - (a->value < b->value);
+    if (a->section != section)
+        return a->section < section ? -1 : 1;
+    return (a->value > value) - (a->value < value);
 }
 
 static int compare(const void *left, const void *right)
 {
     const struct symbol *a = left;
     const struct symbol *b = right;
-    int order = compare_place(a, b);
-    if (order == 0)
-        order = (int)a->rank - (int)b->rank;
-    if (order == 0)
-        order = (a->index > b->index) - (a->index < b->index);
-    return order;
+    int order = compare_place(a, b->section, b->value);
+    return order != 0 ? order : (a->index > b->index) - (a->index < b->index);
 }
 
-struct source {
-    Elf *elf;
-    bool is_relocatable;
-    GElf_Shdr header;
-    Elf_Data *data;
-    Elf_Data *sections; /* numbers that do not fit 16 bits; or NULL */
-};
-
-static bool add(const struct source *source, uint32_t index, struct symbol_list *list)
+static size_t count_wanted(const struct symbol_table *table)
 {
-    GElf_Sym symbol;
-    Elf32_Word wide_section = 0;
-    if (gelf_getsymshndx(source->data, source->sections, (int)index, &symbol, &wide_section) ==
-        NULL)
-        return false;
-    const char *name = elf_strptr(source->elf, source->header.sh_link, symbol.st_name);
-    uint8_t symbol_rank = rank(&symbol, name);
-    if (symbol_rank == RANK_NONE)
-        return true;
-    uint32_t section = symbol.st_shndx == SHN_XINDEX ? wide_section : symbol.st_shndx;
-    list->entries[list->count++] = (struct symbol){
-        .value = symbol.st_value,
-        .section = source->is_relocatable ? section : 0,
-        .rank = symbol_rank,
-        .index = index,
-        .name = name,
-        .size = symbol.st_size,
-    };
-    return true;
+    size_t count = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        struct table_symbol symbol = symbol_table_read(table, i);
+        count += is_wanted(table, &symbol);
+    }
+    return count;
 }
 
-static enum cairn_status read_all(const struct source *source,
-                                  const struct cairn_allocator *allocator, struct symbol_list *list,
-                                  struct cairn_error *error)
+enum cairn_status symbols_read(const struct symbol_table *table,
+                               const struct cairn_allocator *allocator, struct symbol_list *list,
+                               struct cairn_error *error)
 {
-    size_t count = source->data->d_size / sizeof(Elf64_Sym);
+    *list = (struct symbol_list){.table = *table};
+    size_t count = table->file == NULL ? 0 : count_wanted(table);
     if (count == 0)
         return CAIRN_OK;
-    if (count > INT32_MAX)
-        return error_set(error, CAIRN_ERROR_CORRUPT, source->header.sh_offset,
-                         "the symbol table has %zu symbols", count);
     list->entries = memory_new(allocator, count, sizeof *list->entries);
     if (list->entries == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu symbols", count);
     list->capacity = count;
-    for (uint32_t i = 0; i < count; i++)
-        if (!add(source, i, list))
-            return error_set(error, CAIRN_ERROR_CORRUPT, source->header.sh_offset,
-                             "symbol %u cannot be read", i);
+    for (uint32_t i = 0; i < table->count && list->count < count; i++) {
+        struct table_symbol symbol = symbol_table_read(table, i);
+        if (is_wanted(table, &symbol))
+            list->entries[list->count++] = (struct symbol){
+                .value = symbol.value,
+                .section = file_is_relocatable(table->file) ? symbol.section : 0,
+                .index = i & INT32_MAX,
+            };
+    }
     return CAIRN_OK;
-}
-
-enum cairn_status symbols_read(Elf *elf, const GElf_Ehdr *header,
-                               const struct cairn_allocator *allocator, struct symbol_list *list,
-                               struct cairn_error *error)
-{
-    *list = (struct symbol_list){0};
-    struct source source = {.elf = elf, .is_relocatable = header->e_type == ET_REL};
-    Elf_Scn *section = find_symbols(elf);
-    if (section == NULL)
-        return CAIRN_OK;
-    source.data = elf_getdata(section, NULL);
-    if (source.data == NULL || gelf_getshdr(section, &source.header) == NULL)
-        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "the symbol table cannot be read: %s",
-                         elf_errmsg(-1));
-    source.sections = find_symbol_sections(elf, section);
-    return read_all(&source, allocator, list, error);
 }
 
 enum cairn_status symbols_add(struct symbol_list *list, const struct cairn_allocator *allocator,
@@ -179,19 +208,49 @@ enum cairn_status symbols_add(struct symbol_list *list, const struct cairn_alloc
     return CAIRN_OK;
 }
 
+static uint8_t list_rank(const struct symbol_list *list, const struct symbol *symbol)
+{
+    struct table_symbol read = symbol_table_read(&list->table, symbol->index);
+    return (uint8_t)(rank(&read) + (symbol->is_of_descriptor ? RANK_OF_DESCRIPTOR : 0));
+}
+
+/* Moves the best of `count` symbols with one value to the front. */
+static void choose(const struct symbol_list *list, struct symbol *first, size_t count)
+{
+    size_t best = 0;
+    uint8_t best_rank = count > 1 ? list_rank(list, first) : 0;
+    for (size_t i = 1; i < count; i++) {
+        uint8_t next_rank = list_rank(list, &first[i]);
+        if (next_rank < best_rank) {
+            best_rank = next_rank;
+            best = i;
+        }
+    }
+    struct symbol chosen = first[best];
+    first[best] = first[0];
+    first[0] = chosen;
+}
+
 void symbols_sort(struct symbol_list *list)
 {
     if (list->count > 1)
         qsort(list->entries, list->count, sizeof *list->entries, compare);
+    for (size_t i = 0, next; i < list->count; i = next) {
+        const struct symbol *first = &list->entries[i];
+        for (next = i + 1; next < list->count; next++)
+            if (compare_place(&list->entries[next], first->section, first->value) != 0)
+                break;
+        choose(list, &list->entries[i], next - i);
+    }
 }
 
-static size_t lower_bound(const struct symbol_list *list, const struct symbol *key)
+size_t symbols_lower_bound(const struct symbol_list *list, uint32_t section, uint64_t value)
 {
     size_t low = 0;
     size_t high = list->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare_place(&list->entries[middle], key) < 0)
+        if (compare_place(&list->entries[middle], section, value) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -201,11 +260,26 @@ static size_t lower_bound(const struct symbol_list *list, const struct symbol *k
 
 const struct symbol *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value)
 {
-    struct symbol key = {.value = value, .section = section};
-    size_t place = lower_bound(list, &key);
-    if (place == list->count || compare_place(&list->entries[place], &key) != 0)
+    size_t place = symbols_lower_bound(list, section, value);
+    if (place == list->count || compare_place(&list->entries[place], section, value) != 0)
         return NULL;
     return &list->entries[place];
+}
+
+const char *symbols_name(const struct symbol_list *list, const struct symbol *symbol)
+{
+    return symbol_table_string(&list->table, symbol_table_read(&list->table, symbol->index).name);
+}
+
+uint64_t symbols_size(const struct symbol_list *list, const struct symbol *symbol)
+{
+    return symbol_table_read(&list->table, symbol->index).size;
+}
+
+bool symbols_is_function(const struct symbol_list *list, const struct symbol *symbol)
+{
+    struct table_symbol read = symbol_table_read(&list->table, symbol->index);
+    return is_function(&read);
 }
 
 void symbols_release(struct symbol_list *list, const struct cairn_allocator *allocator)

@@ -1,0 +1,17 @@
+/*
+ * object/compression.h - the bytes of compressed sections.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef OBJECT_COMPRESSION_H
+#define OBJECT_COMPRESSION_H
+
+#include "object/file.h"
+
+/* Decompresses `compressed`, which is all of a section of `file`. `*bytes` (NULL if there are none)
+ * is the caller's to free. CORRUPT, UNSUPPORTED (in a way that libelf does not know), MEMORY. */
+enum cairn_status compression_undo(const struct file *file, const struct file_bytes *compressed,
+                                   const struct cairn_allocator *allocator, uint8_t **bytes,
+                                   size_t *size, struct cairn_error *error);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * object/ranges.h - the sections of code of a file, by address.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef OBJECT_RANGES_H
+#define OBJECT_RANGES_H
+
+#include "object/file.h"
+
+/* A section of code. */
+struct code_range {
+    uint64_t address; /* 0 in relocatable objects */
+    uint64_t size;
+    uint32_t section;
+};
+
+struct code_ranges {
+    bool are_relocatable;
+    struct code_range *entries; /* by address, in relocatable objects by section */
+    size_t count;
+};
+
+/* MEMORY. */
+enum cairn_status code_ranges_read(const struct file *file, const struct cairn_allocator *allocator,
+                                   struct code_ranges *ranges, struct cairn_error *error);
+
+/* The section of code at `address`; in relocatable objects, at this offset of section number
+ * `section`. NULL if there is none. */
+const struct code_range *code_ranges_find(const struct code_ranges *ranges, uint32_t section,
+                                          uint64_t address);
+
+void code_ranges_release(struct code_ranges *ranges, const struct cairn_allocator *allocator);
+
+#endif
