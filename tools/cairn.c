@@ -1,5 +1,5 @@
 /*
- * cairn: what stack maps say, and what Cairn makes of them.
+ * cairn: what LLVM left in a file, and what Cairn makes of it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,18 +21,14 @@ static const char help[] =
     "  cairn run FILE --sites                   list its records and patchable sites\n"
     "  cairn run FILE --sites --target TRIPLE   the same, compiled for any machine\n"
 #endif
+    "  cairn faultmap FILE                      print the fault maps of an ELF file\n"
+    "  cairn lookup FILE [ADDRESS…]             say what is known about addresses of its code\n"
+    "  cairn pcsections FILE --section NAME --schema SCHEMA\n"
+    "                                           print a PC section of an ELF file\n"
     "  cairn COMMAND --help                     options of a command\n"
     "  cairn --help, cairn --version\n"
     "\n"
     "Exit status: 0 done, 1 bad input, 2 bad usage.\n";
-
-static enum exit_status print(const char *text)
-{
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    output_text(&output, text);
-    return finish_output(&output);
-}
 
 static enum exit_status print_version(void)
 {
@@ -56,9 +52,15 @@ static enum exit_status dispatch(int argc, char **argv)
         return EXIT_BAD_USAGE;
     }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return print(help);
+        return print_text(help);
     if (strcmp(word, "--version") == 0)
         return print_version();
+    if (strcmp(word, "faultmap") == 0)
+        return command_faultmap(argc - 1, argv + 1);
+    if (strcmp(word, "lookup") == 0)
+        return command_lookup(argc - 1, argv + 1);
+    if (strcmp(word, "pcsections") == 0)
+        return command_pcsections(argc - 1, argv + 1);
     if (strcmp(word, "stackmap") == 0)
         return command_stackmap(argc - 1, argv + 1);
     if (strcmp(word, "run") == 0)
