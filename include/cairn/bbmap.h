@@ -86,6 +86,14 @@ struct cairn_bbmap_function {
     size_t profiles_offset; /* of the first block's; 0: there are none */
 };
 
+/** A range of a function's blocks, which follow each other in memory. A plain value. */
+struct cairn_bbmap_range {
+    uint32_t index;
+    uint32_t block_count;
+    uint64_t base; /**< its address */
+    size_t offset; /**< where that stands in the section */
+};
+
 /** What ends a block: bits of its `flags`. */
 enum cairn_bbmap_flag {
     CAIRN_BBMAP_HAS_RETURN = 1, /**< of a tail call, too */
@@ -144,6 +152,14 @@ CAIRN_API bool cairn_bbmap_first(const struct cairn_bbmap_function *function,
  *  `*block` is then as it was. */
 CAIRN_API bool cairn_bbmap_next(const struct cairn_bbmap_function *function,
                                 struct cairn_bbmap_block *block);
+
+/** The function's first range: each function has one. */
+CAIRN_API void cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
+                                       struct cairn_bbmap_range *range);
+/** Moves on to the next range, also to one without blocks; false behind the last one, and `*range`
+ *  is then as it was. Takes as long as going through the range's blocks. */
+CAIRN_API bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
+                                      struct cairn_bbmap_range *range);
 
 /** Way out number `index` of a block, as its profile says; false beyond the last. The time grows
  * with `index`. */

@@ -9,6 +9,7 @@
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
 #include <cairn/bbmap.h>
+#include <cairn/block_table.h>
 #include <cairn/call.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>

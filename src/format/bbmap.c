@@ -406,6 +406,44 @@ bool cairn_bbmap_next(const struct cairn_bbmap_function *function, struct cairn_
     return true;
 }
 
+/* ---- Ranges ---- */
+
+static void read_range(const struct cairn_bbmap_function *function, struct cursor cursor,
+                       struct cairn_bbmap_range *range)
+{
+    range->offset = function->offset + (size_t)(cursor.at - function->bytes);
+    range->base = cairn_load_u64(cursor.at, function->byte_order);
+    cursor.at += ADDRESS_BYTES;
+    range->block_count = (uint32_t)next_number(&cursor);
+}
+
+static void skip_range(const struct cairn_bbmap_function *function, struct cursor *cursor)
+{
+    unsigned numbers = has_ids(function->version) ? 4 : 3;
+    cursor->at += ADDRESS_BYTES;
+    for (uint64_t left = next_number(cursor) * numbers; left > 0; left--)
+        (void)next_number(cursor);
+}
+
+void cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
+                             struct cairn_bbmap_range *range)
+{
+    range->index = 0;
+    read_range(function, cursor_at(function, function->ranges_offset), range);
+}
+
+bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
+                            struct cairn_bbmap_range *range)
+{
+    if (range->index + 1 == function->range_count)
+        return false;
+    struct cursor cursor = cursor_at(function, range->offset - function->offset);
+    skip_range(function, &cursor);
+    range->index++;
+    read_range(function, cursor, range);
+    return true;
+}
+
 bool cairn_bbmap_successor(const struct cairn_bbmap_function *function,
                            const struct cairn_bbmap_block *block, uint64_t index,
                            struct cairn_bbmap_successor *successor)

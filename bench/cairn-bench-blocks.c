@@ -1,0 +1,359 @@
+/*
+ * cairn-bench-blocks: decoding basic-block address maps, and from a PC to its block.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "bench/generate_bbmap.h"
+#include "bench/report.h"
+#ifdef BENCH_BBADDRMAP
+#include "bench/peer_bbaddrmap.h"
+#endif
+
+#include <cairn/block_table.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DECODED_BLOCKS = 5000000,
+    LOOKED_UP_BLOCKS = 1000000,
+    LOOKUPS = 1000000,
+    REPEATS = 11,
+    BAD_USAGE = 2
+};
+
+/* Results that nobody needs, so that the work for them is done. */
+static volatile uint64_t sink;
+
+static struct cairn_section maps_of(const struct generated_bbmap *made)
+{
+    return (struct cairn_section){made->bytes + made->section_offset, made->section_size,
+                                  CAIRN_LITTLE_ENDIAN};
+}
+
+/* ---- Decoding ---- */
+
+static uint64_t sum_function(const struct cairn_bbmap_function *function)
+{
+    struct cairn_bbmap_block block;
+    uint64_t sum = 0;
+    for (bool more = cairn_bbmap_first(function, &block); more;
+         more = cairn_bbmap_next(function, &block))
+        sum += block.base + block.offset + block.size + block.id + block.flags;
+    return sum;
+}
+
+static double time_decode(const struct cairn_section *section, uint64_t *sum)
+{
+    struct cairn_bbmap_function function;
+    size_t offset = 0;
+    double begin = bench_now_of_thread();
+    *sum = 0;
+    while (offset < section->size) {
+        if (cairn_bbmap_read(section, CAIRN_BBMAP_VERSIONED, &offset, &function, NULL) != CAIRN_OK)
+            return 0;
+        *sum += sum_function(&function);
+    }
+    return (bench_now_of_thread() - begin) / 1e6;
+}
+
+static double time_check(const struct cairn_section *section)
+{
+    struct cairn_bbmap_function function;
+    size_t offset = 0;
+    double begin = bench_now_of_thread();
+    while (offset < section->size)
+        if (cairn_bbmap_read(section, CAIRN_BBMAP_VERSIONED, &offset, &function, NULL) != CAIRN_OK)
+            return 0;
+    return (bench_now_of_thread() - begin) / 1e6;
+}
+
+#ifdef BENCH_BBADDRMAP
+#define PEER "LLVM's readBBAddrMap"
+static double time_peer(const struct generated_bbmap *made, uint64_t *sum)
+{
+    double read_time;
+    double begin = bench_now_of_thread();
+    if (!peer_bbaddrmap_walk(made->bytes, made->size, sum, &read_time))
+        return 0;
+    (void)begin;
+    return read_time / 1e6;
+}
+#else
+#define PEER NULL
+static double time_peer(const struct generated_bbmap *made, uint64_t *sum)
+{
+    (void)made;
+    (void)sum;
+    return 0;
+}
+#endif
+
+static void print_decoding(const struct bench_options *options, const char *name, double *times,
+                           double *peer, uint32_t block_count)
+{
+    double value = bench_percentile(times, REPEATS, 0.5);
+    bench_print(options, &(struct bench_figure){.name = name,
+                                                .value = value,
+                                                .unit = "ms",
+                                                .peer = PEER,
+                                                .peer_value = bench_percentile(peer, REPEATS, 0.5),
+                                                .ratio_limit = PEER == NULL ? 0 : 0.5});
+    char per_block[64];
+    snprintf(per_block, sizeof per_block, "%s-per-block", name);
+    bench_print(options, &(struct bench_figure){
+                             .name = per_block, .value = value * 1e6 / block_count, .unit = "ns"});
+}
+
+static bool bench_decoding(const struct bench_options *options)
+{
+    struct generated_bbmap made = generate_bbmap(DECODED_BLOCKS);
+    if (made.bytes == NULL)
+        return false;
+    struct cairn_section section = maps_of(&made);
+    double decode[REPEATS];
+    double check[REPEATS];
+    double peer[REPEATS];
+    bool is_same = true;
+    for (int i = 0; i < REPEATS; i++) {
+        uint64_t sum = 0;
+        uint64_t peer_sum = 0;
+        peer[i] = time_peer(&made, &peer_sum);
+        decode[i] = time_decode(&section, &sum);
+        check[i] = time_check(&section);
+        is_same &= PEER == NULL || sum == peer_sum;
+    }
+    if (!is_same)
+        bench_print_missing(options, "bbmap.same-sum", "NOT BOTH SAW THE SAME BLOCKS");
+    print_decoding(options, "bbmap.check-and-iterate", decode, peer, made.block_count);
+    print_decoding(options, "bbmap.check", check, peer, made.block_count);
+    if (PEER == NULL)
+        bench_print_missing(options, "bbmap.peer", "LLVM 19's headers were not found");
+    free(made.bytes);
+    return is_same;
+}
+
+/* ---- Lookups ---- */
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state >> 11;
+}
+
+/* What a program without Cairn would have: the blocks' begins, sorted, and beside them the rest. */
+struct plain_block {
+    uint32_t size;
+    uint32_t id;
+    uint32_t function;
+    uint8_t flags;
+};
+
+struct plain {
+    uint64_t *begins;
+    struct plain_block *blocks;
+    uint32_t count;
+};
+
+static bool plain_make(const cairn_block_table *table, struct plain *plain)
+{
+    struct cairn_block block;
+    uint32_t count = cairn_block_table_block_count(table);
+    *plain = (struct plain){malloc(count * sizeof *plain->begins),
+                            malloc(count * sizeof *plain->blocks), 0};
+    if (plain->begins == NULL || plain->blocks == NULL)
+        return false;
+    for (uint32_t f = 0; f < cairn_block_table_function_count(table); f++)
+        for (uint32_t i = 0; cairn_block_table_block(table, f, i, &block); i++) {
+            plain->begins[plain->count] = block.address;
+            plain->blocks[plain->count++] =
+                (struct plain_block){block.size, block.id, block.function, block.flags};
+        }
+    return true;
+}
+
+static void plain_free(struct plain *plain)
+{
+    free(plain->begins);
+    free(plain->blocks);
+}
+
+static const struct plain_block *plain_find(const struct plain *plain, uint64_t pc,
+                                            uint64_t *address)
+{
+    uint32_t begin = 0;
+    uint32_t end = plain->count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (plain->begins[middle] <= pc)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    if (begin == 0 || pc - plain->begins[begin - 1] >= plain->blocks[begin - 1].size)
+        return NULL;
+    *address = plain->begins[begin - 1];
+    return &plain->blocks[begin - 1];
+}
+
+/* How lookups come. */
+enum manner { MANNER_ALL, MANNER_EACH, MANNER_CHAINED };
+
+/* With `chain` 1 each waits for what the one before it found. */
+static double time_lookups(const cairn_block_table *table, const uint64_t *pcs, uint64_t chain,
+                           uint64_t *sum)
+{
+    struct cairn_block block = {0};
+    uint64_t found = 0;
+    uint64_t wait = 0;
+    double begin = bench_now_of_thread();
+    for (uint32_t i = 0; i < LOOKUPS; i++) {
+        uint64_t pc = pcs[i] + wait;
+        if (cairn_block_table_find(table, pc, &block))
+            found += block.id + block.flags + block.function + (pc - block.address);
+        wait = chain * (found >> 63);
+    }
+    *sum = found;
+    return (bench_now_of_thread() - begin) / LOOKUPS;
+}
+
+/* As one goes through samples: a thousand at a time. */
+static double time_find_all(const cairn_block_table *table, const uint64_t *pcs, uint64_t *sum)
+{
+    enum { AT_ONCE = 1000 };
+    static struct cairn_block blocks[AT_ONCE];
+    uint64_t found = 0;
+    double begin = bench_now_of_thread();
+    for (uint32_t i = 0; i < LOOKUPS; i += AT_ONCE) {
+        (void)cairn_block_table_find_all(table, pcs + i, AT_ONCE, blocks);
+        for (uint32_t j = 0; j < AT_ONCE; j++)
+            if (blocks[j].size > 0)
+                found += blocks[j].id + blocks[j].flags + blocks[j].function +
+                         (pcs[i + j] - blocks[j].address);
+    }
+    *sum = found;
+    return (bench_now_of_thread() - begin) / LOOKUPS;
+}
+
+static double time_plain(const struct plain *plain, const uint64_t *pcs, uint64_t chain,
+                         uint64_t *sum)
+{
+    uint64_t found = 0;
+    uint64_t wait = 0;
+    uint64_t address = 0;
+    double begin = bench_now_of_thread();
+    for (uint32_t i = 0; i < LOOKUPS; i++) {
+        uint64_t pc = pcs[i] + wait;
+        const struct plain_block *block = plain_find(plain, pc, &address);
+        if (block != NULL)
+            found += block->id + block->flags + block->function + (pc - address);
+        wait = chain * (found >> 63);
+    }
+    *sum = found;
+    return (bench_now_of_thread() - begin) / LOOKUPS;
+}
+
+static void print_lookup(const struct bench_options *options, const char *name, double *times,
+                         double *peer, double limit)
+{
+    bench_print(options, &(struct bench_figure){.name = name,
+                                                .value = bench_percentile(times, REPEATS, 0.5),
+                                                .unit = "ns",
+                                                .peer = "binary search",
+                                                .peer_value = bench_percentile(peer, REPEATS, 0.5),
+                                                .limit = limit});
+}
+
+static bool bench_manner(const struct bench_options *options, const char *name,
+                         const cairn_block_table *table, const struct plain *plain,
+                         const uint64_t *pcs, enum manner manner)
+{
+    uint64_t chain = manner == MANNER_CHAINED;
+    double times[REPEATS];
+    double peer[REPEATS];
+    bool is_same = true;
+    for (int i = 0; i < REPEATS; i++) {
+        uint64_t sum;
+        uint64_t peer_sum;
+        times[i] = manner == MANNER_ALL ? time_find_all(table, pcs, &sum)
+                                        : time_lookups(table, pcs, chain, &sum);
+        peer[i] = time_plain(plain, pcs, chain, &peer_sum);
+        is_same &= sum == peer_sum;
+    }
+    if (!is_same)
+        bench_print_missing(options, "blocks.same-sum", "NOT BOTH FOUND THE SAME BLOCKS");
+    print_lookup(options, name, times, peer, 40);
+    return is_same;
+}
+
+static bool time_build(const struct cairn_section *section, cairn_block_table **table, double *time)
+{
+    cairn_block_builder *builder;
+    double begin = bench_now_of_thread();
+    if (cairn_block_builder_create(NULL, &builder, NULL) != CAIRN_OK)
+        return false;
+    enum cairn_status status =
+        cairn_block_builder_add_section(builder, section, CAIRN_BBMAP_VERSIONED, NULL, NULL, NULL);
+    if (status == CAIRN_OK)
+        status = cairn_block_builder_finish(builder, table, NULL);
+    cairn_block_builder_destroy(builder);
+    *time = bench_now_of_thread() - begin;
+    return status == CAIRN_OK;
+}
+
+static bool bench_table(const struct bench_options *options, const struct generated_bbmap *made)
+{
+    cairn_block_table *table;
+    struct plain plain;
+    double build_time;
+    struct cairn_section section = maps_of(made);
+    uint64_t *pcs = malloc(LOOKUPS * sizeof *pcs);
+    uint64_t random = UINT64_C(0x123456789ABCDEF);
+    if (pcs == NULL || !time_build(&section, &table, &build_time) || !plain_make(table, &plain))
+        return false;
+    for (uint32_t i = 0; i < LOOKUPS; i++)
+        pcs[i] = made->code_address + next_random(&random) % made->code_size;
+    bool is_same =
+        bench_chain(options, "blocks.find-random", table, &plain, pcs, 0) &&
+        bench_chain(options, "blocks.find-random-each-after-the-other", table, &plain, pcs, 1);
+    bench_print(options, &(struct bench_figure){.name = "blocks.build-per-block",
+                                                .value = build_time / made->block_count,
+                                                .unit = "ns"});
+    bench_print(options,
+                &(struct bench_figure){.name = "blocks.bytes-per-block",
+                                       .value = (double)cairn_block_table_size_bytes(table) /
+                                                made->block_count,
+                                       .unit = "bytes"});
+    plain_free(&plain);
+    cairn_block_table_destroy(table);
+    free(pcs);
+    return is_same;
+}
+
+static bool bench_lookups(const struct bench_options *options)
+{
+    struct generated_bbmap made = generate_bbmap(LOOKED_UP_BLOCKS);
+    bool is_good = made.bytes != NULL && bench_table(options, &made);
+    free(made.bytes);
+    return is_good;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_options options = {0};
+    if (argc > 2) {
+        fprintf(stderr, "usage: cairn-bench-blocks [PREFIX]\n");
+        return BAD_USAGE;
+    }
+    if (argc > 1)
+        options.only = argv[1];
+    bench_begin(&options);
+    if (bench_wants(&options, "bbmap.") && !bench_decoding(&options))
+        return 1;
+    if (bench_wants(&options, "blocks.") && !bench_lookups(&options))
+        return 1;
+    bench_end(&options);
+    return 0;
+}
