@@ -401,6 +401,11 @@ enum cairn_status arch_host_from_signal(struct cairn_context *context, const voi
 enum cairn_status arch_host_to_signal(const struct cairn_context *context, void *ucontext,
                                       struct cairn_error *error);
 
+/* The program counter alone, of what a signal handler gets as its third argument; where there are
+ * no contexts, 0 and nothing. Async-signal-safe. */
+uint64_t arch_host_signal_pc(const void *ucontext);
+void arch_host_set_signal_pc(void *ucontext, uint64_t pc);
+
 /* The vector registers that the machine and the kernel have, from 1 to the architecture's number of
  * levels; 0 if there are some that no exit can save, or no exits. */
 uint32_t arch_host_vector_level(void);

@@ -82,6 +82,18 @@ enum cairn_status arch_host_to_signal(const struct cairn_context *context, void 
     return refuse(error);
 }
 
+uint64_t arch_host_signal_pc(const void *ucontext)
+{
+    (void)ucontext;
+    return 0;
+}
+
+void arch_host_set_signal_pc(void *ucontext, uint64_t pc)
+{
+    (void)ucontext;
+    (void)pc;
+}
+
 uint32_t arch_host_vector_level(void) { return 0; }
 
 uint64_t arch_host_exit_entry(uint32_t vector_level)

@@ -292,3 +292,13 @@ enum cairn_status arch_host_to_signal(const struct cairn_context *context, void 
         write_vectors(&records, host);
     return CAIRN_OK;
 }
+
+uint64_t arch_host_signal_pc(const void *ucontext)
+{
+    return ((const ucontext_t *)ucontext)->uc_mcontext.pc;
+}
+
+void arch_host_set_signal_pc(void *ucontext, uint64_t pc)
+{
+    ((ucontext_t *)ucontext)->uc_mcontext.pc = pc;
+}

@@ -113,7 +113,9 @@ CAIRN_API void cairn_block_table_destroy(cairn_block_table *table);
 
 /* All of the following: no locks, no allocation, async-signal-safe. */
 
+/** How many functions the table has. */
 CAIRN_API uint32_t cairn_block_table_function_count(const cairn_block_table *table);
+/** How many blocks they have. */
 CAIRN_API uint32_t cairn_block_table_block_count(const cairn_block_table *table);
 /** How many ranges with blocks are in no lookup, because others have their addresses. */
 CAIRN_API uint32_t cairn_block_table_hidden_count(const cairn_block_table *table);

@@ -14,6 +14,8 @@
 #include <cairn/context.h>
 #include <cairn/declaration.h>
 #include <cairn/deopt.h>
+#include <cairn/fault.h>
+#include <cairn/fault_table.h>
 #include <cairn/faultmap.h>
 #include <cairn/frame.h>
 #include <cairn/frame_state.h>
@@ -23,6 +25,7 @@
 #include <cairn/module.h>
 #include <cairn/object.h>
 #include <cairn/patch.h>
+#include <cairn/pc_table.h>
 #include <cairn/pcsection.h>
 #include <cairn/roots.h>
 #include <cairn/runtime.h>

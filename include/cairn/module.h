@@ -22,6 +22,8 @@
 #define CAIRN_MODULE_H
 
 #include <cairn/declaration.h>
+#include <cairn/fault_table.h>
+#include <cairn/pc_table.h>
 #include <cairn/status.h>
 #include <cairn/table.h>
 #include <stdbool.h>
@@ -72,17 +74,32 @@ CAIRN_API void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size
 CAIRN_API void *cairn_loader_allocate_unwind_table(cairn_loader *loader, size_t size,
                                                    size_t alignment, struct cairn_error *error);
 
+/** Memory for a fault map section (`.llvm_faultmaps`), whose addresses are in the loader's code:
+ * read by cairn_loader_finish and then given back. Zeros behind the last map are no error, as
+ * above. */
+CAIRN_API void *cairn_loader_allocate_faultmap(cairn_loader *loader, size_t size, size_t alignment,
+                                               struct cairn_error *error);
+
+/** Read-only data for a PC section of that name, which is copied, whose entries are about the
+ * loader's code. cairn_loader_finish reads it by the schema, zeros at its end being none, and makes
+ * a table; the bytes stay with the module. A section that does not have the form of the schema
+ * makes the finishing fail. `schema` NULL: nothing is read, and the host finds the bytes in the
+ * module's table (cairn_pc_table_section). Names may come again. */
+CAIRN_API void *cairn_loader_allocate_pcsection(cairn_loader *loader, const char *name,
+                                                const struct cairn_pcsection_schema *schema,
+                                                size_t size, size_t alignment,
+                                                struct cairn_error *error);
+
 /** Copies all of `declarations` into the loader's own. MEMORY, CONFLICT. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_declare(
     cairn_loader *loader, const cairn_declarations *declarations, struct cairn_error *error);
 
 /**
- * Decodes the stack maps, arms the sites, protects the pages, and gives the stack maps' memory
- * back. On success the loader is gone. On failure it stays, with its memory, and can only be
- * abandoned: whoever still holds addresses in it chooses the moment. A site that cannot be armed
- * is no failure: it says why (cairn_site_describe).
- * TRUNCATED, VERSION, CORRUPT, RANGE, UNSUPPORTED, MEMORY, SYSTEM; STATE if an allocation of this
- * loader has failed before.
+ * Decodes the stack maps, fault maps and PC sections, arms the sites, protects the pages, and gives
+ * the maps' memory back. On success the loader is gone. On failure it stays, with its memory, and
+ * can only be abandoned: whoever still holds addresses in it chooses the moment. A site that cannot
+ * be armed is no failure: it says why (cairn_site_describe). TRUNCATED, VERSION, CORRUPT, RANGE,
+ * UNSUPPORTED, MEMORY, SYSTEM; STATE if an allocation of this loader has failed before.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *loader,
                                                                  cairn_module **module,
@@ -100,6 +117,12 @@ CAIRN_API void cairn_module_retire(cairn_module *module);
 CAIRN_API const char *cairn_module_name(const cairn_module *module);
 /** The module's records; never NULL (an empty table if it had no stack map). */
 CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
+/** What the module's PC sections say; NULL, which all functions of cairn/pc_table.h take, if it has
+ *  none that were captured. */
+CAIRN_API const cairn_pc_table *cairn_module_pc_table(const cairn_module *module);
+/** The module's fault maps; NULL, which all functions of cairn/fault_table.h take, if it has none.
+ */
+CAIRN_API const cairn_fault_table *cairn_module_fault_table(const cairn_module *module);
 /** The runtime that the module was loaded into. */
 CAIRN_API cairn_runtime *cairn_module_runtime(const cairn_module *module);
 

@@ -18,7 +18,9 @@
 #define CAIRN_RUNTIME_H
 
 #include <cairn/allocator.h>
+#include <cairn/fault_table.h>
 #include <cairn/module.h>
+#include <cairn/pc_table.h>
 #include <cairn/status.h>
 #include <cairn/table.h>
 #include <stdbool.h>
@@ -140,6 +142,18 @@ CAIRN_API bool cairn_runtime_find_return_address(const cairn_runtime *runtime, u
  */
 CAIRN_API bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                            struct cairn_function *function);
+
+/** As cairn_pc_table_find, over all modules: what the PC sections say of `pc`. The module that says
+ * it is the one that holds `pc`, cairn_runtime_find_module. Entries live as long as that. */
+CAIRN_API size_t cairn_runtime_find_pc_entries(const cairn_runtime *runtime, uint64_t pc,
+                                               struct cairn_pc_table_entry *entries,
+                                               size_t capacity);
+
+/** As cairn_fault_table_find, over all modules. A handler of SIGSEGV rather asks
+ * cairn_fault_continue (cairn/fault.h), which also looks at the address that could not be accessed.
+ */
+CAIRN_API bool cairn_runtime_find_fault(const cairn_runtime *runtime, uint64_t pc,
+                                        struct cairn_fault_entry *entry);
 
 /** As cairn_table_find_id, over all modules, oldest module first. */
 CAIRN_API size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,

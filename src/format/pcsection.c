@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <cairn/pcsection.h>
+#include "format/pcsection.h"
 
 #include "base/error.h"
 #include "format/uleb128.h"
@@ -199,13 +199,13 @@ static enum cairn_status read_address(struct reader *reader, uint64_t section_ad
     return CAIRN_OK;
 }
 
-static enum cairn_status read_entry(struct reader *reader, uint64_t section_address,
-                                    const struct cairn_pcsection_schema *schema,
-                                    struct cairn_pcsection_entry *entry)
+/* All that stands behind the address. */
+static enum cairn_status read_values(struct reader *reader,
+                                     const struct cairn_pcsection_schema *schema,
+                                     struct cairn_pcsection_entry *entry)
 {
-    enum cairn_status status =
-        read_address(reader, section_address, schema->address_bytes, &entry->address);
-    if (status == CAIRN_OK && schema->has_size)
+    enum cairn_status status = CAIRN_OK;
+    if (schema->has_size)
         status = read_number(reader, schema->is_compressed, "the function's size", SIZE_BYTES,
                              &entry->size);
     for (uint8_t i = 0; i < schema->constant_count && status == CAIRN_OK; i++)
@@ -214,7 +214,36 @@ static enum cairn_status read_entry(struct reader *reader, uint64_t section_addr
     return status;
 }
 
-static bool is_schema(const struct cairn_pcsection_schema *schema)
+static enum cairn_status read_entry(struct reader *reader, uint64_t section_address,
+                                    const struct cairn_pcsection_schema *schema,
+                                    struct cairn_pcsection_entry *entry)
+{
+    enum cairn_status status =
+        read_address(reader, section_address, schema->address_bytes, &entry->address);
+    return status == CAIRN_OK ? read_values(reader, schema, entry) : status;
+}
+
+bool pcsection_read_address(const struct cairn_section *section, uint64_t section_address,
+                            uint8_t size, size_t offset, uint64_t *address)
+{
+    struct reader reader = {.section = section, .at = offset, .entry = offset};
+    return offset <= section->size &&
+           read_address(&reader, section_address, size, address) == CAIRN_OK;
+}
+
+enum cairn_status pcsection_read_values(const struct cairn_section *section,
+                                        const struct cairn_pcsection_schema *schema, size_t *offset,
+                                        struct cairn_pcsection_entry *entry,
+                                        struct cairn_error *error)
+{
+    struct reader reader = {
+        .section = section, .at = *offset, .entry = entry->offset, .error = error};
+    enum cairn_status status = read_values(&reader, schema, entry);
+    *offset = reader.at;
+    return status;
+}
+
+bool pcsection_is_schema(const struct cairn_pcsection_schema *schema)
 {
     bool is_address = schema->address_bytes == 4 || schema->address_bytes == 8;
     if (!is_address || schema->constant_count > CAIRN_PCSECTION_CONSTANTS_MAX)
@@ -232,7 +261,7 @@ enum cairn_status cairn_pcsection_read(const struct cairn_section *section,
                                        struct cairn_pcsection_entry *entry,
                                        struct cairn_error *error)
 {
-    if (!is_schema(schema))
+    if (!pcsection_is_schema(schema))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "a schema has addresses of 4 or 8 bytes and constants of 1 to 8");
     if (*offset >= section->size)

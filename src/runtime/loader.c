@@ -1,9 +1,10 @@
 /*
  * Loaders: what belongs to one finalisation, from the first section to a module.
  *
- * Nothing of a loader is visible to lookups. The stack maps lie outside of the slab: small ones in
- * memory of the runtime's allocator, others each in a mapping of its own. All go as soon as the
- * module's table has been built.
+ * Nothing of a loader is visible to lookups. The stack maps and fault maps lie outside of the slab:
+ * small ones in memory of the runtime's allocator, others each in a mapping of its own. All go as
+ * soon as the module's tables have been built. PC sections lie in the slab, from where 4 bytes
+ * reach the code, and stay.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "index/table.h"
+#include "runtime/captured.h"
 #include "runtime/descriptors.h"
 #include "runtime/module.h"
 #include "runtime/runtime.h"
@@ -34,8 +36,8 @@ struct section_list {
     size_t capacity;
 };
 
-/* Mapping and unmapping takes longer than reading a stack map of this size. */
-enum { SMALL_STACKMAP = 64 << 10 };
+/* Mapping and unmapping takes longer than reading a map of this size. */
+enum { SMALL_MAP = 64 << 10 };
 
 struct cairn_loader {
     cairn_runtime *runtime;
@@ -43,7 +45,9 @@ struct cairn_loader {
     struct code_block *block;
     cairn_declarations *declarations;
     struct section_list stackmaps;
+    struct section_list faultmaps;
     struct section_list unwind_tables; /* in the block's read-only data */
+    struct captured captured;          /* likewise */
     /* An allocation has failed: what was loaded is not complete. */
     bool incomplete;
 };
@@ -109,21 +113,19 @@ static void free_list(const struct cairn_allocator *allocator, struct section_li
     *list = (struct section_list){0};
 }
 
-static void free_stackmap(const struct cairn_allocator *allocator,
-                          const struct section_memory *stackmap)
+static void free_map(const struct cairn_allocator *allocator, const struct section_memory *map)
 {
-    if (stackmap->mapped_size > 0)
-        munmap(stackmap->bytes, stackmap->mapped_size);
+    if (map->mapped_size > 0)
+        munmap(map->bytes, map->mapped_size);
     else
-        memory_free(allocator, stackmap->bytes, stackmap->size);
+        memory_free(allocator, map->bytes, map->size);
 }
 
-static void give_stackmaps_back(cairn_loader *loader)
+static void give_maps_back(const struct cairn_allocator *allocator, struct section_list *maps)
 {
-    const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    for (size_t i = 0; i < loader->stackmaps.count; i++)
-        free_stackmap(allocator, &loader->stackmaps.entries[i]);
-    free_list(allocator, &loader->stackmaps);
+    for (size_t i = 0; i < maps->count; i++)
+        free_map(allocator, &maps->entries[i]);
+    free_list(allocator, maps);
 }
 
 void cairn_loader_abandon(cairn_loader *loader)
@@ -131,8 +133,10 @@ void cairn_loader_abandon(cairn_loader *loader)
     if (loader == NULL)
         return;
     cairn_runtime *runtime = loader->runtime;
-    give_stackmaps_back(loader);
+    give_maps_back(&runtime->allocator, &loader->stackmaps);
+    give_maps_back(&runtime->allocator, &loader->faultmaps);
     free_list(&runtime->allocator, &loader->unwind_tables);
+    captured_release(&loader->captured, &runtime->allocator);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
     free_name(&runtime->allocator, loader->name);
@@ -218,59 +222,84 @@ void *cairn_loader_allocate_unwind_table(cairn_loader *loader, size_t size, size
     return memory;
 }
 
-static enum cairn_status map_stackmap(size_t size, struct section_memory *stackmap,
-                                      struct cairn_error *error)
-{
-    if (__builtin_add_overflow(size, page_size() - 1, &stackmap->mapped_size))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, size, "a stack map of %zu bytes", size);
-    stackmap->mapped_size &= ~(page_size() - 1);
-    stackmap->bytes = mmap(NULL, stackmap->mapped_size, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (stackmap->bytes == MAP_FAILED)
-        return error_set_system(error, errno, "no memory for a stack map section of %zu bytes",
-                                size);
-    return CAIRN_OK;
-}
-
-static enum cairn_status allocate_small_stackmap(const struct cairn_allocator *allocator,
-                                                 size_t size, struct section_memory *stackmap,
-                                                 struct cairn_error *error)
-{
-    stackmap->bytes = memory_new(allocator, size, 1);
-    if (stackmap->bytes == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0,
-                         "no memory for a stack map section of %zu bytes", size);
-    return CAIRN_OK;
-}
-
-static enum cairn_status allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
-                                           void **address, struct cairn_error *error)
+void *cairn_loader_allocate_pcsection(cairn_loader *loader, const char *name,
+                                      const struct cairn_pcsection_schema *schema, size_t size,
+                                      size_t alignment, struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    struct section_memory stackmap = {.size = size};
-    if (!reserve_entry(allocator, &loader->stackmaps))
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
-    bool is_small = size <= SMALL_STACKMAP && alignment <= _Alignof(max_align_t);
-    enum cairn_status status = is_small ? allocate_small_stackmap(allocator, size, &stackmap, error)
-                                        : map_stackmap(size, &stackmap, error);
+    if (captured_add(&loader->captured, allocator, name, schema, error) != CAIRN_OK) {
+        loader->incomplete = true;
+        return NULL;
+    }
+    void *memory = cairn_loader_allocate_read_only_data(loader, size, alignment, error);
+    if (memory != NULL)
+        captured_place(&loader->captured, memory, size);
+    return memory;
+}
+
+static enum cairn_status map_pages(size_t size, struct section_memory *map,
+                                   struct cairn_error *error)
+{
+    if (__builtin_add_overflow(size, page_size() - 1, &map->mapped_size))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, size, "a map of %zu bytes", size);
+    map->mapped_size &= ~(page_size() - 1);
+    map->bytes =
+        mmap(NULL, map->mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map->bytes == MAP_FAILED)
+        return error_set_system(error, errno, "no memory for a map section of %zu bytes", size);
+    return CAIRN_OK;
+}
+
+static enum cairn_status allocate_small_map(const struct cairn_allocator *allocator, size_t size,
+                                            struct section_memory *map, struct cairn_error *error)
+{
+    map->bytes = memory_new(allocator, size, 1);
+    if (map->bytes == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a map section of %zu bytes",
+                         size);
+    return CAIRN_OK;
+}
+
+static enum cairn_status allocate_map(const struct cairn_allocator *allocator,
+                                      struct section_list *maps, size_t size, size_t alignment,
+                                      void **address, struct cairn_error *error)
+{
+    struct section_memory map = {.size = size};
+    if (!reserve_entry(allocator, maps))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a map section");
+    bool is_small = size <= SMALL_MAP && alignment <= _Alignof(max_align_t);
+    enum cairn_status status =
+        is_small ? allocate_small_map(allocator, size, &map, error) : map_pages(size, &map, error);
     if (status != CAIRN_OK)
         return status;
-    loader->stackmaps.entries[loader->stackmaps.count++] = stackmap;
-    *address = stackmap.bytes;
+    maps->entries[maps->count++] = map;
+    *address = map.bytes;
     return CAIRN_OK;
+}
+
+static void *add_map(cairn_loader *loader, struct section_list *maps, size_t size, size_t alignment,
+                     struct cairn_error *error)
+{
+    void *address = NULL;
+    enum cairn_status status = check_request(size, alignment, error);
+    if (status == CAIRN_OK)
+        status = allocate_map(&loader->runtime->allocator, maps, size, alignment, &address, error);
+    if (status == CAIRN_OK)
+        return address;
+    loader->incomplete = true;
+    return NULL;
 }
 
 void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
                                      struct cairn_error *error)
 {
-    void *address = NULL;
-    enum cairn_status status = check_request(size, alignment, error);
-    if (status == CAIRN_OK)
-        status = allocate_stackmap(loader, size, alignment, &address, error);
-    if (status == CAIRN_OK)
-        return address;
-    loader->incomplete = true;
-    return NULL;
+    return add_map(loader, &loader->stackmaps, size, alignment, error);
+}
+
+void *cairn_loader_allocate_faultmap(cairn_loader *loader, size_t size, size_t alignment,
+                                     struct cairn_error *error)
+{
+    return add_map(loader, &loader->faultmaps, size, alignment, error);
 }
 
 enum cairn_status cairn_loader_declare(cairn_loader *loader, const cairn_declarations *declarations,
@@ -296,15 +325,36 @@ static bool is_blank(const uint8_t *bytes, size_t size)
     return zeros == size;
 }
 
+typedef bool skip_map(const struct cairn_section *section, size_t *offset);
+
+static bool skip_stackmap(const struct cairn_section *section, size_t *offset)
+{
+    struct cairn_stackmap map;
+    return cairn_stackmap_read(section, offset, &map, NULL) == CAIRN_OK;
+}
+
+static bool skip_faultmap(const struct cairn_section *section, size_t *offset)
+{
+    struct cairn_faultmap map;
+    return cairn_faultmap_read(section, offset, &map, NULL) == CAIRN_OK;
+}
+
 /* Bytes up to the end of the last map, behind which there may be zeros. */
-static size_t find_end(const struct cairn_section *section)
+static size_t find_end(const struct cairn_section *section, skip_map *skip)
 {
     size_t offset = 0;
-    struct cairn_stackmap map;
     while (offset < section->size && !is_blank(section->bytes + offset, section->size - offset))
-        if (cairn_stackmap_read(section, &offset, &map, NULL) != CAIRN_OK)
+        if (!skip(section, &offset))
             return section->size; /* what is wrong with it is for the table to say */
     return offset == 0 || offset > section->size ? section->size : offset;
+}
+
+static struct cairn_section section_of(const struct section_memory *memory, skip_map *skip)
+{
+    struct cairn_section section = {
+        .bytes = memory->bytes, .size = memory->size, .byte_order = cairn_byte_order_host()};
+    section.size = find_end(&section, skip);
+    return section;
 }
 
 static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
@@ -320,12 +370,9 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
     }
     enum cairn_status status = CAIRN_OK;
     for (size_t i = 0; status == CAIRN_OK && i < count; i++) {
-        uint8_t *bytes = loader->stackmaps.entries[i].bytes;
-        sections[i].bytes = bytes;
-        sections[i].size = loader->stackmaps.entries[i].size;
-        sections[i].byte_order = cairn_byte_order_host();
-        sections[i].size = find_end(&sections[i]);
-        status = descriptors_resolve(loader->block, bytes, &sections[i], error);
+        const struct section_memory *memory = &loader->stackmaps.entries[i];
+        sections[i] = section_of(memory, skip_stackmap);
+        status = descriptors_resolve(loader->block, memory->bytes, &sections[i], error);
     }
     if (status == CAIRN_OK)
         status = cairn_table_create(sections, count, allocator, table, error);
@@ -386,6 +433,51 @@ static enum cairn_status check_addresses(const cairn_loader *loader, const cairn
     return CAIRN_OK;
 }
 
+static enum cairn_status check_faults(const cairn_loader *loader, const cairn_fault_table *table,
+                                      struct cairn_error *error)
+{
+    for (uint32_t i = 0; i < cairn_fault_table_count(table); i++) {
+        struct cairn_fault_entry entry = cairn_fault_table_entry(table, i);
+        if (!code_block_holds_code(loader->block, entry.address, 1) ||
+            !code_block_holds_code(loader->block, entry.handler_address, 1))
+            return error_set(
+                error, CAIRN_ERROR_CORRUPT, entry.address,
+                "the fault map of '%s' names an instruction at 0x%llx and a handler at "
+                "0x%llx, which are not both in the code that was loaded",
+                loader->name, (unsigned long long)entry.address,
+                (unsigned long long)entry.handler_address);
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status build_fault_table(const cairn_loader *loader, cairn_fault_table **table,
+                                           struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &loader->runtime->allocator;
+    size_t count = loader->faultmaps.count;
+    if (count == 0)
+        return CAIRN_OK;
+    struct cairn_section *sections = memory_new(allocator, count, sizeof *sections);
+    if (sections == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu fault maps", count);
+    for (size_t i = 0; i < count; i++)
+        sections[i] = section_of(&loader->faultmaps.entries[i], skip_faultmap);
+    enum cairn_status status = cairn_fault_table_create(sections, count, allocator, table, error);
+    memory_free(allocator, sections, count * sizeof *sections);
+    return status == CAIRN_OK ? check_faults(loader, *table, error) : status;
+}
+
+/* What is looked up by PC besides records. */
+static enum cairn_status build_pc_tables(const cairn_loader *loader, cairn_module *module,
+                                         struct cairn_error *error)
+{
+    enum cairn_status status = build_fault_table(loader, &module->faults, error);
+    if (status != CAIRN_OK)
+        return status;
+    return captured_build(&loader->captured, &loader->runtime->allocator, loader->block,
+                          &module->pcs, error);
+}
+
 /* Decodes, arms and protects. What was made is in `module`, for module_destroy, also on failure. */
 static enum cairn_status build_module(cairn_loader *loader, cairn_module *module,
                                       struct cairn_error *error)
@@ -397,6 +489,9 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     if (status != CAIRN_OK)
         return status;
     status = read_unwind_tables(loader, module, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = build_pc_tables(loader, module, error);
     if (status != CAIRN_OK)
         return status;
     status = site_table_create(&module->sites, module->table, module->functions, loader->block,
@@ -438,6 +533,8 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
     enum cairn_status status = build_module(loader, built, error);
     if (status != CAIRN_OK) {
         site_table_destroy(built->sites);
+        cairn_pc_table_destroy(built->pcs);
+        cairn_fault_table_destroy(built->faults);
         unwind_destroy(built->unwind);
         functions_destroy(built->functions);
         cairn_table_destroy(built->table);

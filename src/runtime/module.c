@@ -43,6 +43,8 @@ void module_destroy(cairn_module *module)
 {
     struct cairn_allocator allocator = module->runtime->allocator;
     site_table_destroy(module->sites);
+    cairn_pc_table_destroy(module->pcs);
+    cairn_fault_table_destroy(module->faults);
     unwind_destroy(module->unwind);
     functions_destroy(module->functions);
     cairn_table_destroy(module->table);
@@ -119,6 +121,13 @@ void cairn_module_retire(cairn_module *module)
 const char *cairn_module_name(const cairn_module *module) { return module->name; }
 
 const cairn_table *cairn_module_table(const cairn_module *module) { return module->table; }
+
+const cairn_pc_table *cairn_module_pc_table(const cairn_module *module) { return module->pcs; }
+
+const cairn_fault_table *cairn_module_fault_table(const cairn_module *module)
+{
+    return module->faults;
+}
 
 cairn_runtime *cairn_module_runtime(const cairn_module *module) { return module->runtime; }
 

@@ -27,6 +27,8 @@ struct cairn_module {
     cairn_table *table;
     struct functions *functions;
     struct unwind *unwind;
+    cairn_pc_table *pcs;
+    cairn_fault_table *faults;
     struct site_table *sites;
     cairn_declarations *declarations;
     enum module_state state; /* with the runtime's lock held */

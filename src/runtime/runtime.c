@@ -145,7 +145,8 @@ bool cairn_runtime_can_synchronise(const cairn_runtime *runtime)
 static size_t table_bytes(const cairn_module *module)
 {
     return cairn_table_size_bytes(module->table) + functions_size_bytes(module->functions) +
-           unwind_size(module->unwind).bytes;
+           unwind_size(module->unwind).bytes + cairn_pc_table_size_bytes(module->pcs) +
+           cairn_fault_table_size_bytes(module->faults);
 }
 
 void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_statistics *statistics)
@@ -219,6 +220,20 @@ bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
     if (module == NULL || !code_block_holds_code(module->block, pc, 1))
         return false;
     return functions_find(module->functions, module->table, pc, function);
+}
+
+size_t cairn_runtime_find_pc_entries(const cairn_runtime *runtime, uint64_t pc,
+                                     struct cairn_pc_table_entry *entries, size_t capacity)
+{
+    const cairn_module *module = code_space_find_owner(runtime->space, pc);
+    return module == NULL ? 0 : cairn_pc_table_find(module->pcs, pc, entries, capacity);
+}
+
+bool cairn_runtime_find_fault(const cairn_runtime *runtime, uint64_t pc,
+                              struct cairn_fault_entry *entry)
+{
+    const cairn_module *module = code_space_find_owner(runtime->space, pc);
+    return module != NULL && cairn_fault_table_find(module->faults, pc, entry);
 }
 
 size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,

@@ -1,0 +1,162 @@
+/*
+ * Reading PC sections as LLVM writes them: entries whose constants stand once behind several
+ * addresses (the RUNS of cairn/pc_table.h), and zeros at the end.
+ *
+ * Where a run ends cannot be read; it is the first place at which the constants fit in: behind
+ * them, the section ends or an address of code follows. A constant would have to lead from its
+ * place into code to be mistaken for an address.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "format/pcsection.h"
+#include "index/pc_table.h"
+
+struct group_reader {
+    const struct cairn_pc_table_section *section;
+    const struct cairn_pc_table_options *options;
+    uint32_t number;
+    struct cairn_error *error;
+};
+
+/* The sentence says whose it is; what is wrong has been said in `*reason`. */
+static enum cairn_status complain(const struct group_reader *reader,
+                                  const struct cairn_error *reason)
+{
+    return error_set(reader->error, reason->status, reason->offset,
+                     "PC section '%.60s', entry %u: %s", reader->section->name, reader->number,
+                     reason->message);
+}
+
+static bool is_code(const struct group_reader *reader, uint64_t address)
+{
+    const struct cairn_pc_table_options *options = reader->options;
+    /* What the code generator has left out at the end of the code is still there. */
+    return options->is_code(address, options->user) || options->is_code(address - 1, options->user);
+}
+
+static bool leads_to_code(const struct group_reader *reader, size_t offset, uint64_t *address)
+{
+    const struct cairn_pc_table_section *section = reader->section;
+    return pcsection_read_address(&section->section, section->address,
+                                  section->schema.address_bytes, offset, address) &&
+           is_code(reader, *address);
+}
+
+static bool is_blank_from(const struct cairn_section *section, size_t offset)
+{
+    while (offset < section->size && section->bytes[offset] == 0)
+        offset++;
+    return offset >= section->size;
+}
+
+static enum cairn_status say_not_code(const struct group_reader *reader, size_t offset)
+{
+    const struct cairn_pc_table_section *section = reader->section;
+    uint64_t address;
+    struct cairn_error reason;
+    if (!pcsection_read_address(&section->section, section->address, section->schema.address_bytes,
+                                offset, &address))
+        error_set(&reason, CAIRN_ERROR_TRUNCATED, offset,
+                  "at byte %zu, the section ends inside an address of %u bytes: is the schema this "
+                  "section's?",
+                  offset, section->schema.address_bytes);
+    else
+        error_set(
+            &reason, CAIRN_ERROR_CORRUPT, offset,
+            "at byte %zu, an address of %u bytes was expected, and 0x%llx is not one of code: "
+            "is the schema this section's?",
+            offset, section->schema.address_bytes, (unsigned long long)address);
+    return complain(reader, &reason);
+}
+
+static enum cairn_status read_values(const struct group_reader *reader, size_t values,
+                                     struct pc_group *group, struct cairn_error *error)
+{
+    const struct cairn_pc_table_section *section = reader->section;
+    struct cairn_pcsection_entry entry = {.offset = group->offset};
+    size_t end = values;
+    enum cairn_status status =
+        pcsection_read_values(&section->section, &section->schema, &end, &entry, error);
+    if (status != CAIRN_OK)
+        return status;
+    group->values = values;
+    group->end = end;
+    group->size = entry.size;
+    return CAIRN_OK;
+}
+
+/* Looks for the end of a run whose first entry cannot have its values behind its own address. */
+static bool find_run(const struct group_reader *reader, struct pc_group *group)
+{
+    const struct cairn_pc_table_section *section = reader->section;
+    size_t width = section->schema.address_bytes;
+    uint64_t address;
+    for (size_t at = group->offset + width; leads_to_code(reader, at, &address); at += width) {
+        struct pc_group run = *group;
+        if (read_values(reader, at + width, &run, NULL) != CAIRN_OK)
+            continue;
+        if (!is_blank_from(&section->section, run.end) && !leads_to_code(reader, run.end, &address))
+            continue;
+        *group = run;
+        return true;
+    }
+    return false;
+}
+
+/* Where code is known. */
+static enum cairn_status read_group(const struct group_reader *reader, struct pc_group *group)
+{
+    const struct cairn_pc_table_section *section = reader->section;
+    const struct cairn_pcsection_schema *schema = &section->schema;
+    if (!leads_to_code(reader, group->offset, &group->address))
+        return say_not_code(reader, group->offset);
+    struct cairn_error reason;
+    enum cairn_status status =
+        read_values(reader, group->offset + schema->address_bytes, group, &reason);
+    bool may_be_run = schema->constant_count > 0 && !schema->has_size;
+    uint64_t address;
+    bool fits =
+        status == CAIRN_OK && (!may_be_run || is_blank_from(&section->section, group->end) ||
+                               leads_to_code(reader, group->end, &address));
+    if (fits || (may_be_run && find_run(reader, group)))
+        return CAIRN_OK;
+    /* What is wrong with what follows is said when it is read. */
+    return status == CAIRN_OK ? CAIRN_OK : complain(reader, &reason);
+}
+
+/* Where it is not. */
+static enum cairn_status read_single(const struct group_reader *reader, struct pc_group *group)
+{
+    const struct cairn_pc_table_section *section = reader->section;
+    struct cairn_pcsection_entry entry;
+    struct cairn_error reason;
+    size_t end = group->offset;
+    enum cairn_status status = cairn_pcsection_read(&section->section, section->address,
+                                                    &section->schema, &end, &entry, &reason);
+    if (status != CAIRN_OK)
+        return complain(reader, &reason);
+    group->values = group->offset + section->schema.address_bytes;
+    group->end = end;
+    group->address = entry.address;
+    group->size = entry.size;
+    return CAIRN_OK;
+}
+
+enum cairn_status pc_group_next(const struct cairn_pc_table_section *section,
+                                const struct cairn_pc_table_options *options, uint32_t number,
+                                size_t *offset, struct pc_group *group, bool *found,
+                                struct cairn_error *error)
+{
+    const struct group_reader reader = {section, options, number, error};
+    bool knows_code = options->is_code != NULL;
+    *group = (struct pc_group){.offset = *offset};
+    *found = *offset < section->section.size &&
+             !(knows_code && is_blank_from(&section->section, *offset));
+    if (!*found)
+        return CAIRN_OK;
+    enum cairn_status status =
+        knows_code ? read_group(&reader, group) : read_single(&reader, group);
+    *offset = group->end;
+    return status;
+}
