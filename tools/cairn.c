@@ -57,8 +57,6 @@ static enum exit_status dispatch(int argc, char **argv)
         return print_version();
     if (strcmp(word, "faultmap") == 0)
         return command_faultmap(argc - 1, argv + 1);
-    if (strcmp(word, "lookup") == 0)
-        return command_lookup(argc - 1, argv + 1);
     if (strcmp(word, "pcsections") == 0)
         return command_pcsections(argc - 1, argv + 1);
     if (strcmp(word, "stackmap") == 0)

@@ -16,8 +16,10 @@
 static const char help[] =
     "usage: cairn faultmap [--json] FILE\n"
     "\n"
-    "Prints the fault maps of an ELF object, executable or shared library: functions with implicit\n"
-    "null checks, and for each of their instructions that may fault instead of a check where it is\n"
+    "Prints the fault maps of an ELF object, executable or shared library: functions with "
+    "implicit\n"
+    "null checks, and for each of their instructions that may fault instead of a check where it "
+    "is\n"
     "and where the code goes on if it does. FILE - is standard input.\n"
     "\n"
     "  --json    for machines: an array of maps\n"
@@ -103,8 +105,7 @@ static void write_heading(struct output *output, const struct mapped *mapped, si
     output_text(output, ": version ");
     output_unsigned(output, mapped->map.version);
     output_text(output, ", ");
-    output_text(output,
-                cairn_architecture_name(cairn_object_architecture(mapped->input->object)));
+    output_text(output, cairn_architecture_name(cairn_object_architecture(mapped->input->object)));
     output_text(output, ", ");
     write_count(output, mapped->map.function_count, "function", "functions");
     output_character(output, '\n');
