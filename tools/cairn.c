@@ -25,6 +25,7 @@ static const char help[] =
     "  cairn lookup FILE [ADDRESS…]             say what is known about addresses of its code\n"
     "  cairn pcsections FILE --section NAME --schema SCHEMA\n"
     "                                           print a PC section of an ELF file\n"
+    "  cairn profile FILE [SAMPLES]             count sampled addresses by basic block\n"
     "  cairn COMMAND --help                     options of a command\n"
     "  cairn --help, cairn --version\n"
     "\n"
@@ -59,6 +60,8 @@ static enum exit_status dispatch(int argc, char **argv)
         return command_faultmap(argc - 1, argv + 1);
     if (strcmp(word, "pcsections") == 0)
         return command_pcsections(argc - 1, argv + 1);
+    if (strcmp(word, "profile") == 0)
+        return command_profile(argc - 1, argv + 1);
     if (strcmp(word, "stackmap") == 0)
         return command_stackmap(argc - 1, argv + 1);
     if (strcmp(word, "run") == 0)
