@@ -133,7 +133,7 @@ START_TEST(mappings_are_read_as_the_kernel_and_perf_write_them)
                    0x7f38597f4000, 0x2000, 0, "[vdso]");
     ck_assert(!parse("401000-402000 r--p 00001000 fe:00 0 /tmp/x").mapping.is_executable);
     expect_kind("PERF_RECORD_MMAP2 1/1: [0x7f38597f4000(0x2000) @ 0 00:00", ADDRESS_LINE_EMPTY);
-    expect_kind("5633f8cd8000-5633f8cd9000 r-xp 00001000 fe:00 0", ADDRESS_LINE_JUNK);
+    expect_kind("5633f8cd8000-5633f8cd9000 rw-p 00000000 00:00 0 ", ADDRESS_LINE_EMPTY);
     expect_kind("5633f8cd9000-5633f8cd8000 r-xp 00001000 fe:00 0 /tmp/a", ADDRESS_LINE_JUNK);
 }
 END_TEST

@@ -19,7 +19,7 @@
  * words. Columns of numbers are as wide as the largest that a file can have, in the widest fonts.
  */
 enum {
-    WIDTH = 1180,
+    WIDTH = 1220,
     MARGIN = 24,
     DISTANCE_X = 216, /* right end */
     BAR_X = 232,
@@ -45,7 +45,7 @@ enum {
     HEADING_Y = 1360,
     ROWS_Y = 1520,
     ROW_LEAST = 200,
-    ROW_GROWTH = 760,
+    ROW_GROWTH = 480,
     GAP = 100,
     RANGE_HEIGHT = 260
 };
@@ -401,7 +401,7 @@ static void write_beginning(const struct picture *picture, unsigned height_tenth
         ".right{text-anchor:end}.middle{text-anchor:middle}"
         ".light{fill:#fff}.faint,.heading{fill:#666}.range{font-weight:bold}"
         ".bar{stroke:#8a8a8a}.folded{stroke:#8a8a8a;stroke-dasharray:4 3}"
-        ".arrow{fill:#444}"
+        ".heat{stroke:#8a8a8a;stroke-width:.5}.arrow{fill:#444}"
         "</style>\n";
     struct output *output = picture->output;
     output_format(output,
