@@ -105,6 +105,13 @@ struct last_block {
     uint64_t *count;
 };
 
+/* Not, as layout_section has it, also right behind it: samples are no return addresses. */
+static bool is_code(const struct profile *profile, uint64_t address)
+{
+    const struct code_section *section = layout_section(profile->layout, address);
+    return section != NULL && address - section->address < section->size;
+}
+
 static void count_sample(struct profile *profile, struct last_block *last, uint64_t address)
 {
     struct cairn_block block;
@@ -119,7 +126,7 @@ static void count_sample(struct profile *profile, struct last_block *last, uint6
         last->count = &profile->counts[profile->first_blocks[block.function] + block.index];
         ++*last->count;
     } else {
-        profile->code_sample_count += layout_section(profile->layout, address) != NULL;
+        profile->code_sample_count += is_code(profile, address);
         return;
     }
     profile->block_sample_count++;
