@@ -1,5 +1,5 @@
 /*
- * cairn-bench-blocks: decoding basic-block address maps, and from a PC to its block.
+ * cairn-bench-blocks: decoding basic-block address maps, and from a PC to its block; PC sections.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,6 +10,7 @@
 #endif
 
 #include <cairn/block_table.h>
+#include <cairn/pcsection.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,7 +285,7 @@ static bool bench_manner(const struct bench_options *options, const char *name,
     }
     if (!is_same)
         bench_print_missing(options, "blocks.same-sum", "NOT BOTH FOUND THE SAME BLOCKS");
-    print_lookup(options, name, times, peer, 40);
+    print_lookup(options, name, times, peer, manner == MANNER_CHAINED ? 0 : 40);
     return is_same;
 }
 
@@ -316,8 +317,9 @@ static bool bench_table(const struct bench_options *options, const struct genera
     for (uint32_t i = 0; i < LOOKUPS; i++)
         pcs[i] = made->code_address + next_random(&random) % made->code_size;
     bool is_same =
-        bench_chain(options, "blocks.find-random", table, &plain, pcs, 0) &&
-        bench_chain(options, "blocks.find-random-each-after-the-other", table, &plain, pcs, 1);
+        bench_manner(options, "blocks.find-all-random", table, &plain, pcs, MANNER_ALL) &&
+        bench_manner(options, "blocks.find-random", table, &plain, pcs, MANNER_EACH) &&
+        bench_manner(options, "blocks.find-random-each-waits", table, &plain, pcs, MANNER_CHAINED);
     bench_print(options, &(struct bench_figure){.name = "blocks.build-per-block",
                                                 .value = build_time / made->block_count,
                                                 .unit = "ns"});
@@ -340,6 +342,114 @@ static bool bench_lookups(const struct bench_options *options)
     return is_good;
 }
 
+/* ---- PC sections ---- */
+
+enum { ENTRIES = 2000000, ENTRIES_AT_ONCE = 4096, ENTRY_BYTES_MAX = 64 };
+
+static void put_value(uint8_t **at, uint64_t value, unsigned bytes, bool is_compressed)
+{
+    if (is_compressed && bytes > 1) {
+        for (; value >= 0x80; value >>= 7)
+            *(*at)++ = (uint8_t)(value | 0x80);
+        *(*at)++ = (uint8_t)value;
+        return;
+    }
+    for (unsigned i = 0; i < bytes; i++)
+        *(*at)++ = (uint8_t)(value >> 8 * i);
+}
+
+/* Constants: nine in ten below 128, or with any number of their bits, which nobody can guess. */
+static uint64_t random_constant(uint64_t *random, unsigned bits, bool is_any)
+{
+    if (!is_any && next_random(random) % 10 > 0)
+        return next_random(random) % 128;
+    uint64_t value = next_random(random) << 11 >> (64 - bits);
+    return value >> next_random(random) % bits;
+}
+
+/* Functions of up to 1023 bytes. */
+static size_t put_entries(const struct cairn_pcsection_schema *schema, bool is_any, uint8_t *bytes)
+{
+    uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
+    uint8_t *at = bytes;
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        put_value(&at, next_random(&random), schema->address_bytes, false);
+        if (schema->has_size)
+            put_value(&at, next_random(&random) % 1024, 4, schema->is_compressed);
+        for (unsigned j = 0; j < schema->constant_count; j++) {
+            unsigned constant_bytes = schema->constant_bytes[j];
+            put_value(&at, random_constant(&random, 8 * constant_bytes, is_any), constant_bytes,
+                      schema->is_compressed);
+        }
+    }
+    return (size_t)(at - bytes);
+}
+
+/* In nanoseconds; 0 if an entry is no good. */
+static double time_entries(const struct cairn_section *section,
+                           const struct cairn_pcsection_schema *schema)
+{
+    static uint64_t addresses[ENTRIES_AT_ONCE];
+    static uint64_t sizes[ENTRIES_AT_ONCE];
+    static uint64_t constants[ENTRIES_AT_ONCE * CAIRN_PCSECTION_CONSTANTS_MAX];
+    const struct cairn_pcsection_columns columns = {ENTRIES_AT_ONCE, addresses, sizes, constants};
+    size_t offset = 0;
+    size_t count;
+    double begin = bench_now_of_thread();
+    do {
+        if (cairn_pcsection_read_many(section, 0x401000, schema, &offset, &columns, &count, NULL) !=
+            CAIRN_OK)
+            return 0;
+        sink += addresses[0];
+    } while (count > 0);
+    return bench_now_of_thread() - begin;
+}
+
+static bool bench_schema(const struct bench_options *options, const char *text, bool is_any,
+                         uint8_t *bytes)
+{
+    struct cairn_pcsection_schema schema;
+    double times[REPEATS];
+    if (cairn_pcsection_parse_schema(text, &schema, NULL) != CAIRN_OK)
+        return false;
+    struct cairn_section section = {bytes, put_entries(&schema, is_any, bytes),
+                                    CAIRN_LITTLE_ENDIAN};
+    for (int i = 0; i < REPEATS; i++)
+        times[i] = time_entries(&section, &schema) / (double)section.size;
+    char name[96];
+    snprintf(name, sizeof name, "pcsection.%s%s", text, is_any ? ", of any length" : "");
+    bench_print(options, &(struct bench_figure){.name = name,
+                                                .value = bench_percentile(times, REPEATS, 0.5),
+                                                .unit = "ns/byte",
+                                                .limit = is_any ? 0 : 1});
+    return times[0] > 0;
+}
+
+static bool bench_pcsections(const struct bench_options *options)
+{
+    static const struct {
+        const char *text;
+        bool is_any;
+    } schemas[] = {
+        {"instruction 4", false},
+        {"instruction 8", false},
+        {"function 4 u32", false},
+        {"function 8 u32 u8", false},
+        {"function 4 u64 u16 u8", false},
+        {"function 4 !C", false},
+        {"function 4 u64 u16 u8 !C", false},
+        {"function 4 u64 u16 u8 !C", true},
+        {"instruction 8 u64 u64 u64 u64 !C", false},
+        {"instruction 8 u64 u64 u64 u64 !C", true},
+    };
+    uint8_t *bytes = malloc((size_t)ENTRIES * ENTRY_BYTES_MAX);
+    bool is_good = bytes != NULL;
+    for (size_t i = 0; is_good && i < sizeof schemas / sizeof *schemas; i++)
+        is_good = bench_schema(options, schemas[i].text, schemas[i].is_any, bytes);
+    free(bytes);
+    return is_good;
+}
+
 int main(int argc, char **argv)
 {
     struct bench_options options = {0};
@@ -351,6 +461,8 @@ int main(int argc, char **argv)
         options.only = argv[1];
     bench_begin(&options);
     if (bench_wants(&options, "bbmap.") && !bench_decoding(&options))
+        return 1;
+    if (bench_wants(&options, "pcsection.") && !bench_pcsections(&options))
         return 1;
     if (bench_wants(&options, "blocks.") && !bench_lookups(&options))
         return 1;

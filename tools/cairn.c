@@ -17,15 +17,18 @@ static const char help[] =
     "  cairn stackmap FILE                      print the stack maps of an ELF file\n"
 #ifdef CAIRN_WITH_LLVM
     "  cairn stackmap --disassemble FILE        and the code at its records, of any machine\n"
+#endif
+    "  cairn faultmap FILE                      print its fault maps\n"
+    "  cairn pcsections FILE --section NAME --schema SCHEMA\n"
+    "                                           print a PC section\n"
+    "  cairn sanmd FILE                         print covered functions and atomic accesses\n"
+    "  cairn lookup FILE [ADDRESS…]             say what is known about addresses of its code\n"
+    "  cairn profile FILE [SAMPLES]             count sampled addresses by basic block\n"
+#ifdef CAIRN_WITH_LLVM
     "  cairn run FILE --call FUNCTION [ARG…]    compile LLVM IR in Cairn's memory and call it\n"
     "  cairn run FILE --sites                   list its records and patchable sites\n"
     "  cairn run FILE --sites --target TRIPLE   the same, compiled for any machine\n"
 #endif
-    "  cairn faultmap FILE                      print the fault maps of an ELF file\n"
-    "  cairn lookup FILE [ADDRESS…]             say what is known about addresses of its code\n"
-    "  cairn pcsections FILE --section NAME --schema SCHEMA\n"
-    "                                           print a PC section of an ELF file\n"
-    "  cairn profile FILE [SAMPLES]             count sampled addresses by basic block\n"
     "  cairn COMMAND --help                     options of a command\n"
     "  cairn --help, cairn --version\n"
     "\n"
@@ -66,6 +69,8 @@ static enum exit_status dispatch(int argc, char **argv)
         return command_stackmap(argc - 1, argv + 1);
     if (strcmp(word, "run") == 0)
         return command_run(argc - 1, argv + 1);
+    if (strcmp(word, "sanmd") == 0)
+        return command_sanmd(argc - 1, argv + 1);
     complain("unknown %s '%s'; see 'cairn --help'", word[0] == '-' ? "option" : "command", word);
     return EXIT_BAD_USAGE;
 }

@@ -30,6 +30,7 @@ enum exit_status command_pcsections(int argc, char **argv);
 enum exit_status command_profile(int argc, char **argv);
 enum exit_status command_stackmap(int argc, char **argv);
 enum exit_status command_run(int argc, char **argv);
+enum exit_status command_sanmd(int argc, char **argv);
 
 /* ---- Locations in words ---- */
 

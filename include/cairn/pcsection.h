@@ -13,9 +13,12 @@
  *     struct cairn_pcsection_entry entry;
  *     size_t offset = 0;
  *     while (offset < section.size) {
- *         if (cairn_pcsection_read(&section, address, &schema, &offset, &entry, &error) !=
- * CAIRN_OK) return complain(&error); use(&entry);
+ *         if (cairn_pcsection_read(&section, address, &schema, &offset, &entry, &error))
+ *             return complain(&error);
+ *         use(&entry);
  *     }
+ *
+ * For large sections there is cairn_pcsection_read_many.
  *
  * An address is stored relative to its own place. LLVM takes 4 bytes for it with the small code
  * model and 8 with medium and large ones. Several tuples of constants are the same as one with all
@@ -85,6 +88,27 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_read(
     const struct cairn_section *section, uint64_t section_address,
     const struct cairn_pcsection_schema *schema, size_t *offset,
     struct cairn_pcsection_entry *entry, struct cairn_error *error);
+
+/** Where cairn_pcsection_read_many writes entries to: room for `capacity` of each, in the order of
+ *  the section. What is NULL is not wanted. */
+struct cairn_pcsection_columns {
+    size_t capacity;
+    uint64_t *addresses;
+    uint64_t *sizes; /**< of functions, in bytes; not written where the schema has none */
+    /** Constant number `j` of entry number `i` at `i * schema->constant_count + j`. */
+    uint64_t *constants;
+};
+
+/**
+ * Reads as many entries as there is room for, from `*offset` on, and moves `*offset` behind them:
+ * what cairn_pcsection_read gives one by one, several times as fast. `*count` says how many were
+ * written, also where the one behind them is no good: the error is then that one's, and `*offset`
+ * where it begins. At the section's end `*count` is 0.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_read_many(
+    const struct cairn_section *section, uint64_t section_address,
+    const struct cairn_pcsection_schema *schema, size_t *offset,
+    const struct cairn_pcsection_columns *columns, size_t *count, struct cairn_error *error);
 
 #ifdef __cplusplus
 }

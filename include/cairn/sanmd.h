@@ -14,8 +14,10 @@
  *     2 | 1 << 16   clang 19    sanmd_covered65538, …        ULEB128           8 bytes
  *
  * Addresses of 8 bytes come from the medium and large code models. A program tells the version to
- * whoever asks at run time (cairn/sanmd_runtime.h). In a file, sections' names tell it, but for the
- * width of addresses in version 1, which cairn_sanmd_fits helps to find out.
+ * whoever asks at run time (cairn/sanmd_runtime.h), and in a file sections' names tell it. But
+ * where the flag is missing, addresses may be wide nevertheless: clang 16 has one name for both,
+ * and for PPC64, where the medium code model is the default, clang leaves the flag away unless
+ * -mcmodel=medium is given. cairn_sanmd_has_wide_addresses finds that out.
  *
  *     struct cairn_sanmd_covered function;
  *     size_t offset = 0;
@@ -80,11 +82,9 @@ CAIRN_API const char *cairn_sanmd_feature_name(uint32_t feature);
 /** What the name of a section says. */
 struct cairn_sanmd_format {
     enum cairn_sanmd_kind kind;
-    /** The version; without CAIRN_SANMD_WIDE_ADDRESSES where that is not known. It may be one that
-     *  Cairn does not know: reading then says so. */
+    /** The version, which may be one that Cairn does not know: reading then says so. Without
+     *  CAIRN_SANMD_WIDE_ADDRESSES, addresses may be wide or not. */
     uint32_t version;
-    /** Whether addresses are wide is not known: the name is the same for both. */
-    bool has_unknown_width;
 };
 
 /** What a section with this name is; false if it is none of these. */
@@ -123,13 +123,14 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sanmd_read_atomic(
     struct cairn_sanmd_atomic *atomic, struct cairn_error *error);
 
 /**
- * Whether all of a section can be read with `version`, and what its entries are about lies in
- * [code_begin, code_end). Of version 1, where names do not tell the width of addresses, one width
- * fits, as a rule; of a relocatable object, ask about its covered functions.
+ * Whether a section whose `version` does not say so has addresses of 8 bytes: its first entries can
+ * be read so, and what they are about is less than 4 GiB away. For linked code alone: read with the
+ * wrong width, an entry would then be about itself. In a relocatable object, relocations tell (see
+ * cairn_object_target_section).
  */
-CAIRN_API bool cairn_sanmd_fits(const struct cairn_section *section, uint64_t section_address,
-                                enum cairn_sanmd_kind kind, uint32_t version, uint64_t code_begin,
-                                uint64_t code_end);
+CAIRN_API bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section,
+                                              uint64_t section_address, enum cairn_sanmd_kind kind,
+                                              uint32_t version);
 
 #ifdef __cplusplus
 }

@@ -96,7 +96,8 @@ CAIRN_API bool cairn_sanmd_visit_atomics(uint64_t begin, uint64_t end,
 /** A section of metadata that a callback told of. A plain value. */
 struct cairn_sanmd_range {
     enum cairn_sanmd_kind kind;
-    uint32_t version;         /**< as the callback got it */
+    /** As the callback got it, with CAIRN_SANMD_WIDE_ADDRESSES also where it only should have. */
+    uint32_t version;
     uint64_t section_address; /**< of the metadata */
     uint64_t section_size;
     uint64_t code_begin; /**< of the first function or access; 0 if there is none */

@@ -63,8 +63,7 @@ bool cairn_sanmd_parse_name(const char *section_name, struct cairn_sanmd_format 
             continue;
         bool has_suffix = section_name[length] != '\0';
         *format = (struct cairn_sanmd_format){.kind = (enum cairn_sanmd_kind)kind,
-                                              .version = has_suffix ? version : FIRST_VERSION,
-                                              .has_unknown_width = !has_suffix};
+                                              .version = has_suffix ? version : FIRST_VERSION};
         return true;
     }
     return false;
@@ -236,33 +235,44 @@ enum cairn_status cairn_sanmd_read_atomic(const struct cairn_section *section,
 
 /* ---- Finding the width of addresses ---- */
 
-/* An entry of either kind: an atomic access as code of one byte. */
-static bool read_range(const struct cairn_section *section, uint64_t section_address,
-                       enum cairn_sanmd_kind kind, uint32_t version, size_t *offset,
-                       struct cairn_sanmd_covered *range)
+/* The address that an entry of either kind is about. */
+static bool read_address(const struct cairn_section *section, uint64_t section_address,
+                         enum cairn_sanmd_kind kind, uint32_t version, size_t *offset,
+                         uint64_t *address)
 {
-    if (kind == CAIRN_SANMD_COVERED)
-        return cairn_sanmd_read_covered(section, section_address, version, offset, range, NULL) ==
-               CAIRN_OK;
+    if (kind == CAIRN_SANMD_COVERED) {
+        struct cairn_sanmd_covered covered;
+        enum cairn_status status =
+            cairn_sanmd_read_covered(section, section_address, version, offset, &covered, NULL);
+        *address = status == CAIRN_OK ? covered.address : 0;
+        return status == CAIRN_OK;
+    }
     struct cairn_sanmd_atomic atomic;
-    if (cairn_sanmd_read_atomic(section, section_address, version, offset, &atomic, NULL) !=
-        CAIRN_OK)
-        return false;
-    *range = (struct cairn_sanmd_covered){.address = atomic.address, .size = 1};
-    return true;
+    enum cairn_status status =
+        cairn_sanmd_read_atomic(section, section_address, version, offset, &atomic, NULL);
+    *address = status == CAIRN_OK ? atomic.address : 0;
+    return status == CAIRN_OK;
 }
 
-bool cairn_sanmd_fits(const struct cairn_section *section, uint64_t section_address,
-                      enum cairn_sanmd_kind kind, uint32_t version, uint64_t code_begin,
-                      uint64_t code_end)
+/* In narrow entries read as wide ones, the upper half of a distance is another number. To be 0 or
+ * -1 it would have to be a distance to the entry itself, or a size; and after a size of 0, one of
+ * the numbers that follow is a distance where a size or features are expected. */
+bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section, uint64_t section_address,
+                                    enum cairn_sanmd_kind kind, uint32_t version)
 {
-    for (size_t offset = 0; offset < section->size;) {
-        struct cairn_sanmd_covered range;
-        if (!read_range(section, section_address, kind, version, &offset, &range))
+    const unsigned looked_at = 4;
+    if ((version & CAIRN_SANMD_WIDE_ADDRESSES) != 0)
+        return true;
+    size_t offset = 0;
+    for (unsigned i = 0; i < looked_at && offset < section->size; i++) {
+        uint64_t place = section_address + offset;
+        uint64_t address;
+        if (!read_address(section, section_address, kind, version | CAIRN_SANMD_WIDE_ADDRESSES,
+                          &offset, &address))
             return false;
-        if (range.address < code_begin || range.address > code_end ||
-            code_end - range.address < range.size)
+        uint64_t upper_half = (address - place) >> 32;
+        if (upper_half != 0 && upper_half != UINT32_MAX)
             return false;
     }
-    return true;
+    return section->size > 0;
 }

@@ -219,6 +219,10 @@ static struct cairn_section readable_section(struct table *table, const void *st
 static void fill(struct table *table, const void *start, size_t size)
 {
     struct cairn_section section = readable_section(table, start, size);
+    struct cairn_sanmd_range *range = &table->range;
+    if (cairn_sanmd_has_wide_addresses(&section, range->section_address, range->kind,
+                                       range->version))
+        range->version |= CAIRN_SANMD_WIDE_ADDRESSES;
     read_section(table, &section);
     table->entries = entry_at(table, 0);
     if (!has_code(&table->range)) {
