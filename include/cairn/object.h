@@ -104,6 +104,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_debug_file(
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_attach_debug_file(
     cairn_object *object, const char *path, struct cairn_error *error);
 
+/**
+ * How much higher than the file's addresses say its code was loaded by a process that has mapped
+ * `size` bytes of the file, from `file_offset` on, at `address`, in order to execute them: what
+ * /proc/PID/maps has in its lines with an x, and perf in its events. 0 for programs that are not
+ * position-independent. False, and nothing written, where no executable segment has such bytes, as
+ * in relocatable objects. By the program headers of the file.
+ */
+CAIRN_API bool cairn_object_load_base(const cairn_object *object, uint64_t address,
+                                      uint64_t file_offset, uint64_t size, uint64_t *base);
+
 /** A section of an object. A plain value; valid until the object is closed. */
 struct cairn_object_section {
     /** Number in the file's section table; 0 before the first section was found. */
