@@ -245,12 +245,12 @@ START_TEST(load_base_is_that_of_the_executable_segment)
 {
     static struct sample sample;
     static const enum cairn_byte_order byte_orders[] = {CAIRN_LITTLE_ENDIAN, CAIRN_BIG_ENDIAN};
-    begin(&sample, EM_PPC64, ET_DYN, byte_orders[_i]);
-    finish(&sample);
+    sample_begin(&sample, EM_PPC64, ET_DYN, byte_orders[_i]);
+    sample_finish(&sample);
     add_segment(&sample, PT_NOTE, PF_R | PF_X, 0, 0x9000, 0x1000);
     add_segment(&sample, PT_LOAD, PF_R, 0, 0x10000, 0x1130);
     add_segment(&sample, PT_LOAD, PF_R | PF_X, 0x1130, 0x12130, 0x2000);
-    cairn_object *object = open_sample(&sample);
+    cairn_object *object = sample_open(&sample);
     uint64_t base = 0;
     ck_assert(cairn_object_load_base(object, 0x7f0000012000, 0x1000, 0x3000, &base));
     ck_assert_uint_eq(base, 0x7f0000000000);
@@ -271,8 +271,8 @@ START_TEST(relocatable_objects_have_no_load_base)
 {
     static struct sample sample;
     uint64_t base;
-    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
-    cairn_object *object = open_sample(&sample);
+    sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    cairn_object *object = sample_open(&sample);
     ck_assert(!cairn_object_load_base(object, 0, 0, UINT64_MAX, &base));
     cairn_object_close(object);
 }
