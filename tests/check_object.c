@@ -319,6 +319,65 @@ START_TEST(filters_that_match_nothing_are_named)
 }
 END_TEST
 
+/* ---- Many sections ---- */
+
+enum { MANY_SECTIONS = 100000 }; /* more than 16 bits count */
+
+static void put_section(uint8_t *at, uint32_t name, uint32_t type, uint64_t offset, uint64_t size)
+{
+    elf_put32(at + offsetof(Elf64_Shdr, sh_name), CAIRN_LITTLE_ENDIAN, name);
+    elf_put32(at + offsetof(Elf64_Shdr, sh_type), CAIRN_LITTLE_ENDIAN, type);
+    elf_put64(at + offsetof(Elf64_Shdr, sh_offset), CAIRN_LITTLE_ENDIAN, offset);
+    elf_put64(at + offsetof(Elf64_Shdr, sh_size), CAIRN_LITTLE_ENDIAN, size);
+}
+
+/* All of one name and with the same bytes, which are their name as well. */
+static uint8_t *make_many(size_t *size)
+{
+    static const char names[] = "\0.many";
+    size_t table = sizeof(Elf64_Ehdr) + sizeof names + 1;
+    *size = table + (MANY_SECTIONS + 2) * sizeof(Elf64_Shdr);
+    uint8_t *bytes = calloc(*size, 1);
+    ck_assert_ptr_nonnull(bytes);
+    static struct sample sample;
+    sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_finish(&sample);
+    memcpy(bytes, sample.bytes, sizeof(Elf64_Ehdr));
+    memcpy(bytes + sizeof(Elf64_Ehdr), names, sizeof names);
+    elf_put64(bytes + offsetof(Elf64_Ehdr, e_shoff), CAIRN_LITTLE_ENDIAN, table);
+    elf_put16(bytes + offsetof(Elf64_Ehdr, e_shnum), CAIRN_LITTLE_ENDIAN, 0);
+    elf_put16(bytes + offsetof(Elf64_Ehdr, e_shstrndx), CAIRN_LITTLE_ENDIAN, 1);
+    put_section(bytes + table, 0, SHT_NULL, 0, MANY_SECTIONS + 2);
+    uint8_t *header = bytes + table + sizeof(Elf64_Shdr);
+    put_section(header, 0, SHT_STRTAB, sizeof(Elf64_Ehdr), sizeof names);
+    for (size_t i = 0; i < MANY_SECTIONS; i++) {
+        header += sizeof(Elf64_Shdr);
+        put_section(header, 1, SHT_PROGBITS, sizeof(Elf64_Ehdr), sizeof names);
+    }
+    return bytes;
+}
+
+/* With time that grows with their square, the test would be stopped. */
+START_TEST(many_sections_of_one_name_are_found_in_linear_time)
+{
+    size_t size;
+    size_t count = 0;
+    uint8_t *bytes = make_many(&size);
+    cairn_object *object;
+    ck_assert_int_eq(cairn_object_open_memory(bytes, size, NULL, &object, NULL), CAIRN_OK);
+    struct cairn_object_section section = {0};
+    while (cairn_object_next_section(object, ".many", &section, NULL) == CAIRN_OK) {
+        ck_assert_uint_eq(section.index, count + 2);
+        ck_assert_uint_eq(cairn_object_target_section(object, &section, 0), 0);
+        ck_assert_uint_eq(cairn_object_function(object, &section, 0).section, 0);
+        count++;
+    }
+    ck_assert_uint_eq(count, MANY_SECTIONS);
+    cairn_object_close(object);
+    free(bytes);
+}
+END_TEST
+
 START_TEST(section_outside_the_file_is_truncated)
 {
     static struct sample sample;
@@ -1240,6 +1299,7 @@ static Suite *make_suite(void)
     tcase_add_test(sections, sections_of_one_name_come_in_order);
     tcase_add_test(sections, sections_are_filtered_by_name_prefix_and_type);
     tcase_add_test(sections, filters_that_match_nothing_are_named);
+    tcase_add_test(sections, many_sections_of_one_name_are_found_in_linear_time);
     tcase_add_test(sections, section_outside_the_file_is_truncated);
     tcase_add_test(sections, section_without_bytes_is_unsupported);
     tcase_add_test(sections, compressed_section_is_decompressed);
