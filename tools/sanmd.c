@@ -11,11 +11,11 @@
 #include "tools/files.h"
 #include "tools/json.h"
 #include "tools/options.h"
+#include "tools/sanmd_version.h"
 #include "tools/words.h"
 
 #include <cairn/sanmd.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -155,46 +155,13 @@ static enum cairn_status read_atomic(struct contents *contents,
     return CAIRN_OK;
 }
 
-/* Whether a relocatable object's section can be read, with a relocation at each entry. */
-static bool fits_relocations(const struct contents *contents,
-                             const struct cairn_object_section *section,
-                             const struct cairn_sanmd_format *format, uint32_t version)
-{
-    for (size_t offset = 0; offset < section->contents.size;) {
-        struct cairn_sanmd_covered covered;
-        struct cairn_sanmd_atomic atomic;
-        if (cairn_object_target_section(contents->input->object, section, offset) == 0)
-            return false;
-        enum cairn_status status =
-            format->kind == CAIRN_SANMD_COVERED
-                ? cairn_sanmd_read_covered(&section->contents, 0, version, &offset, &covered, NULL)
-                : cairn_sanmd_read_atomic(&section->contents, 0, version, &offset, &atomic, NULL);
-        if (status != CAIRN_OK)
-            return false;
-    }
-    return true;
-}
-
-static uint32_t find_version(const struct contents *contents,
-                             const struct cairn_object_section *section,
-                             const struct cairn_sanmd_format *format)
-{
-    uint32_t wide = format->version | CAIRN_SANMD_WIDE_ADDRESSES;
-    bool is_wide = cairn_object_is_relocatable(contents->input->object)
-                       ? !fits_relocations(contents, section, format, format->version) &&
-                             fits_relocations(contents, section, format, wide)
-                       : cairn_sanmd_has_wide_addresses(&section->contents, section->address,
-                                                        format->kind, format->version);
-    return is_wide ? wide : format->version;
-}
-
 static bool read_section(struct contents *contents, const struct cairn_object_section *section)
 {
     struct cairn_sanmd_format format;
     if (!cairn_sanmd_parse_name(section->name, &format))
         return true;
     contents->section_count++;
-    uint32_t version = find_version(contents, section, &format);
+    uint32_t version = find_sanmd_version(contents->input->object, section, &format);
     for (size_t offset = 0; offset < section->contents.size;) {
         struct cairn_error error = {.offset = offset, .message = "there is not enough memory"};
         enum cairn_status status = format.kind == CAIRN_SANMD_COVERED
@@ -228,7 +195,6 @@ static bool read_sections(struct contents *contents)
 
 /* Where an object's functions go, in either form. */
 struct listing {
-    const char *path;
     bool is_json;
     size_t section_count;
     struct output *output;
@@ -310,7 +276,7 @@ static void begin_element(struct listing *listing, const struct contents *conten
 {
     json_line(&listing->json, 2);
     json_begin_object(&listing->json);
-    if (strcmp(contents->input->name, listing->path) == 0)
+    if (!contents->input->is_member)
         return;
     json_key(&listing->json, "file");
     json_string(&listing->json, contents->input->name);
@@ -446,6 +412,8 @@ static bool visit_object(const struct input *input, void *user)
     struct contents contents = {.input = input};
     bool is_good = read_sections(&contents);
     sort(&contents);
+    if (!listing->is_json && contents.section_count > 0)
+        write_member(listing->output, input);
     list_all(listing, &contents);
     listing->section_count += contents.section_count;
     free(contents.functions.items);
@@ -457,8 +425,7 @@ static enum exit_status print_file(const char *path, bool is_json)
 {
     static struct output output;
     output_open(&output, STDOUT_FILENO);
-    struct listing listing = {
-        .path = path, .is_json = is_json, .output = &output, .json = {.output = &output}};
+    struct listing listing = {.is_json = is_json, .output = &output, .json = {.output = &output}};
     if (is_json)
         json_begin_array(&listing.json);
     bool is_good = visit_file(path, NULL, visit_object, &listing);
