@@ -127,6 +127,24 @@ START_TEST(random_maps_are_read_as_they_were_written)
 }
 END_TEST
 
+/* Of the map that is cut, the functions before the cut are given, and no other. */
+static void expect_functions_before(const struct cairn_faultmap *map, size_t size,
+                                    const struct written_map *expected)
+{
+    struct cairn_faultmap_function function;
+    uint32_t count = 0;
+    for (bool more = cairn_faultmap_first(map, &function); more;
+         more = cairn_faultmap_next(map, &function))
+        expect_function(map, &function, &expected->functions[count++]);
+    ck_assert_uint_eq(count, map->function_count);
+    if (map->bytes == NULL)
+        return;
+    ck_assert_uint_lt(count, expected->function_count);
+    size_t next_bytes = 16 + 12 * (size_t)expected->functions[count].fault_count;
+    ck_assert_uint_le(map->size, size - map->section_offset);
+    ck_assert_uint_gt(map->size + next_bytes, size - map->section_offset);
+}
+
 /* Maps that end before the cut are given. */
 static void expect_cut(size_t size)
 {
@@ -146,6 +164,7 @@ static void expect_cut(size_t size)
         ck_assert_uint_eq(offset, before);
         ck_assert_uint_ge(error.offset, before);
         ck_assert_uint_le(error.offset, size);
+        expect_functions_before(&map, size, &written.maps[i]);
         break;
     }
     guard_end(&guarded);

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "elf_builder.h"
+#include "object_sample.h"
 
 #include <cairn/object.h>
 #include <check.h>
@@ -17,184 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- Files ---- */
-
-/* Three words that stand for addresses in a stack map section: what a file says of them. */
-enum { WORD_COUNT = 3, WORD_BYTES = 8 * WORD_COUNT };
-
-/* Names in the string table below. */
-enum { NAME_FIRST = 1, NAME_SECOND = 7, NAME_LOCAL = 14 };
-static const char strings[] = "\0first\0second\0local";
-
-struct sample {
-    struct elf_file file;
-    uint8_t words[WORD_BYTES];
-    uint8_t symbols[16 * sizeof(Elf64_Sym)];
-    uint8_t relocations[8 * sizeof(Elf64_Rela)];
-    uint8_t code_relocations[2 * sizeof(Elf64_Rela)];
-    uint8_t descriptors[64];
-    uint8_t code[64]; /* each byte is its offset */
-    uint8_t *symbols_end;
-    uint8_t *relocations_end;
-    uint32_t text, stackmaps, symbol_section, descriptor_section;
-    uint8_t bytes[ELF_BYTES_MAX];
-    size_t size;
-};
-
-static void begin(struct sample *sample, uint16_t machine, uint16_t type,
-                  enum cairn_byte_order byte_order)
-{
-    memset(sample, 0, sizeof *sample);
-    for (size_t i = 0; i < sizeof sample->code; i++)
-        sample->code[i] = (uint8_t)i;
-    sample->file = (struct elf_file){.machine = machine, .type = type, .byte_order = byte_order};
-    sample->symbols_end = elf_put_symbol(sample->symbols, byte_order, 0, 0, 0, 0);
-    sample->relocations_end = sample->relocations;
-    uint64_t base = type == ET_REL ? 0 : 0x1000;
-    sample->text = elf_add(&sample->file, (struct elf_section){.name = ".text",
-                                                               .type = SHT_PROGBITS,
-                                                               .flags = SHF_ALLOC | SHF_EXECINSTR,
-                                                               .address = base,
-                                                               .bytes = sample->code,
-                                                               .size = sizeof sample->code});
-    sample->stackmaps = elf_add(&sample->file, (struct elf_section){.name = ".llvm_stackmaps",
-                                                                    .type = SHT_PROGBITS,
-                                                                    .flags = SHF_ALLOC,
-                                                                    .address = base * 2,
-                                                                    .bytes = sample->words,
-                                                                    .size = WORD_BYTES});
-}
-
-static void set_word(struct sample *sample, unsigned index, uint64_t value)
-{
-    elf_put64(sample->words + index * 8, sample->file.byte_order, value);
-}
-
-static void add_symbol(struct sample *sample, uint32_t name, unsigned binding, unsigned type,
-                       uint32_t section, uint64_t value)
-{
-    sample->symbols_end = elf_put_symbol(sample->symbols_end, sample->file.byte_order, name,
-                                         (uint8_t)(binding << 4 | type), (uint16_t)section, value);
-}
-
-/* The last one. */
-static void set_symbol_size(struct sample *sample, uint64_t size)
-{
-    elf_put64(sample->symbols_end - 8, sample->file.byte_order, size);
-}
-
-static void add_rela(struct sample *sample, uint64_t offset, uint32_t symbol, uint32_t type,
-                     int64_t addend)
-{
-    sample->relocations_end = elf_put_rela(sample->relocations_end, sample->file.byte_order, offset,
-                                           symbol, type, addend);
-}
-
-static void add_symbol_section(struct sample *sample, uint32_t type)
-{
-    uint32_t names = elf_add(&sample->file, (struct elf_section){.name = ".strtab",
-                                                                 .type = SHT_STRTAB,
-                                                                 .bytes = strings,
-                                                                 .size = sizeof strings});
-    sample->symbol_section = elf_add(
-        &sample->file, (struct elf_section){.name = ".symtab",
-                                            .type = type,
-                                            .link = names,
-                                            .info = 1,
-                                            .bytes = sample->symbols,
-                                            .size = (size_t)(sample->symbols_end - sample->symbols),
-                                            .entry_size = sizeof(Elf64_Sym)});
-}
-
-static void add_relocation_section(struct sample *sample, uint32_t type, uint64_t flags,
-                                   uint32_t target)
-{
-    elf_add(&sample->file,
-            (struct elf_section){.name = ".relocations",
-                                 .type = type,
-                                 .flags = flags,
-                                 .link = sample->symbol_section,
-                                 .info = target,
-                                 .bytes = sample->relocations,
-                                 .size = (size_t)(sample->relocations_end - sample->relocations),
-                                 .entry_size =
-                                     type == SHT_RELA ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel)});
-}
-
-static void finish(struct sample *sample)
-{
-    sample->size = elf_write(&sample->file, sample->bytes);
-}
-
-/* What a linker is to do in the code: at 0x12 something with `first`, at 0x18 with a section. */
-static void add_code_relocations(struct sample *sample)
-{
-    enum cairn_byte_order byte_order = sample->file.byte_order;
-    uint8_t *at = elf_put_rela(sample->code_relocations, byte_order, 0x12, 3, 250, -4);
-    elf_put_rela(at, byte_order, 0x18, 1, 251, 0);
-    elf_add(&sample->file, (struct elf_section){.name = ".rela.text",
-                                                .type = SHT_RELA,
-                                                .link = sample->symbol_section,
-                                                .info = sample->text,
-                                                .bytes = sample->code_relocations,
-                                                .size = sizeof sample->code_relocations,
-                                                .entry_size = sizeof(Elf64_Rela)});
-}
-
-/* A relocatable object: word 0 names `first` itself, word 1 `second` by section and addend. */
-static void make_relocatable(struct sample *sample, uint16_t machine,
-                             enum cairn_byte_order byte_order, uint32_t type)
-{
-    begin(sample, machine, ET_REL, byte_order);
-    add_symbol(sample, 0, STB_LOCAL, STT_SECTION, sample->text, 0);
-    add_symbol(sample, NAME_SECOND, STB_LOCAL, STT_FUNC, sample->text, 0x20);
-    add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->text, 0x10);
-    set_symbol_size(sample, 12);
-    add_rela(sample, 0, 3, type, 0);
-    add_rela(sample, 8, 1, type, 0x20);
-    add_symbol_section(sample, SHT_SYMTAB);
-    add_relocation_section(sample, SHT_RELA, 0, sample->stackmaps);
-    add_code_relocations(sample);
-    finish(sample);
-}
-
-/* An executable: words 0 and 1 hold the addresses of `first` and `second`. */
-static void make_executable(struct sample *sample, uint32_t symbol_type)
-{
-    begin(sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
-    set_word(sample, 0, 0x1010);
-    set_word(sample, 1, 0x1020);
-    set_word(sample, 2, 0x1011);
-    add_symbol(sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample->text, 0x1020);
-    add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->text, 0x1010);
-    add_symbol_section(sample, symbol_type);
-    finish(sample);
-}
-
 /* ---- Opening them ---- */
-
-static cairn_object *open_sample(const struct sample *sample)
-{
-    cairn_object *object = NULL;
-    struct cairn_error error;
-    if (cairn_object_open_memory(sample->bytes, sample->size, NULL, &object, &error) != CAIRN_OK)
-        ck_abort_msg("%s", error.message);
-    return object;
-}
-
-static struct cairn_object_section find_section(cairn_object *object)
-{
-    struct cairn_object_section section = {0};
-    struct cairn_error error;
-    if (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) != CAIRN_OK)
-        ck_abort_msg("%s", error.message);
-    return section;
-}
-
-static uint64_t word(const struct cairn_object_section *section, unsigned index)
-{
-    return cairn_load_u64(section->contents.bytes + index * 8, section->contents.byte_order);
-}
 
 static enum cairn_status try_memory(const void *bytes, size_t size, struct cairn_error *error)
 {
@@ -208,7 +31,7 @@ static enum cairn_status try_memory(const void *bytes, size_t size, struct cairn
 /* The status of asking for the stack map section. */
 static enum cairn_status try_section(const struct sample *sample, struct cairn_error *error)
 {
-    cairn_object *object = open_sample(sample);
+    cairn_object *object = sample_open(sample);
     struct cairn_object_section section = {0};
     enum cairn_status status =
         cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, error);
@@ -277,7 +100,7 @@ START_TEST(narrow_elf_is_unsupported)
 {
     static struct sample sample;
     struct cairn_error error;
-    make_executable(&sample, SHT_SYMTAB);
+    sample_executable(&sample, SHT_SYMTAB);
     sample.bytes[EI_CLASS] = ELFCLASS32;
     ck_assert_int_eq(try_memory(sample.bytes, sample.size, &error), CAIRN_ERROR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(error.message, "32-bit"));
@@ -288,7 +111,7 @@ START_TEST(impossible_class_and_byte_order_are_corrupt)
 {
     static struct sample sample;
     struct cairn_error error;
-    make_executable(&sample, SHT_SYMTAB);
+    sample_executable(&sample, SHT_SYMTAB);
     sample.bytes[EI_DATA] = 7;
     ck_assert_int_eq(try_memory(sample.bytes, sample.size, &error), CAIRN_ERROR_CORRUPT);
     sample.bytes[EI_DATA] = ELFDATA2LSB;
@@ -297,36 +120,17 @@ START_TEST(impossible_class_and_byte_order_are_corrupt)
 }
 END_TEST
 
-/* The copy ends where a page ends that cannot be read. */
-static uint8_t *copy_to_guard(const uint8_t *bytes, size_t size, uint8_t **mapping)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t room = (size + page - 1) / page * page;
-    *mapping = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(*mapping, MAP_FAILED);
-    ck_assert_int_eq(mprotect(*mapping + room, page, PROT_NONE), 0);
-    if (size > 0)
-        memcpy(*mapping + room - size, bytes, size);
-    return *mapping + room - size;
-}
-
-static void drop_guarded(uint8_t *mapping, size_t size)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    munmap(mapping, (size + page - 1) / page * page + page);
-}
-
 START_TEST(every_prefix_is_truncated)
 {
     static struct sample sample;
-    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
     for (size_t size = 4; size < sample.size; size++) {
         struct cairn_error error = {0};
         uint8_t *mapping;
-        uint8_t *bytes = copy_to_guard(sample.bytes, size, &mapping);
+        uint8_t *bytes = sample_copy_to_guard(sample.bytes, size, &mapping);
         ck_assert_int_eq(try_memory(bytes, size, &error), CAIRN_ERROR_TRUNCATED);
         ck_assert_ptr_nonnull(strstr(error.message, "ends"));
-        drop_guarded(mapping, size);
+        sample_drop_guarded(mapping, size);
     }
 }
 END_TEST
@@ -354,10 +158,10 @@ static const struct {
 START_TEST(architecture_is_read_from_machine_and_flags)
 {
     static struct sample sample;
-    begin(&sample, machines[_i].machine, ET_REL, machines[_i].byte_order);
+    sample_begin(&sample, machines[_i].machine, ET_REL, machines[_i].byte_order);
     sample.file.flags = machines[_i].flags;
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
     ck_assert_int_eq(cairn_object_architecture(object), machines[_i].architecture);
     ck_assert_int_eq(cairn_object_byte_order(object), machines[_i].byte_order);
     ck_assert(cairn_object_is_relocatable(object));
@@ -369,7 +173,7 @@ START_TEST(file_and_pipe_read_like_memory)
 {
     static struct sample sample;
     char path[] = "/tmp/check_object.XXXXXX";
-    make_executable(&sample, SHT_SYMTAB);
+    sample_executable(&sample, SHT_SYMTAB);
     int file = mkstemp(path);
     ck_assert_int_eq(write(file, sample.bytes, sample.size), (ssize_t)sample.size);
     int pipe_ends[2];
@@ -385,7 +189,7 @@ START_TEST(file_and_pipe_read_like_memory)
         struct cairn_error error;
         if (cairn_object_open(paths[i], NULL, &object, &error) != CAIRN_OK)
             ck_abort_msg("%s: %s", paths[i], error.message);
-        struct cairn_object_section section = find_section(object);
+        struct cairn_object_section section = sample_section(object);
         ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
         cairn_object_close(object);
     }
@@ -401,8 +205,8 @@ START_TEST(missing_section_is_not_found)
 {
     static struct sample sample;
     struct cairn_error error;
-    make_executable(&sample, SHT_SYMTAB);
-    cairn_object *object = open_sample(&sample);
+    sample_executable(&sample, SHT_SYMTAB);
+    cairn_object *object = sample_open(&sample);
     struct cairn_object_section section = {0};
     ck_assert_int_eq(cairn_object_next_section(object, ".nothing", &section, &error),
                      CAIRN_ERROR_NOT_FOUND);
@@ -415,9 +219,9 @@ END_TEST
 START_TEST(plain_section_is_the_inputs_own_bytes)
 {
     static struct sample sample;
-    make_executable(&sample, SHT_SYMTAB);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_executable(&sample, SHT_SYMTAB);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     ck_assert_uint_eq(section.index, sample.stackmaps);
     ck_assert_uint_eq(section.address, 0x2000);
     ck_assert_uint_eq(section.contents.size, WORD_BYTES);
@@ -431,14 +235,14 @@ START_TEST(sections_of_one_name_come_in_order)
 {
     static struct sample sample;
     static const uint8_t second_bytes[] = {1, 2, 3};
-    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
     uint32_t second = elf_add(&sample.file, (struct elf_section){.name = ".llvm_stackmaps",
                                                                  .type = SHT_PROGBITS,
                                                                  .bytes = second_bytes,
                                                                  .size = sizeof second_bytes});
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     struct cairn_error error;
     ck_assert_uint_eq(section.index, sample.stackmaps);
     ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
@@ -465,7 +269,7 @@ static enum cairn_status next_matching(cairn_object *object,
 START_TEST(sections_are_filtered_by_name_prefix_and_type)
 {
     static struct sample sample;
-    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
     static const uint8_t bytes[] = {1, 2, 3};
     struct elf_section map = {.name = ".llvm_bb_addr_map.f",
                               .type = 0x6fff4c0a,
@@ -477,8 +281,8 @@ START_TEST(sections_are_filtered_by_name_prefix_and_type)
     map.flags = 0;
     map.type = SHT_PROGBITS;
     uint32_t second = elf_add(&sample.file, map);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
 
     struct cairn_object_section section = {0};
     const struct cairn_object_filter by_type = {.type = 0x6fff4c0a};
@@ -513,8 +317,8 @@ START_TEST(filters_that_match_nothing_are_named)
     static struct sample sample;
     struct cairn_error error;
     struct cairn_object_section section = {0};
-    make_executable(&sample, SHT_SYMTAB);
-    cairn_object *object = open_sample(&sample);
+    sample_executable(&sample, SHT_SYMTAB);
+    cairn_object *object = sample_open(&sample);
     ck_assert_int_eq(cairn_object_next_matching(object,
                                                 &(struct cairn_object_filter){.prefix = "sanmd"},
                                                 &section, &error),
@@ -534,7 +338,7 @@ START_TEST(section_outside_the_file_is_truncated)
 {
     static struct sample sample;
     struct cairn_error error;
-    make_executable(&sample, SHT_SYMTAB);
+    sample_executable(&sample, SHT_SYMTAB);
     /* The size of section 2 in the table at the file's end. */
     size_t header =
         sample.size - (sample.file.section_count + 2 - sample.stackmaps) * sizeof(Elf64_Shdr);
@@ -551,9 +355,9 @@ START_TEST(section_without_bytes_is_unsupported)
 {
     static struct sample sample;
     struct cairn_error error;
-    begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    sample_begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
     sample.file.sections[sample.stackmaps].type = SHT_NOBITS;
-    finish(&sample);
+    sample_finish(&sample);
     ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(error.message, "debug file"));
 }
@@ -561,55 +365,28 @@ END_TEST
 
 /* ---- Compression: zlib's format with a stored block, so that no compressor is needed ---- */
 
-static uint32_t adler32(const uint8_t *bytes, size_t size)
-{
-    uint32_t a = 1;
-    uint32_t b = 0;
-    for (size_t i = 0; i < size; i++) {
-        a = (a + bytes[i]) % 65521;
-        b = (b + a) % 65521;
-    }
-    return b << 16 | a;
-}
-
-static size_t compress(const uint8_t *bytes, uint16_t size, uint8_t *compressed)
-{
-    uint8_t *at = elf_put32(compressed, CAIRN_LITTLE_ENDIAN, ELFCOMPRESS_ZLIB);
-    at = elf_put32(at, CAIRN_LITTLE_ENDIAN, 0);
-    at = elf_put64(at, CAIRN_LITTLE_ENDIAN, size);
-    at = elf_put64(at, CAIRN_LITTLE_ENDIAN, 8);
-    *at++ = 0x78;
-    *at++ = 0x01;
-    *at++ = 0x01; /* the last block, stored */
-    at = elf_put16(at, CAIRN_LITTLE_ENDIAN, size);
-    at = elf_put16(at, CAIRN_LITTLE_ENDIAN, (uint16_t)~size);
-    memcpy(at, bytes, size);
-    at = elf_put32(at + size, CAIRN_BIG_ENDIAN, adler32(bytes, size));
-    return (size_t)(at - compressed);
-}
-
 /* In a mapping that cannot be written: decompressing must not change the input. */
 START_TEST(compressed_section_is_decompressed)
 {
     static struct sample sample;
     uint8_t compressed[128];
-    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
     struct elf_section *section = &sample.file.sections[sample.stackmaps];
     section->flags = SHF_COMPRESSED;
     section->bytes = compressed;
-    section->size = compress(sample.words, WORD_BYTES, compressed);
-    finish(&sample);
+    section->size = sample_compress(sample.words, WORD_BYTES, compressed);
+    sample_finish(&sample);
     uint8_t *mapping;
-    uint8_t *bytes = copy_to_guard(sample.bytes, sample.size, &mapping);
+    uint8_t *bytes = sample_copy_to_guard(sample.bytes, sample.size, &mapping);
     ck_assert_int_eq(mprotect(mapping, 1 << 12, PROT_READ), 0);
     cairn_object *object;
     ck_assert_int_eq(cairn_object_open_memory(bytes, sample.size, NULL, &object, NULL), CAIRN_OK);
-    struct cairn_object_section found = find_section(object);
+    struct cairn_object_section found = sample_section(object);
     ck_assert_uint_eq(found.contents.size, WORD_BYTES);
-    ck_assert_uint_eq(word(&found, 1), 0x20);
+    ck_assert_uint_eq(sample_word(&found, 1), 0x20);
     ck_assert_str_eq(cairn_object_function(object, &found, 8).name, "second");
     cairn_object_close(object);
-    drop_guarded(mapping, sample.size);
+    sample_drop_guarded(mapping, sample.size);
 }
 END_TEST
 
@@ -618,13 +395,13 @@ START_TEST(damaged_compression_is_corrupt)
     static struct sample sample;
     uint8_t compressed[128];
     struct cairn_error error;
-    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
     struct elf_section *section = &sample.file.sections[sample.stackmaps];
     section->flags = SHF_COMPRESSED;
     section->bytes = compressed;
-    section->size = compress(sample.words, WORD_BYTES, compressed);
+    section->size = sample_compress(sample.words, WORD_BYTES, compressed);
     compressed[sizeof(Elf64_Chdr)] = 0xff;
-    finish(&sample);
+    sample_finish(&sample);
     ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(error.message, "decompressed"));
 }
@@ -651,14 +428,14 @@ START_TEST(relocatable_addresses_are_named_by_their_symbols)
 {
     static struct sample sample;
     static uint8_t before[ELF_BYTES_MAX];
-    make_relocatable(&sample, address_relocations[_i].machine, address_relocations[_i].byte_order,
-                     address_relocations[_i].type);
+    sample_relocatable(&sample, address_relocations[_i].machine, address_relocations[_i].byte_order,
+                       address_relocations[_i].type);
     memcpy(before, sample.bytes, sample.size);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
-    ck_assert_uint_eq(word(&section, 0), 0x10);
-    ck_assert_uint_eq(word(&section, 1), 0x20);
-    ck_assert_uint_eq(word(&section, 2), 0);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
+    ck_assert_uint_eq(sample_word(&section, 0), 0x10);
+    ck_assert_uint_eq(sample_word(&section, 1), 0x20);
+    ck_assert_uint_eq(sample_word(&section, 2), 0);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
     ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, 0x20);
@@ -671,22 +448,22 @@ END_TEST
 START_TEST(asking_twice_relocates_once)
 {
     static struct sample sample;
-    begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
-    set_word(&sample, 0, 100);
-    add_symbol(&sample, NAME_FIRST, STB_LOCAL, STT_NOTYPE, sample.text, 0x30);
-    add_symbol(&sample, NAME_SECOND, STB_LOCAL, STT_NOTYPE, sample.text, 0x10);
-    add_rela(&sample, 0, 1, R_RISCV_ADD32, 2);
-    add_rela(&sample, 0, 2, R_RISCV_SUB32, 0);
-    add_rela(&sample, 8, 1, R_RISCV_ADD64, 0);
-    add_rela(&sample, 8, 2, R_RISCV_SUB64, 0);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
+    sample_begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_set_word(&sample, 0, 100);
+    sample_add_symbol(&sample, NAME_FIRST, STB_LOCAL, STT_NOTYPE, sample.text, 0x30);
+    sample_add_symbol(&sample, NAME_SECOND, STB_LOCAL, STT_NOTYPE, sample.text, 0x10);
+    sample_add_rela(&sample, 0, 1, R_RISCV_ADD32, 2);
+    sample_add_rela(&sample, 0, 2, R_RISCV_SUB32, 0);
+    sample_add_rela(&sample, 8, 1, R_RISCV_ADD64, 0);
+    sample_add_rela(&sample, 8, 2, R_RISCV_SUB64, 0);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
     for (int i = 0; i < 2; i++) {
-        struct cairn_object_section section = find_section(object);
-        ck_assert_uint_eq(word(&section, 0), 100 + 0x32 - 0x10);
-        ck_assert_uint_eq(word(&section, 1), 0x20);
+        struct cairn_object_section section = sample_section(object);
+        ck_assert_uint_eq(sample_word(&section, 0), 100 + 0x32 - 0x10);
+        ck_assert_uint_eq(sample_word(&section, 1), 0x20);
     }
     cairn_object_close(object);
 }
@@ -695,17 +472,17 @@ END_TEST
 START_TEST(relocations_without_addends_use_what_stands_there)
 {
     static struct sample sample;
-    begin(&sample, EM_S390, ET_REL, CAIRN_BIG_ENDIAN);
-    set_word(&sample, 0, 0x20);
-    add_symbol(&sample, 0, STB_LOCAL, STT_SECTION, sample.text, 0);
-    add_symbol(&sample, NAME_SECOND, STB_LOCAL, STT_FUNC, sample.text, 0x20);
+    sample_begin(&sample, EM_S390, ET_REL, CAIRN_BIG_ENDIAN);
+    sample_set_word(&sample, 0, 0x20);
+    sample_add_symbol(&sample, 0, STB_LOCAL, STT_SECTION, sample.text, 0);
+    sample_add_symbol(&sample, NAME_SECOND, STB_LOCAL, STT_FUNC, sample.text, 0x20);
     sample.relocations_end = elf_put_rel(sample.relocations_end, CAIRN_BIG_ENDIAN, 0, 1, R_390_64);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_REL, 0, sample.stackmaps);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
-    ck_assert_uint_eq(word(&section, 0), 0x20);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_REL, 0, sample.stackmaps);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
+    ck_assert_uint_eq(sample_word(&section, 0), 0x20);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "second");
     cairn_object_close(object);
 }
@@ -714,14 +491,14 @@ END_TEST
 START_TEST(undefined_symbol_still_names_its_address)
 {
     static struct sample sample;
-    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
-    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_NOTYPE, SHN_UNDEF, 0);
-    add_rela(&sample, 0, 1, R_X86_64_64, 0);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_NOTYPE, SHN_UNDEF, 0);
+    sample_add_rela(&sample, 0, 1, R_X86_64_64, 0);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
     cairn_object_close(object);
 }
@@ -730,20 +507,21 @@ END_TEST
 START_TEST(dynamic_relocations_are_applied)
 {
     static struct sample sample;
-    begin(&sample, address_relocations[_i].machine, ET_DYN, address_relocations[_i].byte_order);
+    sample_begin(&sample, address_relocations[_i].machine, ET_DYN,
+                 address_relocations[_i].byte_order);
     sample.file.flags = 2; /* so that PPC64 has no descriptors */
-    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
-    add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample.text, 0x1020);
-    add_rela(&sample, 0x2000, 0, address_relocations[_i].relative_type, 0x1010);
-    add_rela(&sample, 0x2008, 2, address_relocations[_i].type, 0);
-    add_rela(&sample, 0x5000, 0, 12345, 0); /* elsewhere: none of our business */
-    add_symbol_section(&sample, SHT_DYNSYM);
-    add_relocation_section(&sample, SHT_RELA, SHF_ALLOC, 0);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
-    ck_assert_uint_eq(word(&section, 0), 0x1010);
-    ck_assert_uint_eq(word(&section, 1), 0x1020);
+    sample_add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
+    sample_add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample.text, 0x1020);
+    sample_add_rela(&sample, 0x2000, 0, address_relocations[_i].relative_type, 0x1010);
+    sample_add_rela(&sample, 0x2008, 2, address_relocations[_i].type, 0);
+    sample_add_rela(&sample, 0x5000, 0, 12345, 0); /* elsewhere: none of our business */
+    sample_add_symbol_section(&sample, SHT_DYNSYM);
+    sample_add_relocation_section(&sample, SHT_RELA, SHF_ALLOC, 0);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
+    ck_assert_uint_eq(sample_word(&section, 0), 0x1010);
+    ck_assert_uint_eq(sample_word(&section, 1), 0x1020);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
     cairn_object_close(object);
@@ -753,16 +531,16 @@ END_TEST
 START_TEST(relocations_that_a_linker_kept_are_left_alone)
 {
     static struct sample sample;
-    begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
-    set_word(&sample, 0, 0x1010);
-    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
-    add_rela(&sample, 0x2000, 1, R_X86_64_64, 0x77);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
-    ck_assert_uint_eq(word(&section, 0), 0x1010);
+    sample_begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    sample_set_word(&sample, 0, 0x1010);
+    sample_add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
+    sample_add_rela(&sample, 0x2000, 1, R_X86_64_64, 0x77);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
+    ck_assert_uint_eq(sample_word(&section, 0), 0x1010);
     cairn_object_close(object);
 }
 END_TEST
@@ -770,9 +548,9 @@ END_TEST
 START_TEST(linked_addresses_are_named_by_the_symbol_table)
 {
     static struct sample sample;
-    make_executable(&sample, _i == 0 ? SHT_SYMTAB : SHT_DYNSYM);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_executable(&sample, _i == 0 ? SHT_SYMTAB : SHT_DYNSYM);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     ck_assert(!cairn_object_is_relocatable(object));
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
@@ -788,16 +566,16 @@ END_TEST
 START_TEST(global_functions_are_preferred_over_other_names)
 {
     static struct sample sample;
-    begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
-    set_word(&sample, 0, 0x1010);
-    add_symbol(&sample, NAME_LOCAL, STB_LOCAL, STT_FUNC, sample.text, 0x1010);
-    add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, sample.text, 0x1010);
-    add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_OBJECT, sample.text, 0x1010);
-    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    sample_set_word(&sample, 0, 0x1010);
+    sample_add_symbol(&sample, NAME_LOCAL, STB_LOCAL, STT_FUNC, sample.text, 0x1010);
+    sample_add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, sample.text, 0x1010);
+    sample_add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_OBJECT, sample.text, 0x1010);
+    sample_add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x1010);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
     cairn_object_close(object);
 }
@@ -808,7 +586,7 @@ static void make_descriptors(struct sample *sample, uint16_t type)
 {
     uint64_t base = type == ET_REL ? 0 : 0x3000;
     uint64_t code = type == ET_REL ? 0 : 0x1000;
-    begin(sample, EM_PPC64, type, CAIRN_BIG_ENDIAN);
+    sample_begin(sample, EM_PPC64, type, CAIRN_BIG_ENDIAN);
     sample->descriptor_section =
         elf_add(&sample->file, (struct elf_section){.name = ".opd",
                                                     .type = SHT_PROGBITS,
@@ -816,24 +594,25 @@ static void make_descriptors(struct sample *sample, uint16_t type)
                                                     .address = base,
                                                     .bytes = sample->descriptors,
                                                     .size = 48});
-    add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->descriptor_section, base);
-    add_symbol(sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample->descriptor_section, base + 24);
+    sample_add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->descriptor_section, base);
+    sample_add_symbol(sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample->descriptor_section,
+                      base + 24);
     if (type == ET_REL) {
-        add_symbol(sample, 0, STB_LOCAL, STT_SECTION, sample->text, 0);
+        sample_add_symbol(sample, 0, STB_LOCAL, STT_SECTION, sample->text, 0);
         return;
     }
     elf_put64(sample->descriptors, CAIRN_BIG_ENDIAN, code + 0x10);
     elf_put64(sample->descriptors + 24, CAIRN_BIG_ENDIAN, code + 0x20);
-    set_word(sample, 0, base);
-    set_word(sample, 1, base + 24);
-    set_word(sample, 2, code + 0x20);
+    sample_set_word(sample, 0, base);
+    sample_set_word(sample, 1, base + 24);
+    sample_set_word(sample, 2, code + 0x20);
 }
 
 static void check_descriptors(const struct sample *sample, uint64_t descriptor, uint64_t code)
 {
-    cairn_object *object = open_sample(sample);
-    struct cairn_object_section section = find_section(object);
-    ck_assert_uint_eq(word(&section, 1), descriptor + 24);
+    cairn_object *object = sample_open(sample);
+    struct cairn_object_section section = sample_section(object);
+    ck_assert_uint_eq(sample_word(&section, 1), descriptor + 24);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
     ck_assert_uint_eq(cairn_object_function(object, &section, 0).entry, code + 0x10);
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
@@ -847,8 +626,8 @@ START_TEST(descriptors_of_an_executable_lead_to_the_code)
 {
     static struct sample sample;
     make_descriptors(&sample, ET_EXEC);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    finish(&sample);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_finish(&sample);
     check_descriptors(&sample, 0x3000, 0x1000);
 }
 END_TEST
@@ -860,11 +639,11 @@ START_TEST(descriptors_of_an_object_lead_to_the_code)
     make_descriptors(&sample, ET_REL);
     uint8_t *at = elf_put_rela(opd_relocations, CAIRN_BIG_ENDIAN, 0, 3, R_PPC64_ADDR64, 0x10);
     elf_put_rela(at, CAIRN_BIG_ENDIAN, 24, 3, R_PPC64_ADDR64, 0x20);
-    add_rela(&sample, 0, 1, R_PPC64_ADDR64, 0);
-    add_rela(&sample, 8, 2, R_PPC64_ADDR64, 0);
-    add_rela(&sample, 16, 3, R_PPC64_ADDR64, 0x20);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_add_rela(&sample, 0, 1, R_PPC64_ADDR64, 0);
+    sample_add_rela(&sample, 8, 2, R_PPC64_ADDR64, 0);
+    sample_add_rela(&sample, 16, 3, R_PPC64_ADDR64, 0x20);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
     elf_add(&sample.file, (struct elf_section){.name = ".rela.opd",
                                                .type = SHT_RELA,
                                                .link = sample.symbol_section,
@@ -872,7 +651,7 @@ START_TEST(descriptors_of_an_object_lead_to_the_code)
                                                .bytes = opd_relocations,
                                                .size = sizeof opd_relocations,
                                                .entry_size = sizeof(Elf64_Rela)});
-    finish(&sample);
+    sample_finish(&sample);
     check_descriptors(&sample, 0, 0);
 }
 END_TEST
@@ -901,21 +680,21 @@ static uint32_t narrow_word(const struct cairn_object_section *section, size_t o
 START_TEST(distances_lead_to_the_section_of_their_symbols)
 {
     static struct sample sample;
-    begin(&sample, distances[_i].machine, ET_REL, distances[_i].byte_order);
-    add_symbol(&sample, 0, STB_LOCAL, STT_SECTION, sample.text, 0);
-    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x10);
-    add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, SHN_UNDEF, 0);
-    add_rela(&sample, 4, 1, distances[_i].narrow_type, 0x21);
-    add_rela(&sample, 8, 2, distances[_i].wide_type, 2);
-    add_rela(&sample, 16, 1, distances[_i].address_type, 0x33);
-    add_rela(&sample, 20, 3, distances[_i].narrow_type, 0);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_begin(&sample, distances[_i].machine, ET_REL, distances[_i].byte_order);
+    sample_add_symbol(&sample, 0, STB_LOCAL, STT_SECTION, sample.text, 0);
+    sample_add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x10);
+    sample_add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, SHN_UNDEF, 0);
+    sample_add_rela(&sample, 4, 1, distances[_i].narrow_type, 0x21);
+    sample_add_rela(&sample, 8, 2, distances[_i].wide_type, 2);
+    sample_add_rela(&sample, 16, 1, distances[_i].address_type, 0x33);
+    sample_add_rela(&sample, 20, 3, distances[_i].narrow_type, 0);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     ck_assert_uint_eq(4 + narrow_word(&section, 4), 0x21);
-    ck_assert_uint_eq(8 + word(&section, 1), 0x12);
+    ck_assert_uint_eq(8 + sample_word(&section, 1), 0x12);
     ck_assert_uint_eq(narrow_word(&section, 16), 0x33);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 0), 0);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 4), sample.text);
@@ -924,7 +703,7 @@ START_TEST(distances_lead_to_the_section_of_their_symbols)
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 20), 0);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, SIZE_MAX), 0);
     /* A distance is no function's address. */
-    ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, word(&section, 1));
+    ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, sample_word(&section, 1));
     ck_assert_uint_eq(cairn_object_function(object, &section, 8).section, 0);
     cairn_object_close(object);
 }
@@ -934,24 +713,24 @@ END_TEST
 START_TEST(distances_of_two_labels_lead_to_the_first_ones_section)
 {
     static struct sample sample;
-    begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
-    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x30);
-    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x10);
-    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.stackmaps, 4);
-    add_rela(&sample, 0, 1, R_RISCV_ADD32, 0);
-    add_rela(&sample, 0, 2, R_RISCV_SUB32, 0);
-    add_rela(&sample, 4, 1, R_RISCV_ADD32, 0);
-    add_rela(&sample, 4, 3, R_RISCV_SUB32, 0);
-    add_rela(&sample, 8, 2, R_RISCV_ADD64, 0);
-    add_rela(&sample, 8, 3, R_RISCV_SUB64, -4);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x30);
+    sample_add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x10);
+    sample_add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.stackmaps, 4);
+    sample_add_rela(&sample, 0, 1, R_RISCV_ADD32, 0);
+    sample_add_rela(&sample, 0, 2, R_RISCV_SUB32, 0);
+    sample_add_rela(&sample, 4, 1, R_RISCV_ADD32, 0);
+    sample_add_rela(&sample, 4, 3, R_RISCV_SUB32, 0);
+    sample_add_rela(&sample, 8, 2, R_RISCV_ADD64, 0);
+    sample_add_rela(&sample, 8, 3, R_RISCV_SUB64, -4);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     ck_assert_uint_eq(narrow_word(&section, 0), 0x20);
     ck_assert_uint_eq(4 + narrow_word(&section, 4), 0x30);
-    ck_assert_uint_eq(word(&section, 1), 0x10);
+    ck_assert_uint_eq(sample_word(&section, 1), 0x10);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 0), 0);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 4), sample.text);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 8), sample.text);
@@ -961,15 +740,15 @@ END_TEST
 
 static void make_uleb128(struct sample *sample, const void *bytes, size_t size)
 {
-    begin(sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_begin(sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
     memcpy(sample->words + WORD_BYTES - size, bytes, size);
-    add_symbol(sample, 0, STB_LOCAL, STT_NOTYPE, sample->text, 0x12345);
-    add_symbol(sample, 0, STB_LOCAL, STT_NOTYPE, sample->text, 0x12300);
-    add_rela(sample, WORD_BYTES - size, 1, 60, 0);
-    add_rela(sample, WORD_BYTES - size, 2, 61, 0);
-    add_symbol_section(sample, SHT_SYMTAB);
-    add_relocation_section(sample, SHT_RELA, 0, sample->stackmaps);
-    finish(sample);
+    sample_add_symbol(sample, 0, STB_LOCAL, STT_NOTYPE, sample->text, 0x12345);
+    sample_add_symbol(sample, 0, STB_LOCAL, STT_NOTYPE, sample->text, 0x12300);
+    sample_add_rela(sample, WORD_BYTES - size, 1, 60, 0);
+    sample_add_rela(sample, WORD_BYTES - size, 2, 61, 0);
+    sample_add_symbol_section(sample, SHT_SYMTAB);
+    sample_add_relocation_section(sample, SHT_RELA, 0, sample->stackmaps);
+    sample_finish(sample);
 }
 
 START_TEST(numbers_of_variable_length_keep_their_length)
@@ -977,15 +756,15 @@ START_TEST(numbers_of_variable_length_keep_their_length)
     static struct sample sample;
     const uint8_t *end;
     make_uleb128(&sample, "\x00\xff", 2);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     end = section.contents.bytes + WORD_BYTES;
     ck_assert_mem_eq(end - 2, "\x45\xff", 2);
     cairn_object_close(object);
 
     make_uleb128(&sample, "\x80\x80\x00", 3);
-    object = open_sample(&sample);
-    section = find_section(object);
+    object = sample_open(&sample);
+    section = sample_section(object);
     end = section.contents.bytes + WORD_BYTES;
     ck_assert_mem_eq(end - 3, "\xc5\x80\x00", 3);
     cairn_object_close(object);
@@ -1009,21 +788,21 @@ END_TEST
 START_TEST(parts_of_bytes_are_relocated)
 {
     static struct sample sample;
-    begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_begin(&sample, EM_RISCV, ET_REL, CAIRN_LITTLE_ENDIAN);
     memcpy(sample.words, "\x40\x05\x01\x02\x09", 5);
-    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x130);
-    add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x10e);
-    add_rela(&sample, 0, 1, R_RISCV_SET6, 0);
-    add_rela(&sample, 0, 2, R_RISCV_SUB6, 0);
-    add_rela(&sample, 1, 1, R_RISCV_ADD8, 0);
-    add_rela(&sample, 1, 2, R_RISCV_SUB8, 0);
-    add_rela(&sample, 2, 1, R_RISCV_SET16, 0);
-    add_rela(&sample, 2, 2, R_RISCV_SUB16, 0);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x130);
+    sample_add_symbol(&sample, 0, STB_LOCAL, STT_NOTYPE, sample.text, 0x10e);
+    sample_add_rela(&sample, 0, 1, R_RISCV_SET6, 0);
+    sample_add_rela(&sample, 0, 2, R_RISCV_SUB6, 0);
+    sample_add_rela(&sample, 1, 1, R_RISCV_ADD8, 0);
+    sample_add_rela(&sample, 1, 2, R_RISCV_SUB8, 0);
+    sample_add_rela(&sample, 2, 1, R_RISCV_SET16, 0);
+    sample_add_rela(&sample, 2, 2, R_RISCV_SUB16, 0);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     ck_assert_mem_eq(section.contents.bytes, "\x62\x27\x22\x00\x09", 5);
     cairn_object_close(object);
 }
@@ -1047,10 +826,10 @@ static void expect_code(cairn_object *object, uint32_t section, uint64_t address
 START_TEST(code_of_an_object_counts_from_its_section)
 {
     static struct sample sample;
-    make_relocatable(&sample, address_relocations[_i].machine, address_relocations[_i].byte_order,
-                     address_relocations[_i].type);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_relocatable(&sample, address_relocations[_i].machine, address_relocations[_i].byte_order,
+                       address_relocations[_i].type);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     struct cairn_object_function function = cairn_object_function(object, &section, 0);
     ck_assert_uint_eq(function.section, sample.text);
     ck_assert_uint_eq(function.size, 12);
@@ -1066,9 +845,9 @@ END_TEST
 START_TEST(code_of_a_linked_file_is_found_by_its_address)
 {
     static struct sample sample;
-    make_executable(&sample, SHT_SYMTAB);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_executable(&sample, SHT_SYMTAB);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     struct cairn_object_function function = cairn_object_function(object, &section, 8);
     ck_assert_uint_eq(function.section, 0);
     expect_code(object, function.section, function.entry, 0x20, 32);
@@ -1084,11 +863,11 @@ START_TEST(code_behind_descriptors_is_the_functions)
 {
     static struct sample sample;
     make_descriptors(&sample, ET_EXEC);
-    set_symbol_size(&sample, 20);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
-    struct cairn_object_section section = find_section(object);
+    sample_set_symbol_size(&sample, 20);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
     struct cairn_object_function function = cairn_object_function(object, &section, 8);
     ck_assert_uint_eq(function.size, 20);
     expect_code(object, function.section, function.entry, 0x20, 32);
@@ -1100,9 +879,9 @@ END_TEST
 START_TEST(relocations_of_code_are_named_and_not_applied)
 {
     static struct sample sample;
-    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
-    cairn_object *object = open_sample(&sample);
-    find_section(object);
+    sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    cairn_object *object = sample_open(&sample);
+    sample_section(object);
     ck_assert_ptr_null(cairn_object_relocated_symbol(object, sample.text, 0x10, 8));
     expect_code(object, sample.text, 0x10, 0x10, 48);
     ck_assert_str_eq(cairn_object_relocated_symbol(object, sample.text, 0x10, 3), "first");
@@ -1120,9 +899,9 @@ START_TEST(code_that_is_not_there_is_not_found)
     static struct sample sample;
     struct cairn_object_code code;
     struct cairn_error error;
-    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
-    cairn_object *object = open_sample(&sample);
-    find_section(object);
+    sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    cairn_object *object = sample_open(&sample);
+    sample_section(object);
     const struct {
         uint32_t section;
         uint64_t address;
@@ -1146,8 +925,8 @@ END_TEST
 static enum cairn_status try_code(struct sample *sample, struct cairn_error *error)
 {
     struct cairn_object_code code;
-    finish(sample);
-    cairn_object *object = open_sample(sample);
+    sample_finish(sample);
+    cairn_object *object = sample_open(sample);
     enum cairn_status status = cairn_object_code(object, sample->text, 0x1000, &code, error);
     cairn_object_close(object);
     return status;
@@ -1157,7 +936,7 @@ START_TEST(code_without_bytes_is_unsupported)
 {
     static struct sample sample;
     struct cairn_error error;
-    begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
+    sample_begin(&sample, EM_X86_64, ET_EXEC, CAIRN_LITTLE_ENDIAN);
     sample.file.sections[sample.text].type = SHT_NOBITS;
     ck_assert_int_eq(try_code(&sample, &error), CAIRN_ERROR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(error.message, "separate debug file"));
@@ -1169,12 +948,12 @@ START_TEST(code_whose_relocation_has_no_symbol_is_corrupt)
     static struct sample sample;
     struct cairn_object_code code;
     struct cairn_error error;
-    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
-    add_rela(&sample, 4, 2, R_X86_64_PLT32, 0);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.text);
-    finish(&sample);
-    cairn_object *object = open_sample(&sample);
+    sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_add_rela(&sample, 4, 2, R_X86_64_PLT32, 0);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.text);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
     ck_assert_int_eq(cairn_object_code(object, sample.text, 0, &code, &error), CAIRN_ERROR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(error.message, "symbol 2"));
     cairn_object_close(object);
@@ -1185,12 +964,12 @@ static enum cairn_status try_relocation(uint64_t offset, uint32_t symbol, uint32
                                         struct cairn_error *error)
 {
     static struct sample sample;
-    begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
-    add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x10);
-    add_rela(&sample, offset, symbol, type, 0);
-    add_symbol_section(&sample, SHT_SYMTAB);
-    add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
-    finish(&sample);
+    sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.text, 0x10);
+    sample_add_rela(&sample, offset, symbol, type, 0);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_finish(&sample);
     return try_section(&sample, error);
 }
 
@@ -1291,7 +1070,7 @@ START_TEST(each_allocation_may_fail)
 {
     static struct sample sample;
     uint64_t sum = 0;
-    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
     long allowed = 0;
     for (enum cairn_status status = CAIRN_ERROR_MEMORY; status != CAIRN_ERROR_NOT_FOUND;
          allowed++) {
@@ -1329,15 +1108,15 @@ static void mutate(uint8_t *bytes, size_t size, unsigned *seed)
 static void make_sample(struct sample *sample, int kind)
 {
     if (kind == 0)
-        make_relocatable(sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+        sample_relocatable(sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
     else if (kind == 1)
-        make_relocatable(sample, EM_S390, CAIRN_BIG_ENDIAN, R_390_64);
+        sample_relocatable(sample, EM_S390, CAIRN_BIG_ENDIAN, R_390_64);
     else if (kind == 2)
-        make_executable(sample, SHT_SYMTAB);
+        sample_executable(sample, SHT_SYMTAB);
     else {
         make_descriptors(sample, ET_EXEC);
-        add_symbol_section(sample, SHT_SYMTAB);
-        finish(sample);
+        sample_add_symbol_section(sample, SHT_SYMTAB);
+        sample_finish(sample);
     }
 }
 
@@ -1349,7 +1128,7 @@ START_TEST(changed_bytes_never_crash)
     uint64_t sum = 0;
     make_sample(&sample, _i);
     uint8_t *mapping;
-    uint8_t *bytes = copy_to_guard(sample.bytes, sample.size, &mapping);
+    uint8_t *bytes = sample_copy_to_guard(sample.bytes, sample.size, &mapping);
     unsigned good = 0;
     for (int round = 0; round < ROUNDS; round++) {
         memcpy(bytes, sample.bytes, sample.size);
@@ -1359,7 +1138,7 @@ START_TEST(changed_bytes_never_crash)
     /* Otherwise the changes would not reach far enough to tell anything. */
     ck_assert_uint_gt(good, ROUNDS / 100);
     ck_assert_uint_lt(good, ROUNDS);
-    drop_guarded(mapping, sample.size);
+    sample_drop_guarded(mapping, sample.size);
 }
 END_TEST
 

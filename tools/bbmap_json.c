@@ -6,6 +6,8 @@
  */
 #include "tools/bbmap.h"
 
+#include "tools/words.h"
+
 #include <string.h>
 
 /* What stands behind a block's size, for each set of flags. */
@@ -108,10 +110,7 @@ void write_bbmap_json(struct json *json, const struct cairn_bbmap_function *func
     json_key(json, "address");
     json_unsigned(json, function->address);
     json_key(json, "symbol");
-    if (name != NULL)
-        json_string(json, name);
-    else
-        json_null(json);
+    write_json_name(json, name);
     if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0) {
         json_key(json, "entry_count");
         json_unsigned(json, function->entry_count);

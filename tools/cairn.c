@@ -1,5 +1,5 @@
 /*
- * cairn: what stack maps say, and what Cairn makes of them.
+ * cairn: what LLVM left in a file, and what Cairn makes of it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,6 +18,13 @@ static const char help[] =
     "  cairn stackmap FILE                      print the stack maps of an ELF file\n"
 #ifdef CAIRN_WITH_LLVM
     "  cairn stackmap --disassemble FILE        and the code at its records, of any machine\n"
+#endif
+    "  cairn faultmap FILE                      print its fault maps\n"
+    "  cairn pcsections FILE --section NAME --schema SCHEMA\n"
+    "                                           print a PC section\n"
+    "  cairn sanmd FILE                         print covered functions and atomic accesses\n"
+    "  cairn lookup FILE [ADDRESS…]             say what is known about addresses of its code\n"
+#ifdef CAIRN_WITH_LLVM
     "  cairn run FILE --call FUNCTION [ARG…]    compile LLVM IR in Cairn's memory and call it\n"
     "  cairn run FILE --sites                   list its records and patchable sites\n"
     "  cairn run FILE --sites --target TRIPLE   the same, compiled for any machine\n"
@@ -26,14 +33,6 @@ static const char help[] =
     "  cairn --help, cairn --version\n"
     "\n"
     "Exit status: 0 done, 1 bad input, 2 bad usage.\n";
-
-static enum exit_status print(const char *text)
-{
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    output_text(&output, text);
-    return finish_output(&output);
-}
 
 static enum exit_status print_version(void)
 {
@@ -57,15 +56,21 @@ static enum exit_status dispatch(int argc, char **argv)
         return EXIT_BAD_USAGE;
     }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return print(help);
+        return print_text(help);
     if (strcmp(word, "--version") == 0)
         return print_version();
     if (strcmp(word, "bbmap") == 0)
         return command_bbmap(argc - 1, argv + 1);
+    if (strcmp(word, "faultmap") == 0)
+        return command_faultmap(argc - 1, argv + 1);
+    if (strcmp(word, "pcsections") == 0)
+        return command_pcsections(argc - 1, argv + 1);
     if (strcmp(word, "stackmap") == 0)
         return command_stackmap(argc - 1, argv + 1);
     if (strcmp(word, "run") == 0)
         return command_run(argc - 1, argv + 1);
+    if (strcmp(word, "sanmd") == 0)
+        return command_sanmd(argc - 1, argv + 1);
     complain("unknown %s '%s'; see 'cairn --help'", word[0] == '-' ? "option" : "command", word);
     return EXIT_BAD_USAGE;
 }

@@ -31,6 +31,14 @@ enum exit_status finish_output(struct output *output)
     return EXIT_BAD_INPUT;
 }
 
+enum exit_status print_text(const char *text)
+{
+    static struct output output;
+    output_open(&output, STDOUT_FILENO);
+    output_text(&output, text);
+    return finish_output(&output);
+}
+
 void write_register(struct output *output, enum cairn_architecture architecture, uint16_t dwarf)
 {
     const char *name = cairn_register_name(architecture, dwarf);

@@ -20,10 +20,17 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes what is buffered; EXIT_BAD_INPUT, with a complaint, if any write has failed. */
 enum exit_status finish_output(struct output *output);
 
+/* Prints a help text. */
+enum exit_status print_text(const char *text);
+
 /* A command line's words from `argv[0]`, the command's own name, on. */
 enum exit_status command_bbmap(int argc, char **argv);
+enum exit_status command_faultmap(int argc, char **argv);
+enum exit_status command_lookup(int argc, char **argv);
+enum exit_status command_pcsections(int argc, char **argv);
 enum exit_status command_stackmap(int argc, char **argv);
 enum exit_status command_run(int argc, char **argv);
+enum exit_status command_sanmd(int argc, char **argv);
 
 /* ---- Locations in words ---- */
 

@@ -9,7 +9,7 @@
 static const char *value_in(const struct option *option, const char *word)
 {
     size_t length = strlen(option->name);
-    if (option->value == NULL || strncmp(word, option->name, length) != 0)
+    if (option->flag != NULL || strncmp(word, option->name, length) != 0)
         return NULL;
     return word[length] == '=' ? word + length + 1 : NULL;
 }
@@ -29,6 +29,22 @@ static const struct option *find_option(const struct command_line *line, const c
     return NULL;
 }
 
+static bool keep_value(const struct command_line *line, const struct option *option,
+                       const char *value)
+{
+    if (option->value != NULL) {
+        *option->value = value;
+        return true;
+    }
+    if (option->values->count == OPTION_VALUES_MAX) {
+        complain("%s: %s is given more than %d times", line->command, option->name,
+                 OPTION_VALUES_MAX);
+        return false;
+    }
+    option->values->values[option->values->count++] = value;
+    return true;
+}
+
 /* `next` is the word behind, or NULL. Returns how many words were taken; 0: complained. */
 static int take_option(const struct command_line *line, const char *word, const char *next)
 {
@@ -42,12 +58,11 @@ static int take_option(const struct command_line *line, const char *word, const 
         *option->flag = true;
         return 1;
     }
-    *option->value = value_in(option, word);
-    if (*option->value != NULL)
-        return 1;
-    *option->value = next;
+    const char *value = value_in(option, word);
+    if (value != NULL)
+        return keep_value(line, option, value) ? 1 : 0;
     if (next != NULL)
-        return 2;
+        return keep_value(line, option, next) ? 2 : 0;
     complain("%s: %s needs %s; see 'cairn %s --help'", line->command, word, option->needs,
              line->command);
     return 0;

@@ -9,13 +9,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { OPTION_VALUES_MAX = 16 };
+
+/* Of an option that may be given several times, in their order. */
+struct option_values {
+    const char *values[OPTION_VALUES_MAX];
+    size_t count;
+};
+
 /* One option: it has either a flag, which it sets, or a value, which is the next word or what
- * stands behind "--name=". */
+ * stands behind "--name=", or values. */
 struct option {
     const char *name;   /* "--json" */
     const char *letter; /* "-d"; or NULL */
     bool *flag;
     const char **value;
+    struct option_values *values;
     const char *needs; /* what the value is, for complaints: "a number" */
 };
 

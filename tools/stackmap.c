@@ -259,10 +259,5 @@ enum exit_status command_stackmap(int argc, char **argv)
     struct options options = {0};
     if (!parse(argc, argv, &options))
         return EXIT_BAD_USAGE;
-    if (!options.help)
-        return print_file(&options);
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    output_text(&output, help);
-    return finish_output(&output);
+    return options.help ? print_text(help) : print_file(&options);
 }

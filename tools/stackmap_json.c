@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/stackmap.h"
+#include "tools/words.h"
 
 static void write_function(struct json *json, const struct mapped *mapped, uint32_t index)
 {
@@ -14,10 +15,7 @@ static void write_function(struct json *json, const struct mapped *mapped, uint3
     json_key(json, "address");
     json_unsigned(json, function.address);
     json_key(json, "symbol");
-    if (symbol != NULL)
-        json_string(json, symbol);
-    else
-        json_null(json);
+    write_json_name(json, symbol);
     json_key(json, "stack_size");
     json_unsigned(json, function.stack_size);
     json_key(json, "record_count");

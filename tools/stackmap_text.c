@@ -6,40 +6,14 @@
 #include "tools/command.h"
 #include "tools/meaning.h"
 #include "tools/stackmap.h"
-
-static void write_count(struct output *output, uint64_t count, const char *one, const char *many)
-{
-    output_unsigned(output, count);
-    output_character(output, ' ');
-    output_text(output, count == 1 ? one : many);
-}
-
-static void write_frame(struct output *output, uint64_t stack_size)
-{
-    if (stack_size == CAIRN_STACK_SIZE_DYNAMIC) {
-        output_text(output, "frame of dynamic size");
-        return;
-    }
-    output_text(output, "frame of ");
-    write_count(output, stack_size, "byte", "bytes");
-}
-
-static void write_name(struct output *output, const struct cairn_object_function *function)
-{
-    output_style(output, STYLE_NAME);
-    if (function->name != NULL)
-        output_name(output, function->name);
-    else
-        output_text(output, "(no symbol)");
-    output_style(output, STYLE_PLAIN);
-}
+#include "tools/words.h"
 
 static void write_function(struct output *output, const struct mapped *mapped, uint32_t index)
 {
     struct cairn_stackmap_function function = cairn_stackmap_function(&mapped->map, index);
     struct cairn_object_function found = mapped_function(mapped, index);
     output_text(output, "\n  function ");
-    write_name(output, &found);
+    write_name(output, found.name);
     output_text(output, " at ");
     output_hexadecimal(output, function.address);
     if (found.entry != function.address) {
@@ -62,9 +36,7 @@ static void write_place(struct output *output, const struct cairn_object_functio
     output_text(output, " at ");
     output_hexadecimal(output, function->entry + code_offset);
     output_text(output, " = ");
-    write_name(output, function);
-    output_text(output, " + ");
-    output_hexadecimal(output, code_offset);
+    write_name_offset(output, function->name, code_offset);
 }
 
 static void write_locations(struct output *output, const struct mapped *mapped,

@@ -29,6 +29,7 @@
 #include <cairn/pcsection.h>
 #include <cairn/roots.h>
 #include <cairn/runtime.h>
+#include <cairn/sanmd.h>
 #include <cairn/stackmap.h>
 #include <cairn/statepoint.h>
 #include <cairn/status.h>

@@ -75,8 +75,9 @@ struct cairn_fault {
 /**
  * Reads and checks the whole map at `*offset` of the section, and moves `*offset` on to the next
  * one, or to the section's end. TRUNCATED, VERSION, CORRUPT (a kind that is none): the sentence
- * says of which function, and `error->offset` where; nothing is written then. ARGUMENT if `*offset`
- * is not in the section.
+ * says of which function, and `error->offset` where; `*offset` is then as it was, and `*map` has
+ * the functions before that one, none if the header is no good. ARGUMENT if `*offset` is not in the
+ * section; nothing is written then.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_faultmap_read(
     const struct cairn_section *section, size_t *offset, struct cairn_faultmap *map,

@@ -11,6 +11,7 @@
 #include <cairn/call.h>
 #include <cairn/declaration.h>
 #include <cairn/module.h>
+#include <cairn/pcsection.h>
 #include <cairn/runtime.h>
 #include <cairn/status.h>
 #include <llvm-c/Core.h>
@@ -118,6 +119,66 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_encode(
     LLVMContextRef context, const struct cairn_encoded_frame *frames, uint32_t frame_count,
     LLVMValueRef *live_values, uint32_t capacity, uint32_t *count, struct cairn_error *error);
 
+/* ---- PC sections ---- */
+
+/** Constants that follow each other in an entry. */
+struct cairn_constant_tuple {
+    /** Integer constants of up to 64 bits, of any width: as many bytes as LLVM stores the type
+     * with. */
+    LLVMValueRef *values;
+    uint32_t count;
+};
+
+/** A PC section (cairn/pcsection.h) that an instruction or a function is to have an entry in. */
+struct cairn_pcsection_metadata {
+    /** Not empty, and without '!', which LLVM puts options behind. */
+    const char *section;
+    /** LLVM's option !C: numbers of 2 to 8 bytes as ULEB128. LLVM 16 does not know it: it writes
+     * them whole, to a section that has !C in its name. All entries of a section have to agree. */
+    bool is_compressed;
+    const struct cairn_constant_tuple *tuples;
+    uint32_t tuple_count;
+};
+
+/**
+ * Attaches `!pcsections` to an instruction or to a function with a body: LLVM then writes an entry
+ * with these constants to each of the sections. What is attached already stays, and comes first.
+ *
+ * An instruction gets an entry for each machine instruction that is made from it: none if it
+ * becomes nothing, several for some atomics and where code is duplicated. Passes over IR drop the
+ * metadata where they change an instruction, so this is to be called behind the last of them.
+ * Instructions with the same constants get metadata of their own each, since LLVM would write the
+ * constants only once for all of them (RUNS in cairn/pc_table.h): a constant of no bytes tells them
+ * apart, and the function's attribute "cairn-pcsections" counts them.
+ *
+ * UNSUPPORTED: LLVM 14 or 15, which have no PC sections; an object format other than ELF; a
+ * constant of more than 64 bits or that is no integer. ARGUMENT: the value is neither an
+ * instruction in a function nor a function with a body; a name that LLVM cannot have. RANGE: more
+ * than CAIRN_PCSECTION_CONSTANTS_MAX constants in a section. MEMORY. The value is then as it was.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_attach_pcsections(
+    LLVMValueRef value, const struct cairn_pcsection_metadata *sections, uint32_t count,
+    struct cairn_error *error);
+
+/* ---- Implicit null checks ---- */
+
+/**
+ * Marks a conditional branch on a comparison of a pointer with null as a check that LLVM may leave
+ * to the hardware (metadata make.implicit): an access that follows on the other side, near to the
+ * pointer, takes its place, and the fault map says where the code goes on if it faults.
+ * cairn/fault.h is about what the host does then. LLVM does it on x86-64 and AArch64, at
+ * optimisation levels 1 to 3, where it finds such an access, and if its option is on
+ * (cairn_enable_implicit_null_checks). To be called behind the last pass over IR that changes
+ * branches. ARGUMENT: it is no such branch.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_make_implicit(LLVMValueRef branch,
+                                                                 struct cairn_error *error);
+
+/** Turns LLVM's option -enable-implicit-null-checks on in this process, once, for all that is
+ * compiled from then on; only marked branches are affected. Engines do it if asked to (struct
+ * cairn_engine_options). Thread-safe, but LLVM must not be compiling meanwhile. */
+CAIRN_API void cairn_enable_implicit_null_checks(void);
+
 /* ---- Functions and modules ---- */
 
 /** Puts on a function the attributes that Cairn needs: `uwtable`, so that LLVM emits the tables by
@@ -224,6 +285,20 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
 
 /* ---- Memory managers: for hosts that create their engines themselves ---- */
 
+/** PC sections that are to be kept with the module that they are about, for
+ *  cairn_runtime_find_pc_entries. */
+struct cairn_capture {
+    /** The section's name, without the options that LLVM 16 leaves in it (!C). */
+    const char *section;
+    /** All sections whose names begin so. "" is a prefix of all data sections. */
+    bool is_prefix;
+    /** Otherwise the bytes are kept, and not read: cairn_pc_table_section. */
+    bool has_schema;
+    /** Of LLVM 17 and later, as the metadata says it; for LLVM 16, which does not compress, it is
+     *  changed to what that writes. `address_bytes` 0 means that of the code model. */
+    struct cairn_pcsection_schema schema;
+};
+
 struct cairn_memory_manager_options {
     /** Name of the modules that come out of it, for messages; copied. NULL means "mcjit". */
     const char *name;
@@ -234,6 +309,14 @@ struct cairn_memory_manager_options {
     /** Called when a module has been published. Same rules. May be NULL. */
     void (*after_publish)(cairn_module *module, void *user);
     void *user;
+    /** Which PC sections to keep; of several that a name fits, the first one counts. Copied. LLVM
+     * 14 and 15 write none. A section that does not have the form of its schema makes the whole
+     * finalisation fail: whatever has been said of the code by then may be wrong. */
+    const struct cairn_capture *captures;
+    size_t capture_count;
+    /** Of the engine, for the width of addresses in PC sections; an engine of Cairn's sets it
+     * itself. LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
+    LLVMCodeModel code_model;
 };
 
 typedef struct cairn_memory_manager cairn_memory_manager;
@@ -288,6 +371,8 @@ struct cairn_engine_options {
     /** LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
     LLVMCodeModel code_model;
     bool enable_fast_isel;
+    /** As cairn_enable_implicit_null_checks, before the engine is made. */
+    bool implicit_null_checks;
     enum cairn_liveness liveness;
     /** Skip cairn_check_module: for modules that were checked already. */
     bool skip_check;

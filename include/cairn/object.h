@@ -83,6 +83,22 @@ struct cairn_object_section {
     uint32_t linked_section;
 };
 
+/** What the file's section table says of a section. A plain value; valid until the object is
+ *  closed. */
+struct cairn_object_section_header {
+    const char *name;        /**< "" if it has none */
+    uint64_t address;        /**< as in struct cairn_object_section */
+    uint64_t size;           /**< bytes in the file, before decompression */
+    uint64_t flags;          /**< SHF_… */
+    uint32_t type;           /**< SHT_… */
+    uint32_t linked_section; /**< as in struct cairn_object_section */
+};
+
+/** Of section number `index`, 1 being the first; false beyond the last. Nothing is read of the
+ *  section itself. */
+CAIRN_API bool cairn_object_section_header(const cairn_object *object, uint32_t index,
+                                           struct cairn_object_section_header *header);
+
 /** Which sections are looked for: what is zero matches all. */
 struct cairn_object_filter {
     const char *name;   /**< the whole name */
@@ -154,6 +170,14 @@ CAIRN_API uint32_t cairn_object_target_section(const cairn_object *object,
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_function(
     cairn_object *object, uint32_t section, uint64_t address,
     struct cairn_object_function *function, struct cairn_error *error);
+
+/**
+ * The first function, by address, with this name. Takes O(n). NOT_FOUND; else as
+ * cairn_object_find_function.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_name(
+    cairn_object *object, const char *name, struct cairn_object_function *function,
+    struct cairn_error *error);
 
 /** Code in an object. A plain value; valid until the object is closed. */
 struct cairn_object_code {

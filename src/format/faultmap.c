@@ -90,26 +90,38 @@ static enum cairn_status check_function(const struct cairn_faultmap *map, size_t
     return check_faults(map, &function, error);
 }
 
+/* Takes the functions that are good, up to `*map`'s count, and leaves their number in it. */
+static enum cairn_status check_functions(struct cairn_faultmap *map, size_t size,
+                                         struct cairn_error *error)
+{
+    uint32_t count = 0;
+    enum cairn_status status = CAIRN_OK;
+    size_t at = HEADER_BYTES;
+    map->size = at;
+    while (status == CAIRN_OK && count < map->function_count) {
+        status = check_function(map, size, count, &at, error);
+        if (status != CAIRN_OK)
+            break;
+        map->size = at;
+        count++;
+    }
+    map->function_count = count;
+    return status;
+}
+
 enum cairn_status cairn_faultmap_read(const struct cairn_section *section, size_t *offset,
                                       struct cairn_faultmap *map, struct cairn_error *error)
 {
     if (*offset >= section->size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
                          "there is no byte %zu in a section of %zu bytes", *offset, section->size);
-    struct cairn_faultmap read = {0};
-    size_t at = HEADER_BYTES;
-    enum cairn_status status = read_header(section, *offset, &read, error);
-    if (status != CAIRN_OK)
-        return status;
-    for (uint32_t i = 0; i < read.function_count; i++) {
-        status = check_function(&read, section->size - *offset, i, &at, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    read.size = at;
-    *offset += at;
-    *map = read;
-    return CAIRN_OK;
+    *map = (struct cairn_faultmap){0};
+    enum cairn_status status = read_header(section, *offset, map, error);
+    if (status == CAIRN_OK)
+        status = check_functions(map, section->size - *offset, error);
+    if (status == CAIRN_OK)
+        *offset += map->size;
+    return status;
 }
 
 /* ---- Reading what has been checked ---- */

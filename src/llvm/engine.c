@@ -45,12 +45,14 @@ static void initialise_llvm(void)
     LLVMInitializeNativeAsmParser();
 }
 
-static void prepare_process(enum cairn_liveness liveness)
+static void prepare_process(const struct cairn_engine_options *options)
 {
     static pthread_once_t initialised = PTHREAD_ONCE_INIT;
     pthread_once(&initialised, initialise_llvm);
-    if (liveness == CAIRN_LIVENESS_OFF)
+    if (options->liveness == CAIRN_LIVENESS_OFF)
         option_turn_liveness_off(cairn_architecture_host());
+    if (options->implicit_null_checks)
+        option_turn_implicit_null_checks_on();
 }
 
 /* ---- Modules ---- */
@@ -197,8 +199,9 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
     enum cairn_status status = check_triple(module, error);
     if (status != CAIRN_OK)
         return status;
-    status = cairn_memory_manager_create(engine->runtime, &options->memory_manager,
-                                         &engine->manager, error);
+    struct cairn_memory_manager_options manager = options->memory_manager;
+    manager.code_model = options->code_model;
+    status = cairn_memory_manager_create(engine->runtime, &manager, &engine->manager, error);
     if (status != CAIRN_OK)
         return status;
     status = create_llvm_engine(engine, module, options, error);
@@ -222,7 +225,7 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     if (options->optimisation_level > 3)
         return error_set(error, CAIRN_ERROR_ARGUMENT, options->optimisation_level,
                          "optimisation level %u is not one of 0 to 3", options->optimisation_level);
-    prepare_process(options->liveness);
+    prepare_process(options);
 
     const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
     cairn_engine *created = memory_new(allocator, 1, sizeof *created);

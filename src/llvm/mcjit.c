@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/captures.h"
 
 #include <cairn/llvm.h>
 #include <stdlib.h>
@@ -57,6 +58,7 @@ struct cairn_memory_manager {
     LLVMExecutionEngineRef engine;
     struct cairn_memory_manager_options options;
     char *name;
+    struct captures captures;
     struct pending *pending;
     struct outcome *outcomes;
     struct scratch *scratch;
@@ -168,6 +170,47 @@ static uint8_t *allocate_stackmap(cairn_memory_manager *manager, uintptr_t size,
     return memory;
 }
 
+static bool is_faultmap(const char *section_name)
+{
+    return strcmp(section_name, CAIRN_FAULTMAP_SECTION) == 0 ||
+           strcmp(section_name, CAIRN_FAULTMAP_SECTION_DARWIN) == 0;
+}
+
+static uint8_t *allocate_pcsection(cairn_memory_manager *manager, const struct capture *capture,
+                                   uintptr_t size, unsigned alignment)
+{
+    cairn_loader *loader = open_loader(manager);
+    if (loader != NULL) {
+        struct cairn_error error = {0};
+        uint8_t *memory = cairn_loader_allocate_pcsection(
+            loader, capture->name, capture->has_schema ? &capture->schema : NULL, size,
+            alignment == 0 ? 1 : alignment, &error);
+        if (memory != NULL)
+            return memory;
+        keep_first_error(manager, &error);
+    }
+    return allocate_scratch(manager, size);
+}
+
+/* What no other callback wants: data, or a PC section. */
+static uint8_t *allocate_data(cairn_memory_manager *manager, const char *section_name,
+                              uintptr_t size, unsigned alignment, bool is_read_only)
+{
+    struct capture capture;
+    struct cairn_error error = {0};
+    bool is_captured;
+    if (captures_find(&manager->captures, section_name, &capture, &is_captured, &error) != CAIRN_OK)
+        keep_first_error(manager, &error);
+    if (!is_captured)
+        return allocate(manager,
+                        is_read_only ? cairn_loader_allocate_read_only_data
+                                     : cairn_loader_allocate_data,
+                        size, alignment);
+    uint8_t *memory = allocate_pcsection(manager, &capture, size, alignment);
+    capture_release(&manager->captures, &capture);
+    return memory;
+}
+
 static uint8_t *code_section_callback(void *opaque, uintptr_t size, unsigned alignment,
                                       unsigned section_id, const char *section_name)
 {
@@ -185,9 +228,9 @@ static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned ali
         return allocate_stackmap(opaque, size, alignment);
     if (is_unwind_table(section_name))
         return allocate(opaque, cairn_loader_allocate_unwind_table, size, alignment);
-    return allocate(
-        opaque, is_read_only ? cairn_loader_allocate_read_only_data : cairn_loader_allocate_data,
-        size, alignment);
+    if (is_faultmap(section_name))
+        return allocate(opaque, cairn_loader_allocate_faultmap, size, alignment);
+    return allocate_data(opaque, section_name, size, alignment, is_read_only);
 }
 
 /* ---- Declarations ---- */
@@ -461,6 +504,7 @@ static void destroy(cairn_memory_manager *manager)
         destroy_pending(manager, manager->pending);
         manager->pending = next;
     }
+    captures_release(&manager->captures);
     if (manager->name != NULL)
         memory_free(&allocator, manager->name, strlen(manager->name) + 1);
     memory_free(&allocator, manager, sizeof *manager);
@@ -477,6 +521,11 @@ static enum cairn_status fill_in(cairn_memory_manager *manager, struct cairn_err
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a memory manager's name");
     strcpy(manager->name, name);
     manager->options.name = manager->name;
+    enum cairn_status status =
+        captures_create(&manager->options, &manager->allocator, &manager->captures, error);
+    if (status != CAIRN_OK)
+        return status;
+    manager->options.captures = NULL; /* they are the host's */
     manager->llvm = LLVMCreateSimpleMCJITMemoryManager(
         manager, code_section_callback, data_section_callback, finalise_callback, destroy_callback);
     if (manager->llvm == NULL)

@@ -32,3 +32,11 @@ void option_turn_liveness_off(enum cairn_architecture architecture)
     pthread_once(&swaps, keep_swaps);
     pthread_once(&counters, keep_counters_out_of_ctr);
 }
+
+static void turn_implicit_null_checks_on(void) { set_option("-enable-implicit-null-checks"); }
+
+void option_turn_implicit_null_checks_on(void)
+{
+    static pthread_once_t checks = PTHREAD_ONCE_INIT;
+    pthread_once(&checks, turn_implicit_null_checks_on);
+}

@@ -13,4 +13,7 @@
  * for an architecture does anything. Thread-safe. */
 void option_turn_liveness_off(enum cairn_architecture architecture);
 
+/* Only the first call does anything. Thread-safe. */
+void option_turn_implicit_null_checks_on(void);
+
 #endif

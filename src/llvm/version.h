@@ -35,6 +35,9 @@
 /* The C API has operand bundles from 18 on. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
 
+/* Metadata !pcsections is compiled. */
+#define LLVM_HAS_PC_SECTIONS (LLVM_VERSION_MAJOR >= 16)
+
 /* Parameters and results of type bfloat. */
 #define LLVM_PASSES_BFLOAT (LLVM_VERSION_MAJOR >= 16)
 

@@ -2,9 +2,10 @@
  * Which function's code holds an address.
  *
  * A function ends where its size says, one without a size at the next symbol or at the section's
- * end. Of functions inside of each other the innermost is meant. Labels are functions where nothing
- * else is, as in assembly; inside of a function they are not. So the list of extents is made in one
- * pass over the sorted symbols with a stack of those that have begun and not ended.
+ * end; a label at the next symbol in any case. Of functions inside of each other the innermost is
+ * meant. Labels are functions where nothing else is, as in assembly; inside of a function they are
+ * not. So the list of extents is made in one pass over the sorted symbols with a stack of those
+ * that have begun and not ended.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -46,9 +47,10 @@ static uint64_t find_end(const struct extent_source *source, const struct symbol
         code_ranges_find(source->ranges, symbol->section, symbol->value);
     if (range == NULL)
         return symbol->value;
-    if (size > 0)
+    if (size > 0 && symbols_is_function(symbols, symbol))
         return add_capped(symbol->value, size);
-    uint64_t end = add_capped(range->address, range->size);
+    uint64_t end =
+        size > 0 ? add_capped(symbol->value, size) : add_capped(range->address, range->size);
     size_t next = symbols_lower_bound(symbols, symbol->section, add_capped(symbol->value, 1));
     if (next < symbols->count && symbols->entries[next].section == symbol->section &&
         symbols->entries[next].value < end)
@@ -115,7 +117,7 @@ static enum cairn_status end_functions(struct sweep *sweep, uint32_t section, ui
     return CAIRN_OK;
 }
 
-/* Of symbols with one value: the first one that is a function with a size, or else the first one,
+/* Of symbols with one value: the best one that is a function with a size, or else the first one,
  * and the longest. */
 struct group {
     size_t count;
@@ -123,25 +125,34 @@ struct group {
     uint32_t longest;
     uint64_t chosen_end;
     uint64_t longest_end;
+    uint8_t chosen_rank;
     bool has_size;
 };
 
+static void choose(struct group *group, uint32_t number, uint64_t end, uint8_t rank)
+{
+    group->chosen = number;
+    group->chosen_end = end;
+    group->chosen_rank = rank;
+}
+
 static void add_to_group(const struct sweep *sweep, uint32_t number, struct group *group)
 {
-    const struct symbol *symbol = &sweep->source->symbols->entries[number];
-    bool has_size = symbols_is_function(sweep->source->symbols, symbol) &&
-                    symbols_size(sweep->source->symbols, symbol) > 0;
-    if (group->count++ > 0 && (!has_size && group->has_size))
+    const struct symbol_list *symbols = sweep->source->symbols;
+    const struct symbol *symbol = &symbols->entries[number];
+    bool has_size = symbols_is_function(symbols, symbol) && symbols_size(symbols, symbol) > 0;
+    bool is_first = group->count++ == 0;
+    if (!is_first && !has_size)
         return;
     uint64_t end = find_end(sweep->source, symbol);
-    if (group->count == 1 || (has_size && !group->has_size)) {
-        group->chosen = group->longest = number;
-        group->chosen_end = group->longest_end = end;
-        group->has_size = has_size;
-    } else if (has_size && end > group->longest_end) {
+    uint8_t rank = symbols_rank(symbols, symbol);
+    if (is_first || !group->has_size || rank < group->chosen_rank)
+        choose(group, number, end, rank);
+    if (is_first || !group->has_size || end > group->longest_end) {
         group->longest = number;
         group->longest_end = end;
     }
+    group->has_size = has_size;
 }
 
 static struct group read_group(const struct sweep *sweep, size_t first)

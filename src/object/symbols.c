@@ -208,26 +208,26 @@ enum cairn_status symbols_add(struct symbol_list *list, const struct cairn_alloc
     return CAIRN_OK;
 }
 
-static uint8_t list_rank(const struct symbol_list *list, const struct symbol *symbol)
+uint8_t symbols_rank(const struct symbol_list *list, const struct symbol *symbol)
 {
     struct table_symbol read = symbol_table_read(&list->table, symbol->index);
     return (uint8_t)(rank(&read) + (symbol->is_of_descriptor ? RANK_OF_DESCRIPTOR : 0));
 }
 
-/* Moves the best of `count` symbols with one value to the front. */
+/* Moves the best of `count` symbols with one value to the front of the others. */
 static void choose(const struct symbol_list *list, struct symbol *first, size_t count)
 {
     size_t best = 0;
-    uint8_t best_rank = count > 1 ? list_rank(list, first) : 0;
+    uint8_t best_rank = count > 1 ? symbols_rank(list, first) : 0;
     for (size_t i = 1; i < count; i++) {
-        uint8_t next_rank = list_rank(list, &first[i]);
+        uint8_t next_rank = symbols_rank(list, &first[i]);
         if (next_rank < best_rank) {
             best_rank = next_rank;
             best = i;
         }
     }
     struct symbol chosen = first[best];
-    first[best] = first[0];
+    memmove(&first[1], &first[0], best * sizeof *first);
     first[0] = chosen;
 }
 

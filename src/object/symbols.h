@@ -87,6 +87,9 @@ const char *symbols_name(const struct symbol_list *list, const struct symbol *sy
 /* In bytes; 0: not known. */
 uint64_t symbols_size(const struct symbol_list *list, const struct symbol *symbol);
 
+/* Of several symbols with one value, the lowest has the name that is meant. */
+uint8_t symbols_rank(const struct symbol_list *list, const struct symbol *symbol);
+
 /* Not just a label. */
 bool symbols_is_function(const struct symbol_list *list, const struct symbol *symbol);
 

@@ -1,0 +1,278 @@
+/*
+ * Reading clang's -fexperimental-sanitize-metadata. An entry is one of a PC section, of a schema
+ * that follows from the version; but whether a function's entry ends with the size of its stack
+ * arguments, its features say.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/pcsection.h>
+#include <cairn/sanmd.h>
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { FIRST_VERSION = 1, LAST_VERSION = 2, NARROW = 4, WIDE = 8 };
+
+/* Constants of a covered function. */
+enum { FEATURES, STACK_ARGUMENTS, ALL_CONSTANTS };
+
+/* ---- Names ---- */
+
+const char *cairn_sanmd_feature_name(uint32_t feature)
+{
+    switch (feature) {
+    case CAIRN_SANMD_FEATURE_ATOMICS:
+        return "atomics";
+    case CAIRN_SANMD_FEATURE_USE_AFTER_RETURN:
+        return "use-after-return";
+    case CAIRN_SANMD_FEATURE_STACK_ARGUMENTS:
+        return "stack arguments";
+    default:
+        return NULL;
+    }
+}
+
+/* A decimal number that fits, and nothing behind it. */
+static bool parse_version(const char *text, uint32_t *version)
+{
+    uint64_t number = 0;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at < '0' || *at > '9')
+            return false;
+        number = 10 * number + (uint64_t)(*at - '0');
+        if (number > UINT32_MAX)
+            return false;
+    }
+    *version = (uint32_t)number;
+    return true;
+}
+
+bool cairn_sanmd_parse_name(const char *section_name, struct cairn_sanmd_format *format)
+{
+    static const char *const names[] = {
+        [CAIRN_SANMD_COVERED] = "sanmd_covered",
+        [CAIRN_SANMD_ATOMICS] = "sanmd_atomics",
+    };
+    for (unsigned kind = CAIRN_SANMD_COVERED; kind <= CAIRN_SANMD_ATOMICS; kind++) {
+        size_t length = strlen(names[kind]);
+        uint32_t version;
+        if (strncmp(section_name, names[kind], length) != 0 ||
+            !parse_version(section_name + length, &version))
+            continue;
+        bool has_suffix = section_name[length] != '\0';
+        *format = (struct cairn_sanmd_format){.kind = (enum cairn_sanmd_kind)kind,
+                                              .version = has_suffix ? version : FIRST_VERSION};
+        return true;
+    }
+    return false;
+}
+
+/* ---- Versions ---- */
+
+static uint32_t number_of(uint32_t version) { return version & CAIRN_SANMD_VERSION_MASK; }
+
+static bool is_known(uint32_t version)
+{
+    uint32_t flags = version & ~(uint32_t)CAIRN_SANMD_VERSION_MASK;
+    return number_of(version) >= FIRST_VERSION && number_of(version) <= LAST_VERSION &&
+           (flags & ~(uint32_t)CAIRN_SANMD_WIDE_ADDRESSES) == 0;
+}
+
+static enum cairn_status say_version(uint32_t version, size_t offset, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_VERSION, offset,
+                     "the metadata has version %" PRIu32 " with flags 0x%" PRIX32
+                     ", and Cairn knows 1 and 2 with the flag 0x1 for wide addresses",
+                     number_of(version), version >> 16);
+}
+
+static uint8_t address_bytes(uint32_t version)
+{
+    return (version & CAIRN_SANMD_WIDE_ADDRESSES) != 0 ? WIDE : NARROW;
+}
+
+/* The features are read as widely as they can be written: those that do not exist have a sentence
+ * of their own. */
+static struct cairn_pcsection_schema covered_schema(uint32_t version, uint8_t constant_count)
+{
+    bool is_compressed = number_of(version) > 1;
+    return (struct cairn_pcsection_schema){
+        .address_bytes = address_bytes(version),
+        .has_size = true,
+        .is_compressed = is_compressed,
+        .constant_count = constant_count,
+        .constant_bytes = {[FEATURES] = is_compressed ? 8 : 4, [STACK_ARGUMENTS] = 4}};
+}
+
+static uint32_t known_features(uint32_t version)
+{
+    uint32_t first = CAIRN_SANMD_FEATURE_ATOMICS | CAIRN_SANMD_FEATURE_USE_AFTER_RETURN;
+    return number_of(version) == 1 ? first : first | CAIRN_SANMD_FEATURE_STACK_ARGUMENTS;
+}
+
+static bool has_stack_arguments(uint32_t version, uint64_t features)
+{
+    uint32_t bit = number_of(version) == 1 ? CAIRN_SANMD_FEATURE_USE_AFTER_RETURN
+                                           : CAIRN_SANMD_FEATURE_STACK_ARGUMENTS;
+    return (features & bit) != 0;
+}
+
+static const char *number_form(uint32_t version)
+{
+    return number_of(version) == 1 ? "4 bytes each" : "ULEB128";
+}
+
+/* ---- Covered functions ---- */
+
+static enum cairn_status say_beginning(size_t offset, uint32_t version,
+                                       const struct cairn_error *found, struct cairn_error *error)
+{
+    const char *wrong = found->status == CAIRN_ERROR_TRUNCATED ? "go beyond the section's end"
+                                                               : "have a number that is too large";
+    return error_set(error, found->status, found->offset,
+                     "the covered function at byte %zu: its address (%d bytes), size and features "
+                     "(%s) in version %" PRIu32 " %s",
+                     offset, address_bytes(version), number_form(version), number_of(version),
+                     wrong);
+}
+
+static enum cairn_status say_arguments(const struct cairn_pcsection_entry *entry, uint32_t version,
+                                       const struct cairn_error *found, struct cairn_error *error)
+{
+    const char *wrong =
+        found->status == CAIRN_ERROR_TRUNCATED ? "goes beyond the section's end" : "is too large";
+    return error_set(error, found->status, found->offset,
+                     "the covered function 0x%" PRIX64 " at byte %zu: its features are 0x%" PRIX64
+                     ", after which version %" PRIu32 " has the size of its stack arguments, "
+                     "which %s",
+                     entry->address, entry->offset, entry->constants[FEATURES], number_of(version),
+                     wrong);
+}
+
+static enum cairn_status say_features(const struct cairn_pcsection_entry *entry, uint32_t version,
+                                      struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_CORRUPT, entry->offset,
+                     "the covered function 0x%" PRIX64 " at byte %zu: its features are 0x%" PRIX64
+                     ", and version %" PRIu32 " has none but 0x%" PRIX32,
+                     entry->address, entry->offset, entry->constants[FEATURES], number_of(version),
+                     known_features(version));
+}
+
+static enum cairn_status read_entry(const struct cairn_section *section, uint64_t section_address,
+                                    uint32_t version, size_t *offset,
+                                    struct cairn_pcsection_entry *entry, struct cairn_error *error)
+{
+    struct cairn_error found;
+    struct cairn_pcsection_schema schema = covered_schema(version, FEATURES + 1);
+    size_t next = *offset;
+    if (cairn_pcsection_read(section, section_address, &schema, &next, entry, &found) != CAIRN_OK)
+        return say_beginning(*offset, version, &found, error);
+    if ((entry->constants[FEATURES] & ~(uint64_t)known_features(version)) != 0)
+        return say_features(entry, version, error);
+    if (has_stack_arguments(version, entry->constants[FEATURES])) {
+        schema.constant_count = ALL_CONSTANTS;
+        next = *offset;
+        if (cairn_pcsection_read(section, section_address, &schema, &next, entry, &found) !=
+            CAIRN_OK)
+            return say_arguments(entry, version, &found, error);
+    }
+    *offset = next;
+    return CAIRN_OK;
+}
+
+static enum cairn_status check(const struct cairn_section *section, uint32_t version, size_t offset,
+                               struct cairn_error *error)
+{
+    if (offset >= section->size)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, offset,
+                         "there is no byte %zu in a section of %zu bytes", offset, section->size);
+    return is_known(version) ? CAIRN_OK : say_version(version, offset, error);
+}
+
+enum cairn_status cairn_sanmd_read_covered(const struct cairn_section *section,
+                                           uint64_t section_address, uint32_t version,
+                                           size_t *offset, struct cairn_sanmd_covered *covered,
+                                           struct cairn_error *error)
+{
+    struct cairn_pcsection_entry entry;
+    enum cairn_status status = check(section, version, *offset, error);
+    if (status == CAIRN_OK)
+        status = read_entry(section, section_address, version, offset, &entry, error);
+    if (status != CAIRN_OK)
+        return status;
+    *covered = (struct cairn_sanmd_covered){.offset = entry.offset,
+                                            .address = entry.address,
+                                            .size = (uint32_t)entry.size,
+                                            .features = (uint32_t)entry.constants[FEATURES],
+                                            .stack_argument_bytes =
+                                                (uint32_t)entry.constants[STACK_ARGUMENTS]};
+    return CAIRN_OK;
+}
+
+/* ---- Atomic accesses ---- */
+
+enum cairn_status cairn_sanmd_read_atomic(const struct cairn_section *section,
+                                          uint64_t section_address, uint32_t version,
+                                          size_t *offset, struct cairn_sanmd_atomic *atomic,
+                                          struct cairn_error *error)
+{
+    enum cairn_status status = check(section, version, *offset, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct cairn_pcsection_schema schema = {.address_bytes = address_bytes(version)};
+    struct cairn_pcsection_entry entry;
+    if (cairn_pcsection_read(section, section_address, &schema, offset, &entry, NULL) != CAIRN_OK)
+        return error_set(error, CAIRN_ERROR_TRUNCATED, *offset,
+                         "the atomic access at byte %zu: its address (%d bytes) in version %" PRIu32
+                         " goes beyond the section's end",
+                         *offset, schema.address_bytes, number_of(version));
+    *atomic = (struct cairn_sanmd_atomic){.offset = entry.offset, .address = entry.address};
+    return CAIRN_OK;
+}
+
+/* ---- Finding the width of addresses ---- */
+
+/* The address that an entry of either kind is about. */
+static bool read_address(const struct cairn_section *section, uint64_t section_address,
+                         enum cairn_sanmd_kind kind, uint32_t version, size_t *offset,
+                         uint64_t *address)
+{
+    if (kind == CAIRN_SANMD_COVERED) {
+        struct cairn_sanmd_covered covered;
+        enum cairn_status status =
+            cairn_sanmd_read_covered(section, section_address, version, offset, &covered, NULL);
+        *address = status == CAIRN_OK ? covered.address : 0;
+        return status == CAIRN_OK;
+    }
+    struct cairn_sanmd_atomic atomic;
+    enum cairn_status status =
+        cairn_sanmd_read_atomic(section, section_address, version, offset, &atomic, NULL);
+    *address = status == CAIRN_OK ? atomic.address : 0;
+    return status == CAIRN_OK;
+}
+
+/* In narrow entries read as wide ones, the upper half of a distance is another number. To be 0 or
+ * -1 it would have to be a distance to the entry itself, or a size; and after a size of 0, one of
+ * the numbers that follow is a distance where a size or features are expected. */
+bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section, uint64_t section_address,
+                                    enum cairn_sanmd_kind kind, uint32_t version)
+{
+    const unsigned looked_at = 4;
+    if ((version & CAIRN_SANMD_WIDE_ADDRESSES) != 0)
+        return true;
+    size_t offset = 0;
+    for (unsigned i = 0; i < looked_at && offset < section->size; i++) {
+        uint64_t place = section_address + offset;
+        uint64_t address;
+        if (!read_address(section, section_address, kind, version | CAIRN_SANMD_WIDE_ADDRESSES,
+                          &offset, &address))
+            return false;
+        uint64_t upper_half = (address - place) >> 32;
+        if (upper_half != 0 && upper_half != UINT32_MAX)
+            return false;
+    }
+    return section->size > 0;
+}

@@ -1,0 +1,146 @@
+/*
+ * Captures: from the name that LLVM gives a section to what the host has said of it.
+ *
+ * LLVM 16 takes options for a part of the name ("section!C"), and writes numbers whole, each with
+ * the bytes that memory would be allocated for: 4 for three of them, 8 for five to seven. Later
+ * ones take the options away, and do what they say.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/captures.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* ---- Copying ---- */
+
+/* Bytes of addresses in the entries. Source: llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp,
+ * emitPCSections; what the default is: getEffectiveCodeModel and the like in the target machines.
+ */
+static uint8_t address_bytes(LLVMCodeModel code_model)
+{
+    enum { NEAR = 4, FAR = 8 };
+    switch (code_model) {
+    case LLVMCodeModelTiny:
+    case LLVMCodeModelSmall:
+    case LLVMCodeModelKernel:
+        return NEAR;
+    case LLVMCodeModelMedium:
+    case LLVMCodeModelLarge:
+        return FAR;
+    case LLVMCodeModelDefault:
+    case LLVMCodeModelJITDefault:
+        break;
+    }
+    return cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2 ? NEAR : FAR;
+}
+
+static enum cairn_status copy(const struct cairn_capture *capture, LLVMCodeModel code_model,
+                              struct captures *captures, struct cairn_error *error)
+{
+    if (capture->section == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a capture of PC sections has no name");
+    char *name = memory_new(&captures->allocator, strlen(capture->section) + 1, 1);
+    if (name == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory to note the capture of PC section '%.60s'", capture->section);
+    strcpy(name, capture->section);
+    struct cairn_capture *entry = &captures->entries[captures->count++];
+    *entry = *capture;
+    entry->section = name;
+    if (entry->schema.address_bytes == 0)
+        entry->schema.address_bytes = address_bytes(code_model);
+    return CAIRN_OK;
+}
+
+enum cairn_status captures_create(const struct cairn_memory_manager_options *options,
+                                  const struct cairn_allocator *allocator,
+                                  struct captures *captures, struct cairn_error *error)
+{
+    size_t count = options->capture_count;
+    *captures = (struct captures){.allocator = *allocator};
+    if (count == 0)
+        return CAIRN_OK;
+    if (options->captures == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "%zu captures of PC sections, but no array of them", count);
+    captures->entries = memory_new(allocator, count, sizeof *captures->entries);
+    if (captures->entries == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu captures", count);
+    captures->capacity = count;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = copy(&options->captures[i], options->code_model, captures, error);
+    return status;
+}
+
+void captures_release(struct captures *captures)
+{
+    for (size_t i = 0; i < captures->count; i++) {
+        char *name = (char *)(uintptr_t)captures->entries[i].section;
+        memory_free(&captures->allocator, name, strlen(name) + 1);
+    }
+    memory_free(&captures->allocator, captures->entries,
+                captures->capacity * sizeof *captures->entries);
+    *captures = (struct captures){0};
+}
+
+/* ---- Finding ---- */
+
+static bool fits(const struct cairn_capture *capture, const char *name, size_t length)
+{
+    size_t wanted = strlen(capture->section);
+    bool long_enough = capture->is_prefix ? length >= wanted : length == wanted;
+    return long_enough && memcmp(name, capture->section, wanted) == 0;
+}
+
+static const struct cairn_capture *find(const struct captures *captures, const char *name,
+                                        size_t length)
+{
+    for (size_t i = 0; i < captures->count; i++)
+        if (fits(&captures->entries[i], name, length))
+            return &captures->entries[i];
+    return NULL;
+}
+
+/* As LLVM 16 writes what was to be compressed. */
+static void write_whole(struct cairn_pcsection_schema *schema)
+{
+    enum { SHORT = 2, WORD = 4, DOUBLEWORD = 8 };
+    schema->is_compressed = false;
+    for (uint8_t i = 0; i < schema->constant_count; i++) {
+        uint8_t *bytes = &schema->constant_bytes[i];
+        if (*bytes > SHORT)
+            *bytes = *bytes <= WORD ? WORD : DOUBLEWORD;
+    }
+}
+
+enum cairn_status captures_find(const struct captures *captures, const char *section_name,
+                                struct capture *capture, bool *is_captured,
+                                struct cairn_error *error)
+{
+    size_t length = strcspn(section_name, "!");
+    const struct cairn_capture *found = find(captures, section_name, length);
+    *is_captured = false;
+    if (found == NULL)
+        return CAIRN_OK;
+    char *name = memory_new(&captures->allocator, length + 1, 1);
+    if (name == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory for the name of PC section '%.60s'", section_name);
+    memcpy(name, section_name, length);
+    *capture =
+        (struct capture){.name = name, .has_schema = found->has_schema, .schema = found->schema};
+    if (section_name[length] != '\0')
+        write_whole(&capture->schema);
+    *is_captured = true;
+    return CAIRN_OK;
+}
+
+void capture_release(const struct captures *captures, struct capture *capture)
+{
+    memory_free(&captures->allocator, capture->name, strlen(capture->name) + 1);
+    capture->name = NULL;
+}

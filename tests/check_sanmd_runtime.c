@@ -1,0 +1,656 @@
+/*
+ * libcairn-sanmd, white-box, with sections of metadata that the test writes: random ones are found
+ * as a search from first to last finds them, whatever order they are in; faults, folded functions,
+ * memory that is not there; queries in signal handlers and threads while sections come and go.
+ * What clang writes is in check_sanmd_programs.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "stackmap_support.h"
+
+#include <cairn/sanmd_runtime.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WIDE = CAIRN_SANMD_WIDE_ADDRESSES };
+
+static uint64_t random_state;
+
+static uint32_t below(uint32_t bound) { return sample_random(&random_state, bound); }
+
+/* ---- The system's refusals ---- */
+
+static bool has_memory = true;
+
+void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset)
+{
+    return has_memory ? __real_mmap(address, size, protection, flags, file, offset) : MAP_FAILED;
+}
+
+/* ---- Sections ---- */
+
+/* Where its code is said to be; nothing is there. */
+struct metadata {
+    enum cairn_sanmd_kind kind;
+    uint32_t version;
+    uint8_t *bytes;
+    size_t size;
+    size_t count;
+    struct cairn_sanmd_function *entries; /* accesses as functions of one byte */
+};
+
+static enum cairn_byte_order own_order(void)
+{
+    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN;
+}
+
+static void put(struct metadata *metadata, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        size_t place = own_order() == CAIRN_LITTLE_ENDIAN ? i : bytes - 1 - i;
+        metadata->bytes[metadata->size++] = (uint8_t)(value >> 8 * place);
+    }
+}
+
+static void put_number(struct metadata *metadata, uint32_t value)
+{
+    if ((metadata->version & CAIRN_SANMD_VERSION_MASK) == 1) {
+        put(metadata, value, 4);
+        return;
+    }
+    for (; value >= 0x80; value >>= 7)
+        put(metadata, (value & 0x7F) | 0x80, 1);
+    put(metadata, value, 1);
+}
+
+static void put_entry(struct metadata *metadata, const struct cairn_sanmd_function *entry)
+{
+    uint64_t place = (uint64_t)(uintptr_t)metadata->bytes + metadata->size;
+    put(metadata, entry->address - place, (metadata->version & WIDE) != 0 ? 8 : 4);
+    if (metadata->kind == CAIRN_SANMD_ATOMICS)
+        return;
+    put_number(metadata, entry->size);
+    put_number(metadata, entry->features);
+    bool is_first = (metadata->version & CAIRN_SANMD_VERSION_MASK) == 1;
+    if ((entry->features & (is_first ? 2 : 4)) != 0)
+        put_number(metadata, entry->stack_argument_bytes);
+}
+
+enum { ENTRY_BYTES_MAX = 8 + 3 * 5 };
+
+static struct metadata metadata_create(enum cairn_sanmd_kind kind, uint32_t version,
+                                       const struct cairn_sanmd_function *entries, size_t count)
+{
+    struct metadata metadata = {.kind = kind, .version = version, .count = count};
+    metadata.bytes = malloc(count * ENTRY_BYTES_MAX + 1);
+    metadata.entries = malloc((count + 1) * sizeof *entries);
+    memcpy(metadata.entries, entries, count * sizeof *entries);
+    for (size_t i = 0; i < count; i++)
+        put_entry(&metadata, &entries[i]);
+    return metadata;
+}
+
+static void metadata_free(struct metadata *metadata)
+{
+    free(metadata->bytes);
+    free(metadata->entries);
+}
+
+static void metadata_add(const struct metadata *metadata)
+{
+    if (metadata->kind == CAIRN_SANMD_COVERED)
+        __sanitizer_metadata_covered_add(metadata->version, metadata->bytes,
+                                         metadata->bytes + metadata->size);
+    else
+        __sanitizer_metadata_atomics_add(metadata->version, metadata->bytes,
+                                         metadata->bytes + metadata->size);
+}
+
+static void metadata_delete(const struct metadata *metadata)
+{
+    if (metadata->kind == CAIRN_SANMD_COVERED)
+        __sanitizer_metadata_covered_del(metadata->version, metadata->bytes,
+                                         metadata->bytes + metadata->size);
+    else
+        __sanitizer_metadata_atomics_del(metadata->version, metadata->bytes,
+                                         metadata->bytes + metadata->size);
+}
+
+/* A place that 4 bytes reach from anything that malloc gives. */
+static uint64_t code_base(void)
+{
+    void *probe = malloc(1);
+    uint64_t base = (uint64_t)(uintptr_t)probe & ~UINT64_C(0xFFF);
+    free(probe);
+    return base + (1 << 24);
+}
+
+static struct cairn_sanmd_statistics statistics(void)
+{
+    struct cairn_sanmd_statistics now;
+    cairn_sanmd_get_statistics(&now);
+    return now;
+}
+
+/* ---- Random sections ---- */
+
+enum { SECTIONS = 6, ENTRIES_MAX = 400, ROUNDS = 60, PROBES = 3000, STRETCH = 1 << 16 };
+
+static struct metadata sections[SECTIONS];
+static bool is_added[SECTIONS];
+
+/* Functions one behind the other, most of them. */
+static size_t random_functions(struct cairn_sanmd_function *entries, uint64_t base)
+{
+    size_t count = below(ENTRIES_MAX);
+    uint64_t address = base + below(STRETCH);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t features = below(4);
+        entries[i] = (struct cairn_sanmd_function){.address = address,
+                                                   .size = below(8) == 0 ? 0 : 1 + below(200),
+                                                   .features = features,
+                                                   .stack_argument_bytes =
+                                                       (features & 2) != 0 ? 8 * below(9) : 0};
+        address += entries[i].size + (below(3) == 0 ? below(500) : 0);
+    }
+    return count;
+}
+
+static size_t random_atomics(struct cairn_sanmd_function *entries, uint64_t base)
+{
+    size_t count = below(ENTRIES_MAX);
+    for (size_t i = 0; i < count; i++)
+        entries[i] = (struct cairn_sanmd_function){.address = base + below(STRETCH), .size = 1};
+    return count;
+}
+
+static void shuffle(struct cairn_sanmd_function *entries, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        size_t other = below((uint32_t)i + 1);
+        struct cairn_sanmd_function held = entries[i];
+        entries[i] = entries[other];
+        entries[other] = held;
+    }
+}
+
+/* Code of functions is each section's own: `number` keeps them apart. That of accesses is mixed. */
+static struct metadata random_section(unsigned number, uint64_t base)
+{
+    static struct cairn_sanmd_function entries[ENTRIES_MAX];
+    bool is_covered = below(2) == 0;
+    uint32_t version = 1 | (below(2) == 0 ? WIDE : 0);
+    size_t count = is_covered ? random_functions(entries, base + number * 4 * STRETCH)
+                              : random_atomics(entries, base);
+    if (below(2) == 0)
+        shuffle(entries, count);
+    return metadata_create(is_covered ? CAIRN_SANMD_COVERED : CAIRN_SANMD_ATOMICS, version, entries,
+                           count);
+}
+
+static const struct cairn_sanmd_function *search(enum cairn_sanmd_kind kind, uint64_t pc)
+{
+    for (unsigned s = 0; s < SECTIONS; s++)
+        for (size_t i = 0; is_added[s] && sections[s].kind == kind && i < sections[s].count; i++)
+            if (pc - sections[s].entries[i].address < sections[s].entries[i].size)
+                return &sections[s].entries[i];
+    return NULL;
+}
+
+static void expect_same(uint64_t pc)
+{
+    const struct cairn_sanmd_function *expected = search(CAIRN_SANMD_COVERED, pc);
+    struct cairn_sanmd_function function = {.size = 77};
+    expect(cairn_sanmd_find_function(pc, &function) == (expected != NULL));
+    expect(expected == NULL ? function.size == 77
+                            : memcmp(&function, expected, sizeof function) == 0);
+    expect(cairn_sanmd_is_atomic(pc) == (search(CAIRN_SANMD_ATOMICS, pc) != NULL));
+}
+
+static void probe(uint64_t base)
+{
+    for (unsigned i = 0; i < PROBES; i++)
+        expect_same(base - 100 + below((SECTIONS + 1) * 4 * STRETCH));
+    for (unsigned s = 0; s < SECTIONS; s++)
+        for (size_t i = 0; i < sections[s].count; i += 1 + below(20)) {
+            const struct cairn_sanmd_function *entry = &sections[s].entries[i];
+            expect_same(entry->address);
+            expect_same(entry->address - 1);
+            expect_same(entry->address + entry->size);
+            expect_same(entry->address + entry->size - 1);
+        }
+}
+
+START_TEST(random_sections_are_found_as_a_plain_search_finds_them)
+{
+    random_state = sample_seed();
+    uint64_t base = code_base();
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned changed = below(SECTIONS);
+        if (is_added[changed])
+            metadata_delete(&sections[changed]);
+        metadata_free(&sections[changed]);
+        sections[changed] = random_section(changed, base);
+        is_added[changed] = below(4) != 0 && sections[changed].count > 0;
+        if (is_added[changed])
+            metadata_add(&sections[changed]);
+        probe(base);
+    }
+    for (unsigned i = 0; i < SECTIONS; i++) {
+        if (is_added[i])
+            metadata_delete(&sections[i]);
+        metadata_free(&sections[i]);
+    }
+    ck_assert_uint_eq(statistics().range_count, 0);
+    ck_assert_uint_eq(statistics().waiting_bytes, 0);
+}
+END_TEST
+
+/* ---- Visitors ---- */
+
+struct visited {
+    size_t count;
+    size_t limit; /* after which it says no; 0: never */
+    uint64_t last;
+    const struct metadata *deleted; /* at the first visit */
+};
+
+static bool note(struct visited *visited, uint64_t address)
+{
+    expect(visited->count == 0 || address >= visited->last);
+    visited->last = address;
+    visited->count++;
+    if (visited->deleted != NULL && visited->count == 1)
+        metadata_delete(visited->deleted);
+    return visited->count != visited->limit;
+}
+
+static bool visit_function(void *data, const struct cairn_sanmd_function *function)
+{
+    return note(data, function->address);
+}
+
+static bool visit_atomic(void *data, uint64_t pc) { return note(data, pc); }
+
+/* 100 of them, 16 bytes apart, in no order. */
+static struct metadata hundred(enum cairn_sanmd_kind kind, uint64_t base)
+{
+    struct cairn_sanmd_function entries[100];
+    for (unsigned i = 0; i < 100; i++)
+        entries[i] = (struct cairn_sanmd_function){
+            .address = base + 16 * ((i * 37) % 100), .size = 16, .features = 1};
+    return metadata_create(kind, 2, entries, 100);
+}
+
+START_TEST(visitors_see_what_begins_in_a_range)
+{
+    uint64_t base = code_base();
+    struct metadata functions = hundred(CAIRN_SANMD_COVERED, base);
+    struct metadata atomics = hundred(CAIRN_SANMD_ATOMICS, base);
+    metadata_add(&functions);
+    metadata_add(&atomics);
+    static const struct {
+        uint64_t begin;
+        uint64_t end;
+        size_t count;
+    } ranges[] = {{0, 1600, 100}, {1, 1600, 99},   {16, 17, 1},     {17, 32, 0},
+                  {16, 16, 0},    {1584, 9999, 1}, {1585, 9999, 0}, {320, 640, 20}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        struct visited one = {0};
+        struct visited other = {0};
+        ck_assert(cairn_sanmd_visit_functions(base + ranges[i].begin, base + ranges[i].end,
+                                              visit_function, &one));
+        ck_assert(cairn_sanmd_visit_atomics(base + ranges[i].begin, base + ranges[i].end,
+                                            visit_atomic, &other));
+        ck_assert_uint_eq(one.count, ranges[i].count);
+        ck_assert_uint_eq(other.count, ranges[i].count);
+    }
+    struct visited three = {.limit = 3};
+    ck_assert(!cairn_sanmd_visit_atomics(0, UINT64_MAX, visit_atomic, &three));
+    ck_assert_uint_eq(three.count, 3);
+    metadata_delete(&functions);
+    metadata_delete(&atomics);
+    metadata_free(&functions);
+    metadata_free(&atomics);
+}
+END_TEST
+
+START_TEST(a_visitor_may_delete_what_is_visited)
+{
+    struct metadata functions = hundred(CAIRN_SANMD_COVERED, code_base());
+    metadata_add(&functions);
+    struct visited visited = {.deleted = &functions};
+    ck_assert(cairn_sanmd_visit_functions(0, UINT64_MAX, visit_function, &visited));
+    ck_assert_uint_eq(visited.count, 1);
+    /* The query that was on the way holds it until another callback. */
+    ck_assert_uint_gt(statistics().waiting_bytes, 0);
+    metadata_add(&functions);
+    metadata_delete(&functions);
+    ck_assert_uint_eq(statistics().waiting_bytes, 0);
+    metadata_free(&functions);
+}
+END_TEST
+
+/* ---- Ranges, and what is wrong with them ---- */
+
+static struct cairn_sanmd_range only_range;
+
+static bool keep_range(void *data, const struct cairn_sanmd_range *range)
+{
+    ++*(unsigned *)data;
+    only_range = *range;
+    return true;
+}
+
+static void expect_one_range(void)
+{
+    unsigned count = 0;
+    ck_assert(cairn_sanmd_visit_ranges(keep_range, &count));
+    ck_assert_uint_eq(count, 1);
+}
+
+START_TEST(entries_before_a_fault_are_found_and_the_fault_is_given)
+{
+    uint64_t base = code_base();
+    struct metadata functions = hundred(CAIRN_SANMD_COVERED, base);
+    const size_t entry = 4 + 1 + 1;
+    functions.bytes[50 * entry + 5] = 8;
+    metadata_add(&functions);
+    expect_one_range();
+    ck_assert_int_eq(only_range.kind, CAIRN_SANMD_COVERED);
+    ck_assert_uint_eq(only_range.version, 2);
+    ck_assert_uint_eq(only_range.section_address, (uintptr_t)functions.bytes);
+    ck_assert_uint_eq(only_range.section_size, functions.size);
+    ck_assert_uint_eq(only_range.entry_count, 50);
+    ck_assert_int_eq(only_range.error.status, CAIRN_ERROR_CORRUPT);
+    ck_assert_uint_eq(only_range.error.offset, 50 * entry);
+    ck_assert_uint_eq(statistics().faulty_range_count, 1);
+    struct cairn_sanmd_function function;
+    for (unsigned i = 0; i < 100; i++)
+        ck_assert(cairn_sanmd_find_function(functions.entries[i].address, &function) == (i < 50));
+    metadata_delete(&functions);
+    ck_assert_uint_eq(statistics().faulty_range_count, 0);
+    metadata_free(&functions);
+}
+END_TEST
+
+START_TEST(a_section_of_an_unknown_version_is_listed_and_has_nothing)
+{
+    struct metadata functions = hundred(CAIRN_SANMD_COVERED, code_base());
+    functions.version = 3;
+    metadata_add(&functions);
+    expect_one_range();
+    ck_assert_int_eq(only_range.error.status, CAIRN_ERROR_VERSION);
+    ck_assert_uint_eq(only_range.entry_count, 0);
+    struct cairn_sanmd_function function;
+    ck_assert(!cairn_sanmd_find_function(functions.entries[0].address, &function));
+    ck_assert(!cairn_sanmd_find_function(0, &function));
+    metadata_delete(&functions);
+    ck_assert_uint_eq(statistics().range_count, 0);
+    metadata_free(&functions);
+}
+END_TEST
+
+START_TEST(what_is_empty_or_was_never_added_is_ignored)
+{
+    struct metadata functions = hundred(CAIRN_SANMD_COVERED, code_base());
+    __sanitizer_metadata_covered_add(2, NULL, NULL);
+    __sanitizer_metadata_atomics_add(2, functions.bytes, functions.bytes);
+    __sanitizer_metadata_covered_del(2, NULL, NULL);
+    metadata_delete(&functions);
+    ck_assert_uint_eq(statistics().range_count, 0);
+    metadata_free(&functions);
+}
+END_TEST
+
+START_TEST(a_section_that_was_added_twice_goes_with_the_second_deletion)
+{
+    struct metadata atomics = hundred(CAIRN_SANMD_ATOMICS, code_base());
+    uint64_t pc = atomics.entries[7].address;
+    metadata_add(&atomics);
+    metadata_add(&atomics);
+    ck_assert_uint_eq(statistics().range_count, 1);
+    metadata_delete(&atomics);
+    ck_assert(cairn_sanmd_is_atomic(pc));
+    metadata_delete(&atomics);
+    ck_assert(!cairn_sanmd_is_atomic(pc));
+    metadata_free(&atomics);
+}
+END_TEST
+
+START_TEST(of_functions_with_the_same_code_the_one_with_most_features_is_found)
+{
+    uint64_t base = code_base();
+    const struct cairn_sanmd_function entries[] = {{base, 32, 1, 0},
+                                                   {base, 32, 7, 8},
+                                                   {base, 32, 0, 0},
+                                                   {base, 0, 7, 16},
+                                                   {base + 32, 0, 1, 0}};
+    struct metadata functions =
+        metadata_create(CAIRN_SANMD_COVERED, 2, entries, sizeof entries / sizeof *entries);
+    metadata_add(&functions);
+    struct cairn_sanmd_function function;
+    ck_assert(cairn_sanmd_find_function(base + 31, &function));
+    ck_assert_uint_eq(function.features, 7);
+    ck_assert_uint_eq(function.stack_argument_bytes, 8);
+    ck_assert(!cairn_sanmd_find_function(base + 32, &function));
+    metadata_delete(&functions);
+    metadata_free(&functions);
+}
+END_TEST
+
+/* Whatever addresses may be: nothing is read or written beyond a table. */
+START_TEST(sections_of_random_bytes_are_taken_as_they_are)
+{
+    random_state = sample_seed();
+    for (unsigned round = 0; round < 500; round++) {
+        static const uint32_t versions[] = {1, 2, 1 | WIDE, 2 | WIDE};
+        uint8_t bytes[600];
+        size_t size = 1 + below(sizeof bytes);
+        for (size_t i = 0; i < size; i++)
+            bytes[i] = below(2) == 0 ? (uint8_t)below(256) : (uint8_t)(below(2) * 0xFF);
+        struct metadata metadata = {.kind =
+                                        below(2) == 0 ? CAIRN_SANMD_COVERED : CAIRN_SANMD_ATOMICS,
+                                    .version = versions[below(4)],
+                                    .bytes = bytes,
+                                    .size = size};
+        metadata_add(&metadata);
+        struct visited visited = {0};
+        struct cairn_sanmd_function function;
+        ck_assert(cairn_sanmd_visit_functions(0, UINT64_MAX, visit_function, &visited));
+        for (unsigned i = 0; i < 20; i++) {
+            uint64_t pc = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
+            (void)cairn_sanmd_find_function(pc >> below(64), &function);
+            (void)cairn_sanmd_is_atomic(pc >> below(64));
+        }
+        metadata_delete(&metadata);
+    }
+    ck_assert_uint_eq(statistics().range_count, 0);
+}
+END_TEST
+
+START_TEST(without_memory_a_section_is_lost_and_counted)
+{
+    uint64_t base = code_base();
+    struct metadata kept = hundred(CAIRN_SANMD_ATOMICS, base);
+    struct metadata lost = hundred(CAIRN_SANMD_COVERED, base);
+    metadata_add(&kept);
+    size_t lost_before = statistics().lost_range_count;
+    has_memory = false;
+    metadata_add(&lost);
+    ck_assert_uint_eq(statistics().lost_range_count, lost_before + 1);
+    ck_assert(cairn_sanmd_is_atomic(base));
+    /* A deletion needs none. */
+    metadata_delete(&lost);
+    metadata_delete(&kept);
+    ck_assert(!cairn_sanmd_is_atomic(base));
+    ck_assert_uint_eq(statistics().range_count, 0);
+    has_memory = true;
+    metadata_add(&kept);
+    ck_assert(cairn_sanmd_is_atomic(base));
+    metadata_delete(&kept);
+    ck_assert_uint_eq(statistics().waiting_bytes, 0);
+    metadata_free(&kept);
+    metadata_free(&lost);
+}
+END_TEST
+
+/* ---- While sections come and go ---- */
+
+enum { CHANGES = 3000, ASKING_THREADS = 2, CHANGING_THREADS = 2, TICK_MICROSECONDS = 200 };
+
+/* One section stays, the others come and go. */
+static struct metadata staying;
+static struct metadata changing[CHANGING_THREADS];
+static atomic_bool is_over;
+static atomic_ulong answers;
+
+static void ask(uint64_t pc_of_staying)
+{
+    struct cairn_sanmd_function function;
+    expect(cairn_sanmd_is_atomic(pc_of_staying));
+    expect(!cairn_sanmd_is_atomic(pc_of_staying + 1));
+    for (unsigned i = 0; i < CHANGING_THREADS; i++) {
+        uint64_t pc = changing[i].entries[answers % 100].address;
+        if (cairn_sanmd_find_function(pc + 3, &function))
+            expect(function.address == pc && function.size == 16 && function.features == 1);
+    }
+    atomic_fetch_add(&answers, 1);
+}
+
+static void on_tick(int number)
+{
+    (void)number;
+    ask(staying.entries[answers % 100].address);
+}
+
+static void *ask_on(void *unused)
+{
+    (void)unused;
+    while (!is_over)
+        ask(staying.entries[answers % 100].address);
+    return NULL;
+}
+
+static void *change_on(void *data)
+{
+    for (unsigned i = 0; i < CHANGES; i++) {
+        metadata_add(data);
+        metadata_delete(data);
+    }
+    return NULL;
+}
+
+static void begin_ticks(suseconds_t microseconds)
+{
+    struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
+    const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+    ck_assert_int_eq(sigaction(SIGPROF, &action, NULL), 0);
+    ck_assert_int_eq(setitimer(ITIMER_PROF, &timer, NULL), 0);
+}
+
+START_TEST(queries_in_threads_and_signal_handlers_find_what_stays)
+{
+    uint64_t base = code_base();
+    staying = hundred(CAIRN_SANMD_ATOMICS, base);
+    metadata_add(&staying);
+    for (unsigned i = 0; i < CHANGING_THREADS; i++)
+        changing[i] = hundred(CAIRN_SANMD_COVERED, base + i * STRETCH);
+    begin_ticks(TICK_MICROSECONDS);
+    pthread_t asking[ASKING_THREADS];
+    pthread_t changers[CHANGING_THREADS];
+    for (unsigned i = 0; i < ASKING_THREADS; i++)
+        pthread_create(&asking[i], NULL, ask_on, NULL);
+    for (unsigned i = 0; i < CHANGING_THREADS; i++)
+        pthread_create(&changers[i], NULL, change_on, &changing[i]);
+    for (unsigned i = 0; i < CHANGING_THREADS; i++)
+        pthread_join(changers[i], NULL);
+    is_over = true;
+    for (unsigned i = 0; i < ASKING_THREADS; i++)
+        pthread_join(asking[i], NULL);
+    begin_ticks(0);
+    ck_assert_uint_gt(answers, 0);
+    ck_assert_uint_eq(statistics().range_count, 1);
+    metadata_delete(&staying);
+    /* With no query under way, all has been given back. */
+    ck_assert_uint_eq(statistics().waiting_bytes, 0);
+    metadata_free(&staying);
+    for (unsigned i = 0; i < CHANGING_THREADS; i++)
+        metadata_free(&changing[i]);
+}
+END_TEST
+
+/* ---- Children ---- */
+
+static void *fork_on(void *failures)
+{
+    for (unsigned i = 0; i < 50; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            metadata_add(&changing[1]);
+            metadata_delete(&changing[1]);
+            _exit(cairn_sanmd_is_atomic(staying.entries[0].address) ? 0 : 1);
+        }
+        int how = 1;
+        waitpid(child, &how, 0);
+        *(unsigned *)failures += how != 0;
+    }
+    is_over = true;
+    return NULL;
+}
+
+START_TEST(a_child_forked_while_sections_come_and_go_can_add_its_own)
+{
+    uint64_t base = code_base();
+    unsigned failures = 0;
+    staying = hundred(CAIRN_SANMD_ATOMICS, base);
+    metadata_add(&staying);
+    for (unsigned i = 0; i < CHANGING_THREADS; i++)
+        changing[i] = hundred(CAIRN_SANMD_COVERED, base + i * STRETCH);
+    pthread_t forking;
+    is_over = false;
+    pthread_create(&forking, NULL, fork_on, &failures);
+    while (!is_over) {
+        metadata_add(&changing[0]);
+        metadata_delete(&changing[0]);
+    }
+    pthread_join(forking, NULL);
+    ck_assert_uint_eq(failures, 0);
+    metadata_delete(&staying);
+    metadata_free(&staying);
+    for (unsigned i = 0; i < CHANGING_THREADS; i++)
+        metadata_free(&changing[i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sanitizers' metadata at run time");
+    TCase *tests = tcase_create("sections that the test writes");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, random_sections_are_found_as_a_plain_search_finds_them);
+    tcase_add_test(tests, visitors_see_what_begins_in_a_range);
+    tcase_add_test(tests, a_visitor_may_delete_what_is_visited);
+    tcase_add_test(tests, entries_before_a_fault_are_found_and_the_fault_is_given);
+    tcase_add_test(tests, a_section_of_an_unknown_version_is_listed_and_has_nothing);
+    tcase_add_test(tests, what_is_empty_or_was_never_added_is_ignored);
+    tcase_add_test(tests, a_section_that_was_added_twice_goes_with_the_second_deletion);
+    tcase_add_test(tests, of_functions_with_the_same_code_the_one_with_most_features_is_found);
+    tcase_add_test(tests, sections_of_random_bytes_are_taken_as_they_are);
+    tcase_add_test(tests, without_memory_a_section_is_lost_and_counted);
+    tcase_add_test(tests, queries_in_threads_and_signal_handlers_find_what_stays);
+    tcase_add_test(tests, a_child_forked_while_sections_come_and_go_can_add_its_own);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}

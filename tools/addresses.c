@@ -1,0 +1,337 @@
+/*
+ * Lines that are an address and nothing else are taken apart in one go over their digits: of
+ * samples there are tens of millions.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/addresses.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Words ---- */
+
+struct words {
+    const char *at;
+    const char *end;
+};
+
+static bool is_blank(char character) { return character == ' ' || character == '\t'; }
+
+static void skip_blanks(struct words *words)
+{
+    while (words->at < words->end && is_blank(*words->at))
+        words->at++;
+}
+
+/* A digit's value and 1, so that everything else is 0. */
+static const uint8_t digit_values[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
+
+/* Takes hexadecimal digits; false, with nothing taken, if there are none or they are too many. */
+static bool take_digits(struct words *words, uint64_t *value)
+{
+    const char *at = words->at;
+    uint64_t sum = 0;
+    while (at < words->end) {
+        unsigned digit = digit_values[(unsigned char)*at];
+        if (digit == 0)
+            break;
+        if (sum >> 60 != 0)
+            return false;
+        sum = sum << 4 | (digit - 1);
+        at++;
+    }
+    if (at == words->at)
+        return false;
+    words->at = at;
+    *value = sum;
+    return true;
+}
+
+static void skip_prefix(struct words *words)
+{
+    if (words->end - words->at > 2 && words->at[0] == '0' &&
+        (words->at[1] == 'x' || words->at[1] == 'X'))
+        words->at += 2;
+}
+
+static bool take_character(struct words *words, char character)
+{
+    if (words->at == words->end || *words->at != character)
+        return false;
+    words->at++;
+    return true;
+}
+
+static bool is_at_word_end(const struct words *words)
+{
+    return words->at == words->end || is_blank(*words->at);
+}
+
+/* A word that is a number. */
+static bool take_address(struct words *words, uint64_t *address)
+{
+    struct words taken = *words;
+    skip_prefix(&taken);
+    if (!take_digits(&taken, address) || !is_at_word_end(&taken))
+        return false;
+    *words = taken;
+    return true;
+}
+
+static void skip_word(struct words *words)
+{
+    while (!is_at_word_end(words))
+        words->at++;
+    skip_blanks(words);
+}
+
+bool parse_address(const char *word, uint64_t *address)
+{
+    struct words words = {word, word + strlen(word)};
+    return take_address(&words, address) && words.at == words.end;
+}
+
+/* ---- Mappings ---- */
+
+static bool has_path(struct words words, struct mapping *mapping)
+{
+    skip_blanks(&words);
+    mapping->path = words.at;
+    mapping->path_length = (size_t)(words.end - words.at);
+    return mapping->path_length > 0;
+}
+
+/* Of /proc/PID/maps: "401000-402000 r-xp 00001000 08:01 4711      /usr/bin/program". */
+static bool parse_process_mapping(struct words words, struct mapping *mapping)
+{
+    uint64_t end;
+    if (!take_digits(&words, &mapping->address) || !take_character(&words, '-') ||
+        !take_digits(&words, &end) || end < mapping->address || !is_at_word_end(&words))
+        return false;
+    mapping->size = end - mapping->address;
+    skip_blanks(&words);
+    skip_word(&words); /* permissions */
+    if (!take_address(&words, &mapping->file_offset))
+        return false;
+    skip_blanks(&words);
+    skip_word(&words); /* device */
+    skip_word(&words); /* inode */
+    return has_path(words, mapping);
+}
+
+/* Of perf: "…: [0x401000(0x1000) @ 0x1000 08:01 4711 0]: r-xp /usr/bin/program"; of the older
+ * PERF_RECORD_MMAP the bracket ends behind the offset. `words` begins behind the bracket. */
+static bool parse_event_mapping(struct words words, struct mapping *mapping)
+{
+    skip_prefix(&words);
+    if (!take_digits(&words, &mapping->address) || !take_character(&words, '('))
+        return false;
+    skip_prefix(&words);
+    if (!take_digits(&words, &mapping->size) || !take_character(&words, ')'))
+        return false;
+    skip_blanks(&words);
+    if (!take_character(&words, '@'))
+        return false;
+    skip_blanks(&words);
+    skip_prefix(&words);
+    if (!take_digits(&words, &mapping->file_offset))
+        return false;
+    const char *bracket = memchr(words.at, ']', (size_t)(words.end - words.at));
+    if (bracket == NULL)
+        return false;
+    words.at = bracket;
+    skip_word(&words); /* "]:" */
+    skip_word(&words); /* permissions */
+    return has_path(words, mapping);
+}
+
+/* What perf tells of a process besides its samples; `words` begins with PERF_RECORD_. */
+static void parse_record(struct words words, struct address_line *line)
+{
+    static const char mapped[] = "PERF_RECORD_MMAP";
+    line->kind = ADDRESS_LINE_EMPTY;
+    if ((size_t)(words.end - words.at) < sizeof mapped - 1 ||
+        memcmp(words.at, mapped, sizeof mapped - 1) != 0)
+        return;
+    const char *bracket = memchr(words.at, '[', (size_t)(words.end - words.at));
+    if (bracket == NULL)
+        return;
+    words.at = bracket + 1;
+    if (parse_event_mapping(words, &line->mapping))
+        line->kind = ADDRESS_LINE_MAPPING;
+}
+
+/* ---- Lines of samples ---- */
+
+static const char *find_text(const struct words *words, const char *text)
+{
+    return memmem(words->at, (size_t)(words->end - words->at), text, strlen(text));
+}
+
+/* Behind the last word that ends with a colon, which is the event, or else the time; false: there
+ * is no such word. */
+static bool skip_event(struct words *words)
+{
+    struct words rest = *words;
+    bool is_found = false;
+    while (rest.at < rest.end) {
+        while (!is_at_word_end(&rest))
+            rest.at++;
+        bool ends_with_colon = rest.at[-1] == ':';
+        skip_blanks(&rest);
+        if (!ends_with_colon)
+            continue;
+        *words = rest;
+        is_found = true;
+    }
+    return is_found;
+}
+
+/* "3512 401136 main" begins with a process ID, or whatever else perf was asked to print, not with
+ * the address. Names of functions can look like numbers, but hardly ever such long ones. */
+static bool is_followed_by_address(struct words words)
+{
+    enum { ADDRESS_DIGITS_LEAST = 5 };
+    uint64_t number;
+    skip_blanks(&words);
+    const char *begin = words.at;
+    return take_address(&words, &number) && words.at - begin >= ADDRESS_DIGITS_LEAST;
+}
+
+static void parse_sample(struct words words, struct address_line *line)
+{
+    bool has_event = skip_event(&words);
+    if (has_event && words.at == words.end) {
+        line->kind = ADDRESS_LINE_EMPTY; /* its call chain follows */
+        return;
+    }
+    line->kind = ADDRESS_LINE_JUNK;
+    if (take_address(&words, &line->address) && !is_followed_by_address(words))
+        line->kind = ADDRESS_LINE_ADDRESS;
+}
+
+static void parse_words(struct words words, struct address_line *line)
+{
+    const char *record = find_text(&words, "PERF_RECORD_");
+    if (record != NULL)
+        parse_record((struct words){record, words.end}, line);
+    else if (parse_process_mapping(words, &line->mapping))
+        line->kind = ADDRESS_LINE_MAPPING;
+    else
+        parse_sample(words, line);
+}
+
+void parse_address_line(const char *text, size_t length, struct address_line *line)
+{
+    struct words words = {text, text + length};
+    line->is_frame = length > 0 && text[0] == '\t';
+    if (length > 0 && text[length - 1] == '\r')
+        words.end--;
+    skip_blanks(&words);
+    line->kind = ADDRESS_LINE_EMPTY;
+    if (words.at == words.end || *words.at == '#')
+        return;
+    struct words rest = words;
+    line->kind = ADDRESS_LINE_ADDRESS;
+    if (take_address(&rest, &line->address) && rest.at == rest.end)
+        return;
+    while (is_blank(words.end[-1]))
+        words.end--;
+    parse_words(words, line);
+}
+
+/* ---- Lines ---- */
+
+void line_reader_open(struct line_reader *reader, int descriptor)
+{
+    reader->descriptor = descriptor;
+    reader->system_error = 0;
+    reader->is_at_end = false;
+    reader->is_inside_line = false;
+    reader->begin = 0;
+    reader->end = 0;
+    reader->line_number = 0;
+    reader->bytes_read = 0;
+}
+
+static const char *find_line_end(const struct line_reader *reader, size_t from)
+{
+    return memchr(reader->buffer + from, '\n', reader->end - from);
+}
+
+bool line_reader_has_line(const struct line_reader *reader)
+{
+    return find_line_end(reader, reader->begin) != NULL;
+}
+
+/* Moves what is left to the buffer's front and reads on behind it; false at the end. */
+static bool fill(struct line_reader *reader)
+{
+    memmove(reader->buffer, reader->buffer + reader->begin, reader->end - reader->begin);
+    reader->end -= reader->begin;
+    reader->begin = 0;
+    ssize_t count;
+    do
+        count =
+            read(reader->descriptor, reader->buffer + reader->end, LINE_BYTES_MAX - reader->end);
+    while (count < 0 && errno == EINTR);
+    if (count < 0)
+        reader->system_error = errno;
+    if (count <= 0) {
+        reader->is_at_end = true;
+        return false;
+    }
+    reader->end += (size_t)count;
+    reader->bytes_read += (uint64_t)count;
+    return true;
+}
+
+/* The line goes on beyond what was handed out of it: goes to its end. */
+static void skip_rest_of_line(struct line_reader *reader)
+{
+    const char *line_end = find_line_end(reader, reader->begin);
+    while (line_end == NULL) {
+        reader->begin = reader->end;
+        if (reader->is_at_end || !fill(reader))
+            return;
+        line_end = find_line_end(reader, reader->begin);
+    }
+    reader->begin = (size_t)(line_end - reader->buffer) + 1;
+}
+
+/* The buffer's rest, in which no line ends: the last line, or the begin of a long one. */
+static bool hand_out_rest(struct line_reader *reader, const char **text, size_t *length)
+{
+    *text = reader->buffer + reader->begin;
+    *length = reader->end - reader->begin;
+    reader->is_inside_line = !reader->is_at_end;
+    reader->begin = reader->end;
+    if (*length > 0)
+        reader->line_number++;
+    return *length > 0;
+}
+
+bool line_reader_next(struct line_reader *reader, const char **text, size_t *length)
+{
+    if (reader->is_inside_line)
+        skip_rest_of_line(reader);
+    reader->is_inside_line = false;
+    const char *line_end = find_line_end(reader, reader->begin);
+    while (line_end == NULL) {
+        size_t seen = reader->end - reader->begin;
+        if (seen == LINE_BYTES_MAX || reader->is_at_end || !fill(reader))
+            return hand_out_rest(reader, text, length);
+        line_end = find_line_end(reader, seen);
+    }
+    reader->line_number++;
+    *text = reader->buffer + reader->begin;
+    *length = (size_t)(line_end - *text);
+    reader->begin += *length + 1;
+    return true;
+}

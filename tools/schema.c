@@ -1,0 +1,148 @@
+/*
+ * Runs: LLVM writes one entry for all instructions of a function that share a node of metadata, or
+ * were made of one instruction: their addresses one behind the other, and the constants once at the
+ * end. Nothing in the section says so. In an object the relocations tell which places hold
+ * addresses; in a linked file, an address is one that leads to code.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/schema.h"
+
+#include "tools/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Command lines ---- */
+
+static bool parse_schema(const char *command, struct wanted_section *section)
+{
+    struct cairn_error error;
+    if (cairn_pcsection_parse_schema(section->text, &section->schema, &error) == CAIRN_OK)
+        return true;
+    complain("%s: %s", command, error.message);
+    return false;
+}
+
+bool parse_wanted_sections(const char *command, const struct option_values *names,
+                           const struct option_values *schemas, struct wanted_sections *wanted)
+{
+    if (names->count > 0 && schemas->count != names->count && schemas->count != 1) {
+        complain("%s: %zu of --section and %zu of --schema: each section needs its schema, or one "
+                 "schema is for all of them; see 'cairn %s --help'",
+                 command, names->count, schemas->count, command);
+        return false;
+    }
+    wanted->count = names->count;
+    for (size_t i = 0; i < names->count; i++) {
+        wanted->sections[i] = (struct wanted_section){
+            .name = names->values[i],
+            .text = schemas->values[schemas->count == 1 ? 0 : i],
+        };
+        if (!parse_schema(command, &wanted->sections[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Entries ---- */
+
+void entry_reader_open(struct entry_reader *reader, const struct input *input,
+                       const struct layout *layout, const struct wanted_section *wanted,
+                       const struct cairn_object_section *section)
+{
+    *reader = (struct entry_reader){
+        .input = input, .layout = layout, .wanted = wanted, .section = *section};
+}
+
+/* The address at `offset`, as the layout has it. False: what is there is none. */
+static bool read_address(const struct entry_reader *reader, size_t offset, uint64_t *address)
+{
+    const struct cairn_object_section *section = &reader->section;
+    const struct cairn_pcsection_schema bare = {.address_bytes =
+                                                    reader->wanted->schema.address_bytes};
+    struct cairn_pcsection_entry entry;
+    if (offset >= section->contents.size ||
+        cairn_pcsection_read(&section->contents, section->address, &bare, &offset, &entry, NULL) !=
+            CAIRN_OK)
+        return false;
+    *address = entry.address;
+    if (reader->layout->is_made_up) {
+        uint32_t target = cairn_object_target_section(reader->input->object, section, entry.offset);
+        *address = layout_address(reader->layout, target, entry.address);
+    }
+    return layout_section(reader->layout, *address) != NULL;
+}
+
+static size_t find_last_of_run(const struct entry_reader *reader)
+{
+    const struct cairn_pcsection_schema *schema = &reader->wanted->schema;
+    uint64_t address;
+    size_t last = reader->offset;
+    if (schema->has_size || schema->constant_count == 0)
+        return last;
+    while (read_address(reader, last + schema->address_bytes, &address))
+        last += schema->address_bytes;
+    return last;
+}
+
+static enum cairn_status say_no_code(const struct entry_reader *reader, struct cairn_error *error)
+{
+    error->status = CAIRN_ERROR_CORRUPT;
+    error->offset = reader->offset;
+    snprintf(error->message, sizeof error->message,
+             "the entry at byte %zu: an address should be here, but what is here does not lead to "
+             "code: is the schema this section's?",
+             reader->offset);
+    return CAIRN_ERROR_CORRUPT;
+}
+
+static enum cairn_status read_run(struct entry_reader *reader, struct cairn_error *error)
+{
+    uint64_t address;
+    const struct cairn_object_section *section = &reader->section;
+    size_t next = find_last_of_run(reader);
+    size_t last = next;
+    enum cairn_status status = cairn_pcsection_read(
+        &section->contents, section->address, &reader->wanted->schema, &next, &reader->run, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (!read_address(reader, reader->offset, &address))
+        return say_no_code(reader, error);
+    reader->run_begin = reader->offset;
+    reader->run_end = last + reader->wanted->schema.address_bytes;
+    reader->offset = next;
+    return CAIRN_OK;
+}
+
+bool entry_reader_next(struct entry_reader *reader, struct section_entry *entry,
+                       struct cairn_error *error)
+{
+    error->status = CAIRN_OK;
+    if (reader->run_begin == reader->run_end) {
+        if (reader->offset >= reader->section.contents.size)
+            return false;
+        error->status = read_run(reader, error);
+        if (error->status != CAIRN_OK)
+            return false;
+    }
+    entry->value = reader->run;
+    entry->value.offset = reader->run_begin;
+    read_address(reader, reader->run_begin, &entry->value.address);
+    entry->place = layout_place(reader->layout, entry->value.address);
+    reader->run_begin += reader->wanted->schema.address_bytes;
+    return true;
+}
+
+void entry_reader_complain(const struct entry_reader *reader, const struct cairn_error *error)
+{
+    uint64_t address;
+    struct cairn_object_function function;
+    const char *name = NULL;
+    if (read_address(reader, reader->offset, &address) &&
+        layout_function(reader->layout, address, &function))
+        name = function.name;
+    complain("%s: %s, byte %llu: %s%s%s, with the schema '%s'", reader->input->name,
+             reader->section.name, (unsigned long long)error->offset, error->message,
+             name == NULL ? "" : "; it is about ", name == NULL ? "" : name, reader->wanted->text);
+}
