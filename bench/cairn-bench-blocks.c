@@ -74,10 +74,8 @@ static double time_check(const struct cairn_section *section)
 static double time_peer(const struct generated_bbmap *made, uint64_t *sum)
 {
     double read_time;
-    double begin = bench_now_of_thread();
     if (!peer_bbaddrmap_walk(made->bytes, made->size, sum, &read_time))
         return 0;
-    (void)begin;
     return read_time / 1e6;
 }
 #else
@@ -304,22 +302,29 @@ static bool time_build(const struct cairn_section *section, cairn_block_table **
     return status == CAIRN_OK;
 }
 
+static bool bench_lookups_in(const struct bench_options *options,
+                             const struct generated_bbmap *made, const cairn_block_table *table,
+                             const struct plain *plain)
+{
+    static uint64_t pcs[LOOKUPS];
+    uint64_t random = UINT64_C(0x123456789ABCDEF);
+    for (uint32_t i = 0; i < LOOKUPS; i++)
+        pcs[i] = made->code_address + next_random(&random) % made->code_size;
+    return bench_manner(options, "blocks.find-all-random", table, plain, pcs, MANNER_ALL) &&
+           bench_manner(options, "blocks.find-random", table, plain, pcs, MANNER_EACH) &&
+           bench_manner(options, "blocks.find-random-each-waits", table, plain, pcs,
+                        MANNER_CHAINED);
+}
+
 static bool bench_table(const struct bench_options *options, const struct generated_bbmap *made)
 {
     cairn_block_table *table;
     struct plain plain;
     double build_time;
     struct cairn_section section = maps_of(made);
-    uint64_t *pcs = malloc(LOOKUPS * sizeof *pcs);
-    uint64_t random = UINT64_C(0x123456789ABCDEF);
-    if (pcs == NULL || !time_build(&section, &table, &build_time) || !plain_make(table, &plain))
+    if (!time_build(&section, &table, &build_time))
         return false;
-    for (uint32_t i = 0; i < LOOKUPS; i++)
-        pcs[i] = made->code_address + next_random(&random) % made->code_size;
-    bool is_same =
-        bench_manner(options, "blocks.find-all-random", table, &plain, pcs, MANNER_ALL) &&
-        bench_manner(options, "blocks.find-random", table, &plain, pcs, MANNER_EACH) &&
-        bench_manner(options, "blocks.find-random-each-waits", table, &plain, pcs, MANNER_CHAINED);
+    bool is_good = plain_make(table, &plain) && bench_lookups_in(options, made, table, &plain);
     bench_print(options, &(struct bench_figure){.name = "blocks.build-per-block",
                                                 .value = build_time / made->block_count,
                                                 .unit = "ns"});
@@ -330,8 +335,7 @@ static bool bench_table(const struct bench_options *options, const struct genera
                                        .unit = "bytes"});
     plain_free(&plain);
     cairn_block_table_destroy(table);
-    free(pcs);
-    return is_same;
+    return is_good;
 }
 
 static bool bench_lookups(const struct bench_options *options)

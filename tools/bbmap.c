@@ -170,18 +170,10 @@ static bool parse(int argc, char **argv, struct options *options)
     return false;
 }
 
-static enum exit_status print_help(void)
-{
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    output_text(&output, help);
-    return finish_output(&output);
-}
-
 enum exit_status command_bbmap(int argc, char **argv)
 {
     struct options options = {0};
     if (!parse(argc, argv, &options))
         return EXIT_BAD_USAGE;
-    return options.help ? print_help() : print_file(&options);
+    return options.help ? print_text(help) : print_file(&options);
 }

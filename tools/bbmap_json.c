@@ -6,33 +6,39 @@
  */
 #include "tools/bbmap.h"
 
+#include "tools/words.h"
+
 #include <string.h>
 
-/* What stands behind a block's size, for each set of flags. */
-#define YES(name) ",\"" name "\":true"
-#define NO(name) ",\"" name "\":false"
-#define RETURN "has_return"
-#define TAIL_CALL "has_tail_call"
-#define EH_PAD "is_eh_pad"
-#define FALL_THROUGH "can_fall_through"
-#define INDIRECT "has_indirect_branch"
-#define TWO(rest) NO(RETURN) rest, YES(RETURN) rest
-#define FOUR(rest) TWO(NO(TAIL_CALL) rest), TWO(YES(TAIL_CALL) rest)
-#define EIGHT(rest) FOUR(NO(EH_PAD) rest), FOUR(YES(EH_PAD) rest)
-#define SIXTEEN(rest) EIGHT(NO(FALL_THROUGH) rest), EIGHT(YES(FALL_THROUGH) rest)
+/* A flag's text, as it is and as it is not. Each is copied with all its bytes, because that many
+ * are copied at once, and counts as many as it has. */
+struct flag_text {
+    char text[32];
+    uint8_t size;
+};
 
-static const char *const flag_texts[] = {SIXTEEN(NO(INDIRECT)), SIXTEEN(YES(INDIRECT))};
-_Static_assert(sizeof flag_texts / sizeof *flag_texts == 2 * CAIRN_BBMAP_HAS_INDIRECT_BRANCH,
-               "a text for each set of flags");
+/* By bit. */
+static const struct flag_text flag_texts[][2] = {
+    {{",\"has_return\":false", 19}, {",\"has_return\":true", 18}},
+    {{",\"has_tail_call\":false", 22}, {",\"has_tail_call\":true", 21}},
+    {{",\"is_eh_pad\":false", 18}, {",\"is_eh_pad\":true", 17}},
+    {{",\"can_fall_through\":false", 25}, {",\"can_fall_through\":true", 24}},
+    {{",\"has_indirect_branch\":false", 28}, {",\"has_indirect_branch\":true", 27}},
+};
+enum { FLAG_COUNT = sizeof flag_texts / sizeof *flag_texts };
+_Static_assert(1 << (FLAG_COUNT - 1) == CAIRN_BBMAP_HAS_INDIRECT_BRANCH, "one for each flag");
 
 /* Room for a block without its profile: the texts, and three numbers of 10 digits. */
 enum { BLOCK_TEXT_MAX = 256 };
 
-static char *put_text(char *at, const char *text)
+static char *put_flags(char *at, uint8_t flags)
 {
-    size_t length = strlen(text);
-    memcpy(at, text, length);
-    return at + length;
+    for (unsigned i = 0; i < FLAG_COUNT; i++) {
+        const struct flag_text *text = &flag_texts[i][flags >> i & 1];
+        memcpy(at, text->text, sizeof text->text);
+        at += text->size;
+    }
+    return at;
 }
 
 static void write_successors(struct json *json, const struct cairn_bbmap_function *function,
@@ -68,13 +74,13 @@ static void write_block(struct json *json, const struct cairn_bbmap_function *fu
                         const struct cairn_bbmap_block *block)
 {
     char *text = output_room(json->output, BLOCK_TEXT_MAX);
-    char *at = put_text(text, json->needs_comma ? ",{\"id\":" : "{\"id\":");
+    char *at = stpcpy(text, json->needs_comma ? ",{\"id\":" : "{\"id\":");
     at = put_digits(at, block->id);
-    at = put_text(at, ",\"offset\":");
+    at = stpcpy(at, ",\"offset\":");
     at = put_digits(at, block->offset);
-    at = put_text(at, ",\"size\":");
+    at = stpcpy(at, ",\"size\":");
     at = put_digits(at, block->size);
-    at = put_text(at, flag_texts[block->flags]);
+    at = put_flags(at, block->flags);
     output_taken(json->output, at);
     if (function->features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES))
         write_profile(json, function, block);
@@ -108,10 +114,7 @@ void write_bbmap_json(struct json *json, const struct cairn_bbmap_function *func
     json_key(json, "address");
     json_unsigned(json, function->address);
     json_key(json, "symbol");
-    if (name != NULL)
-        json_string(json, name);
-    else
-        json_null(json);
+    write_json_name(json, name);
     if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0) {
         json_key(json, "entry_count");
         json_unsigned(json, function->entry_count);

@@ -5,23 +5,13 @@
  */
 #include "tools/bbmap.h"
 
-static void write_count(struct output *output, uint64_t count, const char *one, const char *many)
-{
-    output_unsigned(output, count);
-    output_character(output, ' ');
-    output_text(output, count == 1 ? one : many);
-}
+#include "tools/words.h"
 
 static void write_heading(struct output *output, const struct cairn_bbmap_function *function,
                           const char *name)
 {
     output_text(output, "function ");
-    output_style(output, STYLE_NAME);
-    if (name != NULL)
-        output_name(output, name);
-    else
-        output_text(output, "(no symbol)");
-    output_style(output, STYLE_PLAIN);
+    write_name(output, name);
     output_text(output, " at ");
     output_hexadecimal(output, function->address);
     output_text(output, ", ");

@@ -94,6 +94,12 @@ static __attribute__((noinline)) const struct wide_block *find_wide(const cairn_
     return &table->wide[begin];
 }
 
+static inline uint32_t size_of(const cairn_block_table *table, uint32_t position, uint32_t word)
+{
+    uint32_t size = word >> WORD_FLAG_BITS & WORD_SIZE_WIDE;
+    return __builtin_expect(size == WORD_SIZE_WIDE, 0) ? find_wide(table, position)->size : size;
+}
+
 /* What a block's word says. */
 static inline void read_word(const cairn_block_table *table, uint32_t position, uint32_t word,
                              struct cairn_block *block)
@@ -172,13 +178,12 @@ static inline bool end_lookup(const cairn_block_table *table, const struct looku
     uint32_t offset = lookup->offset - line->base;
     uint32_t place = find_place(line, offset);
     uint32_t inside = offset - line->begins[place];
-    struct cairn_block found;
-    read_word(table, lookup->line * LINE_BLOCKS + place, line->words[place], &found);
-    if (inside >= found.size)
+    uint32_t word = line->words[place];
+    if (__builtin_expect(inside >= size_of(table, lookup->line * LINE_BLOCKS + place, word), 0))
         return false;
-    found.address = lookup->region->begin + lookup->offset - inside;
-    read_owner(table, lookup->region, line, place, &found);
-    *block = found;
+    read_word(table, lookup->line * LINE_BLOCKS + place, word, block);
+    block->address = lookup->region->begin + lookup->offset - inside;
+    read_owner(table, lookup->region, line, place, block);
     return true;
 }
 
@@ -188,6 +193,9 @@ bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc, struct 
     begin_lookup(table, pc, &lookup);
     if (lookup.region == NULL)
         return false;
+    /* Mostly it is one of these. */
+    __builtin_prefetch(&table->lines[lookup.bucket[0]]);
+    __builtin_prefetch(&table->lines[lookup.bucket[1]]);
     find_line_of(table, &lookup);
     return end_lookup(table, &lookup, block);
 }
