@@ -113,6 +113,7 @@ static void expect_mapping(const char *text, uint64_t address, uint64_t size, ui
     ck_assert_uint_eq(line.mapping.address, address);
     ck_assert_uint_eq(line.mapping.size, size);
     ck_assert_uint_eq(line.mapping.file_offset, file_offset);
+    ck_assert(line.mapping.is_executable);
     ck_assert_uint_eq(line.mapping.path_length, strlen(path));
     ck_assert_int_eq(memcmp(line.mapping.path, path, strlen(path)), 0);
 }
@@ -130,8 +131,9 @@ START_TEST(mappings_are_read_as_the_kernel_and_perf_write_them)
                    "[kernel.kallsyms]_text");
     expect_mapping("PERF_RECORD_MMAP2 1/1: [0x7f38597f4000(0x2000) @ 0 00:00 0 0]: r-xp [vdso]",
                    0x7f38597f4000, 0x2000, 0, "[vdso]");
+    ck_assert(!parse("401000-402000 r--p 00001000 fe:00 0 /tmp/x").mapping.is_executable);
     expect_kind("PERF_RECORD_MMAP2 1/1: [0x7f38597f4000(0x2000) @ 0 00:00", ADDRESS_LINE_EMPTY);
-    expect_kind("5633f8cd8000-5633f8cd9000 r-xp 00001000 fe:00 0", ADDRESS_LINE_JUNK);
+    expect_kind("5633f8cd8000-5633f8cd9000 rw-p 00000000 00:00 0 ", ADDRESS_LINE_EMPTY);
     expect_kind("5633f8cd9000-5633f8cd8000 r-xp 00001000 fe:00 0 /tmp/a", ADDRESS_LINE_JUNK);
 }
 END_TEST

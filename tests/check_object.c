@@ -216,6 +216,68 @@ START_TEST(missing_section_is_not_found)
 }
 END_TEST
 
+/* Puts a program header behind the file's end. */
+static void add_segment(struct sample *sample, uint32_t type, uint32_t flags, uint64_t file_offset,
+                        uint64_t address, uint64_t file_bytes)
+{
+    enum cairn_byte_order byte_order = sample->file.byte_order;
+    uint8_t *count = sample->bytes + offsetof(Elf64_Ehdr, e_phnum);
+    if (cairn_load_u16(count, byte_order) == 0) {
+        sample->size = (sample->size + 7) & ~(size_t)7;
+        elf_put64(sample->bytes + offsetof(Elf64_Ehdr, e_phoff), byte_order, sample->size);
+        elf_put16(sample->bytes + offsetof(Elf64_Ehdr, e_phentsize), byte_order,
+                  sizeof(Elf64_Phdr));
+    }
+    elf_put16(count, byte_order, (uint16_t)(cairn_load_u16(count, byte_order) + 1));
+    uint8_t *segment = sample->bytes + sample->size;
+    memset(segment, 0, sizeof(Elf64_Phdr));
+    elf_put32(segment + offsetof(Elf64_Phdr, p_type), byte_order, type);
+    elf_put32(segment + offsetof(Elf64_Phdr, p_flags), byte_order, flags);
+    elf_put64(segment + offsetof(Elf64_Phdr, p_offset), byte_order, file_offset);
+    elf_put64(segment + offsetof(Elf64_Phdr, p_vaddr), byte_order, address);
+    elf_put64(segment + offsetof(Elf64_Phdr, p_filesz), byte_order, file_bytes);
+    sample->size += sizeof(Elf64_Phdr);
+}
+
+/* As lld lays files out: the code begins in the page of the file in which what is before it ends.
+ */
+START_TEST(load_base_is_that_of_the_executable_segment)
+{
+    static struct sample sample;
+    static const enum cairn_byte_order byte_orders[] = {CAIRN_LITTLE_ENDIAN, CAIRN_BIG_ENDIAN};
+    begin(&sample, EM_PPC64, ET_DYN, byte_orders[_i]);
+    finish(&sample);
+    add_segment(&sample, PT_NOTE, PF_R | PF_X, 0, 0x9000, 0x1000);
+    add_segment(&sample, PT_LOAD, PF_R, 0, 0x10000, 0x1130);
+    add_segment(&sample, PT_LOAD, PF_R | PF_X, 0x1130, 0x12130, 0x2000);
+    cairn_object *object = open_sample(&sample);
+    uint64_t base = 0;
+    ck_assert(cairn_object_load_base(object, 0x7f0000012000, 0x1000, 0x3000, &base));
+    ck_assert_uint_eq(base, 0x7f0000000000);
+    /* The second part of a mapping that was divided. */
+    ck_assert(cairn_object_load_base(object, 0x7f0000013000, 0x2000, 0x1000, &base));
+    ck_assert_uint_eq(base, 0x7f0000000000);
+    ck_assert(cairn_object_load_base(object, 0x12000, 0x1000, 0x3000, &base));
+    ck_assert_uint_eq(base, 0);
+    base = 1;
+    ck_assert(!cairn_object_load_base(object, 0x7f0000010000, 0, 0x1000, &base));
+    ck_assert(!cairn_object_load_base(object, 0x7f0000020000, 0x3130, 0x1000, &base));
+    ck_assert_uint_eq(base, 1);
+    cairn_object_close(object);
+}
+END_TEST
+
+START_TEST(relocatable_objects_have_no_load_base)
+{
+    static struct sample sample;
+    uint64_t base;
+    make_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    cairn_object *object = open_sample(&sample);
+    ck_assert(!cairn_object_load_base(object, 0, 0, UINT64_MAX, &base));
+    cairn_object_close(object);
+}
+END_TEST
+
 START_TEST(plain_section_is_the_inputs_own_bytes)
 {
     static struct sample sample;
@@ -1161,7 +1223,9 @@ static Suite *make_suite(void)
                         (int)(sizeof machines / sizeof *machines));
     tcase_add_test(sections, file_and_pipe_read_like_memory);
     tcase_add_test(sections, missing_section_is_not_found);
+    tcase_add_loop_test(sections, load_base_is_that_of_the_executable_segment, 0, 2);
     tcase_add_test(sections, plain_section_is_the_inputs_own_bytes);
+    tcase_add_test(sections, relocatable_objects_have_no_load_base);
     tcase_add_test(sections, sections_of_one_name_come_in_order);
     tcase_add_test(sections, sections_are_filtered_by_name_prefix_and_type);
     tcase_add_test(sections, filters_that_match_nothing_are_named);

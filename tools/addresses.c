@@ -99,15 +99,23 @@ bool parse_address(const char *word, uint64_t *address)
 
 /* ---- Mappings ---- */
 
-static bool has_path(struct words words, struct mapping *mapping)
+/* "r-xp", or "x" of the oldest events. */
+static bool take_permissions(struct words *words)
+{
+    const char *begin = words->at;
+    skip_word(words);
+    return memchr(begin, 'x', (size_t)(words->at - begin)) != NULL;
+}
+
+static void find_path(struct words words, struct mapping *mapping)
 {
     skip_blanks(&words);
     mapping->path = words.at;
     mapping->path_length = (size_t)(words.end - words.at);
-    return mapping->path_length > 0;
 }
 
-/* Of /proc/PID/maps: "401000-402000 r-xp 00001000 08:01 4711      /usr/bin/program". */
+/* Of /proc/PID/maps: "401000-402000 r-xp 00001000 08:01 4711      /usr/bin/program". Memory of no
+ * file has no path. */
 static bool parse_process_mapping(struct words words, struct mapping *mapping)
 {
     uint64_t end;
@@ -116,13 +124,14 @@ static bool parse_process_mapping(struct words words, struct mapping *mapping)
         return false;
     mapping->size = end - mapping->address;
     skip_blanks(&words);
-    skip_word(&words); /* permissions */
+    mapping->is_executable = take_permissions(&words);
     if (!take_address(&words, &mapping->file_offset))
         return false;
     skip_blanks(&words);
     skip_word(&words); /* device */
     skip_word(&words); /* inode */
-    return has_path(words, mapping);
+    find_path(words, mapping);
+    return true;
 }
 
 /* Of perf: "…: [0x401000(0x1000) @ 0x1000 08:01 4711 0]: r-xp /usr/bin/program"; of the older
@@ -147,8 +156,9 @@ static bool parse_event_mapping(struct words words, struct mapping *mapping)
         return false;
     words.at = bracket;
     skip_word(&words); /* "]:" */
-    skip_word(&words); /* permissions */
-    return has_path(words, mapping);
+    mapping->is_executable = take_permissions(&words);
+    find_path(words, mapping);
+    return true;
 }
 
 /* What perf tells of a process besides its samples; `words` begins with PERF_RECORD_. */
@@ -163,7 +173,7 @@ static void parse_record(struct words words, struct address_line *line)
     if (bracket == NULL)
         return;
     words.at = bracket + 1;
-    if (parse_event_mapping(words, &line->mapping))
+    if (parse_event_mapping(words, &line->mapping) && line->mapping.path_length > 0)
         line->kind = ADDRESS_LINE_MAPPING;
 }
 
@@ -222,7 +232,7 @@ static void parse_words(struct words words, struct address_line *line)
     if (record != NULL)
         parse_record((struct words){record, words.end}, line);
     else if (parse_process_mapping(words, &line->mapping))
-        line->kind = ADDRESS_LINE_MAPPING;
+        line->kind = line->mapping.path_length > 0 ? ADDRESS_LINE_MAPPING : ADDRESS_LINE_EMPTY;
     else
         parse_sample(words, line);
 }

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 enum address_line_kind {
-    ADDRESS_LINE_EMPTY, /* blank, a comment behind '#', or an event that has no address */
+    ADDRESS_LINE_EMPTY, /* blank, a comment behind '#', an event or a mapping that says nothing */
     ADDRESS_LINE_ADDRESS,
     ADDRESS_LINE_MAPPING,
     ADDRESS_LINE_JUNK
@@ -32,6 +32,7 @@ struct mapping {
     uint64_t address;
     uint64_t size;
     uint64_t file_offset;
+    bool is_executable;
     const char *path; /* in the line; not terminated */
     size_t path_length;
 };

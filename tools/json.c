@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/json.h"
 
+#include "tools/utf8.h"
+
 #include <string.h>
 
 static void separate(struct json *json)
@@ -60,6 +62,12 @@ void json_boolean(struct json *json, bool value)
     output_text(json->output, value ? "true" : "false");
 }
 
+void json_fraction(struct json *json, double value)
+{
+    separate(json);
+    output_format(json->output, "%.6f", value);
+}
+
 void json_signed(struct json *json, int32_t value)
 {
     separate(json);
@@ -79,30 +87,6 @@ void json_unsigned(struct json *json, uint64_t value)
 
 /* ---- Strings ---- */
 
-static bool is_continuation(char byte) { return ((unsigned char)byte & 0xc0) == 0x80; }
-
-/* Bytes of the UTF-8 sequence at `text` (1 to 4), or 0 if it is none: cut short, overlong, a
- * surrogate or beyond U+10FFFF. */
-static size_t sequence_length(const char *text)
-{
-    unsigned char first = (unsigned char)text[0];
-    if (first < 0x80)
-        return 1;
-    if (first < 0xc2 || first > 0xf4 || !is_continuation(text[1]))
-        return 0;
-    unsigned char second = (unsigned char)text[1];
-    if (first < 0xe0)
-        return 2;
-    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
-        return 0;
-    if (!is_continuation(text[2]))
-        return 0;
-    if (first < 0xf0)
-        return 3;
-    return is_continuation(text[3]) ? 4 : 0;
-}
-
 static void write_ascii(struct output *output, char character)
 {
     if (character == '"' || character == '\\') {
@@ -121,7 +105,7 @@ void json_string(struct json *json, const char *text)
     separate(json);
     output_character(output, '"');
     while (*text != '\0') {
-        size_t length = sequence_length(text);
+        size_t length = utf8_sequence_length(text);
         if (length == 1)
             write_ascii(output, *text);
         else if (length > 1)

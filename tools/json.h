@@ -32,6 +32,8 @@ void json_line(struct json *json, unsigned indentation);
 
 void json_null(struct json *json);
 void json_boolean(struct json *json, bool value);
+/* From 0 to 1, with six decimals. */
+void json_fraction(struct json *json, double value);
 void json_signed(struct json *json, int32_t value);
 /* A number up to JSON_NUMBER_MAX, above that a string of decimal digits. */
 void json_unsigned(struct json *json, uint64_t value);

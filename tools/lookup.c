@@ -15,7 +15,6 @@
 #include "tools/options.h"
 #include "tools/progress.h"
 
-#include <elf.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -212,15 +211,6 @@ static void answer_input(struct lookup *lookup)
 
 /* ---- The object ---- */
 
-static bool has_symbol_table(const cairn_object *object)
-{
-    struct cairn_object_section_header header;
-    for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++)
-        if (header.type == SHT_SYMTAB)
-            return true;
-    return false;
-}
-
 /* False: the symbol table is no good, and complained of. */
 static bool check_symbols(const struct input *input)
 {
@@ -251,11 +241,10 @@ static void answer_all(struct lookup *lookup)
 static bool visit_object(const struct input *input, void *user)
 {
     struct lookup *lookup = user;
-    bool is_member = strcmp(input->name, lookup->options->path) != 0;
-    if (is_member && lookup->was_visited)
+    if (input->is_member && lookup->was_visited)
         return false;
     lookup->was_visited = true;
-    if (is_member) {
+    if (input->is_member) {
         complain("%s: this is an archive, with addresses of many objects: extract its members with "
                  "'ar x' and give one of them",
                  lookup->options->path);

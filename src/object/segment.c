@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include "object/object.h"
+
+/* Whether a mapping of `size` bytes from `file_offset` on has bytes of the segment. */
+static bool is_mapped(const GElf_Phdr *segment, uint64_t file_offset, uint64_t size)
+{
+    if (segment->p_type != PT_LOAD || (segment->p_flags & PF_X) == 0)
+        return false;
+    if (file_offset < segment->p_offset)
+        return segment->p_offset - file_offset < size;
+    return file_offset - segment->p_offset < segment->p_filesz;
+}
+
+bool cairn_object_load_base(const cairn_object *object, uint64_t address, uint64_t file_offset,
+                            uint64_t size, uint64_t *base)
+{
+    size_t count;
+    GElf_Phdr segment;
+    if (elf_getphdrnum(object->file.elf, &count) != 0)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (gelf_getphdr(object->file.elf, (int)i, &segment) == NULL)
+            return false;
+        if (!is_mapped(&segment, file_offset, size))
+            continue;
+        *base = address - file_offset - (segment.p_vaddr - segment.p_offset);
+        return true;
+    }
+    return false;
+}

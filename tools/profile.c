@@ -1,0 +1,338 @@
+/*
+ * cairn profile: where a program spends its time, by basic block.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/profile.h"
+
+#include "tools/addresses.h"
+#include "tools/blocks.h"
+#include "tools/command.h"
+#include "tools/new_file.h"
+#include "tools/options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: cairn profile [OPTION…] FILE [SAMPLES]\n"
+    "\n"
+    "Counts sampled addresses by the basic blocks of an executable or shared library that has a\n"
+    "basic-block address map (clang -fbasic-block-address-map, before version 19\n"
+    "-fbasic-block-sections=labels), and prints the hottest functions and blocks. SAMPLES is a\n"
+    "file with an address a line, in hexadecimal, or what 'perf script' prints; without it, or\n"
+    "if it is -, samples are read from standard input:\n"
+    "\n"
+    "  perf record ./program\n"
+    "  perf script -F ip --show-mmap-events | cairn profile ./program\n"
+    "\n"
+    "  --base ADDRESS    where the file's address 0 was loaded; it is subtracted from each\n"
+    "                    sample. Without it lines of /proc/PID/maps and of perf's mmap events,\n"
+    "                    before the samples, say where; and without those too samples are the\n"
+    "                    file's own addresses, as those of fixed executables are\n"
+    "  --limit N         print N functions and N blocks (10; with --json all); 0 is all\n"
+    "  --svg OUT         also draw the blocks of the hottest function with their heat\n"
+    "  --function NAME   draw this function; the address of one is good, too\n"
+    "  --debug-file PATH the separate debug file that has the symbols\n"
+    "  --json            for machines: totals, functions and blocks; cairn(1) has the details\n"
+    "  --help            this text\n"
+    "\n"
+    "Lines that cannot be read are counted, and it says so. Exit status 1 if there was no "
+    "sample.\n";
+
+enum { USUAL_LIMIT = 10 };
+
+struct options {
+    const char *path;
+    const char *samples_path; /* "-": standard input */
+    const char *debug_path;
+    const char *svg_path;
+    const char *function;
+    bool has_base;
+    uint64_t base;
+    size_t limit;
+    bool json;
+    bool help;
+    int descriptor; /* of the samples */
+};
+
+/* ---- What looks wrong ---- */
+
+static void complain_of_junk(const struct profile *profile, const char *samples_path)
+{
+    if (profile->junk_count == 0)
+        return;
+    complain("%s: %llu %s no address and %s left out; the first is line %llu", samples_path,
+             (unsigned long long)profile->junk_count,
+             profile->junk_count == 1 ? "line has" : "lines have",
+             profile->junk_count == 1 ? "was" : "were",
+             (unsigned long long)profile->first_junk_line);
+}
+
+static const char *find_advice(const struct profile *profile)
+{
+    if (profile->caller_count > 0)
+        return "perf writes places in files, not addresses, into call chains: 'perf script -G -F "
+               "ip --show-mmap-events' leaves the chains out";
+    if (profile->has_base)
+        return "is --base the place where the file's address 0 was loaded?";
+    if (profile->loaded_count > 0)
+        return "the rest of the time went to libraries or the kernel";
+    return "if the program was loaded elsewhere, as position-independent ones and libraries are, "
+           "--base ADDRESS says where, or 'perf script -F ip --show-mmap-events'";
+}
+
+static void complain_of_place(const struct profile *profile)
+{
+    uint64_t elsewhere = profile_elsewhere_count(profile);
+    if (elsewhere <= profile->sample_count / 2)
+        return;
+    complain("%s: %llu of %llu samples are not in its code: %s", profile->input->name,
+             (unsigned long long)elsewhere, (unsigned long long)profile->sample_count,
+             find_advice(profile));
+}
+
+/* ---- The picture ---- */
+
+static bool has_name(const struct profile *profile, uint64_t address, const char *name)
+{
+    const char *symbol = profile_function_name(profile, address);
+    uint64_t number;
+    return (symbol != NULL && strcmp(symbol, name) == 0) ||
+           (parse_address(name, &number) && number == address);
+}
+
+static uint64_t count_function(const struct profile *profile, uint32_t function)
+{
+    uint64_t samples = 0;
+    for (uint32_t i = profile->first_blocks[function]; i < profile->first_blocks[function + 1]; i++)
+        samples += profile->counts[i];
+    return samples;
+}
+
+/* Of several with the name, as static functions can have, the hottest. */
+static bool find_named_function(const struct profile *profile, const char *name, uint32_t *found)
+{
+    struct cairn_block_function function;
+    uint64_t most = 0;
+    bool is_found = false;
+    for (uint32_t i = 0; cairn_block_table_function(profile->table, i, &function); i++) {
+        if (!has_name(profile, function.address, name))
+            continue;
+        uint64_t samples = count_function(profile, i);
+        if (is_found && samples <= most)
+            continue;
+        is_found = true;
+        most = samples;
+        *found = i;
+    }
+    return is_found;
+}
+
+static bool choose_function(const struct profile *profile, const struct ranking *ranking,
+                            const char *name, uint32_t *function)
+{
+    if (name != NULL) {
+        if (find_named_function(profile, name, function))
+            return true;
+        complain("%s: no function '%s' has a map of its blocks", profile->input->name, name);
+        return false;
+    }
+    if (ranking->function_count == 0) {
+        complain("%s: no sample is in a block: there is no hottest function to draw",
+                 profile->input->name);
+        return false;
+    }
+    *function = ranking->functions[0].index;
+    return true;
+}
+
+static bool draw(const struct profile *profile, const struct ranking *ranking,
+                 const struct options *options)
+{
+    static struct new_file file;
+    uint32_t function;
+    if (!choose_function(profile, ranking, options->function, &function) ||
+        !new_file_open(&file, options->svg_path))
+        return false;
+    if (write_profile_svg(&file.output, profile, function))
+        return new_file_finish(&file);
+    new_file_abandon(&file);
+    return false;
+}
+
+/* ---- The command ---- */
+
+static bool print_ranking(const struct profile *profile, const struct ranking *ranking,
+                          const struct options *options)
+{
+    static struct output output;
+    output_open(&output, STDOUT_FILENO);
+    if (options->json)
+        write_profile_json(&output, profile, ranking, options->limit);
+    else
+        write_profile_text(&output, profile, ranking, options->limit);
+    if (finish_output(&output) != EXIT_DONE)
+        return false;
+    return options->svg_path == NULL || draw(profile, ranking, options);
+}
+
+static bool print_profile(struct profile *profile, const struct options *options)
+{
+    struct ranking ranking;
+    profile->has_base = options->has_base;
+    profile->base = options->base;
+    if (!profile_read(profile, options->descriptor, options->samples_path))
+        return false;
+    complain_of_junk(profile, options->samples_path);
+    complain_of_place(profile);
+    bool is_good = ranking_create(&ranking, profile) && print_ranking(profile, &ranking, options);
+    ranking_release(&ranking);
+    return is_good;
+}
+
+/* What stands before something in a map that is no good is in the table: with such a file, too,
+ * the samples are worth counting. */
+static bool profile_object(const struct input *input, const struct layout *layout,
+                           const struct options *options)
+{
+    struct profile profile;
+    cairn_block_table *table;
+    bool is_good = blocks_create(input, layout, &table);
+    if (table == NULL) {
+        if (is_good)
+            complain("%s: there is no basic-block address map: clang writes one with "
+                     "-fbasic-block-address-map, before version 19 with "
+                     "-fbasic-block-sections=labels",
+                     input->name);
+        return false;
+    }
+    if (!profile_create(&profile, input, layout, table) || !print_profile(&profile, options))
+        is_good = false;
+    profile_release(&profile);
+    cairn_block_table_destroy(table);
+    return is_good;
+}
+
+static bool visit_object(const struct input *input, void *user)
+{
+    struct layout layout;
+    if (cairn_object_is_relocatable(input->object)) {
+        complain("%s: it is not linked: its code has no addresses that could be sampled",
+                 input->name);
+        return false;
+    }
+    if (!layout_create(input, &layout))
+        return false;
+    bool is_good = profile_object(input, &layout, user);
+    layout_destroy(&layout);
+    return is_good;
+}
+
+static bool open_samples(struct options *options)
+{
+    options->descriptor = STDIN_FILENO;
+    if (strcmp(options->samples_path, "-") == 0)
+        return true;
+    options->descriptor = open(options->samples_path, O_RDONLY | O_CLOEXEC);
+    if (options->descriptor >= 0)
+        return true;
+    complain("%s: %s", options->samples_path, strerror(errno));
+    return false;
+}
+
+static enum exit_status run(struct options *options)
+{
+    if (!open_samples(options))
+        return EXIT_BAD_INPUT;
+    bool is_good = visit_file(options->path, options->debug_path, visit_object, options);
+    if (options->descriptor != STDIN_FILENO)
+        close(options->descriptor);
+    return is_good ? EXIT_DONE : EXIT_BAD_INPUT;
+}
+
+/* ---- Options ---- */
+
+#define BASE_NEEDS "an address in hexadecimal"
+#define LIMIT_NEEDS "a number"
+
+static bool parse_limit(const char *word, struct options *options)
+{
+    char *end;
+    options->limit = options->json ? SIZE_MAX : USUAL_LIMIT;
+    if (word == NULL)
+        return true;
+    errno = 0;
+    unsigned long value = strtoul(word, &end, 10);
+    if (word[0] < '0' || word[0] > '9' || *end != '\0' || errno != 0) {
+        complain("profile: --limit needs " LIMIT_NEEDS);
+        return false;
+    }
+    options->limit = value == 0 ? SIZE_MAX : value;
+    return true;
+}
+
+static bool parse_base(const char *word, struct options *options)
+{
+    options->has_base = word != NULL;
+    if (word == NULL || parse_address(word, &options->base))
+        return true;
+    complain("profile: --base needs " BASE_NEEDS);
+    return false;
+}
+
+static bool check_options(const struct command_line *line, struct options *options)
+{
+    if (line->operand_count == 0) {
+        complain("profile: no file is given; see 'cairn profile --help'");
+        return false;
+    }
+    options->path = line->operands[0];
+    options->samples_path = line->operand_count > 1 ? line->operands[1] : "-";
+    if (strcmp(options->path, "-") == 0 && strcmp(options->samples_path, "-") == 0)
+        complain("profile: the file and the samples cannot both come from standard input");
+    else if (options->function != NULL && options->svg_path == NULL)
+        complain("profile: --function is for --svg, which is not given");
+    else
+        return true;
+    return false;
+}
+
+static bool parse(int argc, char **argv, struct options *options)
+{
+    const char *base = NULL;
+    const char *limit = NULL;
+    const struct option known[] = {
+        {.name = "--base", .value = &base, .needs = BASE_NEEDS},
+        {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
+        {.name = "--function", .value = &options->function, .needs = "a name"},
+        {.name = "--json", .flag = &options->json},
+        {.name = "--limit", .value = &limit, .needs = LIMIT_NEEDS},
+        {.name = "--svg", .value = &options->svg_path, .needs = "a file"},
+    };
+    struct command_line line = {.command = "profile",
+                                .options = known,
+                                .option_count = sizeof known / sizeof *known,
+                                .operand_limit = 2};
+    if (!parse_command_line(argc, argv, &line))
+        return false;
+    options->help = line.help;
+    return line.help || (check_options(&line, options) && parse_base(base, options) &&
+                         parse_limit(limit, options));
+}
+
+enum exit_status command_profile(int argc, char **argv)
+{
+    struct options options = {0};
+    if (!parse(argc, argv, &options))
+        return EXIT_BAD_USAGE;
+    if (!options.help)
+        return run(&options);
+    static struct output output;
+    output_open(&output, STDOUT_FILENO);
+    output_text(&output, help);
+    return finish_output(&output);
+}

@@ -1,0 +1,528 @@
+/*
+ * A function's blocks in the order in which they lie in memory, each a bar: as high as its size
+ * says, of a colour that its samples say.
+ *
+ * Heights grow with the square root of the size: between the least height, which text needs, and
+ * that of the largest block. Where there are very many blocks only the hottest have bars of their
+ * own, and runs of the others are folded into one row each.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/block_words.h"
+#include "tools/command.h"
+#include "tools/profile.h"
+#include "tools/svg.h"
+
+#include <stdlib.h>
+
+/* Pixels, from left to right: address, distance from the range's begin, bar, heat, share, samples,
+ * words. Columns of numbers are as wide as the largest that a file can have, in the widest fonts.
+ */
+enum {
+    WIDTH = 1220,
+    MARGIN = 24,
+    DISTANCE_X = 216, /* right end */
+    BAR_X = 232,
+    BAR_WIDTH = 260,
+    HEAT_X = 508,
+    HEAT_WIDTH = 140,
+    SHARE_X = 720,   /* right end */
+    SAMPLES_X = 840, /* right end */
+    WORDS_X = 860,
+    TITLE_COLUMNS = 96,
+    FILE_COLUMNS = 60,
+    LEGEND_X = 232,
+    LEGEND_STEPS = 26,
+    LEGEND_STEP_WIDTH = 10
+};
+
+/* Tenths of pixels, from top to bottom. */
+enum {
+    TITLE_Y = 360,
+    FACTS_Y = 620,
+    LEGEND_Y = 820,
+    NOTE_Y = 1100,
+    HEADING_Y = 1360,
+    ROWS_Y = 1520,
+    ROW_LEAST = 200,
+    ROW_GROWTH = 480,
+    GAP = 100,
+    RANGE_HEIGHT = 260
+};
+
+/* From so many blocks on there are folded ones, and so many are kept then. */
+enum { UNFOLDED_MAX = 320, KEPT_MAX = 160 };
+
+struct picture {
+    struct output *output;
+    const struct profile *profile;
+    struct cairn_block_function function;
+    const char *name;       /* or NULL */
+    const uint64_t *counts; /* of each block */
+    uint64_t samples;       /* of all */
+    uint64_t greatest;      /* of one */
+    uint32_t largest_size;
+    uint64_t size; /* of all blocks */
+    bool folds;
+    bool *is_folded; /* of each block */
+};
+
+/* One row: a block, or several that are folded, all of one range. */
+struct row {
+    struct cairn_block first;
+    struct cairn_block last;
+    uint32_t block_count;
+    uint64_t size;
+    uint64_t samples;
+    bool leads_on; /* the last one can fall through to the row below */
+    unsigned y_tenths;
+    unsigned height_tenths;
+};
+
+/* ---- What is drawn ---- */
+
+static struct cairn_block block_at(const struct picture *picture, uint32_t index)
+{
+    struct cairn_block block = {0};
+    cairn_block_table_block(picture->profile->table, picture->function.index, index, &block);
+    return block;
+}
+
+static void measure(struct picture *picture)
+{
+    for (uint32_t i = 0; i < picture->function.block_count; i++) {
+        struct cairn_block block = block_at(picture, i);
+        uint64_t samples = picture->counts[i];
+        picture->samples += samples;
+        picture->size += block.size;
+        if (samples > picture->greatest)
+            picture->greatest = samples;
+        if (block.size > picture->largest_size)
+            picture->largest_size = block.size;
+    }
+}
+
+static int compare_downwards(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+    return a < b ? 1 : -(a > b);
+}
+
+/* Finds which are the hottest KEPT_MAX. */
+static void choose_kept(struct picture *picture, uint64_t *sorted)
+{
+    uint32_t count = picture->function.block_count;
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = picture->counts[i];
+    qsort(sorted, count, sizeof *sorted, compare_downwards);
+    uint64_t least = sorted[KEPT_MAX - 1];
+    uint32_t left = KEPT_MAX;
+    for (uint32_t i = 0; i < count && sorted[i] > least; i++)
+        left--;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t samples = picture->counts[i];
+        bool is_kept = samples > least || (samples == least && samples > 0 && left > 0);
+        if (is_kept && samples == least)
+            left--;
+        picture->is_folded[i] = !is_kept;
+    }
+}
+
+static bool fold(struct picture *picture)
+{
+    uint32_t count = picture->function.block_count;
+    picture->is_folded = calloc((size_t)count + 1, sizeof *picture->is_folded);
+    if (picture->is_folded == NULL)
+        return false;
+    picture->folds = count > UNFOLDED_MAX;
+    if (!picture->folds)
+        return true;
+    uint64_t *sorted = calloc(count, sizeof *sorted);
+    if (sorted == NULL)
+        return false;
+    choose_kept(picture, sorted);
+    free(sorted);
+    return true;
+}
+
+/* ---- Rows ---- */
+
+static uint64_t square_root(uint64_t value)
+{
+    uint64_t root = 0;
+    for (uint64_t bit = UINT64_C(1) << 31; bit > 0; bit >>= 1)
+        if ((root + bit) * (root + bit) <= value)
+            root += bit;
+    return root;
+}
+
+/* A bar's height; squares are scaled so that roots have digits enough. */
+static unsigned height_of(const struct picture *picture, uint32_t size)
+{
+    uint64_t largest = square_root((uint64_t)picture->largest_size << 24);
+    if (largest == 0)
+        return ROW_LEAST;
+    return ROW_LEAST + (unsigned)(ROW_GROWTH * square_root((uint64_t)size << 24) / largest);
+}
+
+static bool continues(const struct picture *picture, const struct row *row, uint32_t index)
+{
+    if (index == picture->function.block_count || !picture->is_folded[index] ||
+        !picture->is_folded[index - 1])
+        return false;
+    return block_at(picture, index).range == row->first.range;
+}
+
+/* The row that begins with block `index`; what is below it is looked at, too. */
+static struct row row_from(const struct picture *picture, uint32_t index)
+{
+    struct row row = {.first = block_at(picture, index)};
+    row.last = row.first;
+    do {
+        row.last = block_at(picture, index);
+        row.size += row.last.size;
+        row.samples += picture->counts[index];
+        row.block_count++;
+        index++;
+    } while (continues(picture, &row, index));
+    row.height_tenths = row.block_count > 1 ? ROW_LEAST : height_of(picture, row.first.size);
+    row.leads_on = (row.last.flags & CAIRN_BBMAP_CAN_FALL_THROUGH) != 0 &&
+                   index < picture->function.block_count &&
+                   block_at(picture, index).range == row.last.range;
+    return row;
+}
+
+/* What is done with a row; `is_first_of_range` where there are several. */
+typedef void visit_row(struct picture *picture, const struct row *row, bool is_first_of_range);
+
+/* Lays rows out below each other, and returns where they end. */
+static unsigned visit_rows(struct picture *picture, visit_row *visit)
+{
+    unsigned y = ROWS_Y;
+    uint32_t range = UINT32_MAX;
+    for (uint32_t i = 0; i < picture->function.block_count;) {
+        struct row row = row_from(picture, i);
+        bool is_first = picture->function.range_count > 1 && row.first.range != range;
+        range = row.first.range;
+        y += is_first ? RANGE_HEIGHT : 0;
+        row.y_tenths = y;
+        if (visit != NULL)
+            visit(picture, &row, is_first);
+        y += row.height_tenths + GAP;
+        i += row.block_count;
+    }
+    return y;
+}
+
+/* ---- Words ---- */
+
+static void write_percent(struct output *output, const struct profile *profile, uint64_t samples)
+{
+    output_format(output, "%.2f %%", profile_percent(profile, samples));
+}
+
+static void write_number_of(struct output *output, uint64_t count, const char *noun)
+{
+    output_unsigned(output, count);
+    output_format(output, count == 1 ? " %s" : " %ss", noun);
+}
+
+static void write_addresses(struct output *output, const struct row *row)
+{
+    output_hexadecimal(output, row->first.address);
+    output_character(output, '-');
+    output_hexadecimal(output, row->last.address + row->last.size);
+}
+
+/* What is shown when the pointer rests on a row. */
+static void write_tooltip(const struct picture *picture, const struct row *row)
+{
+    struct output *output = picture->output;
+    output_text(output, "<title>");
+    if (row->block_count > 1)
+        write_number_of(output, row->block_count, "colder block");
+    else
+        output_format(output, "block %u", row->first.id);
+    output_text(output, " at ");
+    write_addresses(output, row);
+    output_text(output, ", ");
+    write_number_of(output, row->size, "byte");
+    output_text(output, ": ");
+    write_number_of(output, row->samples, "sample");
+    output_text(output, ", ");
+    write_percent(output, picture->profile, row->samples);
+    output_text(output, " of all");
+    if (row->block_count == 1) {
+        write_block_words(output, "; ", row->first.flags);
+        if ((picture->function.features & CAIRN_BBMAP_FREQUENCIES) != 0)
+            output_format(output, "; frequency of its map %llu",
+                          (unsigned long long)row->first.frequency);
+    }
+    output_text(output, "</title>");
+}
+
+static void write_label(const struct picture *picture, const struct row *row)
+{
+    struct output *output = picture->output;
+    if (row->block_count > 1)
+        write_number_of(output, row->block_count, "colder block");
+    else
+        output_format(output, "block %u", row->first.id);
+    output_text(output, ", ");
+    write_number_of(output, row->size, "byte");
+}
+
+/* An arrow says of most that they fall through. */
+static uint8_t flags_in_words(const struct row *row)
+{
+    uint8_t flags = row->block_count > 1 ? 0 : row->first.flags;
+    return row->leads_on ? flags & (uint8_t)~CAIRN_BBMAP_CAN_FALL_THROUGH : flags;
+}
+
+/* ---- Drawing a row ---- */
+
+static void draw_range_heading(const struct picture *picture, const struct row *row)
+{
+    struct output *output = picture->output;
+    write_text_begin(output, "range", MARGIN, row->y_tenths - RANGE_HEIGHT / 2);
+    output_format(output, "range %u at 0x%llx", row->first.range,
+                  (unsigned long long)row->first.range_address);
+    write_text_end(output);
+    output_character(output, '\n');
+}
+
+static void draw_place(const struct picture *picture, const struct row *row, unsigned middle)
+{
+    struct output *output = picture->output;
+    write_text_begin(output, "code", MARGIN, middle);
+    output_hexadecimal(output, row->first.address);
+    write_text_end(output);
+    write_text_begin(output, "code right faint", DISTANCE_X, middle);
+    output_character(output, '+');
+    output_hexadecimal(output, row->first.address - row->first.range_address);
+    write_text_end(output);
+}
+
+static void draw_bar(const struct picture *picture, const struct row *row, unsigned middle)
+{
+    struct output *output = picture->output;
+    bool is_folded = row->block_count > 1;
+    struct colour fill = is_folded ? HEAT_NONE : heat_colour(row->samples, picture->greatest);
+    struct box box = {.x = BAR_X,
+                      .width = BAR_WIDTH,
+                      .y_tenths = row->y_tenths,
+                      .height_tenths = row->height_tenths};
+    write_box(output, box, fill,
+              is_folded ? "class=\"folded\" rx=\"3\"" : "class=\"bar\" rx=\"3\"");
+    write_text_begin(output, heat_is_dark(fill) ? "middle light" : "middle", BAR_X + BAR_WIDTH / 2,
+                     middle);
+    write_label(picture, row);
+    write_text_end(output);
+}
+
+/* As long as the row's part of the hottest block's samples. */
+static void draw_heat(const struct picture *picture, const struct row *row, unsigned middle)
+{
+    enum { THICKNESS = 80 };
+    struct output *output = picture->output;
+    if (row->samples == 0)
+        return;
+    double part = (double)row->samples / (double)picture->greatest;
+    unsigned width = part < 1 ? (unsigned)(part * HEAT_WIDTH) : HEAT_WIDTH;
+    struct box box = {.x = HEAT_X,
+                      .width = width == 0 ? 1 : width,
+                      .y_tenths = middle - THICKNESS / 2,
+                      .height_tenths = THICKNESS};
+    struct colour fill = heat_colour(
+        row->samples < picture->greatest ? row->samples : picture->greatest, picture->greatest);
+    write_box(output, box, fill, "class=\"heat\"");
+    write_text_begin(output, "code right", SHARE_X, middle);
+    write_percent(output, picture->profile, row->samples);
+    write_text_end(output);
+    write_text_begin(output, "code right", SAMPLES_X, middle);
+    output_unsigned(output, row->samples);
+    write_text_end(output);
+}
+
+/* From the bar to the one below. */
+static void draw_arrow(struct output *output, const struct row *row)
+{
+    enum { HALF = 5 };
+    unsigned x = BAR_X + BAR_WIDTH / 2;
+    unsigned y = row->y_tenths + row->height_tenths;
+    output_format(output, "<path class=\"arrow\" d=\"M%u ", x - HALF);
+    write_tenths(output, y + 20);
+    output_format(output, "h%d l-%d 6 z\"/>", 2 * HALF, HALF);
+}
+
+static void draw_row(struct picture *picture, const struct row *row, bool is_first_of_range)
+{
+    struct output *output = picture->output;
+    unsigned middle = row->y_tenths + row->height_tenths / 2;
+    if (is_first_of_range)
+        draw_range_heading(picture, row);
+    output_format(output, "<g class=\"%s\">", row->block_count > 1 ? "run" : "block");
+    write_tooltip(picture, row);
+    draw_place(picture, row, middle);
+    draw_bar(picture, row, middle);
+    draw_heat(picture, row, middle);
+    uint8_t flags = flags_in_words(row);
+    if (flags != 0) {
+        write_text_begin(output, "plain", WORDS_X, middle);
+        write_block_words(output, "", flags);
+        write_text_end(output);
+    }
+    if (row->leads_on)
+        draw_arrow(output, row);
+    output_text(output, "</g>\n");
+}
+
+/* ---- Around the rows ---- */
+
+static void write_name(const struct picture *picture, size_t columns)
+{
+    if (picture->name == NULL)
+        output_format(picture->output, "function at 0x%llx",
+                      (unsigned long long)picture->function.address);
+    else if (columns == 0)
+        write_xml(picture->output, picture->name);
+    else
+        write_xml_cut(picture->output, picture->name, columns);
+}
+
+static void write_beginning(const struct picture *picture, unsigned height_tenths)
+{
+    static const char style[] =
+        "<style>"
+        "text{font-family:sans-serif;font-size:11px;fill:#222}"
+        ".code{font-family:monospace}"
+        ".title{font-family:monospace;font-size:18px;font-weight:bold}"
+        ".right{text-anchor:end}.middle{text-anchor:middle}"
+        ".light{fill:#fff}.faint,.heading{fill:#666}.range{font-weight:bold}"
+        ".bar{stroke:#8a8a8a}.folded{stroke:#8a8a8a;stroke-dasharray:4 3}"
+        ".heat{stroke:#8a8a8a;stroke-width:.5}.arrow{fill:#444}"
+        "</style>\n";
+    struct output *output = picture->output;
+    output_format(output,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%u\" "
+                  "height=\"%u\" viewBox=\"0 0 %u %u\">\n<title>",
+                  WIDTH, height_tenths / 10, WIDTH, height_tenths / 10);
+    write_name(picture, 0);
+    output_text(output, "</title>\n");
+    output_text(output, style);
+    output_text(output, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
+}
+
+static void write_facts(const struct picture *picture)
+{
+    struct output *output = picture->output;
+    const struct profile *profile = picture->profile;
+    write_text_begin(output, "title", MARGIN, TITLE_Y);
+    write_name(picture, TITLE_COLUMNS);
+    write_text_end(output);
+    write_text_begin(output, "plain", MARGIN, FACTS_Y);
+    output_text(output, "at ");
+    output_hexadecimal(output, picture->function.address);
+    output_text(output, " in ");
+    write_xml_cut(output, profile->input->name, FILE_COLUMNS);
+    output_text(output, ": ");
+    write_number_of(output, picture->function.block_count, "block");
+    output_text(output, ", ");
+    write_number_of(output, picture->size, "byte");
+    output_text(output, "; ");
+    write_number_of(output, picture->samples, "sample");
+    output_text(output, ", ");
+    write_percent(output, profile, picture->samples);
+    output_format(output, " of all %llu", (unsigned long long)profile->sample_count);
+    write_text_end(output);
+    output_character(output, '\n');
+}
+
+static void write_legend(const struct picture *picture)
+{
+    struct output *output = picture->output;
+    unsigned end = LEGEND_X + LEGEND_STEPS * LEGEND_STEP_WIDTH;
+    unsigned middle = LEGEND_Y + 60;
+    write_text_begin(output, "heading", MARGIN, middle);
+    output_text(output, "samples of a block, of all");
+    write_text_end(output);
+    for (unsigned i = 0; i < LEGEND_STEPS; i++) {
+        struct box box = {.x = LEGEND_X + i * LEGEND_STEP_WIDTH,
+                          .width = LEGEND_STEP_WIDTH,
+                          .y_tenths = LEGEND_Y,
+                          .height_tenths = 120};
+        write_box(output, box, heat_colour(i, LEGEND_STEPS - 1), "");
+    }
+    write_text_begin(output, "heading right", LEGEND_X - 6, middle);
+    output_text(output, "none");
+    write_text_end(output);
+    write_text_begin(output, "heading", end + 6, middle);
+    write_percent(output, picture->profile, picture->greatest);
+    write_text_end(output);
+    output_character(output, '\n');
+}
+
+static void write_notes(const struct picture *picture)
+{
+    struct output *output = picture->output;
+    write_text_begin(output, "heading", MARGIN, NOTE_Y);
+    output_text(output, "Blocks as they lie in memory, a bar as high as the square root of its "
+                        "size; an arrow: can fall through to the next one.");
+    if (picture->folds)
+        output_format(output, " The hottest %u are shown; runs of colder ones are folded.",
+                      KEPT_MAX);
+    write_text_end(output);
+    output_character(output, '\n');
+}
+
+static void write_headings(struct output *output)
+{
+    static const struct {
+        const char *style;
+        unsigned x;
+        const char *words;
+    } headings[] = {
+        {"heading", MARGIN, "address"},
+        {"heading right", DISTANCE_X, "offset"},
+        {"heading middle", BAR_X + BAR_WIDTH / 2, "block"},
+        {"heading", HEAT_X, "beside the hottest"},
+        {"heading right", SHARE_X, "of all"},
+        {"heading right", SAMPLES_X, "samples"},
+        {"heading", WORDS_X, "how it is entered and ends"},
+    };
+    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++) {
+        write_text_begin(output, headings[i].style, headings[i].x, HEADING_Y);
+        output_text(output, headings[i].words);
+        write_text_end(output);
+    }
+    output_character(output, '\n');
+}
+
+static void draw(struct picture *picture)
+{
+    write_beginning(picture, visit_rows(picture, NULL) + GAP);
+    write_facts(picture);
+    write_legend(picture);
+    write_notes(picture);
+    write_headings(picture->output);
+    visit_rows(picture, draw_row);
+    output_text(picture->output, "</svg>\n");
+}
+
+bool write_profile_svg(struct output *output, const struct profile *profile, uint32_t function)
+{
+    struct picture picture = {.output = output,
+                              .profile = profile,
+                              .counts = profile->counts + profile->first_blocks[function]};
+    cairn_block_table_function(profile->table, function, &picture.function);
+    picture.name = profile_function_name(profile, picture.function.address);
+    measure(&picture);
+    bool is_good = fold(&picture);
+    if (is_good)
+        draw(&picture);
+    else
+        complain("profile: no memory for the picture");
+    free(picture.is_folded);
+    return is_good;
+}
