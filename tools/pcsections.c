@@ -278,7 +278,8 @@ static bool print_wanted(struct printing *printing, const struct input *input,
         complain("%s: %s: %s", input->name, wanted->name, error.message);
         return false;
     }
-    if (section.index != 0)
+    /* Not every member of an archive has to have it. */
+    if (section.index != 0 || input->is_member)
         return is_good;
     complain_of_candidates(input, error.message);
     return false;
@@ -313,8 +314,11 @@ static enum exit_status print_file(const struct options *options)
     bool is_good = visit_file(options->path, options->debug_path, print_object, &printing);
     if (options->wanted.count == 0)
         return EXIT_BAD_USAGE;
-    if (printing.section_count == 0)
+    if (printing.section_count == 0) {
+        if (is_good)
+            complain("%s: no member has a section of such a name", options->path);
         return EXIT_BAD_INPUT;
+    }
     if (options->json) {
         json_end_array(&json);
         output_character(&output, '\n');
