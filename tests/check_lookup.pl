@@ -852,6 +852,17 @@ subtest 'stripped files' => sub {
     like $err, qr/\Acairn: [^\n]*no symbol table[^\n]*stripped\n\z/, 'one line says why';
 };
 
+subtest 'archives' => sub {
+    my $archive = "$folder/both.a";
+    output_of(tool('llvm-ar', $newest), 'rc', $archive, $fault_objects[-1], $shared_object);
+    my ($maps) = json_of(0, 'faultmap', $archive, '--json');
+    like $maps->[0]{file}, qr/both\.a\(faults-\d+\.o\)\z/, 'fault maps of the member that has some';
+    my ($sections) = json_of(0, 'pcsections', $archive, '--json', @wanted);
+    is_deeply [map { $_->{name} } @$sections], ['functions', 'instructions'], 'PC sections, too';
+    fails 1, qr/no member has a section/, 'pcsections', $archive, '--section', 'none', '--schema', 'function 4';
+    fails 1, qr/this is an archive/, 'lookup', $archive, '1';
+};
+
 subtest 'what is asked in a wrong way' => sub {
     fails 1, qr/0x10 of which section\? .*say SECTION:ADDRESS/, 'lookup', "$folder/records-x86_64.o", '10';
     fails 1, qr/section \.text has only 0x\w+ bytes/, 'lookup', $shared_object, '.text:1000';

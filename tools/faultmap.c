@@ -23,7 +23,7 @@ static const char help[] =
     "and where the code goes on if it does. FILE - is standard input.\n"
     "\n"
     "  --json    for machines: an array of maps\n"
-    "              {version, functions}\n"
+    "              {version, functions}, of an archive's member also file\n"
     "            functions: {address, symbol, faults}\n"
     "            faults:    {kind, faulting_address, faulting_offset, handler_address,\n"
     "                        handler_offset}\n"
@@ -98,6 +98,7 @@ static void write_heading(struct output *output, const struct mapped *mapped, si
 {
     if (number > 0)
         output_character(output, '\n');
+    write_member(output, mapped->input);
     output_style(output, STYLE_HEADING);
     output_text(output, "fault map ");
     output_unsigned(output, number);
@@ -151,6 +152,7 @@ static void begin_map_json(struct json *json, const struct mapped *mapped)
 {
     json_line(json, 0);
     json_begin_object(json);
+    write_json_member(json, mapped->input);
     json_key(json, "version");
     json_unsigned(json, mapped->map.version);
     json_key(json, "functions");

@@ -35,6 +35,14 @@ void write_member(struct output *output, const struct input *input)
     output_character(output, '\n');
 }
 
+void write_json_member(struct json *json, const struct input *input)
+{
+    if (!input->is_member)
+        return;
+    json_key(json, "file");
+    json_string(json, input->name);
+}
+
 bool has_symbol_table(const cairn_object *object)
 {
     struct cairn_object_section_header header;

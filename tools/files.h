@@ -6,6 +6,7 @@
 #ifndef TOOLS_FILES_H
 #define TOOLS_FILES_H
 
+#include "tools/json.h"
 #include "tools/output.h"
 
 #include <cairn/object.h>
@@ -32,6 +33,9 @@ bool has_symbol_table(const cairn_object *object);
 
 /* What stands above that which is printed of an archive's member: a line with its name. */
 void write_member(struct output *output, const struct input *input);
+
+/* The same in an object: the key "file", for an archive's member. */
+void write_json_member(struct json *json, const struct input *input);
 
 /* Complains of what is wrong at `error->offset` of a section. */
 void complain_of_section(const struct input *input, const struct cairn_object_section *section,

@@ -241,11 +241,10 @@ static void answer_all(struct lookup *lookup)
 static bool visit_object(const struct input *input, void *user)
 {
     struct lookup *lookup = user;
-    bool is_member = strcmp(input->name, lookup->options->path) != 0;
-    if (is_member && lookup->was_visited)
+    if (input->is_member && lookup->was_visited)
         return false;
     lookup->was_visited = true;
-    if (is_member) {
+    if (input->is_member) {
         complain("%s: this is an archive, with addresses of many objects: extract its members with "
                  "'ar x' and give one of them",
                  lookup->options->path);

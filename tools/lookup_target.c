@@ -45,7 +45,7 @@ bool find_address_target(const struct facts *facts, uint64_t base, uint64_t addr
              "0x%llx of which section? The file is not linked: say SECTION:ADDRESS, such as "
              "%.60s:%llx",
              (unsigned long long)address,
-             facts->layout.count == 0 ? ".text" : facts->layout.sections[0].name,
+             facts->layout.sections == NULL ? ".text" : facts->layout.sections[0].name,
              (unsigned long long)address);
     return false;
 }

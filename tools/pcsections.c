@@ -34,7 +34,7 @@ static const char help[] =
     "            that is u24 u8, u40 u24, u48 u16, u56 u8\n"
     "            Both options may be given several times, in pairs, or with one schema for all\n"
     "  --json    for machines: an array of sections\n"
-    "              {name, code, schema, entries}\n"
+    "              {name, code, schema, entries}, of an archive's member also file\n"
     "            entries:  {address, section, symbol, offset, size, constants}\n"
     "            size is null unless it is a function's; section is null unless the file is\n"
     "            relocatable: address then counts from the begin of that section.\n"
@@ -69,6 +69,7 @@ static void write_heading(struct printing *printing, const struct entry_reader *
     struct output *output = printing->output;
     if (printing->section_count > 0)
         output_character(output, '\n');
+    write_member(output, reader->input);
     output_style(output, STYLE_HEADING);
     output_text(output, "section ");
     output_name(output, reader->section.name);
@@ -129,6 +130,7 @@ static void begin_section_json(struct json *json, const struct entry_reader *rea
     struct cairn_object_section_header code;
     json_line(json, 0);
     json_begin_object(json);
+    write_json_member(json, reader->input);
     json_key(json, "name");
     json_string(json, reader->section.name);
     json_key(json, "code");
@@ -276,7 +278,8 @@ static bool print_wanted(struct printing *printing, const struct input *input,
         complain("%s: %s: %s", input->name, wanted->name, error.message);
         return false;
     }
-    if (section.index != 0)
+    /* Not every member of an archive has to have it. */
+    if (section.index != 0 || input->is_member)
         return is_good;
     complain_of_candidates(input, error.message);
     return false;
@@ -311,8 +314,11 @@ static enum exit_status print_file(const struct options *options)
     bool is_good = visit_file(options->path, options->debug_path, print_object, &printing);
     if (options->wanted.count == 0)
         return EXIT_BAD_USAGE;
-    if (printing.section_count == 0)
+    if (printing.section_count == 0) {
+        if (is_good)
+            complain("%s: no member has a section of such a name", options->path);
         return EXIT_BAD_INPUT;
+    }
     if (options->json) {
         json_end_array(&json);
         output_character(&output, '\n');
