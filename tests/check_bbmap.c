@@ -201,9 +201,33 @@ static void expect_block(const struct cairn_bbmap_function *function,
     expect_successors(function, block, written);
 }
 
+/* Each range's blocks are `block_count` of them, and none is left. */
+static void expect_ranges(const struct cairn_bbmap_function *function)
+{
+    struct cairn_bbmap_range range;
+    struct cairn_bbmap_block block;
+    uint32_t range_count = 0;
+    bool has_block = cairn_bbmap_first(function, &block);
+    cairn_bbmap_first_range(function, &range);
+    ck_assert_uint_eq(range.base, function->address);
+    do {
+        size_t in_function = range.offset - function->offset;
+        ck_assert_uint_eq(range.index, range_count++);
+        ck_assert_uint_eq(range.base,
+                          cairn_load_u64(function->bytes + in_function, function->byte_order));
+        for (uint32_t i = 0; i < range.block_count; i++) {
+            ck_assert(has_block && block.range == range.index && block.base == range.base);
+            has_block = cairn_bbmap_next(function, &block);
+        }
+    } while (cairn_bbmap_next_range(function, &range));
+    ck_assert(!has_block);
+    ck_assert_uint_eq(range_count, function->range_count);
+}
+
 static void expect_function(const struct cairn_bbmap_function *function,
                             const struct written_function *written)
 {
+    expect_ranges(function);
     struct cairn_bbmap_block block;
     ck_assert_uint_eq(function->offset, written->function.offset);
     ck_assert_uint_eq(function->size, written->function.size);

@@ -740,6 +740,32 @@ subtest 'files whose code is not there' => sub {
     done_testing;
 };
 
+subtest 'an archive: the maps of all members that have some' => sub {
+    my $map = map_of_version(3, '<');
+    my @members = (spit('first.o', elf_with($map)), spit('without.o', elf_with('', name => '.x')),
+        spit('second.o', elf_with($map)));
+    my $archive = "$folder/members.a";
+    unlink $archive;
+    my ($archived) = run('ar', 'rc', $archive, @members);
+    is $archived, 0, 'ar';
+    my ($status, $out, $err) = cairn('stackmap', '--json', $archive);
+    is "$status$err", '0', 'no complaint';
+    is scalar(() = $out =~ /"version":3/g), 2, 'two maps';
+    is scalar `cat $archive | $cairn stackmap --json -`, $out, 'a pipe';
+    ($status, $out) = cairn('stackmap', $archive);
+    like $out, qr/\Q$archive\E\(first\.o\):\n.*\Q$archive\E\(second\.o\):\n/s, 'members have headings';
+    unlike $out, qr/without/, 'but those without maps';
+    fails(1, qr/members\.a: there is no section/, 'stackmap',
+        do { unlink $archive; run('ar', 'rc', $archive, $members[1]); $archive });
+    spit('text.o', "hello\n");
+    run('ar', 'rc', $archive, "$folder/text.o", $members[0]);
+    ($status, $out, $err) = cairn('stackmap', '--json', $archive);
+    is $status, 1, 'a member that is no object';
+    like $err, qr/members\.a\(text\.o\): this is not an ELF file/, 'is named';
+    like $out, qr/"version":3.*\]\n\z/s, 'and the others are printed';
+    done_testing;
+};
+
 subtest 'disassembly: bad usage' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     for my $words ([], ['0'], ['-1'], ['x'], ['5x'], ['1048577'], ['']) {

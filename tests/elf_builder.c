@@ -95,7 +95,7 @@ static uint8_t *put_section_header(uint8_t *at, enum cairn_byte_order order, uin
     at = put(at, order, section->size, 8);
     at = put(at, order, section->link, 4);
     at = put(at, order, section->info, 4);
-    at = put(at, order, 8, 8);
+    at = put(at, order, section->alignment == 0 ? 8 : section->alignment, 8);
     return put(at, order, section->entry_size, 8);
 }
 

@@ -23,6 +23,7 @@ struct elf_section {
     const void *bytes; /* in the file's byte order already */
     size_t size;
     uint64_t entry_size;
+    uint64_t alignment; /* 0: 8 */
 };
 
 struct elf_file {

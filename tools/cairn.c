@@ -18,6 +18,7 @@ static const char help[] =
 #ifdef CAIRN_WITH_LLVM
     "  cairn stackmap --disassemble FILE        and the code at its records, of any machine\n"
 #endif
+    "  cairn bbmap FILE                         print its basic-block address maps\n"
     "  cairn faultmap FILE                      print its fault maps\n"
     "  cairn pcsections FILE --section NAME --schema SCHEMA\n"
     "                                           print a PC section\n"
@@ -48,6 +49,15 @@ static enum exit_status print_version(void)
     return finish_output(&output);
 }
 
+static const struct {
+    const char *name;
+    enum exit_status (*run)(int argc, char **argv);
+} commands[] = {
+    {"bbmap", command_bbmap},           {"faultmap", command_faultmap}, {"lookup", command_lookup},
+    {"pcsections", command_pcsections}, {"profile", command_profile},   {"run", command_run},
+    {"sanmd", command_sanmd},           {"stackmap", command_stackmap},
+};
+
 static enum exit_status dispatch(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -59,18 +69,9 @@ static enum exit_status dispatch(int argc, char **argv)
         return print_text(help);
     if (strcmp(word, "--version") == 0)
         return print_version();
-    if (strcmp(word, "faultmap") == 0)
-        return command_faultmap(argc - 1, argv + 1);
-    if (strcmp(word, "pcsections") == 0)
-        return command_pcsections(argc - 1, argv + 1);
-    if (strcmp(word, "profile") == 0)
-        return command_profile(argc - 1, argv + 1);
-    if (strcmp(word, "stackmap") == 0)
-        return command_stackmap(argc - 1, argv + 1);
-    if (strcmp(word, "run") == 0)
-        return command_run(argc - 1, argv + 1);
-    if (strcmp(word, "sanmd") == 0)
-        return command_sanmd(argc - 1, argv + 1);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(word, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
     complain("unknown %s '%s'; see 'cairn --help'", word[0] == '-' ? "option" : "command", word);
     return EXIT_BAD_USAGE;
 }

@@ -24,13 +24,14 @@ enum exit_status finish_output(struct output *output);
 enum exit_status print_text(const char *text);
 
 /* A command line's words from `argv[0]`, the command's own name, on. */
+enum exit_status command_bbmap(int argc, char **argv);
 enum exit_status command_faultmap(int argc, char **argv);
 enum exit_status command_lookup(int argc, char **argv);
 enum exit_status command_pcsections(int argc, char **argv);
 enum exit_status command_profile(int argc, char **argv);
-enum exit_status command_stackmap(int argc, char **argv);
 enum exit_status command_run(int argc, char **argv);
 enum exit_status command_sanmd(int argc, char **argv);
+enum exit_status command_stackmap(int argc, char **argv);
 
 /* ---- Locations in words ---- */
 

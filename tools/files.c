@@ -1,9 +1,21 @@
-/* SPDX-License-Identifier: MIT */
+/*
+ * The objects of a file: of an archive its members.
+ *
+ * SPDX-License-Identifier: MIT
+ */
 #include "tools/files.h"
 
 #include "tools/command.h"
 
+#include <cairn/archive.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 void complain_of_section(const struct input *input, const struct cairn_object_section *section,
                          const struct cairn_error *error)
@@ -12,17 +24,213 @@ void complain_of_section(const struct input *input, const struct cairn_object_se
              error->message);
 }
 
+void write_member(struct output *output, const struct input *input)
+{
+    if (!input->is_member)
+        return;
+    output_style(output, STYLE_HEADING);
+    output_name(output, input->name);
+    output_text(output, ":");
+    output_style(output, STYLE_PLAIN);
+    output_character(output, '\n');
+}
+
+bool has_symbol_table(const cairn_object *object)
+{
+    struct cairn_object_section_header header;
+    for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++)
+        if (header.type == SHT_SYMTAB)
+            return true;
+    return false;
+}
+
+/* What a file is visited with. */
+struct visiting {
+    const char *path;       /* as it was given */
+    const char *debug_path; /* or NULL */
+    visit_input *visit;
+    void *user;
+};
+
+static bool complain_of_file(const char *name, const struct cairn_error *error)
+{
+    complain("%s: %s", name, error->message);
+    return false;
+}
+
+/* ---- One object ---- */
+
+/* Without a debug file that was asked for nothing is amiss if there is none. */
+static bool attach_debug_file(const struct visiting *visiting, const struct input *input,
+                              const char *path)
+{
+    struct cairn_error error;
+    const char *found = visiting->debug_path;
+    if (found == NULL) {
+        if (has_symbol_table(input->object) ||
+            cairn_object_find_debug_file(input->object, path, NULL, &found, &error) != CAIRN_OK)
+            return true;
+    }
+    if (cairn_object_attach_debug_file(input->object, found, &error) == CAIRN_OK)
+        return true;
+    return complain_of_file(found, &error);
+}
+
+static bool visit_object(const struct visiting *visiting, struct input *input)
+{
+    bool is_linked = !cairn_object_is_relocatable(input->object);
+    bool is_good = (visiting->debug_path == NULL && !is_linked) ||
+                   attach_debug_file(visiting, input, visiting->path);
+    is_good = is_good && visiting->visit(input, visiting->user);
+    cairn_object_close(input->object);
+    return is_good;
+}
+
+/* ---- Archives ---- */
+
+static char *name_member(const char *path, const char *member)
+{
+    size_t size = strlen(path) + strlen(member) + 3;
+    char *name = malloc(size);
+    if (name != NULL)
+        snprintf(name, size, "%s(%s)", path, member);
+    return name;
+}
+
+static bool visit_member(const struct visiting *visiting, const struct cairn_archive_member *member)
+{
+    struct cairn_error error;
+    char *name = name_member(visiting->path, member->name);
+    struct input input = {.name = name != NULL ? name : visiting->path, .is_member = true};
+    bool is_good;
+    if (cairn_object_open_memory(member->bytes, member->size, NULL, &input.object, &error) ==
+        CAIRN_OK)
+        is_good = visit_object(visiting, &input);
+    else
+        is_good = complain_of_file(input.name, &error);
+    free(name);
+    return is_good;
+}
+
+/* A member that cannot be read is asked for once: one of a thin archive may be followed by others.
+ */
+static bool visit_members(const struct visiting *visiting, cairn_archive *archive)
+{
+    struct cairn_archive_member member;
+    struct cairn_error error;
+    enum cairn_status status;
+    uint64_t failed_at = UINT64_MAX;
+    bool is_good = true;
+    while ((status = cairn_archive_next(archive, &member, &error)) != CAIRN_ERROR_NOT_FOUND) {
+        if (status == CAIRN_OK) {
+            is_good = visit_member(visiting, &member) && is_good;
+            continue;
+        }
+        if (error.offset == failed_at)
+            return false;
+        failed_at = error.offset;
+        is_good = complain_of_file(visiting->path, &error);
+    }
+    return is_good;
+}
+
+static bool visit_archive(const struct visiting *visiting, cairn_archive *archive)
+{
+    bool is_good = false;
+    if (visiting->debug_path != NULL)
+        complain("%s: this is an archive, whose members have no debug file", visiting->path);
+    else
+        is_good = visit_members(visiting, archive);
+    cairn_archive_close(archive);
+    return is_good;
+}
+
+/* ---- Files and streams ---- */
+
+/* cairn_object_open says UNSUPPORTED of archives and of other files, whose sentence is kept. */
+static bool visit_path(const struct visiting *visiting)
+{
+    struct cairn_error error;
+    struct input input = {.name = visiting->path};
+    cairn_archive *archive;
+    enum cairn_status status = cairn_object_open(visiting->path, NULL, &input.object, &error);
+    if (status == CAIRN_OK)
+        return visit_object(visiting, &input);
+    if (status == CAIRN_ERROR_UNSUPPORTED &&
+        cairn_archive_open(visiting->path, NULL, &archive, NULL) == CAIRN_OK)
+        return visit_archive(visiting, archive);
+    return complain_of_file(visiting->path, &error);
+}
+
+static bool visit_bytes(const struct visiting *visiting, const uint8_t *bytes, size_t size)
+{
+    struct cairn_error error;
+    struct input input = {.name = visiting->path};
+    cairn_archive *archive;
+    enum cairn_status status = cairn_object_open_memory(bytes, size, NULL, &input.object, &error);
+    if (status == CAIRN_OK)
+        return visit_object(visiting, &input);
+    if (status == CAIRN_ERROR_UNSUPPORTED &&
+        cairn_archive_open_memory(bytes, size, NULL, &archive, NULL) == CAIRN_OK)
+        return visit_archive(visiting, archive);
+    return complain_of_file(visiting->path, &error);
+}
+
+/* Reads a stream to its end; to be freed. NULL: complained. */
+static uint8_t *read_stream(FILE *stream, const char *path, size_t *size)
+{
+    enum { FIRST_BYTES = 1 << 16 };
+    size_t capacity = 0;
+    uint8_t *bytes = NULL;
+    *size = 0;
+    do {
+        capacity = capacity == 0 ? FIRST_BYTES : capacity * 2;
+        uint8_t *grown = realloc(bytes, capacity);
+        if (grown == NULL) {
+            complain("%s: no memory for %zu bytes", path, capacity);
+            free(bytes);
+            return NULL;
+        }
+        bytes = grown;
+        *size += fread(bytes + *size, 1, capacity - *size, stream);
+    } while (*size == capacity);
+    if (ferror(stream) == 0)
+        return bytes;
+    complain("%s: cannot be read: %s", path, strerror(errno));
+    free(bytes);
+    return NULL;
+}
+
+static bool visit_stream(const struct visiting *visiting, FILE *stream)
+{
+    size_t size;
+    uint8_t *bytes = read_stream(stream, visiting->path, &size);
+    bool is_good = bytes != NULL && visit_bytes(visiting, bytes, size);
+    free(bytes);
+    return is_good;
+}
+
+/* What can be read once only is kept whole, because it may be an archive. */
+static bool is_stream(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
 bool visit_file(const char *path, const char *debug_path, visit_input *visit, void *user)
 {
-    (void)debug_path;
-    const char *opened = strcmp(path, "-") == 0 ? "/dev/stdin" : path;
-    struct input input = {.name = path};
-    struct cairn_error error;
-    if (cairn_object_open(opened, NULL, &input.object, &error) != CAIRN_OK) {
-        complain("%s: %s", path, error.message);
+    struct visiting visiting = {
+        .path = path, .debug_path = debug_path, .visit = visit, .user = user};
+    if (strcmp(path, "-") == 0)
+        return visit_stream(&visiting, stdin);
+    if (!is_stream(path))
+        return visit_path(&visiting);
+    FILE *stream = fopen(path, "rbe");
+    if (stream == NULL) {
+        complain("%s: cannot be opened: %s", path, strerror(errno));
         return false;
     }
-    bool is_good = visit(&input, user);
-    cairn_object_close(input.object);
+    bool is_good = visit_stream(&visiting, stream);
+    fclose(stream);
     return is_good;
 }

@@ -6,6 +6,8 @@
 #ifndef TOOLS_FILES_H
 #define TOOLS_FILES_H
 
+#include "tools/output.h"
+
 #include <cairn/object.h>
 #include <stdbool.h>
 
@@ -13,6 +15,7 @@
 struct input {
     const char *name;
     cairn_object *object;
+    bool is_member; /* of an archive */
 };
 
 /* What a command does with an object; false: it has complained. `user` is the command's. */
@@ -23,6 +26,12 @@ typedef bool visit_input(const struct input *input, void *user);
  * NULL: where the object has no symbols of its own, one is looked for where debuggers do. False:
  * something was no good, and complained of. */
 bool visit_file(const char *path, const char *debug_path, visit_input *visit, void *user);
+
+/* Whether symbols of functions that are not exported are there: not in a file that was stripped. */
+bool has_symbol_table(const cairn_object *object);
+
+/* What stands above that which is printed of an archive's member: a line with its name. */
+void write_member(struct output *output, const struct input *input);
 
 /* Complains of what is wrong at `error->offset` of a section. */
 void complain_of_section(const struct input *input, const struct cairn_object_section *section,

@@ -72,30 +72,70 @@ void output_character(struct output *output, char character)
     output->buffer[output->used++] = character;
 }
 
-static void write_digits(struct output *output, uint64_t value, unsigned base)
+char *output_room(struct output *output, size_t size)
 {
-    char digits[20];
-    size_t start = sizeof digits;
-    do {
-        digits[--start] = "0123456789abcdef"[value % base];
-        value /= base;
-    } while (value != 0);
-    output_bytes(output, digits + start, sizeof digits - start);
+    if (sizeof output->buffer - output->used < size)
+        output_flush(output);
+    return output->buffer + output->used;
 }
 
-void output_unsigned(struct output *output, uint64_t value) { write_digits(output, value, 10); }
+void output_taken(struct output *output, const char *end)
+{
+    output->used = (size_t)(end - output->buffer);
+}
+
+/* ---- Numbers ---- */
+
+enum { DIGITS_MAX = 20 };
+
+/* Two at a time. */
+char *put_digits(char *at, uint64_t value)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    char digits[DIGITS_MAX];
+    char *start = digits + sizeof digits;
+    for (; value >= 100; value /= 100) {
+        start -= 2;
+        memcpy(start, &pairs[value % 100 * 2], 2);
+    }
+    if (value >= 10) {
+        start -= 2;
+        memcpy(start, &pairs[value * 2], 2);
+    } else {
+        *--start = (char)('0' + value);
+    }
+    size_t count = (size_t)(digits + sizeof digits - start);
+    memcpy(at, start, count);
+    return at + count;
+}
+
+void output_unsigned(struct output *output, uint64_t value)
+{
+    output_taken(output, put_digits(output_room(output, DIGITS_MAX), value));
+}
 
 void output_signed(struct output *output, int64_t value)
 {
     if (value < 0)
         output_character(output, '-');
-    write_digits(output, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10);
+    output_unsigned(output, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 void output_hexadecimal(struct output *output, uint64_t value)
 {
-    output_bytes(output, "0x", 2);
-    write_digits(output, value, 16);
+    char *at = output_room(output, DIGITS_MAX);
+    unsigned shift = value == 0 ? 0 : (63 - (unsigned)__builtin_clzll(value)) / 4 * 4;
+    *at++ = '0';
+    *at++ = 'x';
+    for (;; shift -= 4) {
+        *at++ = "0123456789abcdef"[value >> shift & 0xF];
+        if (shift == 0)
+            break;
+    }
+    output_taken(output, at);
 }
 
 void output_name(struct output *output, const char *name)

@@ -45,6 +45,14 @@ void output_name(struct output *output, const char *name);
 void output_format(struct output *output, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Room for `size` bytes, at most OUTPUT_BUFFER_BYTES, in the buffer itself; and that it has been
+ * filled up to `end`. */
+char *output_room(struct output *output, size_t size);
+void output_taken(struct output *output, const char *end);
+
+/* Writes the number's decimal digits, of which there are up to 20, and says where they end. */
+char *put_digits(char *at, uint64_t value);
+
 void output_style(struct output *output, enum output_style style);
 
 /* Writes what is in the buffer; false if a write has failed. */

@@ -11,6 +11,7 @@
 #include "tools/files.h"
 #include "tools/json.h"
 #include "tools/options.h"
+#include "tools/sanmd_version.h"
 #include "tools/words.h"
 
 #include <cairn/sanmd.h>
@@ -155,46 +156,13 @@ static enum cairn_status read_atomic(struct contents *contents,
     return CAIRN_OK;
 }
 
-/* Whether a relocatable object's section can be read, with a relocation at each entry. */
-static bool fits_relocations(const struct contents *contents,
-                             const struct cairn_object_section *section,
-                             const struct cairn_sanmd_format *format, uint32_t version)
-{
-    for (size_t offset = 0; offset < section->contents.size;) {
-        struct cairn_sanmd_covered covered;
-        struct cairn_sanmd_atomic atomic;
-        if (cairn_object_target_section(contents->input->object, section, offset) == 0)
-            return false;
-        enum cairn_status status =
-            format->kind == CAIRN_SANMD_COVERED
-                ? cairn_sanmd_read_covered(&section->contents, 0, version, &offset, &covered, NULL)
-                : cairn_sanmd_read_atomic(&section->contents, 0, version, &offset, &atomic, NULL);
-        if (status != CAIRN_OK)
-            return false;
-    }
-    return true;
-}
-
-static uint32_t find_version(const struct contents *contents,
-                             const struct cairn_object_section *section,
-                             const struct cairn_sanmd_format *format)
-{
-    uint32_t wide = format->version | CAIRN_SANMD_WIDE_ADDRESSES;
-    bool is_wide = cairn_object_is_relocatable(contents->input->object)
-                       ? !fits_relocations(contents, section, format, format->version) &&
-                             fits_relocations(contents, section, format, wide)
-                       : cairn_sanmd_has_wide_addresses(&section->contents, section->address,
-                                                        format->kind, format->version);
-    return is_wide ? wide : format->version;
-}
-
 static bool read_section(struct contents *contents, const struct cairn_object_section *section)
 {
     struct cairn_sanmd_format format;
     if (!cairn_sanmd_parse_name(section->name, &format))
         return true;
     contents->section_count++;
-    uint32_t version = find_version(contents, section, &format);
+    uint32_t version = find_sanmd_version(contents->input->object, section, &format);
     for (size_t offset = 0; offset < section->contents.size;) {
         struct cairn_error error = {.offset = offset, .message = "there is not enough memory"};
         enum cairn_status status = format.kind == CAIRN_SANMD_COVERED

@@ -101,16 +101,18 @@ static enum cairn_status read_run(struct entry_reader *reader, struct cairn_erro
 {
     uint64_t address;
     const struct cairn_object_section *section = &reader->section;
-    size_t next = find_last_of_run(reader);
-    size_t last = next;
+    uint8_t address_bytes = reader->wanted->schema.address_bytes;
+    if (section->contents.size - reader->offset >= address_bytes &&
+        !read_address(reader, reader->offset, &address))
+        return say_no_code(reader, error);
+    size_t last = find_last_of_run(reader);
+    size_t next = last;
     enum cairn_status status = cairn_pcsection_read(
         &section->contents, section->address, &reader->wanted->schema, &next, &reader->run, error);
     if (status != CAIRN_OK)
         return status;
-    if (!read_address(reader, reader->offset, &address))
-        return say_no_code(reader, error);
     reader->run_begin = reader->offset;
-    reader->run_end = last + reader->wanted->schema.address_bytes;
+    reader->run_end = last + address_bytes;
     reader->offset = next;
     return CAIRN_OK;
 }

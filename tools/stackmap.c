@@ -9,6 +9,7 @@
 #include "tools/stackmap.h"
 
 #include "tools/command.h"
+#include "tools/files.h"
 #include "tools/options.h"
 
 #include <stdbool.h>
@@ -17,9 +18,10 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: cairn stackmap [--json] [--disassemble [--bytes N]] FILE\n"
+    "usage: cairn stackmap [--json] [--disassemble [--bytes N]] [--debug-file PATH] FILE\n"
     "\n"
-    "Prints the stack maps of an ELF object, executable or shared library: functions with\n"
+    "Prints the stack maps of an ELF object, executable, shared library or archive: functions "
+    "with\n"
     "their frames, and under each its records with ID, address and where the live values are.\n"
     "FILE - is standard input.\n"
     "\n"
@@ -38,6 +40,10 @@ static const char help[] =
     "            many are shown as LLVM's sequence and the no-ops behind it take, and 4\n"
     "            instructions where there is none\n"
     "  --bytes N with --disassemble: each site has N bytes\n"
+    "  --debug-file PATH\n"
+    "            the separate debug file with the symbols of a stripped FILE; without, it is "
+    "looked\n"
+    "            for where debuggers do: by build ID below /usr/lib/debug, and by .gnu_debuglink\n"
     "  --help    this text\n";
 
 enum { SITE_BYTES_MAX = 1 << 20 };
@@ -45,6 +51,7 @@ enum { SITE_BYTES_MAX = 1 << 20 };
 
 struct options {
     const char *path;
+    const char *debug_path;
     uint32_t byte_count; /* of each site; 0: not known */
     bool disassemble;
     bool json;
@@ -145,17 +152,21 @@ static void visit_json(const struct mapped *mapped, void *user) { write_map_json
 
 /* ---- The command ---- */
 
+static void complain_of_no_maps(const char *path)
+{
+    complain("%s: there is no section " CAIRN_OBJECT_STACKMAPS ": the code was compiled without "
+             "stack maps, or the linker dropped them (--gc-sections, strip)",
+             path);
+}
+
 bool check_maps(cairn_object *object, const char *path)
 {
     size_t section_count = 0;
     if (!visit_sections(object, path, NULL, visit_nothing, NULL, &section_count))
         return false;
-    if (section_count > 0)
-        return true;
-    complain("%s: there is no section " CAIRN_OBJECT_STACKMAPS ": the code was compiled without "
-             "stack maps, or the linker dropped them (--gc-sections, strip)",
-             path);
-    return false;
+    if (section_count == 0)
+        complain_of_no_maps(path);
+    return section_count > 0;
 }
 
 void write_maps_text(cairn_object *object, const char *path, struct listing *listing,
@@ -165,50 +176,69 @@ void write_maps_text(cairn_object *object, const char *path, struct listing *lis
     visit_sections(object, path, listing, visit_text, output, &section_count);
 }
 
-static void write_maps_json(cairn_object *object, const char *path, struct listing *listing,
-                            struct output *output)
+/* What is printed of a file: of an archive the maps of all members, of which some may have none. */
+struct printing {
+    const struct options *options;
+    struct output output;
+    struct json json;
+    size_t section_count;
+    bool has_begun; /* something was good */
+};
+
+static void print_maps(struct printing *printing, const struct input *input,
+                       struct listing *listing)
 {
     size_t section_count = 0;
-    struct json json = {.output = output};
-    json_begin_array(&json);
-    visit_sections(object, path, listing, visit_json, &json, &section_count);
-    json_end_array(&json);
-    output_character(output, '\n');
+    if (!printing->options->json) {
+        write_member(&printing->output, input);
+        write_maps_text(input->object, input->name, listing, &printing->output);
+        return;
+    }
+    if (!printing->has_begun)
+        json_begin_array(&printing->json);
+    visit_sections(input->object, input->name, listing, visit_json, &printing->json,
+                   &section_count);
 }
 
-static enum exit_status print(cairn_object *object, const struct options *options)
+static bool print_object(const struct input *input, void *user)
 {
-    static struct output output;
+    struct printing *printing = user;
+    const struct options *options = printing->options;
     struct listing *listing = NULL;
-    if (!check_maps(object, options->path))
-        return EXIT_BAD_INPUT;
+    size_t section_count = 0;
+    if (!visit_sections(input->object, input->name, NULL, visit_nothing, NULL, &section_count))
+        return false;
+    printing->section_count += section_count;
+    if (section_count == 0)
+        return true;
     if (options->disassemble) {
-        listing = listing_create(object, options->path, NULL, options->byte_count);
+        listing = listing_create(input->object, input->name, NULL, options->byte_count);
         if (listing == NULL)
-            return EXIT_BAD_INPUT;
+            return false;
     }
-    output_open(&output, STDOUT_FILENO);
-    if (options->json)
-        write_maps_json(object, options->path, listing, &output);
-    else
-        write_maps_text(object, options->path, listing, &output);
+    print_maps(printing, input, listing);
+    printing->has_begun = true;
     listing_destroy(listing);
-    return finish_output(&output);
+    return true;
 }
 
 static enum exit_status print_file(const struct options *options)
 {
-    bool is_standard_input = strcmp(options->path, "-") == 0;
-    cairn_object *object;
-    struct cairn_error error;
-    if (cairn_object_open(is_standard_input ? "/dev/stdin" : options->path, NULL, &object,
-                          &error) != CAIRN_OK) {
-        complain("%s: %s", options->path, error.message);
+    static struct printing printing;
+    printing.options = options;
+    output_open(&printing.output, STDOUT_FILENO);
+    printing.json.output = &printing.output;
+    bool is_good = visit_file(options->path, options->debug_path, print_object, &printing);
+    if (is_good && printing.section_count == 0) {
+        complain_of_no_maps(options->path);
         return EXIT_BAD_INPUT;
     }
-    enum exit_status status = print(object, options);
-    cairn_object_close(object);
-    return status;
+    if (options->json && printing.has_begun) {
+        json_end_array(&printing.json);
+        output_character(&printing.output, '\n');
+    }
+    enum exit_status status = finish_output(&printing.output);
+    return is_good ? status : EXIT_BAD_INPUT;
 }
 
 static bool parse_byte_count(const char *word, struct options *options)
@@ -242,11 +272,12 @@ static bool parse(int argc, char **argv, struct options *options)
     const char *byte_count = NULL;
     const struct option known[] = {
         {.name = "--bytes", .value = &byte_count, .needs = BYTES_NEEDS},
+        {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
         {.name = "--disassemble", .letter = "-d", .flag = &options->disassemble},
         {.name = "--json", .flag = &options->json},
     };
     struct command_line line = {
-        .command = "stackmap", .options = known, .option_count = 3, .operand_limit = 1};
+        .command = "stackmap", .options = known, .option_count = 4, .operand_limit = 1};
     if (!parse_command_line(argc, argv, &line) || !check_options(&line, byte_count, options))
         return false;
     options->help = line.help;

@@ -44,4 +44,7 @@ void write_maps_text(cairn_object *object, const char *path, struct listing *lis
 void write_map_text(struct output *output, const struct mapped *mapped);
 void write_map_json(struct json *json, const struct mapped *mapped);
 
+void write_location_object(struct json *json, struct cairn_location location);
+void write_liveout_object(struct json *json, struct cairn_liveout liveout);
+
 #endif

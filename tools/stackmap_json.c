@@ -37,7 +37,7 @@ static void write_value(struct json *json, struct cairn_location location)
         json_null(json);
 }
 
-static void write_location_object(struct json *json, struct cairn_location location)
+void write_location_object(struct json *json, struct cairn_location location)
 {
     json_begin_object(json);
     json_key(json, "kind");
@@ -52,7 +52,7 @@ static void write_location_object(struct json *json, struct cairn_location locat
     json_end_object(json);
 }
 
-static void write_liveout_object(struct json *json, struct cairn_liveout liveout)
+void write_liveout_object(struct json *json, struct cairn_liveout liveout)
 {
     json_begin_object(json);
     json_key(json, "dwarf");

@@ -8,6 +8,7 @@
 
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
+#include <cairn/archive.h>
 #include <cairn/bbmap.h>
 #include <cairn/block_table.h>
 #include <cairn/call.h>

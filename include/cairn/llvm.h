@@ -144,12 +144,13 @@ struct cairn_pcsection_metadata {
  * Attaches `!pcsections` to an instruction or to a function with a body: LLVM then writes an entry
  * with these constants to each of the sections. What is attached already stays, and comes first.
  *
- * An instruction gets an entry for each machine instruction that is made from it: none if it
- * becomes nothing, several for some atomics and where code is duplicated. Passes over IR drop the
- * metadata where they change an instruction, so this is to be called behind the last of them.
- * Instructions with the same constants get metadata of their own each, since LLVM would write the
- * constants only once for all of them (RUNS in cairn/pc_table.h): a constant of no bytes tells them
- * apart, and the function's attribute "cairn-pcsections" counts them.
+ * An instruction gets an entry for each machine instruction that is made from it: loads, stores and
+ * branches one as a rule, atomics one or several, duplicated code as many as there are copies;
+ * calls, of which LLVM 16 to 19 drop the metadata (some with a warning on standard error), none.
+ * Passes over IR drop the metadata where they change an instruction, so this is to be called behind
+ * the last of them. Instructions with the same constants get metadata of their own each, since LLVM
+ * would write the constants only once for all of them (RUNS in cairn/pc_table.h): a constant of no
+ * bytes tells them apart, and the function's attribute "cairn-pcsections" counts them.
  *
  * UNSUPPORTED: LLVM 14 or 15, which have no PC sections; an object format other than ELF; a
  * constant of more than 64 bits or that is no integer. ARGUMENT: the value is neither an

@@ -69,6 +69,42 @@ CAIRN_API enum cairn_byte_order cairn_object_byte_order(const cairn_object *obje
 CAIRN_API bool cairn_object_is_relocatable(const cairn_object *object);
 
 /**
+ * The bytes that name this build of the file (the linker's --build-id), which its separate debug
+ * file has too: from a section of notes, or from the notes that are loaded where the sections are
+ * stripped. False, and nothing written, if there are none. They are the file's own.
+ */
+CAIRN_API bool cairn_object_build_id(const cairn_object *object, const uint8_t **bytes,
+                                     size_t *size);
+
+/** Where the separate debug files of a system lie. */
+#define CAIRN_OBJECT_DEBUG_DIRECTORY "/usr/lib/debug"
+
+/**
+ * Looks for the file with the symbols and sections that were taken away from `object`, which was
+ * opened from `path`: by build ID, as DIRECTORY/.build-id/xx/yyyy.debug; then by the name in
+ * .gnu_debuglink, in the file's folder, its folder .debug, and DIRECTORY/folder, taking only a file
+ * that has the build ID or, if there are none, the checksum that the link says. `directories` ends
+ * with NULL; NULL itself means CAIRN_OBJECT_DEBUG_DIRECTORY. `*found` is a path, valid until the
+ * next call for the object, and until it is closed.
+ * NOT_FOUND (the sentence says why), SYSTEM (the current folder is not known), MEMORY, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_debug_file(
+    cairn_object *object, const char *path, const char *const *directories, const char **found,
+    struct cairn_error *error);
+
+/**
+ * Opens the file at `path` beside `object` (a linked one), until that is closed: what the object
+ * lacks comes from there, namely its symbols, if it has no table of its own (.symtab), and sections
+ * that it does not have, or without bytes. Those come behind its own, with numbers that follow on
+ * its own. Names and functions that were found before may differ from those found now.
+ * As cairn_object_open; and CONFLICT (its build ID is another one or, if neither has one, its
+ * checksum is not that in the object's .gnu_debuglink; it is for another machine), STATE (one is
+ * attached), UNSUPPORTED (the object is relocatable).
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_attach_debug_file(
+    cairn_object *object, const char *path, struct cairn_error *error);
+
+/**
  * How much higher than the file's addresses say its code was loaded by a process that has mapped
  * `size` bytes of the file, from `file_offset` on, at `address`, in order to execute them: what
  * /proc/PID/maps has in its lines with an x, and perf in its events. 0 for programs that are not

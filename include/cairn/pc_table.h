@@ -16,9 +16,11 @@
  * RUNS. LLVM writes an entry for each instruction with the metadata; but instructions of one
  * function that have the same node of metadata, or are machine instructions that were made from one
  * instruction, get one entry with all of their addresses, one behind the other, and the constants
- * once behind them. Nothing in the section says so. It can be seen by where addresses lead to, if
- * somebody knows where code is (`is_code` below). cairn_attach_pcsections (cairn/llvm.h) gives each
- * instruction a node of its own, so that runs are left to what the code generator duplicates.
+ * once behind them. Nothing in the section says so. It can be seen by where words lead to, if
+ * somebody knows where code is (`is_code` below): a constant is mistaken for an address only if,
+ * counted from its place, it leads to code behind the entry's own. cairn_attach_pcsections
+ * (cairn/llvm.h) gives each instruction a node of its own, so that runs are left to what the code
+ * generator duplicates.
  *
  * Cost: 10 to 12 bytes for each entry, and 16 more for a function's. A lookup takes a step or two
  * by a directory, O(log n) at worst; functions O(log n).

@@ -136,6 +136,8 @@ CAIRN_API void cairn_sanmd_get_statistics(struct cairn_sanmd_statistics *statist
  * that has such sections in memory, under the same rules.
  */
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-*): clang has given them their names. */
+
 /** There are covered functions, as [start, end) says, which has to stay as it is until this
  *  returns. The same section may be added several times. An empty one is ignored. */
 CAIRN_API void __sanitizer_metadata_covered_add(uint32_t version, const void *start,
@@ -153,6 +155,8 @@ CAIRN_API void __sanitizer_metadata_atomics_add(uint32_t version, const void *st
 /** The same for atomic accesses. */
 CAIRN_API void __sanitizer_metadata_atomics_del(uint32_t version, const void *start,
                                                 const void *end);
+
+/* NOLINTEND(bugprone-reserved-identifier,cert-*) */
 
 #ifdef __cplusplus
 }

@@ -2,9 +2,10 @@
  * Reading PC sections as LLVM writes them: entries whose constants stand once behind several
  * addresses (the RUNS of cairn/pc_table.h), and zeros at the end.
  *
- * Where a run ends cannot be read; it is the first place at which the constants fit in: behind
- * them, the section ends or an address of code follows. A constant would have to lead from its
- * place into code to be mistaken for an address.
+ * Where a run ends cannot be read. Its addresses ascend, as the code does: so what leads to code
+ * behind the last one is taken for the next one, as long as the constants then fit in: behind them,
+ * an address of code follows, or the section ends, or nothing but zeros is left. Constants that
+ * lead from their place to code behind their entry's would be mistaken for addresses.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -86,42 +87,58 @@ static enum cairn_status read_values(const struct group_reader *reader, size_t v
     return CAIRN_OK;
 }
 
-/* Looks for the end of a run whose first entry cannot have its values behind its own address. */
-static bool find_run(const struct group_reader *reader, struct pc_group *group)
+/* Where values can end. */
+static bool is_followed(const struct group_reader *reader, size_t end)
 {
-    const struct cairn_pc_table_section *section = reader->section;
-    size_t width = section->schema.address_bytes;
     uint64_t address;
-    for (size_t at = group->offset + width; leads_to_code(reader, at, &address); at += width) {
-        struct pc_group run = *group;
-        if (read_values(reader, at + width, &run, NULL) != CAIRN_OK)
-            continue;
-        if (!is_blank_from(&section->section, run.end) && !leads_to_code(reader, run.end, &address))
-            continue;
-        *group = run;
-        return true;
+    return leads_to_code(reader, end, &address) || is_blank_from(&reader->section->section, end);
+}
+
+/* Behind the last of the addresses that ascend, of which there is one at least. */
+static size_t find_end_of_addresses(const struct group_reader *reader, const struct pc_group *group)
+{
+    size_t width = reader->section->schema.address_bytes;
+    size_t at = group->offset + width;
+    uint64_t last = group->address;
+    uint64_t next;
+    while (leads_to_code(reader, at, &next) && next >= last) {
+        last = next;
+        at += width;
     }
-    return false;
+    return at;
+}
+
+/* Constants of a run begin behind its addresses, or some words before, if they look like addresses.
+ */
+static enum cairn_status read_run(const struct group_reader *reader, struct pc_group *group,
+                                  struct cairn_error *error)
+{
+    enum { VALUE_BYTES_MAX = CAIRN_PCSECTION_CONSTANTS_MAX * CAIRN_PCSECTION_CONSTANT_BYTES_MAX };
+    size_t width = reader->section->schema.address_bytes;
+    size_t last = find_end_of_addresses(reader, group);
+    for (size_t at = last; at > group->offset && last - at <= VALUE_BYTES_MAX; at -= width) {
+        struct pc_group candidate = *group;
+        if (read_values(reader, at, &candidate, NULL) != CAIRN_OK ||
+            !is_followed(reader, candidate.end))
+            continue;
+        *group = candidate;
+        return CAIRN_OK;
+    }
+    /* What is wrong with what follows is said when that is read. */
+    return read_values(reader, last, group, error);
 }
 
 /* Where code is known. */
 static enum cairn_status read_group(const struct group_reader *reader, struct pc_group *group)
 {
-    const struct cairn_pc_table_section *section = reader->section;
-    const struct cairn_pcsection_schema *schema = &section->schema;
+    const struct cairn_pcsection_schema *schema = &reader->section->schema;
+    bool may_be_run = schema->constant_count > 0 && !schema->has_size;
+    struct cairn_error reason;
     if (!leads_to_code(reader, group->offset, &group->address))
         return say_not_code(reader, group->offset);
-    struct cairn_error reason;
     enum cairn_status status =
-        read_values(reader, group->offset + schema->address_bytes, group, &reason);
-    bool may_be_run = schema->constant_count > 0 && !schema->has_size;
-    uint64_t address;
-    bool fits =
-        status == CAIRN_OK && (!may_be_run || is_blank_from(&section->section, group->end) ||
-                               leads_to_code(reader, group->end, &address));
-    if (fits || (may_be_run && find_run(reader, group)))
-        return CAIRN_OK;
-    /* What is wrong with what follows is said when it is read. */
+        may_be_run ? read_run(reader, group, &reason)
+                   : read_values(reader, group->offset + schema->address_bytes, group, &reason);
     return status == CAIRN_OK ? CAIRN_OK : complain(reader, &reason);
 }
 

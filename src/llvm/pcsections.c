@@ -12,6 +12,7 @@
 #include "llvm/version.h"
 
 #include <cairn/llvm.h>
+#include <llvm-c/DebugInfo.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,6 +192,14 @@ static LLVMValueRef attached_node(const struct target *target)
     return node == NULL ? NULL : LLVMMetadataAsValue(target->context, node);
 }
 
+/* The C API gives a tuple of one constant as the constant. */
+static LLVMMetadataRef operand_of(const struct target *target, LLVMValueRef value)
+{
+    LLVMMetadataRef operand = LLVMValueAsMetadata(value);
+    bool is_constant = LLVMGetMetadataKind(operand) == LLVMConstantAsMetadataMetadataKind;
+    return is_constant ? LLVMMDNodeInContext2(target->context, &operand, 1) : operand;
+}
+
 static void push_attached(const struct target *target, struct operands *operands)
 {
     LLVMValueRef node = attached_node(target);
@@ -203,7 +212,7 @@ static void push_attached(const struct target *target, struct operands *operands
         return;
     LLVMGetMDNodeOperands(node, values);
     for (unsigned i = 0; i < count; i++)
-        push(operands, LLVMValueAsMetadata(values[i]));
+        push(operands, operand_of(target, values[i]));
     free(values);
 }
 

@@ -101,6 +101,7 @@ void cairn_object_close(cairn_object *object)
     section_release_all(object);
     file_close(&object->file, &allocator);
     cairn_object_close(object->debug_file);
+    memory_free(&allocator, object->debug_path, object->debug_path_size);
     memory_free(&allocator, object, sizeof *object);
 }
 
@@ -134,14 +135,48 @@ static bool matches(const struct cairn_object_filter *filter, const struct file 
     return filter->prefix == NULL || strncmp(filter->prefix, name, strlen(filter->prefix)) == 0;
 }
 
-/* The first one behind number `index`; 0 if there is none. */
-static uint32_t find_next(const struct file *file, const struct cairn_object_filter *filter,
-                          uint32_t index, GElf_Shdr *header)
+/* A section, by its number in the file that it is in. */
+struct found {
+    cairn_object *owner; /* the object itself or its debug file */
+    uint32_t index;
+    uint32_t before; /* sections with lower numbers than the owner's first */
+    GElf_Shdr header;
+};
+
+static bool find_own(cairn_object *object, const struct cairn_object_filter *filter,
+                     uint32_t behind, struct found *found)
 {
-    while (++index != 0 && index < file->section_count)
-        if (file_section(file, index, header) && matches(filter, file, header))
-            return index;
-    return 0;
+    const struct file *file = &object->file;
+    *found = (struct found){.owner = object, .index = behind};
+    while (++found->index < file->section_count)
+        if (file_section(file, found->index, &found->header) &&
+            matches(filter, file, &found->header) && !debug_file_replaces(object, &found->header))
+            return true;
+    return false;
+}
+
+static bool find_added(const cairn_object *object, const struct cairn_object_filter *filter,
+                       uint32_t behind, struct found *found)
+{
+    const struct file *file = &object->debug_file->file;
+    *found = (struct found){
+        .owner = object->debug_file, .index = behind, .before = object->file.section_count};
+    while (++found->index < file->section_count)
+        if (file_section(file, found->index, &found->header) &&
+            matches(filter, file, &found->header) && debug_file_adds(object, &found->header))
+            return true;
+    return false;
+}
+
+/* The first one behind number `behind`. */
+static bool find_next(cairn_object *object, const struct cairn_object_filter *filter,
+                      uint32_t behind, struct found *found)
+{
+    uint32_t own_count = object->file.section_count;
+    if (behind < own_count && find_own(object, filter, behind, found))
+        return true;
+    return object->debug_file != NULL &&
+           find_added(object, filter, behind < own_count ? 0 : behind - own_count, found);
 }
 
 static enum cairn_status say_not_found(const struct cairn_object_filter *filter,
@@ -167,23 +202,23 @@ enum cairn_status cairn_object_next_matching(cairn_object *object,
     if (object == NULL || filter == NULL || section == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_next_matching needs an object, a filter and a section");
-    GElf_Shdr header;
-    uint32_t found = find_next(&object->file, filter, section->index, &header);
-    if (found == 0)
+    struct found found;
+    if (!find_next(object, filter, section->index, &found))
         return say_not_found(filter, section, error);
     const struct prepared *prepared;
     enum cairn_status status = names_read(object, error);
     if (status == CAIRN_OK)
-        status = section_prepare(object, found, &prepared, error);
+        status = section_prepare(found.owner, found.index, &prepared, error);
     if (status != CAIRN_OK)
         return status;
+    bool is_linked = (found.header.sh_flags & SHF_LINK_ORDER) != 0 && found.header.sh_link != 0;
     *section = (struct cairn_object_section){
-        .index = found,
+        .index = found.before + found.index,
         .contents = {prepared->bytes, prepared->size, object->file.byte_order},
         .address = prepared->address,
-        .name = file_section_name(&object->file, &header),
-        .type = header.sh_type,
-        .linked_section = (header.sh_flags & SHF_LINK_ORDER) != 0 ? header.sh_link : 0,
+        .name = file_section_name(&found.owner->file, &found.header),
+        .type = found.header.sh_type,
+        .linked_section = is_linked ? found.before + found.header.sh_link : 0,
     };
     return CAIRN_OK;
 }

@@ -55,10 +55,29 @@ static enum cairn_status add_code_names(cairn_object *object, struct cairn_error
     return CAIRN_OK;
 }
 
+/* Opens .symtab, or that of the attached debug file, or a stripped file's .dynsym; no symbols at
+ * all are no failure. */
+static enum cairn_status open_table(const cairn_object *object, struct symbol_table *table,
+                                    struct cairn_error *error)
+{
+    const struct file *file = &object->file;
+    *table = (struct symbol_table){0};
+    uint32_t index = file_find_type(file, SHT_SYMTAB, 0);
+    if (index == 0 && object->debug_file != NULL) {
+        file = &object->debug_file->file;
+        index = file_find_type(file, SHT_SYMTAB, 0);
+    }
+    if (index == 0) {
+        file = &object->file;
+        index = file_find_type(file, SHT_DYNSYM, 0);
+    }
+    return index == 0 ? CAIRN_OK : symbol_table_open(file, index, table, error);
+}
+
 static enum cairn_status read_symbols(cairn_object *object, struct cairn_error *error)
 {
     struct symbol_table table;
-    enum cairn_status status = symbol_table_open_first(&object->file, &table, error);
+    enum cairn_status status = open_table(object, &table, error);
     if (status == CAIRN_OK)
         status = symbols_read(&table, &object->allocator, &object->symbols, error);
     if (status == CAIRN_OK)

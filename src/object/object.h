@@ -39,6 +39,8 @@ struct cairn_object {
     bool has_extents; /* they were read */
     struct extent_list extents;
     cairn_object *debug_file; /* attached, or NULL */
+    char *debug_path;         /* that was found last, or NULL */
+    size_t debug_path_size;   /* with its NUL */
 };
 
 /* ---- section.c: the bytes of sections ---- */
@@ -51,7 +53,7 @@ enum cairn_status section_prepare(cairn_object *object, uint32_t index,
 enum cairn_status section_prepare_code(cairn_object *object, uint32_t index,
                                        const struct prepared **prepared, struct cairn_error *error);
 
-/* NULL unless it was prepared before. */
+/* NULL unless it was prepared before. Numbers behind the object's own are the attached file's. */
 const struct prepared *section_find(const cairn_object *object, uint32_t index);
 const struct prepared *section_find_code(const cairn_object *object, uint32_t index);
 
@@ -71,6 +73,14 @@ struct relocation section_read_address(const cairn_object *object, const struct 
 
 /* Finds them if that was not done yet. MEMORY. */
 enum cairn_status code_read_ranges(cairn_object *object, struct cairn_error *error);
+
+/* ---- debug_file.c: what an attached file has ---- */
+
+/* Whether the object's own section has no bytes, and one of the attached file takes its place. */
+bool debug_file_replaces(const cairn_object *object, const GElf_Shdr *header);
+
+/* Whether a section of the attached file, whose header it is, is one that the object lacks. */
+bool debug_file_adds(const cairn_object *object, const GElf_Shdr *header);
 
 /* ---- names.c: symbols ---- */
 

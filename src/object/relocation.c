@@ -226,7 +226,7 @@ static enum cairn_status note(struct relocation_list *list, const struct relocat
                               const struct cairn_allocator *allocator, struct cairn_error *error)
 {
     if (list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        size_t capacity = list->capacity == 0 ? 4 : list->capacity * 2;
         void *entries = memory_resize(allocator, list->entries, list->capacity * sizeof *relocation,
                                       capacity * sizeof *relocation);
         if (entries == NULL)

@@ -166,6 +166,8 @@ enum cairn_status section_prepare_code(cairn_object *object, uint32_t index,
 
 const struct prepared *section_find(const cairn_object *object, uint32_t index)
 {
+    if (index >= object->file.section_count && object->debug_file != NULL)
+        return section_find(object->debug_file, index - object->file.section_count);
     bool is_there = object->sections != NULL && index < object->file.section_count;
     return is_there ? object->sections[index] : NULL;
 }

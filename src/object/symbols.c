@@ -54,16 +54,6 @@ enum cairn_status symbol_table_open(const struct file *file, uint32_t index,
     return CAIRN_OK;
 }
 
-enum cairn_status symbol_table_open_first(const struct file *file, struct symbol_table *table,
-                                          struct cairn_error *error)
-{
-    *table = (struct symbol_table){0};
-    uint32_t index = file_find_type(file, SHT_SYMTAB, 0);
-    if (index == 0)
-        index = file_find_type(file, SHT_DYNSYM, 0);
-    return index == 0 ? CAIRN_OK : symbol_table_open(file, index, table, error);
-}
-
 static void find_symbol_section(const struct symbol_table *table, uint32_t index,
                                 struct table_symbol *symbol)
 {

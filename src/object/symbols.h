@@ -36,10 +36,6 @@ struct table_symbol {
 enum cairn_status symbol_table_open(const struct file *file, uint32_t index,
                                     struct symbol_table *table, struct cairn_error *error);
 
-/* Opens .symtab, or a stripped file's .dynsym; no symbols at all are no failure. */
-enum cairn_status symbol_table_open_first(const struct file *file, struct symbol_table *table,
-                                          struct cairn_error *error);
-
 /* `index` is below table->count. */
 struct table_symbol symbol_table_read(const struct symbol_table *table, uint32_t index);
 

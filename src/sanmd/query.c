@@ -78,8 +78,9 @@ bool cairn_sanmd_find_function(uint64_t pc, struct cairn_sanmd_function *functio
 
 /* ---- All of them ---- */
 
-/* A visitor of entries, of either kind. */
+/* A visitor of entries, of either kind: it has the function of that. */
 struct visit {
+    enum cairn_sanmd_kind kind;
     uint64_t begin;
     uint64_t end;
     bool (*function)(void *data, const struct cairn_sanmd_function *function);
@@ -89,7 +90,7 @@ struct visit {
 
 static bool visit_entry(const struct visit *visit, const struct table *table, size_t entry)
 {
-    if (visit->atomic != NULL)
+    if (visit->kind == CAIRN_SANMD_ATOMICS)
         return visit->atomic(visit->data, table_address(table, entry));
     struct cairn_sanmd_function function = table_function(table, entry);
     return visit->function(visit->data, &function);
@@ -116,10 +117,10 @@ static bool visit_table(const struct visit *visit, const struct table *table)
     return true;
 }
 
-static bool visit_kind(const struct visit *visit, enum cairn_sanmd_kind kind)
+static bool visit_entries(const struct visit *visit)
 {
     struct query query = query_begin();
-    struct query_entries of = query_entries(query, kind);
+    struct query_entries of = query_entries(query, visit->kind);
     bool visits_all = true;
     for (size_t i = 0; i < of.count && visits_all; i++)
         visits_all = visit_table(visit, of.entries[i].table);
@@ -132,15 +133,15 @@ bool cairn_sanmd_visit_functions(uint64_t begin, uint64_t end,
                                                const struct cairn_sanmd_function *function),
                                  void *data)
 {
-    const struct visit visitor = {.begin = begin, .end = end, .function = visit, .data = data};
-    return visit_kind(&visitor, CAIRN_SANMD_COVERED);
+    const struct visit visitor = {CAIRN_SANMD_COVERED, begin, end, visit, NULL, data};
+    return visit_entries(&visitor);
 }
 
 bool cairn_sanmd_visit_atomics(uint64_t begin, uint64_t end, bool (*visit)(void *data, uint64_t pc),
                                void *data)
 {
-    const struct visit visitor = {.begin = begin, .end = end, .atomic = visit, .data = data};
-    return visit_kind(&visitor, CAIRN_SANMD_ATOMICS);
+    const struct visit visitor = {CAIRN_SANMD_ATOMICS, begin, end, NULL, visit, data};
+    return visit_entries(&visitor);
 }
 
 bool cairn_sanmd_visit_ranges(bool (*visit)(void *data, const struct cairn_sanmd_range *range),

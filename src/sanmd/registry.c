@@ -210,6 +210,8 @@ static void forget(enum cairn_sanmd_kind kind, const void *start, const void *en
     pthread_mutex_unlock(&registry.lock);
 }
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-*) */
+
 void __sanitizer_metadata_covered_add(uint32_t version, const void *start, const void *end)
 {
     add(CAIRN_SANMD_COVERED, version, start, end);
@@ -231,6 +233,8 @@ void __sanitizer_metadata_atomics_del(uint32_t version, const void *start, const
     (void)version;
     forget(CAIRN_SANMD_ATOMICS, start, end);
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,cert-*) */
 
 /* ---- Numbers ---- */
 

@@ -1,0 +1,91 @@
+/*
+ * sanmd: a program asks about its own code what only its compiler knew: which of its functions were
+ * compiled with clang's -fexperimental-sanitize-metadata, and which instructions are atomic
+ * accesses. That is what a tool needs that looks for data races by sampling: a plain access may
+ * race, an atomic one does not, and of code that says nothing nothing is known.
+ *
+ *     clang -fexperimental-sanitize-metadata=covered,atomics,uar sanmd.c \
+ *         $(pkg-config --cflags --libs cairn-sanmd)
+ *
+ * or in a Makefile:
+ *
+ *     CFLAGS += -fexperimental-sanitize-metadata=covered,atomics,uar
+ *     CPPFLAGS += $(shell pkg-config --cflags cairn-sanmd)
+ *     LDLIBS += $(shell pkg-config --libs cairn-sanmd)
+ *
+ * Compiled without the option, or by another compiler, it finds nothing. `cairn sanmd PROGRAM` has
+ * the same from the file.
+ */
+#include <cairn/sanmd_runtime.h>
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+static atomic_long hits;
+static long misses;
+
+/* ---- Code to be asked about ---- */
+
+__attribute__((noinline)) static void count(int is_hit)
+{
+    if (is_hit)
+        atomic_fetch_add(&hits, 1);
+    else
+        misses++;
+}
+
+/* ---- Asking ---- */
+
+static bool print_atomic(void *data, uint64_t pc)
+{
+    const struct cairn_sanmd_function *function = data;
+    printf("  atomic access at +0x%" PRIx64 "\n", pc - function->address);
+    return true;
+}
+
+static void print_features(uint32_t features)
+{
+    if ((features & CAIRN_SANMD_FEATURE_ATOMICS) != 0)
+        printf(", its atomic accesses are known");
+    if ((features & CAIRN_SANMD_FEATURE_USE_AFTER_RETURN) != 0)
+        printf(", its frame may be used after its return");
+    putchar('\n');
+}
+
+static void print_function(const char *name, uint64_t pc)
+{
+    struct cairn_sanmd_function function;
+    if (!cairn_sanmd_find_function(pc, &function)) {
+        printf("%s: not covered\n", name);
+        return;
+    }
+    printf("%s: covered, %" PRIu32 " bytes", name, function.size);
+    print_features(function.features);
+    (void)cairn_sanmd_visit_atomics(function.address, function.address + function.size,
+                                    print_atomic, &function);
+}
+
+/* Metadata of a compiler that is newer than the library. */
+static bool print_fault(void *data, const struct cairn_sanmd_range *range)
+{
+    (void)data;
+    if (range->error.status != CAIRN_OK)
+        fprintf(stderr, "sanmd: %s\n", range->error.message);
+    return true;
+}
+
+int main(void)
+{
+    count(1);
+    count(0);
+    print_function("count", (uint64_t)(uintptr_t)&count);
+    print_function("printf", (uint64_t)(uintptr_t)&printf);
+    (void)cairn_sanmd_visit_ranges(print_fault, NULL);
+
+    struct cairn_sanmd_statistics statistics;
+    cairn_sanmd_get_statistics(&statistics);
+    printf("%zu covered functions, %zu atomic accesses\n", statistics.function_count,
+           statistics.atomic_count);
+    return 0;
+}

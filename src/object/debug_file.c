@@ -1,0 +1,326 @@
+/*
+ * Separate debug files: which file belongs to an object, and what it adds.
+ *
+ * A file belongs to an object if both have the same build ID or, where one has none, if its
+ * checksum is that in the object's .gnu_debuglink: a name, NUL, zeros up to a multiple of 4, and
+ * the CRC-32 of the whole file.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "object/object.h"
+
+#include <cairn/stackmap.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- What the object says of its debug file ---- */
+
+/* .gnu_debuglink. */
+struct link {
+    const char *name; /* NULL: there is none */
+    uint32_t checksum;
+};
+
+static struct link read_link(const struct file *file, const struct file_bytes *section)
+{
+    size_t length = strnlen((const char *)section->bytes, section->size);
+    size_t place = (length + 4) / 4 * 4; /* the NUL is padded with */
+    if (length == 0 || place > section->size || section->size - place < 4)
+        return (struct link){0};
+    return (struct link){
+        .name = (const char *)section->bytes,
+        .checksum = cairn_load_u32(section->bytes + place, file->byte_order),
+    };
+}
+
+static struct link find_link(const struct file *file)
+{
+    GElf_Shdr header;
+    struct file_bytes section;
+    for (uint32_t index = 1; index < file->section_count; index++)
+        if (file_section(file, index, &header) && header.sh_type == SHT_PROGBITS &&
+            strcmp(file_section_name(file, &header), ".gnu_debuglink") == 0 &&
+            file_section_bytes(file, &header, &section, NULL) == CAIRN_OK)
+            return read_link(file, &section);
+    return (struct link){0};
+}
+
+static struct file_bytes build_id(const cairn_object *object)
+{
+    struct file_bytes id = {0};
+    if (!cairn_object_build_id(object, &id.bytes, &id.size))
+        return (struct file_bytes){0};
+    return id;
+}
+
+/* ---- Which file belongs to it ---- */
+
+/* Four bits at a time: the polynomial is 0xedb88320. */
+static uint32_t checksum(const struct image *image)
+{
+    static const uint32_t steps[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    uint32_t sum = UINT32_MAX;
+    for (size_t i = 0; i < image->size; i++) {
+        sum ^= image->bytes[i];
+        sum = sum >> 4 ^ steps[sum & 15];
+        sum = sum >> 4 ^ steps[sum & 15];
+    }
+    return ~sum;
+}
+
+static enum cairn_status check_belongs(const cairn_object *object, const cairn_object *other,
+                                       struct cairn_error *error)
+{
+    if (object->file.header.e_machine != other->file.header.e_machine ||
+        object->file.byte_order != other->file.byte_order)
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0, "the debug file is for another machine");
+    struct file_bytes id = build_id(object);
+    struct file_bytes other_id = build_id(other);
+    if (id.size > 0 && other_id.size > 0) {
+        if (id.size == other_id.size && memcmp(id.bytes, other_id.bytes, id.size) == 0)
+            return CAIRN_OK;
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                         "the debug file is of another build: the build IDs differ");
+    }
+    struct link link = find_link(&object->file);
+    if (link.name == NULL)
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                         "nothing says that the debug file belongs to this one: %s no build ID",
+                         id.size == 0 ? "this one has" : "the debug file has");
+    if (link.checksum != checksum(&other->file.image))
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                         "the debug file is of another build: its checksum is not that in "
+                         ".gnu_debuglink");
+    return CAIRN_OK;
+}
+
+/* ---- Looking for it ---- */
+
+static void drop_path(cairn_object *object)
+{
+    memory_free(&object->allocator, object->debug_path, object->debug_path_size);
+    object->debug_path = NULL;
+    object->debug_path_size = 0;
+}
+
+static enum cairn_status set_path(cairn_object *object, struct cairn_error *error,
+                                  const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static enum cairn_status set_path(cairn_object *object, struct cairn_error *error,
+                                  const char *format, ...)
+{
+    va_list arguments;
+    drop_path(object);
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    size_t size = length < 0 ? 0 : (size_t)length + 1;
+    object->debug_path = memory_new(&object->allocator, size, 1);
+    if (object->debug_path == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
+    object->debug_path_size = size;
+    va_start(arguments, format);
+    vsnprintf(object->debug_path, size, format, arguments);
+    va_end(arguments);
+    return CAIRN_OK;
+}
+
+/* A link may have the name of the file that it is in. */
+static bool is_same_file(const char *path, const char *other)
+{
+    struct stat status;
+    struct stat other_status;
+    return stat(path, &status) == 0 && stat(other, &other_status) == 0 &&
+           status.st_dev == other_status.st_dev && status.st_ino == other_status.st_ino;
+}
+
+/* Whether the file at object->debug_path is the one: NOT_FOUND if not. */
+static enum cairn_status try_path(const cairn_object *object, const char *object_path,
+                                  struct cairn_error *error)
+{
+    struct stat file_status;
+    if (stat(object->debug_path, &file_status) != 0 || !S_ISREG(file_status.st_mode) ||
+        is_same_file(object->debug_path, object_path))
+        return CAIRN_ERROR_NOT_FOUND;
+    cairn_object *other;
+    enum cairn_status status =
+        cairn_object_open(object->debug_path, &object->allocator, &other, error);
+    if (status == CAIRN_OK) {
+        status = check_belongs(object, other, NULL);
+        cairn_object_close(other);
+    }
+    return status == CAIRN_OK || status == CAIRN_ERROR_MEMORY ? status : CAIRN_ERROR_NOT_FOUND;
+}
+
+/* What is looked for. */
+struct search {
+    cairn_object *object;
+    const char *path;
+    const char *const *directories;
+    struct file_bytes id;
+    struct link link;
+    char folder[PATH_MAX]; /* of the object's file, without symbolic links; "" for "/" */
+};
+
+static enum cairn_status try_build_id(const struct search *search, const char *directory,
+                                      struct cairn_error *error)
+{
+    enum { ID_BYTES_MAX = 64 };
+    char digits[2 * ID_BYTES_MAX + 1] = "";
+    if (search->id.size < 2 || search->id.size > ID_BYTES_MAX)
+        return CAIRN_ERROR_NOT_FOUND;
+    for (size_t i = 0; i < search->id.size; i++)
+        snprintf(digits + 2 * i, 3, "%02x", search->id.bytes[i]);
+    enum cairn_status status = set_path(search->object, error, "%s/.build-id/%.2s/%s.debug",
+                                        directory, digits, digits + 2);
+    return status == CAIRN_OK ? try_path(search->object, search->path, error) : status;
+}
+
+static enum cairn_status try_link(const struct search *search, const char *directory,
+                                  const char *between, struct cairn_error *error)
+{
+    enum cairn_status status = set_path(search->object, error, "%s%s%s/%s", directory,
+                                        search->folder, between, search->link.name);
+    return status == CAIRN_OK ? try_path(search->object, search->path, error) : status;
+}
+
+static enum cairn_status search_build_id(const struct search *search, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_ERROR_NOT_FOUND;
+    for (const char *const *directory = search->directories;
+         *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
+        status = try_build_id(search, *directory, error);
+    return status;
+}
+
+static enum cairn_status search_link(const struct search *search, struct cairn_error *error)
+{
+    if (search->link.name == NULL)
+        return CAIRN_ERROR_NOT_FOUND;
+    enum cairn_status status = try_link(search, "", "", error);
+    if (status == CAIRN_ERROR_NOT_FOUND)
+        status = try_link(search, "", "/.debug", error);
+    for (const char *const *directory = search->directories;
+         *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
+        status = try_link(search, *directory, "", error);
+    return status;
+}
+
+static enum cairn_status find_folder(struct search *search, struct cairn_error *error)
+{
+    if (realpath(search->path, search->folder) == NULL)
+        return error_set_system(error, errno, "the file's folder cannot be found");
+    *strrchr(search->folder, '/') = '\0';
+    return CAIRN_OK;
+}
+
+static enum cairn_status say_not_found(const struct search *search, struct cairn_error *error)
+{
+    if (search->id.size == 0 && search->link.name == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                         "the file has neither a build ID nor a .gnu_debuglink to find its debug "
+                         "file by");
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no debug file of this build%s%s%s",
+                     search->link.name == NULL ? "" : " named '",
+                     search->link.name == NULL ? "" : search->link.name,
+                     search->link.name == NULL ? "" : "'");
+}
+
+enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char *path,
+                                               const char *const *directories, const char **found,
+                                               struct cairn_error *error)
+{
+    static const char *const usual[] = {CAIRN_OBJECT_DEBUG_DIRECTORY, NULL};
+    if (object == NULL || path == NULL || found == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_find_debug_file needs an object, its path and a place for "
+                         "the debug file's");
+    struct search search = {
+        .object = object,
+        .path = path,
+        .directories = directories == NULL ? usual : directories,
+        .id = build_id(object),
+        .link = find_link(&object->file),
+    };
+    enum cairn_status status = find_folder(&search, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = search_build_id(&search, error);
+    if (status == CAIRN_ERROR_NOT_FOUND)
+        status = search_link(&search, error);
+    if (status == CAIRN_ERROR_NOT_FOUND)
+        return say_not_found(&search, error);
+    if (status == CAIRN_OK)
+        *found = object->debug_path;
+    return status;
+}
+
+/* ---- Attaching it ---- */
+
+static enum cairn_status check_attachable(const cairn_object *object, struct cairn_error *error)
+{
+    if (object->debug_file != NULL)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "a debug file is attached already");
+    if (cairn_object_is_relocatable(object))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "relocatable objects have no separate debug files");
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const char *path,
+                                                 struct cairn_error *error)
+{
+    if (object == NULL || path == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_attach_debug_file needs an object and a path");
+    enum cairn_status status = check_attachable(object, error);
+    if (status != CAIRN_OK)
+        return status;
+    cairn_object *other;
+    status = cairn_object_open(path, &object->allocator, &other, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = check_belongs(object, other, error);
+    if (status != CAIRN_OK) {
+        cairn_object_close(other);
+        return status;
+    }
+    object->debug_file = other;
+    names_release(object);
+    return CAIRN_OK;
+}
+
+/* ---- What it adds ---- */
+
+static bool has_bytes(const struct file *file, const char *name)
+{
+    GElf_Shdr header;
+    for (uint32_t index = 1; index < file->section_count; index++)
+        if (file_section(file, index, &header) && header.sh_type != SHT_NOBITS &&
+            strcmp(file_section_name(file, &header), name) == 0)
+            return true;
+    return false;
+}
+
+bool debug_file_replaces(const cairn_object *object, const GElf_Shdr *header)
+{
+    return object->debug_file != NULL && header->sh_type == SHT_NOBITS &&
+           has_bytes(&object->debug_file->file, file_section_name(&object->file, header));
+}
+
+bool debug_file_adds(const cairn_object *object, const GElf_Shdr *header)
+{
+    return header->sh_type != SHT_NOBITS &&
+           !has_bytes(&object->file, file_section_name(&object->debug_file->file, header));
+}

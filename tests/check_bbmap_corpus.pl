@@ -1,0 +1,350 @@
+# Basic-block address maps of programs as clang writes them, as cairn bbmap prints them, against
+# llvm-readobj: every function, range and block, with its numbers and flags, and the profile.
+#
+# Compiles some thousand functions, generated and Cairn's own, with each clang that is found, in
+# combinations of options that differ from run to run. Runs in the build folder, natively, and not
+# in the builds that repeat the tests: none of what it reads depends on them.
+#
+# SPDX-License-Identifier: MIT
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+plan skip_all => 'reads the same bytes in every build' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+plan skip_all => 'the first build has read them' if defined $ENV{CAIRN_TEST_CHANGES};
+plan skip_all => 'no command' if !-x './cairn';
+
+my $source = $ENV{srcdir} // '.';
+my $folder = tempdir(CLEANUP => 1);
+my $seed = $ENV{CAIRN_TEST_SEED} // time;
+srand $seed;
+diag "seed $seed (CAIRN_TEST_SEED repeats it)";
+$ENV{LC_ALL} = 'C';
+
+my $cairn = './cairn';
+if (-x '.libs/cairn') {
+    $cairn = '.libs/cairn';
+    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
+}
+
+my %llvm = map { m{llvm-(\d+)/} ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
+my @compilers = grep { -x "$llvm{$_}/clang" && -x "$llvm{$_}/llvm-readobj" } (14, 16, 19);
+@compilers = grep { defined $llvm{$_} } @compilers;
+my ($linker) = grep { -x } map { "$llvm{$_}/ld.lld" } sort { $b <=> $a } keys %llvm;
+plan skip_all => 'no clang with its llvm-readobj' if !@compilers;
+
+sub spit {
+    my ($name, $text) = @_;
+    open my $file, '>', "$folder/$name" or die "$name: $!";
+    print $file $text;
+    close $file;
+    return "$folder/$name";
+}
+
+sub output_of {
+    my @command = @_;
+    open my $pipe, '-|', @command or die "$command[0]: $!";
+    local $/;
+    my $text = <$pipe> // '';
+    close $pipe;
+    return ($? >> 8, $text);
+}
+
+# ---- Sources ----
+
+sub choice { return $_[rand @_] }
+
+sub expression {
+    return choice('x', 'y', 'i', int rand 1000, 'table[x & 63]', 'x * y', 'x - i', 'y ^ x');
+}
+
+my $call_limit = 0;
+my $file_number = 0;
+
+sub statement {
+    my ($depth) = @_;
+    my $body = $depth > 0 ? join ' ', map { statement($depth - 1) } 0 .. rand 2 : 'x += y;';
+    my $condition = expression() . choice(' < ', ' == ', ' > ') . expression();
+    return choice(
+        "if ($condition) { $body }",
+        "if ($condition) { $body } else { x -= " . expression() . "; $body }",
+        "for (int i = 0; i < (y & 15); i++) { $body }",
+        'switch (x & 7) { ' . join(' ', map { "case $_: y += outside(x + $_); break;" } 0 .. 5) .
+            " default: $body }",
+        "while ($condition) { $body if (outside(y) > 3) break; }",
+        'y += outside(' . expression() . ');',
+        "if ($condition) return f${file_number}_" . int(rand $call_limit) . '(y, x);',
+        'x = ' . expression() . ' + ' . expression() . ';');
+}
+
+sub c_source {
+    my ($count, $language) = @_;
+    my $text = "extern int table[64];\n";
+    $text .= $language eq 'c++' ? "struct Guard { ~Guard(); };\nextern \"C\" int outside(int);\n"
+                                : "int outside(int);\n";
+    $call_limit = $count;
+    $file_number++;
+    $text .= "int f${file_number}_$_(int x, int y);\n" for 0 .. $count - 1;
+    for my $number (0 .. $count - 1) {
+        my $body = join "\n    ", map { statement(choice(0, 1, 1, 2)) } 0 .. rand 2;
+        $body = "try { Guard guard; $body } catch (int caught) { y += caught; }"
+            if $language eq 'c++' && rand() < 0.5;
+        $text .= "int f${file_number}_$number(int x, int y)\n{\n    int i = 3;\n    $body\n    return x + y + i;\n}\n";
+    }
+    return $text;
+}
+
+# ---- What a reader says, as lines ----
+#
+# "function ADDRESS", "range BASE", "block ID OFFSET SIZE FLAGS", "profile FREQUENCY ID:PROBABILITY
+# ...". Names are beside them, by function.
+
+my @flags = qw(HasReturn HasTailCall IsEHPad CanFallThrough HasIndirectBranch);
+my %flag_of = map { $flags[$_] => 1 << $_ } 0 .. $#flags;
+
+# LLVM's lines. `profiles` come behind all of a function's ranges.
+sub lines_of_readobj {
+    my ($text) = @_;
+    my (@lines, @names, $block, $index);
+    my $finish = sub {
+        push @lines, "block $block->{id} $block->{offset} $block->{size} $block->{flags}" if $block;
+        undef $block;
+    };
+    for (split /\n/, $text) {
+        if (/^\s*Function \{/) { $finish->(); $index = 0; undef $block; }
+        elsif (/^\s*At: (0x\w+)/) {
+            push @lines, 'function ' . hex $1;
+        }
+        elsif (/^\s*Name: (.*)/) { push @names, $1 }
+        elsif (/^\s*BB entries \[/) { push @lines, $lines[-1] =~ s/function/range/r }
+        elsif (/^\s*Base Address: (0x\w+)/) { $finish->(); push @lines, 'range ' . hex $1 }
+        elsif (/^\s*ID: (\d+)/ && $lines[-1] !~ /^profile/) {
+            $finish->();
+            $block = { id => $1, flags => 0 };
+        }
+        elsif (/^\s*Offset: (0x\w+)/) {
+            if (!$block || defined $block->{offset}) {
+                $finish->();
+                $block = { id => $index, flags => 0 };
+            }
+            $block->{offset} = hex $1;
+            $index++;
+        }
+        elsif (/^\s*Size: (0x\w+)/) { $block->{size} = hex $1 }
+        elsif (/^\s*(\w+): (Yes|No)$/) { $block->{flags} |= $2 eq 'Yes' ? $flag_of{$1} : 0 }
+        elsif (/^\s*PGO analyses/) { $finish->() }
+        elsif (/^\s*FuncEntryCount: (\d+)/) { push @lines, "entered $1" }
+        elsif (/^\s*Frequency: (\d+)/) { push @lines, "profile $1" }
+        elsif (/^\s*ID: (\d+)/) { $lines[-1] .= " $1" }
+        elsif (/^\s*Probability: (0x\w+)/) { $lines[-1] .= ':' . hex $1 }
+    }
+    $finish->();
+    return (\@lines, \@names);
+}
+
+# Cairn's, which is read here letter by letter: that it is JSON is seen elsewhere.
+sub lines_of_cairn {
+    my ($text) = @_;
+    my (@lines, @names);
+    $text =~ /\G\[/gc or return ([], []);
+    while ($text =~ /\G\n\{"address":"?(\d+)"?,"symbol":(?:"([^"]*)"|null)(?:,"entry_count":(\d+))?,"ranges":\[/gc) {
+        push @lines, "function $1";
+        push @names, $2 // '<?>';
+        my $entered = $3;
+        my @profiles;
+        while ($text =~ /\G\{"base":"?(\d+)"?,"blocks":\[/gc) {
+            push @lines, "range $1";
+            while ($text =~ /\G\{"id":(\d+),"offset":(\d+),"size":(\d+),"has_return":(\w+),"has_tail_call":(\w+),"is_eh_pad":(\w+),"can_fall_through":(\w+),"has_indirect_branch":(\w+)/gc) {
+                my @words = ($4, $5, $6, $7, $8);
+                my $flags = 0;
+                $flags |= $words[$_] eq 'true' ? 1 << $_ : 0 for 0 .. 4;
+                push @lines, "block $1 $2 $3 $flags";
+                if ($text =~ /\G,"frequency":"?(\d+)"?,"successors":\[(.*?)\]/gc) {
+                    my ($profile, $successors) = ("profile $1", $2);
+                    $profile .= " $1:$2" while $successors =~ /\G,?\{"id":(\d+),"probability":(\d+)\}/gc;
+                    push @profiles, $profile;
+                }
+                $text =~ /\G\},?/gc or die 'a block does not end';
+            }
+            $text =~ /\G\]\},?/gc or die 'a range does not end';
+        }
+        push @lines, "entered $entered" if defined $entered;
+        push @lines, @profiles;
+        $text =~ /\G\]\},?/gc or die 'a function does not end';
+    }
+    $text =~ /\G\]\n\z/gc or die 'the array does not end';
+    return (\@lines, \@names);
+}
+
+# ---- Comparing ----
+
+# Of several names that one address has any is right.
+sub aliases_of {
+    my ($path) = @_;
+    my (%names, %address);
+    my ($status, $text) = output_of("$llvm{$compilers[-1]}/llvm-nm", '--defined-only', $path);
+    while ($text =~ /^(\w+) \w (\S+)$/mg) {
+        $address{$2} = hex $1;
+    }
+    return \%address;
+}
+
+my $function_count = 0;
+my $block_count = 0;
+
+sub same_names {
+    my ($path, $mine, $theirs) = @_;
+    my $address;
+    for my $i (0 .. $#$theirs) {
+        next if $theirs->[$i] eq '<?>' || $mine->[$i] eq $theirs->[$i];
+        $address //= aliases_of($path);
+        my ($a, $b) = map { $address->{$_} } $mine->[$i], $theirs->[$i];
+        return "$mine->[$i] and not $theirs->[$i]" if !defined $a || !defined $b || $a != $b;
+    }
+    return '';
+}
+
+# The first line that is not the same, for there may be a hundred thousand.
+sub difference {
+    my ($mine, $theirs) = @_;
+    for my $i (0 .. ($#$mine > $#$theirs ? $#$mine : $#$theirs)) {
+        my ($a, $b) = ($mine->[$i] // 'nothing', $theirs->[$i] // 'nothing');
+        return "line $i: $a and not $b" if $a ne $b;
+    }
+    return '';
+}
+
+# LLVM 14 and 16 do not apply relocations: what is not linked has no addresses for them.
+sub without_addresses {
+    my ($lines) = @_;
+    return [map { s/^(function|range) .*/$1/r } @$lines];
+}
+
+sub compare {
+    my ($path, $reader, $what) = @_;
+    my ($status, $json) = output_of($cairn, 'bbmap', '--json', $path);
+    is $status, 0, "cairn bbmap: $what" or return;
+    my (undef, $text) = output_of('/bin/sh', '-c', "exec '$llvm{$reader}/llvm-readobj' --bb-addr-map '$path' 2>/dev/null");
+    my ($mine, $my_names) = lines_of_cairn($json);
+    my ($theirs, $their_names) = lines_of_readobj($text);
+    if ($reader < 19 && $path =~ /\.o$/) {
+        $_ = without_addresses($_) for $mine, $theirs;
+        @$their_names = ();
+    }
+    is difference($mine, $theirs), '', "as llvm-readobj-$reader reads it: $what";
+    is same_names($path, $my_names, $their_names), '', "with the same names: $what";
+    cmp_ok scalar(grep { /^block/ } @$mine), '>', 0, "and there are some: $what";
+    $function_count += grep { /^function/ } @$mine;
+    $block_count += grep { /^block/ } @$mine;
+}
+
+# The newest reader that knows what the compiler writes, and its own.
+sub readers_of {
+    my ($compiler) = @_;
+    my %readers = ($compiler => 1);
+    $readers{16} = 1 if $compiler == 14 && -x (($llvm{16} // '') . '/llvm-readobj');
+    $readers{19} = 1 if $compiler == 16 && -x (($llvm{19} // '') . '/llvm-readobj');
+    return sort keys %readers;
+}
+
+# ---- Compiling ----
+
+my @own = map { "$source/src/$_" } qw(format/bbmap.c format/call_frame.c format/stackmap.c format/eh_frame.c
+    index/block_table_build.c index/table.c patch/ic_change.c frame/live.c);
+
+sub map_options {
+    my ($compiler) = @_;
+    return '-fbasic-block-sections=labels' if $compiler < 19;
+    my @options = ('-fbasic-block-address-map');
+    push @options, '-fbasic-block-sections=all' if rand() < 0.5;
+    push @options, '-mllvm', '-pgo-analysis-map=func-entry-count,bb-freq,br-prob' if rand() < 0.5;
+    return @options;
+}
+
+my $number = 0;
+
+sub compile {
+    my ($compiler, $path, @options) = @_;
+    my $object = "$folder/" . $number++ . '.o';
+    my ($status) = output_of("$llvm{$compiler}/clang", '-w', @options, '-c', $path, '-o', $object);
+    is $status, 0, "clang-$compiler @options" or return;
+    return $object;
+}
+
+sub link_objects {
+    my ($objects, @options) = @_;
+    my $linked = "$folder/" . $number++ . '.linked';
+    my ($status) = output_of($linker, @options, '-o', $linked, '--unresolved-symbols=ignore-all', @$objects);
+    is $status, 0, "lld @options" or return;
+    return $linked;
+}
+
+# Each compiler gets each level, each language, and generated as well as real code; what else, says
+# the seed.
+for my $compiler (@compilers) {
+    my @objects;
+    for my $level (0 .. 3) {
+        my $language = $level % 2 ? 'c++' : 'c';
+        my $path = spit("$compiler-$level." . ($language eq 'c' ? 'c' : 'cc'), c_source(150, $language));
+        my @options = ("-O$level", map_options($compiler));
+        push @options, '-ffunction-sections' if rand() < 0.5;
+        push @options, '-fPIC' if rand() < 0.5;
+        push @options, '-gz', '-g1' if rand() < 0.2;
+        my $object = compile($compiler, $path, @options) // next;
+        compare($object, $_, "clang-$compiler @options") for readers_of($compiler);
+        push @objects, $object;
+    }
+    my @pair = map { splice @own, rand @own, 1 } 1, 2;
+    for my $path (@pair) {
+        my @options = ('-O' . int rand 4, map_options($compiler), '-std=gnu11', '-D_GNU_SOURCE', '-fPIC',
+            map { "-I$source/$_" } qw(include src .));
+        my $object = compile($compiler, $path, @options) // next;
+        compare($object, $compiler, "clang-$compiler @options $path");
+        push @objects, $object;
+    }
+    next if !defined $linker;
+    for my $options (['-e', '0'], ['-shared', '-z', 'notext', '-Bsymbolic'], ['-e', '0', '--icf=all']) {
+        my @linked = grep { defined } @objects;
+        my $linked = link_objects(\@linked, @$options) // next;
+        compare($linked, $_, "clang-$compiler, linked @$options") for readers_of($compiler);
+    }
+}
+
+# ---- Other machines ----
+
+# clang refuses most; llc does not.
+for my $compiler (@compilers) {
+    my $llc = "$llvm{$compiler}/llc";
+    next if !-x $llc;
+    my $path = spit("other-$compiler.c", c_source(60, 'c'));
+    my $option = $compiler < 19 ? '-basic-block-sections=labels' : '-basic-block-address-map';
+    for my $target (qw(aarch64-linux-gnu powerpc64-linux-gnu powerpc64le-linux-gnu)) {
+        my $ir = "$folder/other.bc";
+        my $object = "$folder/other-$compiler-$target.o";
+        my ($status) = output_of("$llvm{$compiler}/clang", '-w', "--target=$target", '-O2', '-emit-llvm', '-c', $path, '-o', $ir);
+        ($status) = output_of($llc, '-filetype=obj', '-function-sections', $option, $ir, '-o', $object) if $status == 0;
+        next if $status != 0 && $compiler < 19;
+        is $status, 0, "llc-$compiler for $target" or next;
+        compare($object, $compiler, "llc-$compiler for $target");
+    }
+}
+
+# ---- That it is JSON ----
+
+{
+    my $path = spit('small.c', c_source(12, 'c'));
+    my $object = compile($compilers[-1], $path, '-O1', map_options($compilers[-1]));
+    my (undef, $text) = output_of($cairn, 'bbmap', '--json', $object);
+    my $functions = eval { decode_json($text) };
+    is scalar @{ $functions // [] }, 12, 'a program reads the JSON';
+    is_deeply [sort grep { $_ ne 'entry_count' } keys %{ $functions->[0] }], [qw(address ranges symbol)], 'functions';
+    is_deeply [sort keys %{ $functions->[0]{ranges}[0] }], [qw(base blocks)], 'ranges';
+    is_deeply [sort grep { !/^frequency|^successors/ } keys %{ $functions->[0]{ranges}[0]{blocks}[0] }],
+        [qw(can_fall_through has_indirect_branch has_return has_tail_call id is_eh_pad offset size)], 'blocks';
+}
+
+diag "$function_count functions, $block_count blocks";
+cmp_ok $function_count, '>', 3000, 'some thousand functions' if @compilers == 3;
+done_testing;

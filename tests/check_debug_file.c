@@ -1,0 +1,677 @@
+/*
+ * Build IDs and separate debug files: made by hand in both byte orders, and by objcopy.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "allocator_support.h"
+#include "object_sample.h"
+
+#include <cairn/object.h>
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char build_id[] = "\xab\x01\x02\x03\x04\x05\x06\x07";
+enum { ID_BYTES = sizeof build_id - 1 };
+
+/* ---- Notes ---- */
+
+struct notes {
+    uint8_t bytes[128];
+    size_t size;
+};
+
+static void put_note(struct notes *notes, enum cairn_byte_order order, const char *name,
+                     uint32_t type, const void *description, uint32_t size)
+{
+    uint32_t name_size = (uint32_t)strlen(name) + 1;
+    uint8_t *at = notes->bytes + notes->size;
+    at = elf_put32(at, order, name_size);
+    at = elf_put32(at, order, size);
+    at = elf_put32(at, order, type);
+    memcpy(at, name, name_size);
+    at += (name_size + 3) / 4 * 4;
+    memcpy(at, description, size);
+    at += (size + 3) / 4 * 4;
+    notes->size = (size_t)(at - notes->bytes);
+}
+
+static struct notes make_notes(enum cairn_byte_order order, const char *id)
+{
+    struct notes notes = {.size = 0};
+    put_note(&notes, order, "GNU", 1, "abi", 3);
+    put_note(&notes, order, "Other", 3, "not this", 8);
+    put_note(&notes, order, "GNU", 3, id, ID_BYTES);
+    return notes;
+}
+
+static void add_notes(struct sample *sample, const struct notes *notes)
+{
+    elf_add(&sample->file, (struct elf_section){.name = ".note.gnu.build-id",
+                                                .type = SHT_NOTE,
+                                                .flags = SHF_ALLOC,
+                                                .bytes = notes->bytes,
+                                                .size = notes->size,
+                                                .alignment = 4});
+}
+
+static bool has_id(const struct sample *sample)
+{
+    const uint8_t *bytes = NULL;
+    size_t size = 0;
+    cairn_object *object = sample_open(sample);
+    bool found = cairn_object_build_id(object, &bytes, &size);
+    if (found) {
+        ck_assert_uint_eq(size, ID_BYTES);
+        ck_assert_mem_eq(bytes, build_id, ID_BYTES);
+    }
+    ck_assert_int_eq(found, bytes != NULL);
+    cairn_object_close(object);
+    return found;
+}
+
+static enum cairn_byte_order order_of(int index)
+{
+    return index == 0 ? CAIRN_LITTLE_ENDIAN : CAIRN_BIG_ENDIAN;
+}
+
+static uint16_t machine_of(int index) { return index == 0 ? EM_X86_64 : EM_S390; }
+
+START_TEST(build_id_is_found_among_the_notes)
+{
+    static struct sample sample;
+    sample_begin(&sample, machine_of(_i), ET_EXEC, order_of(_i));
+    struct notes notes = make_notes(order_of(_i), build_id);
+    add_notes(&sample, &notes);
+    sample_finish(&sample);
+    ck_assert(has_id(&sample));
+}
+END_TEST
+
+/* Without sections: a program header behind all else. */
+START_TEST(build_id_is_found_in_what_is_loaded)
+{
+    static struct sample sample;
+    enum cairn_byte_order order = order_of(_i);
+    sample_begin(&sample, machine_of(_i), ET_EXEC, order);
+    struct notes notes = make_notes(order, build_id);
+    sample_finish(&sample);
+    size_t notes_offset = sample.size;
+    memcpy(sample.bytes + notes_offset, notes.bytes, notes.size);
+    uint8_t *header = sample.bytes + notes_offset + sizeof notes.bytes;
+    memset(header, 0, sizeof(Elf64_Phdr));
+    elf_put32(header + offsetof(Elf64_Phdr, p_type), order, PT_NOTE);
+    elf_put64(header + offsetof(Elf64_Phdr, p_offset), order, notes_offset);
+    elf_put64(header + offsetof(Elf64_Phdr, p_filesz), order, notes.size);
+    elf_put64(header + offsetof(Elf64_Phdr, p_align), order, 4);
+    sample.size = notes_offset + sizeof notes.bytes + sizeof(Elf64_Phdr);
+    uint64_t header_offset = notes_offset + sizeof notes.bytes;
+    elf_put64(sample.bytes + offsetof(Elf64_Ehdr, e_phoff), order, header_offset);
+    elf_put16(sample.bytes + offsetof(Elf64_Ehdr, e_phentsize), order, sizeof(Elf64_Phdr));
+    elf_put16(sample.bytes + offsetof(Elf64_Ehdr, e_phnum), order, 1);
+    elf_put64(sample.bytes + offsetof(Elf64_Ehdr, e_shoff), order, 0);
+    elf_put16(sample.bytes + offsetof(Elf64_Ehdr, e_shnum), order, 0);
+    elf_put16(sample.bytes + offsetof(Elf64_Ehdr, e_shstrndx), order, 0);
+    ck_assert(has_id(&sample));
+}
+END_TEST
+
+START_TEST(damaged_notes_have_no_build_id)
+{
+    static struct sample sample;
+    enum cairn_byte_order order = order_of(_i);
+    struct notes whole = make_notes(order, build_id);
+    for (size_t size = 0; size <= whole.size; size++) {
+        struct notes notes = {.size = size};
+        memcpy(notes.bytes, whole.bytes, size);
+        sample_begin(&sample, machine_of(_i), ET_EXEC, order);
+        add_notes(&sample, &notes);
+        sample_finish(&sample);
+        ck_assert_int_eq(has_id(&sample), size == whole.size);
+    }
+    for (size_t i = 0; i < 12; i += 4) {
+        struct notes notes = whole;
+        elf_put32(notes.bytes + i, order, UINT32_MAX);
+        sample_begin(&sample, machine_of(_i), ET_EXEC, order);
+        add_notes(&sample, &notes);
+        sample_finish(&sample);
+        ck_assert_int_eq(has_id(&sample), i == 8);
+    }
+}
+END_TEST
+
+/* ---- A program and its debug file, in a folder ---- */
+
+static const char map_name[] = ".llvm_bb_addr_map";
+
+struct files {
+    char folder[32];
+    char program[64];
+    char debug[64];
+    struct sample sample;
+    struct notes notes;
+    uint8_t link[32];
+    enum cairn_byte_order order;
+    int kind;
+};
+
+static void write_bytes(const char *path, const void *bytes, size_t size)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(write(file, bytes, size), (ssize_t)size);
+    close(file);
+}
+
+static struct files make_folder(int kind)
+{
+    struct files files = {.kind = kind, .order = order_of(kind)};
+    strcpy(files.folder, "/tmp/check_debug.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(files.folder));
+    snprintf(files.program, sizeof files.program, "%s/program", files.folder);
+    snprintf(files.debug, sizeof files.debug, "%s/program.debug", files.folder);
+    return files;
+}
+
+static void remove_folder(const struct files *files)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", files->folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void begin_program(struct files *files, const char *id)
+{
+    struct sample *sample = &files->sample;
+    sample_begin(sample, machine_of(files->kind), ET_EXEC, files->order);
+    if (id != NULL) {
+        files->notes = make_notes(files->order, id);
+        add_notes(sample, &files->notes);
+    }
+}
+
+/* Its stack maps have no bytes in the debug file, its map is there alone. */
+static void write_debug_file(struct files *files, const char *id)
+{
+    struct sample *sample = &files->sample;
+    begin_program(files, id);
+    sample->file.sections[sample->text].type = SHT_NOBITS;
+    sample->file.sections[sample->stackmaps].type = SHT_NOBITS;
+    elf_add(&sample->file, (struct elf_section){.name = map_name,
+                                                .type = 0x6fff4c0a,
+                                                .flags = SHF_LINK_ORDER,
+                                                .link = sample->text,
+                                                .bytes = "map",
+                                                .size = 3});
+    elf_add(&sample->file, (struct elf_section){
+                               .name = ".data", .type = SHT_PROGBITS, .bytes = "there", .size = 5});
+    sample_add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->text, 0x1010);
+    sample_set_symbol_size(sample, 8);
+    sample_add_symbol_section(sample, SHT_SYMTAB);
+    sample_finish(sample);
+    write_bytes(files->debug, sample->bytes, sample->size);
+}
+
+/* `link_name` NULL: it has no .gnu_debuglink. */
+static void write_program(struct files *files, const char *id, const char *link_name,
+                          uint32_t checksum)
+{
+    struct sample *sample = &files->sample;
+    begin_program(files, id);
+    sample_set_word(sample, 0, 0x1010);
+    elf_add(&sample->file, (struct elf_section){.name = ".data", .type = SHT_NOBITS, .size = 5});
+    if (link_name != NULL) {
+        size_t place = (strlen(link_name) + 4) / 4 * 4;
+        memset(files->link, 0, sizeof files->link);
+        memcpy(files->link, link_name, strlen(link_name));
+        elf_put32(files->link + place, files->order, checksum);
+        elf_add(&sample->file, (struct elf_section){.name = ".gnu_debuglink",
+                                                    .type = SHT_PROGBITS,
+                                                    .bytes = files->link,
+                                                    .size = place + 4});
+    }
+    sample_finish(sample);
+    write_bytes(files->program, sample->bytes, sample->size);
+}
+
+/* As the definition has it, a bit at a time. */
+static uint32_t crc32(const uint8_t *bytes, size_t size)
+{
+    uint32_t sum = UINT32_MAX;
+    for (size_t i = 0; i < size; i++) {
+        sum ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++)
+            sum = sum >> 1 ^ ((sum & 1) != 0 ? 0xedb88320 : 0);
+    }
+    return ~sum;
+}
+
+static uint32_t file_checksum(const char *path)
+{
+    static uint8_t bytes[ELF_BYTES_MAX];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(file, 0);
+    ssize_t size = read(file, bytes, sizeof bytes);
+    ck_assert_int_gt((int)size, 0);
+    close(file);
+    return crc32(bytes, (size_t)size);
+}
+
+static cairn_object *open_file(const char *path)
+{
+    cairn_object *object;
+    struct cairn_error error;
+    if (cairn_object_open(path, NULL, &object, &error) != CAIRN_OK)
+        ck_abort_msg("%s: %s", path, error.message);
+    return object;
+}
+
+/* ---- What an attached file adds ---- */
+
+static void check_sections(cairn_object *object)
+{
+    struct cairn_object_section section = {0};
+    struct cairn_error error;
+    ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
+                     CAIRN_OK);
+    ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
+    ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+    uint32_t own = section.index;
+
+    const struct cairn_object_filter filter = {.type = 0x6fff4c0a};
+    section = (struct cairn_object_section){0};
+    ck_assert_int_eq(cairn_object_next_matching(object, &filter, &section, &error), CAIRN_OK);
+    ck_assert_str_eq(section.name, map_name);
+    ck_assert_uint_gt(section.index, own);
+    ck_assert_uint_ne(section.linked_section, 0);
+    ck_assert_mem_eq(section.contents.bytes, "map", 3);
+    ck_assert_uint_eq(cairn_object_target_section(object, &section, 0), 0);
+    ck_assert_int_eq(cairn_object_next_matching(object, &filter, &section, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+
+    section = (struct cairn_object_section){0};
+    ck_assert_int_eq(cairn_object_next_section(object, ".data", &section, &error), CAIRN_OK);
+    ck_assert_mem_eq(section.contents.bytes, "there", 5);
+    ck_assert_int_eq(cairn_object_next_section(object, ".data", &section, &error),
+                     CAIRN_ERROR_NOT_FOUND);
+}
+
+START_TEST(attached_file_gives_symbols_and_sections)
+{
+    struct files files = make_folder(_i);
+    struct cairn_error error;
+    struct cairn_object_function function;
+    write_debug_file(&files, build_id);
+    write_program(&files, build_id, NULL, 0);
+    cairn_object *object = open_file(files.program);
+    ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1011, &function, NULL),
+                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, &error), CAIRN_OK);
+    check_sections(object);
+    ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1011, &function, NULL), CAIRN_OK);
+    ck_assert_str_eq(function.name, "first");
+    ck_assert_uint_eq(function.size, 8);
+    struct cairn_object_code code;
+    ck_assert_int_eq(cairn_object_code(object, 0, 0x1010, &code, NULL), CAIRN_OK);
+    ck_assert_uint_eq(code.bytes[0], 0x10);
+    ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, &error),
+                     CAIRN_ERROR_STATE);
+    cairn_object_close(object);
+    remove_folder(&files);
+}
+END_TEST
+
+START_TEST(own_symbol_table_is_kept)
+{
+    struct files files = make_folder(_i);
+    struct cairn_object_function function;
+    write_debug_file(&files, build_id);
+    struct sample *sample = &files.sample;
+    begin_program(&files, build_id);
+    sample_add_symbol(sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample->text, 0x1010);
+    sample_add_symbol_section(sample, SHT_SYMTAB);
+    sample_finish(sample);
+    write_bytes(files.program, sample->bytes, sample->size);
+    cairn_object *object = open_file(files.program);
+    ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, NULL), CAIRN_OK);
+    ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1011, &function, NULL), CAIRN_OK);
+    ck_assert_str_eq(function.name, "second");
+    cairn_object_close(object);
+    remove_folder(&files);
+}
+END_TEST
+
+START_TEST(debug_file_alone_has_symbols_and_maps_and_no_code)
+{
+    struct files files = make_folder(_i);
+    struct cairn_error error;
+    struct cairn_object_function function;
+    struct cairn_object_code code;
+    struct cairn_object_section section = {0};
+    write_debug_file(&files, build_id);
+    cairn_object *object = open_file(files.debug);
+    ck_assert_int_eq(cairn_object_next_section(object, map_name, &section, &error), CAIRN_OK);
+    ck_assert_mem_eq(section.contents.bytes, "map", 3);
+    ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1017, &function, NULL), CAIRN_OK);
+    ck_assert_str_eq(function.name, "first");
+    ck_assert_int_eq(cairn_object_code(object, 0, 0x1010, &code, &error), CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(error.message, "debug file"));
+    cairn_object_close(object);
+    remove_folder(&files);
+}
+END_TEST
+
+/* ---- What is not attached ---- */
+
+static enum cairn_status try_attach(const struct files *files, struct cairn_error *error)
+{
+    cairn_object *object = open_file(files->program);
+    enum cairn_status status = cairn_object_attach_debug_file(object, files->debug, error);
+    struct cairn_object_section section = {0};
+    if (status != CAIRN_OK)
+        ck_assert_int_eq(cairn_object_next_section(object, map_name, &section, NULL),
+                         CAIRN_ERROR_NOT_FOUND);
+    cairn_object_close(object);
+    return status;
+}
+
+START_TEST(other_builds_are_refused)
+{
+    struct files files = make_folder(_i);
+    struct cairn_error error;
+    write_debug_file(&files, "\xab\x01\x02\x03\x04\x05\x06\x08");
+    write_program(&files, build_id, NULL, 0);
+    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(error.message, "build IDs differ"));
+    write_program(&files, NULL, NULL, 0);
+    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(error.message, "no build ID"));
+    write_program(&files, NULL, "program.debug", 1);
+    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(error.message, "checksum"));
+    write_program(&files, NULL, "program.debug", file_checksum(files.debug));
+    ck_assert_int_eq(try_attach(&files, &error), CAIRN_OK);
+    remove_folder(&files);
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_a_debug_file_are_refused)
+{
+    struct files files = make_folder(0);
+    struct cairn_error error;
+    static struct sample sample;
+    write_program(&files, build_id, NULL, 0);
+    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_SYSTEM);
+    write_bytes(files.debug, "text", 4);
+    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CORRUPT);
+    files.kind = 1;
+    files.order = CAIRN_BIG_ENDIAN;
+    write_debug_file(&files, build_id);
+    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(error.message, "another machine"));
+    ck_assert_int_eq(cairn_object_attach_debug_file(NULL, files.debug, NULL), CAIRN_ERROR_ARGUMENT);
+    sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    cairn_object *object = sample_open(&sample);
+    ck_assert_int_eq(cairn_object_attach_debug_file(object, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, NULL),
+                     CAIRN_ERROR_UNSUPPORTED);
+    cairn_object_close(object);
+    remove_folder(&files);
+}
+END_TEST
+
+/* ---- Finding it ---- */
+
+static void make_directory(const struct files *files, const char *name, char *path, size_t size)
+{
+    char command[512];
+    snprintf(path, size, "%s/%s", files->folder, name);
+    snprintf(command, sizeof command, "mkdir -p %s", path);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* Moves the debug file there. */
+static void move_debug_file(struct files *files, const char *folder, const char *name)
+{
+    char path[256];
+    char target[128];
+    make_directory(files, folder, path, sizeof path);
+    snprintf(target, sizeof target, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", files->folder, target);
+    ck_assert_int_eq(rename(files->debug, path), 0);
+    ck_assert_uint_lt(strlen(path), sizeof files->debug);
+    strcpy(files->debug, path);
+}
+
+static enum cairn_status find(const struct files *files, char *found, size_t size,
+                              struct cairn_error *error)
+{
+    char directory[64];
+    snprintf(directory, sizeof directory, "%s/d", files->folder);
+    const char *const directories[] = {"/nonexistent", directory, NULL};
+    const char *path = NULL;
+    cairn_object *object = open_file(files->program);
+    enum cairn_status status =
+        cairn_object_find_debug_file(object, files->program, directories, &path, error);
+    if (status == CAIRN_OK)
+        snprintf(found, size, "%s", path);
+    ck_assert_int_eq(status == CAIRN_OK, path != NULL);
+    cairn_object_close(object);
+    return status;
+}
+
+static void expect_found(const struct files *files)
+{
+    char found[256];
+    struct cairn_error error;
+    if (find(files, found, sizeof found, &error) != CAIRN_OK)
+        ck_abort_msg("%s", error.message);
+    ck_assert_str_eq(found, files->debug);
+}
+
+static void expect_not_found(const struct files *files, const char *sentence)
+{
+    char found[256];
+    struct cairn_error error;
+    ck_assert_int_eq(find(files, found, sizeof found, &error), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(error.message, sentence));
+}
+
+START_TEST(debug_file_is_found_by_build_id)
+{
+    struct files files = make_folder(_i);
+    write_debug_file(&files, build_id);
+    write_program(&files, build_id, NULL, 0);
+    expect_not_found(&files, "no debug file of this build");
+    move_debug_file(&files, "d/.build-id/ab", "01020304050607.debug");
+    expect_found(&files);
+    /* Another one in its place. */
+    write_debug_file(&files, "\xab\x01\x02\x03\x04\x05\x06\x08");
+    expect_not_found(&files, "no debug file of this build");
+    remove_folder(&files);
+}
+END_TEST
+
+START_TEST(debug_file_is_found_by_its_link)
+{
+    struct files files = make_folder(_i);
+    char folder[64];
+    write_debug_file(&files, _i == 0 ? build_id : NULL);
+    write_program(&files, NULL, "program.debug", file_checksum(files.debug));
+    expect_found(&files);
+    move_debug_file(&files, ".debug", "program.debug");
+    expect_found(&files);
+    snprintf(folder, sizeof folder, "d%s", files.folder);
+    move_debug_file(&files, folder, "program.debug");
+    expect_found(&files);
+    write_program(&files, NULL, "program.debug", file_checksum(files.debug) + 1);
+    expect_not_found(&files, "named 'program.debug'");
+    remove_folder(&files);
+}
+END_TEST
+
+START_TEST(file_is_not_its_own_debug_file)
+{
+    struct files files = make_folder(_i);
+    write_program(&files, build_id, "program", 0);
+    expect_not_found(&files, "named 'program'");
+    strcpy(files.debug, files.program);
+    move_debug_file(&files, "x", "other");
+    write_program(&files, build_id, "program", 0);
+    move_debug_file(&files, ".debug", "program");
+    expect_found(&files);
+    remove_folder(&files);
+}
+END_TEST
+
+START_TEST(file_that_names_no_debug_file_says_so)
+{
+    struct files files = make_folder(_i);
+    write_program(&files, NULL, NULL, 0);
+    expect_not_found(&files, "neither a build ID nor");
+    cairn_object *object = open_file(files.program);
+    const char *found;
+    ck_assert_int_eq(cairn_object_find_debug_file(object, "/nonexistent/file", NULL, &found, NULL),
+                     CAIRN_ERROR_SYSTEM);
+    ck_assert_int_eq(cairn_object_find_debug_file(NULL, files.program, NULL, &found, NULL),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_object_find_debug_file(object, NULL, NULL, &found, NULL),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_object_find_debug_file(object, files.program, NULL, NULL, NULL),
+                     CAIRN_ERROR_ARGUMENT);
+    cairn_object_close(object);
+    remove_folder(&files);
+}
+END_TEST
+
+/* ---- Memory ---- */
+
+static enum cairn_status use_debug_file(const struct files *files,
+                                        const struct cairn_allocator *allocator)
+{
+    const char *found;
+    struct cairn_object_function function;
+    struct cairn_object_section section = {0};
+    const char *const directories[] = {"/nonexistent", NULL};
+    cairn_object *object;
+    enum cairn_status status = cairn_object_open(files->program, allocator, &object, NULL);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_object_find_debug_file(object, files->program, directories, &found, NULL);
+    if (status == CAIRN_OK)
+        status = cairn_object_attach_debug_file(object, found, NULL);
+    if (status == CAIRN_OK)
+        status = cairn_object_next_section(object, map_name, &section, NULL);
+    if (status == CAIRN_OK)
+        status = cairn_object_find_function(object, 0, 0x1010, &function, NULL);
+    cairn_object_close(object);
+    return status;
+}
+
+START_TEST(each_allocation_may_fail)
+{
+    struct files files = make_folder(_i);
+    write_debug_file(&files, build_id);
+    write_program(&files, build_id, "program.debug", 0);
+    enum cairn_status status = CAIRN_ERROR_MEMORY;
+    size_t count = 0;
+    for (size_t fail_at = 1; status == CAIRN_ERROR_MEMORY; fail_at++) {
+        struct support_allocator counter = {.fail_at = fail_at};
+        struct cairn_allocator allocator = support_counting(&counter);
+        status = use_debug_file(&files, &allocator);
+        ck_assert_uint_eq(counter.outstanding_bytes, 0);
+        count = fail_at;
+    }
+    ck_assert_int_eq(status, CAIRN_OK);
+    ck_assert_uint_ge(count, 10);
+    remove_folder(&files);
+}
+END_TEST
+
+/* ---- A real one ---- */
+
+/* The program itself, taken apart; false where its objcopy is missing, as in builds for other
+ * machines. */
+static bool take_apart(const struct files *files)
+{
+    char command[512];
+    snprintf(command, sizeof command,
+             "cd %s && objcopy --only-keep-debug /proc/%d/exe program.debug 2>/dev/null && "
+             "objcopy --strip-all --add-gnu-debuglink=program.debug /proc/%d/exe program "
+             "2>/dev/null",
+             files->folder, (int)getpid(), (int)getpid());
+    return system(command) == 0;
+}
+
+START_TEST(program_taken_apart_by_objcopy_is_put_together)
+{
+    struct files files = make_folder(0);
+    const char *found;
+    struct cairn_error error;
+    struct cairn_object_function whole;
+    struct cairn_object_function function;
+    cairn_object *self = open_file("/proc/self/exe");
+    cairn_object *object = NULL;
+    if (take_apart(&files)) {
+        object = open_file(files.program);
+        if (cairn_object_find_debug_file(object, files.program, NULL, &found, &error) != CAIRN_OK)
+            ck_abort_msg("%s", error.message);
+        ck_assert_str_eq(found, files.debug);
+        ck_assert_int_eq(cairn_object_attach_debug_file(object, found, NULL), CAIRN_OK);
+        struct cairn_object_section text = {0};
+        ck_assert_int_eq(cairn_object_next_section(self, ".text", &text, &error), CAIRN_OK);
+        for (size_t i = 0; i < text.contents.size; i++) {
+            uint64_t address = text.address + i;
+            enum cairn_status status = cairn_object_find_function(self, 0, address, &whole, NULL);
+            ck_assert_int_eq(cairn_object_find_function(object, 0, address, &function, NULL),
+                             status);
+            if (status == CAIRN_OK) {
+                ck_assert_str_eq(function.name, whole.name);
+                ck_assert_uint_eq(function.entry, whole.entry);
+            }
+        }
+    }
+    cairn_object_close(object);
+    cairn_object_close(self);
+    remove_folder(&files);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *suite = suite_create("debug files");
+    TCase *files = tcase_create("debug files");
+    tcase_set_timeout(files, 60);
+    tcase_add_loop_test(files, build_id_is_found_among_the_notes, 0, 2);
+    tcase_add_loop_test(files, build_id_is_found_in_what_is_loaded, 0, 2);
+    tcase_add_loop_test(files, damaged_notes_have_no_build_id, 0, 2);
+    tcase_add_loop_test(files, attached_file_gives_symbols_and_sections, 0, 2);
+    tcase_add_loop_test(files, own_symbol_table_is_kept, 0, 2);
+    tcase_add_loop_test(files, debug_file_alone_has_symbols_and_maps_and_no_code, 0, 2);
+    tcase_add_loop_test(files, other_builds_are_refused, 0, 2);
+    tcase_add_test(files, files_that_cannot_be_a_debug_file_are_refused);
+    tcase_add_loop_test(files, debug_file_is_found_by_build_id, 0, 2);
+    tcase_add_loop_test(files, debug_file_is_found_by_its_link, 0, 2);
+    tcase_add_loop_test(files, file_is_not_its_own_debug_file, 0, 2);
+    tcase_add_loop_test(files, file_that_names_no_debug_file_says_so, 0, 2);
+    tcase_add_loop_test(files, each_allocation_may_fail, 0, 2);
+    tcase_add_test(files, program_taken_apart_by_objcopy_is_put_together);
+    suite_add_tcase(suite, files);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(make_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

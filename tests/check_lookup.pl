@@ -1,0 +1,871 @@
+# cairn lookup, pcsections and faultmap, from outside: what they say of files that clang and llc have
+# compiled, against nm, llvm-symbolizer, llvm-readobj and llvm-objdump, and against the random IR
+# that the files were made of.
+#
+# Runs in the build folder. What is missing of LLVM and linkers is left out. Builds after the first
+# one (CAIRN_TEST_REPEATED) look at few files.
+#
+# SPDX-License-Identifier: MIT
+use strict;
+use warnings;
+no warnings qw(portable); # numbers of 64 bits
+use File::Temp qw(tempdir);
+use IPC::Open2;
+use JSON::PP;
+use Test::More;
+
+plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+
+my $is_first_build = ($ENV{CAIRN_TEST_REPEATED} // '') eq '';
+my $folder = tempdir(CLEANUP => 1);
+my $seed = $ENV{CAIRN_TEST_SEED} // time;
+srand $seed;
+diag "seed $seed (CAIRN_TEST_SEED repeats it)";
+$ENV{LC_ALL} = 'C';
+
+# libtool's wrapper is a slow script; the program itself only needs to find the libraries.
+my $cairn = './cairn';
+if (-x '.libs/cairn') {
+    $cairn = '.libs/cairn';
+    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
+}
+
+my %llvm = map { m{llvm-(\d+)/} ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
+
+sub tool {
+    my ($name, $version) = @_;
+    my $path = "$llvm{$version}/$name";
+    return -x $path ? $path : undef;
+}
+
+sub versions_with {
+    my ($name, @wanted) = @_;
+    my @found = grep { exists $llvm{$_} && defined tool($name, $_) } @wanted;
+    return $is_first_build || @found == 0 ? @found : $found[-1];
+}
+
+my @newest = sort { $a <=> $b } keys %llvm;
+my $newest = $newest[-1];
+my ($linker) = grep { -x } map { ("$llvm{$_}/ld.lld") } reverse @newest;
+plan skip_all => 'no LLVM 16 or later' if !defined $newest || $newest < 16;
+plan skip_all => 'no ld.lld' if !defined $linker;
+
+# ---- Running programs ----
+
+sub slurp {
+    my ($path) = @_;
+    open my $file, '<:raw', $path or die "$path: $!";
+    local $/;
+    return <$file> // '';
+}
+
+sub spit {
+    my ($name, $bytes) = @_;
+    open my $file, '>:raw', "$folder/$name" or die "$name: $!";
+    print $file $bytes;
+    close $file;
+    return "$folder/$name";
+}
+
+# Exit status (or "signal N"), standard output, standard error; standard input is the file "input".
+sub run {
+    my @words = @_;
+    my $pid = fork // die "fork: $!";
+    if ($pid == 0) {
+        open STDIN, '<', "$folder/input" or die;
+        open STDOUT, '>', "$folder/stdout" or die;
+        open STDERR, '>', "$folder/stderr" or die;
+        exec { $words[0] } @words or exit 127;
+    }
+    waitpid $pid, 0;
+    my $status = $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
+    return ($status, slurp("$folder/stdout"), slurp("$folder/stderr"));
+}
+
+spit('input', '');
+
+sub output_of {
+    my ($status, $out, $err) = run(@_);
+    is $status, 0, "$_[0] runs" or diag $err;
+    return $out;
+}
+
+sub run_with_input {
+    my ($input, @words) = @_;
+    spit('input', $input);
+    my @result = run(@words);
+    spit('input', '');
+    return @result;
+}
+
+# The command fails with one line, which matches, and prints nothing else.
+sub fails {
+    my ($expected, $pattern, @words) = @_;
+    my ($status, $out, $err) = run($cairn, @words);
+    my $name = join ' ', map { s/^\Q$folder\E\///r } @words;
+    is $status, $expected, "exit status of: $name";
+    like $err, qr/\Acairn: [^\n]*\n\z/, 'one line of complaint';
+    like $err, $pattern, 'that says what is wrong';
+    is $out, '', 'and nothing else';
+}
+
+sub hexadecimal { return sprintf '0x%x', $_[0] }
+
+# ---- Files ----
+
+# Functions with loops, branches and atomic accesses, and a random order of operations in them.
+sub write_source {
+    my $text = "_Atomic long counter;\nextern long outside(long);\n";
+    for my $i (1 .. 25) {
+        $text .= "__attribute__((noinline)) long f$i(long n) {\n    long s = n;\n";
+        for my $j (1 .. 2 + int rand 4) {
+            my $number = 2 + int rand 30;
+            $text .= (
+                "    for (long i = 0; i < n; i++) { if (i % $number == 0) s += i; else s ^= n; }\n",
+                "    switch (n) { case 1: s *= $number; break; case 2: s -= 7; break;\n"
+                    . "    case 3: return s; case 4: s ^= 99; break; default: s += $number; }\n",
+                "    counter += s;\n",
+                "    if (s > $number) s += outside(s);\n",
+                $i > 1 ? '    s += f' . (1 + int rand($i - 1)) . "(s);\n" : '',
+                "    if (s == $number) return outside(n);\n",
+            )[rand 6];
+        }
+        $text .= "    return s;\n}\n";
+    }
+    return spit('corpus.c', $text);
+}
+
+my $source = write_source();
+my %map_option = (14 => '-fbasic-block-sections=labels', 16 => '-fbasic-block-sections=labels',
+    19 => '-fbasic-block-address-map');
+
+sub compile_source {
+    my ($version, @options) = @_;
+    my $object = "$folder/corpus-$version" . join('', map { s/\W//gr } @options) . '.o';
+    push @options, '-fexperimental-sanitize-metadata=covered,atomics,uar' if $version >= 16;
+    output_of(tool('clang', $version), '--target=x86_64-linux-gnu', '-ffreestanding', '-fPIC',
+        $map_option{$version}, @options, '-c', $source, '-o', $object);
+    return $object;
+}
+
+sub link_file {
+    my ($name, @objects) = @_;
+    output_of($linker, '-shared', '-z', 'notext', @objects, '-o', "$folder/$name");
+    return "$folder/$name";
+}
+
+# Not to be loaded elsewhere: llvm-objdump applies no relocations.
+sub link_program {
+    my ($name, @objects) = @_;
+    output_of($linker, '-e', '0', @objects, '-o', "$folder/$name");
+    return "$folder/$name";
+}
+
+# ---- What others say ----
+
+# Functions with name, address, size and section. Each file is asked about once.
+my %functions_of;
+
+sub functions_of {
+    my ($path) = @_;
+    $functions_of{$path} //= [read_functions($path)];
+    return @{$functions_of{$path}};
+}
+
+sub read_functions {
+    my ($path) = @_;
+    my @functions;
+    for (split /\n/, output_of(tool('llvm-nm', $newest), '-S', '--format=sysv', $path)) {
+        my ($name, $address, $class, $type, $size, $line, $section) = map { s/^\s+|\s+$//gr } split /\|/;
+        next if !defined $type || $type ne 'FUNC' || $class =~ /^[Uw]$/ || $address !~ /^[0-9a-f]+$/;
+        push @functions, {name => $name, address => hex $address, size => hex $size,
+            section => $section};
+    }
+    return sort { $a->{address} <=> $b->{address} } @functions;
+}
+
+# Blocks of each function by its name, with addresses.
+sub blocks_of {
+    my ($version, $path) = @_;
+    my (%functions, $blocks, $base, $block);
+    for (split /\n/, output_of(tool('llvm-readobj', $version), '--bb-addr-map', $path)) {
+        if (/^\s*At: 0x(\w+)/ || /^\s*Base Address: 0x(\w+)/) { $base = hex $1 }
+        elsif (/^\s*Name: (\S+)/) { $blocks = $functions{$1} = [] }
+        elsif (/^\s*\{$/) { $block = {id => defined $blocks ? scalar @$blocks : 0} }
+        elsif (/^\s*ID: (\d+)/) { $block->{id} = $1 }
+        elsif (/^\s*Offset: 0x(\w+)/) { $block->{address} = $base + hex $1; push @$blocks, $block }
+        elsif (/^\s*Size: 0x(\w+)/) { $block->{size} = hex $1 }
+        elsif (/^\s*(Has\w+|Is\w+|Can\w+): (Yes|No)/) { $block->{$1} = $2 eq 'Yes' ? 1 : 0 }
+    }
+    return \%functions;
+}
+
+# ---- What the command says ----
+
+my %words = ('landing pad' => 'IsEHPad', returns => 'HasReturn', 'tail call' => 'HasTailCall',
+    'indirect branch' => 'HasIndirectBranch', 'can fall through' => 'CanFallThrough');
+
+# The answers in words, each as its heading and the lines under it.
+sub answers_of {
+    my ($text) = @_;
+    my @answers;
+    for (split /\n/, $text) {
+        if (/^ /) { push @{$answers[-1]{lines}}, $_ }
+        else { push @answers, {heading => $_, lines => []} }
+    }
+    return @answers;
+}
+
+sub lookup_all {
+    my ($path, $targets, @options) = @_;
+    my ($status, $out, $err) =
+        run_with_input(join('', map { "$_\n" } @$targets), $cairn, 'lookup', $path, @options);
+    is "$status$err", '0', 'lookup of ' . @$targets . ' addresses';
+    return answers_of($out);
+}
+
+sub function_at {
+    my ($address, @functions) = @_;
+    my ($found) = grep { $address >= $_->{address} && $address - $_->{address} < $_->{size} } @functions;
+    return $found;
+}
+
+sub expected_block_line {
+    my ($address, $prefix, $block) = @_;
+    my @flags = grep { $block->{$words{$_}} }
+        ('landing pad', 'returns', 'tail call', 'indirect branch', 'can fall through');
+    return sprintf '  block %d at %s0x%x + 0x%x, %d byte%s', $block->{id}, $prefix, $block->{address},
+        $address - $block->{address}, $block->{size},
+        join ', ', $block->{size} == 1 ? '' : 's', @flags;
+}
+
+# ---- Functions and blocks ----
+
+sub compare_answers {
+    my ($name, $targets, $answers, $expected) = @_;
+    my $wrong = 0;
+    is scalar @$answers, scalar @$targets, "$name: an answer for each" or return;
+    for my $i (0 .. $#$answers) {
+        my ($line) = grep { /^  block / } @{$answers->[$i]{lines}};
+        my $found = $answers->[$i]{heading} . "\n" . ($line // '');
+        next if $found eq $expected->[$i];
+        diag "$name: $targets->[$i]: '$found' instead of '$expected->[$i]'" if $wrong++ < 3;
+    }
+    is $wrong, 0, "$name: functions and blocks";
+}
+
+sub expected_answer {
+    my ($shown, $address, $prefix, $function, $blocks) = @_;
+    my $heading = $shown;
+    $heading .= sprintf ' = %s + 0x%x', $function->{name}, $address - $function->{address}
+        if defined $function;
+    my ($block) = grep { $address >= $_->{address} && $address - $_->{address} < $_->{size} }
+        defined $function ? @{$blocks->{$function->{name}} // []} : ();
+    return "$heading\n" . (defined $block ? expected_block_line($address, $prefix, $block) : '');
+}
+
+sub check_linked {
+    my ($version, $path) = @_;
+    my $name = $path =~ s/.*\///r;
+    my @functions = grep { $_->{size} > 0 } functions_of($path);
+    my $blocks = blocks_of($version, $path);
+    my ($low, $high) = ($functions[0]{address}, $functions[-1]{address} + $functions[-1]{size});
+    my @addresses = map { $low - 8 + int rand($high - $low + 16) } 1 .. 1000;
+    my @targets = map { rand() < 0.5 ? sprintf('%x', $_) : sprintf('0x%X', $_) =~ s/X/x/r } @addresses;
+    my @answers = lookup_all($path, \@targets);
+    my @expected = map {
+        expected_answer(hexadecimal($_), $_, '', function_at($_, @functions), $blocks)
+    } @addresses;
+    compare_answers($name, \@targets, \@answers, \@expected);
+    ok scalar(grep { /block/ } @expected) > 500, "$name: most have blocks";
+    check_symbolizer($path, \@addresses, \@answers);
+}
+
+sub check_symbolizer {
+    my ($path, $addresses, $answers) = @_;
+    my @some = 0 .. 199;
+    my ($status, $out) = run_with_input(join('', map { hexadecimal($addresses->[$_]) . "\n" } @some),
+        tool('llvm-symbolizer', $newest), '-e', $path, '--output-style=GNU', '--functions=linkage',
+        '--no-inlines', '--no-demangle');
+    my @names = (split /\n/, $out)[map { 2 * $_ } @some];
+    my $wrong = 0;
+    for my $i (@some) {
+        next if $answers->[$i]{heading} !~ / = (\S+) \+/;
+        $wrong++ if $names[$i] ne $1;
+    }
+    is $wrong, 0, 'llvm-symbolizer has the same names';
+}
+
+sub check_object {
+    my ($version, $path) = @_;
+    my $name = $path =~ s/.*\///r;
+    my @functions = grep { $_->{size} > 0 } functions_of($path);
+    my $blocks = blocks_of($version, $path);
+    my (@targets, @expected);
+    for (1 .. 500) {
+        my $function = $functions[rand @functions];
+        my $address = $function->{address} + int rand $function->{size};
+        my $shown = "$function->{section}:" . hexadecimal($address);
+        my $offset = sprintf '%x', $address - $function->{address};
+        push @targets, ($shown, "$function->{name}+$offset", "$function->{section}+"
+                . sprintf '0x%x', $address)[rand 3];
+        push @expected,
+            expected_answer($shown, $address, "$function->{section}:", $function, $blocks);
+    }
+    my @answers = lookup_all($path, \@targets);
+    compare_answers($name, \@targets, \@answers, \@expected);
+}
+
+# All atomic accesses of the corpus are read-modify-write ones.
+sub check_metadata {
+    my ($path) = @_;
+    my %is_atomic;
+    my @functions = grep { $_->{name} =~ /^f\d+$/ } functions_of($path);
+    my @lines = split /\n/, output_of(tool('llvm-objdump', $newest), '-d', '--no-show-raw-insn', $path);
+    my @targets = map { /^\s*([0-9a-f]+):/ ? $1 : () } @lines;
+    $is_atomic{$_} = 1 for map { /^\s*([0-9a-f]+):.*\block\b/ ? $1 : () } @lines;
+    ok scalar(keys %is_atomic) > 0, 'there are atomic accesses';
+    my @answers = lookup_all($path, \@targets);
+    my ($wrong, $uncovered) = (0, 0);
+    for my $i (0 .. $#targets) {
+        my $says = grep { $_ eq '  atomic access' } @{$answers[$i]{lines}};
+        $wrong++ if $says != ($is_atomic{$targets[$i]} // 0);
+        my $covered = grep { /^  covered by sanitizers' metadata/ } @{$answers[$i]{lines}};
+        my $function = function_at(hex $targets[$i], @functions);
+        $uncovered++ if defined $function && !$covered;
+    }
+    is $wrong, 0, 'atomic accesses are those with a lock';
+    is $uncovered, 0, 'all functions are covered';
+}
+
+for my $version ($is_first_build ? versions_with('clang', 14, 16, 19) : ()) {
+    for my $level ($version < 19 ? '-O2' : ('-O0', '-O2')) {
+        subtest "files of clang $version, $level" => sub {
+            my $whole = compile_source($version, $level);
+            my $apart = compile_source($version, $level, '-ffunction-sections');
+            check_linked($version, link_file("linked-$version$level", $whole));
+            # Before 19, llvm-readobj applies no relocations: all functions have to be at 0.
+            check_object($version, $_) for $version >= 19 ? $whole : (), $apart;
+            return if $version < 16 || $level eq '-O0';
+            check_metadata(link_file("metadata-$version", $apart));
+        };
+    }
+}
+
+# ---- PC sections ----
+
+sub random_constant {
+    my ($bits) = @_;
+    my $bytes = 1 + int rand($bits / 8);
+    my $value = 0;
+    $value = $value * 256 + int rand 256 for 1 .. $bytes;
+    return $value;
+}
+
+# Functions, each with one atomic store; what is said about both.
+sub random_entries {
+    my ($compressed) = @_;
+    my @widths = $compressed ? (8, 16, 24, 32, 40, 48) : (8, 16, 32, 48);
+    my %schema = map { my $kind = $_; $kind => [map { $widths[rand @widths] } 1 .. int rand 6] }
+        qw(function instruction);
+    $schema{instruction} = [32] if !@{$schema{instruction}};
+    my @functions = map {
+        my $number = $_;
+        {name => "f$number", map { my $kind = $_; $kind => [map { random_constant($_) } @{$schema{$kind}}] }
+                qw(function instruction)}
+    } 1 .. 20;
+    return (\%schema, \@functions);
+}
+
+# Nodes are unique, as each has its function's number first.
+sub write_entries_ir {
+    my ($name, $compressed, $schema, $functions) = @_;
+    my ($text, $nodes, $next) = ('', '', 0);
+    my $suffix = $compressed ? '!C' : '';
+    for my $function (@$functions) {
+        my %node;
+        for my $kind (qw(function instruction)) {
+            my @constants = map { "i$schema->{$kind}[$_] $function->{$kind}[$_]" } 0 .. $#{$schema->{$kind}};
+            my $section = substr($kind, 0, 4) . $suffix;
+            $node{$kind} = $next;
+            # The document's form: constants may come in several tuples.
+            my $cut = int rand(1 + @constants);
+            my @tuples = grep { @$_ } [@constants[0 .. $cut - 1]], [@constants[$cut .. $#constants]];
+            my $first = $next + 1;
+            $next += 1 + @tuples;
+            $nodes .= "!$node{$kind} = " . ($kind eq 'instruction' ? 'distinct ' : '') . '!{!"' . $section
+                . '"' . join('', map { ', !' . ($first + $_) } 0 .. $#tuples) . "}\n";
+            $nodes .= '!' . ($first + $_) . ' = !{' . join(', ', @{$tuples[$_]}) . "}\n" for 0 .. $#tuples;
+        }
+        $text .= "define void \@$function->{name}(ptr %p, i64 %x) !pcsections !$node{function} {\n"
+            . ('  call void asm sideeffect "nop", ""()' . "\n") x int rand 4;
+        $text .= "  store atomic i64 %x, ptr %p monotonic, align 8, !pcsections !$node{instruction}\n"
+            . "  ret void\n}\n";
+    }
+    return spit("$name.ll", $text . $nodes);
+}
+
+# LLVM gives 24 bits 4 bytes, and 40 and 48 bits 8, unless they are compressed: zeros stand behind
+# the number, in either byte order.
+sub padding {
+    my ($bits, $compressed) = @_;
+    return 0 if $compressed;
+    return {24 => 8, 40 => 24, 48 => 16}->{$bits} // 0;
+}
+
+sub schema_text {
+    my ($kind, $address_bytes, $compressed, $widths) = @_;
+    my @words = map { my $pad = padding($_, $compressed); ("u$_", $pad ? "u$pad" : ()) } @$widths;
+    return join ' ', $kind, $address_bytes, @words, $compressed ? '!C' : ();
+}
+
+sub padded_constants {
+    my ($compressed, $widths, $constants) = @_;
+    return [map { ($constants->[$_], padding($widths->[$_], $compressed) ? 0 : ()) } 0 .. $#$widths];
+}
+
+sub uleb128 {
+    my ($value) = @_;
+    my $bytes = '';
+    do {
+        my $rest = int($value / 128);
+        $bytes .= chr($value % 128 + ($rest > 0 ? 128 : 0));
+        $value = $rest;
+    } while $value > 0;
+    return $bytes;
+}
+
+sub fixed {
+    my ($value, $size, $big_endian) = @_;
+    my $bytes = '';
+    for (1 .. $size) {
+        $bytes .= chr($value % 256);
+        $value = int($value / 256);
+    }
+    return $big_endian ? reverse $bytes : $bytes;
+}
+
+# As the document has it.
+sub pack_entry {
+    my ($entry, $at, $address_bytes, $compressed, $widths, $big_endian) = @_;
+    my $distance = $entry->{address} - $at;
+    $distance += 2**32 if $distance < 0 && $address_bytes == 4;
+    my $bytes = $distance < 0 ? pack($big_endian ? 'q>' : 'q<', $distance)
+        : fixed($distance, $address_bytes, $big_endian);
+    $bytes .= $compressed ? uleb128($entry->{size}) : fixed($entry->{size}, 4, $big_endian)
+        if defined $entry->{size};
+    my @constants = @{$entry->{constants}};
+    for my $width (@$widths) {
+        my $constant = shift @constants;
+        my $pad = padding($width, $compressed);
+        $bytes .= $compressed && $width > 8 ? uleb128($constant) : fixed($constant, $width / 8, $big_endian);
+        $bytes .= fixed(shift @constants, $pad / 8, $big_endian) if $pad;
+    }
+    return $bytes;
+}
+
+# Address, bytes and place in the file of a section.
+my %sections_of;
+
+sub section_of {
+    my ($path, $name) = @_;
+    $sections_of{$path} //= output_of(tool('llvm-readelf', $newest), '-SW', $path);
+    for (split /\n/, $sections_of{$path}) {
+        next if !/^\s*\[\s*\d+\]\s+\Q$name\E\s+\w+\s+(\w+)\s+(\w+)\s+(\w+)/;
+        my ($address, $offset, $size) = map { hex } $1, $2, $3;
+        return ($address, substr(slurp($path), $offset, $size), $offset);
+    }
+    return;
+}
+
+sub json_of {
+    my ($status, @words) = @_;
+    my ($got, $out, $err) = run($cairn, @words);
+    is $got, $status, 'exit status with --json' or diag $err;
+    my $value = eval { JSON::PP->new->decode($out) };
+    ok defined $value, 'JSON is well-formed' or diag $out;
+    return ($value, $out, $err);
+}
+
+sub check_entries {
+    my ($path, $kind, $schema, $functions, $address_bytes, $compressed, $version) = @_;
+    my $is_linked = $path !~ /\.o$/;
+    my $big_endian = $path =~ /s390x|powerpc64-/;
+    my $section = substr($kind, 0, 4) . ($compressed && $version < 19 ? '!C' : '');
+    my $is_compressed = $compressed && $version >= 19;
+    my $text = schema_text($kind, $address_bytes, $is_compressed, $schema->{$kind});
+    my ($sections) = json_of(0, 'pcsections', $path, '--section', $section, '--schema', $text, '--json');
+    my @entries = map { @{$_->{entries}} } @$sections;
+    my %sizes = map { $_->{name} => $_ } functions_of($path);
+    my @expected = map {
+        [$_->{name}, $kind eq 'function' ? $sizes{$_->{name}}{size} : undef,
+            $kind eq 'function' ? 0 : 'some', padded_constants($is_compressed, $schema->{$kind}, $_->{$kind})]
+    } @$functions;
+    my @found = map {
+        [$_->{symbol}, $_->{size}, $kind eq 'function' ? $_->{offset} : 'some', $_->{constants}]
+    } @entries;
+    is_deeply \@found, \@expected, "$section: what the IR says";
+    return if !$is_linked;
+    my ($address, $bytes) = section_of($path, $section);
+    my $packed = '';
+    $packed .= pack_entry($_, $address + length $packed, $address_bytes, $is_compressed,
+        $schema->{$kind}, $big_endian) for @entries;
+    is unpack('H*', $packed), unpack('H*', $bytes), "$section: entries are the section's bytes";
+}
+
+sub check_pcsections {
+    my ($version, $triple, $compressed, @options) = @_;
+    my ($schema, $functions) = random_entries($compressed);
+    my $name = join '-', "pc-$version", $triple, $compressed ? 'compressed' : (), map { s/\W//gr } @options;
+    my $ir = write_entries_ir($name, $compressed, $schema, $functions);
+    my $wide = $triple =~ /powerpc/ || "@options" =~ /code-model=(large|medium)/ ? 8 : 4;
+    output_of(tool('llc', $version), "-mtriple=$triple-linux-gnu", '-filetype=obj', '-relocation-model=pic',
+        @options, $ir, '-o', "$folder/$name.o");
+    my @paths = ("$folder/$name.o");
+    push @paths, link_file("$name.so", $paths[0]) if $triple ne 'powerpc64';
+    for my $path (@paths) {
+        check_entries($path, $_, $schema, $functions, $wide, $compressed, $version)
+            for qw(function instruction);
+    }
+    return ($schema, $functions, $wide, @paths);
+}
+
+for my $version ($is_first_build ? versions_with('llc', 16, 19) : ()) {
+    subtest "PC sections of llc $version" => sub {
+        check_pcsections($version, 'x86_64', 0);
+        check_pcsections($version, 'x86_64', 1, '-function-sections');
+        check_pcsections($version, 'x86_64', 0, '-code-model=large');
+        check_pcsections($version, 'x86_64', $version >= 19, '-code-model=medium', '-function-sections');
+        check_pcsections($version, $_, int rand 2) for qw(aarch64 powerpc64le);
+        check_pcsections($version, 'powerpc64', 0, '-function-sections');
+        check_pcsections($version, 's390x', $_) for 0, 1;
+    };
+}
+
+sub compile_sample {
+    my ($name, $text, $version, @options) = @_;
+    my $ir = spit("$name.ll", $text);
+    output_of(tool('llc', $version), '-mtriple=x86_64-linux-gnu', '-filetype=obj', @options, $ir, '-o',
+        "$folder/$name.o");
+    return "$folder/$name.o";
+}
+
+my $shared_node = <<'END';
+define void @first(ptr %p) !pcsections !0 {
+  store atomic i64 1, ptr %p monotonic, align 8, !pcsections !1
+  store atomic i64 2, ptr %p monotonic, align 8, !pcsections !1
+  ret void
+}
+define void @second(ptr %p) !pcsections !0 {
+  store atomic i64 3, ptr %p monotonic, align 8, !pcsections !1
+  ret void
+}
+!0 = !{!"functions", !2}
+!1 = !{!"instructions", !3}
+!2 = !{i32 -1, i8 7}
+!3 = !{i32 100000, i64 -2}
+END
+
+my @wanted = ('--section', 'functions', '--schema', 'function 4 u32 u8', '--section', 'instructions',
+    '--schema', 'instruction 4 u32 u64');
+my $shared_object = compile_sample('shared', $shared_node, $newest);
+my $shared_linked = link_file('shared.so', $shared_object);
+
+subtest 'instructions that share a node share its constants' => sub {
+    for my $path ($shared_object, $shared_linked) {
+        my ($sections) = json_of(0, 'pcsections', $path, '--json', @wanted);
+        my ($first) = grep { $_->{name} eq 'first' } functions_of($path);
+        my $begin = $first->{address};
+        is_deeply [map { $_->{address} - $begin } @{$sections->[1]{entries}}], [0, 7, 16], 'addresses';
+        is_deeply [map { $_->{constants} } @{$sections->[1]{entries}}],
+            [([100000, '18446744073709551614']) x 3], 'constants';
+    }
+};
+
+subtest 'PC sections by address' => sub {
+    for my $path ($shared_object, $shared_linked) {
+        my ($answers) = json_of(0, 'lookup', $path, 'first', 'first+7', 'first+8', 'second', '--json', @wanted);
+        is_deeply [map { [map { [$_->{section}, $_->{constants}] } @{$_->{entries}}] } @$answers], [
+            [['functions', [4294967295, 7]], ['instructions', [100000, '18446744073709551614']]],
+            [['functions', [4294967295, 7]], ['instructions', [100000, '18446744073709551614']]],
+            [['functions', [4294967295, 7]]],
+            [['functions', [4294967295, 7]], ['instructions', [100000, '18446744073709551614']]],
+        ], 'entries of each address';
+    }
+};
+
+subtest 'readable entries' => sub {
+    my ($status, $out) = run($cairn, 'pcsections', $shared_object, @wanted);
+    is $out, <<'END', 'as the manual shows them';
+section functions: function 4 u32 u8, x86-64, 26 bytes
+  .text:0x0 = first + 0x0, 15 bytes: 4294967295 (0xffffffff), 7 (0x7)
+  .text:0x10 = second + 0x0, 8 bytes: 4294967295 (0xffffffff), 7 (0x7)
+
+section instructions: instruction 4 u32 u64, x86-64, 36 bytes
+  .text:0x0 = first + 0x0: 100000 (0x186a0), 18446744073709551614 (0xfffffffffffffffe)
+  .text:0x7 = first + 0x7: 100000 (0x186a0), 18446744073709551614 (0xfffffffffffffffe)
+  .text:0x10 = second + 0x0: 100000 (0x186a0), 18446744073709551614 (0xfffffffffffffffe)
+END
+};
+
+subtest 'schemas that do not fit' => sub {
+    for my $path ($shared_object, $shared_linked) {
+        my ($sections, $out, $err) =
+            json_of(1, 'pcsections', $path, '--section', 'functions', '--schema', 'function 4 u32 u16', '--json');
+        is scalar @{$sections->[0]{entries}}, 1, 'the entry before is given';
+        like $err, qr/functions, byte \d+: the entry at byte 14: .*with the schema 'function 4 u32 u16'/,
+            'and where it ends';
+        like $err, qr/an address should be here/, 'and what was expected';
+        ($sections, $out, $err) =
+            json_of(1, 'pcsections', $path, '--section', 'functions', '--schema', 'function 4 u64 u64 u64', '--json');
+        is_deeply $sections->[0]{entries}, [], 'no entry is given that is not whole';
+        like $err, qr/functions, byte 24: the entry at byte 0: a constant goes beyond .*about first, /, 'that is said';
+    }
+    fails 2, qr/'word' where 'function' or 'instruction' should be/, 'pcsections', $shared_object,
+        '--section', 'functions', '--schema', 'word';
+    fails 2, qr/these may be PC sections: functions, instructions/, 'pcsections', $shared_linked;
+    fails 1, qr/no section 'none'; these may be PC sections: functions/, 'pcsections', $shared_object,
+        '--section', 'none', '--schema', 'function 4';
+    fails 2, qr/2 of --section and 0 of --schema/, 'pcsections', $shared_object, '--section', 'a',
+        '--section', 'b';
+    fails 2, qr/no file is given/, 'pcsections';
+    fails 2, qr/--schema is for --section/, 'lookup', $shared_object, '--schema', 'function 4';
+};
+
+# ---- Fault maps ----
+
+my $null_checks = <<'END';
+define i32 @load_X(ptr %x) {
+  %c = icmp eq ptr %x, null
+  br i1 %c, label %is_null, label %not_null, !make.implicit !0
+is_null:
+  ret i32 42
+not_null:
+  %t = load i32, ptr %x
+  ret i32 %t
+}
+define i32 @both_X(ptr %x, ptr %y) {
+  %c = icmp eq ptr %x, null
+  br i1 %c, label %is_null, label %not_null, !make.implicit !0
+is_null:
+  ret i32 42
+not_null:
+  %t = load i32, ptr %x
+  %d = icmp eq ptr %y, null
+  br i1 %d, label %is_null, label %stored, !make.implicit !0
+stored:
+  store i32 %t, ptr %y
+  ret i32 %t
+}
+!0 = !{}
+END
+
+# Fault maps as llvm-objdump prints the first one.
+sub faults_of_objdump {
+    my ($version, $path) = @_;
+    my @functions;
+    my %kinds = (FaultingLoad => 'load', FaultingStore => 'store', FaultingLoadStore => 'load and store');
+    for (split /\n/, output_of(tool('llvm-objdump', $version), '--fault-map-section', $path)) {
+        push @functions, {address => hex $1, faults => []} if /^FunctionAddress: 0x(\w+)/;
+        push @{$functions[-1]{faults}}, [$kinds{$1}, $2, $3]
+            if /^Fault kind: (\w+), faulting PC offset: (\d+), handling PC offset: (\d+)/;
+    }
+    return \@functions;
+}
+
+sub faults_of_map {
+    my ($map) = @_;
+    return [map {
+        {address => $_->{address}, faults => [map { [$_->{kind}, $_->{faulting_offset}, $_->{handler_offset}] }
+                    @{$_->{faults}}]}
+    } @{$map->{functions}}];
+}
+
+my @fault_objects;
+for my $version (versions_with('llc', 14, 16, 19)) {
+    subtest "fault maps of llc $version" => sub {
+        my $text = $null_checks =~ s/_X/_$version/gr;
+        $text =~ s/\bptr\b/i32*/g if $version < 15;
+        my $object = compile_sample("faults-$version", $text, $version, '-enable-implicit-null-checks');
+        my $linked = link_program("faults-$version", $object);
+        push @fault_objects, $object;
+        my ($maps) = json_of(0, 'faultmap', $linked, '--json');
+        is_deeply faults_of_map($maps->[0]), faults_of_objdump($version, $linked), 'as llvm-objdump has them';
+        is scalar @{$maps->[0]{functions}}, 2, 'two functions';
+        my ($of_object) = json_of(0, 'faultmap', $object, '--json');
+        my $names = sub { [sort map { $_->{symbol} } map { @{$_->{functions}} } @{$_[0]}] };
+        is_deeply $names->($of_object), ["both_$version", "load_$version"], 'names in the object';
+        is_deeply $names->($maps), $names->($of_object), 'and in the linked file';
+        for my $path ($object, $linked) {
+            my ($answers) = json_of(0, 'lookup', $path, "both_$version", "both_$version+2",
+                "both_$version+5", '--json');
+            my $begin = $answers->[0]{address};
+            is_deeply [map { defined $_->{fault} ? $_->{fault}{handler_address} - $begin : undef } @$answers],
+                [5, 5, undef], 'where the code goes on';
+            is_deeply [map { [map { $_->{faulting_address} - $begin } @{$_->{handles}}] } @$answers],
+                [[], [], [0, 2]], 'and what for';
+        }
+    };
+}
+
+subtest 'several fault maps in a section, and one that is damaged' => sub {
+    my $path = link_program('faults', @fault_objects);
+    my ($maps) = json_of(0, 'faultmap', $path, '--json');
+    is scalar @$maps, scalar @fault_objects, 'a map for each object';
+    is_deeply faults_of_map($maps->[0]), faults_of_objdump($newest, $path), 'the first as llvm-objdump has it';
+    my ($address, $bytes, $offset) = section_of($path, '.llvm_faultmaps');
+    my $damaged = slurp($path);
+    # The kind of the last fault: 12 bytes before the end.
+    substr($damaged, $offset + length($bytes) - 12, 1) = "\x09";
+    my ($before, $out, $err) = json_of(1, 'faultmap', spit('damaged.so', $damaged), '--json');
+    like $err, qr/\.llvm_faultmaps, byte \d+: function 1 at 0x\w+, fault 0: there is no kind/, 'is said';
+    pop @{$maps->[-1]{functions}};
+    is_deeply $before, $maps, 'and what stands before it is given';
+    my ($status, $text) = run($cairn, 'faultmap', $path);
+    my @faults = $text =~ /^    (?:load|store) at /mg;
+    is scalar @faults, 3 * @fault_objects, 'as text, too';
+    fails 1, qr/there is no section \.llvm_faultmaps/, 'faultmap', $shared_object;
+    my ($answers, undef, $complaint) = json_of(1, 'lookup', "$folder/damaged.so", 'load_16', '--json');
+    is $answers->[0]{fault}{kind}, 'load', 'lookup has what stands before, too' if @fault_objects > 1;
+};
+
+# ---- Records ----
+
+my $records = <<'END';
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)
+define i64 @f(i64 %a, i64 %b) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 7, i32 0, i64 %a, i32 5)
+  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 8, i32 44, ptr inttoptr (i64 12345678 to ptr), i32 1, i64 %a, i64 %b, i64 77777777777)
+  ret i64 %r
+}
+define i64 @g(i64 %a, i64 %b) {
+  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 9, i32 48, ptr inttoptr (i64 12345678 to ptr), i32 1, i64 %a, i64 %b)
+  ret i64 %r
+}
+END
+
+# Bytes of the call.
+my %call_bytes = (x86_64 => 13, aarch64 => 16, powerpc64le => 28, powerpc64 => 36);
+
+sub check_records {
+    my ($path, $call_bytes) = @_;
+    my ($maps) = json_of(0, 'stackmap', $path, '--json');
+    my @functions = @{$maps->[0]{functions}};
+    my %by_place;
+    push @{$by_place{"$functions[$_->{function}]{symbol}+" . sprintf '%x', $_->{offset}}}, $_
+        for @{$maps->[0]{records}};
+    my @places = sort keys %by_place;
+    my ($answers) = json_of(0, 'lookup', $path, '--json', @places);
+    my $strip = sub { [map { {id => $_->{id}, locations => $_->{locations}, liveouts => $_->{liveouts}} } @{$_[0]}] };
+    is_deeply [map { $strip->($_->{records}) } @$answers], [map { $strip->($by_place{$_}) } @places],
+        'records as cairn stackmap has them';
+    my %frames = map { $_->{symbol} => $_->{stack_size} } @functions;
+    is_deeply [map { $_->{stack_size} } @$answers], [map { $frames{/(\w+)\+/ ? $1 : ''} } @places], 'frames';
+    my ($call) = grep { $_->{id} == 9 } @{$maps->[0]{records}};
+    my ($return) = json_of(0, 'lookup', $path, '--json', sprintf('g+%x', $call->{offset} + $call_bytes),
+        sprintf('g+%x', $call->{offset} + $call_bytes - 1));
+    is $return->[0]{returning_from}{id}, 9, 'the record of the call that returns there';
+    ok !defined $return->[1]{returning_from}, 'and not one byte before';
+}
+
+for my $triple ($is_first_build ? sort keys %call_bytes : 'x86_64') {
+    subtest "records of $triple" => sub {
+        my $ir = spit("records-$triple.ll", $records);
+        my $object = "$folder/records-$triple.o";
+        output_of(tool('llc', $newest), "-mtriple=$triple-linux-gnu", '-filetype=obj', '-function-sections',
+            '-enable-patchpoint-liveness=false', $ir, '-o', $object);
+        check_records($object, $call_bytes{$triple});
+        check_records(link_file("records-$triple.so", $object), $call_bytes{$triple}) if $triple ne 'powerpc64';
+    };
+}
+
+# ---- Lines ----
+
+subtest 'lines are answered as they come' => sub {
+    my $pid = open2(my $from, my $to, $cairn, 'lookup', $shared_linked, '--json');
+    $SIG{ALRM} = sub { die "no answer\n" };
+    alarm 20;
+    my @offsets;
+    for my $offset (0, 7, 8) {
+        syswrite $to, "first+$offset\n";
+        my $line = <$from>;
+        push @offsets, JSON::PP->new->decode(substr $line, 1)->{offset};
+    }
+    alarm 0;
+    is_deeply \@offsets, [0, 7, 8], 'one after the other';
+    close $to;
+    is join('', <$from>), "]\n", 'the array ends';
+    waitpid $pid, 0;
+    is $?, 0, 'exit status';
+};
+
+subtest 'lines of perf script' => sub {
+    my ($first) = grep { $_->{name} eq 'first' } functions_of($shared_linked);
+    my ($second) = grep { $_->{name} eq 'second' } functions_of($shared_linked);
+    my ($a, $b) = map { sprintf '%x', $_->{address} } $first, $second;
+    my $input = join "\n", "          $a ", "    $b second+0x0 ($folder/shared.so)", '',
+        "\t          $a first+0x0 ([unknown])", "\t  $b", '', "program  4711  3.25:     250000 cpu-clock:u: ",
+        "\t            $b second", "program  4711  3.25:     1 cycles:  $a first ($folder/shared.so)",
+        '# a comment', "0x$a $b", '';
+    my ($status, $out, $err) = run_with_input($input, $cairn, 'lookup', $shared_linked);
+    is "$status$err", '0', 'all are taken';
+    my @names = map { $_->{heading} =~ / = (\w+) \+ 0x0$/ ? $1 : $_->{heading} } answers_of($out);
+    is_deeply \@names, [qw(first second first second second first first second)], 'in their order';
+};
+
+subtest 'lines that are no good' => sub {
+    my ($status, $out, $err) = run_with_input("first\n<unknown>\n\nsecond nowhere+4\nx\0y\nfirst+8", $cairn,
+        'lookup', $shared_linked);
+    is $status, 1, 'exit status';
+    is scalar(answers_of($out)), 3, 'the others are answered';
+    like $err, qr/\A(cairn: \S+: line \d+: [^\n]*\n){3}\z/, 'a complaint for each';
+    like $err, qr/line 2: '<unknown>' is neither/, 'with its line';
+    like $err, qr/line 4: 'nowhere\+4' is neither/, 'or word';
+    like $err, qr/line 5: the line has bytes that are no text/, 'or bytes';
+    my ($json_status, $json) = run_with_input("no\n", $cairn, 'lookup', $shared_linked, '--json');
+    is "$json_status$json", "1[]\n", 'an empty array where nothing was good';
+};
+
+# ---- What there is to know ----
+
+subtest 'addresses of nothing, of processes, of files without metadata' => sub {
+    my ($first) = grep { $_->{name} eq 'first' } functions_of($shared_linked);
+    my ($status, $out) = run($cairn, 'lookup', $shared_linked, '3');
+    is $out, "0x3\n  nothing is known\n", 'nothing is known';
+    my $loaded = sprintf '%x', 0x7f0000000000 + $first->{address};
+    ($status, $out) = run($cairn, 'lookup', $shared_linked, '--base', '7f0000000000', $loaded);
+    is $out, sprintf("0x%s, in the file 0x%x = first + 0x0\n", $loaded, $first->{address}), '--base';
+    my ($answers) = json_of(0, 'lookup', $shared_linked, '--base', '0x7f0000000000', '--json', "0x$loaded");
+    is_deeply [@{$answers->[0]}{qw(address loaded_address symbol)}],
+        [$first->{address}, hex $loaded, 'first'], '--base with --json';
+};
+
+subtest 'stripped files' => sub {
+    my ($first) = grep { $_->{name} eq 'first' } functions_of($shared_linked);
+    output_of(tool('llvm-objcopy', $newest), '--strip-all', '--remove-section=.dynsym', '--allow-broken-links',
+        $shared_linked, "$folder/stripped.so");
+    my $address = hexadecimal($first->{address});
+    my ($status, $out, $err) = run($cairn, 'lookup', "$folder/stripped.so", $address, $address, '1');
+    is $status, 0, 'are no error';
+    is $out, "$address\n  nothing is known\n" x 2 . "0x1\n  nothing is known\n", 'nothing is known';
+    like $err, qr/\Acairn: [^\n]*no symbol table[^\n]*stripped\n\z/, 'one line says why';
+};
+
+subtest 'what is asked in a wrong way' => sub {
+    fails 1, qr/0x10 of which section\? .*say SECTION:ADDRESS/, 'lookup', "$folder/records-x86_64.o", '10';
+    fails 1, qr/section \.text has only 0x\w+ bytes/, 'lookup', $shared_object, '.text:1000';
+    fails 2, qr/standard input cannot be both/, 'lookup', '-';
+    fails 2, qr/--base needs an address/, 'lookup', $shared_linked, '--base', 'here', '1';
+    fails 2, qr/no file is given/, 'lookup';
+    fails 1, qr/not an ELF file/, 'lookup', $source, '1';
+    fails 1, qr/the file is empty/, 'lookup', spit('empty', ''), '1';
+    for my $command (qw(lookup pcsections faultmap)) {
+        my ($status, $out, $err) = run($cairn, $command, '--help');
+        is "$status$err", '0', "$command --help";
+        like $out, qr/\Ausage: cairn $command .*--help    this text\n/s, 'is a help';
+        unlike $out, qr/^.{101}/m, 'of lines that fit a terminal';
+    }
+};
+
+done_testing;

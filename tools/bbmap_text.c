@@ -1,0 +1,107 @@
+/*
+ * cairn bbmap for people: functions, and under each its blocks.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/bbmap.h"
+
+static void write_count(struct output *output, uint64_t count, const char *one, const char *many)
+{
+    output_unsigned(output, count);
+    output_character(output, ' ');
+    output_text(output, count == 1 ? one : many);
+}
+
+static void write_heading(struct output *output, const struct cairn_bbmap_function *function,
+                          const char *name)
+{
+    output_text(output, "function ");
+    output_style(output, STYLE_NAME);
+    if (name != NULL)
+        output_name(output, name);
+    else
+        output_text(output, "(no symbol)");
+    output_style(output, STYLE_PLAIN);
+    output_text(output, " at ");
+    output_hexadecimal(output, function->address);
+    output_text(output, ", ");
+    write_count(output, function->block_count, "block", "blocks");
+    if (function->range_count > 1) {
+        output_text(output, " in ");
+        write_count(output, function->range_count, "range", "ranges");
+    }
+    if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0) {
+        output_text(output, ", entered ");
+        write_count(output, function->entry_count, "time", "times");
+    }
+    output_character(output, '\n');
+}
+
+static void write_flags(struct output *output, uint8_t flags)
+{
+    static const struct {
+        enum cairn_bbmap_flag flag;
+        const char *words;
+    } words[] = {
+        {CAIRN_BBMAP_IS_EH_PAD, "landing pad"},
+        {CAIRN_BBMAP_CAN_FALL_THROUGH, "can fall through"},
+        {CAIRN_BBMAP_HAS_INDIRECT_BRANCH, "indirect branch"},
+        {CAIRN_BBMAP_HAS_TAIL_CALL, "tail call"},
+        {CAIRN_BBMAP_HAS_RETURN, "return"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if ((flags & words[i].flag) == 0)
+            continue;
+        output_text(output, ", ");
+        output_text(output, words[i].words);
+    }
+}
+
+static void write_profile(struct output *output, const struct cairn_bbmap_function *function,
+                          const struct cairn_bbmap_block *block)
+{
+    struct cairn_bbmap_successor successor;
+    if ((function->features & CAIRN_BBMAP_FREQUENCIES) != 0) {
+        output_text(output, ", frequency ");
+        output_unsigned(output, block->frequency);
+    }
+    for (uint64_t i = 0; cairn_bbmap_successor(function, block, i, &successor); i++) {
+        output_text(output, i == 0 ? ", then " : " or ");
+        output_unsigned(output, successor.id);
+        output_format(output, " (%.1f %%)", successor.probability * 100.0 / 2147483648.0);
+    }
+}
+
+static void write_block(struct output *output, const struct cairn_bbmap_function *function,
+                        const struct cairn_bbmap_block *block)
+{
+    output_text(output, "  block ");
+    output_style(output, STYLE_NUMBER);
+    output_unsigned(output, block->id);
+    output_style(output, STYLE_PLAIN);
+    output_text(output, " at ");
+    output_hexadecimal(output, block->base + block->offset);
+    output_text(output, ", ");
+    write_count(output, block->size, "byte", "bytes");
+    write_flags(output, block->flags);
+    write_profile(output, function, block);
+    output_character(output, '\n');
+}
+
+void write_bbmap_text(struct output *output, const struct cairn_bbmap_function *function,
+                      const char *name)
+{
+    struct cairn_bbmap_block block;
+    uint32_t range = 0;
+    write_heading(output, function, name);
+    for (bool more = cairn_bbmap_first(function, &block); more;
+         more = cairn_bbmap_next(function, &block)) {
+        if (block.range != range) {
+            output_text(output, "  range at ");
+            output_hexadecimal(output, block.base);
+            output_character(output, '\n');
+            range = block.range;
+        }
+        write_block(output, function, &block);
+    }
+}

@@ -1,0 +1,157 @@
+/*
+ * Facts by address: looking them up.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/facts.h"
+
+#include "arch/arch.h"
+
+bool facts_has_metadata(const struct facts *facts)
+{
+    return facts->blocks != NULL || facts->records != NULL || facts->faults != NULL ||
+           facts->entries != NULL || facts->has_sanitizer_metadata;
+}
+
+/* ---- Records ---- */
+
+uint32_t facts_find_records(const struct facts *facts, uint64_t address, struct cairn_record *first)
+{
+    if (facts->records == NULL || !cairn_table_find_address(facts->records, address, first))
+        return 0;
+    uint32_t end = cairn_table_record_count(facts->records);
+    uint32_t count = 1;
+    struct cairn_record next = *first;
+    while (++next.index < end && cairn_record_address(next) == address)
+        count++;
+    return count;
+}
+
+/* The last record of the function that is before `address`. */
+static bool find_record_before(const struct facts *facts, uint64_t address,
+                               struct cairn_record *record)
+{
+    struct cairn_function function;
+    if (!cairn_table_find_function(facts->records, address - 1, &function))
+        return false;
+    uint32_t low = function.first_record;
+    uint32_t high = function.first_record + function.record_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (cairn_record_address((struct cairn_record){facts->records, middle}) < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == function.first_record)
+        return false;
+    *record = (struct cairn_record){facts->records, low - 1};
+    return true;
+}
+
+/* Whether the code at `address` is LLVM's for a patch point whose call returns `distance` bytes
+ * further on. Behind the call may be what belongs to it, such as the load of a TOC pointer. */
+static bool is_call(const struct facts *facts, uint64_t address, size_t distance)
+{
+    enum { BEHIND_MAX = 8 };
+    const struct cairn_arch *arch = arch_find(cairn_object_architecture(facts->input->object));
+    struct place place = layout_place(&facts->layout, address);
+    struct cairn_object_code code;
+    struct arch_patchpoint found;
+    if (arch == NULL || arch->recognise == NULL)
+        return false;
+    if (cairn_object_code(facts->input->object, place.section == NULL ? 0 : place.section->index,
+                          place.address, &code, NULL) != CAIRN_OK)
+        return false;
+    for (size_t size = distance; size <= distance + BEHIND_MAX && size <= code.size; size++)
+        if (arch->recognise(arch, code.bytes, size, code.address, &found, NULL) == CAIRN_OK &&
+            found.has_call && found.return_offset == distance)
+            return true;
+    return false;
+}
+
+bool facts_find_call(const struct facts *facts, uint64_t address, struct cairn_record *record)
+{
+    enum { CALL_BYTES_MAX = 64 };
+    if (facts->records == NULL || address == 0 || !find_record_before(facts, address, record))
+        return false;
+    uint64_t distance = address - cairn_record_address(*record);
+    return distance <= CALL_BYTES_MAX &&
+           is_call(facts, cairn_record_address(*record), (size_t)distance);
+}
+
+bool facts_find_frame(const struct facts *facts, uint64_t address,
+                      const struct cairn_object_function *function, uint64_t *stack_size)
+{
+    struct cairn_function found;
+    if (facts->records == NULL || !cairn_table_find_function(facts->records, address, &found))
+        return false;
+    *stack_size = found.stack_size;
+    if (function != NULL)
+        return layout_address(&facts->layout, function->section, function->entry) == found.address;
+    /* Without symbols, nobody knows where the function ends: behind its last record, though. */
+    if (found.record_count == 0)
+        return address == found.address;
+    struct cairn_record last = {facts->records, found.first_record + found.record_count - 1};
+    return address <= cairn_record_address(last);
+}
+
+/* ---- Faults ---- */
+
+bool facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number)
+{
+    uint32_t low = 0;
+    uint32_t high = cairn_fault_table_count(facts->faults);
+    struct cairn_fault_entry fault;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        fault = cairn_fault_table_entry(facts->faults, facts->handlers[middle]);
+        if (fault.handler_address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *number = low;
+    return facts_handled(facts, address, low, &fault);
+}
+
+bool facts_handled(const struct facts *facts, uint64_t address, uint32_t number,
+                   struct cairn_fault_entry *fault)
+{
+    if (number >= cairn_fault_table_count(facts->faults))
+        return false;
+    *fault = cairn_fault_table_entry(facts->faults, facts->handlers[number]);
+    return fault->handler_address == address;
+}
+
+/* ---- Sanitizers' metadata ---- */
+
+const struct covered_function *facts_find_covered(const struct facts *facts, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = facts->covered_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (facts->covered[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || address - facts->covered[low - 1].address >= facts->covered[low - 1].size)
+        return NULL;
+    return &facts->covered[low - 1];
+}
+
+bool facts_is_atomic(const struct facts *facts, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = facts->atomic_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (facts->atomics[middle] < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < facts->atomic_count && facts->atomics[low] == address;
+}

@@ -1,0 +1,131 @@
+/*
+ * cairn lookup: what is asked for.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/addresses.h"
+#include "tools/lookup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of a relocatable object: .text, unless that is empty and another section is the only one. */
+static const struct code_section *find_main_section(const struct layout *layout)
+{
+    bool is_only;
+    const struct code_section *text = layout_find_name(layout, ".text", 5, &is_only);
+    if (text != NULL && is_only)
+        return text;
+    return layout->count == 1 ? &layout->sections[0] : NULL;
+}
+
+/* The place at `offset` of a section. */
+static bool find_in_section(const struct layout *layout, const struct code_section *section,
+                            uint64_t offset, struct target *target, char *complaint)
+{
+    target->address = section->address + offset;
+    if (offset <= section->size)
+        return true;
+    snprintf(complaint, TARGET_COMPLAINT_BYTES, "section %.100s has only 0x%llx bytes%s",
+             section->name, (unsigned long long)section->size,
+             layout->is_made_up ? "" : " of code");
+    return false;
+}
+
+bool find_address_target(const struct facts *facts, uint64_t base, uint64_t address,
+                         struct target *target, char *complaint)
+{
+    *target = (struct target){.address = address - base, .loaded = address};
+    if (!facts->layout.is_made_up)
+        return true;
+    const struct code_section *section = find_main_section(&facts->layout);
+    if (section != NULL)
+        return find_in_section(&facts->layout, section, address, target, complaint);
+    snprintf(complaint, TARGET_COMPLAINT_BYTES,
+             "0x%llx of which section? The file is not linked: say SECTION:ADDRESS, such as "
+             "%.60s:%llx",
+             (unsigned long long)address,
+             facts->layout.count == 0 ? ".text" : facts->layout.sections[0].name,
+             (unsigned long long)address);
+    return false;
+}
+
+/* The section with the name in the first `length` bytes of `name`. */
+static const struct code_section *find_section(const struct facts *facts, const char *name,
+                                               size_t length)
+{
+    bool is_only;
+    return layout_find_name(&facts->layout, name, length, &is_only);
+}
+
+/* "SECTION:ADDRESS"; false, without a complaint, if the word is no such thing. */
+static bool split_section(const struct facts *facts, const char *word,
+                          const struct code_section **section, uint64_t *offset)
+{
+    const char *colon = strrchr(word, ':');
+    if (colon == NULL || !parse_address(colon + 1, offset))
+        return false;
+    *section = find_section(facts, word, (size_t)(colon - word));
+    /* In a linked file the number is an address in the section, not an offset. */
+    if (*section != NULL && !facts->layout.is_made_up)
+        *offset -= (*section)->address;
+    return *section != NULL;
+}
+
+/* Where the name ends: at a '+' before a number, which becomes `*offset`, or at its end. */
+static size_t split_offset(const char *word, uint64_t *offset)
+{
+    const char *plus = strrchr(word, '+');
+    *offset = 0;
+    if (plus != NULL && plus > word && parse_address(plus + 1, offset))
+        return (size_t)(plus - word);
+    return strlen(word);
+}
+
+static bool find_function(const struct facts *facts, const char *word, size_t length,
+                          uint64_t offset, struct target *target)
+{
+    enum { NAME_BYTES = 4096 };
+    char name[NAME_BYTES];
+    struct cairn_object_function function;
+    if (length >= sizeof name)
+        return false;
+    memcpy(name, word, length);
+    name[length] = '\0';
+    if (cairn_object_find_name(facts->input->object, name, &function, NULL) != CAIRN_OK)
+        return false;
+    uint64_t entry = layout_address(&facts->layout, function.section, function.entry);
+    target->address = entry + offset;
+    return entry != 0 || !facts->layout.is_made_up;
+}
+
+static bool find_name(const struct facts *facts, const char *word, struct target *target,
+                      char *complaint)
+{
+    uint64_t offset;
+    const struct code_section *section;
+    if (split_section(facts, word, &section, &offset))
+        return find_in_section(&facts->layout, section, offset, target, complaint);
+    size_t length = split_offset(word, &offset);
+    section = find_section(facts, word, length);
+    if (section != NULL)
+        return find_in_section(&facts->layout, section, offset, target, complaint);
+    if (find_function(facts, word, length, offset, target))
+        return true;
+    snprintf(complaint, TARGET_COMPLAINT_BYTES,
+             "'%.100s' is neither a hexadecimal address nor a function or section of the file",
+             word);
+    return false;
+}
+
+bool find_target(const struct facts *facts, uint64_t base, const char *word, struct target *target,
+                 char *complaint)
+{
+    uint64_t address;
+    if (parse_address(word, &address))
+        return find_address_target(facts, base, address, target, complaint);
+    if (!find_name(facts, word, target, complaint))
+        return false;
+    target->loaded = target->address + base;
+    return true;
+}
