@@ -15,7 +15,6 @@
 #include "tools/options.h"
 #include "tools/progress.h"
 
-#include <elf.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -211,15 +210,6 @@ static void answer_input(struct lookup *lookup)
 }
 
 /* ---- The object ---- */
-
-static bool has_symbol_table(const cairn_object *object)
-{
-    struct cairn_object_section_header header;
-    for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++)
-        if (header.type == SHT_SYMTAB)
-            return true;
-    return false;
-}
 
 /* False: the symbol table is no good, and complained of. */
 static bool check_symbols(const struct input *input)
