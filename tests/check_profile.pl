@@ -375,6 +375,17 @@ subtest 'samples of code that was loaded elsewhere give advice' => sub {
     like((profile('--base', '7', $many, $samples))[2], qr/is --base the place/, 'about the base');
 };
 
+subtest 'a stripped program is named by its debug file' => sub {
+    my $objcopy = in_path('objcopy');
+    plan skip_all => 'no objcopy' if !defined $objcopy;
+    my @samples = sprintf '%x', address_of($many, 'function_3');
+    run_with('/dev/null', $objcopy, '--only-keep-debug', $many, "$folder/many.debug");
+    run_with('/dev/null', $objcopy, '--strip-all', $many, "$folder/stripped");
+    is counted("$folder/stripped", \@samples)->{blocks}[0]{symbol}, undef, 'without';
+    my $found = counted("$folder/stripped", \@samples, '--debug-file', "$folder/many.debug");
+    is $found->{blocks}[0]{symbol}, 'function_3', 'with';
+};
+
 # ---- What is printed for people ----
 
 subtest 'tables are cut at the limit' => sub {

@@ -100,8 +100,9 @@ static void write_functions(struct output *output, const struct profile *profile
 /* "0x401136-0x401150": the end is behind the block's last byte. */
 static int format_range(char text[NUMBER_BYTES], const struct cairn_block *block)
 {
-    return snprintf(text, NUMBER_BYTES, "0x%llx-0x%llx", (unsigned long long)block->address,
-                    (unsigned long long)(block->address + block->size));
+    unsigned long long begin = block->address;
+    unsigned long long end = begin + block->size;
+    return snprintf(text, NUMBER_BYTES, "0x%llx-0x%llx", begin, end);
 }
 
 static struct cairn_block find_block(const struct profile *profile, const struct hot_block *hot)
