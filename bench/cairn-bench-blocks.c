@@ -70,7 +70,7 @@ static double time_check(const struct cairn_section *section)
 }
 
 #ifdef BENCH_BBADDRMAP
-#define PEER "LLVM's readBBAddrMap"
+enum { HAS_PEER = 1 };
 static double time_peer(const struct generated_bbmap *made, uint64_t *sum)
 {
     double read_time;
@@ -79,7 +79,7 @@ static double time_peer(const struct generated_bbmap *made, uint64_t *sum)
     return read_time / 1e6;
 }
 #else
-#define PEER NULL
+enum { HAS_PEER = 0 };
 static double time_peer(const struct generated_bbmap *made, uint64_t *sum)
 {
     (void)made;
@@ -95,9 +95,9 @@ static void print_decoding(const struct bench_options *options, const char *name
     bench_print(options, &(struct bench_figure){.name = name,
                                                 .value = value,
                                                 .unit = "ms",
-                                                .peer = PEER,
+                                                .peer = HAS_PEER ? "LLVM's readBBAddrMap" : NULL,
                                                 .peer_value = bench_percentile(peer, REPEATS, 0.5),
-                                                .ratio_limit = PEER == NULL ? 0 : 0.5});
+                                                .ratio_limit = HAS_PEER ? 0.5 : 0});
     char per_block[64];
     snprintf(per_block, sizeof per_block, "%s-per-block", name);
     bench_print(options, &(struct bench_figure){
@@ -120,13 +120,13 @@ static bool bench_decoding(const struct bench_options *options)
         peer[i] = time_peer(&made, &peer_sum);
         decode[i] = time_decode(&section, &sum);
         check[i] = time_check(&section);
-        is_same &= PEER == NULL || sum == peer_sum;
+        is_same &= !HAS_PEER || sum == peer_sum;
     }
     if (!is_same)
         bench_print_missing(options, "bbmap.same-sum", "NOT BOTH SAW THE SAME BLOCKS");
     print_decoding(options, "bbmap.check-and-iterate", decode, peer, made.block_count);
     print_decoding(options, "bbmap.check", check, peer, made.block_count);
-    if (PEER == NULL)
+    if (!HAS_PEER)
         bench_print_missing(options, "bbmap.peer", "LLVM 19's headers were not found");
     free(made.bytes);
     return is_same;
