@@ -152,8 +152,10 @@ int main(void)
     };
     check(cairn_engine_create(runtime, build_module(context), &options, &engine, &error), &error);
     *(void **)&sum = cairn_engine_function(engine, "sum", &error);
-    if (sum == NULL)
+    if (sum == NULL) {
         check(error.status, &error);
+        return 1;
+    }
     print_table((uintptr_t)sum);
 
     struct sigaction action = {.sa_sigaction = sample, .sa_flags = SA_SIGINFO | SA_RESTART};

@@ -404,7 +404,8 @@ START_TEST(members_of_thin_archives_are_files)
     enum cairn_status status = CAIRN_ERROR_MEMORY;
     size_t fail_at = 0;
     do {
-        struct support_allocator counter = {.fail_at = ++fail_at};
+        fail_at++;
+        struct support_allocator counter = {.fail_at = fail_at};
         struct cairn_allocator allocator = support_counting(&counter);
         open_thin(folder, &allocator, &status);
         ck_assert_uint_eq(counter.outstanding_bytes, 0);

@@ -29,7 +29,7 @@ enum { NULL_RESULT = 42, THREADS = 4, FAULTS = 5000 };
 /* Each returns 42 for null: a load, a store, both of a pointer with an offset below it, and two
  * loads.
  */
-static const char text[] = "define i64 @load(i8ptr %p) {\n"
+static const char text[] = "define i64 @load(i8ptr %p) uwtable {\n"
                            "  %c = icmp eq i8ptr %p, null\n"
                            "  br i1 %c, label %null, label %there\n"
                            "null:\n"
@@ -40,7 +40,7 @@ static const char text[] = "define i64 @load(i8ptr %p) {\n"
                            "  %x = load i64, i64ptr %w\n"
                            "  ret i64 %x\n"
                            "}\n"
-                           "define i64 @store(i8ptr %p, i64 %x) {\n"
+                           "define i64 @store(i8ptr %p, i64 %x) uwtable {\n"
                            "  %c = icmp ne i8ptr %p, null\n"
                            "  br i1 %c, label %there, label %null\n"
                            "there:\n"
@@ -51,7 +51,7 @@ static const char text[] = "define i64 @load(i8ptr %p) {\n"
                            "null:\n"
                            "  ret i64 42\n"
                            "}\n"
-                           "define i64 @below(i8ptr %p) {\n"
+                           "define i64 @below(i8ptr %p) uwtable {\n"
                            "  %c = icmp eq i8ptr %p, null\n"
                            "  br i1 %c, label %null, label %there\n"
                            "null:\n"
@@ -90,7 +90,6 @@ static void make_all_implicit(LLVMModuleRef module)
     for (int i = 0; i < NAMES; i++) {
         LLVMValueRef function = LLVMGetNamedFunction(module, names[i]);
         LLVMValueRef branch = LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(function));
-        cairn_prepare_function(function);
         ck_assert_ok(cairn_make_implicit(branch, &error));
     }
 }
@@ -358,7 +357,8 @@ END_TEST
 
 START_TEST(null_in_other_code_is_left_to_others)
 {
-    int *volatile nothing = NULL;
+    /* In the first page, but not null itself, which sanitizers look for. */
+    const volatile int *volatile nothing = (const volatile int *)(uintptr_t)8;
     if (sigsetjmp(not_ours, 1) == 0) {
         expects_foreign = 1;
         ck_assert_int_eq(*nothing, 0);

@@ -32,6 +32,96 @@ enum {
     IDS_MAX = FUNCTIONS_MAX * ACCESSES_MAX
 };
 
+/* ---- Loading ---- */
+
+struct loaded {
+    LLVMContextRef context;
+    cairn_runtime *runtime;
+    cairn_engine *engine;
+    struct support_allocator allocator;
+};
+
+static void begin(struct loaded *loaded)
+{
+    *loaded = (struct loaded){.context = LLVMContextCreate()};
+    const struct cairn_runtime_options options = {.allocator =
+                                                      support_counting(&loaded->allocator)};
+    ck_assert_ok(cairn_runtime_create(&options, &loaded->runtime, NULL));
+}
+
+static void end(struct loaded *loaded)
+{
+    cairn_engine_dispose(loaded->engine);
+    cairn_runtime_quiesce(loaded->runtime);
+    cairn_runtime_destroy(loaded->runtime);
+    LLVMContextDispose(loaded->context);
+    ck_assert_uint_eq(loaded->allocator.outstanding_bytes, 0);
+}
+
+/* ---- Without LLVM ---- */
+
+/* A section of one instruction, of a loader's own. */
+static enum cairn_status load_by_hand(const struct loaded *loaded, uint64_t offset,
+                                      struct cairn_error *error)
+{
+    enum { CODE_BYTES = 64, ROOM = 32 };
+    const struct cairn_pcsection_schema schema = {.address_bytes = 8};
+    cairn_loader *loader;
+    cairn_module *module = NULL;
+    ck_assert_ok(cairn_loader_create(loaded->runtime, "hand", &loader, NULL));
+    uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 16, NULL);
+    uint8_t *section = cairn_loader_allocate_pcsection(loader, "hand", &schema, ROOM, 1, NULL);
+    memset(code, 0, CODE_BYTES);
+    uint64_t pc = (uint64_t)(uintptr_t)code + offset;
+    uint64_t relative = pc - (uint64_t)(uintptr_t)section;
+    memcpy(section, &relative, sizeof relative);
+    enum cairn_status status = cairn_loader_finish(loader, &module, error);
+    if (status != CAIRN_OK) {
+        cairn_loader_abandon(loader);
+        return status;
+    }
+    struct cairn_pc_table_entry entry;
+    ck_assert_uint_eq(cairn_pc_table_entry_count(cairn_module_pc_table(module)), 1);
+    ck_assert_uint_eq(cairn_pc_table_find(cairn_module_pc_table(module), pc, &entry, 1), 1);
+    ck_assert_uint_eq(cairn_runtime_find_pc_entries(loaded->runtime, pc, &entry, 1), 0);
+    ck_assert_ok(cairn_module_publish(module, NULL));
+    ck_assert_uint_eq(cairn_runtime_find_pc_entries(loaded->runtime, pc, &entry, 1), 1);
+    cairn_module_retire(module);
+    return CAIRN_OK;
+}
+
+START_TEST(sections_of_other_code_generators_are_found_too)
+{
+    struct loaded loaded;
+    struct cairn_error error;
+    begin(&loaded);
+    ck_assert_ok(load_by_hand(&loaded, 12, &error));
+    ck_assert_int_eq(load_by_hand(&loaded, 1 << 30, &error), CAIRN_ERROR_CORRUPT);
+    end(&loaded);
+}
+END_TEST
+
+START_TEST(a_loader_refuses_what_is_no_schema)
+{
+    struct loaded loaded;
+    cairn_loader *loader;
+    cairn_module *module;
+    struct cairn_error error;
+    begin(&loaded);
+    const struct cairn_pcsection_schema schema = {.address_bytes = 5};
+    ck_assert_ok(cairn_loader_create(loaded.runtime, "hand", &loader, NULL));
+    ck_assert_ptr_null(cairn_loader_allocate_pcsection(loader, "s", &schema, 8, 1, &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
+    ck_assert_ptr_null(cairn_loader_allocate_pcsection(loader, NULL, NULL, 8, 1, &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_loader_finish(loader, &module, &error), CAIRN_ERROR_STATE);
+    cairn_loader_abandon(loader);
+    end(&loaded);
+}
+END_TEST
+
+#if LLVM_HAS_PC_SECTIONS
+
 static uint64_t random_state;
 
 static uint32_t below(uint32_t bound) { return sample_random(&random_state, bound); }
@@ -64,6 +154,12 @@ static struct {
     struct attached functions[FUNCTIONS_MAX];
 } planned;
 
+/* Pages that nobody may touch, one for each access. */
+static struct {
+    uint8_t *pages;
+    size_t page_size;
+} faulting;
+
 static uint8_t random_bits(void)
 {
     static const uint8_t all[] = {1, 7, 8, 9, 12, 16, 17, 24, 31, 32, 33, 40, 48, 56, 63, 64};
@@ -76,6 +172,7 @@ enum { IDS_PLAN = 0, FUNCTIONS_PLAN = SECTIONS - 1 };
 static void plan_sections(void)
 {
     memset(&planned, 0, sizeof planned);
+    mprotect(faulting.pages, IDS_MAX * faulting.page_size, PROT_NONE);
     for (uint32_t i = 0; i < SECTIONS; i++) {
         struct plan *plan = &planned.plans[i];
         plan->name = plan_names[i];
@@ -144,12 +241,6 @@ static void attach(LLVMValueRef value, const struct attached *attached)
 }
 
 /* ---- Functions of accesses ---- */
-
-/* Pages that nobody may touch, one for each access. */
-static struct {
-    uint8_t *pages;
-    size_t page_size;
-} faulting;
 
 /* Notes which instruction it was, and lets it go on. */
 static void note(int signal, siginfo_t *info, void *ucontext)
@@ -254,7 +345,7 @@ static LLVMModuleRef build_module(LLVMContextRef context, uint32_t first, uint32
     return module;
 }
 
-/* ---- Loading ---- */
+/* ---- Captures ---- */
 
 static struct cairn_capture captures[3];
 
@@ -266,32 +357,6 @@ static void fill_in_captures(void)
     captures[1] = (struct cairn_capture){.section = plan_names[FUNCTIONS_PLAN],
                                          .has_schema = true,
                                          .schema = schema_of(FUNCTIONS_PLAN)};
-}
-
-struct loaded {
-    LLVMContextRef context;
-    cairn_runtime *runtime;
-    cairn_engine *engine;
-    struct support_allocator allocator;
-};
-
-static void begin(struct loaded *loaded)
-{
-    *loaded = (struct loaded){.context = LLVMContextCreate()};
-    const struct cairn_runtime_options options = {.allocator =
-                                                      support_counting(&loaded->allocator)};
-    ck_assert_ok(cairn_runtime_create(&options, &loaded->runtime, NULL));
-    make_faulting();
-}
-
-static void end(struct loaded *loaded)
-{
-    end_faulting();
-    cairn_engine_dispose(loaded->engine);
-    cairn_runtime_quiesce(loaded->runtime);
-    cairn_runtime_destroy(loaded->runtime);
-    LLVMContextDispose(loaded->context);
-    ck_assert_uint_eq(loaded->allocator.outstanding_bytes, 0);
 }
 
 static struct cairn_engine_options engine_options(const struct cairn_capture *list, size_t count)
@@ -307,8 +372,6 @@ static cairn_module *module_of(const struct loaded *loaded, const char *name)
     ck_assert_msg(function != NULL, "%s", error.message);
     return cairn_runtime_find_module(loaded->runtime, (uint64_t)(uintptr_t)function);
 }
-
-#if LLVM_HAS_PC_SECTIONS
 
 /* ---- Comparing ---- */
 
@@ -541,6 +604,47 @@ START_TEST(instructions_that_share_a_node_get_an_entry_each)
 }
 END_TEST
 
+/* Loads of one function, with the same constant each. */
+static void attach_to_loads(LLVMModuleRef module, const char *section)
+{
+    LLVMValueRef function = LLVMGetNamedFunction(module, "f0");
+    LLVMTypeRef int32 = LLVMInt32TypeInContext(LLVMGetModuleContext(module));
+    LLVMValueRef constant = LLVMConstInt(int32, 117901063, 0);
+    const struct cairn_constant_tuple tuple = {&constant, 1};
+    const struct cairn_pcsection_metadata metadata = {section, false, &tuple, 1};
+    for (LLVMValueRef value = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(function));
+         value != NULL; value = LLVMGetNextInstruction(value))
+        if (LLVMGetInstructionOpcode(value) == LLVMLoad)
+            ck_assert_ok(cairn_attach_pcsections(value, &metadata, 1, NULL));
+}
+
+START_TEST(attached_instructions_share_no_node)
+{
+    struct loaded loaded;
+    struct cairn_error error;
+    begin(&loaded);
+    const struct cairn_capture capture = capture_of("raw", NULL);
+    LLVMModuleRef module = parse_loads(loaded.context, "", "");
+    attach_to_loads(module, "raw");
+    ck_assert_ok(load(&loaded, module, &capture, 1, &error));
+    cairn_module *owner = module_of(&loaded, "f0");
+    const struct cairn_pc_table_section *section =
+        cairn_pc_table_section(cairn_module_pc_table(owner), 0);
+    bool is_near = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+    const struct cairn_pcsection_schema schema = {
+        .address_bytes = is_near ? 4 : 8, .constant_count = 1, .constant_bytes = {4}};
+    struct cairn_pcsection_entry entry;
+    size_t offset = 0;
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ok(cairn_pcsection_read(&section->section, section->address, &schema, &offset,
+                                          &entry, NULL));
+        ck_assert_ptr_eq(cairn_runtime_find_module(loaded.runtime, entry.address), owner);
+        ck_assert_uint_eq(entry.constants[0], 117901063);
+    }
+    end(&loaded);
+}
+END_TEST
+
 START_TEST(several_sections_of_one_name_are_one_module_s)
 {
     struct loaded loaded;
@@ -609,14 +713,13 @@ END_TEST
 
 START_TEST(a_section_of_another_schema_fails_the_finalisation)
 {
-    static const char *const wrong[] = {"instruction 8 u8", "instruction 8 u64 u64",
-                                        "function 8 u32"};
+    static const char *const wrong[] = {"instruction 8 u8", "instruction 8 u64", "function 8 u32"};
     struct loaded loaded;
     struct cairn_error error = {.status = CAIRN_OK};
     begin(&loaded);
     const struct cairn_capture capture = capture_of("wrong", wrong[_i]);
-    LLVMModuleRef module = parse_loads(loaded.context, ", !pcsections !0",
-                                       "!0 = !{!\"wrong\", !1}\n!1 = !{i32 117901063}\n");
+    LLVMModuleRef module = parse_loads(loaded.context, "", "");
+    attach_to_loads(module, "wrong");
     enum cairn_status status = load(&loaded, module, &capture, 1, &error);
     ck_assert_msg(status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_TRUNCATED, "%s: %s",
                   cairn_status_name(status), error.message);
@@ -917,8 +1020,10 @@ END_TEST
 
 static void add_tests(TCase *tests)
 {
+    tcase_add_checked_fixture(tests, make_faulting, end_faulting);
     tcase_add_test(tests, random_metadata_comes_back_at_the_instructions);
     tcase_add_test(tests, instructions_that_share_a_node_get_an_entry_each);
+    tcase_add_test(tests, attached_instructions_share_no_node);
     tcase_add_test(tests, several_sections_of_one_name_are_one_module_s);
     tcase_add_test(tests, bytes_without_a_schema_are_the_host_s);
     tcase_add_test(tests, what_nobody_captures_is_data);
@@ -963,6 +1068,8 @@ int main(void)
     Suite *suite = suite_create("llvm_pcsections");
     TCase *tests = tcase_create("llvm_pcsections");
     tcase_set_timeout(tests, 240);
+    tcase_add_test(tests, sections_of_other_code_generators_are_found_too);
+    tcase_add_test(tests, a_loader_refuses_what_is_no_schema);
     add_tests(tests);
     suite_add_tcase(suite, tests);
     return support_main(suite);

@@ -276,7 +276,7 @@ static const struct model *find_sized(const struct model *models, size_t count, 
         if (longest == NULL || model->size > longest->size)
             longest = model;
     }
-    return covers(best, offset) ? best : longest;
+    return best != NULL && covers(best, offset) ? best : longest;
 }
 
 /* The symbol before the address, if it begins outside of everything that has a size. */

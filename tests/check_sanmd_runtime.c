@@ -166,7 +166,7 @@ static struct cairn_sanmd_statistics statistics(void)
 
 /* ---- Random sections ---- */
 
-enum { SECTIONS = 6, ROUNDS = 60, PROBES = 3000, STRETCH = 1 << 16 };
+enum { SECTIONS = 6, ROUNDS = 60, PROBES = 1000, STRETCH = 1 << 16 };
 
 static struct metadata sections[SECTIONS];
 static bool is_added[SECTIONS];
@@ -478,6 +478,27 @@ START_TEST(of_functions_with_the_same_code_the_one_with_most_features_is_found)
 }
 END_TEST
 
+START_TEST(entries_at_both_ends_of_the_address_space_are_found)
+{
+    const struct cairn_sanmd_function entries[] = {
+        {1, 4, 1, 0}, {UINT64_MAX / 2, 4, 1, 0}, {UINT64_MAX - 9, 4, 1, 0}};
+    for (unsigned kind = CAIRN_SANMD_COVERED; kind <= CAIRN_SANMD_ATOMICS; kind++) {
+        struct metadata metadata =
+            metadata_create((enum cairn_sanmd_kind)kind, 2 | WIDE, entries, 3);
+        metadata_add(&metadata);
+        for (unsigned i = 0; i < 3; i++) {
+            struct cairn_sanmd_function found;
+            ck_assert(cairn_sanmd_find_function(entries[i].address + 3, &found) ==
+                      (kind == CAIRN_SANMD_COVERED));
+            ck_assert(cairn_sanmd_is_atomic(entries[i].address) == (kind == CAIRN_SANMD_ATOMICS));
+            ck_assert(!cairn_sanmd_is_atomic(entries[i].address + 1));
+        }
+        metadata_delete(&metadata);
+        metadata_free(&metadata);
+    }
+}
+END_TEST
+
 /* Whatever addresses may be: nothing is read or written beyond a table. */
 START_TEST(sections_of_random_bytes_are_taken_as_they_are)
 {
@@ -676,6 +697,7 @@ int main(void)
     tcase_add_test(tests, what_is_empty_or_was_never_added_is_ignored);
     tcase_add_test(tests, a_section_that_was_added_twice_goes_with_the_second_deletion);
     tcase_add_test(tests, of_functions_with_the_same_code_the_one_with_most_features_is_found);
+    tcase_add_test(tests, entries_at_both_ends_of_the_address_space_are_found);
     tcase_add_test(tests, sections_of_random_bytes_are_taken_as_they_are);
     tcase_add_test(tests, without_memory_a_section_is_lost_and_counted);
     tcase_add_test(tests, queries_in_threads_and_signal_handlers_find_what_stays);

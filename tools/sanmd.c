@@ -16,7 +16,6 @@
 
 #include <cairn/sanmd.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -196,7 +195,6 @@ static bool read_sections(struct contents *contents)
 
 /* Where an object's functions go, in either form. */
 struct listing {
-    const char *path;
     bool is_json;
     size_t section_count;
     struct output *output;
@@ -278,7 +276,7 @@ static void begin_element(struct listing *listing, const struct contents *conten
 {
     json_line(&listing->json, 2);
     json_begin_object(&listing->json);
-    if (strcmp(contents->input->name, listing->path) == 0)
+    if (!contents->input->is_member)
         return;
     json_key(&listing->json, "file");
     json_string(&listing->json, contents->input->name);
@@ -414,6 +412,8 @@ static bool visit_object(const struct input *input, void *user)
     struct contents contents = {.input = input};
     bool is_good = read_sections(&contents);
     sort(&contents);
+    if (!listing->is_json && contents.section_count > 0)
+        write_member(listing->output, input);
     list_all(listing, &contents);
     listing->section_count += contents.section_count;
     free(contents.functions.items);
@@ -425,8 +425,7 @@ static enum exit_status print_file(const char *path, bool is_json)
 {
     static struct output output;
     output_open(&output, STDOUT_FILENO);
-    struct listing listing = {
-        .path = path, .is_json = is_json, .output = &output, .json = {.output = &output}};
+    struct listing listing = {.is_json = is_json, .output = &output, .json = {.output = &output}};
     if (is_json)
         json_begin_array(&listing.json);
     bool is_good = visit_file(path, NULL, visit_object, &listing);

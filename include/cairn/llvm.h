@@ -169,8 +169,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_attach_pcsections(
  * pointer, takes its place, and the fault map says where the code goes on if it faults.
  * cairn/fault.h is about what the host does then. LLVM does it on x86-64 and AArch64, at
  * optimisation levels 1 to 3, where it finds such an access, and if its option is on
- * (cairn_enable_implicit_null_checks). To be called behind the last pass over IR that changes
- * branches. ARGUMENT: it is no such branch.
+ * (cairn_enable_implicit_null_checks). LLVM 14 to 16 do it for loads alone on AArch64, and not in
+ * small functions with a frame pointer (cairn_prepare_function), whose frame they set up between
+ * the check and the access. To be called behind the last pass over IR that changes branches.
+ * ARGUMENT: it is no such branch.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_make_implicit(LLVMValueRef branch,
                                                                  struct cairn_error *error);

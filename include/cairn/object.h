@@ -1,15 +1,18 @@
 /*
  * cairn/object.h - sections of ELF files that LLVM wrote, and the code that they are about.
  *
- * Objects, executables and shared libraries of 64-bit machines in either byte order, and archives
- * of them. A file is mapped, not read; a section's bytes are the file's own unless relocations have
- * to be applied to them (relocatable objects, and position-independent programs with text
+ * Objects, executables and shared libraries of 64-bit machines in either byte order; their separate
+ * debug files; members of archives come from cairn/archive.h. A file is mapped, not read, and what
+ * nobody asks for is not looked at. A section's bytes are the file's own unless relocations have to
+ * be applied to them (relocatable objects, and position-independent programs with text
  * relocations), or it is compressed. The input itself is never written to.
  *
  *     struct cairn_object_section section = {0};
- *     while (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) ==
- * CAIRN_OK) … cairn_stackmap_read(&section.contents, …) … if (error.status !=
- * CAIRN_ERROR_NOT_FOUND) return complain(&error);
+ *     const char *name = CAIRN_OBJECT_STACKMAPS;
+ *     while (cairn_object_next_section(object, name, &section, &error) == CAIRN_OK)
+ *         … cairn_stackmap_read(&section.contents, …) …
+ *     if (error.status != CAIRN_ERROR_NOT_FOUND)
+ *         return complain(&error);
  *
  * Threads: one object may be used by one thread at a time; different objects by different
  * threads. Nothing here is async-signal-safe. A file that another process shortens while it is

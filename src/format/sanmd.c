@@ -5,10 +5,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <cairn/pcsection.h>
 #include <cairn/sanmd.h>
 
 #include "base/error.h"
+#include "format/pcsection.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -222,14 +222,15 @@ enum cairn_status cairn_sanmd_read_atomic(const struct cairn_section *section,
     enum cairn_status status = check(section, version, *offset, error);
     if (status != CAIRN_OK)
         return status;
-    struct cairn_pcsection_schema schema = {.address_bytes = address_bytes(version)};
-    struct cairn_pcsection_entry entry;
-    if (cairn_pcsection_read(section, section_address, &schema, offset, &entry, NULL) != CAIRN_OK)
+    uint8_t bytes = address_bytes(version);
+    uint64_t address;
+    if (!pcsection_read_address(section, section_address, bytes, *offset, &address))
         return error_set(error, CAIRN_ERROR_TRUNCATED, *offset,
                          "the atomic access at byte %zu: its address (%d bytes) in version %" PRIu32
                          " goes beyond the section's end",
-                         *offset, schema.address_bytes, number_of(version));
-    *atomic = (struct cairn_sanmd_atomic){.offset = entry.offset, .address = entry.address};
+                         *offset, bytes, number_of(version));
+    *atomic = (struct cairn_sanmd_atomic){.offset = *offset, .address = address};
+    *offset += bytes;
     return CAIRN_OK;
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    ENTRIES_PER_BUCKET = 2,
+    ENTRIES_PER_BUCKET = 8,
     /* What an entry takes in its section at least: an address, with functions two numbers too. */
     ATOMIC_BYTES_MIN = 4,
     FUNCTION_BYTES_MIN = 6
@@ -144,12 +144,13 @@ static size_t bucket_of(const struct table *table, uint64_t address)
     return (size_t)((address - table->range.code_begin) >> table->bucket_shift);
 }
 
+/* Code may be said to span all of the address space: then one bit is left, not none. */
 static unsigned choose_shift(const struct cairn_sanmd_range *range)
 {
     uint64_t last = range->code_end - 1 - range->code_begin;
-    uint64_t buckets_max = range->entry_count / ENTRIES_PER_BUCKET;
+    uint64_t last_bucket_max = range->entry_count / ENTRIES_PER_BUCKET + 1;
     unsigned shift = 0;
-    while (last >> shift > buckets_max)
+    while (last >> shift > last_bucket_max)
         shift++;
     return shift;
 }
@@ -189,12 +190,12 @@ static size_t entries_max(enum cairn_sanmd_kind kind, size_t section_bytes)
            1;
 }
 
-/* For as many entries as the section can have, and a directory of two numbers more than half as
- * many. What is too much is never touched, and given back. */
+/* For as many entries as the section can have, and their directory: the numbers of buckets up to
+ * choose_shift's last, and the one behind. What is too much is never touched, and given back. */
 static size_t bytes_max(const struct table *table, size_t section_bytes)
 {
     size_t entries = entries_max(table->range.kind, section_bytes);
-    size_t buckets = entries / ENTRIES_PER_BUCKET + 2;
+    size_t buckets = entries / ENTRIES_PER_BUCKET + 3;
     return sizeof *table + entries * table->entry_bytes + buckets * sizeof *table->buckets;
 }
 
@@ -264,19 +265,24 @@ void table_destroy(struct table *table) { memory_unmap(table, table->block.mappi
 
 /* ---- Looking up ---- */
 
+/* Nearly all buckets are small: what is found must not be guessed by a branch. */
 size_t table_count_up_to(const struct table *table, uint64_t pc)
 {
+    const size_t small = 16;
     size_t bucket = bucket_of(table, pc);
     size_t low = table->buckets[bucket];
     size_t high = table->buckets[bucket + 1];
-    while (low < high) {
+    while (high - low > small) {
         size_t middle = low + (high - low) / 2;
         if (table_address(table, middle) <= pc)
             low = middle + 1;
         else
             high = middle;
     }
-    return low;
+    size_t count = low;
+    for (size_t i = low; i < high; i++)
+        count += table_address(table, i) <= pc;
+    return count;
 }
 
 struct cairn_sanmd_function table_function(const struct table *table, size_t entry)

@@ -2,7 +2,7 @@
  * sanmd/table.h - what one section of metadata says, sorted and looked up by PC.
  *
  * A table is a mapping of its own: this header, its entries by address, and a directory of buckets,
- * each of which is a stretch of code with about two entries. Nothing of it changes after it was
+ * each of which is a stretch of code with about eight entries. Nothing of it changes after it was
  * made, but what is said here to be the writers'. It has nothing of the section in it: the section
  * may go.
  *
