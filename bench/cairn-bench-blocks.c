@@ -200,9 +200,11 @@ static const struct plain_block *plain_find(const struct plain *plain, uint64_t 
 /* How lookups come. */
 enum manner { MANNER_ALL, MANNER_EACH, MANNER_CHAINED };
 
-/* With `chain` 1 each waits for what the one before it found. */
-static double time_lookups(const cairn_block_table *table, const uint64_t *pcs, uint64_t chain,
-                           uint64_t *sum)
+/* Where they are chained, each waits for what the one before it found. Two loops in the machine's
+ * code: a factor that happens to be 0 would make lookups wait as well. */
+static inline __attribute__((always_inline)) double time_lookups(const cairn_block_table *table,
+                                                                 const uint64_t *pcs,
+                                                                 bool is_chained, uint64_t *sum)
 {
     struct cairn_block block = {0};
     uint64_t found = 0;
@@ -212,10 +214,21 @@ static double time_lookups(const cairn_block_table *table, const uint64_t *pcs, 
         uint64_t pc = pcs[i] + wait;
         if (cairn_block_table_find(table, pc, &block))
             found += block.id + block.flags + block.function + (pc - block.address);
-        wait = chain * (found >> 63);
+        if (is_chained)
+            wait = found >> 63;
     }
     *sum = found;
     return (bench_now_of_thread() - begin) / LOOKUPS;
+}
+
+static double time_each(const cairn_block_table *table, const uint64_t *pcs, uint64_t *sum)
+{
+    return time_lookups(table, pcs, false, sum);
+}
+
+static double time_chained(const cairn_block_table *table, const uint64_t *pcs, uint64_t *sum)
+{
+    return time_lookups(table, pcs, true, sum);
 }
 
 /* As one goes through samples: a thousand at a time. */
@@ -236,8 +249,9 @@ static double time_find_all(const cairn_block_table *table, const uint64_t *pcs,
     return (bench_now_of_thread() - begin) / LOOKUPS;
 }
 
-static double time_plain(const struct plain *plain, const uint64_t *pcs, uint64_t chain,
-                         uint64_t *sum)
+static inline __attribute__((always_inline)) double time_plain(const struct plain *plain,
+                                                               const uint64_t *pcs, bool is_chained,
+                                                               uint64_t *sum)
 {
     uint64_t found = 0;
     uint64_t wait = 0;
@@ -248,10 +262,21 @@ static double time_plain(const struct plain *plain, const uint64_t *pcs, uint64_
         const struct plain_block *block = plain_find(plain, pc, &address);
         if (block != NULL)
             found += block->id + block->flags + block->function + (pc - address);
-        wait = chain * (found >> 63);
+        if (is_chained)
+            wait = found >> 63;
     }
     *sum = found;
     return (bench_now_of_thread() - begin) / LOOKUPS;
+}
+
+static double time_plain_each(const struct plain *plain, const uint64_t *pcs, uint64_t *sum)
+{
+    return time_plain(plain, pcs, false, sum);
+}
+
+static double time_plain_chained(const struct plain *plain, const uint64_t *pcs, uint64_t *sum)
+{
+    return time_plain(plain, pcs, true, sum);
 }
 
 static void print_lookup(const struct bench_options *options, const char *name, double *times,
@@ -269,16 +294,18 @@ static bool bench_manner(const struct bench_options *options, const char *name,
                          const cairn_block_table *table, const struct plain *plain,
                          const uint64_t *pcs, enum manner manner)
 {
-    uint64_t chain = manner == MANNER_CHAINED;
+    static double (*const ours[])(const cairn_block_table *, const uint64_t *, uint64_t *) = {
+        [MANNER_ALL] = time_find_all, [MANNER_EACH] = time_each, [MANNER_CHAINED] = time_chained};
+    bool is_chained = manner == MANNER_CHAINED;
     double times[REPEATS];
     double peer[REPEATS];
     bool is_same = true;
     for (int i = 0; i < REPEATS; i++) {
         uint64_t sum;
         uint64_t peer_sum;
-        times[i] = manner == MANNER_ALL ? time_find_all(table, pcs, &sum)
-                                        : time_lookups(table, pcs, chain, &sum);
-        peer[i] = time_plain(plain, pcs, chain, &peer_sum);
+        times[i] = ours[manner](table, pcs, &sum);
+        peer[i] = is_chained ? time_plain_chained(plain, pcs, &peer_sum)
+                             : time_plain_each(plain, pcs, &peer_sum);
         is_same &= sum == peer_sum;
     }
     if (!is_same)
