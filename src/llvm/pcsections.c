@@ -219,17 +219,13 @@ static void push_attached(const struct target *target, struct operands *operands
 static void push_name(const struct target *target, const struct cairn_pcsection_metadata *section,
                       struct operands *operands)
 {
-    static const char option[] = "!C";
-    size_t length = strlen(section->section);
-    char *name = calloc(length + sizeof option, 1);
+    const char *option = section->is_compressed ? "!C" : "";
+    size_t length = strlen(section->section) + strlen(option);
+    char *name = malloc(length + 1);
     operands->failed |= name == NULL;
     if (name == NULL)
         return;
-    memcpy(name, section->section, length);
-    if (section->is_compressed) {
-        memcpy(name + length, option, sizeof option);
-        length += sizeof option - 1;
-    }
+    snprintf(name, length + 1, "%s%s", section->section, option);
     push(operands, LLVMMDStringInContext2(target->context, name, length));
     free(name);
 }
