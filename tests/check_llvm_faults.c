@@ -14,6 +14,7 @@
 #include "tests/allocator_support.h"
 #include "llvm/version.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -315,6 +316,18 @@ static void expect_left_to_others(int function, uint64_t pointer)
     ck_assert_uint_eq(wrong, 0);
 }
 
+/* Whether something is there: sanitizers have memory at addresses that nobody else has. */
+static bool is_mapped(uint64_t address)
+{
+    void *page = (void *)(uintptr_t)(address & ~UINT64_C(4095));
+    void *got =
+        mmap(page, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == MAP_FAILED)
+        return errno == EEXIST;
+    munmap(got, 4096);
+    return false;
+}
+
 START_TEST(wild_pointers_are_not_null)
 {
     void *nowhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -327,9 +340,12 @@ START_TEST(wild_pointers_are_not_null)
         UINT64_C(1) << 31,
         123456,
     };
-    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
+        if (i > 0 && is_mapped(pointers[i]))
+            continue;
         for (int function = 0; function < STORE + 1; function++)
             expect_left_to_others(function, pointers[i]);
+    }
     munmap(nowhere, 4096);
 }
 END_TEST
