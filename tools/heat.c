@@ -25,9 +25,9 @@ struct colour heat_colour(uint64_t value, uint64_t greatest)
 {
     if (value == 0)
         return HEAT_NONE;
-    double place = (double)value / (double)greatest * INTERVALS;
-    size_t interval = place < INTERVALS ? (size_t)place : INTERVALS - 1;
-    uint32_t part = (uint32_t)((place - (double)interval) * STEPS);
+    double place = (double)value / (double)greatest * (double)INTERVALS;
+    size_t interval = place < (double)INTERVALS ? (size_t)place : INTERVALS - 1;
+    uint32_t part = (uint32_t)((place - (double)interval) * (double)STEPS);
     const struct colour *from = &stops[interval];
     const struct colour *to = &stops[interval + 1];
     return (struct colour){.red = mix(from->red, to->red, part),

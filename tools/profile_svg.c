@@ -329,7 +329,7 @@ static void draw_heat(const struct picture *picture, const struct row *row, unsi
     if (row->samples == 0)
         return;
     double part = (double)row->samples / (double)picture->greatest;
-    unsigned width = part < 1 ? (unsigned)(part * HEAT_WIDTH) : HEAT_WIDTH;
+    unsigned width = part < 1 ? (unsigned)(part * (double)HEAT_WIDTH) : HEAT_WIDTH;
     struct box box = {.x = HEAT_X,
                       .width = width == 0 ? 1 : width,
                       .y_tenths = middle - THICKNESS / 2,
