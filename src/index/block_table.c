@@ -73,25 +73,25 @@ static inline uint32_t find_line(const uint32_t *bases, uint32_t first, uint32_t
     return first;
 }
 
-typedef int16_t begins_vector __attribute__((vector_size(LINE_BLOCKS * sizeof(int16_t))));
-typedef uint64_t halves_vector __attribute__((vector_size(LINE_BLOCKS * sizeof(int16_t))));
+typedef uint16_t begins_vector __attribute__((vector_size(LINE_BLOCKS * sizeof(uint16_t))));
+typedef uint64_t halves_vector __attribute__((vector_size(LINE_BLOCKS * sizeof(uint16_t))));
 
 /* The last block of the line that begins at or before `offset`. What waits for the line is done
- * with vectors, for which processors have other queues. */
+ * with vectors, which have a queue of their own in processors. */
 static inline uint64_t find_place(const struct line *line, uint32_t offset)
 {
-    int16_t reached = (int16_t)(offset < BEGIN_MAX ? offset : BEGIN_MAX);
+    uint16_t end = (uint16_t)((offset < BEGIN_MAX ? offset : BEGIN_MAX) + 1);
     begins_vector begins;
     memcpy(&begins, line->begins, sizeof begins);
-    begins_vector is_behind = begins > (begins_vector){reached, reached, reached, reached,
-                                                       reached, reached, reached, reached};
-    /* 1 for each block that begins there or before but the first one. */
-    halves_vector ones = (halves_vector)(is_behind + (begins_vector){0, 1, 1, 1, 1, 1, 1, 1});
+    /* The sign of the difference: 1 for each block that begins there or before. */
+    _Static_assert(BEGIN_NONE <= INT16_MAX, "differences have a sign");
+    halves_vector ones =
+        (halves_vector)((begins - (begins_vector){end, end, end, end, end, end, end, end}) >> 15);
     halves_vector sums = ones + (halves_vector){ones[1], ones[0]};
     /* The topmost of four numbers becomes the sum of all. */
     sums += sums << 32;
     sums += sums << 16;
-    return (sums >> 48)[0];
+    return (sums >> 48)[0] - 1;
 }
 
 static const struct wide_block *find_wide(const cairn_block_table *table, uint32_t position)
@@ -225,8 +225,9 @@ static inline bool end_lookup(const cairn_block_table *table, const struct looku
     const struct line *line = &table->lines[lookup->line];
     uint64_t place = find_place(line, lookup->offset);
     uint32_t inside = lookup->offset - line->begins[place];
+    uint32_t size = line->sizes[place];
     _Static_assert(SIZE_WIDE == 0, "no PC is in such a size");
-    if (__builtin_expect(inside >= (uint32_t)(line->sizes[place] >> SIZE_SHIFT), 0))
+    if (__builtin_expect(inside >= size >> SIZE_SHIFT, 0))
         return end_wide(table, pc, lookup->line, lookup->offset, block);
     read_place(table, line, place, (uint64_t)lookup->line * LINE_BLOCKS + place, block);
     block->address = pc - inside;
