@@ -8,7 +8,9 @@
  * directory and the begins of the lines, which lead there, have about a bit more than one byte a
  * block, so that they mostly stay in the processor's second cache. On the way no branch depends on
  * what a line says but whether the PC is in a block at all: so lookups that do not wait for each
- * other have their lines brought at the same time.
+ * other have their lines brought at the same time. How many, is up to how little of a lookup has to
+ * wait for its line in the processor's queues: what can be known before is computed before, and
+ * what is left are loads and vectors more than arithmetic.
  *
  * A region is a stretch of addresses without wide gaps: a program's image, or a section of code
  * that was placed far from the others. It is cut into buckets of equal size, a power of two; a
