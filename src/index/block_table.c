@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 enum { LOOKUPS_AT_ONCE = 32 };
 
 void cairn_block_table_destroy(cairn_block_table *table)
@@ -63,24 +65,36 @@ static inline uint32_t find_line(const uint32_t *bases, uint32_t first, uint32_t
             last = middle - 1;
     }
     const uint32_t *behind = &bases[first + 1];
-    uint32_t passed = 0;
-    for (int i = 0; i < BASES_PADDING; i++)
-        passed += behind[i] <= offset;
-    return first + passed;
+    _Static_assert(BASES_PADDING == 4, "as many comparisons");
+    first += behind[0] <= offset;
+    first += behind[1] <= offset;
+    first += behind[2] <= offset;
+    first += behind[3] <= offset;
+    return first;
 }
 
-/* The last block of the line that begins at or before `offset`. */
-static inline uint32_t find_place(const struct line *line, uint32_t offset)
+typedef uint16_t begins_vector __attribute__((vector_size(LINE_BLOCKS * sizeof(uint16_t))));
+typedef uint64_t halves_vector __attribute__((vector_size(LINE_BLOCKS * sizeof(uint16_t))));
+
+/* The last block of the line that begins at or before `offset`. What waits for the line is done
+ * with vectors, which have a queue of their own in processors. */
+static inline uint64_t find_place(const struct line *line, uint32_t offset)
 {
-    uint32_t reached = offset < BEGIN_MAX ? offset : BEGIN_MAX;
-    uint32_t count = 0;
-    for (int i = 0; i < LINE_BLOCKS; i++)
-        count += line->begins[i] <= reached;
-    return count - 1;
+    uint16_t end = (uint16_t)((offset < BEGIN_MAX ? offset : BEGIN_MAX) + 1);
+    begins_vector begins;
+    memcpy(&begins, line->begins, sizeof begins);
+    /* The sign of the difference: 1 for each block that begins there or before. */
+    _Static_assert(BEGIN_NONE <= INT16_MAX, "differences have a sign");
+    halves_vector ones =
+        (halves_vector)((begins - (begins_vector){end, end, end, end, end, end, end, end}) >> 15);
+    halves_vector sums = ones + (halves_vector){ones[1], ones[0]};
+    /* The topmost of four numbers becomes the sum of all. */
+    sums += sums << 32;
+    sums += sums << 16;
+    return (sums >> 48)[0] - 1;
 }
 
-static __attribute__((noinline)) const struct wide_block *find_wide(const cairn_block_table *table,
-                                                                    uint32_t position)
+static const struct wide_block *find_wide(const cairn_block_table *table, uint32_t position)
 {
     uint32_t begin = 0;
     uint32_t end = table->wide_count;
@@ -94,63 +108,78 @@ static __attribute__((noinline)) const struct wide_block *find_wide(const cairn_
     return &table->wide[begin];
 }
 
-static inline uint32_t size_of(const cairn_block_table *table, uint32_t position, uint32_t word)
+/* What is in the block's place. */
+static inline void read_place(const cairn_block_table *table, const struct line *line,
+                              uint64_t place, uint64_t position, struct cairn_block *block)
 {
-    uint32_t size = word >> WORD_FLAG_BITS & WORD_SIZE_WIDE;
-    return __builtin_expect(size == WORD_SIZE_WIDE, 0) ? find_wide(table, position)->size : size;
-}
-
-/* What a block's word says. */
-static inline void read_word(const cairn_block_table *table, uint32_t position, uint32_t word,
-                             struct cairn_block *block)
-{
-    block->flags = word & ((1 << WORD_FLAG_BITS) - 1);
-    block->size = word >> WORD_FLAG_BITS & WORD_SIZE_WIDE;
-    block->id = word >> WORD_ID_SHIFT;
-    if (__builtin_expect(block->size == WORD_SIZE_WIDE, 0)) {
-        const struct wide_block *wide = find_wide(table, position);
-        block->size = wide->size;
-        block->id = wide->id;
-    }
+    uint32_t size = line->sizes[place];
+    block->flags = size & ((1 << SIZE_SHIFT) - 1);
+    block->size = size >> SIZE_SHIFT;
+    block->id = line->ids[place];
     block->frequency = table->frequencies == NULL ? 0 : table->frequencies[position];
 }
 
-/* How many of eight bits are set. */
-static inline uint32_t count_bits(uint32_t bits)
+static void read_wide(const cairn_block_table *table, uint32_t position, struct cairn_block *block)
 {
-    bits -= bits >> 1 & 0x55;
-    bits = (bits & 0x33) + (bits >> 2 & 0x33);
-    return (bits + (bits >> 4)) & 0xF;
+    const struct wide_block *wide = find_wide(table, position);
+    block->size = wide->size;
+    block->id = wide->id;
 }
 
-/* Which function, and which of its ranges and blocks: of the block in `place` of the line. Where no
- * range begins up to there it is the first block's, otherwise that of the last one that does. */
-static inline void read_owner(const cairn_block_table *table, const struct region *region,
-                              const struct line *line, uint32_t place, struct cairn_block *block)
+/* Of the bits of ranges that begin in a line, those up to a place. */
+static const uint8_t begun_masks[LINE_BLOCKS] = {0x00, 0x01, 0x03, 0x07, 0x0F, 0x1F, 0x3F, 0x7F};
+
+#define NEXT_4(n) (n), (n) + 1, (n) + 1, (n) + 2
+#define NEXT_16(n) NEXT_4(n), NEXT_4((n) + 1), NEXT_4((n) + 1), NEXT_4((n) + 2)
+#define NEXT_64(n) NEXT_16(n), NEXT_16((n) + 1), NEXT_16((n) + 1), NEXT_16((n) + 2)
+
+/* For each such value: how many bits are set, and in which place the last of these ranges begins.
+ * From a table, as a lookup that waits for its line keeps others from beginning by what it has
+ * still to compute. */
+static const uint8_t begun_counts[128] = {NEXT_64(0), NEXT_64(1)};
+
+#define TIMES_4(n) n, n, n, n
+#define TIMES_16(n) TIMES_4(n), TIMES_4(n), TIMES_4(n), TIMES_4(n)
+static const uint8_t begun_lasts[128] = {
+    0,           1,           2,           2,           TIMES_4(3),  TIMES_4(4),  TIMES_4(4),
+    TIMES_16(5), TIMES_16(6), TIMES_16(6), TIMES_16(7), TIMES_16(7), TIMES_16(7), TIMES_16(7)};
+
+/* Of a block that is in a piece, whose number is in place of the function's. */
+static __attribute__((noinline)) bool read_piece(const cairn_block_table *table, bool is_first,
+                                                 struct cairn_block *block)
 {
-    uint32_t begun = line->index_and_begins & ((UINT32_C(2) << place) - 1) & 0xFF;
-    uint32_t last = 31 - (uint32_t)__builtin_clz(begun | 1);
-    uint32_t is_first = 0 - (uint32_t)(last == 0);
-    uint32_t owner = line->owner + count_bits(begun);
-    block->index = place - last + (line->index_and_begins >> LINE_BLOCKS & is_first);
-    block->range_address =
-        region->begin + line->base + line->begins[last] - (line->back & is_first);
+    const struct piece *piece = &table->pieces[block->function & ~OWNER_IS_PIECE];
+    block->index += is_first ? 0 : piece->first_index;
+    block->range = piece->range;
+    block->function = piece->function;
+    block->function_address = table->functions[piece->function].address;
+    return true;
+}
+
+/* Which function, and which of its ranges and blocks: of the block in `place` of the line, whose
+ * first block is at `address`. Where no range begins up to there it is the first block's, otherwise
+ * that of the last one that does. Returns true. */
+static inline bool read_owner(const cairn_block_table *table, const struct line *line,
+                              uint64_t address, uint64_t place, struct cairn_block *block)
+{
+    uint32_t begun = line->index_and_begun & begun_masks[place];
+    uint32_t last = begun_lasts[begun];
+    uint32_t if_first = 0 - (uint32_t)(begun < 1);
+    uint32_t owner = line->owner + begun_counts[begun];
+    block->index = (uint32_t)place - last + (line->index_and_begun >> LINE_BLOCKS & if_first);
+    block->range_address = address + line->begins[last] - (line->back & if_first);
     block->range = 0;
     block->function = owner;
     block->function_address = block->range_address;
-    if (__builtin_expect((owner & OWNER_IS_PIECE) != 0, 0)) {
-        const struct piece *piece = &table->pieces[owner & ~OWNER_IS_PIECE];
-        block->index += is_first == 0 ? piece->first_index : 0;
-        block->range = piece->range;
-        block->function = piece->function;
-        block->function_address = table->functions[piece->function].address;
-    }
+    if (__builtin_expect((owner & OWNER_IS_PIECE) == 0, 1))
+        return true;
+    return read_piece(table, if_first != 0, block);
 }
 
 /* A lookup in steps, each of which goes to memory that the one before it says. */
 struct lookup {
     const struct region *region; /* NULL: the PC is outside of all */
-    uint32_t offset;             /* of the PC in the region */
+    uint32_t offset;             /* of the PC in the region; then in the line */
     const uint32_t *bucket;
     uint32_t line;
 };
@@ -167,24 +196,42 @@ static inline void begin_lookup(const cairn_block_table *table, uint64_t pc, str
 
 static inline void find_line_of(const cairn_block_table *table, struct lookup *lookup)
 {
-    lookup->line = find_line(table->bases + lookup->region->padding, lookup->bucket[0],
-                             lookup->bucket[1], lookup->offset);
+    const uint32_t *bases = table->bases + lookup->region->padding;
+    lookup->line = find_line(bases, lookup->bucket[0], lookup->bucket[1], lookup->offset);
+    /* The line says the same, but it is far. */
+    lookup->offset -= bases[lookup->line];
+}
+
+/* Of a PC that is not in a block that is not wide. */
+static __attribute__((noinline)) bool end_wide(const cairn_block_table *table, uint64_t pc,
+                                               uint32_t line_number, uint32_t offset,
+                                               struct cairn_block *block)
+{
+    const struct line *line = &table->lines[line_number];
+    uint32_t place = (uint32_t)find_place(line, offset);
+    uint32_t position = line_number * LINE_BLOCKS + place;
+    uint32_t inside = offset - line->begins[place];
+    if (line->sizes[place] >> SIZE_SHIFT != SIZE_WIDE || inside >= find_wide(table, position)->size)
+        return false;
+    read_place(table, line, place, position, block);
+    read_wide(table, position, block);
+    block->address = pc - inside;
+    return read_owner(table, line, pc - offset, place, block);
 }
 
 static inline bool end_lookup(const cairn_block_table *table, const struct lookup *lookup,
-                              struct cairn_block *block)
+                              uint64_t pc, struct cairn_block *block)
 {
     const struct line *line = &table->lines[lookup->line];
-    uint32_t offset = lookup->offset - line->base;
-    uint32_t place = find_place(line, offset);
-    uint32_t inside = offset - line->begins[place];
-    uint32_t word = line->words[place];
-    if (__builtin_expect(inside >= size_of(table, lookup->line * LINE_BLOCKS + place, word), 0))
-        return false;
-    read_word(table, lookup->line * LINE_BLOCKS + place, word, block);
-    block->address = lookup->region->begin + lookup->offset - inside;
-    read_owner(table, lookup->region, line, place, block);
-    return true;
+    uint64_t place = find_place(line, lookup->offset);
+    uint32_t inside = lookup->offset - line->begins[place];
+    uint32_t size = line->sizes[place];
+    _Static_assert(SIZE_WIDE == 0, "no PC is in such a size");
+    if (__builtin_expect(inside >= size >> SIZE_SHIFT, 0))
+        return end_wide(table, pc, lookup->line, lookup->offset, block);
+    read_place(table, line, place, (uint64_t)lookup->line * LINE_BLOCKS + place, block);
+    block->address = pc - inside;
+    return read_owner(table, line, pc - lookup->offset, place, block);
 }
 
 bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc, struct cairn_block *block)
@@ -197,7 +244,7 @@ bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc, struct 
     __builtin_prefetch(&table->lines[lookup.bucket[0]]);
     __builtin_prefetch(&table->lines[lookup.bucket[1]]);
     find_line_of(table, &lookup);
-    return end_lookup(table, &lookup, block);
+    return end_lookup(table, &lookup, pc, block);
 }
 
 /* Each step for all of them, so that their memory comes at the same time. */
@@ -220,7 +267,8 @@ static size_t find_some(const cairn_block_table *table, const uint64_t *pcs, siz
             __builtin_prefetch(&table->lines[lookups[i].line]);
         }
     for (size_t i = 0; i < count; i++) {
-        bool is_found = lookups[i].region != NULL && end_lookup(table, &lookups[i], &blocks[i]);
+        bool is_found =
+            lookups[i].region != NULL && end_lookup(table, &lookups[i], pcs[i], &blocks[i]);
         if (!is_found)
             blocks[i] = (struct cairn_block){0};
         found += is_found;
@@ -305,8 +353,10 @@ bool cairn_block_table_block(const cairn_block_table *table, uint32_t function, 
     const struct piece *piece = find_piece(table, &table->functions[function], index);
     uint32_t position = piece->position + (index - piece->first_index);
     uint32_t distance = begin_at(table, position) - begin_at(table, piece->position);
-    uint32_t word = table->lines[position / LINE_BLOCKS].words[position % LINE_BLOCKS];
-    read_word(table, position, word, block);
+    const struct line *line = &table->lines[position / LINE_BLOCKS];
+    read_place(table, line, position % LINE_BLOCKS, position, block);
+    if (__builtin_expect(block->size == SIZE_WIDE, 0))
+        read_wide(table, position, block);
     block->address = piece->base + piece->offset + distance;
     block->index = index;
     block->range = piece->range;

@@ -8,7 +8,9 @@
  * directory and the begins of the lines, which lead there, have about a bit more than one byte a
  * block, so that they mostly stay in the processor's second cache. On the way no branch depends on
  * what a line says but whether the PC is in a block at all: so lookups that do not wait for each
- * other have their lines brought at the same time.
+ * other have their lines brought at the same time. How many, is up to how little of a lookup has to
+ * wait for its line in the processor's queues: what can be known before is computed before, and
+ * what is left are loads and vectors more than arithmetic.
  *
  * A region is a stretch of addresses without wide gaps: a program's image, or a section of code
  * that was placed far from the others. It is cut into buckets of equal size, a power of two; a
@@ -27,16 +29,15 @@
 
 enum { LINE_BLOCKS = 8, LINE_BYTES = 64 };
 
-/* A block's word: its ID, its size and its flags. */
+/* A block's size and flags. */
 enum {
-    WORD_FLAG_BITS = 5,
-    WORD_SIZE_BITS = 11,
-    WORD_SIZE_WIDE = (1 << WORD_SIZE_BITS) - 1, /* size or ID do not fit: among the wide ones */
-    WORD_ID_SHIFT = WORD_FLAG_BITS + WORD_SIZE_BITS,
-    WORD_ID_MAX = 0xFFFF
+    SIZE_SHIFT = 5, /* below are the flags */
+    SIZE_MAX_NARROW = (1 << 11) - 1,
+    SIZE_WIDE = 0, /* in place of the size: it is 0, or it or the ID do not fit: among the wide */
+    ID_MAX_NARROW = 0xFFFF
 };
 
-enum { BEGIN_NONE = 0xFFFF, BEGIN_MAX = BEGIN_NONE - 1 };
+enum { BEGIN_NONE = 0x7FFF, BEGIN_MAX = BEGIN_NONE - 1 };
 
 /* Blocks of one function are below this many, so that a line has room for what begins in it. */
 enum { FUNCTION_BLOCKS_MAX = (1 << 24) - 1 };
@@ -51,10 +52,11 @@ struct line {
      * OWNER_IS_PIECE the first block's piece; the same holds for pieces. */
     uint32_t owner;
     uint32_t back; /* from the first block to its range's address */
-    uint32_t
-        index_and_begins; /* the first block's index, times 256; in which places ranges begin */
+    /* The first block's index, times 256; bit N is set where a range begins in place N + 1. */
+    uint32_t index_and_begun;
     uint16_t begins[LINE_BLOCKS]; /* from the base on; BEGIN_NONE where there is no block */
-    uint32_t words[LINE_BLOCKS];
+    uint16_t ids[LINE_BLOCKS];
+    uint16_t sizes[LINE_BLOCKS]; /* and flags */
 };
 _Static_assert(sizeof(struct line) == LINE_BYTES, "a line is a processor's line");
 

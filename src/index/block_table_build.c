@@ -168,7 +168,7 @@ static void begin_line(struct layout *layout, const struct added_range *range, u
         .owner = layout->line_has_pieces ? (layout->counts.pieces - 1) | OWNER_IS_PIECE
                                          : function_number(layout, range),
         .back = block->offset,
-        .index_and_begins = (range->first_index + index) << LINE_BLOCKS,
+        .index_and_begun = (range->first_index + index) << LINE_BLOCKS,
         .begins = {BEGIN_NONE, BEGIN_NONE, BEGIN_NONE, BEGIN_NONE, BEGIN_NONE, BEGIN_NONE,
                    BEGIN_NONE, BEGIN_NONE},
     };
@@ -192,14 +192,7 @@ static void begin_piece(struct layout *layout, const struct added_range *range, 
 
 static bool is_wide(const struct added_block *block)
 {
-    return block->size >= WORD_SIZE_WIDE || block->id > WORD_ID_MAX;
-}
-
-static uint32_t word_of(const struct added_block *block)
-{
-    if (is_wide(block))
-        return (uint32_t)WORD_SIZE_WIDE << WORD_FLAG_BITS | block->flags;
-    return block->id << WORD_ID_SHIFT | block->size << WORD_FLAG_BITS | block->flags;
+    return block->size == 0 || block->size > SIZE_MAX_NARROW || block->id > ID_MAX_NARROW;
 }
 
 static void write_block(const struct layout *layout, const struct added_block *block,
@@ -208,7 +201,9 @@ static void write_block(const struct layout *layout, const struct added_block *b
     struct line *line = last_line(layout);
     uint32_t position = (layout->counts.lines - 1) * LINE_BLOCKS + layout->place;
     line->begins[layout->place] = (uint16_t)begin;
-    line->words[layout->place] = word_of(block);
+    uint32_t size = is_wide(block) ? SIZE_WIDE : block->size;
+    line->ids[layout->place] = (uint16_t)block->id;
+    line->sizes[layout->place] = (uint16_t)(size << SIZE_SHIFT | block->flags);
     if (is_wide(block))
         layout->parts->wide[layout->counts.wide] =
             (struct wide_block){position, block->size, block->id};
@@ -248,7 +243,7 @@ static void add_block(struct layout *layout, const struct added_range *range, ui
     if (is_new_line)
         begin_line(layout, range, index, base);
     else if (index == 0 && layout->parts != NULL)
-        last_line(layout)->index_and_begins |= UINT32_C(1) << layout->place;
+        last_line(layout)->index_and_begun |= UINT32_C(1) << (layout->place - 1);
     if (layout->parts != NULL)
         write_block(layout, block, base - layout->base, frequency_of(layout->work, number));
     layout->counts.wide += is_wide(block);
