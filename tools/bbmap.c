@@ -35,13 +35,6 @@ static const char help[] =
     "            where the names of functions are, if not in FILE itself\n"
     "  --help    this text\n";
 
-struct options {
-    const char *path;
-    const char *debug_path;
-    bool json;
-    bool help;
-};
-
 /* What is written where, and how far it is. */
 struct printing {
     struct output output;
@@ -132,7 +125,7 @@ static bool print_input(const struct input *input, void *user)
 
 /* ---- The command ---- */
 
-static enum exit_status print_file(const struct options *options)
+static enum exit_status print_file(const struct file_options *options)
 {
     static struct printing printing;
     output_open(&printing.output, STDOUT_FILENO);
@@ -152,28 +145,7 @@ static enum exit_status print_file(const struct options *options)
     return is_good ? status : EXIT_BAD_INPUT;
 }
 
-static bool parse(int argc, char **argv, struct options *options)
-{
-    const struct option known[] = {
-        {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
-        {.name = "--json", .flag = &options->json},
-    };
-    struct command_line line = {
-        .command = "bbmap", .options = known, .option_count = 2, .operand_limit = 1};
-    if (!parse_command_line(argc, argv, &line))
-        return false;
-    options->help = line.help;
-    options->path = line.operands[0];
-    if (line.help || line.operand_count > 0)
-        return true;
-    complain("bbmap: no file is given; see 'cairn bbmap --help'");
-    return false;
-}
-
 enum exit_status command_bbmap(int argc, char **argv)
 {
-    struct options options = {0};
-    if (!parse(argc, argv, &options))
-        return EXIT_BAD_USAGE;
-    return options.help ? print_text(help) : print_file(&options);
+    return print_file_with(argc, argv, "bbmap", help, print_file);
 }

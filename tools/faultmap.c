@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: cairn faultmap [--json] FILE\n"
+    "usage: cairn faultmap [--json] [--debug-file PATH] FILE\n"
     "\n"
     "Prints the fault maps of an ELF object, executable or shared library: functions with "
     "implicit\n"
@@ -32,13 +32,6 @@ static const char help[] =
     "  --debug-file PATH\n"
     "            names come from this file\n"
     "  --help    this text\n";
-
-struct options {
-    const char *path;
-    const char *debug_path;
-    bool json;
-    bool help;
-};
 
 /* A map, and where it came from. */
 struct mapped {
@@ -226,7 +219,7 @@ static bool print_object(const struct input *input, void *user)
     return print_sections(input, CAIRN_FAULTMAP_SECTION_DARWIN, printing) && is_good;
 }
 
-static enum exit_status print_file(const struct options *options)
+static enum exit_status print_file(const struct file_options *options)
 {
     static struct output output;
     output_open(&output, STDOUT_FILENO);
@@ -253,29 +246,7 @@ static enum exit_status print_file(const struct options *options)
 
 /* ---- The command ---- */
 
-static bool parse(int argc, char **argv, struct options *options)
-{
-    const struct option known[] = {
-        {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
-        {.name = "--json", .flag = &options->json},
-    };
-    struct command_line line = {
-        .command = "faultmap", .options = known, .option_count = 2, .operand_limit = 1};
-    if (!parse_command_line(argc, argv, &line))
-        return false;
-    options->help = line.help;
-    if (line.operand_count == 0 && !line.help) {
-        complain("faultmap: no file is given; see 'cairn faultmap --help'");
-        return false;
-    }
-    options->path = line.operands[0];
-    return true;
-}
-
 enum exit_status command_faultmap(int argc, char **argv)
 {
-    struct options options = {0};
-    if (!parse(argc, argv, &options))
-        return EXIT_BAD_USAGE;
-    return options.help ? print_text(help) : print_file(&options);
+    return print_file_with(argc, argv, "faultmap", help, print_file);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/options.h"
 
-#include "tools/command.h"
-
 #include <string.h>
 
 /* What stands behind "--name=" in `word`; NULL if it is no such word. */
@@ -106,4 +104,25 @@ bool parse_command_line(int argc, char **argv, struct command_line *line)
         i += taken;
     }
     return true;
+}
+
+enum exit_status print_file_with(int argc, char **argv, const char *command, const char *help,
+                                 enum exit_status (*print)(const struct file_options *options))
+{
+    struct file_options options = {0};
+    const struct option known[] = {
+        {.name = "--debug-file", .value = &options.debug_path, .needs = "a file"},
+        {.name = "--json", .flag = &options.json},
+    };
+    struct command_line line = {
+        .command = command, .options = known, .option_count = 2, .operand_limit = 1};
+    if (!parse_command_line(argc, argv, &line))
+        return EXIT_BAD_USAGE;
+    if (line.help)
+        return print_text(help);
+    options.path = line.operands[0];
+    if (line.operand_count > 0)
+        return print(&options);
+    complain("%s: no file is given; see 'cairn %s --help'", command, command);
+    return EXIT_BAD_USAGE;
 }

@@ -6,6 +6,8 @@
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
 
+#include "tools/command.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -43,5 +45,16 @@ struct command_line {
 /* Takes `argv` apart, from argv[1] on, and moves what is no option to its front. Behind "--"
  * everything is an operand, and "-" always. False: complained. */
 bool parse_command_line(int argc, char **argv, struct command_line *line);
+
+/* What a command is given that prints what stands in one file, in one of two forms. */
+struct file_options {
+    const char *path;
+    const char *debug_path; /* NULL: none was named */
+    bool json;
+};
+
+/* The whole of such a command, which has the options --debug-file, --json and --help. */
+enum exit_status print_file_with(int argc, char **argv, const char *command, const char *help,
+                                 enum exit_status (*print)(const struct file_options *options));
 
 #endif

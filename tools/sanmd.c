@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: cairn sanmd [--json] FILE\n"
+    "usage: cairn sanmd [--json] [--debug-file PATH] FILE\n"
     "\n"
     "Prints what clang's -fexperimental-sanitize-metadata left in an ELF object, executable, "
     "shared\n"
@@ -37,6 +37,8 @@ static const char help[] =
     "            Accesses in none of the functions stand in an element whose address is null. In "
     "an\n"
     "            archive each element has \"file\" besides. cairn(1) has the details.\n"
+    "  --debug-file PATH\n"
+    "            names come from this file\n"
     "  --help    this text\n";
 
 /* ---- What is in an object ---- */
@@ -421,48 +423,30 @@ static bool visit_object(const struct input *input, void *user)
     return is_good;
 }
 
-static enum exit_status print_file(const char *path, bool is_json)
+static enum exit_status print_file(const struct file_options *options)
 {
     static struct output output;
     output_open(&output, STDOUT_FILENO);
-    struct listing listing = {.is_json = is_json, .output = &output, .json = {.output = &output}};
-    if (is_json)
+    struct listing listing = {
+        .is_json = options->json, .output = &output, .json = {.output = &output}};
+    if (options->json)
         json_begin_array(&listing.json);
-    bool is_good = visit_file(path, NULL, visit_object, &listing);
-    if (is_json) {
+    bool is_good = visit_file(options->path, options->debug_path, visit_object, &listing);
+    if (options->json) {
         json_end_array(&listing.json);
         output_character(&output, '\n');
     }
     if (is_good && listing.section_count == 0) {
         complain("%s: there is no section " CAIRN_SANMD_PREFIX "…: no code was compiled with "
                  "-fexperimental-sanitize-metadata",
-                 path);
+                 options->path);
         is_good = false;
     }
     enum exit_status status = finish_output(&output);
     return is_good ? status : EXIT_BAD_INPUT;
 }
 
-static enum exit_status print_help(void)
-{
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    output_text(&output, help);
-    return finish_output(&output);
-}
-
 enum exit_status command_sanmd(int argc, char **argv)
 {
-    bool is_json = false;
-    const struct option known[] = {{.name = "--json", .flag = &is_json}};
-    struct command_line line = {
-        .command = "sanmd", .options = known, .option_count = 1, .operand_limit = 1};
-    if (!parse_command_line(argc, argv, &line))
-        return EXIT_BAD_USAGE;
-    if (line.help)
-        return print_help();
-    if (line.operand_count > 0)
-        return print_file(line.operands[0], is_json);
-    complain("sanmd: no file is given; see 'cairn sanmd --help'");
-    return EXIT_BAD_USAGE;
+    return print_file_with(argc, argv, "sanmd", help, print_file);
 }
