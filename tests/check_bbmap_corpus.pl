@@ -8,40 +8,22 @@
 # SPDX-License-Identifier: MIT
 use strict;
 use warnings;
-use File::Temp qw(tempdir);
+use FindBin;
 use JSON::PP;
 use Test::More;
+use lib $FindBin::Bin;
+use CommandTest;
 
 plan skip_all => 'reads the same bytes in every build' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 plan skip_all => 'the first build has read them' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
-plan skip_all => 'no command' if !-x './cairn';
+plan skip_all => 'no command' if !defined $cairn;
 
 my $source = $ENV{srcdir} // '.';
-my $folder = tempdir(CLEANUP => 1);
-my $seed = $ENV{CAIRN_TEST_SEED} // time;
-srand $seed;
-diag "seed $seed (CAIRN_TEST_SEED repeats it)";
-$ENV{LC_ALL} = 'C';
 
-my $cairn = './cairn';
-if (-x '.libs/cairn') {
-    $cairn = '.libs/cairn';
-    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
-}
-
-my %llvm = map { m{llvm-(\d+)/} ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
 my @compilers = grep { -x "$llvm{$_}/clang" && -x "$llvm{$_}/llvm-readobj" } (14, 16, 19);
 @compilers = grep { defined $llvm{$_} } @compilers;
 my ($linker) = grep { -x } map { "$llvm{$_}/ld.lld" } sort { $b <=> $a } keys %llvm;
 plan skip_all => 'no clang with its llvm-readobj' if !@compilers;
-
-sub spit {
-    my ($name, $text) = @_;
-    open my $file, '>', "$folder/$name" or die "$name: $!";
-    print $file $text;
-    close $file;
-    return "$folder/$name";
-}
 
 sub output_of {
     my @command = @_;
@@ -333,18 +315,7 @@ for my $compiler (@compilers) {
 
 # ---- Bad input ----
 
-sub slurp {
-    my ($path) = @_;
-    open my $file, '<:raw', $path or die "$path: $!";
-    local $/;
-    return <$file> // '';
-}
-
-sub run_cairn {
-    my @words = @_;
-    my ($status, $out) = output_of('/bin/sh', '-c', 'exec "$@" 2>' . "'$folder/stderr'", 'sh', $cairn, 'bbmap', @words);
-    return ($status, $out, slurp("$folder/stderr"));
-}
+sub run_cairn { return run_with('/dev/null', $cairn, 'bbmap', @_) }
 
 # One line on standard error, and nothing else.
 sub complains {

@@ -7,24 +7,13 @@
 # SPDX-License-Identifier: MIT
 use strict;
 use warnings;
-use File::Temp qw(tempdir);
+use FindBin;
 use JSON::PP;
 use Test::More;
+use lib $FindBin::Bin;
+use CommandTest;
 
 my $source = ($ENV{srcdir} // '.') . '/tests/samples';
-my $folder = tempdir(CLEANUP => 1);
-my $seed = $ENV{CAIRN_TEST_SEED} // time;
-srand $seed;
-diag "seed $seed (CAIRN_TEST_SEED repeats it)";
-delete $ENV{NO_COLOR};
-$ENV{LC_ALL} = 'C';
-
-# libtool's wrapper is a slow script; the program itself only needs to find the libraries.
-my $cairn = './cairn';
-if (-x '.libs/cairn') {
-    $cairn = '.libs/cairn';
-    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
-}
 
 # The program may be another architecture's. How it reads files is the same on every host, and would
 # take long under an emulator: there, it runs IR.
@@ -45,34 +34,7 @@ if ($emulator ne '') {
 
 # ---- Running programs ----
 
-sub slurp {
-    my ($path) = @_;
-    open my $file, '<:raw', $path or die "$path: $!";
-    local $/;
-    return <$file> // '';
-}
-
-sub spit {
-    my ($name, $bytes) = @_;
-    open my $file, '>:raw', "$folder/$name" or die "$name: $!";
-    print $file $bytes;
-    close $file;
-    return "$folder/$name";
-}
-
-# Exit status (or "signal N"), standard output, standard error.
-sub run {
-    my @words = @_;
-    my $pid = fork // die "fork: $!";
-    if ($pid == 0) {
-        open STDOUT, '>', "$folder/stdout" or die;
-        open STDERR, '>', "$folder/stderr" or die;
-        exec { $words[0] } @words or exit 127;
-    }
-    waitpid $pid, 0;
-    my $status = $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
-    return ($status, slurp("$folder/stdout"), slurp("$folder/stderr"));
-}
+sub run { return run_with('/dev/null', @_) }
 
 sub cairn { return run(split(' ', $cairn), @_) }
 
@@ -95,7 +57,6 @@ sub prints {
 
 # ---- LLVM's tools ----
 
-my %llvm = map { m{llvm-(\d+)/} ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
 my @compilers = grep { -x "$llvm{$_}/llc" } sort { $a <=> $b } keys %llvm;
 my @readers = grep { -x "$llvm{$_}/llvm-readobj" } sort { $a <=> $b } keys %llvm;
 

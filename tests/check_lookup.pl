@@ -9,28 +9,16 @@
 use strict;
 use warnings;
 no warnings qw(portable); # numbers of 64 bits
-use File::Temp qw(tempdir);
+use FindBin;
 use IPC::Open2;
 use JSON::PP;
 use Test::More;
+use lib $FindBin::Bin;
+use CommandTest;
 
 plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 
 my $is_first_build = ($ENV{CAIRN_TEST_REPEATED} // '') eq '';
-my $folder = tempdir(CLEANUP => 1);
-my $seed = $ENV{CAIRN_TEST_SEED} // time;
-srand $seed;
-diag "seed $seed (CAIRN_TEST_SEED repeats it)";
-$ENV{LC_ALL} = 'C';
-
-# libtool's wrapper is a slow script; the program itself only needs to find the libraries.
-my $cairn = './cairn';
-if (-x '.libs/cairn') {
-    $cairn = '.libs/cairn';
-    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
-}
-
-my %llvm = map { m{llvm-(\d+)/} ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
 
 sub tool {
     my ($name, $version) = @_;
@@ -52,35 +40,7 @@ plan skip_all => 'no ld.lld' if !defined $linker;
 
 # ---- Running programs ----
 
-sub slurp {
-    my ($path) = @_;
-    open my $file, '<:raw', $path or die "$path: $!";
-    local $/;
-    return <$file> // '';
-}
-
-sub spit {
-    my ($name, $bytes) = @_;
-    open my $file, '>:raw', "$folder/$name" or die "$name: $!";
-    print $file $bytes;
-    close $file;
-    return "$folder/$name";
-}
-
-# Exit status (or "signal N"), standard output, standard error; standard input is the file "input".
-sub run {
-    my @words = @_;
-    my $pid = fork // die "fork: $!";
-    if ($pid == 0) {
-        open STDIN, '<', "$folder/input" or die;
-        open STDOUT, '>', "$folder/stdout" or die;
-        open STDERR, '>', "$folder/stderr" or die;
-        exec { $words[0] } @words or exit 127;
-    }
-    waitpid $pid, 0;
-    my $status = $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
-    return ($status, slurp("$folder/stdout"), slurp("$folder/stderr"));
-}
+sub run { return run_with("$folder/input", @_) }
 
 spit('input', '');
 

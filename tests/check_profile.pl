@@ -7,59 +7,19 @@
 use strict;
 use warnings;
 no warnings qw(portable); # addresses have 64 bits
-use File::Temp qw(tempdir);
+use FindBin;
 use JSON::PP;
 use Test::More;
 use Time::HiRes qw(time);
+use lib $FindBin::Bin;
+use CommandTest;
 
 plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 plan skip_all => 'the first build has it' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
 
 my $source = ($ENV{srcdir} // '.') . '/tests/samples';
-my $folder = tempdir(CLEANUP => 1);
-my $seed = $ENV{CAIRN_TEST_SEED} // int time;
-srand $seed;
-diag "seed $seed (CAIRN_TEST_SEED repeats it)";
-delete $ENV{NO_COLOR};
-$ENV{LC_ALL} = 'C';
-
-my $cairn = './cairn';
-if (-x '.libs/cairn') {
-    $cairn = '.libs/cairn';
-    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
-}
 
 # ---- Running programs ----
-
-sub slurp {
-    my ($path) = @_;
-    open my $file, '<:raw', $path or die "$path: $!";
-    local $/;
-    return <$file> // '';
-}
-
-sub spit {
-    my ($name, $bytes) = @_;
-    open my $file, '>:raw', "$folder/$name" or die "$name: $!";
-    print $file $bytes;
-    close $file;
-    return "$folder/$name";
-}
-
-# Exit status (or "signal N"), standard output, standard error; standard input is the file `input`.
-sub run_with {
-    my ($input, @words) = @_;
-    my $pid = fork // die "fork: $!";
-    if ($pid == 0) {
-        open STDIN, '<', $input or die;
-        open STDOUT, '>', "$folder/stdout" or die;
-        open STDERR, '>', "$folder/stderr" or die;
-        exec { $words[0] } @words or exit 127;
-    }
-    waitpid $pid, 0;
-    my $status = $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
-    return ($status, slurp("$folder/stdout"), slurp("$folder/stderr"));
-}
 
 sub profile { return run_with('/dev/null', $cairn, 'profile', @_) }
 
@@ -86,18 +46,12 @@ sub fails {
 
 # ---- Compilers ----
 
-sub in_path {
-    my ($program) = @_;
-    my ($found) = grep { -x } map { "$_/$program" } split /:/, $ENV{PATH};
-    return $found;
-}
-
 my %options = (
     14 => ['-fbasic-block-sections=labels'],
     16 => ['-fbasic-block-sections=labels'],
     19 => ['-fbasic-block-address-map'],
 );
-my @versions = grep { in_path("clang-$_") } sort keys %options;
+my @versions = grep { find_in_path("clang-$_") } sort keys %options;
 plan skip_all => 'no clang that writes basic-block address maps' if !@versions;
 my $newest = $versions[-1];
 
@@ -105,7 +59,7 @@ sub compile {
     my ($version, $name, $file, @more) = @_;
     my $driver = $file =~ /\.cc$/ ? "clang++-$version" : "clang-$version";
     my ($status, undef, $err) =
-        run_with('/dev/null', in_path($driver), '-w', @{$options{$version}}, @more, $file, '-o', "$folder/$name");
+        run_with('/dev/null', find_in_path($driver), '-w', @{$options{$version}}, @more, $file, '-o', "$folder/$name");
     is $status, 0, "clang $version @more" or diag $err;
     return "$folder/$name";
 }
@@ -117,7 +71,7 @@ sub address_of {
     my ($file, $symbol) = @_;
     my $key = join ' ', $file, (stat $file)[9], (stat _)[7];
     if (!exists $symbols{$key}) {
-        my (undef, $out) = run_with('/dev/null', in_path('nm'), $file);
+        my (undef, $out) = run_with('/dev/null', find_in_path('nm'), $file);
         $symbols{$key} = {map { /^(\w+) \w (.*)$/ ? ($2 => hex $1) : () } split /\n/, $out};
     }
     return $symbols{$key}{$symbol};
@@ -147,7 +101,7 @@ for my $version (@versions) {
         my $name = "sampled by itself, clang $version $kind";
         subtest $name => sub {
             plan skip_all => "registers of $machine" if !exists $program_counters{$machine};
-            plan skip_all => 'no nm' if !defined in_path('nm');
+            plan skip_all => 'no nm' if !defined find_in_path('nm');
             my $pic = $kind eq '-pie' ? '-fPIE' : '-fno-pic';
             my $file = compile($version, 'sampled', "$source/sampled.c", '-O1', $pic, $kind,
                 "-DPROGRAM_COUNTER=$program_counters{$machine}");
@@ -217,7 +171,7 @@ sub blocks_of {
 
 sub code_of {
     my ($file) = @_;
-    my (undef, $out) = run_with('/dev/null', in_path('readelf'), '-WS', $file);
+    my (undef, $out) = run_with('/dev/null', find_in_path('readelf'), '-WS', $file);
     return map { /(?:PROGBITS|NOBITS)\s+(\w+) \w+ (\w+) \w+\s+\w*X/ ? [hex $1, hex $2] : () } split /\n/, $out;
 }
 
@@ -307,7 +261,7 @@ my $many_source = write_sources();
 for my $version (@versions) {
     subtest "counts are those of a model, clang $version" => sub {
         plan skip_all => "no llvm-readobj $version" if !-x "/usr/lib/llvm-$version/bin/llvm-readobj";
-        plan skip_all => 'no readelf' if !defined in_path('readelf');
+        plan skip_all => 'no readelf' if !defined find_in_path('readelf');
         my $file = $many{$version} = compile($version, "many-$version", $many_source, '-O1');
         my @blocks = blocks_of($version, $file);
         my @code = code_of($file);
@@ -376,7 +330,7 @@ subtest 'samples of code that was loaded elsewhere give advice' => sub {
 };
 
 subtest 'a stripped program is named by its debug file' => sub {
-    my $objcopy = in_path('objcopy');
+    my $objcopy = find_in_path('objcopy');
     plan skip_all => 'no objcopy' if !defined $objcopy;
     my @samples = sprintf '%x', address_of($many, 'function_3');
     run_with('/dev/null', $objcopy, '--only-keep-debug', $many, "$folder/many.debug");
@@ -425,7 +379,7 @@ sub draws {
     unlink $path;
     my ($status, undef, $err) = profile('--svg', $path, @words);
     is_deeply [$status, $err], [0, ''], "$name: exit status and complaints";
-    my $xmllint = in_path('xmllint');
+    my $xmllint = find_in_path('xmllint');
     if (defined $xmllint) {
         my (undef, $out, $wrong) = run_with('/dev/null', $xmllint, '--noout', '--nonet', $path);
         is "$out$wrong", '', "$name: well-formed";
@@ -589,7 +543,7 @@ subtest 'bad input' => sub {
     fails(1, qr/no address in it, nor in line 2,/, $many, spit('junk', "\nhello\nworld\n"));
     compile($newest, 'many.o', $many_source, '-O1', '-c');
     fails(1, qr/it is not linked/, "$folder/many.o", $good);
-    my $plain = in_path('true');
+    my $plain = find_in_path('true');
     fails(1, qr/no basic-block address map/, $plain, $good) if defined $plain;
 };
 

@@ -8,57 +8,26 @@
 use strict;
 use warnings;
 use Cwd qw(abs_path);
-use File::Temp qw(tempdir);
+use FindBin;
 use JSON::PP;
 use Test::More;
+use lib $FindBin::Bin;
+use CommandTest;
 
 plan skip_all => 'left to the first build'
     if ($ENV{CAIRN_TEST_RUNNER} // '') ne '' || defined $ENV{CAIRN_TEST_REPEATED};
 
 my $source = abs_path($ENV{srcdir} // '.');
 my $libraries = abs_path('.libs');
-my $folder = tempdir(CLEANUP => 1);
-my $seed = $ENV{CAIRN_TEST_SEED} // time;
-srand $seed;
-diag "seed $seed (CAIRN_TEST_SEED repeats it)";
-$ENV{LC_ALL} = 'C';
-$ENV{LD_LIBRARY_PATH} = join ':', $libraries, $ENV{LD_LIBRARY_PATH} // ();
-my $cairn = -x '.libs/cairn' ? abs_path('.libs/cairn') : undef;
 my $metadata = '-fexperimental-sanitize-metadata=covered,atomics,uar';
 
-sub is_installed {
-    my ($program) = @_;
-    return grep { -x "$_/$program" } split /:/, $ENV{PATH};
-}
-
-my @versions = grep { is_installed("clang-$_") && is_installed("clang++-$_") } 16, 19;
+my @versions = grep { find_in_path("clang-$_") && find_in_path("clang++-$_") } 16, 19;
 plan skip_all => 'neither clang 16 nor 19' if !@versions;
 plan skip_all => 'no shared libcairn-sanmd' if !-f "$libraries/libcairn-sanmd.so";
 
 # ---- Running programs ----
 
-sub slurp {
-    my ($path) = @_;
-    open my $file, '<:raw', $path or die "$path: $!";
-    local $/;
-    return <$file> // '';
-}
-
-sub spit {
-    my ($name, $bytes) = @_;
-    open my $file, '>:raw', "$folder/$name" or die "$name: $!";
-    print $file $bytes;
-    close $file;
-    return "$folder/$name";
-}
-
-# Exit status, standard output, standard error.
-sub run {
-    my @command = @_;
-    my $quoted = join ' ', map { "'$_'" } @command;
-    my $output = qx($quoted 2>'$folder/stderr');
-    return ($?, $output, slurp("$folder/stderr"));
-}
+sub run { return run_with('/dev/null', @_) }
 
 sub succeeds {
     my ($name, @command) = @_;
@@ -255,7 +224,7 @@ subtest 'an unknown feature' => sub {
     # Of the second entry: behind its address of 4 bytes and its size of 4, or as ULEB128 of 1.
     my $place = $section eq 'sanmd_covered' ? 12 + 8 : 6 + 5;
     my ($status, $output, $complaints) = run($cairn, 'sanmd', with_byte($place, 8));
-    is $status >> 8, 1, 'exit status 1';
+    is $status, 1, 'exit status 1';
     like $complaints, qr/^cairn: \S+changed\.o: $section, byte \d+: the covered function 0x\w+ at byte \d+: its features are 0x8, and version \d has none but 0x\d\n$/, 'says which';
     like $output, qr/^atomic_add at /, 'what stands before it is given';
     unlike $output, qr/plain_add at/, 'what stands behind it is not';
@@ -264,7 +233,7 @@ subtest 'an unknown feature' => sub {
 subtest 'a number that goes on behind the end' => sub {
     plan skip_all => 'all numbers have 4 bytes' if $section eq 'sanmd_covered';
     my ($status, $output, $complaints) = run($cairn, 'sanmd', with_byte(-1, 0x80));
-    is $status >> 8, 1, 'exit status 1';
+    is $status, 1, 'exit status 1';
     like $complaints, qr/$section, byte \d+: .*beyond the section's end\n$/, 'says what was expected';
     like $output, qr/^plain_add at /m, 'what stands before it is given';
 };
@@ -273,7 +242,7 @@ subtest 'an unknown version' => sub {
     succeeds('objcopy', 'objcopy', '--rename-section', "$section=sanmd_covered7", $object,
         "$folder/changed.o");
     my ($status, undef, $complaints) = run($cairn, 'sanmd', "$folder/changed.o");
-    is $status >> 8, 1, 'exit status 1';
+    is $status, 1, 'exit status 1';
     like $complaints, qr/sanmd_covered7, byte 0: the metadata has version 7 with flags 0x0, and Cairn knows 1 and 2 /, 'says which';
 };
 
@@ -295,13 +264,13 @@ subtest 'nothing to print' => sub {
     my $path = spit('nothing.c', "int x;\n");
     system("clang-$versions[-1]", '-c', $path, '-o', "$folder/nothing.o");
     my ($status, undef, $complaints) = run($cairn, 'sanmd', "$folder/nothing.o");
-    is $status >> 8, 1, 'exit status 1';
+    is $status, 1, 'exit status 1';
     like $complaints, qr/^cairn: \S+nothing\.o: there is no section sanmd_…: /, 'says why';
 };
 
 subtest 'usage' => sub {
     my ($status, $output, $complaints) = run($cairn, 'sanmd');
-    is $status >> 8, 2, 'no file';
+    is $status, 2, 'no file';
     like $complaints, qr/^cairn: sanmd: no file is given; see 'cairn sanmd --help'$/, 'says so';
     like succeeds('help', $cairn, 'sanmd', '--help'), qr/^usage: cairn sanmd/, 'is there';
 };
@@ -313,7 +282,7 @@ subtest 'bytes changed at random' => sub {
         my $changed = $bytes;
         substr($changed, int rand length $changed, 1) = chr int rand 256 for 1 .. 1 + rand 20;
         my ($status, undef, $complaints) = run($cairn, 'sanmd', spit('changed.o', $changed));
-        next if $status == 0 || $status == 1 << 8 && $complaints =~ /^cairn: /;
+        next if $status eq "0" || $status eq "1" && $complaints =~ /^cairn: /;
         fail "round $round: status $status" or diag $complaints;
     }
     pass 'none was fatal';
