@@ -25,6 +25,10 @@
  * of them. LLVM 16 does not know !C: it writes whole constants, to a section that has !C in its
  * name.
  *
+ * Instructions that share a node of metadata have one entry, with all their addresses and then the
+ * constants once; nothing in the section says so. Here each address is expected to have constants
+ * of its own. cairn/pc_table.h reads such runs, if it is told where code is.
+ *
  * All functions here are thread-safe and async-signal-safe: they touch only their arguments.
  *
  * Source: LLVM, "PC Sections Metadata", sections "Binary Encoding" and "Encoding Options".
