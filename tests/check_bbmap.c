@@ -176,13 +176,13 @@ static void expect_successors(const struct cairn_bbmap_function *function,
                               const struct written_block *written)
 {
     struct cairn_bbmap_successor successor;
-    ck_assert_uint_eq(block->successor_count, written->block.successor_count);
+    expect_equal(block->successor_count, written->block.successor_count);
     for (uint64_t i = 0; i < block->successor_count; i++) {
-        ck_assert(cairn_bbmap_successor(function, block, i, &successor));
-        ck_assert_uint_eq(successor.id, written->successors[i].id);
-        ck_assert_uint_eq(successor.probability, written->successors[i].probability);
+        expect(cairn_bbmap_successor(function, block, i, &successor));
+        expect_equal(successor.id, written->successors[i].id);
+        expect_equal(successor.probability, written->successors[i].probability);
     }
-    ck_assert(!cairn_bbmap_successor(function, block, block->successor_count, &successor));
+    expect(!cairn_bbmap_successor(function, block, block->successor_count, &successor));
 }
 
 static void expect_block(const struct cairn_bbmap_function *function,
@@ -209,19 +209,19 @@ static void expect_ranges(const struct cairn_bbmap_function *function)
     uint32_t range_count = 0;
     bool has_block = cairn_bbmap_first(function, &block);
     cairn_bbmap_first_range(function, &range);
-    ck_assert_uint_eq(range.base, function->address);
+    expect_equal(range.base, function->address);
     do {
         size_t in_function = range.offset - function->offset;
-        ck_assert_uint_eq(range.index, range_count++);
-        ck_assert_uint_eq(range.base,
-                          cairn_load_u64(function->bytes + in_function, function->byte_order));
+        expect_equal(range.index, range_count++);
+        expect_equal(range.base,
+                     cairn_load_u64(function->bytes + in_function, function->byte_order));
         for (uint32_t i = 0; i < range.block_count; i++) {
-            ck_assert(has_block && block.range == range.index && block.base == range.base);
+            expect(has_block && block.range == range.index && block.base == range.base);
             has_block = cairn_bbmap_next(function, &block);
         }
     } while (cairn_bbmap_next_range(function, &range));
-    ck_assert(!has_block);
-    ck_assert_uint_eq(range_count, function->range_count);
+    expect(!has_block);
+    expect_equal(range_count, function->range_count);
 }
 
 static void expect_function(const struct cairn_bbmap_function *function,
@@ -229,19 +229,19 @@ static void expect_function(const struct cairn_bbmap_function *function,
 {
     expect_ranges(function);
     struct cairn_bbmap_block block;
-    ck_assert_uint_eq(function->offset, written->function.offset);
-    ck_assert_uint_eq(function->size, written->function.size);
-    ck_assert_uint_eq(function->version, written->function.version);
-    ck_assert_uint_eq(function->features, written->function.features);
-    ck_assert_uint_eq(function->address, written->function.address);
-    ck_assert_uint_eq(function->range_count, written->function.range_count);
-    ck_assert_uint_eq(function->block_count, written->function.block_count);
-    ck_assert_uint_eq(function->entry_count, written->function.entry_count);
+    expect_equal(function->offset, written->function.offset);
+    expect_equal(function->size, written->function.size);
+    expect_equal(function->version, written->function.version);
+    expect_equal(function->features, written->function.features);
+    expect_equal(function->address, written->function.address);
+    expect_equal(function->range_count, written->function.range_count);
+    expect_equal(function->block_count, written->function.block_count);
+    expect_equal(function->entry_count, written->function.entry_count);
     uint64_t count = 0;
     for (bool more = cairn_bbmap_first(function, &block); more;
          more = cairn_bbmap_next(function, &block))
         expect_block(function, &block, &written->blocks[count++]);
-    ck_assert_uint_eq(count, function->block_count);
+    expect_equal(count, function->block_count);
 }
 
 static enum cairn_status read(const struct cairn_section *section, size_t *offset,
@@ -260,10 +260,10 @@ START_TEST(random_maps_are_read_as_they_were_written)
         size_t offset = 0;
         for (unsigned i = 0; i < FUNCTIONS; i++) {
             struct cairn_bbmap_function function;
-            ck_assert_int_eq(read(&section, &offset, &function, NULL), CAIRN_OK);
+            expect_equal(read(&section, &offset, &function, NULL), CAIRN_OK);
             expect_function(&function, &map.functions[i]);
         }
-        ck_assert_uint_eq(offset, map.size);
+        expect_equal(offset, map.size);
         guard_end(&guarded);
     }
 }
@@ -283,12 +283,12 @@ static void expect_cut(size_t size)
         const struct cairn_bbmap_function *written = &map.functions[i].function;
         enum cairn_status status = read(&section, &offset, &function, &error);
         if (written->offset + written->size <= size) {
-            ck_assert_int_eq(status, CAIRN_OK);
+            expect_equal(status, CAIRN_OK);
             continue;
         }
-        ck_assert_int_eq(status, CAIRN_ERROR_TRUNCATED);
-        ck_assert_uint_eq(offset, written->offset);
-        ck_assert_uint_eq(function.size, 77);
+        expect_equal(status, CAIRN_ERROR_TRUNCATED);
+        expect_equal(offset, written->offset);
+        expect_equal(function.size, 77);
         ck_assert_uint_ge(error.offset, offset);
         ck_assert_uint_le(error.offset, size);
         break;
@@ -321,7 +321,7 @@ START_TEST(whatever_the_bytes_are_nothing_is_read_beyond_them)
         while (offset < map.size && read(&section, &offset, &function, &error) == CAIRN_OK)
             for (bool more = cairn_bbmap_first(&function, &block); more;
                  more = cairn_bbmap_next(&function, &block))
-                ck_assert(block.index < function.block_count);
+                expect(block.index < function.block_count);
         guard_end(&guarded);
     }
 }
@@ -375,11 +375,11 @@ START_TEST(what_is_wrong_is_said_with_its_place)
     size_t offset = 0;
     enum cairn_status status =
         cairn_bbmap_read(&section, CAIRN_BBMAP_VERSIONED, &offset, &function, &error);
-    ck_assert_int_eq(status, one->status);
-    ck_assert_uint_eq(error.offset, one->offset);
+    expect_equal(status, one->status);
+    expect_equal(error.offset, one->offset);
     if (strstr(error.message, one->sentence) == NULL)
         ck_abort_msg("no '%s' in '%s'", one->sentence, error.message);
-    ck_assert_uint_eq(offset, 0);
+    expect_equal(offset, 0);
 }
 END_TEST
 
@@ -388,8 +388,8 @@ START_TEST(behind_the_section_there_is_nothing_to_read)
     const struct cairn_section section = {NULL, 0, CAIRN_LITTLE_ENDIAN};
     struct cairn_bbmap_function function;
     size_t offset = 0;
-    ck_assert_int_eq(cairn_bbmap_read(&section, CAIRN_BBMAP_V0, &offset, &function, NULL),
-                     CAIRN_ERROR_ARGUMENT);
+    expect_equal(cairn_bbmap_read(&section, CAIRN_BBMAP_V0, &offset, &function, NULL),
+                 CAIRN_ERROR_ARGUMENT);
 }
 END_TEST
 

@@ -43,7 +43,7 @@ static struct {
 
 static void put(uint8_t byte)
 {
-    ck_assert_uint_lt(model.size, BYTES_MAX);
+    expect(model.size < BYTES_MAX);
     model.bytes[model.size++] = byte;
 }
 
@@ -292,23 +292,23 @@ static void expect_function(const cairn_block_table *table, uint32_t added)
     uint32_t number = model_number(added);
     struct cairn_block_function function;
     struct cairn_block block;
-    ck_assert(cairn_block_table_function(table, number, &function));
+    expect(cairn_block_table_function(table, number, &function));
     expect(function.address == expected->address);
     expect(function.index == number);
     expect(function.range_count == expected->range_count);
     expect(function.block_count == expected->block_count);
     expect(function.features == expected->features);
     expect(function.entry_count == expected->entry_count);
-    ck_assert(cairn_block_table_find_function(table, expected->address, &function));
+    expect(cairn_block_table_find_function(table, expected->address, &function));
     expect(function.address == expected->address && function.index <= number);
     for (uint32_t i = 0; i < model.block_count; i++) {
         const struct cairn_block *made = &model.blocks[i].block;
         if (made->function != added)
             continue;
-        ck_assert(cairn_block_table_block(table, number, made->index, &block));
+        expect(cairn_block_table_block(table, number, made->index, &block));
         expect_block(&block, made, number);
     }
-    ck_assert(!cairn_block_table_block(table, number, expected->block_count, &block));
+    expect(!cairn_block_table_block(table, number, expected->block_count, &block));
 }
 
 static void expect_model(void)
@@ -317,16 +317,16 @@ static void expect_model(void)
     cairn_block_table *table = make_table();
     struct cairn_block_function function;
     struct cairn_block block;
-    ck_assert_uint_eq(cairn_block_table_function_count(table), model.function_count);
-    ck_assert_uint_eq(cairn_block_table_block_count(table), model.block_count);
-    ck_assert_uint_eq(cairn_block_table_hidden_count(table), hidden);
+    expect_equal(cairn_block_table_function_count(table), model.function_count);
+    expect_equal(cairn_block_table_block_count(table), model.block_count);
+    expect_equal(cairn_block_table_hidden_count(table), hidden);
     expect_lookups(table);
     for (uint32_t i = 0; i < model.function_count; i++)
         expect_function(table, i);
-    ck_assert(!cairn_block_table_function(table, model.function_count, &function));
-    ck_assert(!cairn_block_table_block(table, model.function_count, 0, &block));
+    expect(!cairn_block_table_function(table, model.function_count, &function));
+    expect(!cairn_block_table_block(table, model.function_count, 0, &block));
     if (!model_has_function(77))
-        ck_assert(!cairn_block_table_find_function(table, 77, &function));
+        expect(!cairn_block_table_find_function(table, 77, &function));
     cairn_block_table_destroy(table);
 }
 
@@ -357,7 +357,7 @@ static uint64_t place_far_apart(void *user, size_t offset, uint64_t address)
 {
     const uint64_t *far = user;
     ck_assert_uint_lt(offset, model.size);
-    ck_assert_uint_eq(cairn_load_u64(model.bytes + offset, CAIRN_LITTLE_ENDIAN), address);
+    expect_equal(cairn_load_u64(model.bytes + offset, CAIRN_LITTLE_ENDIAN), address);
     return address + *far * offset;
 }
 
@@ -387,15 +387,15 @@ START_TEST(each_range_is_where_it_was_placed)
         for (bool more = cairn_bbmap_first(&function, &block); more;
              more = cairn_bbmap_next(&function, &block)) {
             while (range.index < block.range)
-                ck_assert(cairn_bbmap_next_range(&function, &range));
+                expect(cairn_bbmap_next_range(&function, &range));
             uint64_t address = range.base + far * range.offset + block.offset;
             if (block.size == 0)
                 continue;
-            ck_assert(cairn_block_table_find(table, address, &found));
+            expect(cairn_block_table_find(table, address, &found));
             expect(found.id == block.id && found.address == address);
         }
     }
-    ck_assert_uint_eq(number, cairn_block_table_function_count(table));
+    expect_equal(number, cairn_block_table_function_count(table));
     cairn_block_table_destroy(table);
     cairn_block_builder_destroy(builder);
 }
@@ -419,7 +419,7 @@ START_TEST(many_lookups_are_the_same_as_each_by_itself)
         expect(all[i].address == block.address && all[i].size == block.size &&
                all[i].index == block.index && all[i].function == block.function);
     }
-    ck_assert_uint_eq(all_found, found);
+    expect_equal(all_found, found);
     cairn_block_table_destroy(table);
 }
 END_TEST
@@ -434,7 +434,7 @@ START_TEST(a_builder_goes_on_after_a_table_was_made)
     for (uint32_t i = 0; i < 3; i++) {
         cairn_block_table *table;
         ck_assert_ok(cairn_block_builder_finish(builder, &table, NULL));
-        ck_assert_uint_eq(cairn_block_table_function_count(table), i * model.function_count);
+        expect_equal(cairn_block_table_function_count(table), i * model.function_count);
         cairn_block_table_destroy(table);
         ck_assert_ok(cairn_block_builder_add_section(builder, &section, CAIRN_BBMAP_VERSIONED, NULL,
                                                      NULL, NULL));
@@ -455,15 +455,15 @@ START_TEST(a_function_whose_blocks_overlap_is_refused_and_the_others_stay)
     cairn_block_table *table;
     struct cairn_error error = {0};
     ck_assert_ok(cairn_block_builder_create(NULL, &builder, NULL));
-    ck_assert_int_eq(
+    expect_equal(
         cairn_block_builder_add_section(builder, &section, CAIRN_BBMAP_V0, NULL, NULL, &error),
         CAIRN_ERROR_CORRUPT);
-    ck_assert_uint_eq(error.offset, 12);
+    expect_equal(error.offset, 12);
     ck_assert_str_eq(error.message, "the map of the function at 0x20, block 1: it begins before "
                                     "the end of the one before it");
     ck_assert_ok(cairn_block_builder_finish(builder, &table, NULL));
-    ck_assert_uint_eq(cairn_block_table_function_count(table), 1);
-    ck_assert_uint_eq(cairn_block_table_block_count(table), 1);
+    expect_equal(cairn_block_table_function_count(table), 1);
+    expect_equal(cairn_block_table_block_count(table), 1);
     cairn_block_table_destroy(table);
     cairn_block_builder_destroy(builder);
 }
@@ -497,9 +497,9 @@ START_TEST(each_allocation_may_fail)
         const struct cairn_allocator allocator = counting(&counted);
         struct cairn_error error = {0};
         status = build(&allocator, &error);
-        ck_assert(status == CAIRN_OK || error.status == CAIRN_ERROR_MEMORY);
-        ck_assert_uint_eq(counted.bytes, 0);
-        ck_assert_uint_eq(counted.blocks, 0);
+        expect(status == CAIRN_OK || error.status == CAIRN_ERROR_MEMORY);
+        expect_equal(counted.bytes, 0);
+        expect_equal(counted.blocks, 0);
         ck_assert_uint_lt(fail_at, 100);
     }
 }
@@ -508,11 +508,11 @@ END_TEST
 START_TEST(what_is_not_there_is_an_argument)
 {
     cairn_block_table *table;
-    ck_assert_int_eq(cairn_block_builder_create(NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_block_builder_add(NULL, NULL, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_block_builder_add_section(NULL, NULL, CAIRN_BBMAP_V0, NULL, NULL, NULL),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_block_builder_finish(NULL, &table, NULL), CAIRN_ERROR_ARGUMENT);
+    expect_equal(cairn_block_builder_create(NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    expect_equal(cairn_block_builder_add(NULL, NULL, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    expect_equal(cairn_block_builder_add_section(NULL, NULL, CAIRN_BBMAP_V0, NULL, NULL, NULL),
+                 CAIRN_ERROR_ARGUMENT);
+    expect_equal(cairn_block_builder_finish(NULL, &table, NULL), CAIRN_ERROR_ARGUMENT);
     cairn_block_builder_destroy(NULL);
     cairn_block_table_destroy(NULL);
 }

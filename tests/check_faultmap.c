@@ -40,7 +40,7 @@ static void put(uint64_t value, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++) {
         unsigned place = written.byte_order == CAIRN_LITTLE_ENDIAN ? i : bytes - 1 - i;
-        ck_assert_uint_lt(written.size, BYTES_MAX);
+        expect(written.size < BYTES_MAX);
         written.bytes[written.size++] = (uint8_t)(value >> 8 * place);
     }
 }
@@ -86,13 +86,13 @@ static void expect_function(const struct cairn_faultmap *map,
                             const struct cairn_faultmap_function *function,
                             const struct written_function *expected)
 {
-    ck_assert_uint_eq(function->address, expected->address);
-    ck_assert_uint_eq(function->fault_count, expected->fault_count);
+    expect_equal(function->address, expected->address);
+    expect_equal(function->fault_count, expected->fault_count);
     for (uint32_t i = 0; i < function->fault_count; i++) {
         struct cairn_fault fault = cairn_faultmap_fault(map, function, i);
-        ck_assert_int_eq(fault.kind, expected->faults[i].kind);
-        ck_assert_uint_eq(fault.faulting_offset, expected->faults[i].faulting_offset);
-        ck_assert_uint_eq(fault.handler_offset, expected->faults[i].handler_offset);
+        expect_equal(fault.kind, expected->faults[i].kind);
+        expect_equal(fault.faulting_offset, expected->faults[i].faulting_offset);
+        expect_equal(fault.handler_offset, expected->faults[i].handler_offset);
     }
 }
 
@@ -100,12 +100,12 @@ static void expect_map(const struct cairn_faultmap *map, const struct written_ma
 {
     struct cairn_faultmap_function function;
     uint32_t count = 0;
-    ck_assert_uint_eq(map->section_offset + map->size, expected->end);
-    ck_assert_uint_eq(map->function_count, expected->function_count);
+    expect_equal(map->section_offset + map->size, expected->end);
+    expect_equal(map->function_count, expected->function_count);
     for (bool more = cairn_faultmap_first(map, &function); more;
          more = cairn_faultmap_next(map, &function))
         expect_function(map, &function, &expected->functions[count++]);
-    ck_assert_uint_eq(count, expected->function_count);
+    expect_equal(count, expected->function_count);
 }
 
 START_TEST(random_maps_are_read_as_they_were_written)
@@ -118,10 +118,10 @@ START_TEST(random_maps_are_read_as_they_were_written)
         size_t offset = 0;
         for (unsigned i = 0; i < MAPS; i++) {
             struct cairn_faultmap map;
-            ck_assert_int_eq(cairn_faultmap_read(&section, &offset, &map, NULL), CAIRN_OK);
+            expect_equal(cairn_faultmap_read(&section, &offset, &map, NULL), CAIRN_OK);
             expect_map(&map, &written.maps[i]);
         }
-        ck_assert_uint_eq(offset, written.size);
+        expect_equal(offset, written.size);
         guard_end(&guarded);
     }
 }
@@ -136,10 +136,10 @@ static void expect_functions_before(const struct cairn_faultmap *map, size_t siz
     for (bool more = cairn_faultmap_first(map, &function); more;
          more = cairn_faultmap_next(map, &function))
         expect_function(map, &function, &expected->functions[count++]);
-    ck_assert_uint_eq(count, map->function_count);
+    expect_equal(count, map->function_count);
     if (map->bytes == NULL)
         return;
-    ck_assert_uint_lt(count, expected->function_count);
+    expect(count < expected->function_count);
     size_t next_bytes = 16 + 12 * (size_t)expected->functions[count].fault_count;
     ck_assert_uint_le(map->size, size - map->section_offset);
     ck_assert_uint_gt(map->size + next_bytes, size - map->section_offset);
@@ -157,11 +157,11 @@ static void expect_cut(size_t size)
         size_t before = offset;
         enum cairn_status status = cairn_faultmap_read(&section, &offset, &map, &error);
         if (written.maps[i].end <= size) {
-            ck_assert_int_eq(status, CAIRN_OK);
+            expect_equal(status, CAIRN_OK);
             continue;
         }
-        ck_assert_int_eq(status, CAIRN_ERROR_TRUNCATED);
-        ck_assert_uint_eq(offset, before);
+        expect_equal(status, CAIRN_ERROR_TRUNCATED);
+        expect_equal(offset, before);
         ck_assert_uint_ge(error.offset, before);
         ck_assert_uint_le(error.offset, size);
         expect_functions_before(&map, size, &written.maps[i]);
@@ -191,17 +191,17 @@ START_TEST(what_llc_writes_for_a_load_and_a_store_is_read)
     struct cairn_faultmap map;
     struct cairn_faultmap_function function;
     size_t offset = 0;
-    ck_assert_int_eq(cairn_faultmap_read(&section, &offset, &map, NULL), CAIRN_OK);
-    ck_assert(cairn_faultmap_first(&map, &function));
+    expect_equal(cairn_faultmap_read(&section, &offset, &map, NULL), CAIRN_OK);
+    expect(cairn_faultmap_first(&map, &function));
     struct cairn_fault load = cairn_faultmap_fault(&map, &function, 0);
     ck_assert_str_eq(cairn_fault_kind_name(load.kind), "load");
-    ck_assert_uint_eq(load.handler_offset, 3);
-    ck_assert(cairn_faultmap_next(&map, &function));
-    ck_assert_uint_eq(function.address, 0x1008);
+    expect_equal(load.handler_offset, 3);
+    expect(cairn_faultmap_next(&map, &function));
+    expect_equal(function.address, 0x1008);
     struct cairn_fault store = cairn_faultmap_fault(&map, &function, 0);
     ck_assert_str_eq(cairn_fault_kind_name(store.kind), "store");
-    ck_assert_uint_eq(store.handler_offset, 7);
-    ck_assert(!cairn_faultmap_next(&map, &function));
+    expect_equal(store.handler_offset, 7);
+    expect(!cairn_faultmap_next(&map, &function));
 }
 END_TEST
 
@@ -231,11 +231,11 @@ START_TEST(what_is_wrong_is_said_with_its_place)
     struct cairn_faultmap map;
     struct cairn_error error = {0};
     size_t offset = 0;
-    ck_assert_int_eq(cairn_faultmap_read(&section, &offset, &map, &error), refused[_i].status);
-    ck_assert_uint_eq(error.offset, refused[_i].offset);
+    expect_equal(cairn_faultmap_read(&section, &offset, &map, &error), refused[_i].status);
+    expect_equal(error.offset, refused[_i].offset);
     if (strstr(error.message, refused[_i].sentence) == NULL)
         ck_abort_msg("no '%s' in '%s'", refused[_i].sentence, error.message);
-    ck_assert_uint_eq(offset, 0);
+    expect_equal(offset, 0);
 }
 END_TEST
 

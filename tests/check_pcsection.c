@@ -38,7 +38,7 @@ static void put(uint64_t value, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++) {
         unsigned place = written.byte_order == CAIRN_LITTLE_ENDIAN ? i : bytes - 1 - i;
-        ck_assert_uint_lt(written.size, BYTES_MAX);
+        expect(written.size < BYTES_MAX);
         written.bytes[written.size++] = (uint8_t)(value >> 8 * place);
     }
 }
@@ -98,10 +98,10 @@ static enum cairn_status read(const struct guarded *guarded, size_t *offset,
 static void expect_entry(const struct cairn_pcsection_entry *entry,
                          const struct cairn_pcsection_entry *expected)
 {
-    ck_assert_uint_eq(entry->offset, expected->offset);
-    ck_assert_uint_eq(entry->address, expected->address);
-    ck_assert_uint_eq(entry->size, expected->size);
-    ck_assert_mem_eq(entry->constants, expected->constants, sizeof entry->constants);
+    expect_equal(entry->offset, expected->offset);
+    expect_equal(entry->address, expected->address);
+    expect_equal(entry->size, expected->size);
+    expect(memcmp(entry->constants, expected->constants, sizeof entry->constants) == 0);
 }
 
 START_TEST(random_entries_are_read_as_they_were_written)
@@ -113,10 +113,10 @@ START_TEST(random_entries_are_read_as_they_were_written)
         struct cairn_pcsection_entry entry;
         size_t offset = 0;
         for (unsigned i = 0; i < ENTRIES; i++) {
-            ck_assert_int_eq(read(&guarded, &offset, &entry, NULL), CAIRN_OK);
+            expect_equal(read(&guarded, &offset, &entry, NULL), CAIRN_OK);
             expect_entry(&entry, &written.entries[i]);
         }
-        ck_assert_uint_eq(offset, written.size);
+        expect_equal(offset, written.size);
         guard_end(&guarded);
     }
 }
@@ -170,12 +170,12 @@ START_TEST(many_entries_are_those_that_are_read_one_by_one)
         while (offset < written.size) {
             size_t capacity = 1 + below(ENTRIES);
             size_t count;
-            ck_assert_int_eq(read_many(&guarded, &offset, capacity, &count, NULL), CAIRN_OK);
-            ck_assert_uint_eq(count, capacity < ENTRIES - first ? capacity : ENTRIES - first);
+            expect_equal(read_many(&guarded, &offset, capacity, &count, NULL), CAIRN_OK);
+            expect_equal(count, capacity < ENTRIES - first ? capacity : ENTRIES - first);
             expect_many(first, count);
             first += (unsigned)count;
         }
-        ck_assert_uint_eq(first, ENTRIES);
+        expect_equal(first, ENTRIES);
         guard_end(&guarded);
     }
 }
@@ -189,14 +189,14 @@ START_TEST(many_entries_that_nobody_wants_are_counted)
     const struct cairn_pcsection_columns columns = {.capacity = 2 * ENTRIES};
     size_t offset = 0;
     size_t count;
-    ck_assert_int_eq(
+    expect_equal(
         cairn_pcsection_read_many(&section, 0, &written.schema, &offset, &columns, &count, NULL),
         CAIRN_OK);
-    ck_assert_uint_eq(count, ENTRIES);
-    ck_assert_int_eq(
+    expect_equal(count, ENTRIES);
+    expect_equal(
         cairn_pcsection_read_many(&section, 0, &written.schema, &offset, &columns, &count, NULL),
         CAIRN_OK);
-    ck_assert_uint_eq(count, 0);
+    expect_equal(count, 0);
 }
 END_TEST
 
@@ -214,11 +214,11 @@ static void expect_the_same_of_both(void)
     for (; status == CAIRN_OK && offset < written.size && count < ENTRIES; count++)
         status = read(&guarded, &offset, &written.entries[count], &error);
     count -= status != CAIRN_OK;
-    ck_assert_int_eq(read_many(&guarded, &many_offset, ENTRIES, &many_count, &many_error), status);
-    ck_assert_uint_eq(many_count, count);
-    ck_assert_uint_eq(many_offset, offset);
-    ck_assert_str_eq(many_error.message, error.message);
-    ck_assert_uint_eq(many_error.offset, error.offset);
+    expect_equal(read_many(&guarded, &many_offset, ENTRIES, &many_count, &many_error), status);
+    expect_equal(many_count, count);
+    expect_equal(many_offset, offset);
+    expect(strcmp(many_error.message, error.message) == 0);
+    expect_equal(many_error.offset, error.offset);
     expect_many(0, count);
     guard_end(&guarded);
 }
@@ -253,11 +253,11 @@ static void expect_cut(size_t size)
         struct cairn_error error = {0};
         enum cairn_status status = read(&guarded, &offset, &entry, &error);
         if (end_of(i) <= size) {
-            ck_assert_int_eq(status, CAIRN_OK);
+            expect_equal(status, CAIRN_OK);
             continue;
         }
-        ck_assert_int_eq(status, CAIRN_ERROR_TRUNCATED);
-        ck_assert_uint_eq(offset, written.entries[i].offset);
+        expect_equal(status, CAIRN_ERROR_TRUNCATED);
+        expect_equal(offset, written.entries[i].offset);
         ck_assert_uint_ge(error.offset, offset);
         ck_assert_uint_le(error.offset, size);
         break;
@@ -284,10 +284,10 @@ START_TEST(a_compressed_number_with_too_many_bits_is_refused)
     struct cairn_pcsection_entry entry;
     struct cairn_error error = {0};
     size_t offset = 0;
-    ck_assert_int_eq(cairn_pcsection_parse_schema("instruction 4 u16 !C", &schema, NULL), CAIRN_OK);
-    ck_assert_int_eq(cairn_pcsection_read(&section, 0, &schema, &offset, &entry, &error),
-                     CAIRN_ERROR_CORRUPT);
-    ck_assert_uint_eq(error.offset, 4);
+    expect_equal(cairn_pcsection_parse_schema("instruction 4 u16 !C", &schema, NULL), CAIRN_OK);
+    expect_equal(cairn_pcsection_read(&section, 0, &schema, &offset, &entry, &error),
+                 CAIRN_ERROR_CORRUPT);
+    expect_equal(error.offset, 4);
     ck_assert_str_eq(error.message,
                      "the entry at byte 0: a constant has more bits than the schema says");
 }
@@ -317,10 +317,10 @@ START_TEST(a_schema_is_what_its_text_says)
         write_schema(&written.schema, text);
         ck_assert_msg(cairn_pcsection_parse_schema(text, &schema, &error) == CAIRN_OK, "%s",
                       error.message);
-        ck_assert_uint_eq(schema.address_bytes, written.schema.address_bytes);
-        ck_assert(schema.has_size == written.schema.has_size);
-        ck_assert(schema.is_compressed == written.schema.is_compressed);
-        ck_assert_uint_eq(schema.constant_count, written.schema.constant_count);
+        expect_equal(schema.address_bytes, written.schema.address_bytes);
+        expect(schema.has_size == written.schema.has_size);
+        expect(schema.is_compressed == written.schema.is_compressed);
+        expect_equal(schema.constant_count, written.schema.constant_count);
         ck_assert_mem_eq(schema.constant_bytes, written.schema.constant_bytes,
                          sizeof schema.constant_bytes);
     }
@@ -347,10 +347,10 @@ START_TEST(a_text_that_is_no_schema_says_where)
 {
     struct cairn_pcsection_schema schema = {.address_bytes = 77};
     struct cairn_error error = {0};
-    ck_assert_int_eq(cairn_pcsection_parse_schema(refused[_i].text, &schema, &error),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_uint_eq(error.offset, refused[_i].offset);
-    ck_assert_uint_eq(schema.address_bytes, 77);
+    expect_equal(cairn_pcsection_parse_schema(refused[_i].text, &schema, &error),
+                 CAIRN_ERROR_ARGUMENT);
+    expect_equal(error.offset, refused[_i].offset);
+    expect_equal(schema.address_bytes, 77);
     if (strstr(error.message, refused[_i].sentence) == NULL)
         ck_abort_msg("no '%s' in '%s'", refused[_i].sentence, error.message);
 }
@@ -369,15 +369,15 @@ START_TEST(what_is_no_schema_reads_nothing)
     struct cairn_pcsection_entry entry;
     for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
         size_t offset = 0;
-        ck_assert_int_eq(cairn_pcsection_read(&section, 0, &schemas[i], &offset, &entry, NULL),
-                         CAIRN_ERROR_ARGUMENT);
-        ck_assert_uint_eq(offset, 0);
+        expect_equal(cairn_pcsection_read(&section, 0, &schemas[i], &offset, &entry, NULL),
+                     CAIRN_ERROR_ARGUMENT);
+        expect_equal(offset, 0);
         const struct cairn_pcsection_columns columns = {.capacity = 1};
         size_t count;
-        ck_assert_int_eq(
+        expect_equal(
             cairn_pcsection_read_many(&section, 0, &schemas[i], &offset, &columns, &count, NULL),
             CAIRN_ERROR_ARGUMENT);
-        ck_assert_uint_eq(count, 0);
+        expect_equal(count, 0);
     }
 }
 END_TEST

@@ -140,7 +140,7 @@ START_TEST(random_functions_are_read_as_they_were_written)
             ck_assert_ok(read_covered(&guarded, &offset, &function, NULL));
             expect_function(&function, &written.functions[i]);
         }
-        ck_assert_uint_eq(offset, written.section.size);
+        expect_equal(offset, written.section.size);
         guard_end(&guarded);
     }
 }
@@ -159,7 +159,7 @@ START_TEST(random_accesses_are_read_as_they_were_written)
             expect(atomic.offset == written.atomics[i].offset);
             expect(atomic.address == written.atomics[i].address);
         }
-        ck_assert_uint_eq(offset, written.section.size);
+        expect_equal(offset, written.section.size);
         guard_end(&guarded);
     }
 }
@@ -189,19 +189,19 @@ static void expect_three_functions(const uint8_t *bytes, size_t size, uint32_t v
     struct cairn_sanmd_covered function;
     size_t offset = 0;
     ck_assert_ok(cairn_sanmd_read_covered(&section, 0, version, &offset, &function, NULL));
-    ck_assert_uint_eq(function.address, 0x1000);
-    ck_assert_uint_eq(function.size, 0x10);
-    ck_assert_uint_eq(function.features, CAIRN_SANMD_FEATURE_ATOMICS);
+    expect_equal(function.address, 0x1000);
+    expect_equal(function.size, 0x10);
+    expect_equal(function.features, CAIRN_SANMD_FEATURE_ATOMICS);
     ck_assert_ok(cairn_sanmd_read_covered(&section, 0, version, &offset, &function, NULL));
-    ck_assert_uint_eq(function.address, 0x1010);
-    ck_assert_uint_eq(function.size, 0x90);
-    ck_assert_uint_eq(function.features, 3);
-    ck_assert_uint_eq(function.stack_argument_bytes, 0);
+    expect_equal(function.address, 0x1010);
+    expect_equal(function.size, 0x90);
+    expect_equal(function.features, 3);
+    expect_equal(function.stack_argument_bytes, 0);
     ck_assert_ok(cairn_sanmd_read_covered(&section, 0, version, &offset, &function, NULL));
-    ck_assert_uint_eq(function.address, 0x10A0);
-    ck_assert_uint_eq(function.features, last_features);
-    ck_assert_uint_eq(function.stack_argument_bytes, 24);
-    ck_assert_uint_eq(offset, size);
+    expect_equal(function.address, 0x10A0);
+    expect_equal(function.features, last_features);
+    expect_equal(function.stack_argument_bytes, 24);
+    expect_equal(offset, size);
 }
 
 START_TEST(version_1_has_sizes_of_arguments_with_each_use_after_return)
@@ -238,9 +238,9 @@ static void expect_cut_functions(size_t size)
         }
         char place[32];
         snprintf(place, sizeof place, "at byte %zu: ", written.functions[i].offset);
-        ck_assert_int_eq(status, CAIRN_ERROR_TRUNCATED);
-        ck_assert_uint_eq(offset, written.functions[i].offset);
-        ck_assert_uint_eq(function.size, 77);
+        expect_equal(status, CAIRN_ERROR_TRUNCATED);
+        expect_equal(offset, written.functions[i].offset);
+        expect_equal(function.size, 77);
         expect(error.offset >= offset && error.offset <= size);
         expect(strstr(error.message, place) != NULL);
         break;
@@ -272,11 +272,10 @@ START_TEST(accesses_that_are_cut_anywhere_are_truncated_there)
         for (size_t i = 0; i < size / bytes; i++)
             ck_assert_ok(read_atomic(&guarded, &offset, &atomic, NULL));
         if (size % bytes != 0) {
-            ck_assert_int_eq(read_atomic(&guarded, &offset, &atomic, &error),
-                             CAIRN_ERROR_TRUNCATED);
-            ck_assert_uint_eq(error.offset, size / bytes * bytes);
+            expect_equal(read_atomic(&guarded, &offset, &atomic, &error), CAIRN_ERROR_TRUNCATED);
+            expect_equal(error.offset, size / bytes * bytes);
         }
-        ck_assert_uint_eq(offset, size / bytes * bytes);
+        expect_equal(offset, size / bytes * bytes);
         guard_end(&guarded);
     }
 }
@@ -390,9 +389,9 @@ START_TEST(what_is_wrong_is_said)
                                            &error) == refused[_i].status,
                   "%s: %s", refused[_i].what, error.message);
     ck_assert_str_eq(error.message, refused[_i].sentence);
-    ck_assert_uint_eq(error.offset, refused[_i].offset);
-    ck_assert_uint_eq(offset, 0);
-    ck_assert_uint_eq(function.size, 77);
+    expect_equal(error.offset, refused[_i].offset);
+    expect_equal(offset, 0);
+    expect_equal(function.size, 77);
     guard_end(&guarded);
 }
 END_TEST
@@ -404,13 +403,13 @@ START_TEST(accesses_of_unknown_versions_and_places_are_refused)
     struct cairn_sanmd_atomic atomic;
     struct cairn_sanmd_covered function;
     size_t offset = 0;
-    ck_assert_int_eq(cairn_sanmd_read_atomic(&section, 0, 3, &offset, &atomic, NULL),
-                     CAIRN_ERROR_VERSION);
+    expect_equal(cairn_sanmd_read_atomic(&section, 0, 3, &offset, &atomic, NULL),
+                 CAIRN_ERROR_VERSION);
     offset = sizeof bytes;
-    ck_assert_int_eq(cairn_sanmd_read_atomic(&section, 0, 2, &offset, &atomic, NULL),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_sanmd_read_covered(&section, 0, 2, &offset, &function, NULL),
-                     CAIRN_ERROR_ARGUMENT);
+    expect_equal(cairn_sanmd_read_atomic(&section, 0, 2, &offset, &atomic, NULL),
+                 CAIRN_ERROR_ARGUMENT);
+    expect_equal(cairn_sanmd_read_covered(&section, 0, 2, &offset, &function, NULL),
+                 CAIRN_ERROR_ARGUMENT);
 }
 END_TEST
 
@@ -440,10 +439,10 @@ START_TEST(names_of_sections_tell_their_formats)
     struct cairn_sanmd_format format = {.version = 77};
     bool is_one = cairn_sanmd_parse_name(names[_i].name, &format);
     ck_assert_msg(is_one == names[_i].is_one, "%s", names[_i].name);
-    ck_assert_uint_eq(format.version, is_one ? names[_i].format.version : 77);
+    expect_equal(format.version, is_one ? names[_i].format.version : 77);
     if (!is_one)
         return;
-    ck_assert_int_eq(format.kind, names[_i].format.kind);
+    expect_equal(format.kind, names[_i].format.kind);
 }
 END_TEST
 
@@ -488,9 +487,9 @@ START_TEST(wide_addresses_are_known_by_the_entries)
         enum cairn_sanmd_kind kind = below(2) == 0 ? CAIRN_SANMD_COVERED : CAIRN_SANMD_ATOMICS;
         struct cairn_section section = put_code(kind, versions[_i], 1 + below(ENTRIES));
         uint32_t told = versions[_i] & CAIRN_SANMD_VERSION_MASK;
-        ck_assert(cairn_sanmd_has_wide_addresses(&section, DATA, kind, told) ==
-                  ((versions[_i] & WIDE) != 0));
-        ck_assert(cairn_sanmd_has_wide_addresses(&section, DATA, kind, told | WIDE));
+        expect(cairn_sanmd_has_wide_addresses(&section, DATA, kind, told) ==
+               ((versions[_i] & WIDE) != 0));
+        expect(cairn_sanmd_has_wide_addresses(&section, DATA, kind, told | WIDE));
     }
 }
 END_TEST
@@ -498,7 +497,7 @@ END_TEST
 START_TEST(an_empty_section_has_no_wide_addresses)
 {
     const struct cairn_section section = {(const uint8_t *)"", 0, CAIRN_LITTLE_ENDIAN};
-    ck_assert(!cairn_sanmd_has_wide_addresses(&section, 0, CAIRN_SANMD_ATOMICS, 2));
+    expect(!cairn_sanmd_has_wide_addresses(&section, 0, CAIRN_SANMD_ATOMICS, 2));
 }
 END_TEST
 

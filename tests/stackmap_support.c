@@ -15,7 +15,7 @@ void section_put(struct sample_section *section, uint64_t value, size_t size)
     if (section->size + size > section->capacity) {
         section->capacity = 2 * section->capacity + 256;
         section->bytes = realloc(section->bytes, section->capacity);
-        ck_assert_ptr_nonnull(section->bytes);
+        expect(section->bytes != NULL);
     }
     for (size_t i = 0; i < size; i++) {
         size_t byte = section->byte_order == CAIRN_LITTLE_ENDIAN ? i : size - 1 - i;
@@ -280,8 +280,8 @@ struct guarded guard(const uint8_t *bytes, size_t size)
     size_t readable = (size + page) / page * page;
     uint8_t *mapping =
         mmap(NULL, readable + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(mapping, MAP_FAILED);
-    ck_assert_int_eq(mprotect(mapping + readable, page, PROT_NONE), 0);
+    expect(mapping != MAP_FAILED);
+    expect(mprotect(mapping + readable, page, PROT_NONE) == 0);
     uint8_t *copy = mapping + readable - size;
     if (size > 0)
         memcpy(copy, bytes, size);

@@ -23,6 +23,15 @@
             ck_abort_msg("not so: " #condition);                                                   \
     } while (0)
 
+/* The same of two integers. */
+#define expect_equal(left, right)                                                                  \
+    do {                                                                                           \
+        uintmax_t left_is = (uintmax_t)(left);                                                     \
+        uintmax_t right_is = (uintmax_t)(right);                                                   \
+        if (left_is != right_is)                                                                   \
+            ck_abort_msg(#left " is %ju, and " #right " is %ju", left_is, right_is);               \
+    } while (0)
+
 /* ---- Sections as they should be ---- */
 
 /* `constant` of a location is not written: it follows from the rest. */
