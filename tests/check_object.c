@@ -471,16 +471,23 @@ END_TEST
 
 /* ---- Compression: zlib's format with a stored block, so that no compressor is needed ---- */
 
+/* Of the sample's stack maps, to `compressed`, which has room for 128 bytes. */
+static struct elf_section *compress_section(struct sample *sample, uint8_t *compressed)
+{
+    struct elf_section *section = &sample->file.sections[sample->stackmaps];
+    section->flags = SHF_COMPRESSED;
+    section->bytes = compressed;
+    section->size = sample_compress(sample->words, WORD_BYTES, compressed);
+    return section;
+}
+
 /* In a mapping that cannot be written: decompressing must not change the input. */
 START_TEST(compressed_section_is_decompressed)
 {
     static struct sample sample;
     uint8_t compressed[128];
     sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
-    struct elf_section *section = &sample.file.sections[sample.stackmaps];
-    section->flags = SHF_COMPRESSED;
-    section->bytes = compressed;
-    section->size = sample_compress(sample.words, WORD_BYTES, compressed);
+    compress_section(&sample, compressed);
     sample_finish(&sample);
     uint8_t *mapping;
     uint8_t *bytes = sample_copy_to_guard(sample.bytes, sample.size, &mapping);
@@ -503,10 +510,7 @@ START_TEST(compressed_section_in_the_other_byte_order_is_decompressed)
     sample_begin(&sample, EM_S390, ET_EXEC, CAIRN_BIG_ENDIAN);
     for (unsigned i = 0; i < WORD_COUNT; i++)
         sample_set_word(&sample, i, 0x1020 + i);
-    struct elf_section *section = &sample.file.sections[sample.stackmaps];
-    section->flags = SHF_COMPRESSED;
-    section->bytes = compressed;
-    section->size = sample_compress(sample.words, WORD_BYTES, compressed);
+    compress_section(&sample, compressed);
     memset(compressed, 0, sizeof(Elf64_Chdr));
     elf_put32(compressed, CAIRN_BIG_ENDIAN, ELFCOMPRESS_ZLIB);
     elf_put64(compressed + 8, CAIRN_BIG_ENDIAN, WORD_BYTES);
@@ -527,10 +531,7 @@ START_TEST(unknown_compression_is_refused)
     uint8_t compressed[128];
     struct cairn_error error;
     sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
-    struct elf_section *section = &sample.file.sections[sample.stackmaps];
-    section->flags = SHF_COMPRESSED;
-    section->bytes = compressed;
-    section->size = sample_compress(sample.words, WORD_BYTES, compressed);
+    struct elf_section *section = compress_section(&sample, compressed);
     elf_put32(compressed, CAIRN_LITTLE_ENDIAN, 2);
     sample_finish(&sample);
     ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_UNSUPPORTED);
@@ -551,10 +552,7 @@ START_TEST(damaged_compression_is_corrupt)
     uint8_t compressed[128];
     struct cairn_error error;
     sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
-    struct elf_section *section = &sample.file.sections[sample.stackmaps];
-    section->flags = SHF_COMPRESSED;
-    section->bytes = compressed;
-    section->size = sample_compress(sample.words, WORD_BYTES, compressed);
+    compress_section(&sample, compressed);
     compressed[sizeof(Elf64_Chdr)] = 0xff;
     sample_finish(&sample);
     ck_assert_int_eq(try_section(&sample, &error), CAIRN_ERROR_CORRUPT);
