@@ -271,6 +271,47 @@ START_TEST(wide_vectors_are_judged_by_the_features_of_their_function)
 }
 END_TEST
 
+static bool has_stackmaps(const char *triple)
+{
+    return strncmp(triple, "riscv", 5) != 0 || LLVM_HAS_RISCV_STACKMAPS;
+}
+
+/* PPC64 big-endian begins without VSX, and RISC-V without D. */
+static const struct {
+    const char *triple;
+    const char *type;
+    const char *features;
+    const char *without; /* with which the type is refused */
+} feature_rows[] = {
+    {"powerpc64-linux-gnu", "<2 x i64>", "+vsx", ""},
+    {"powerpc64-linux-gnu", "<2 x double>", "-vsx,+vsx", "+vsx,-vsx"},
+    {"powerpc64-linux-gnu", "fp128", "+altivec,+vsx", "+altivec"},
+    {"powerpc64-linux-gnu", "<4 x i32>", "+altivec", "-altivec"},
+    {"powerpc64-linux-gnu", "<16 x i8>", "+vsx", "-altivec"},
+    {"riscv64-linux-gnu", "double", "+f,+d", LLVM_SELECTS_SOFT_FLOAT ? NULL : ""},
+};
+enum { FEATURE_ROWS = sizeof feature_rows / sizeof *feature_rows };
+
+static char *with_features(const char *type, const char *features)
+{
+    char attributes[64];
+    snprintf(attributes, sizeof attributes, "\"target-features\"=\"%s\"", features);
+    return with_wide_value(type, attributes);
+}
+
+START_TEST(registers_that_a_function_must_ask_for_are_judged_by_its_features)
+{
+    const char *type = feature_rows[_i].type;
+    const char *without = feature_rows[_i].without;
+    const struct judgement judgement = {.triple = feature_rows[_i].triple};
+    if (!has_stackmaps(judgement.triple))
+        return;
+    assert_compiles(with_features(type, feature_rows[_i].features), &judgement);
+    if (without != NULL)
+        assert_refused_rightly(with_features(type, without), &judgement, type, "feature");
+}
+END_TEST
+
 START_TEST(ordinary_live_values_compile)
 {
     static const char *const types[] = {
@@ -363,8 +404,10 @@ static const char *const all_types[] = {
     "{}",
     "[2 x {}]",
 };
-static const char *const all_triples[] = {"x86_64-linux-gnu", "aarch64-linux-gnu",
-                                          "powerpc64le-linux-gnu", "s390x-linux-gnu"};
+static const char *const all_triples[] = {"x86_64-linux-gnu",      "aarch64-linux-gnu",
+                                          "powerpc64le-linux-gnu", "powerpc64-linux-gnu",
+                                          "s390x-linux-gnu",       "riscv64-linux-gnu"};
+enum { ALL_TRIPLES = sizeof all_triples / sizeof *all_triples };
 
 static bool is_refused(const char *text, const char *triple)
 {
@@ -482,11 +525,6 @@ static const struct {
     {"riscv64-linux-gnu", "i64", 27, 29},
 };
 enum { REGISTER_ROWS = sizeof register_rows / sizeof *register_rows };
-
-static bool has_stackmaps(const char *triple)
-{
-    return strncmp(triple, "riscv", 5) != 0 || LLVM_HAS_RISCV_STACKMAPS;
-}
 
 START_TEST(values_without_registers_are_refused)
 {
@@ -1404,8 +1442,10 @@ int main(void)
     tcase_add_test(tests, newer_llvm_takes_more_types);
     tcase_add_loop_test(tests, wide_vectors_are_judged_by_the_features_of_their_function, 0,
                         sizeof wide_features / sizeof *wide_features);
+    tcase_add_loop_test(tests, registers_that_a_function_must_ask_for_are_judged_by_its_features, 0,
+                        FEATURE_ROWS);
     tcase_add_test(tests, ordinary_live_values_compile);
-    tcase_add_loop_test(tests, types_are_refused_that_crash_and_no_others, 0, 4);
+    tcase_add_loop_test(tests, types_are_refused_that_crash_and_no_others, 0, ALL_TRIPLES);
     tcase_add_test(tests, arguments_in_any_register_are_judged_like_live_values);
     tcase_add_loop_test(tests, small_integers_crash_old_llvm_elsewhere, 0, 3);
     tcase_add_loop_test(tests, values_without_registers_are_refused, 0, REGISTER_ROWS);
