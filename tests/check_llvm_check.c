@@ -1054,6 +1054,100 @@ START_TEST(statepoints_that_keep_values_in_registers_are_judged_like_live_values
 }
 END_TEST
 
+/* ---- Operand bundles ---- */
+
+#if LLVM_HAS_OPAQUE_POINTERS
+
+enum { CALLED_FUNCTION, CALLED_STATEPOINT, CALLED_PATCHPOINT, CALLED_INTRINSIC };
+
+static const char *const bundle_callees[] = {
+    [CALLED_FUNCTION] = "void @callee()",
+    [CALLED_STATEPOINT] = "token (i64, i32, ptr, i32, i32, ...) "
+                          "@llvm.experimental.gc.statepoint.p0(i64 1, i32 0, "
+                          "ptr elementtype(void ()) @callee, i32 0, i32 0, i32 0, i32 0)",
+    [CALLED_PATCHPOINT] = "void (i64, i32, ptr, i32, ...) "
+                          "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 0)",
+    [CALLED_INTRINSIC] = "void @llvm.sideeffect()",
+};
+
+/* Ends LLVM where it looks at bundles; before, they are ignored. */
+static const struct {
+    const char *kind;
+    int callee;
+    const char *bundle;
+    bool ends_llvm;
+} bundle_rows[] = {
+    {"call", CALLED_FUNCTION, "\"other\"(i32 %x)", true},
+    {"call", CALLED_FUNCTION, "\"deopt\"(i32 %x), \"other\"()", true},
+    {"call", CALLED_FUNCTION, "\"gc-live\"(ptr %p)", true},
+    {"call", CALLED_FUNCTION, "\"gc-transition\"(ptr %p)", true},
+    {"call", CALLED_FUNCTION, "\"align\"(ptr %p, i64 8)", true},
+    {"call", CALLED_FUNCTION, "\"cfguardtarget\"(ptr %p)", false},
+    {"call", CALLED_FUNCTION, "\"kcfi\"(i32 7)", false},
+    {"call", CALLED_STATEPOINT, "\"other\"(i32 %x)", false},
+    {"call", CALLED_STATEPOINT, "\"gc-live\"(ptr %p), \"other\"(i32 %x)", false},
+    {"call", CALLED_PATCHPOINT, "\"other\"(i32 %x)", false},
+    {"call", CALLED_INTRINSIC, "\"other\"(i32 %x)", false},
+    {"invoke", CALLED_FUNCTION, "\"other\"(i32 %x)", true},
+    {"invoke", CALLED_FUNCTION, "\"gc-live\"(ptr %p)", false},
+    {"invoke", CALLED_FUNCTION, "\"align\"(ptr %p, i64 8)", true},
+    {"invoke", CALLED_STATEPOINT, "\"deopt\"(i32 %x), \"gc-live\"(ptr %p)", false},
+    {"invoke", CALLED_STATEPOINT, "\"deopt\"(i32 %x), \"other\"(i32 %x)", true},
+    {"invoke", CALLED_PATCHPOINT, "\"other\"(i32 %x)", true},
+};
+enum { BUNDLE_ROWS = sizeof bundle_rows / sizeof *bundle_rows };
+
+static const char *with_bundle(const char *kind, const char *callee, const char *bundle)
+{
+    static char text[2048];
+    bool is_invoke = strcmp(kind, "invoke") == 0;
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS STATEPOINT_DECLARATION
+             "declare void @callee()\ndeclare void @llvm.sideeffect()\n"
+             "declare i32 @__gxx_personality_v0(...)\n"
+             "define void @culprit(i32 %%x, ptr %%p) gc \"statepoint-example\"\n"
+             "    personality ptr @__gxx_personality_v0 {\n"
+             "  %s%s %s [ %s ]\n%s  ret void\n}\n",
+             strstr(callee, "token") == callee ? "%t = " : "", kind, callee, bundle,
+             is_invoke ? "    to label %next unwind label %pad\n"
+                         "pad:\n  %l = landingpad { ptr, i32 } cleanup\n  ret void\nnext:\n"
+                       : "");
+    return text;
+}
+
+/* Refused for an operand bundle. */
+static void assert_ends(const char *text, const struct judgement *judgement, bool may_compile)
+{
+    LLVMModuleRef module = parse_for(text, judgement->triple);
+    struct cairn_error error = {0};
+    ck_assert_int_eq(check(module, judgement, &error), CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "operand bundle") != NULL, "%s", error.message);
+    ck_assert_msg(strstr(error.message, "; write the same without it") != NULL, "%s",
+                  error.message);
+    LLVMDisposeModule(module);
+    if (!may_compile)
+        assert_crashes(text, judgement);
+}
+
+START_TEST(bundles_that_end_llvm_are_refused_and_no_others)
+{
+    static const char *const triples[] = {"x86_64-linux-gnu", "aarch64-linux-gnu"};
+    const char *text = with_bundle(bundle_rows[_i].kind, bundle_callees[bundle_rows[_i].callee],
+                                   bundle_rows[_i].bundle);
+    for (unsigned i = 0; i < 4; i++) {
+        struct judgement judgement = {.triple = triples[i / 2], .optimisation_level = i % 2 * 2};
+        /* GlobalISel, which AArch64 has at -O0 for what it can select, does not look at bundles. */
+        bool may_compile = i == 2;
+        if (!bundle_rows[_i].ends_llvm || !LLVM_ENDS_AT_FOREIGN_BUNDLES)
+            assert_compiles(text, &judgement);
+        else
+            assert_ends(text, &judgement, may_compile);
+    }
+}
+END_TEST
+
+#endif
+
 /* ---- Liveness ---- */
 
 #define STACKMAP(values)                                                                           \
@@ -1468,6 +1562,9 @@ int main(void)
     tcase_add_test(tests, statepoints_store_no_types_of_other_machines);
     tcase_add_test(tests, transitions_are_refused_that_llvm_cannot_select);
     tcase_add_test(tests, statepoints_that_keep_values_in_registers_are_judged_like_live_values);
+#if LLVM_HAS_OPAQUE_POINTERS
+    tcase_add_loop_test(tests, bundles_that_end_llvm_are_refused_and_no_others, 0, BUNDLE_ROWS);
+#endif
     tcase_add_test(tests, kept_liveness_refuses_calls_behind_patchpoints);
     tcase_add_loop_test(tests, kept_liveness_refuses_floating_point, 0, FLOATING_POINT_COUNT);
     tcase_add_test(tests, kept_liveness_refuses_awkward_live_values);
