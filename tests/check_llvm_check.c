@@ -792,6 +792,24 @@ START_TEST(too_few_bytes_fill_the_memory_on_x86_64)
 }
 END_TEST
 
+/* Older versions write more bytes than the region has. */
+START_TEST(too_few_bytes_end_llvm_22_on_ppc64)
+{
+    static const struct {
+        const char *triple;
+        unsigned smallest; /* that LLVM takes */
+    } rows[] = {{"powerpc64le-linux-gnu", 32}, {"powerpc64-linux-gnu", 40}};
+    const struct judgement judgement = {.triple = rows[_i].triple};
+    for (unsigned bytes = 0; bytes < rows[_i].smallest; bytes += 4) {
+        char number[16];
+        snprintf(number, sizeof number, "%u", bytes);
+        assert_says(with_bytes(number, FAR_TARGET), &judgement, "fit", "minimum_bytes");
+        if (LLVM_COUNTS_TOC_RELOAD)
+            assert_crashes(with_bytes(number, FAR_TARGET), &judgement);
+    }
+}
+END_TEST
+
 /* Of a target or of none: `refused` bytes become as many as `written`, which is not refused. */
 static const struct {
     const char *triple;
@@ -1553,6 +1571,7 @@ int main(void)
     tcase_add_test(tests, result_of_type_bfloat_in_any_register_is_refused);
     tcase_add_test(tests, constants_that_are_loaded_need_registers_at_all_levels);
     tcase_add_test(tests, too_few_bytes_fill_the_memory_on_x86_64);
+    tcase_add_loop_test(tests, too_few_bytes_end_llvm_22_on_ppc64, 0, 2);
     tcase_add_loop_test(tests, bytes_that_llvm_does_not_keep_to_are_refused, 0, BYTE_ROWS);
     tcase_add_test(tests, symbols_as_targets_are_refused_on_aarch64);
     tcase_add_test(tests, absurd_number_of_bytes_is_refused);
