@@ -105,6 +105,23 @@ START_TEST(instruction_that_ends_too_soon_is_none)
 }
 END_TEST
 
+/* LLVM takes prefixes with nothing after them for instructions. */
+START_TEST(prefixes_alone_are_no_instruction)
+{
+    static const uint8_t prefixes[][3] = {{0x48}, {0x66}, {0xF0}, {0x2E, 0x48}, {0xF3, 0x66, 0x4F}};
+    static const size_t sizes[] = {1, 1, 1, 2, 3};
+    struct instruction instruction;
+    struct disassembler *disassembler =
+        open_disassembler(CAIRN_ARCHITECTURE_X86_64, CAIRN_LITTLE_ENDIAN);
+    for (size_t i = 0; disassembler != NULL && i < sizeof sizes / sizeof *sizes; i++) {
+        ck_assert(!disassembler_next(disassembler, prefixes[i], sizes[i], ADDRESS, &instruction));
+        ck_assert_uint_eq(instruction.length, 0);
+        ck_assert_str_eq(instruction.text, "");
+    }
+    disassembler_destroy(disassembler);
+}
+END_TEST
+
 START_TEST(several_may_be_open_at_once)
 {
     struct disassembler *open[SAMPLE_COUNT] = {0};
@@ -166,6 +183,7 @@ int main(void)
     tcase_add_loop_test(tests, instructions_of_all_architectures_are_named, 0, SAMPLE_COUNT);
     tcase_add_loop_test(tests, instruction_that_ends_too_soon_is_none, 0, SAMPLE_COUNT);
     tcase_add_loop_test(tests, random_bytes_never_end_outside, 0, 7);
+    tcase_add_test(tests, prefixes_alone_are_no_instruction);
     tcase_add_test(tests, several_may_be_open_at_once);
     tcase_add_test(tests, unknown_architecture_is_unsupported);
     suite_add_tcase(suite, tests);

@@ -271,6 +271,47 @@ START_TEST(wide_vectors_are_judged_by_the_features_of_their_function)
 }
 END_TEST
 
+static bool has_stackmaps(const char *triple)
+{
+    return strncmp(triple, "riscv", 5) != 0 || LLVM_HAS_RISCV_STACKMAPS;
+}
+
+/* PPC64 big-endian begins without VSX, and RISC-V without D. */
+static const struct {
+    const char *triple;
+    const char *type;
+    const char *features;
+    const char *without; /* with which the type is refused */
+} feature_rows[] = {
+    {"powerpc64-linux-gnu", "<2 x i64>", "+vsx", ""},
+    {"powerpc64-linux-gnu", "<2 x double>", "-vsx,+vsx", "+vsx,-vsx"},
+    {"powerpc64-linux-gnu", "fp128", "+altivec,+vsx", "+altivec"},
+    {"powerpc64-linux-gnu", "<4 x i32>", "+altivec", "-altivec"},
+    {"powerpc64-linux-gnu", "<16 x i8>", "+vsx", "-altivec"},
+    {"riscv64-linux-gnu", "double", "+f,+d", LLVM_SELECTS_SOFT_FLOAT ? NULL : ""},
+};
+enum { FEATURE_ROWS = sizeof feature_rows / sizeof *feature_rows };
+
+static char *with_features(const char *type, const char *features)
+{
+    char attributes[64];
+    snprintf(attributes, sizeof attributes, "\"target-features\"=\"%s\"", features);
+    return with_wide_value(type, attributes);
+}
+
+START_TEST(registers_that_a_function_must_ask_for_are_judged_by_its_features)
+{
+    const char *type = feature_rows[_i].type;
+    const char *without = feature_rows[_i].without;
+    const struct judgement judgement = {.triple = feature_rows[_i].triple};
+    if (!has_stackmaps(judgement.triple))
+        return;
+    assert_compiles(with_features(type, feature_rows[_i].features), &judgement);
+    if (without != NULL)
+        assert_refused_rightly(with_features(type, without), &judgement, type, "feature");
+}
+END_TEST
+
 START_TEST(ordinary_live_values_compile)
 {
     static const char *const types[] = {
@@ -363,8 +404,10 @@ static const char *const all_types[] = {
     "{}",
     "[2 x {}]",
 };
-static const char *const all_triples[] = {"x86_64-linux-gnu", "aarch64-linux-gnu",
-                                          "powerpc64le-linux-gnu", "s390x-linux-gnu"};
+static const char *const all_triples[] = {"x86_64-linux-gnu",      "aarch64-linux-gnu",
+                                          "powerpc64le-linux-gnu", "powerpc64-linux-gnu",
+                                          "s390x-linux-gnu",       "riscv64-linux-gnu"};
+enum { ALL_TRIPLES = sizeof all_triples / sizeof *all_triples };
 
 static bool is_refused(const char *text, const char *triple)
 {
@@ -482,11 +525,6 @@ static const struct {
     {"riscv64-linux-gnu", "i64", 27, 29},
 };
 enum { REGISTER_ROWS = sizeof register_rows / sizeof *register_rows };
-
-static bool has_stackmaps(const char *triple)
-{
-    return strncmp(triple, "riscv", 5) != 0 || LLVM_HAS_RISCV_STACKMAPS;
-}
 
 START_TEST(values_without_registers_are_refused)
 {
@@ -754,6 +792,24 @@ START_TEST(too_few_bytes_fill_the_memory_on_x86_64)
 }
 END_TEST
 
+/* Older versions write more bytes than the region has. */
+START_TEST(too_few_bytes_end_llvm_22_on_ppc64)
+{
+    static const struct {
+        const char *triple;
+        unsigned smallest; /* that LLVM takes */
+    } rows[] = {{"powerpc64le-linux-gnu", 32}, {"powerpc64-linux-gnu", 40}};
+    const struct judgement judgement = {.triple = rows[_i].triple};
+    for (unsigned bytes = 0; bytes < rows[_i].smallest; bytes += 4) {
+        char number[16];
+        snprintf(number, sizeof number, "%u", bytes);
+        assert_says(with_bytes(number, FAR_TARGET), &judgement, "fit", "minimum_bytes");
+        if (LLVM_COUNTS_TOC_RELOAD)
+            assert_crashes(with_bytes(number, FAR_TARGET), &judgement);
+    }
+}
+END_TEST
+
 /* Of a target or of none: `refused` bytes become as many as `written`, which is not refused. */
 static const struct {
     const char *triple;
@@ -1015,6 +1071,100 @@ START_TEST(statepoints_that_keep_values_in_registers_are_judged_like_live_values
                            "bit 1");
 }
 END_TEST
+
+/* ---- Operand bundles ---- */
+
+#if LLVM_HAS_OPAQUE_POINTERS
+
+enum { CALLED_FUNCTION, CALLED_STATEPOINT, CALLED_PATCHPOINT, CALLED_INTRINSIC };
+
+static const char *const bundle_callees[] = {
+    [CALLED_FUNCTION] = "void @callee()",
+    [CALLED_STATEPOINT] = "token (i64, i32, ptr, i32, i32, ...) "
+                          "@llvm.experimental.gc.statepoint.p0(i64 1, i32 0, "
+                          "ptr elementtype(void ()) @callee, i32 0, i32 0, i32 0, i32 0)",
+    [CALLED_PATCHPOINT] = "void (i64, i32, ptr, i32, ...) "
+                          "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 0)",
+    [CALLED_INTRINSIC] = "void @llvm.sideeffect()",
+};
+
+/* Ends LLVM where it looks at bundles; before, they are ignored. */
+static const struct {
+    const char *kind;
+    int callee;
+    const char *bundle;
+    bool ends_llvm;
+} bundle_rows[] = {
+    {"call", CALLED_FUNCTION, "\"other\"(i32 %x)", true},
+    {"call", CALLED_FUNCTION, "\"deopt\"(i32 %x), \"other\"()", true},
+    {"call", CALLED_FUNCTION, "\"gc-live\"(ptr %p)", true},
+    {"call", CALLED_FUNCTION, "\"gc-transition\"(ptr %p)", true},
+    {"call", CALLED_FUNCTION, "\"align\"(ptr %p, i64 8)", true},
+    {"call", CALLED_FUNCTION, "\"cfguardtarget\"(ptr %p)", false},
+    {"call", CALLED_FUNCTION, "\"kcfi\"(i32 7)", false},
+    {"call", CALLED_STATEPOINT, "\"other\"(i32 %x)", false},
+    {"call", CALLED_STATEPOINT, "\"gc-live\"(ptr %p), \"other\"(i32 %x)", false},
+    {"call", CALLED_PATCHPOINT, "\"other\"(i32 %x)", false},
+    {"call", CALLED_INTRINSIC, "\"other\"(i32 %x)", false},
+    {"invoke", CALLED_FUNCTION, "\"other\"(i32 %x)", true},
+    {"invoke", CALLED_FUNCTION, "\"gc-live\"(ptr %p)", false},
+    {"invoke", CALLED_FUNCTION, "\"align\"(ptr %p, i64 8)", true},
+    {"invoke", CALLED_STATEPOINT, "\"deopt\"(i32 %x), \"gc-live\"(ptr %p)", false},
+    {"invoke", CALLED_STATEPOINT, "\"deopt\"(i32 %x), \"other\"(i32 %x)", true},
+    {"invoke", CALLED_PATCHPOINT, "\"other\"(i32 %x)", true},
+};
+enum { BUNDLE_ROWS = sizeof bundle_rows / sizeof *bundle_rows };
+
+static const char *with_bundle(const char *kind, const char *callee, const char *bundle)
+{
+    static char text[2048];
+    bool is_invoke = strcmp(kind, "invoke") == 0;
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS STATEPOINT_DECLARATION
+             "declare void @callee()\ndeclare void @llvm.sideeffect()\n"
+             "declare i32 @__gxx_personality_v0(...)\n"
+             "define void @culprit(i32 %%x, ptr %%p) gc \"statepoint-example\"\n"
+             "    personality ptr @__gxx_personality_v0 {\n"
+             "  %s%s %s [ %s ]\n%s  ret void\n}\n",
+             strstr(callee, "token") == callee ? "%t = " : "", kind, callee, bundle,
+             is_invoke ? "    to label %next unwind label %pad\n"
+                         "pad:\n  %l = landingpad { ptr, i32 } cleanup\n  ret void\nnext:\n"
+                       : "");
+    return text;
+}
+
+/* Refused for an operand bundle. */
+static void assert_ends(const char *text, const struct judgement *judgement, bool may_compile)
+{
+    LLVMModuleRef module = parse_for(text, judgement->triple);
+    struct cairn_error error = {0};
+    ck_assert_int_eq(check(module, judgement, &error), CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "operand bundle") != NULL, "%s", error.message);
+    ck_assert_msg(strstr(error.message, "; write the same without it") != NULL, "%s",
+                  error.message);
+    LLVMDisposeModule(module);
+    if (!may_compile)
+        assert_crashes(text, judgement);
+}
+
+START_TEST(bundles_that_end_llvm_are_refused_and_no_others)
+{
+    static const char *const triples[] = {"x86_64-linux-gnu", "aarch64-linux-gnu"};
+    const char *text = with_bundle(bundle_rows[_i].kind, bundle_callees[bundle_rows[_i].callee],
+                                   bundle_rows[_i].bundle);
+    for (unsigned i = 0; i < 4; i++) {
+        struct judgement judgement = {.triple = triples[i / 2], .optimisation_level = i % 2 * 2};
+        /* GlobalISel, which AArch64 has at -O0 for what it can select, does not look at bundles. */
+        bool may_compile = i == 2;
+        if (!bundle_rows[_i].ends_llvm || !LLVM_ENDS_AT_FOREIGN_BUNDLES)
+            assert_compiles(text, &judgement);
+        else
+            assert_ends(text, &judgement, may_compile);
+    }
+}
+END_TEST
+
+#endif
 
 /* ---- Liveness ---- */
 
@@ -1404,8 +1554,10 @@ int main(void)
     tcase_add_test(tests, newer_llvm_takes_more_types);
     tcase_add_loop_test(tests, wide_vectors_are_judged_by_the_features_of_their_function, 0,
                         sizeof wide_features / sizeof *wide_features);
+    tcase_add_loop_test(tests, registers_that_a_function_must_ask_for_are_judged_by_its_features, 0,
+                        FEATURE_ROWS);
     tcase_add_test(tests, ordinary_live_values_compile);
-    tcase_add_loop_test(tests, types_are_refused_that_crash_and_no_others, 0, 4);
+    tcase_add_loop_test(tests, types_are_refused_that_crash_and_no_others, 0, ALL_TRIPLES);
     tcase_add_test(tests, arguments_in_any_register_are_judged_like_live_values);
     tcase_add_loop_test(tests, small_integers_crash_old_llvm_elsewhere, 0, 3);
     tcase_add_loop_test(tests, values_without_registers_are_refused, 0, REGISTER_ROWS);
@@ -1419,6 +1571,7 @@ int main(void)
     tcase_add_test(tests, result_of_type_bfloat_in_any_register_is_refused);
     tcase_add_test(tests, constants_that_are_loaded_need_registers_at_all_levels);
     tcase_add_test(tests, too_few_bytes_fill_the_memory_on_x86_64);
+    tcase_add_loop_test(tests, too_few_bytes_end_llvm_22_on_ppc64, 0, 2);
     tcase_add_loop_test(tests, bytes_that_llvm_does_not_keep_to_are_refused, 0, BYTE_ROWS);
     tcase_add_test(tests, symbols_as_targets_are_refused_on_aarch64);
     tcase_add_test(tests, absurd_number_of_bytes_is_refused);
@@ -1428,6 +1581,9 @@ int main(void)
     tcase_add_test(tests, statepoints_store_no_types_of_other_machines);
     tcase_add_test(tests, transitions_are_refused_that_llvm_cannot_select);
     tcase_add_test(tests, statepoints_that_keep_values_in_registers_are_judged_like_live_values);
+#if LLVM_HAS_OPAQUE_POINTERS
+    tcase_add_loop_test(tests, bundles_that_end_llvm_are_refused_and_no_others, 0, BUNDLE_ROWS);
+#endif
     tcase_add_test(tests, kept_liveness_refuses_calls_behind_patchpoints);
     tcase_add_loop_test(tests, kept_liveness_refuses_floating_point, 0, FLOATING_POINT_COUNT);
     tcase_add_test(tests, kept_liveness_refuses_awkward_live_values);

@@ -404,6 +404,12 @@ START_TEST(record_has_the_deopt_values_that_are_declared)
     if (!support_has_target("x86_64-linux-gnu"))
         return;
     LLVMModuleRef module = parse_bundles(row->bundles, _i % 2 != 0);
+    if (cairn_check_module(module, NULL, NULL) != CAIRN_OK) {
+        /* An invoke with a bundle at which this LLVM ends the process. */
+        ck_assert(LLVM_ENDS_AT_FOREIGN_BUNDLES && _i % 2 != 0);
+        LLVMDisposeModule(module);
+        return;
+    }
     struct cairn_statepoint statepoint = compile_statepoint(module);
     ck_assert_uint_eq(statepoint.deopt_count, row->deopt_count);
     ck_assert_uint_eq(statepoint.pair_count, 0);

@@ -33,15 +33,27 @@ struct machine {
     size_t step;
     /* Of the call of an immediate; where it is a fixed one. */
     size_t return_offset;
-    /* LLVM emits the TOC reload behind the bytes that it counts (llvm-project #177453). */
+    /* Of the TOC. Before LLVM 22 it is not counted among the bytes (llvm-project #177453). */
     uint32_t reload;
 };
+
+enum { COUNTED_RELOAD = LLVM_COUNTS_TOC_RELOAD ? WORD : 0 };
 
 static const struct machine machines[] = {
     {"x86_64-linux-gnu", CAIRN_ARCHITECTURE_X86_64, {0, 13, 13}, 1, 13, 0},
     {"aarch64-linux-gnu", CAIRN_ARCHITECTURE_AARCH64, {0, 16, 16}, WORD, 16, 0},
-    {"powerpc64le-linux-gnu", CAIRN_ARCHITECTURE_PPC64_ELFV2, {0, 28, 8}, WORD, 28, 0xE8410018},
-    {"powerpc64-linux-gnu", CAIRN_ARCHITECTURE_PPC64_ELFV1, {0, 36, 8}, WORD, 36, 0xE8410028},
+    {"powerpc64le-linux-gnu",
+     CAIRN_ARCHITECTURE_PPC64_ELFV2,
+     {0, 28 + COUNTED_RELOAD, 8},
+     WORD,
+     28,
+     0xE8410018},
+    {"powerpc64-linux-gnu",
+     CAIRN_ARCHITECTURE_PPC64_ELFV1,
+     {0, 36 + COUNTED_RELOAD, 8},
+     WORD,
+     36,
+     0xE8410028},
 };
 enum { MACHINE_COUNT = sizeof machines / sizeof *machines };
 
@@ -206,8 +218,9 @@ static void expect_recognised(const struct machine *machine, const struct form *
         ck_assert_uint_eq(found.target, code->region);
 }
 
-/* Four bytes more than asked: the reload, or a no-op of its own. */
-static void expect_excess(const struct machine *machine, const struct form *form,
+/* The reload is in the region. Before LLVM 22, four bytes more than asked follow: the reload, or a
+ * no-op of its own. */
+static void expect_reload(const struct machine *machine, const struct form *form,
                           const struct code *code)
 {
     const struct cairn_arch *arch = arch_find(machine->architecture);
@@ -218,7 +231,10 @@ static void expect_excess(const struct machine *machine, const struct form *form
     bool is_smallest = form->size == machine->return_offset;
     uint64_t nop;
     ck_assert(arch->encode_branch(ARCH_BRANCH_NOP, 0, 0, WORD, &nop));
-    ck_assert_uint_eq(behind, is_smallest ? machine->reload : (uint32_t)nop);
+    if (LLVM_COUNTS_TOC_RELOAD)
+        ck_assert(behind != machine->reload && behind != (uint32_t)nop);
+    else
+        ck_assert_uint_eq(behind, is_smallest ? machine->reload : (uint32_t)nop);
     ck_assert_uint_eq(word_at(arch, code, code->region + machine->return_offset), machine->reload);
 }
 
@@ -324,7 +340,7 @@ static void try_form(const struct machine *machine, const struct form *form)
 {
     struct code code = compile(machine, form);
     expect_recognised(machine, form, &code);
-    expect_excess(machine, form, &code);
+    expect_reload(machine, form, &code);
     expect_changes_refused(machine, form, &code);
     expect_changed_bits_refused(machine, form, &code);
     expect_armed(machine, form, &code);
@@ -388,12 +404,12 @@ START_TEST(symbol_target_is_recognised)
 }
 END_TEST
 
-/* What LLVM does not check when it was built without assertions: it emits the whole call all the
- * same, and the region ends inside it. */
+/* What LLVM before 22 does not check when it was built without assertions, and later only on PPC64:
+ * it emits the whole call all the same, and the region ends inside it. */
 START_TEST(region_that_is_too_small_is_refused_where_it_ends)
 {
     const struct machine *machine = supported(_i);
-    if (machine == NULL || machine->step != WORD)
+    if (machine == NULL || machine->step != WORD || (has_toc(machine) && LLVM_COUNTS_TOC_RELOAD))
         return;
     const struct cairn_arch *arch = arch_find(machine->architecture);
     for (size_t size = WORD; size < machine->bytes_min[TARGET_IMMEDIATE]; size += WORD) {

@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "llvm/version.h"
 
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,6 +199,77 @@ enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
                            LLVM_VERSION_MAJOR, text);
     LLVMDisposeMessage(text);
     return status;
+}
+
+#endif
+
+/* ---- Bundles at which LLVM ends the process ---- */
+
+#if LLVM_ENDS_AT_FOREIGN_BUNDLES
+
+/* What the code generator takes. Source: trials with LLVM 22; its SelectionDAGBuilder.cpp,
+ * visitCall and visitInvoke. */
+static const struct {
+    const char *tag;
+    bool of_calls;
+    bool of_invokes;
+} known_bundles[] = {
+    {"deopt", true, true},
+    {"funclet", true, true},
+    {"cfguardtarget", true, true},
+    {"preallocated", true, true},
+    {"clang.arc.attachedcall", true, true},
+    {"ptrauth", true, true},
+    {"kcfi", true, true},
+    {"convergencectrl", true, false},
+    {"deactivation-symbol", true, false},
+    {"gc-transition", false, true},
+    {"gc-live", false, true},
+};
+
+static bool is_known(const char *tag, size_t length, bool is_invoke)
+{
+    for (size_t i = 0; i < sizeof known_bundles / sizeof *known_bundles; i++)
+        if (has_tag(tag, length, known_bundles[i].tag))
+            return is_invoke ? known_bundles[i].of_invokes : known_bundles[i].of_calls;
+    return false;
+}
+
+/* Calls of intrinsics and of inline assembly are compiled before LLVM looks at their bundles;
+ * invokes are not. */
+static bool is_looked_at(LLVMValueRef call)
+{
+    LLVMValueRef callee = LLVMGetCalledValue(call);
+    if (LLVMIsAInvokeInst(call) != NULL)
+        return true;
+    return LLVMIsAInlineAsm(callee) == NULL &&
+           (LLVMIsAFunction(callee) == NULL || LLVMGetIntrinsicID(callee) == 0);
+}
+
+bool bundles_find_foreign(LLVMValueRef call, char tag[BUNDLE_TAG_SIZE])
+{
+    bool is_foreign = false;
+    unsigned count = LLVMGetNumOperandBundles(call);
+    if (count == 0 || !is_looked_at(call))
+        return false;
+    for (unsigned i = 0; i < count && !is_foreign; i++) {
+        LLVMOperandBundleRef bundle = LLVMGetOperandBundleAtIndex(call, i);
+        size_t length;
+        const char *name = LLVMGetOperandBundleTag(bundle, &length);
+        is_foreign = !is_known(name, length, LLVMIsAInvokeInst(call) != NULL);
+        snprintf(tag, BUNDLE_TAG_SIZE, "%.*s", (int)length, name);
+        LLVMDisposeOperandBundle(bundle);
+    }
+    return is_foreign;
+}
+
+#else
+
+bool bundles_find_foreign(LLVMValueRef call, char tag[BUNDLE_TAG_SIZE])
+{
+    (void)call;
+    (void)tag;
+    return false;
 }
 
 #endif

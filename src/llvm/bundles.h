@@ -8,6 +8,7 @@
 
 #include <cairn/status.h>
 #include <llvm-c/Core.h>
+#include <stdbool.h>
 
 /* Operand numbers of the call, one behind the other; none if the call has no such bundle. */
 struct bundle {
@@ -26,5 +27,11 @@ struct bundles {
 /* UNSUPPORTED if the LLVM in use writes bundles in a way that is not known. */
 enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
                                struct cairn_error *error);
+
+enum { BUNDLE_TAG_SIZE = 40 };
+
+/* Whether the call or invoke has an operand bundle at which the code generator in use ends the
+ * process. Writes the start of its tag to `tag`. */
+bool bundles_find_foreign(LLVMValueRef call, char tag[BUNDLE_TAG_SIZE]);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Finding what is known to crash LLVM's code generator, before it gets to see it.
  *
- * Each rule was found by compiling with LLVM 14, 15, 16 and 19; a test compiles what the rules
+ * Each rule was found by compiling with LLVM 14 to 19 and 22; a test compiles what the rules
  * refuse, to see that it still crashes, and random modules, to see that nothing else does.
  *
  * A module is gone through once to count, in whatever order its calls come, and only if there is
@@ -424,7 +424,7 @@ static LLVMValueRef without_casts(LLVMValueRef value)
     return value;
 }
 
-/* Not a crash, but worse: with 14, 15, 16 and 19 the code calls the address of what LLVM itself
+/* Not a crash, but worse: with 14 to 19 and 22 the code calls the address of what LLVM itself
  * knows the symbol by. */
 static void check_target(struct checker *checker)
 {
@@ -475,6 +475,19 @@ static void check_transition(struct checker *checker)
     }
 }
 
+/* ---- Operand bundles ---- */
+
+static void check_bundles(struct checker *checker)
+{
+    char tag[BUNDLE_TAG_SIZE];
+    char why[100];
+    if (!bundles_find_foreign(checker->call.call, tag))
+        return;
+    snprintf(why, sizeof why, "LLVM %d ends the process at the operand bundle \"%s\"",
+             LLVM_VERSION_MAJOR, tag);
+    report(checker, why, "the same without it");
+}
+
 /* ---- Liveness (llvm-project #53828, #85828) ---- */
 
 /* Once for each function that has patch points, at one of them. */
@@ -499,8 +512,8 @@ static void check_liveness(struct checker *checker)
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
-    check_architecture, check_transition, check_bytes,  check_target,   check_live_values,
-    check_registers,    check_live_in,    check_result, check_liveness,
+    check_architecture, check_transition, check_bytes,  check_target,  check_live_values,
+    check_registers,    check_live_in,    check_result, check_bundles, check_liveness,
 };
 
 static enum cairn_status check_list(struct checker *checker, const struct site_list *list)
@@ -520,12 +533,42 @@ static enum cairn_status check_list(struct checker *checker, const struct site_l
     return CAIRN_OK;
 }
 
+/* The calls that make no record. */
+static void check_other_calls(struct checker *checker, LLVMValueRef function)
+{
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block != NULL;
+         block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
+             instruction = LLVMGetNextInstruction(instruction)) {
+            bool is_call =
+                LLVMIsACallInst(instruction) != NULL || LLVMIsAInvokeInst(instruction) != NULL;
+            if (!is_call || site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED)
+                continue;
+            checker->call = (struct site_call){.call = instruction};
+            check_bundles(checker);
+        }
+}
+
+/* Those that make records first. */
+static enum cairn_status check_all(struct checker *checker, LLVMModuleRef module,
+                                   const struct site_list *list)
+{
+    enum cairn_status status = check_list(checker, list);
+    if (status != CAIRN_OK || !LLVM_ENDS_AT_FOREIGN_BUNDLES)
+        return status;
+    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
+         function = LLVMGetNextFunction(function))
+        check_other_calls(checker, function);
+    return CAIRN_OK;
+}
+
 /* In the order of the module, so that the first one is. */
-static enum cairn_status report_all(struct checker *checker, struct site_list *list)
+static enum cairn_status report_all(struct checker *checker, LLVMModuleRef module,
+                                    struct site_list *list)
 {
     checker->expected = checker->found;
     site_list_sort(list);
-    enum cairn_status status = check_list(checker, list);
+    enum cairn_status status = check_all(checker, module, list);
     return status == CAIRN_OK ? CAIRN_ERROR_LLVM : status;
 }
 
@@ -538,7 +581,7 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to check");
     struct site_list list;
     enum cairn_status status = site_list_create(module, &list, error);
-    if (status != CAIRN_OK || list.count == 0)
+    if (status != CAIRN_OK)
         return status;
     struct checker checker = {
         .options = options == NULL ? &defaults : options,
@@ -546,9 +589,9 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
         .minimum_bytes = cairn_patchpoint_minimum_bytes(module, true),
         .error = error,
     };
-    status = check_list(&checker, &list);
+    status = check_all(&checker, module, &list);
     if (status != CAIRN_OK || checker.found > 0)
-        status = report_all(&checker, &list);
+        status = report_all(&checker, module, &list);
     site_list_release(&list);
     return status;
 }

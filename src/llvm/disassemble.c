@@ -24,6 +24,7 @@ typedef bool finds_distance(const char *text, const char *operand);
 
 struct disassembler {
     LLVMDisasmContextRef llvm;
+    enum cairn_architecture architecture;
     finds_distance *finds_distance; /* NULL: LLVM says what targets there are */
     bool has_target;                /* of the instruction that LLVM looks at */
     uint64_t target;
@@ -144,6 +145,7 @@ enum cairn_status disassembler_create(enum cairn_architecture architecture,
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a disassembler");
     static pthread_once_t initialised = PTHREAD_ONCE_INIT;
     pthread_once(&initialised, initialise_llvm);
+    created->architecture = architecture;
     created->finds_distance = description.finds_distance;
     created->llvm = LLVMCreateDisasmCPUFeatures(description.triple, "", description.features,
                                                 created, 0, NULL, note_target);
@@ -167,6 +169,26 @@ void disassembler_destroy(struct disassembler *disassembler)
 }
 
 /* ---- One instruction ---- */
+
+static bool is_x86_64_prefix(uint8_t byte)
+{
+    static const uint8_t others[] = {0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65,
+                                     0x66, 0x67, 0xF0, 0xF2, 0xF3};
+    return (byte & 0xF0) == 0x40 || memchr(others, byte, sizeof others) != NULL;
+}
+
+/* Prefixes whose instruction is not there any more. LLVM names them, and from version 22 on REX.W,
+ * too. */
+static bool is_cut_off(const struct disassembler *disassembler, const uint8_t *bytes, size_t size,
+                       size_t length)
+{
+    if (disassembler->architecture != CAIRN_ARCHITECTURE_X86_64 || length < size)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (!is_x86_64_prefix(bytes[i]))
+            return false;
+    return true;
+}
 
 static void make_one_line(char *text)
 {
@@ -205,8 +227,10 @@ bool disassembler_next(struct disassembler *disassembler, const uint8_t *bytes, 
     instruction->length =
         LLVMDisasmInstruction(disassembler->llvm, (uint8_t *)(uintptr_t)bytes, size, address,
                               instruction->text, sizeof instruction->text);
-    if (instruction->length == 0)
+    if (instruction->length == 0 || is_cut_off(disassembler, bytes, size, instruction->length)) {
+        *instruction = (struct instruction){0};
         return false;
+    }
     make_one_line(instruction->text);
     find_target(disassembler, address, instruction);
     return true;

@@ -8,7 +8,6 @@
  */
 #include "llvm/features.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,19 +81,36 @@ static unsigned limit(LLVMValueRef function, const char *features, size_t length
     return has_widest ? AVX512_BITS : AVX_BITS;
 }
 
+/* One entry of the list, as "+name" or "-name". */
+struct feature {
+    char sign; /* or another character, if the entry is neither */
+    const char *name;
+    size_t length;
+};
+
+/* Takes the first entry off the list; false at the list's end. */
+static bool next_feature(const char **features, const char *end, struct feature *feature)
+{
+    if (*features >= end)
+        return false;
+    const char *comma = memchr(*features, ',', (size_t)(end - *features));
+    const char *stop = comma == NULL ? end : comma;
+    size_t name_length = (size_t)(stop - *features) - (stop > *features);
+    *feature = (struct feature){**features, *features + 1, name_length};
+    *features = stop + 1;
+    return true;
+}
+
 /* Bits by the list alone. */
 static unsigned read_features(const char *features, size_t length)
 {
     unsigned bits = SSE_BITS;
-    for (const char *end = features + length; features < end;) {
-        const char *comma = memchr(features, ',', (size_t)(end - features));
-        const char *stop = comma == NULL ? end : comma;
-        size_t name_length = (size_t)(stop - features) - (stop > features);
-        if (*features == '+')
-            bits = add_feature(bits, features + 1, name_length);
-        else if (*features == '-')
-            bits = take_feature(bits, features + 1, name_length);
-        features = stop + 1;
+    struct feature feature;
+    for (const char *end = features + length; next_feature(&features, end, &feature);) {
+        if (feature.sign == '+')
+            bits = add_feature(bits, feature.name, feature.length);
+        else if (feature.sign == '-')
+            bits = take_feature(bits, feature.name, feature.length);
     }
     return bits;
 }
@@ -107,4 +123,19 @@ unsigned features_vector_bits(LLVMValueRef function)
     if (features == NULL)
         return SSE_BITS;
     return at_most(read_features(features, length), limit(function, features, length));
+}
+
+bool features_has(LLVMValueRef function, const char *name, bool by_default)
+{
+    unsigned length;
+    bool has = by_default;
+    struct feature feature;
+    const char *features =
+        function == NULL ? NULL : attribute(function, "target-features", &length);
+    if (features == NULL)
+        return has;
+    for (const char *end = features + length; next_feature(&features, end, &feature);)
+        if (is(feature.name, feature.length, name) && (feature.sign == '+' || feature.sign == '-'))
+            has = feature.sign == '+';
+    return has;
 }

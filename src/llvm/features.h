@@ -7,6 +7,7 @@
 #define LLVM_FEATURES_H
 
 #include <llvm-c/Core.h>
+#include <stdbool.h>
 
 /*
  * Bits of the widest vector that LLVM has in one register of x86-64 in this function: 128, or more
@@ -14,5 +15,9 @@
  * it is 128. `function` may be NULL.
  */
 unsigned features_vector_bits(LLVMValueRef function);
+
+/* Whether the function's "target-features" turn the feature on, as "+name", or the default says so
+ * and they do not turn it off. `function` may be NULL. */
+bool features_has(LLVMValueRef function, const char *name, bool by_default);
 
 #endif

@@ -135,12 +135,15 @@ static bool is_machine_integer(unsigned bits, enum cairn_architecture architectu
 static bool has_half(enum cairn_architecture architecture)
 {
     return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
-           (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_HALF);
+           architecture == CAIRN_ARCHITECTURE_RISCV64 ||
+           (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_HALF) ||
+           LLVM_SELECTS_LIVE_HALF_ANYWHERE;
 }
 
 static bool has_bfloat(enum cairn_architecture architecture)
 {
     return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
+           architecture == CAIRN_ARCHITECTURE_RISCV64 ||
            (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_BFLOAT);
 }
 
@@ -154,7 +157,8 @@ static bool is_lane(LLVMTypeRef type, enum cairn_architecture architecture)
     case LLVMDoubleTypeKind:
         return true;
     case LLVMHalfTypeKind:
-        return has_half(architecture);
+        return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
+               (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_HALF);
     case LLVMBFloatTypeKind:
         return architecture == CAIRN_ARCHITECTURE_AARCH64 && LLVM_HAS_BFLOAT_VECTORS;
     default:
@@ -162,14 +166,19 @@ static bool is_lane(LLVMTypeRef type, enum cairn_architecture architecture)
     }
 }
 
+/* SystemZ and RISC-V have vector registers on request only. */
+static bool has_vectors(enum cairn_architecture architecture)
+{
+    return architecture != CAIRN_ARCHITECTURE_SYSTEMZ && architecture != CAIRN_ARCHITECTURE_RISCV64;
+}
+
 /* 128 bits, and on AArch64 64 too; others are split or widened, which instruction selection does
- * not do for these operands. SystemZ has vectors on request only. */
+ * not do for these operands. */
 static bool is_register_vector(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     struct cairn_type vector = types_convert(type);
     uint64_t bits = (uint64_t)vector.bits * vector.element_count;
-    if (architecture == CAIRN_ARCHITECTURE_SYSTEMZ ||
-        !is_lane(LLVMGetElementType(type), architecture))
+    if (!has_vectors(architecture) || !is_lane(LLVMGetElementType(type), architecture))
         return false;
     return bits == 128 || (bits == 64 && architecture == CAIRN_ARCHITECTURE_AARCH64);
 }
@@ -212,6 +221,24 @@ bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
 
 /* ---- What the code generator can keep live ---- */
 
+/* What PPC64 big-endian and RISC-V have in registers only if the function asks for it.
+ * Little-endian PPC64 begins with POWER8, which has VSX. */
+static bool lacks_registers(LLVMTypeRef type, enum cairn_architecture architecture,
+                            LLVMValueRef function)
+{
+    enum { REGISTER_BITS = 128, ALTIVEC_LANE_BITS = 32 };
+    LLVMTypeKind kind = LLVMGetTypeKind(type);
+    bool is_vector = kind == LLVMVectorTypeKind;
+    bool is_wide = !is_vector || REGISTER_BITS / LLVMGetVectorSize(type) > ALTIVEC_LANE_BITS;
+    bool is_float = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind;
+    if (architecture == CAIRN_ARCHITECTURE_RISCV64)
+        return is_float && !LLVM_SELECTS_SOFT_FLOAT && !features_has(function, "d", false);
+    if (architecture != CAIRN_ARCHITECTURE_PPC64_ELFV1 || !(is_vector || kind == LLVMFP128TypeKind))
+        return false;
+    bool has_vsx = features_has(function, "vsx", false);
+    return !has_vsx && (is_wide || !features_has(function, "altivec", LLVM_HAS_ALTIVEC_BY_DEFAULT));
+}
+
 /* Bits of the lanes to which those of a vector of integers are widened: what an element then has
  * of a register; 0 if there is no such register. */
 static unsigned promoted_lane_bits(struct cairn_type vector, enum cairn_architecture architecture)
@@ -219,7 +246,7 @@ static unsigned promoted_lane_bits(struct cairn_type vector, enum cairn_architec
     unsigned count = vector.element_count;
     bool is_power = count > 1 && (count & (count - 1)) == 0;
     bool is_aarch64 = architecture == CAIRN_ARCHITECTURE_AARCH64;
-    if (!is_power || count > 16 || architecture == CAIRN_ARCHITECTURE_SYSTEMZ)
+    if (!is_power || count > 16 || !has_vectors(architecture))
         return 0;
     return is_aarch64 && vector.bits * count < 64 ? 64 / count : 128 / count;
 }
@@ -269,9 +296,16 @@ enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architec
         *instead = nothing;
         return LIVE_VALUE_CRASHES;
     }
-    if (types_fits_register(value, architecture) || is_promoted(value, architecture) ||
-        is_wide_vector(value, architecture, function))
+    bool fits = types_fits_register(value, architecture) || is_promoted(value, architecture) ||
+                is_wide_vector(value, architecture, function);
+    if (fits && !lacks_registers(value, architecture, function))
         return LIVE_VALUE_FITS;
+    if (fits) {
+        *instead = architecture == CAIRN_ARCHITECTURE_RISCV64
+                       ? "the function's feature +d, if the processor has it, or an integer"
+                       : "the function's feature +vsx, if the processor has it, or a pointer to it";
+        return LIVE_VALUE_CRASHES;
+    }
     *instead = say_what_instead(value);
     bool is_small = LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64;
     return is_small ? LIVE_VALUE_WIDEN : LIVE_VALUE_CRASHES;

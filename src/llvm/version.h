@@ -19,6 +19,8 @@
 /* Live values of type half on x86-64; of type bfloat, and vectors of those in memory. */
 #define LLVM_SELECTS_LIVE_HALF (LLVM_VERSION_MAJOR >= 15)
 #define LLVM_SELECTS_LIVE_BFLOAT (LLVM_VERSION_MAJOR >= 16)
+/* And of type half on PPC64 and SystemZ; 20 and 21 have not been tried. */
+#define LLVM_SELECTS_LIVE_HALF_ANYWHERE (LLVM_VERSION_MAJOR >= 22)
 /* Vectors of bfloat in AArch64's registers. */
 #define LLVM_HAS_BFLOAT_VECTORS (LLVM_VERSION_MAJOR >= 19)
 /* Scalars of type bfloat in memory and as arguments of functions on x86-64. */
@@ -31,6 +33,17 @@
 #define LLVM_HAS_LIVE_FPCR (LLVM_VERSION_MAJOR >= 16)
 /* Stack maps, patch points and statepoints on RISC-V. */
 #define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 19)
+
+/* PPC64 big-endian has the vectors of AltiVec without being asked; 20 and 21 have not been tried.
+ */
+#define LLVM_HAS_ALTIVEC_BY_DEFAULT (LLVM_VERSION_MAJOR >= 22)
+/* RISC-V without the extension D keeps floating-point numbers in general registers. */
+#define LLVM_SELECTS_SOFT_FLOAT (LLVM_VERSION_MAJOR >= 22)
+/* The code generator ends the process at an operand bundle that it has no meaning for, where it
+ * ignored it before; 20 and 21 have not been tried. */
+#define LLVM_ENDS_AT_FOREIGN_BUNDLES (LLVM_VERSION_MAJOR >= 20)
+/* The TOC reload counts among a patch point's bytes on PPC64 (llvm-project #177453). */
+#define LLVM_COUNTS_TOC_RELOAD (LLVM_VERSION_MAJOR >= 22)
 
 /* The C API has operand bundles from 18 on. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
