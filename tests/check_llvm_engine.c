@@ -245,6 +245,64 @@ START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
 }
 END_TEST
 
+/* The module's memory stays until LLVM has deregistered its unwind tables. */
+START_TEST(module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of)
+{
+    bool quiesces_between = _i % 2 == 1;
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    add(engine, parse_site("g", 2));
+    uint64_t f = (uintptr_t)get(engine, "f");
+    add(engine, parse_constant("h", 3));
+    function *h = get(engine, "h");
+    cairn_module_retire(cairn_runtime_find_module(runtime, f));
+    if (quiesces_between)
+        ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
+    struct cairn_error error = {0};
+    ck_assert_ptr_null(cairn_runtime_find_module(runtime, f));
+    ck_assert_ptr_null(cairn_runtime_find_site(runtime, 1, NULL));
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
+    ck_assert_msg(strstr(error.message, "retired") != NULL, "%s", error.message);
+    ck_assert_int_eq(h(0), 3);
+    /* What is loaded next is not put where the retired code is. */
+    add(engine, parse_call("caller", "later"));
+    add(engine, parse_constant("later", 4));
+    ck_assert_int_eq(get(engine, "caller")(0), 4);
+    cairn_engine_dispose(engine);
+    ck_assert_uint_eq(statistics().retired_count, 3);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 3);
+    ck_assert_uint_eq(statistics().code_bytes, 0);
+}
+END_TEST
+
+START_TEST(module_of_an_engine_may_be_retired_after_the_engine_is_disposed_of)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)get(engine, "f"));
+    cairn_module_retain(module);
+    cairn_engine_dispose(engine);
+    cairn_module_retire(module);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
+    cairn_module_retire(module);
+    ck_assert_str_eq(cairn_module_name(module), "mcjit");
+    cairn_module_release(module);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
+    cairn_module_release(NULL);
+}
+END_TEST
+
+START_TEST(runtime_may_go_while_its_modules_have_shares)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)get(engine, "f"));
+    cairn_module_retain(module);
+    cairn_module_retire(module);
+    cairn_runtime_destroy(runtime);
+    cairn_engine_dispose(engine); /* the last owner of the runtime: all that it has is released */
+    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+}
+END_TEST
+
 START_TEST(host_may_give_the_runtime_up_first)
 {
     cairn_engine *engine = create_engine(parse_site("f", 1));
@@ -707,6 +765,8 @@ static void add_tests(TCase *tests)
         modules_call_each_other,
         an_id_may_come_again_in_a_later_module,
         two_shapes_of_an_id_loaded_together_conflict,
+        module_of_an_engine_may_be_retired_after_the_engine_is_disposed_of,
+        runtime_may_go_while_its_modules_have_shares,
         host_may_give_the_runtime_up_first,
         engine_may_go_without_being_finalised,
         module_without_functions_loads,
@@ -733,6 +793,8 @@ static void add_tests(TCase *tests)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, every_optimisation_level_works, 0, 4);
+    tcase_add_loop_test(tests, module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of,
+                        0, 2);
     tcase_add_loop_test(tests, engines_of_one_runtime_are_disposed_of_in_any_order, 0, 3);
 }
 

@@ -418,8 +418,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine 
                                                                    struct cairn_error *error);
 
 /** The address of a function; finalises first. NULL on failure: NOT_FOUND (nothing defines it, or
- *  only a module whose finalisation failed), and all that cairn_engine_finalise can give, unless
- *  the function was loaded earlier. */
+ *  only a module whose finalisation failed or that was retired), and all that cairn_engine_finalise
+ * can give, unless the function was loaded earlier. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 

@@ -289,8 +289,9 @@ static bool is_loaded(const cairn_engine *engine, uint64_t address)
     return cairn_runtime_find_module(engine->runtime, address) != NULL;
 }
 
-/* LLVM goes on knowing functions of finalisations that failed, but they are not executable. */
-static bool is_of_failed_module(const cairn_engine *engine, const char *name, uint64_t address)
+/* LLVM goes on knowing functions of finalisations that failed, which are not executable, and those
+ * of modules that the host has retired. */
+static bool is_of_lost_module(const cairn_engine *engine, const char *name, uint64_t address)
 {
     LLVMValueRef definition;
     return !is_loaded(engine, address) && LLVMFindFunction(engine->llvm, name, &definition) == 0;
@@ -316,9 +317,12 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
         error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "no module of the engine defines '%s'", name);
         return NULL;
     }
-    if (is_of_failed_module(engine, name, address)) {
-        error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
-                  "the module that defines '%s' could not be loaded when it was finalised", name);
+    if (is_of_lost_module(engine, name, address)) {
+        error_set(
+            error, CAIRN_ERROR_NOT_FOUND, 0,
+            "the module that defines '%s' has been retired, or could not be loaded when it was "
+            "finalised",
+            name);
         return NULL;
     }
     return (void *)(uintptr_t)address;

@@ -32,7 +32,8 @@ struct pending {
     bool loaded;
 };
 
-/* A loader whose finalisation failed, or one published module. */
+/* A loader whose finalisation failed, or one published module, of which the manager has a share:
+ * LLVM deregisters its unwind tables when the engine is disposed of. */
 struct outcome {
     struct outcome *next;
     cairn_loader *failed_loader;
@@ -403,6 +404,7 @@ static enum cairn_status finish_loader(cairn_memory_manager *manager, struct cai
     if (status != CAIRN_OK)
         return status;
     manager->loader = NULL;
+    cairn_module_retain(manager->outcome->module);
     return publish(manager, manager->outcome->module, error);
 }
 
@@ -477,6 +479,7 @@ static void destroy_outcomes(cairn_memory_manager *manager)
         manager->outcomes = outcome->next;
         cairn_loader_abandon(outcome->failed_loader);
         cairn_module_retire(outcome->module);
+        cairn_module_release(outcome->module);
         memory_free(&manager->allocator, outcome, sizeof *outcome);
     }
 }
