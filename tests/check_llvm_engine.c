@@ -224,6 +224,116 @@ START_TEST(two_shapes_of_an_id_loaded_together_conflict)
 }
 END_TEST
 
+/* ---- One ID with two shapes ---- */
+
+/* A patch point of 16 bytes and a stack map of an i64. */
+#define TWO_SHAPES                                                                                 \
+    SUPPORT_INTRINSICS                                                                             \
+    "define i64 @f(i64 %x) {\n"                                                                    \
+    "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(\n"               \
+    "      i64 1, i32 16, ptr null, i32 1, i64 %x)\n"                                              \
+    "  ret i64 %r\n}\n"                                                                            \
+    "define void @g(i64 %x) {\n"                                                                   \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x)\n"              \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i64 %x)\n"              \
+    "  ret void\n}\n"
+
+static cairn_engine *create_engine_with(enum cairn_id_conflicts id_conflicts, LLVMModuleRef module)
+{
+    struct cairn_error error = {0};
+    struct cairn_engine_options options = {.memory_manager = {.id_conflicts = id_conflicts}};
+    cairn_engine *engine = NULL;
+    enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return engine;
+}
+
+/* Record number `index` of the function that is at `address`. */
+static struct cairn_record record_of(uint64_t address, uint32_t index)
+{
+    cairn_module *module = cairn_runtime_find_module(runtime, address);
+    ck_assert_ptr_nonnull(module);
+    struct cairn_function found;
+    ck_assert(cairn_table_find_function(cairn_module_table(module), address, &found));
+    ck_assert_uint_gt(found.record_count, index);
+    return (struct cairn_record){cairn_module_table(module), found.first_record + index};
+}
+
+START_TEST(error_of_an_id_with_two_shapes_names_the_choice)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = NULL;
+    LLVMModuleRef module = support_parse_valid(context, TWO_SHAPES);
+    ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, &engine, &error),
+                     CAIRN_ERROR_CONFLICT);
+    ck_assert_msg(strstr(error.message, "ID 1 has two shapes: in 'f' and in 'g'") != NULL, "%s",
+                  error.message);
+    ck_assert_msg(strstr(error.message, "id_conflicts") != NULL, "%s", error.message);
+    ck_assert_ptr_null(LLVMGetFirstGlobal(module)); /* no marker */
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+START_TEST(calls_with_an_id_of_two_shapes_are_renumbered)
+{
+    cairn_engine *engine =
+        create_engine_with(CAIRN_ID_CONFLICTS_RENUMBERED, support_parse_valid(context, TWO_SHAPES));
+    struct cairn_record f = record_of((uintptr_t)get(engine, "f"), 0);
+    struct cairn_record g = record_of((uintptr_t)get(engine, "g"), 0);
+    ck_assert_uint_eq(cairn_record_id(f), UINT64_C(1) << 63);
+    ck_assert_uint_eq(cairn_record_id(g), (UINT64_C(1) << 63) + 1);
+    ck_assert_int_eq(cairn_record_declaration(f)->kind, CAIRN_RECORD_PATCHPOINT);
+    ck_assert_int_eq(cairn_record_declaration(g)->kind, CAIRN_RECORD_STACKMAP);
+    ck_assert_ptr_nonnull(cairn_record_site(f));
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 2, NULL, 0), 1); /* this one is unchanged */
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(records_with_an_id_of_two_shapes_are_left_undeclared)
+{
+    cairn_engine *engine =
+        create_engine_with(CAIRN_ID_CONFLICTS_UNDECLARED, support_parse_valid(context, TWO_SHAPES));
+    struct cairn_record f = record_of((uintptr_t)get(engine, "f"), 0);
+    ck_assert_uint_eq(cairn_record_id(f), 1);
+    ck_assert_ptr_null(cairn_record_declaration(f));
+    ck_assert_ptr_null(cairn_record_site(f));
+    struct cairn_record other;
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 2, &other, 1), 1);
+    ck_assert_ptr_nonnull(cairn_record_declaration(other));
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* The conflict is between two modules that are loaded together. In one of them, alone or not, the
+ * ID may have one shape. */
+START_TEST(id_conflicts_between_modules_are_resolved)
+{
+    bool renumbers = _i % 2 == 0;
+    bool conflicts_alone = _i / 2 == 1;
+    cairn_engine *engine = create_engine_with(
+        renumbers ? CAIRN_ID_CONFLICTS_RENUMBERED : CAIRN_ID_CONFLICTS_UNDECLARED,
+        conflicts_alone ? support_parse_valid(context, TWO_SHAPES) : parse_site("f", 1));
+    LLVMModuleRef other = support_parse_valid(
+        context, SUPPORT_INTRINSICS
+        "define void @h(i32 %x) {\n"
+        "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i32 %x)\n"
+        "  ret void\n}\n");
+    add(engine, other);
+    struct cairn_record f = record_of((uintptr_t)get(engine, "f"), 0);
+    struct cairn_record h = record_of((uintptr_t)get(engine, "h"), 0);
+    if (renumbers) {
+        ck_assert_uint_ne(cairn_record_id(f), cairn_record_id(h));
+        ck_assert_int_eq(cairn_record_declaration(f)->kind, CAIRN_RECORD_PATCHPOINT);
+        ck_assert_uint_eq(cairn_record_declaration(h)->types[0].bits, 32);
+    } else {
+        ck_assert_ptr_null(cairn_record_declaration(f));
+        ck_assert_ptr_null(cairn_record_declaration(h));
+    }
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
 {
     enum { ENGINES = 3 };
@@ -483,6 +593,61 @@ START_TEST(memory_manager_sees_the_errors_of_its_engine)
     ck_assert_int_eq(cairn_memory_manager_status(manager, &error), CAIRN_ERROR_LLVM);
     ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
     ck_assert_uint_eq(statistics().module_count, 0);
+    LLVMDisposeExecutionEngine(engine);
+}
+END_TEST
+
+static void assert_declared_by(uint64_t address, const char *name)
+{
+    struct cairn_record records[2];
+    size_t count = cairn_runtime_find_id(runtime, 7, records, 2);
+    for (size_t i = 0; i < count; i++) {
+        if (cairn_record_function(records[i]).address != address)
+            continue;
+        ck_assert_ptr_nonnull(cairn_record_site(records[i]));
+        ck_assert_str_eq(cairn_record_declaration(records[i])->function, name);
+        return;
+    }
+    ck_abort_msg("'%s' has no record with ID 7", name);
+}
+
+/* MCJIT compiles a module when something of it is asked for. */
+START_TEST(modules_of_equal_declarations_are_loaded_one_after_the_other)
+{
+    static const char *const orders[][2] = {{"f", "g"}, {"g", "f"}};
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMModuleRef first = parse_site("f", 7);
+    LLVMModuleRef second = parse_site("g", 7);
+    ck_assert_ok(cairn_memory_manager_declare(manager, first, NULL));
+    ck_assert_ok(cairn_memory_manager_declare(manager, second, NULL));
+    LLVMExecutionEngineRef engine = create_llvm_engine(first, manager);
+    LLVMAddModule(engine, second);
+    for (int i = 0; i < 2; i++) {
+        uint64_t address = LLVMGetFunctionAddress(engine, orders[_i][i]);
+        ck_assert_ok(cairn_memory_manager_status(manager, NULL));
+        ck_assert_uint_eq(statistics().module_count, 1 + (unsigned)i);
+        assert_declared_by(address, orders[_i][i]);
+    }
+    LLVMDisposeExecutionEngine(engine);
+}
+END_TEST
+
+/* Each has the declarations of both. */
+START_TEST(declared_modules_may_be_linked_into_one)
+{
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMModuleRef first = parse_site("f", 7);
+    LLVMModuleRef second = parse_site("g", 8);
+    ck_assert_ok(cairn_memory_manager_declare(manager, first, NULL));
+    ck_assert_ok(cairn_memory_manager_declare(manager, second, NULL));
+    LLVMLinkModules2(first, second);
+    support_verify(first);
+    LLVMExecutionEngineRef engine = create_llvm_engine(first, manager);
+    ck_assert_uint_ne(LLVMGetFunctionAddress(engine, "g"), 0);
+    ck_assert_ptr_nonnull(cairn_runtime_find_site(runtime, 7, NULL));
+    ck_assert_ptr_nonnull(cairn_runtime_find_site(runtime, 8, NULL));
     LLVMDisposeExecutionEngine(engine);
 }
 END_TEST
@@ -767,6 +932,9 @@ static void add_tests(TCase *tests)
         two_shapes_of_an_id_loaded_together_conflict,
         module_of_an_engine_may_be_retired_after_the_engine_is_disposed_of,
         runtime_may_go_while_its_modules_have_shares,
+        error_of_an_id_with_two_shapes_names_the_choice,
+        calls_with_an_id_of_two_shapes_are_renumbered,
+        records_with_an_id_of_two_shapes_are_left_undeclared,
         host_may_give_the_runtime_up_first,
         engine_may_go_without_being_finalised,
         module_without_functions_loads,
@@ -775,6 +943,7 @@ static void add_tests(TCase *tests)
         hooks_see_the_module_before_and_after_publication,
         memory_manager_serves_an_engine_of_the_host,
         memory_manager_sees_the_errors_of_its_engine,
+        declared_modules_may_be_linked_into_one,
         undeclared_records_have_no_site,
         memory_manager_may_go_unused,
         site_that_is_too_small_loads_and_says_why,
@@ -793,6 +962,8 @@ static void add_tests(TCase *tests)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, every_optimisation_level_works, 0, 4);
+    tcase_add_loop_test(tests, id_conflicts_between_modules_are_resolved, 0, 4);
+    tcase_add_loop_test(tests, modules_of_equal_declarations_are_loaded_one_after_the_other, 0, 2);
     tcase_add_loop_test(tests, module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of,
                         0, 2);
     tcase_add_loop_test(tests, engines_of_one_runtime_are_disposed_of_in_any_order, 0, 3);

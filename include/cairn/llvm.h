@@ -190,8 +190,9 @@ CAIRN_API void cairn_enable_implicit_null_checks(void);
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /**
- * Gives each call of llvm.experimental.gc.statepoint* in `module` an ID of its own, in the order of
- * the module: `*next_id`, which is then the next one. To be called after LLVM's pass
+ * Gives each statepoint in `module` an ID of its own, in the order of the module: `*next_id`, which
+ * is then the next one. Statepoints are calls of llvm.experimental.gc.statepoint*, calls with a
+ * "deopt" bundle and calls of llvm.experimental.deoptimize.*. To be called after LLVM's pass
  * rewrite-statepoints-for-gc, which gives all statepoints the same ID, so that their declarations
  * are in conflict. Statepoints that have been numbered get new IDs. MEMORY, ARGUMENT: nothing was
  * changed.
@@ -204,14 +205,18 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
 
 /**
  * Adds a declaration for each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.*
- * and llvm.experimental.gc.statepoint* in `module`. IDs that come more than once are normal, since
- * inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence that names
- * both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if the LLVM in
- * use writes operand bundles in a way that is not known (before LLVM 18 they are read from the
- * printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added in the
- * order of the functions in the module; within a function in an order that is the same each time
- * for a module that was made in the same way. Costs by the module's functions and records, not by
- * its instructions.
+ * and llvm.experimental.gc.statepoint* in `module`, and for the calls of which LLVM makes
+ * statepoints: those with a "deopt" bundle, and those of llvm.experimental.deoptimize.*. Their ID
+ * is the call's attribute "statepoint-id", or else 2882400015, and their reserved bytes are
+ * "statepoint-num-patch-bytes". (Before LLVM 18 calls with a "deopt" bundle that is empty are not
+ * seen, except for those of llvm.experimental.deoptimize.*.) IDs that come more than once are
+ * normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence
+ * that names both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if
+ * the LLVM in use writes operand bundles in a way that is not known (before LLVM 18 they are read
+ * from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added
+ * in the order of the functions in the module; within a function in an order that is the same each
+ * time for a module that was made in the same way. Takes O(instructions + records) time: a few
+ * nanoseconds for each instruction.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,
@@ -302,6 +307,30 @@ struct cairn_capture {
     struct cairn_pcsection_schema schema;
 };
 
+/**
+ * What happens if one ID has two shapes: two calls with the same ID whose kinds, bytes or types
+ * differ, in one module or in modules that are loaded together. A record's ID is all that leads to
+ * its declaration, so not both calls can be declared by it.
+ *
+ * Where statepoints come from LLVM's passes they all have one ID, and are looked up by address:
+ * RENUMBERED is what such a host wants. It is not the default, because IDs of patch points and
+ * stack maps are how hosts find them, and an ID that was used twice by mistake would not be
+ * noticed.
+ *
+ * Calls with a "deopt" bundle and of llvm.experimental.deoptimize that were given no ID (the
+ * attribute "statepoint-id") have LLVM's default, 2882400015. Nobody has chosen that ID: where it
+ * has two shapes they get IDs of their own with REFUSED, too.
+ */
+enum cairn_id_conflicts {
+    /** The module is refused: CONFLICT. */
+    CAIRN_ID_CONFLICTS_REFUSED = 0,
+    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^63 upwards. */
+    CAIRN_ID_CONFLICTS_RENUMBERED = 1,
+    /** Records with such an ID have no declaration: they can be looked up, but have no site, and
+     *  their values have no types. */
+    CAIRN_ID_CONFLICTS_UNDECLARED = 2
+};
+
 struct cairn_memory_manager_options {
     /** Name of the modules that come out of it, for messages; copied. NULL means "mcjit". */
     const char *name;
@@ -320,6 +349,7 @@ struct cairn_memory_manager_options {
     /** Of the engine, for the width of addresses in PC sections; an engine of Cairn's sets it
      * itself. LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
     LLVMCodeModel code_model;
+    enum cairn_id_conflicts id_conflicts;
 };
 
 typedef struct cairn_memory_manager cairn_memory_manager;
@@ -350,10 +380,13 @@ CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
                                                LLVMExecutionEngineRef engine);
 
 /**
- * Declares the sites of an LLVM module that was, or will be, added to the engine. To be called
- * before its code is generated. Records without a declaration can be looked up, but have no
- * sites. IDs may come again in modules that are loaded later, with other shapes; among those not
- * loaded yet that is a CONFLICT. MEMORY, CORRUPT, CONFLICT.
+ * Declares the sites of an LLVM module that was, or will be, added to the engine. Must be called
+ * before the module's code is generated, and after passes that internalise symbols. If there is
+ * anything to declare, it adds a constant to the module ("cairn.declared.*", 16 bytes in a section
+ * that is not kept), by which the module is recognised when it is loaded. Records without a
+ * declaration can be looked up, but have no sites. An ID may have another shape in a module that is
+ * loaded later. Errors: CONFLICT if it has two shapes among those not loaded yet
+ * (enum cairn_id_conflicts); MEMORY, CORRUPT. The calls may then have new IDs.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
     cairn_memory_manager *manager, LLVMModuleRef module, struct cairn_error *error);

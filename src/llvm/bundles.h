@@ -8,6 +8,7 @@
 
 #include <cairn/status.h>
 #include <llvm-c/Core.h>
+#include <stdbool.h>
 
 /* Operand numbers of the call, one behind the other; none if the call has no such bundle. */
 struct bundle {
@@ -22,6 +23,9 @@ struct bundles {
     struct bundle gc_live;
     struct bundle gc_transition;
 };
+
+/* Whether the call has a "deopt" bundle; before LLVM 18, one with operands. */
+bool bundles_has_deopt(LLVMValueRef call);
 
 /* UNSUPPORTED if the LLVM in use writes bundles in a way that is not known. */
 enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
