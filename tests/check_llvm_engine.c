@@ -845,6 +845,148 @@ START_TEST(engine_loads_nothing_after_an_unresolved_symbol)
 }
 END_TEST
 
+/* ---- LLVM's diagnostics ---- */
+
+struct seen {
+    int errors;
+    int warnings;
+};
+
+static void count_diagnostic(LLVMDiagnosticInfoRef info, void *user)
+{
+    struct seen *seen = user;
+    seen->errors += LLVMGetDiagInfoSeverity(info) == LLVMDSError;
+    seen->warnings += LLVMGetDiagInfoSeverity(info) == LLVMDSWarning;
+}
+
+/* What LLVM reports an error about, and a part of what it says. */
+static const struct {
+    const char *text;
+    const char *error;
+} reported[] = {
+    {"define i64 @f(i64 %x) {\n"
+     "  %r = call i64 asm sideeffect \"\", \"={nosuchregister}\"()\n"
+     "  ret i64 %r\n}\n",
+     "nosuchregister"},
+    {"define i64 @f(i64 %x) {\n"
+     "  %r = call i64 asm sideeffect \"\", \"={nosuchregister}\"(), !srcloc !0\n"
+     "  ret i64 %r\n}\n!0 = !{i32 17}\n",
+     "nosuchregister"},
+    {"define i64 @f(i64 %x) {\n"
+     "  call void asm sideeffect \"nosuchinstruction 1\", \"\"()\n"
+     "  ret i64 %x\n}\n",
+     "instruction"},
+    {"define i64 @f(i64 %x) {\n"
+     "  call void asm sideeffect \"nosuchinstruction 1\", \"\"(), !srcloc !0\n"
+     "  ret i64 %x\n}\n!0 = !{i32 17}\n",
+     "instruction"},
+    {"define i64 @f(i64 %x) {\n"
+     "  call void asm sideeffect \".nosuchdirective\", \"\"()\n"
+     "  ret i64 %x\n}\n",
+     "directive"},
+    {"module asm \".nosuchdirective\"\n"
+     "define i64 @f(i64 %x) {\n  ret i64 %x\n}\n",
+     "directive"},
+    {"module asm \"nosuchinstruction\"\n"
+     "define i64 @f(i64 %x) {\n  ret i64 %x\n}\n",
+     "instruction"},
+    {NULL, "registers"},
+};
+enum { REPORTED = sizeof reported / sizeof *reported };
+
+/* Inline assembly with more operands than any machine has registers. */
+static LLVMModuleRef parse_out_of_registers(void)
+{
+    enum { OPERANDS = 40 };
+    char text[4096];
+    char *end = text + sprintf(text, "define i64 @f(i64 %%x) {\n");
+    for (int i = 1; i <= OPERANDS; i++)
+        end += sprintf(end, "  %%x%d = add i64 %%x, %d\n", i, i);
+    end += sprintf(end, "  call void asm sideeffect \"\", \"r");
+    for (int i = 1; i < OPERANDS; i++)
+        end += sprintf(end, ",r");
+    end += sprintf(end, "\"(i64 %%x1");
+    for (int i = 2; i <= OPERANDS; i++)
+        end += sprintf(end, ", i64 %%x%d", i);
+    strcpy(end, ")\n  ret i64 %x\n}\n");
+    return support_parse_valid(context, text);
+}
+
+static LLVMModuleRef parse_reported(int index)
+{
+    return reported[index].text == NULL ? parse_out_of_registers()
+                                        : support_parse_valid(context, reported[index].text);
+}
+
+START_TEST(error_that_llvm_reports_fails_the_finalisation)
+{
+    struct seen seen = {0};
+    bool has_handler = _i % 2 == 1;
+    int index = _i / 2 % REPORTED;
+    struct cairn_engine_options options = {.optimisation_level = (unsigned)(_i / 2 / REPORTED) * 2};
+    if (has_handler)
+        LLVMContextSetDiagnosticHandler(context, count_diagnostic, &seen);
+    cairn_engine *engine;
+    ck_assert_ok(cairn_engine_create(runtime, parse_site("before", 1), &options, &engine, NULL));
+    function *f_before = get(engine, "before");
+    add(engine, parse_reported(index));
+    add(engine, parse_constant("with", 4));
+    struct cairn_error error = {0};
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, reported[index].error) != NULL, "%s", error.message);
+    ck_assert_ptr_null(cairn_engine_function(engine, "with", NULL));
+    ck_assert_uint_eq(statistics().module_count, 1);
+    ck_assert(LLVMContextGetDiagnosticHandler(context) == (has_handler ? count_diagnostic : NULL));
+    ck_assert_ptr_eq(LLVMContextGetDiagnosticContext(context), has_handler ? &seen : NULL);
+    ck_assert_int_eq(seen.errors > 0, has_handler);
+    /* What was loaded stays, and the engine loads more. */
+    call_target(1, add_hundred);
+    ck_assert_int_eq(f_before(1), 101);
+    add(engine, parse_constant("later", 6));
+    ck_assert_int_eq(get(engine, "later")(0), 6);
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* Each module's context has a handler of its own. */
+START_TEST(contexts_of_one_engine_are_all_observed)
+{
+    struct seen seen = {0};
+    LLVMContextRef other = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(other, count_diagnostic, &seen);
+    cairn_engine *engine = create_engine(parse_constant("f1", 1));
+    add(engine, support_parse_valid(other, reported[0].text));
+    add(engine, parse_constant("f2", 2));
+    struct cairn_error error = {0};
+    ck_assert_ptr_null(cairn_engine_function(engine, "f1", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
+    ck_assert_int_gt(seen.errors, 0);
+    ck_assert(LLVMContextGetDiagnosticHandler(other) == count_diagnostic);
+    ck_assert(LLVMContextGetDiagnosticHandler(context) == NULL);
+    cairn_engine_dispose(engine);
+    LLVMContextDispose(other);
+}
+END_TEST
+
+START_TEST(warning_that_llvm_reports_reaches_the_host_and_fails_nothing)
+{
+    struct seen seen = {0};
+    LLVMContextSetDiagnosticHandler(context, count_diagnostic, &seen);
+    cairn_engine *engine =
+        create_engine(support_parse_valid(context, "define i64 @f(i64 %x) {\n"
+                                                   "  call void asm sideeffect \".warning "
+                                                   "\\22mind\\22\", \"\"()\n"
+                                                   "  ret i64 7\n}\n"));
+    ck_assert_int_eq(get(engine, "f")(0), 7);
+    ck_assert_int_eq(seen.warnings, 1);
+    ck_assert_int_eq(seen.errors, 0);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 START_TEST(symbols_of_the_host_are_found)
 {
     LLVMModuleRef module = parse_call("f", "mapped_by_the_host");
@@ -953,6 +1095,8 @@ static void add_tests(TCase *tests)
         functions_with_unwind_tables_are_found_by_any_pc,
         unresolved_symbol_is_named_and_nothing_is_published,
         engine_loads_nothing_after_an_unresolved_symbol,
+        contexts_of_one_engine_are_all_observed,
+        warning_that_llvm_reports_reaches_the_host_and_fails_nothing,
         symbols_of_the_host_are_found,
         unknown_function_is_not_found,
         module_for_another_machine_is_refused,
@@ -963,6 +1107,7 @@ static void add_tests(TCase *tests)
         tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, every_optimisation_level_works, 0, 4);
     tcase_add_loop_test(tests, id_conflicts_between_modules_are_resolved, 0, 4);
+    tcase_add_loop_test(tests, error_that_llvm_reports_fails_the_finalisation, 0, 4 * REPORTED);
     tcase_add_loop_test(tests, modules_of_equal_declarations_are_loaded_one_after_the_other, 0, 2);
     tcase_add_loop_test(tests, module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of,
                         0, 2);

@@ -399,7 +399,26 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
     const cairn_memory_manager *manager, struct cairn_error *error);
 
-/* ---- Engines: memory manager, declarations and checks in one ---- */
+/*
+ * ---- Engines: memory manager, declarations and checks in one ----
+ *
+ * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), it handles
+ * the diagnostics of its modules' contexts. An error fails the finalisation, with LLVM's text: inline
+ * assembly that cannot be assembled or needs too many registers, say. All diagnostics, warnings and
+ * remarks too, then go to the handler that the host has set for the context
+ * (LLVMContextSetDiagnosticHandler), which is in its place again afterwards. If the host has set none,
+ * nothing is printed, and LLVM does not end the process, as it does with errors that nobody handles.
+ * (A handler object of C++ that does not call the function above sees to its errors itself.)
+ *
+ * LLVM offers no choice where it calls report_fatal_error: constructs that it cannot compile, of which
+ * cairn_check_module knows many, and relocations that it cannot apply. It then calls the process's
+ * handler (LLVMInstallFatalErrorHandler), which Cairn does not set because it is global, and exits or
+ * aborts. The same goes for a process that is so short of memory that LLVM's own allocations fail. So
+ * IR that nobody has checked is best compiled in another process.
+ *
+ * Engines and memory managers that the host makes for itself compile when the host asks LLVM: the
+ * host handles diagnostics.
+ */
 
 struct cairn_engine_options {
     /** 0 to 3, as LLVMMCJITCompilerOptions has it. */
@@ -442,11 +461,12 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
                                                                      LLVMModuleRef module,
                                                                      struct cairn_error *error);
 
-/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. LLVM (a
- *  symbol that nothing defines, by name), and all that cairn_loader_finish can give; FULL if the
- *  slab has no room. On failure nothing of it is published, and what was loaded before stays.
- *  After LLVM the engine takes no further modules, since LLVM would end the process at the next
- *  one: cairn_engine_add_module then gives STATE. */
+/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. Errors: LLVM
+ *  (an error that LLVM has reported, with its text; a symbol that nothing defines, by name), and all
+ *  that cairn_loader_finish can give; FULL if the slab has too little space. On failure nothing of it
+ *  is published, and what was loaded before stays. After a symbol that nothing defines the engine
+ *  takes no further modules, since LLVM would end the process at the next one:
+ *  cairn_engine_add_module then gives STATE. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);
 

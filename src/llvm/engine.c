@@ -4,6 +4,8 @@
  * LLVM's own ways to fail are kept away from the host as far as the C API lets us: a module that
  * would crash the code generator is refused before LLVM sees it, and the engine is made over an
  * empty module, because LLVM destroys the module that it is given when making an engine fails.
+ * While it compiles, the contexts of the modules are observed: an error that LLVM reports there
+ * fails the finalisation.
  *
  * Process-wide state: LLVM's targets and options are global to the process, so setting them up is
  * too, and so is what remembers that it was done.
@@ -12,6 +14,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/diagnostics.h"
 #include "llvm/mcjit.h"
 #include "llvm/option.h"
 
@@ -31,8 +34,10 @@ struct cairn_engine {
     /* Some function that is defined in a module of the engine; NULL until there is one. */
     LLVMValueRef any_function;
     bool has_unfinished;
-    /* Set once LLVM could not resolve a symbol: it would end the process at the next module. */
-    struct cairn_error broken;
+    /* The contexts of the modules that are not finalised yet, each once. */
+    struct diagnostics *contexts;
+    size_t context_count;
+    size_t context_capacity;
 };
 
 /* ---- LLVM's process-wide state ---- */
@@ -95,13 +100,38 @@ static LLVMValueRef find_definition(LLVMModuleRef module)
     return NULL;
 }
 
-static enum cairn_status check_not_broken(const cairn_engine *engine, struct cairn_error *error)
+static enum cairn_status check_resolved(const cairn_engine *engine, struct cairn_error *error)
 {
-    if (engine->broken.status == CAIRN_OK)
+    const struct cairn_error *unresolved = memory_manager_unresolved(engine->manager);
+    if (unresolved->status == CAIRN_OK)
         return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_STATE, 0,
                      "this engine can load no more modules, another one can (%.160s)",
-                     engine->broken.message);
+                     unresolved->message);
+}
+
+/* Makes space for one context more. */
+static enum cairn_status reserve_context(cairn_engine *engine, struct cairn_error *error)
+{
+    if (engine->context_count < engine->context_capacity)
+        return CAIRN_OK;
+    size_t capacity = engine->context_capacity == 0 ? 1 : 2 * engine->context_capacity;
+    void *resized = memory_resize(&engine->allocator, engine->contexts,
+                                  engine->context_capacity * sizeof *engine->contexts,
+                                  capacity * sizeof *engine->contexts);
+    if (resized == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's context");
+    engine->contexts = resized;
+    engine->context_capacity = capacity;
+    return CAIRN_OK;
+}
+
+static void note_context(cairn_engine *engine, LLVMContextRef context)
+{
+    for (size_t i = 0; i < engine->context_count; i++)
+        if (engine->contexts[i].context == context)
+            return;
+    engine->contexts[engine->context_count++] = (struct diagnostics){.context = context};
 }
 
 enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef module,
@@ -110,16 +140,19 @@ enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef mo
     if (engine == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_engine_add_module needs an engine and a module");
-    enum cairn_status status = check_not_broken(engine, error);
+    enum cairn_status status = check_resolved(engine, error);
     if (status == CAIRN_OK)
         status = check_data_layout(engine, module, error);
     if (status == CAIRN_OK)
         status = check(engine, module, error);
     if (status == CAIRN_OK)
+        status = reserve_context(engine, error);
+    if (status == CAIRN_OK)
         status = cairn_memory_manager_declare(engine->manager, module, error);
     if (status != CAIRN_OK)
         return status;
     LLVMAddModule(engine->llvm, module);
+    note_context(engine, LLVMGetModuleContext(module));
     LLVMValueRef definition = find_definition(module);
     if (definition != NULL)
         engine->any_function = definition;
@@ -258,6 +291,7 @@ void cairn_engine_dispose(cairn_engine *engine)
         LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(engine->manager));
     cairn_runtime *runtime = engine->runtime;
     struct cairn_allocator allocator = engine->allocator;
+    memory_free(&allocator, engine->contexts, engine->context_capacity * sizeof *engine->contexts);
     memory_free(&allocator, engine, sizeof *engine);
     cairn_runtime_destroy(runtime);
 }
@@ -267,12 +301,16 @@ void cairn_engine_dispose(cairn_engine *engine)
 /* LLVM finalises everything when it is asked for any one function. */
 static void finalise_all(cairn_engine *engine)
 {
-    memory_manager_clear_status(engine->manager);
+    struct cairn_error *first = memory_manager_begin(engine->manager);
+    for (size_t i = 0; i < engine->context_count; i++)
+        diagnostics_begin(&engine->contexts[i], engine->contexts[i].context, first);
     if (engine->any_function != NULL)
         LLVMGetPointerToGlobal(engine->llvm, engine->any_function);
+    for (size_t i = 0; i < engine->context_count; i++)
+        diagnostics_end(&engine->contexts[i]);
+    engine->context_count = 0;
+    memory_manager_end(engine->manager);
     engine->has_unfinished = false;
-    if (cairn_memory_manager_status(engine->manager, &engine->broken) != CAIRN_ERROR_LLVM)
-        engine->broken.status = CAIRN_OK;
 }
 
 enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error *error)

@@ -73,6 +73,8 @@ struct cairn_memory_manager {
 
     /* Of the last finalisation. */
     struct cairn_error last;
+    /* Set once LLVM could not resolve a symbol: it would end the process at the next module. */
+    struct cairn_error unresolved;
 };
 
 /* ---- Collecting sections ---- */
@@ -260,26 +262,25 @@ static enum cairn_status publish(cairn_memory_manager *manager, cairn_module *mo
 }
 
 /* Where a symbol could not be resolved, LLVM has applied no relocations, and finalises all the
- * same. */
-static enum cairn_status llvm_status(const cairn_memory_manager *manager, struct cairn_error *error)
+ * same. It tells once. */
+static void note_unresolved(cairn_memory_manager *manager)
 {
     char *message = NULL;
     if (manager->engine == NULL || !LLVMExecutionEngineGetErrMsg(manager->engine, &message))
-        return CAIRN_OK;
-    error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
+        return;
+    error_set(&manager->unresolved, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
     LLVMDisposeMessage(message);
-    return CAIRN_ERROR_LLVM;
+    keep_first_error(manager, &manager->unresolved);
 }
 
 static enum cairn_status finish_loader(cairn_memory_manager *manager, struct cairn_error *error)
 {
+    note_unresolved(manager);
     if (manager->collected.status != CAIRN_OK) {
         *error = manager->collected;
         return error->status;
     }
-    enum cairn_status status = llvm_status(manager, error);
-    if (status == CAIRN_OK)
-        status = pending_declare_loaded(&manager->pending, manager->loader, error);
+    enum cairn_status status = pending_declare_loaded(&manager->pending, manager->loader, error);
     if (status != CAIRN_OK)
         return status;
     status = cairn_loader_finish(manager->loader, &manager->outcome->module, error);
@@ -323,18 +324,26 @@ static enum cairn_status finalise(cairn_memory_manager *manager, struct cairn_er
     return status;
 }
 
+/* Keeps what came of it, unless there was nothing to finalise. */
+static enum cairn_status finalise_collected(cairn_memory_manager *manager)
+{
+    bool nothing_new = manager->loader == NULL && manager->collected.status == CAIRN_OK;
+    if (nothing_new)
+        return CAIRN_OK;
+    manager->last.status = CAIRN_OK;
+    struct cairn_error error = {0};
+    enum cairn_status status = finalise(manager, &error);
+    if (status != CAIRN_OK)
+        manager->last = error;
+    return status;
+}
+
 static LLVMBool finalise_callback(void *opaque, char **message)
 {
     cairn_memory_manager *manager = opaque;
-    bool nothing_new = manager->loader == NULL && manager->collected.status == CAIRN_OK;
-    if (nothing_new)
+    if (finalise_collected(manager) == CAIRN_OK)
         return 0;
-    manager->last.status = CAIRN_OK;
-    struct cairn_error error = {0};
-    if (finalise(manager, &error) == CAIRN_OK)
-        return 0;
-    manager->last = error;
-    *message = strdup(error.message); /* LLVM frees it with free() */
+    *message = strdup(manager->last.message); /* LLVM frees it with free() */
     return 1;
 }
 
@@ -346,12 +355,29 @@ enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manage
     return manager->last.status;
 }
 
+const struct cairn_error *memory_manager_unresolved(const cairn_memory_manager *manager)
+{
+    return &manager->unresolved;
+}
+
 void cairn_memory_manager_set_engine(cairn_memory_manager *manager, LLVMExecutionEngineRef engine)
 {
     manager->engine = engine;
 }
 
-void memory_manager_clear_status(cairn_memory_manager *manager) { manager->last.status = CAIRN_OK; }
+struct cairn_error *memory_manager_begin(cairn_memory_manager *manager)
+{
+    manager->last.status = CAIRN_OK;
+    return &manager->collected;
+}
+
+/* LLVM may not have come to finalising. */
+void memory_manager_end(cairn_memory_manager *manager)
+{
+    enum cairn_status status =
+        manager->collected.status == CAIRN_OK ? CAIRN_OK : finalise_collected(manager);
+    (void)status; /* cairn_memory_manager_status tells */
+}
 
 /* ---- Life ---- */
 
