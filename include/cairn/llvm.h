@@ -208,15 +208,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
  * and llvm.experimental.gc.statepoint* in `module`, and for the calls of which LLVM makes
  * statepoints: those with a "deopt" bundle, and those of llvm.experimental.deoptimize.*. Their ID
  * is the call's attribute "statepoint-id", or else 2882400015, and their reserved bytes are
- * "statepoint-num-patch-bytes". (Before LLVM 18 calls with a "deopt" bundle that is empty are not
- * seen, except for those of llvm.experimental.deoptimize.*.) IDs that come more than once are
- * normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence
- * that names both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if
- * the LLVM in use writes operand bundles in a way that is not known (before LLVM 18 they are read
- * from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added
- * in the order of the functions in the module; within a function in an order that is the same each
- * time for a module that was made in the same way. Takes O(instructions + records) time: a few
- * nanoseconds for each instruction.
+ * "statepoint-num-patch-bytes". Before LLVM 19 records of statepoints have the low 32 bits of their
+ * IDs, and so have their declarations. (Before LLVM 18 calls with a "deopt" bundle that is empty
+ * are not seen, except for those of llvm.experimental.deoptimize.*.) IDs that come more than once
+ * are normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a
+ * sentence that names both functions. CORRUPT if an operand that has to be constant is not;
+ * UNSUPPORTED if the LLVM in use writes operand bundles in a way that is not known (before LLVM 18
+ * they are read from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was.
+ * They are added in the order of the functions in the module; within a function in an order that is
+ * the same each time for a module that was made in the same way. Takes O(instructions + records)
+ * time: a few nanoseconds for each instruction.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,
@@ -324,7 +325,7 @@ struct cairn_capture {
 enum cairn_id_conflicts {
     /** The module is refused: CONFLICT. */
     CAIRN_ID_CONFLICTS_REFUSED = 0,
-    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^63 upwards. */
+    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^31 upwards. */
     CAIRN_ID_CONFLICTS_RENUMBERED = 1,
     /** Records with such an ID have no declaration: they can be looked up, but have no site, and
      *  their values have no types. */
@@ -402,19 +403,20 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
 /*
  * ---- Engines: memory manager, declarations and checks in one ----
  *
- * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), it handles
- * the diagnostics of its modules' contexts. An error fails the finalisation, with LLVM's text: inline
- * assembly that cannot be assembled or needs too many registers, say. All diagnostics, warnings and
- * remarks too, then go to the handler that the host has set for the context
- * (LLVMContextSetDiagnosticHandler), which is in its place again afterwards. If the host has set none,
- * nothing is printed, and LLVM does not end the process, as it does with errors that nobody handles.
- * (A handler object of C++ that does not call the function above sees to its errors itself.)
+ * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), it
+ * handles the diagnostics of its modules' contexts. An error fails the finalisation, with LLVM's
+ * text: inline assembly that cannot be assembled or needs too many registers, say. All diagnostics,
+ * warnings and remarks too, then go to the handler that the host has set for the context
+ * (LLVMContextSetDiagnosticHandler), which is in its place again afterwards. If the host has set
+ * none, nothing is printed, and LLVM does not end the process, as it does with errors that nobody
+ * handles. (A handler object of C++ that does not call the function above sees to its errors
+ * itself.)
  *
- * LLVM offers no choice where it calls report_fatal_error: constructs that it cannot compile, of which
- * cairn_check_module knows many, and relocations that it cannot apply. It then calls the process's
- * handler (LLVMInstallFatalErrorHandler), which Cairn does not set because it is global, and exits or
- * aborts. The same goes for a process that is so short of memory that LLVM's own allocations fail. So
- * IR that nobody has checked is best compiled in another process.
+ * LLVM offers no choice where it calls report_fatal_error: constructs that it cannot compile, of
+ * which cairn_check_module knows many, and relocations that it cannot apply. It then calls the
+ * process's handler (LLVMInstallFatalErrorHandler), which Cairn does not set because it is global,
+ * and exits or aborts. The same goes for a process that is so short of memory that LLVM's own
+ * allocations fail. So IR that nobody has checked is best compiled in another process.
  *
  * Engines and memory managers that the host makes for itself compile when the host asks LLVM: the
  * host handles diagnostics.
@@ -434,6 +436,16 @@ struct cairn_engine_options {
     /** Called for each finding of the check, as in struct cairn_check_options. May be NULL. */
     void (*finding)(const struct cairn_finding *finding, void *user);
     void *finding_user;
+    /**
+     * What calls of llvm.experimental.deoptimize go to: LLVM calls a function named
+     * __llvm_deoptimize, with the call's arguments, and the engine binds that name to this function
+     * pointer. cairn_exit_target of an exit gets the whole frame: its handler reads the deopt
+     * values by their types (cairn_frame_value), and must return from the frame's function or enter
+     * another one in its place (cairn_deopt_return, cairn_deopt_enter), because the code does not
+     * go on after the call. NULL: the name is looked for like any other, and if nothing defines it,
+     * finalisation fails with LLVM. Valid as long as the engine's code is used.
+     */
+    const void *deoptimize_target;
     struct cairn_memory_manager_options memory_manager;
 };
 
@@ -461,11 +473,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
                                                                      LLVMModuleRef module,
                                                                      struct cairn_error *error);
 
-/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. Errors: LLVM
- *  (an error that LLVM has reported, with its text; a symbol that nothing defines, by name), and all
- *  that cairn_loader_finish can give; FULL if the slab has too little space. On failure nothing of it
- *  is published, and what was loaded before stays. After a symbol that nothing defines the engine
- *  takes no further modules, since LLVM would end the process at the next one:
+/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. Errors:
+ * LLVM (an error that LLVM has reported, with its text; a symbol that nothing defines, by name),
+ * and all that cairn_loader_finish can give; FULL if the slab has too little space. On failure
+ * nothing of it is published, and what was loaded before stays. After a symbol that nothing defines
+ * the engine takes no further modules, since LLVM would end the process at the next one:
  *  cairn_engine_add_module then gives STATE. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);

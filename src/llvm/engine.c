@@ -200,6 +200,15 @@ static enum cairn_status check_triple(LLVMModuleRef module, struct cairn_error *
     return status;
 }
 
+/* LLVM keeps the name, and no reference to the module. */
+static void bind_deoptimize(LLVMExecutionEngineRef llvm, LLVMModuleRef module, const void *target)
+{
+    LLVMTypeRef type =
+        LLVMFunctionType(LLVMVoidTypeInContext(LLVMGetModuleContext(module)), NULL, 0, 0);
+    LLVMValueRef function = LLVMAddFunction(module, MCJIT_DEOPTIMIZE, type);
+    LLVMAddGlobalMapping(llvm, function, (void *)(uintptr_t)target);
+}
+
 static enum cairn_status create_llvm_engine(cairn_engine *engine, LLVMModuleRef module,
                                             const struct cairn_engine_options *options,
                                             struct cairn_error *error)
@@ -219,6 +228,8 @@ static enum cairn_status create_llvm_engine(cairn_engine *engine, LLVMModuleRef 
         LLVMDisposeMessage(message);
         return CAIRN_ERROR_LLVM;
     }
+    if (options->deoptimize_target != NULL)
+        bind_deoptimize(engine->llvm, empty, options->deoptimize_target);
     LLVMModuleRef removed = NULL;
     if (LLVMRemoveModule(engine->llvm, empty, &removed, &message) == 0)
         LLVMDisposeModule(removed);

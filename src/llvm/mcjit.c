@@ -26,8 +26,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Of the IDs that calls get whose own have two shapes. Hosts count from 0. */
-#define FIRST_NEW_ID (UINT64_C(1) << 63)
+/* Of the IDs that calls get whose own have two shapes. Hosts count from 0, and statepoints have IDs
+ * of 32 bits before LLVM 19. */
+#define FIRST_NEW_ID (UINT64_C(1) << 31)
 
 /* A loader whose finalisation failed, or one published module, of which the manager has a share:
  * LLVM deregisters its unwind tables when the engine is disposed of. */
@@ -268,7 +269,11 @@ static void note_unresolved(cairn_memory_manager *manager)
     char *message = NULL;
     if (manager->engine == NULL || !LLVMExecutionEngineGetErrMsg(manager->engine, &message))
         return;
-    error_set(&manager->unresolved, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
+    bool is_deoptimize = strstr(message, MCJIT_DEOPTIMIZE) != NULL;
+    error_set(&manager->unresolved, CAIRN_ERROR_LLVM, 0, "LLVM: %.120s%s", message,
+              is_deoptimize ? ": bind what llvm.experimental.deoptimize calls to an exit, with "
+                              "deoptimize_target in the engine's options"
+                            : "");
     LLVMDisposeMessage(message);
     keep_first_error(manager, &manager->unresolved);
 }

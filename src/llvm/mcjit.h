@@ -8,6 +8,9 @@
 
 #include <cairn/llvm.h>
 
+/* What LLVM calls for llvm.experimental.deoptimize. */
+#define MCJIT_DEOPTIMIZE "__llvm_deoptimize"
+
 /* Around what LLVM compiles and finalises. In between, an error that is written where the first one
  * says, if none is there, fails the finalisation. */
 struct cairn_error *memory_manager_begin(cairn_memory_manager *manager);

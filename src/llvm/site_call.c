@@ -276,6 +276,8 @@ enum cairn_status site_call_read(LLVMValueRef instruction, enum cairn_record_kin
     bool is_deopt_call = kind == CAIRN_RECORD_STATEPOINT && !is_gc_statepoint(instruction);
     enum cairn_status status =
         is_deopt_call ? read_deopt_call(call, error) : read_intrinsic(call, error);
+    if (kind == CAIRN_RECORD_STATEPOINT && !LLVM_HAS_WIDE_STATEPOINT_IDS)
+        call->id = (uint32_t)call->id;
     call->live_value_count = call->live_values.count + call->gc_live_values.count;
     return status;
 }

@@ -32,6 +32,9 @@
 /* Stack maps, patch points and statepoints on RISC-V. */
 #define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 19)
 
+/* Statepoints have IDs of 64 bits; before, a record has the low 32 (llvm-project #85908). */
+#define LLVM_HAS_WIDE_STATEPOINT_IDS (LLVM_VERSION_MAJOR >= 19)
+
 /* The C API has operand bundles from 18 on. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
 
