@@ -442,7 +442,8 @@ struct cairn_engine_options {
      * pointer. cairn_exit_target of an exit gets the whole frame: its handler reads the deopt
      * values by their types (cairn_frame_value), and must return from the frame's function or enter
      * another one in its place (cairn_deopt_return, cairn_deopt_enter), because the code does not
-     * go on after the call. NULL: the name is looked for like any other, and if nothing defines it,
+     * go on after the call. A
+     * module of the engine that defines the name comes first. NULL: the name is looked for like any other, and if nothing defines it,
      * finalisation fails with LLVM. Valid as long as the engine's code is used.
      */
     const void *deoptimize_target;

@@ -26,10 +26,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Of the IDs that calls get whose own have two shapes. Hosts count from 0, and statepoints have IDs
- * of 32 bits before LLVM 19. */
-#define FIRST_NEW_ID (UINT64_C(1) << 31)
-
 /* A loader whose finalisation failed, or one published module, of which the manager has a share:
  * LLVM deregisters its unwind tables when the engine is disposed of. */
 struct outcome {
@@ -462,9 +458,7 @@ enum cairn_status cairn_memory_manager_create(cairn_runtime *runtime,
     created->runtime = runtime;
     if (options != NULL)
         created->options = *options;
-    created->pending = (struct pending_list){.allocator = *allocator,
-                                             .id_conflicts = created->options.id_conflicts,
-                                             .next_id = FIRST_NEW_ID};
+    pending_init(&created->pending, allocator, created->options.id_conflicts);
     cairn_runtime_retain(runtime);
     enum cairn_status status = fill_in(created, error);
     if (status != CAIRN_OK) {

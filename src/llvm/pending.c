@@ -17,6 +17,10 @@
 
 static const char marker_section[] = ".cairn.declared";
 
+/* The first ID that is given to a call whose own has two shapes. Hosts count from 0, and
+ * statepoints have IDs of 32 bits before LLVM 19. */
+#define FIRST_NEW_ID (UINT64_C(1) << 31)
+
 /* What a marker holds. A module may have been declared to several memory managers. */
 struct marker {
     uint64_t list; /* the address of the list */
@@ -171,9 +175,8 @@ static void name_the_choice(struct cairn_error *error)
     memcpy(error->message + length, choice, sizeof choice);
 }
 
-static enum cairn_status scan_and_resolve(struct pending_list *list, LLVMModuleRef module,
-                                          cairn_declarations *declarations,
-                                          struct cairn_error *error)
+enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
+                               cairn_declarations *declarations, struct cairn_error *error)
 {
     enum cairn_status status = scan(list, module, declarations, error);
     if (status != CAIRN_ERROR_CONFLICT)
@@ -188,6 +191,16 @@ static enum cairn_status scan_and_resolve(struct pending_list *list, LLVMModuleR
 }
 
 /* ---- The list ---- */
+
+void pending_init(struct pending_list *list, const struct cairn_allocator *allocator,
+                  enum cairn_id_conflicts id_conflicts)
+{
+    *list = (struct pending_list){
+        .allocator = memory_allocator(allocator),
+        .id_conflicts = id_conflicts,
+        .next_id = FIRST_NEW_ID,
+    };
+}
 
 /* Takes `declarations` over, on success only. */
 static enum cairn_status append(struct pending_list *list, cairn_declarations *declarations,
@@ -211,7 +224,7 @@ enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module,
     enum cairn_status status = cairn_declarations_create(&list->allocator, &declarations, error);
     if (status != CAIRN_OK)
         return status;
-    status = scan_and_resolve(list, module, declarations, error);
+    status = pending_scan(list, module, declarations, error);
     bool has_any = status == CAIRN_OK && cairn_declarations_count(declarations) > 0;
     if (has_any)
         status = append(list, declarations, module, error);

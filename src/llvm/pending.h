@@ -14,7 +14,6 @@
 
 struct pending;
 
-/* All zero, but for the first three members: an empty list. */
 struct pending_list {
     struct cairn_allocator allocator;
     enum cairn_id_conflicts id_conflicts;
@@ -22,6 +21,15 @@ struct pending_list {
     struct pending *first;
     uint64_t last_number;
 };
+
+/* An empty list. `allocator` NULL means malloc. */
+void pending_init(struct pending_list *list, const struct cairn_allocator *allocator,
+                  enum cairn_id_conflicts id_conflicts);
+
+/* Scans a module, and does with IDs of two shapes what was chosen. Nothing is added to the list. On
+ * failure what `declarations` has is unspecified. As cairn_memory_manager_declare. */
+enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
+                               cairn_declarations *declarations, struct cairn_error *error);
 
 /* Scans the module, and adds a marker to it if it declares anything. On failure nothing is pending,
  * and the module has no marker; calls may have new IDs. As cairn_memory_manager_declare. */

@@ -17,7 +17,7 @@
 struct site_call {
     LLVMValueRef call;
     enum cairn_record_kind kind;
-    uint64_t id; /* as the record has it */
+    uint64_t id;         /* as the record has it */
     bool has_default_id; /* the IR has none, and LLVM gives the record its own */
     uint64_t byte_count;
     bool has_target;
