@@ -443,8 +443,9 @@ struct cairn_engine_options {
      * values by their types (cairn_frame_value), and must return from the frame's function or enter
      * another one in its place (cairn_deopt_return, cairn_deopt_enter), because the code does not
      * go on after the call. A
-     * module of the engine that defines the name comes first. NULL: the name is looked for like any other, and if nothing defines it,
-     * finalisation fails with LLVM. Valid as long as the engine's code is used.
+     * module of the engine that defines the name comes first. NULL: the name is looked for like any
+     * other, and if nothing defines it, finalisation fails with LLVM. Valid as long as the engine's
+     * code is used.
      */
     const void *deoptimize_target;
     struct cairn_memory_manager_options memory_manager;
