@@ -1061,6 +1061,19 @@ END
     done_testing;
 };
 
+subtest 'run: errors that LLVM reports' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = spit('reported.ll', <<"END");
+define i64 \@f(i64 %x) {
+  call void asm sideeffect "nosuchinstruction 1", ""()
+  ret i64 %x
+}
+END
+    fails(1, qr/reported\.ll: LLVM: .*instruction/, 'run', $file, @$_)
+        for ['--call', 'f', 1], ['--sites'], ['--sites', '--target', 'aarch64-linux-gnu'];
+    done_testing;
+};
+
 subtest 'run: deoptimize' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $file = spit('deoptimize.ll', <<"END");

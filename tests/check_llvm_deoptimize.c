@@ -8,6 +8,7 @@
 
 #include "llvm/version.h"
 
+#include <llvm-c/Support.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,6 +286,32 @@ START_TEST(wide_ids_of_statepoints_are_those_of_their_records)
 }
 END_TEST
 
+/* LLVM's option is the process's: this test comes last. */
+START_TEST(statepoint_that_needs_too_many_registers_fails_the_finalisation)
+{
+    enum { VALUES = 40 };
+    static const char *const option[] = {"test", "-use-registers-for-deopt-values"};
+    if (!has_statepoints())
+        return;
+    LLVMParseCommandLineOptions(2, option, NULL);
+    char text[4096];
+    char *end = text + sprintf(text, "declare void @g()\n"
+                                     "define void @f(i64 %%x) {\n");
+    for (int i = 0; i < VALUES; i++)
+        end += sprintf(end, "  %%x%d = add i64 %%x, %d\n", i, i);
+    end += sprintf(end, "  call void @g() [ \"deopt\"(i64 %%x");
+    for (int i = 0; i < VALUES; i++)
+        end += sprintf(end, ", i64 %%x%d", i);
+    strcpy(end, ") ]\n  ret void\n}\n");
+    struct cairn_error error = {0};
+    struct cairn_engine_options options = {.skip_check = true};
+    ck_assert_ok(cairn_engine_create(runtime, parse(text), &options, &engine, &error));
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "ran out of registers") != NULL, "%s", error.message);
+}
+END_TEST
+
 /* ---- Scanning ---- */
 
 static void scan_one(const char *text, struct cairn_declaration *declaration)
@@ -400,6 +427,7 @@ int main(void)
     tcase_add_test(tests, wide_ids_of_statepoints_are_those_of_their_records);
     tcase_add_test(tests, other_bundles_and_other_calls_declare_nothing);
     tcase_add_test(tests, calls_with_a_deopt_bundle_are_numbered);
+    tcase_add_test(tests, statepoint_that_needs_too_many_registers_fails_the_finalisation);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }
