@@ -26,6 +26,7 @@ enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
 
 enum {
     ARCH_WORD_BYTES_MAX = 8,
+    ARCH_CALL_BYTES_MAX = 15,
     ARCH_VENEER_BYTES_MAX = 112,
     ARCH_EXIT_CODE_BYTES_MAX = 64,
     ARCH_SELF_TEST_BYTES_MAX = 32
@@ -250,6 +251,10 @@ struct cairn_arch {
 
     /* How many of the bytes are no-ops, from the first one on, in any form that LLVM emits. */
     size_t (*leading_nops)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
+
+    /* Length of the call that `bytes` begin with, so that it returns behind them; 0 if they do not
+     * begin with a call, in any form that LLVM emits, or if it goes on beyond `size`. */
+    size_t (*call_length)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
     /* Code that jumps to the function whose pointer the aligned 8-byte slot at `slot_address`
      * holds, changing no register that a call's arguments or a callee's caller may rely on. False

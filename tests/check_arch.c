@@ -89,6 +89,50 @@ START_TEST(instructions_that_are_like_no_ops_are_none)
 }
 END_TEST
 
+/* Each call that LLVM emits, and what is like one. */
+static const struct {
+    size_t length;
+    struct bytes code;
+} calls[] = {
+    {5, {5, {0xE8, 1, 2, 3, 4}}},
+    {2, {2, {0xFF, 0xD0}}},                         /* call *%rax */
+    {3, {3, {0x41, 0xFF, 0xD3}}},                   /* call *%r11 */
+    {3, {3, {0x3E, 0xFF, 0xD0}}},                   /* notrack call *%rax */
+    {2, {2, {0xFF, 0x10}}},                         /* call *(%rax) */
+    {3, {3, {0xFF, 0x50, 8}}},                      /* call *8(%rax) */
+    {6, {6, {0xFF, 0x90, 0, 1, 0, 0}}},             /* call *256(%rax) */
+    {6, {6, {0xFF, 0x15, 1, 2, 3, 4}}},             /* call *x(%rip) */
+    {7, {7, {0x67, 0xFF, 0x15, 1, 2, 3, 4}}},       /* with addr32 */
+    {3, {3, {0xFF, 0x14, 0xC8}}},                   /* call *(%rax,%rcx,8) */
+    {7, {7, {0xFF, 0x14, 0xC5, 1, 2, 3, 4}}},       /* call *x(,%rax,8) */
+    {4, {4, {0xFF, 0x54, 0x24, 8}}},                /* call *8(%rsp) */
+    {8, {8, {0x42, 0xFF, 0x94, 0xC8, 1, 2, 3, 4}}}, /* call *x(%rax,%r9,8) */
+    {8, {8, {0x66, 0x66, 0x48, 0xE8, 1, 2, 3, 4}}}, /* of thread-local storage */
+    {0, {6, {0x66, 0xE8, 1, 2, 3, 4}}},             /* processors differ */
+    {0, {5, {0xE9, 1, 2, 3, 4}}},                   /* jmp */
+    {0, {2, {0xFF, 0xE0}}},                         /* jmp *%rax */
+    {0, {2, {0xFF, 0xC0}}},                         /* inc %eax */
+    {0, {3, {0xFF, 0x58, 8}}},                      /* far call */
+    {0, {2, {0x90, 0xE8}}},
+};
+enum { CALL_FORMS = sizeof calls / sizeof *calls };
+
+START_TEST(calls_have_their_length)
+{
+    const struct bytes *call = &calls[_i].code;
+    uint8_t code[REGION_MAX] = {0};
+    memcpy(code, call->bytes, call->size);
+    ck_assert_uint_eq(x86_64()->call_length(x86_64(), code, sizeof code), calls[_i].length);
+    for (size_t size = 0; size < calls[_i].length; size++) {
+        uint8_t *cut = malloc(size + 1);
+        ck_assert_ptr_nonnull(cut);
+        memcpy(cut, code, size);
+        ck_assert_uint_eq(x86_64()->call_length(x86_64(), cut, size), 0);
+        free(cut);
+    }
+}
+END_TEST
+
 START_TEST(filling_writes_no_ops_and_nothing_behind)
 {
     for (size_t size = 0; size <= REGION_MAX; size++) {
@@ -566,6 +610,7 @@ static void add_tests_of_no_ops(TCase *tests)
     tcase_add_loop_test(tests, counting_ends_before_the_first_other_instruction, 0, NOP_FORMS);
     tcase_add_test(tests, instructions_that_are_like_no_ops_are_none);
     tcase_add_test(tests, filling_writes_no_ops_and_nothing_behind);
+    tcase_add_loop_test(tests, calls_have_their_length, 0, CALL_FORMS);
 }
 
 static void add_tests_of_regions(TCase *tests)

@@ -214,6 +214,31 @@ START_TEST(cut_no_op_is_none)
 }
 END_TEST
 
+static size_t length_of_call(const struct machine *machine, uint32_t word)
+{
+    uint8_t bytes[WORD];
+    write_word(machine, bytes, word);
+    ck_assert_uint_eq(table(machine)->call_length(table(machine), bytes, WORD - 1), 0);
+    return table(machine)->call_length(table(machine), bytes, WORD);
+}
+
+START_TEST(calls_are_one_instruction_long)
+{
+    const struct machine *machine = &machines[_i];
+    bool is_aarch64 = machine->architecture == CAIRN_ARCHITECTURE_AARCH64;
+    uint32_t displacement = machine->displacement_mask & 0x00FF00F0;
+    ck_assert_uint_eq(length_of_call(machine, machine->branch_with_link | displacement), WORD);
+    ck_assert_uint_eq(length_of_call(machine, machine->branch | displacement), 0);
+    ck_assert_uint_eq(length_of_call(machine, machine->nop), 0);
+    /* blr x17; bctrl */
+    ck_assert_uint_eq(length_of_call(machine, is_aarch64 ? 0xD63F0220 : 0x4E800421), WORD);
+    /* br x17; bctr */
+    ck_assert_uint_eq(length_of_call(machine, is_aarch64 ? 0xD61F0220 : 0x4E800420), 0);
+    /* ret; blr, without its link */
+    ck_assert_uint_eq(length_of_call(machine, is_aarch64 ? 0xD65F03C0 : 0x4E800020), 0);
+}
+END_TEST
+
 START_TEST(counting_ends_before_the_first_other_instruction)
 {
     const struct machine *machine = &machines[_i];
@@ -1052,6 +1077,7 @@ static void add_tests_of_no_ops(TCase *tests)
 {
     ADD(tests, no_op_is_counted_whole);
     ADD(tests, cut_no_op_is_none);
+    ADD(tests, calls_are_one_instruction_long);
     ADD(tests, counting_ends_before_the_first_other_instruction);
     ADD(tests, instructions_that_are_like_no_ops_are_none);
     ADD(tests, filling_writes_no_ops_and_nothing_behind);

@@ -27,7 +27,7 @@ if ($emulator ne '') {
         # It would compile for the same machines there.
         return note "left to the native build: $_[0]" if $_[0] =~ /every machine|objects|other machines/;
         return note "skipped: types of x86-64: $_[0]" if $_[0] =~ /wide integers|structures|types and functions/;
-        return note "skipped: LLVM cannot select statepoints for PPC64" if $_[0] =~ /statepoints/ && $emulator =~ /ppc/;
+        return note "skipped: LLVM cannot select statepoints for PPC64" if $_[0] =~ /statepoints|deoptimize/ && $emulator =~ /ppc/;
         $subtest->(@_);
     };
 }
@@ -1030,6 +1030,63 @@ subtest 'run: sites' => sub {
         'why a site is not managed';
     like $out, qr/\n\n7\n\z/, 'then the result';
     prints("0 records, 0 sites\n", 'run', spit('none.ll', "define void \@f() {\n ret void\n}\n"), '--sites');
+    done_testing;
+};
+
+# As LLVM's passes make them: each with the same ID.
+subtest 'run: IDs with two shapes' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $ir = '';
+    $ir .= <<"END" for ['f', 'i32 7'], ['g', 'i64 %x'], ['h', 'i64 %x'];
+define i64 \@$_->[0](i64 %x) {
+  call void (i64, i32, ...) \@llvm.experimental.stackmap(i64 0, i32 0, $_->[1])
+  ret i64 %x
+}
+END
+    my $file = spit('conflict.ll', "declare void \@llvm.experimental.stackmap(i64, i32, ...)\n$ir");
+    for my $target ([], ['--target', 'aarch64-linux-gnu']) {
+        fails(1, qr/ID 0 has two shapes: in 'f' and in 'g'.*--id-conflicts renumber/, 'run', $file, '--sites', @$target);
+        my ($status, $out, $error) = cairn('run', $file, '--sites', @$target, '--id-conflicts', 'renumber');
+        is $status, 0, "renumbered: $error";
+        my @ids = $out =~ /^ *stackmap ID (\d+) /mg;
+        is_deeply [sort @ids], [2147483648, 2147483649, 2147483650], 'each has an ID of its own';
+        ($status, $out, $error) = cairn('run', $file, '--sites', @$target, '--id-conflicts', 'undeclared');
+        is $status, 0, "undeclared: $error";
+        is scalar(() = $out =~ / ID 0 /g), 3, 'three records';
+        unlike $out, qr/stackmap ID/, 'of no known kind';
+    }
+    prints("5\n", 'run', $file, '--call', 'f', 5, '--id-conflicts', 'renumber');
+    fails(2, qr/'renumber' or 'undeclared'/, 'run', $file, '--sites', @$_)
+        for ['--id-conflicts'], ['--id-conflicts', 'none'];
+    done_testing;
+};
+
+subtest 'run: errors that LLVM reports' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = spit('reported.ll', <<"END");
+define i64 \@f(i64 %x) {
+  call void asm sideeffect "nosuchinstruction 1", ""()
+  ret i64 %x
+}
+END
+    fails(1, qr/reported\.ll: LLVM: .*instruction/, 'run', $file, @$_)
+        for ['--call', 'f', 1], ['--sites'], ['--sites', '--target', 'aarch64-linux-gnu'];
+    done_testing;
+};
+
+subtest 'run: deoptimize' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = spit('deoptimize.ll', <<"END");
+declare i64 \@llvm.experimental.deoptimize.i64(...)
+define i64 \@f(i64 %x) {
+  %r = call i64 (...) \@llvm.experimental.deoptimize.i64() [ "deopt"(i64 %x, i32 3) ]
+  ret i64 %r
+}
+END
+    my ($status, $out, $error) = cairn('run', $file, '--sites');
+    is $status, 0, "listed: $error";
+    like $out, qr/statepoint ID 2882400015 .*i32 \(deopt value 1\)/s, 'with the types of its values';
+    fails(1, qr/has called llvm.experimental.deoptimize/, 'run', $file, '--call', 'f', 1);
     done_testing;
 };
 

@@ -224,6 +224,116 @@ START_TEST(two_shapes_of_an_id_loaded_together_conflict)
 }
 END_TEST
 
+/* ---- One ID with two shapes ---- */
+
+/* A patch point of 16 bytes and a stack map of an i64. */
+#define TWO_SHAPES                                                                                 \
+    SUPPORT_INTRINSICS                                                                             \
+    "define i64 @f(i64 %x) {\n"                                                                    \
+    "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(\n"               \
+    "      i64 1, i32 16, ptr null, i32 1, i64 %x)\n"                                              \
+    "  ret i64 %r\n}\n"                                                                            \
+    "define void @g(i64 %x) {\n"                                                                   \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x)\n"              \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i64 %x)\n"              \
+    "  ret void\n}\n"
+
+static cairn_engine *create_engine_with(enum cairn_id_conflicts id_conflicts, LLVMModuleRef module)
+{
+    struct cairn_error error = {0};
+    struct cairn_engine_options options = {.memory_manager = {.id_conflicts = id_conflicts}};
+    cairn_engine *engine = NULL;
+    enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return engine;
+}
+
+/* Record number `index` of the function that is at `address`. */
+static struct cairn_record record_of(uint64_t address, uint32_t index)
+{
+    cairn_module *module = cairn_runtime_find_module(runtime, address);
+    ck_assert_ptr_nonnull(module);
+    struct cairn_function found;
+    ck_assert(cairn_table_find_function(cairn_module_table(module), address, &found));
+    ck_assert_uint_gt(found.record_count, index);
+    return (struct cairn_record){cairn_module_table(module), found.first_record + index};
+}
+
+START_TEST(error_of_an_id_with_two_shapes_names_the_choice)
+{
+    struct cairn_error error = {0};
+    cairn_engine *engine = NULL;
+    LLVMModuleRef module = support_parse_valid(context, TWO_SHAPES);
+    ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, &engine, &error),
+                     CAIRN_ERROR_CONFLICT);
+    ck_assert_msg(strstr(error.message, "ID 1 has two shapes: in 'f' and in 'g'") != NULL, "%s",
+                  error.message);
+    ck_assert_msg(strstr(error.message, "id_conflicts") != NULL, "%s", error.message);
+    ck_assert_ptr_null(LLVMGetFirstGlobal(module)); /* no marker */
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+START_TEST(calls_with_an_id_of_two_shapes_are_renumbered)
+{
+    cairn_engine *engine =
+        create_engine_with(CAIRN_ID_CONFLICTS_RENUMBERED, support_parse_valid(context, TWO_SHAPES));
+    struct cairn_record f = record_of((uintptr_t)get(engine, "f"), 0);
+    struct cairn_record g = record_of((uintptr_t)get(engine, "g"), 0);
+    ck_assert_uint_eq(cairn_record_id(f), UINT64_C(1) << 31);
+    ck_assert_uint_eq(cairn_record_id(g), (UINT64_C(1) << 31) + 1);
+    ck_assert_int_eq(cairn_record_declaration(f)->kind, CAIRN_RECORD_PATCHPOINT);
+    ck_assert_int_eq(cairn_record_declaration(g)->kind, CAIRN_RECORD_STACKMAP);
+    ck_assert_ptr_nonnull(cairn_record_site(f));
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 2, NULL, 0), 1); /* this one is unchanged */
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+START_TEST(records_with_an_id_of_two_shapes_are_left_undeclared)
+{
+    cairn_engine *engine =
+        create_engine_with(CAIRN_ID_CONFLICTS_UNDECLARED, support_parse_valid(context, TWO_SHAPES));
+    struct cairn_record f = record_of((uintptr_t)get(engine, "f"), 0);
+    ck_assert_uint_eq(cairn_record_id(f), 1);
+    ck_assert_ptr_null(cairn_record_declaration(f));
+    ck_assert_ptr_null(cairn_record_site(f));
+    struct cairn_record other;
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 2, &other, 1), 1);
+    ck_assert_ptr_nonnull(cairn_record_declaration(other));
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* The conflict is between two modules that are loaded together. In one of them, alone or not, the
+ * ID may have one shape. */
+START_TEST(id_conflicts_between_modules_are_resolved)
+{
+    bool renumbers = _i % 2 == 0;
+    bool conflicts_alone = _i / 2 == 1;
+    cairn_engine *engine = create_engine_with(
+        renumbers ? CAIRN_ID_CONFLICTS_RENUMBERED : CAIRN_ID_CONFLICTS_UNDECLARED,
+        conflicts_alone ? support_parse_valid(context, TWO_SHAPES) : parse_site("f", 1));
+    LLVMModuleRef other = support_parse_valid(
+        context, SUPPORT_INTRINSICS
+        "define void @h(i32 %x) {\n"
+        "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i32 %x)\n"
+        "  ret void\n}\n");
+    add(engine, other);
+    struct cairn_record f = record_of((uintptr_t)get(engine, "f"), 0);
+    struct cairn_record h = record_of((uintptr_t)get(engine, "h"), 0);
+    if (renumbers) {
+        ck_assert_uint_ne(cairn_record_id(f), cairn_record_id(h));
+        ck_assert_int_eq(cairn_record_declaration(f)->kind, CAIRN_RECORD_PATCHPOINT);
+        ck_assert_uint_eq(cairn_record_declaration(h)->types[0].bits, 32);
+    } else {
+        ck_assert_ptr_null(cairn_record_declaration(f));
+        ck_assert_ptr_null(cairn_record_declaration(h));
+    }
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
 {
     enum { ENGINES = 3 };
@@ -242,6 +352,64 @@ START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
         ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
         ck_assert_uint_eq(statistics().module_count, ENGINES - 1 - (unsigned)i);
     }
+}
+END_TEST
+
+/* The module's memory stays until LLVM has deregistered its unwind tables. */
+START_TEST(module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of)
+{
+    bool quiesces_between = _i % 2 == 1;
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    add(engine, parse_site("g", 2));
+    uint64_t f = (uintptr_t)get(engine, "f");
+    add(engine, parse_constant("h", 3));
+    function *h = get(engine, "h");
+    cairn_module_retire(cairn_runtime_find_module(runtime, f));
+    if (quiesces_between)
+        ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
+    struct cairn_error error = {0};
+    ck_assert_ptr_null(cairn_runtime_find_module(runtime, f));
+    ck_assert_ptr_null(cairn_runtime_find_site(runtime, 1, NULL));
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
+    ck_assert_msg(strstr(error.message, "retired") != NULL, "%s", error.message);
+    ck_assert_int_eq(h(0), 3);
+    /* What is loaded next is not put where the retired code is. */
+    add(engine, parse_call("caller", "later"));
+    add(engine, parse_constant("later", 4));
+    ck_assert_int_eq(get(engine, "caller")(0), 4);
+    cairn_engine_dispose(engine);
+    ck_assert_uint_eq(statistics().retired_count, 3);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 3);
+    ck_assert_uint_eq(statistics().code_bytes, 0);
+}
+END_TEST
+
+START_TEST(module_of_an_engine_may_be_retired_after_the_engine_is_disposed_of)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)get(engine, "f"));
+    cairn_module_retain(module);
+    cairn_engine_dispose(engine);
+    cairn_module_retire(module);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
+    cairn_module_retire(module);
+    ck_assert_str_eq(cairn_module_name(module), "mcjit");
+    cairn_module_release(module);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
+    cairn_module_release(NULL);
+}
+END_TEST
+
+START_TEST(runtime_may_go_while_its_modules_have_shares)
+{
+    cairn_engine *engine = create_engine(parse_site("f", 1));
+    cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)get(engine, "f"));
+    cairn_module_retain(module);
+    cairn_module_retire(module);
+    cairn_runtime_destroy(runtime);
+    cairn_engine_dispose(engine); /* the last owner of the runtime: all that it has is released */
+    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
 }
 END_TEST
 
@@ -425,6 +593,61 @@ START_TEST(memory_manager_sees_the_errors_of_its_engine)
     ck_assert_int_eq(cairn_memory_manager_status(manager, &error), CAIRN_ERROR_LLVM);
     ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
     ck_assert_uint_eq(statistics().module_count, 0);
+    LLVMDisposeExecutionEngine(engine);
+}
+END_TEST
+
+static void assert_declared_by(uint64_t address, const char *name)
+{
+    struct cairn_record records[2];
+    size_t count = cairn_runtime_find_id(runtime, 7, records, 2);
+    for (size_t i = 0; i < count; i++) {
+        if (cairn_record_function(records[i]).address != address)
+            continue;
+        ck_assert_ptr_nonnull(cairn_record_site(records[i]));
+        ck_assert_str_eq(cairn_record_declaration(records[i])->function, name);
+        return;
+    }
+    ck_abort_msg("'%s' has no record with ID 7", name);
+}
+
+/* MCJIT compiles a module when something of it is asked for. */
+START_TEST(modules_of_equal_declarations_are_loaded_one_after_the_other)
+{
+    static const char *const orders[][2] = {{"f", "g"}, {"g", "f"}};
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMModuleRef first = parse_site("f", 7);
+    LLVMModuleRef second = parse_site("g", 7);
+    ck_assert_ok(cairn_memory_manager_declare(manager, first, NULL));
+    ck_assert_ok(cairn_memory_manager_declare(manager, second, NULL));
+    LLVMExecutionEngineRef engine = create_llvm_engine(first, manager);
+    LLVMAddModule(engine, second);
+    for (int i = 0; i < 2; i++) {
+        uint64_t address = LLVMGetFunctionAddress(engine, orders[_i][i]);
+        ck_assert_ok(cairn_memory_manager_status(manager, NULL));
+        ck_assert_uint_eq(statistics().module_count, 1 + (unsigned)i);
+        assert_declared_by(address, orders[_i][i]);
+    }
+    LLVMDisposeExecutionEngine(engine);
+}
+END_TEST
+
+/* Each has the declarations of both. */
+START_TEST(declared_modules_may_be_linked_into_one)
+{
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    LLVMModuleRef first = parse_site("f", 7);
+    LLVMModuleRef second = parse_site("g", 8);
+    ck_assert_ok(cairn_memory_manager_declare(manager, first, NULL));
+    ck_assert_ok(cairn_memory_manager_declare(manager, second, NULL));
+    LLVMLinkModules2(first, second);
+    support_verify(first);
+    LLVMExecutionEngineRef engine = create_llvm_engine(first, manager);
+    ck_assert_uint_ne(LLVMGetFunctionAddress(engine, "g"), 0);
+    ck_assert_ptr_nonnull(cairn_runtime_find_site(runtime, 7, NULL));
+    ck_assert_ptr_nonnull(cairn_runtime_find_site(runtime, 8, NULL));
     LLVMDisposeExecutionEngine(engine);
 }
 END_TEST
@@ -622,6 +845,148 @@ START_TEST(engine_loads_nothing_after_an_unresolved_symbol)
 }
 END_TEST
 
+/* ---- LLVM's diagnostics ---- */
+
+struct seen {
+    int errors;
+    int warnings;
+};
+
+static void count_diagnostic(LLVMDiagnosticInfoRef info, void *user)
+{
+    struct seen *seen = user;
+    seen->errors += LLVMGetDiagInfoSeverity(info) == LLVMDSError;
+    seen->warnings += LLVMGetDiagInfoSeverity(info) == LLVMDSWarning;
+}
+
+/* What LLVM reports an error about, and a part of what it says. */
+static const struct {
+    const char *text;
+    const char *error;
+} reported[] = {
+    {"define i64 @f(i64 %x) {\n"
+     "  %r = call i64 asm sideeffect \"\", \"={nosuchregister}\"()\n"
+     "  ret i64 %r\n}\n",
+     "nosuchregister"},
+    {"define i64 @f(i64 %x) {\n"
+     "  %r = call i64 asm sideeffect \"\", \"={nosuchregister}\"(), !srcloc !0\n"
+     "  ret i64 %r\n}\n!0 = !{i32 17}\n",
+     "nosuchregister"},
+    {"define i64 @f(i64 %x) {\n"
+     "  call void asm sideeffect \"nosuchinstruction 1\", \"\"()\n"
+     "  ret i64 %x\n}\n",
+     "instruction"},
+    {"define i64 @f(i64 %x) {\n"
+     "  call void asm sideeffect \"nosuchinstruction 1\", \"\"(), !srcloc !0\n"
+     "  ret i64 %x\n}\n!0 = !{i32 17}\n",
+     "instruction"},
+    {"define i64 @f(i64 %x) {\n"
+     "  call void asm sideeffect \".nosuchdirective\", \"\"()\n"
+     "  ret i64 %x\n}\n",
+     "directive"},
+    {"module asm \".nosuchdirective\"\n"
+     "define i64 @f(i64 %x) {\n  ret i64 %x\n}\n",
+     "directive"},
+    {"module asm \"nosuchinstruction\"\n"
+     "define i64 @f(i64 %x) {\n  ret i64 %x\n}\n",
+     "instruction"},
+    {NULL, "registers"},
+};
+enum { REPORTED = sizeof reported / sizeof *reported };
+
+/* Inline assembly with more operands than any machine has registers. */
+static LLVMModuleRef parse_out_of_registers(void)
+{
+    enum { OPERANDS = 40 };
+    char text[4096];
+    char *end = text + sprintf(text, "define i64 @f(i64 %%x) {\n");
+    for (int i = 1; i <= OPERANDS; i++)
+        end += sprintf(end, "  %%x%d = add i64 %%x, %d\n", i, i);
+    end += sprintf(end, "  call void asm sideeffect \"\", \"r");
+    for (int i = 1; i < OPERANDS; i++)
+        end += sprintf(end, ",r");
+    end += sprintf(end, "\"(i64 %%x1");
+    for (int i = 2; i <= OPERANDS; i++)
+        end += sprintf(end, ", i64 %%x%d", i);
+    strcpy(end, ")\n  ret i64 %x\n}\n");
+    return support_parse_valid(context, text);
+}
+
+static LLVMModuleRef parse_reported(int index)
+{
+    return reported[index].text == NULL ? parse_out_of_registers()
+                                        : support_parse_valid(context, reported[index].text);
+}
+
+START_TEST(error_that_llvm_reports_fails_the_finalisation)
+{
+    struct seen seen = {0};
+    bool has_handler = _i % 2 == 1;
+    int index = _i / 2 % REPORTED;
+    struct cairn_engine_options options = {.optimisation_level = (unsigned)(_i / 2 / REPORTED) * 2};
+    if (has_handler)
+        LLVMContextSetDiagnosticHandler(context, count_diagnostic, &seen);
+    cairn_engine *engine;
+    ck_assert_ok(cairn_engine_create(runtime, parse_site("before", 1), &options, &engine, NULL));
+    function *f_before = get(engine, "before");
+    add(engine, parse_reported(index));
+    add(engine, parse_constant("with", 4));
+    struct cairn_error error = {0};
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, reported[index].error) != NULL, "%s", error.message);
+    ck_assert_ptr_null(cairn_engine_function(engine, "with", NULL));
+    ck_assert_uint_eq(statistics().module_count, 1);
+    ck_assert(LLVMContextGetDiagnosticHandler(context) == (has_handler ? count_diagnostic : NULL));
+    ck_assert_ptr_eq(LLVMContextGetDiagnosticContext(context), has_handler ? &seen : NULL);
+    ck_assert_int_eq(seen.errors > 0, has_handler);
+    /* What was loaded stays, and the engine loads more. */
+    call_target(1, add_hundred);
+    ck_assert_int_eq(f_before(1), 101);
+    add(engine, parse_constant("later", 6));
+    ck_assert_int_eq(get(engine, "later")(0), 6);
+    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
+/* Each module's context has a handler of its own. */
+START_TEST(contexts_of_one_engine_are_all_observed)
+{
+    struct seen seen = {0};
+    LLVMContextRef other = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(other, count_diagnostic, &seen);
+    cairn_engine *engine = create_engine(parse_constant("f1", 1));
+    add(engine, support_parse_valid(other, reported[0].text));
+    add(engine, parse_constant("f2", 2));
+    struct cairn_error error = {0};
+    ck_assert_ptr_null(cairn_engine_function(engine, "f1", &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
+    ck_assert_int_gt(seen.errors, 0);
+    ck_assert(LLVMContextGetDiagnosticHandler(other) == count_diagnostic);
+    ck_assert(LLVMContextGetDiagnosticHandler(context) == NULL);
+    cairn_engine_dispose(engine);
+    LLVMContextDispose(other);
+}
+END_TEST
+
+START_TEST(warning_that_llvm_reports_reaches_the_host_and_fails_nothing)
+{
+    struct seen seen = {0};
+    LLVMContextSetDiagnosticHandler(context, count_diagnostic, &seen);
+    cairn_engine *engine =
+        create_engine(support_parse_valid(context, "define i64 @f(i64 %x) {\n"
+                                                   "  call void asm sideeffect \".warning "
+                                                   "\\22mind\\22\", \"\"()\n"
+                                                   "  ret i64 7\n}\n"));
+    ck_assert_int_eq(get(engine, "f")(0), 7);
+    ck_assert_int_eq(seen.warnings, 1);
+    ck_assert_int_eq(seen.errors, 0);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 START_TEST(symbols_of_the_host_are_found)
 {
     LLVMModuleRef module = parse_call("f", "mapped_by_the_host");
@@ -707,6 +1072,11 @@ static void add_tests(TCase *tests)
         modules_call_each_other,
         an_id_may_come_again_in_a_later_module,
         two_shapes_of_an_id_loaded_together_conflict,
+        module_of_an_engine_may_be_retired_after_the_engine_is_disposed_of,
+        runtime_may_go_while_its_modules_have_shares,
+        error_of_an_id_with_two_shapes_names_the_choice,
+        calls_with_an_id_of_two_shapes_are_renumbered,
+        records_with_an_id_of_two_shapes_are_left_undeclared,
         host_may_give_the_runtime_up_first,
         engine_may_go_without_being_finalised,
         module_without_functions_loads,
@@ -715,6 +1085,7 @@ static void add_tests(TCase *tests)
         hooks_see_the_module_before_and_after_publication,
         memory_manager_serves_an_engine_of_the_host,
         memory_manager_sees_the_errors_of_its_engine,
+        declared_modules_may_be_linked_into_one,
         undeclared_records_have_no_site,
         memory_manager_may_go_unused,
         site_that_is_too_small_loads_and_says_why,
@@ -724,6 +1095,8 @@ static void add_tests(TCase *tests)
         functions_with_unwind_tables_are_found_by_any_pc,
         unresolved_symbol_is_named_and_nothing_is_published,
         engine_loads_nothing_after_an_unresolved_symbol,
+        contexts_of_one_engine_are_all_observed,
+        warning_that_llvm_reports_reaches_the_host_and_fails_nothing,
         symbols_of_the_host_are_found,
         unknown_function_is_not_found,
         module_for_another_machine_is_refused,
@@ -733,6 +1106,11 @@ static void add_tests(TCase *tests)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, every_optimisation_level_works, 0, 4);
+    tcase_add_loop_test(tests, id_conflicts_between_modules_are_resolved, 0, 4);
+    tcase_add_loop_test(tests, error_that_llvm_reports_fails_the_finalisation, 0, 4 * REPORTED);
+    tcase_add_loop_test(tests, modules_of_equal_declarations_are_loaded_one_after_the_other, 0, 2);
+    tcase_add_loop_test(tests, module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of,
+                        0, 2);
     tcase_add_loop_test(tests, engines_of_one_runtime_are_disposed_of_in_any_order, 0, 3);
 }
 

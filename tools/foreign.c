@@ -3,6 +3,7 @@
 
 #include "tools/stackmap.h"
 #include "llvm/compile.h"
+#include "llvm/pending.h"
 
 #include <cairn/cairn.h>
 #include <stdio.h>
@@ -24,6 +25,13 @@ bool is_object_file(const char *path)
 static enum exit_status complain_about(const char *path, const struct cairn_error *error)
 {
     complain("%s: %s", path, error->message);
+    return EXIT_BAD_INPUT;
+}
+
+enum exit_status complain_about_conflict(const char *path, const struct cairn_error *error)
+{
+    complain("%s: %s: here, '--id-conflicts renumber' or '--id-conflicts undeclared'", path,
+             error->message);
     return EXIT_BAD_INPUT;
 }
 
@@ -67,7 +75,8 @@ static void complain_about_finding(const struct cairn_finding *finding, void *us
 
 /* Before code generation, which changes the module. */
 static enum exit_status check(struct program *program, const char *path,
-                              unsigned optimisation_level, cairn_declarations *declarations)
+                              unsigned optimisation_level, enum cairn_id_conflicts id_conflicts,
+                              cairn_declarations *declarations)
 {
     struct cairn_error error;
     struct findings findings = {.path = path};
@@ -77,10 +86,14 @@ static enum exit_status check(struct program *program, const char *path,
         .user = &findings,
     };
     enum cairn_status status = cairn_check_module(program_module(program), &options, &error);
+    struct pending_list none;
+    pending_init(&none, NULL, id_conflicts);
     if (status == CAIRN_OK)
-        status = cairn_scan_module(program_module(program), declarations, &error);
+        status = pending_scan(&none, program_module(program), declarations, &error);
     if (status == CAIRN_OK)
         return EXIT_DONE;
+    if (status == CAIRN_ERROR_CONFLICT)
+        return complain_about_conflict(path, &error);
     return findings.any ? EXIT_BAD_INPUT : complain_about(path, &error);
 }
 
@@ -110,14 +123,15 @@ static enum exit_status list_compiled(const struct compiled *compiled, const cha
 }
 
 enum exit_status list_program(struct program *program, const char *path,
-                              unsigned optimisation_level, struct output *output)
+                              unsigned optimisation_level, enum cairn_id_conflicts id_conflicts,
+                              struct output *output)
 {
     cairn_declarations *declarations;
     struct compiled compiled = {0};
     struct cairn_error error;
     if (cairn_declarations_create(NULL, &declarations, &error) != CAIRN_OK)
         return complain_about(path, &error);
-    enum exit_status status = check(program, path, optimisation_level, declarations);
+    enum exit_status status = check(program, path, optimisation_level, id_conflicts, declarations);
     if (status == EXIT_DONE &&
         compile_object(program, optimisation_level, &compiled, &error) != CAIRN_OK)
         status = complain_about(path, &error);

@@ -35,6 +35,9 @@ static const char help[] =
     "  --target TRIPLE  with --sites: compiles for any machine, such as powerpc64le-linux-gnu, to\n"
     "                   list its sites. IR with the triple of another machine needs no --target,\n"
     "                   and FILE may be an object of any machine as well. Nothing can be called\n"
+    "  --id-conflicts WHAT  where records of different kinds or types have the same ID:\n"
+    "                   'renumber' gives each of them an ID of its own, 'undeclared' leaves them\n"
+    "                   without kinds, types and sites; otherwise the program is refused\n"
     "  -O0 … -O3        how hard the code generator tries (default -O2)\n"
     "  --help           this text\n";
 
@@ -45,6 +48,7 @@ struct options {
     char **words;         /* arguments of the function */
     uint32_t word_count;
     unsigned optimisation_level;
+    enum cairn_id_conflicts id_conflicts;
     bool sites;
     bool help;
 };
@@ -57,6 +61,17 @@ static bool is_number(const char *word)
     if ((digits[0] >= '0' && digits[0] <= '9') || digits[0] == '.')
         return true;
     return strncmp(digits, "inf", 3) == 0 || strncmp(digits, "nan", 3) == 0;
+}
+
+static bool parse_id_conflicts(const char *word, struct options *options)
+{
+    if (word != NULL && strcmp(word, "renumber") == 0)
+        options->id_conflicts = CAIRN_ID_CONFLICTS_RENUMBERED;
+    else if (word != NULL && strcmp(word, "undeclared") == 0)
+        options->id_conflicts = CAIRN_ID_CONFLICTS_UNDECLARED;
+    else
+        complain("run: --id-conflicts needs 'renumber' or 'undeclared'");
+    return options->id_conflicts != CAIRN_ID_CONFLICTS_REFUSED;
 }
 
 static bool parse_option(int argc, char **argv, int *index, struct options *options)
@@ -73,6 +88,8 @@ static bool parse_option(int argc, char **argv, int *index, struct options *opti
     } else if (strcmp(word, "--target") == 0) {
         complain("run: --target needs a triple, such as powerpc64le-linux-gnu");
         return false;
+    } else if (strcmp(word, "--id-conflicts") == 0) {
+        return parse_id_conflicts(*index + 1 < argc ? argv[++*index] : NULL, options);
     } else if (strcmp(word, "--call") == 0 && options->function == NULL && *index + 1 < argc) {
         options->function = argv[++*index];
     } else if (strcmp(word, "--call") == 0) {
@@ -193,6 +210,14 @@ static enum exit_status prepare_call(struct session *session)
     return status == CAIRN_ERROR_ARGUMENT ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
 }
 
+/* What llvm.experimental.deoptimize calls, unless the program defines it. */
+static void end_at_deoptimize(void)
+{
+    fflush(NULL);
+    complain("the program has called llvm.experimental.deoptimize: there is no interpreter here");
+    _exit(EXIT_BAD_INPUT);
+}
+
 static enum exit_status load(struct session *session)
 {
     struct cairn_error error;
@@ -200,8 +225,10 @@ static enum exit_status load(struct session *session)
         .optimisation_level = session->options->optimisation_level,
         .finding = complain_about_finding,
         .finding_user = session,
+        .deoptimize_target = (const void *)(uintptr_t)end_at_deoptimize,
         .memory_manager = {.name = session->options->path,
                            .after_publish = note_module,
+                           .id_conflicts = session->options->id_conflicts,
                            .user = session},
     };
     enum cairn_status status = program_check_externals(session->program, &error);
@@ -212,14 +239,14 @@ static enum exit_status load(struct session *session)
                                        &session->engine, &error);
     if (status == CAIRN_OK)
         status = cairn_engine_finalise(session->engine, &error);
-    if (status == CAIRN_OK)
-        status = program_status(session->program, &error);
     if (status == CAIRN_OK && session->has_call) {
         session->function = cairn_engine_function(session->engine, session->invocation, &error);
         status = session->function != NULL ? CAIRN_OK : error.status;
     }
     if (status == CAIRN_OK)
         return EXIT_DONE;
+    if (status == CAIRN_ERROR_CONFLICT)
+        return complain_about_conflict(session->options->path, &error);
     return session->has_findings && status == CAIRN_ERROR_LLVM ? EXIT_BAD_INPUT
                                                                : complain_about(session, &error);
 }
@@ -299,7 +326,7 @@ static enum exit_status run_foreign(struct session *session)
     if (options->function != NULL)
         return refuse_call(session);
     return list_program(session->program, options->path, options->optimisation_level,
-                        &session->output);
+                        options->id_conflicts, &session->output);
 }
 
 static enum exit_status run_object(struct session *session)

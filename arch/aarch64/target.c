@@ -60,6 +60,21 @@ static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, 
     return words_leading(arch, bytes, size, NOP);
 }
 
+/* ---- Calls ---- */
+
+static const struct words_pattern calls[] = {
+    {0xFC000000, 0x94000000, "bl"},
+    {0xFFFFFC1F, 0xD63F0000, "blr"},
+};
+
+static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof *calls && size >= WORDS_BYTES; i++)
+        if (words_match(&calls[i], words_read(arch, bytes)))
+            return WORDS_BYTES;
+    return 0;
+}
+
 /* ---- What LLVM emits ---- */
 
 static const struct words_pattern call_patterns[CALL_WORDS] = {
@@ -296,6 +311,7 @@ const struct cairn_arch aarch64_arch = {
     .decode_branch = decode_branch,
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
+    .call_length = call_length,
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,

@@ -117,6 +117,21 @@ static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, 
     return words_leading(arch, bytes, size, NOP);
 }
 
+/* ---- Calls ---- */
+
+static const struct words_pattern calls[] = {
+    {0xFC000001, 0x48000001, "bl"},
+    {0xFC0007FF, 0x4C000421, "bctrl"},
+};
+
+static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof *calls && size >= WORDS_BYTES; i++)
+        if (words_match(&calls[i], words_read(arch, bytes)))
+            return WORDS_BYTES;
+    return 0;
+}
+
 /* ---- What LLVM emits ---- */
 
 static const struct words_pattern load_target = {0xFFFF0000, 0x39800000, "li r12, #"};
@@ -543,6 +558,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .decode_branch = decode_branch,
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
+    .call_length = call_length,
     .encode_veneer = encode_veneer,
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,
@@ -589,6 +605,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .decode_branch = decode_branch,
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
+    .call_length = call_length,
     .encode_veneer = encode_veneer,
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,

@@ -118,6 +118,38 @@ static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, 
     return offset;
 }
 
+/* ---- Calls ---- */
+
+enum { OPCODE_GROUP_5 = 0xFF, GROUP_5_CALL = 2, DIRECT_CALL_BYTES = 5 };
+
+/* Prefixes that change nothing, or only how an address is computed: notrack, addr32, segments, and
+ * 0x66 with REX.W. */
+static bool is_call_prefix(uint8_t byte)
+{
+    return byte == 0x66 || byte == 0x67 || byte == 0x2E || byte == 0x3E || byte == 0x64 ||
+           byte == 0x65;
+}
+
+static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
+{
+    (void)arch;
+    size_t at = 0;
+    bool is_short = false; /* 0x66 without REX.W: processors differ */
+    for (; at < size && is_call_prefix(bytes[at]); at++)
+        is_short |= bytes[at] == 0x66;
+    if (at < size && (bytes[at] & 0xF0) == 0x40)
+        is_short &= (bytes[at++] & 0x08) == 0;
+    size_t length = 0;
+    if (is_short || at == size)
+        return 0;
+    if (bytes[at] == OPCODE_CALL)
+        length = at + DIRECT_CALL_BYTES;
+    else if (bytes[at] == OPCODE_GROUP_5 && size - at > 1 &&
+             (bytes[at + 1] >> 3 & 7) == GROUP_5_CALL)
+        length = at + 1 + memory_operand_length(bytes + at + 1, size - at - 1);
+    return length <= size && length <= ARCH_CALL_BYTES_MAX ? length : 0;
+}
+
 /* ---- What LLVM emits ---- */
 
 /* `movabs $target, %register`: REX.W, with REX.B for the upper eight registers. */
@@ -402,6 +434,7 @@ const struct cairn_arch x86_64_arch = {
     .decode_branch = decode_branch,
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
+    .call_length = call_length,
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,

@@ -117,23 +117,28 @@ CAIRN_API void cairn_declarations_destroy(cairn_declarations *declarations);
  * time is normal (inlining and unrolling duplicate calls) if everything but the function is
  * the same (of functions that return differently, the results are then not known); otherwise
  * CONFLICT, with a sentence that names both functions and what differs, and the set is as it was.
- * MEMORY, ARGUMENT, CONFLICT.
+ * A declaration of kind CAIRN_RECORD_UNDECLARED says that the records with its ID have different
+ * shapes, or shapes that are not known: the ID then has no declaration, whatever else has been or
+ * will be added for it. MEMORY, ARGUMENT, CONFLICT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
     cairn_declarations *declarations, const struct cairn_declaration *declaration,
     struct cairn_error *error);
 
-/** Takes back all but the first `count` that were added; more than there are changes nothing. */
+/** Removes all but the first `count` IDs that were added; more than there are changes nothing. An
+ * ID that has become undeclared since stays undeclared. */
 CAIRN_API void cairn_declarations_truncate(cairn_declarations *declarations, size_t count);
 
-/** The declaration of an ID, valid as long as the set; NULL if there is none. */
+/** The declaration of an ID, valid as long as the set; NULL if there is none, or if the ID is
+ *  undeclared. */
 CAIRN_API const struct cairn_declaration *cairn_declarations_find(
     const cairn_declarations *declarations, uint64_t id);
 
-/** How many different IDs were added. */
+/** How many different IDs were added, those that are undeclared included. */
 CAIRN_API size_t cairn_declarations_count(const cairn_declarations *declarations);
 
-/** Declaration number `index`, in the order in which they were added; NULL beyond the last. */
+/** Declaration number `index`, in the order in which they were added; NULL beyond the last. IDs
+ * that are undeclared have one of kind CAIRN_RECORD_UNDECLARED. */
 CAIRN_API const struct cairn_declaration *cairn_declarations_at(
     const cairn_declarations *declarations, size_t index);
 

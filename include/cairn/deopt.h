@@ -71,8 +71,8 @@ struct cairn_deopt {
     /** The frame of the function that the site is in. Its module is NULL, and no action but going
      *  on is possible, if the exit was called from elsewhere. */
     struct cairn_frame frame;
-    /** The site's record; its table is NULL if there is none. Of records at the same address, the
-     *  first. */
+    /** The record of the site, or of the call that has led here (cairn/frame.h, RECORDS); its table
+     * is NULL if there is none. Of records at the same address, the first. */
     struct cairn_record record;
 
     /* Cairn's own. */

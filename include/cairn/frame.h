@@ -11,9 +11,15 @@
  *         status = cairn_frame_caller(&frame, &error);
  *     }
  *
- * RECORDS. A frame has a record where the code generator has put one exactly there: at the
- * instruction that comes next, or at the address that the call returns to (cairn_frame_record).
- * What LLVM recorded holds at that address only.
+ * RECORDS. A frame that was interrupted has a record where the code generator has put one at the
+ * instruction that comes next. A frame that waits for a call has one where a record has the call's
+ * return address (cairn_record_return_address): that of the statepoint or patch point which makes
+ * the call; otherwise a declared stack map that is at the address of the call instruction itself,
+ * with nothing in between. So a stack map without a shadow, directly before a call, describes the
+ * frame while that call runs. It does not if instructions that pass arguments or load the callee's
+ * address are between the two, or if one of its values is in the register in which the call leaves
+ * its return address. A stack map at the return address describes what follows the call, and is not
+ * found for a frame that waits. What LLVM recorded holds at the record's address only.
  *
  * WHICH VALUES CAN BE READ. In the innermost frame all. In a frame that waits for a call, those in
  * memory, constants, and those in registers that calls leave as they are; of the others the callee
@@ -106,7 +112,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_caller(struct cairn_fra
 
 /* ---- What is known of it ---- */
 
-/** The first record at the frame's pc; false if there is none. */
+/** The frame's first record (RECORDS above); false if there is none. */
 CAIRN_API bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record);
 
 /** The function that the frame is of; false if nothing tells of it. */

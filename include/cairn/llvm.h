@@ -190,8 +190,9 @@ CAIRN_API void cairn_enable_implicit_null_checks(void);
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /**
- * Gives each call of llvm.experimental.gc.statepoint* in `module` an ID of its own, in the order of
- * the module: `*next_id`, which is then the next one. To be called after LLVM's pass
+ * Gives each statepoint in `module` an ID of its own, in the order of the module: `*next_id`, which
+ * is then the next one. Statepoints are calls of llvm.experimental.gc.statepoint*, calls with a
+ * "deopt" bundle and calls of llvm.experimental.deoptimize.*. To be called after LLVM's pass
  * rewrite-statepoints-for-gc, which gives all statepoints the same ID, so that their declarations
  * are in conflict. Statepoints that have been numbered get new IDs. MEMORY, ARGUMENT: nothing was
  * changed.
@@ -204,14 +205,19 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
 
 /**
  * Adds a declaration for each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.*
- * and llvm.experimental.gc.statepoint* in `module`. IDs that come more than once are normal, since
- * inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence that names
- * both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if the LLVM in
- * use writes operand bundles in a way that is not known (before LLVM 18 they are read from the
- * printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added in the
- * order of the functions in the module; within a function in an order that is the same each time
- * for a module that was made in the same way. Costs by the module's functions and records, not by
- * its instructions.
+ * and llvm.experimental.gc.statepoint* in `module`, and for the calls of which LLVM makes
+ * statepoints: those with a "deopt" bundle, and those of llvm.experimental.deoptimize.*. Their ID
+ * is the call's attribute "statepoint-id", or else 2882400015, and their reserved bytes are
+ * "statepoint-num-patch-bytes". Before LLVM 19 records of statepoints have the low 32 bits of their
+ * IDs, and so have their declarations. (Before LLVM 18 calls with a "deopt" bundle that is empty
+ * are not seen, except for those of llvm.experimental.deoptimize.*.) IDs that come more than once
+ * are normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a
+ * sentence that names both functions. CORRUPT if an operand that has to be constant is not;
+ * UNSUPPORTED if the LLVM in use writes operand bundles in a way that is not known (before LLVM 18
+ * they are read from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was.
+ * They are added in the order of the functions in the module; within a function in an order that is
+ * the same each time for a module that was made in the same way. Takes O(instructions + records)
+ * time: a few nanoseconds for each instruction.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,
@@ -302,6 +308,30 @@ struct cairn_capture {
     struct cairn_pcsection_schema schema;
 };
 
+/**
+ * What happens if one ID has two shapes: two calls with the same ID whose kinds, bytes or types
+ * differ, in one module or in modules that are loaded together. A record's ID is all that leads to
+ * its declaration, so not both calls can be declared by it.
+ *
+ * Where statepoints come from LLVM's passes they all have one ID, and are looked up by address:
+ * RENUMBERED is what such a host wants. It is not the default, because IDs of patch points and
+ * stack maps are how hosts find them, and an ID that was used twice by mistake would not be
+ * noticed.
+ *
+ * Calls with a "deopt" bundle and of llvm.experimental.deoptimize that were given no ID (the
+ * attribute "statepoint-id") have LLVM's default, 2882400015. Nobody has chosen that ID: where it
+ * has two shapes they get IDs of their own with REFUSED, too.
+ */
+enum cairn_id_conflicts {
+    /** The module is refused: CONFLICT. */
+    CAIRN_ID_CONFLICTS_REFUSED = 0,
+    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^31 upwards. */
+    CAIRN_ID_CONFLICTS_RENUMBERED = 1,
+    /** Records with such an ID have no declaration: they can be looked up, but have no site, and
+     *  their values have no types. */
+    CAIRN_ID_CONFLICTS_UNDECLARED = 2
+};
+
 struct cairn_memory_manager_options {
     /** Name of the modules that come out of it, for messages; copied. NULL means "mcjit". */
     const char *name;
@@ -320,6 +350,7 @@ struct cairn_memory_manager_options {
     /** Of the engine, for the width of addresses in PC sections; an engine of Cairn's sets it
      * itself. LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
     LLVMCodeModel code_model;
+    enum cairn_id_conflicts id_conflicts;
 };
 
 typedef struct cairn_memory_manager cairn_memory_manager;
@@ -350,10 +381,13 @@ CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
                                                LLVMExecutionEngineRef engine);
 
 /**
- * Declares the sites of an LLVM module that was, or will be, added to the engine. To be called
- * before its code is generated. Records without a declaration can be looked up, but have no
- * sites. IDs may come again in modules that are loaded later, with other shapes; among those not
- * loaded yet that is a CONFLICT. MEMORY, CORRUPT, CONFLICT.
+ * Declares the sites of an LLVM module that was, or will be, added to the engine. Must be called
+ * before the module's code is generated, and after passes that internalise symbols. If there is
+ * anything to declare, it adds a constant to the module ("cairn.declared.*", 16 bytes in a section
+ * that is not kept), by which the module is recognised when it is loaded. Records without a
+ * declaration can be looked up, but have no sites. An ID may have another shape in a module that is
+ * loaded later. Errors: CONFLICT if it has two shapes among those not loaded yet
+ * (enum cairn_id_conflicts); MEMORY, CORRUPT. The calls may then have new IDs.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
     cairn_memory_manager *manager, LLVMModuleRef module, struct cairn_error *error);
@@ -366,7 +400,27 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
     const cairn_memory_manager *manager, struct cairn_error *error);
 
-/* ---- Engines: memory manager, declarations and checks in one ---- */
+/*
+ * ---- Engines: memory manager, declarations and checks in one ----
+ *
+ * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), it
+ * handles the diagnostics of its modules' contexts. An error fails the finalisation, with LLVM's
+ * text: inline assembly that cannot be assembled or needs too many registers, say. All diagnostics,
+ * warnings and remarks too, then go to the handler that the host has set for the context
+ * (LLVMContextSetDiagnosticHandler), which is in its place again afterwards. If the host has set
+ * none, nothing is printed, and LLVM does not end the process, as it does with errors that nobody
+ * handles. (A handler object of C++ that does not call the function above sees to its errors
+ * itself.)
+ *
+ * LLVM offers no choice where it calls report_fatal_error: constructs that it cannot compile, of
+ * which cairn_check_module knows many, and relocations that it cannot apply. It then calls the
+ * process's handler (LLVMInstallFatalErrorHandler), which Cairn does not set because it is global,
+ * and exits or aborts. The same goes for a process that is so short of memory that LLVM's own
+ * allocations fail. So IR that nobody has checked is best compiled in another process.
+ *
+ * Engines and memory managers that the host makes for itself compile when the host asks LLVM: the
+ * host handles diagnostics.
+ */
 
 struct cairn_engine_options {
     /** 0 to 3, as LLVMMCJITCompilerOptions has it. */
@@ -382,6 +436,18 @@ struct cairn_engine_options {
     /** Called for each finding of the check, as in struct cairn_check_options. May be NULL. */
     void (*finding)(const struct cairn_finding *finding, void *user);
     void *finding_user;
+    /**
+     * What calls of llvm.experimental.deoptimize go to: LLVM calls a function named
+     * __llvm_deoptimize, with the call's arguments, and the engine binds that name to this function
+     * pointer. cairn_exit_target of an exit gets the whole frame: its handler reads the deopt
+     * values by their types (cairn_frame_value), and must return from the frame's function or enter
+     * another one in its place (cairn_deopt_return, cairn_deopt_enter), because the code does not
+     * go on after the call. A
+     * module of the engine that defines the name comes first. NULL: the name is looked for like any
+     * other, and if nothing defines it, finalisation fails with LLVM. Valid as long as the engine's
+     * code is used.
+     */
+    const void *deoptimize_target;
     struct cairn_memory_manager_options memory_manager;
 };
 
@@ -409,17 +475,18 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
                                                                      LLVMModuleRef module,
                                                                      struct cairn_error *error);
 
-/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. LLVM (a
- *  symbol that nothing defines, by name), and all that cairn_loader_finish can give; FULL if the
- *  slab has no room. On failure nothing of it is published, and what was loaded before stays.
- *  After LLVM the engine takes no further modules, since LLVM would end the process at the next
- *  one: cairn_engine_add_module then gives STATE. */
+/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. Errors:
+ * LLVM (an error that LLVM has reported, with its text; a symbol that nothing defines, by name),
+ * and all that cairn_loader_finish can give; FULL if the slab has too little space. On failure
+ * nothing of it is published, and what was loaded before stays. After a symbol that nothing defines
+ * the engine takes no further modules, since LLVM would end the process at the next one:
+ *  cairn_engine_add_module then gives STATE. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);
 
 /** The address of a function; finalises first. NULL on failure: NOT_FOUND (nothing defines it, or
- *  only a module whose finalisation failed), and all that cairn_engine_finalise can give, unless
- *  the function was loaded earlier. */
+ *  only a module whose finalisation failed or that was retired), and all that cairn_engine_finalise
+ * can give, unless the function was loaded earlier. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 

@@ -12,7 +12,8 @@
  *     cairn_module_publish(module, &error)
  *     …
  *     cairn_module_retire(module)
- *     cairn_runtime_quiesce(runtime)                                module is gone
+ *     cairn_runtime_quiesce(runtime)                                module is gone, unless somebody
+ *                                                                   has a share of it
  *
  * libcairn-llvm does all this for MCJIT.
  *
@@ -109,9 +110,18 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *l
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_publish(cairn_module *module,
                                                                   struct cairn_error *error);
 
-/** Takes the module out of the lookups. Its memory goes at the next quiescent point. NULL and a
- *  second call are allowed; an unpublished module may be retired. */
+/** Takes the module out of the lookups. Its memory is freed at the next quiescent point at which
+ *  nobody has a share of it. NULL and a second call are allowed; an unpublished module may be
+ *  retired. A module that an LLVM engine has loaded may be retired, too; the engine has a share of
+ *  it, because LLVM has registered the module's unwind tables until the engine is disposed of. */
 CAIRN_API void cairn_module_retire(cairn_module *module);
+
+/** Takes a share of the module: its memory stays, whether it is retired or not, until as many calls
+ *  of cairn_module_release have followed and then a quiescent point. Thread-safe. */
+CAIRN_API void cairn_module_retain(cairn_module *module);
+
+/** Gives one share up. The module may still be published. Thread-safe. NULL is allowed. */
+CAIRN_API void cairn_module_release(cairn_module *module);
 
 /** The name that it was loaded with; valid as long as the module. */
 CAIRN_API const char *cairn_module_name(const cairn_module *module);

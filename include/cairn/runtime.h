@@ -105,9 +105,8 @@ struct cairn_runtime_statistics {
 CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
                                         struct cairn_runtime_statistics *statistics);
 
-/** The promise described at the top. Releases retired modules, and what inline
- *  caches have given up; returns how many modules.
- */
+/** The promise described at the top. Releases retired modules of which nobody has a share
+ *  (cairn_module_retain), and what inline caches have given up; returns how many modules. */
 CAIRN_API size_t cairn_runtime_quiesce(cairn_runtime *runtime);
 
 /**

@@ -95,7 +95,10 @@ CAIRN_API size_t cairn_table_find_id(const cairn_table *table, uint64_t id,
 CAIRN_API uint64_t cairn_record_id(struct cairn_record record);
 /** The address that LLVM recorded: a site's first byte, or a statepoint's return address. */
 CAIRN_API uint64_t cairn_record_address(struct cairn_record record);
-/** Where the call at this record returns to; 0 where no call is known. */
+/** Where the call at this record returns to: of a statepoint, its address; of a patch point or a
+ * shadow that was armed, the address after the call that is put there; of a declared stack map
+ * whose address is that of a call, the address after that call, unless another record has that
+ * return address. 0 where no call is known. */
 CAIRN_API uint64_t cairn_record_return_address(struct cairn_record record);
 /** The function whose code the record describes. */
 CAIRN_API struct cairn_function cairn_record_function(struct cairn_record record);

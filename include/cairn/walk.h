@@ -9,7 +9,8 @@
  *         use(&walk.frame);
  *
  * visits the frames of compiled code, from the innermost one on. Of each, the functions of
- * cairn/frame.h tell the function, the record, values and roots; registers that calls leave as they
+ * cairn/frame.h tell the function, the record (of frames that wait, that of the call: RECORDS
+ * there), values and roots; registers that calls leave as they
  * are can be read and written wherever a function further in has saved them, the host's included.
  *
  * FOREIGN FRAMES are all others: what compiled code has called, and what has called it. A walk asks

@@ -138,7 +138,8 @@ static struct cairn_declaration *find_entry(const cairn_declarations *declaratio
 const struct cairn_declaration *cairn_declarations_find(const cairn_declarations *declarations,
                                                         uint64_t id)
 {
-    return find_entry(declarations, id);
+    const struct cairn_declaration *found = find_entry(declarations, id);
+    return found == NULL || found->kind == CAIRN_RECORD_UNDECLARED ? NULL : found;
 }
 
 size_t cairn_declarations_count(const cairn_declarations *declarations)
@@ -254,6 +255,20 @@ static enum cairn_status compare(const struct cairn_declaration *known,
                      difference);
 }
 
+/* An ID that is undeclared stays so. Its entry keeps its counts: they are its block's size. */
+static enum cairn_status join(struct cairn_declaration *known,
+                              const struct cairn_declaration *added, struct cairn_error *error)
+{
+    if (added->kind == CAIRN_RECORD_UNDECLARED)
+        known->kind = CAIRN_RECORD_UNDECLARED;
+    if (known->kind == CAIRN_RECORD_UNDECLARED)
+        return CAIRN_OK;
+    enum cairn_status status = compare(known, added, error);
+    if (status == CAIRN_OK)
+        join_function_results(&known->function_results, &added->function_results);
+    return status;
+}
+
 enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
                                          const struct cairn_declaration *declaration,
                                          struct cairn_error *error)
@@ -263,12 +278,8 @@ enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_declarations_add needs a set, a declaration and its types");
     struct cairn_declaration *known = find_entry(declarations, declaration->id);
-    if (known != NULL) {
-        enum cairn_status status = compare(known, declaration, error);
-        if (status == CAIRN_OK)
-            join_function_results(&known->function_results, &declaration->function_results);
-        return status;
-    }
+    if (known != NULL)
+        return join(known, declaration, error);
     if (declarations->count == declarations->capacity) {
         enum cairn_status status = grow(declarations, error);
         if (status != CAIRN_OK)

@@ -42,6 +42,20 @@ static void note_bundle(struct bundles *bundles, const char *tag, size_t length,
 
 #if LLVM_TELLS_BUNDLES
 
+bool bundles_has_deopt(LLVMValueRef call)
+{
+    bool has_deopt = false;
+    unsigned count = LLVMGetNumOperandBundles(call);
+    for (unsigned i = 0; i < count && !has_deopt; i++) {
+        LLVMOperandBundleRef bundle = LLVMGetOperandBundleAtIndex(call, i);
+        size_t length;
+        const char *tag = LLVMGetOperandBundleTag(bundle, &length);
+        has_deopt = has_tag(tag, length, "deopt");
+        LLVMDisposeOperandBundle(bundle);
+    }
+    return has_deopt;
+}
+
 enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
                                struct cairn_error *error)
 {
@@ -199,6 +213,15 @@ enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
                            LLVM_VERSION_MAJOR, text);
     LLVMDisposeMessage(text);
     return status;
+}
+
+/* What cannot be read has to be refused, and is: as a call that may have such a bundle. */
+bool bundles_has_deopt(LLVMValueRef call)
+{
+    struct bundles bundles;
+    if (LLVMGetNumArgOperands(call) == operands_end(call))
+        return false;
+    return bundles_read(call, &bundles, NULL) != CAIRN_OK || bundles.deopt.count > 0;
 }
 
 #endif

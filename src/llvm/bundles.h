@@ -24,6 +24,9 @@ struct bundles {
     struct bundle gc_transition;
 };
 
+/* Whether the call has a "deopt" bundle; before LLVM 18, one with operands. */
+bool bundles_has_deopt(LLVMValueRef call);
+
 /* UNSUPPORTED if the LLVM in use writes bundles in a way that is not known. */
 enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
                                struct cairn_error *error);

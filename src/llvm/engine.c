@@ -4,6 +4,8 @@
  * LLVM's own ways to fail are kept away from the host as far as the C API lets us: a module that
  * would crash the code generator is refused before LLVM sees it, and the engine is made over an
  * empty module, because LLVM destroys the module that it is given when making an engine fails.
+ * While it compiles, the contexts of the modules are observed: an error that LLVM reports there
+ * fails the finalisation.
  *
  * Process-wide state: LLVM's targets and options are global to the process, so setting them up is
  * too, and so is what remembers that it was done.
@@ -12,6 +14,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/diagnostics.h"
 #include "llvm/mcjit.h"
 #include "llvm/option.h"
 
@@ -31,8 +34,10 @@ struct cairn_engine {
     /* Some function that is defined in a module of the engine; NULL until there is one. */
     LLVMValueRef any_function;
     bool has_unfinished;
-    /* Set once LLVM could not resolve a symbol: it would end the process at the next module. */
-    struct cairn_error broken;
+    /* The contexts of the modules that are not finalised yet, each once. */
+    struct diagnostics *contexts;
+    size_t context_count;
+    size_t context_capacity;
 };
 
 /* ---- LLVM's process-wide state ---- */
@@ -95,13 +100,38 @@ static LLVMValueRef find_definition(LLVMModuleRef module)
     return NULL;
 }
 
-static enum cairn_status check_not_broken(const cairn_engine *engine, struct cairn_error *error)
+static enum cairn_status check_resolved(const cairn_engine *engine, struct cairn_error *error)
 {
-    if (engine->broken.status == CAIRN_OK)
+    const struct cairn_error *unresolved = memory_manager_unresolved(engine->manager);
+    if (unresolved->status == CAIRN_OK)
         return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_STATE, 0,
                      "this engine can load no more modules, another one can (%.160s)",
-                     engine->broken.message);
+                     unresolved->message);
+}
+
+/* Makes space for one context more. */
+static enum cairn_status reserve_context(cairn_engine *engine, struct cairn_error *error)
+{
+    if (engine->context_count < engine->context_capacity)
+        return CAIRN_OK;
+    size_t capacity = engine->context_capacity == 0 ? 1 : 2 * engine->context_capacity;
+    void *resized = memory_resize(&engine->allocator, engine->contexts,
+                                  engine->context_capacity * sizeof *engine->contexts,
+                                  capacity * sizeof *engine->contexts);
+    if (resized == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's context");
+    engine->contexts = resized;
+    engine->context_capacity = capacity;
+    return CAIRN_OK;
+}
+
+static void note_context(cairn_engine *engine, LLVMContextRef context)
+{
+    for (size_t i = 0; i < engine->context_count; i++)
+        if (engine->contexts[i].context == context)
+            return;
+    engine->contexts[engine->context_count++] = (struct diagnostics){.context = context};
 }
 
 enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef module,
@@ -110,16 +140,19 @@ enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef mo
     if (engine == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_engine_add_module needs an engine and a module");
-    enum cairn_status status = check_not_broken(engine, error);
+    enum cairn_status status = check_resolved(engine, error);
     if (status == CAIRN_OK)
         status = check_data_layout(engine, module, error);
     if (status == CAIRN_OK)
         status = check(engine, module, error);
     if (status == CAIRN_OK)
+        status = reserve_context(engine, error);
+    if (status == CAIRN_OK)
         status = cairn_memory_manager_declare(engine->manager, module, error);
     if (status != CAIRN_OK)
         return status;
     LLVMAddModule(engine->llvm, module);
+    note_context(engine, LLVMGetModuleContext(module));
     LLVMValueRef definition = find_definition(module);
     if (definition != NULL)
         engine->any_function = definition;
@@ -167,6 +200,15 @@ static enum cairn_status check_triple(LLVMModuleRef module, struct cairn_error *
     return status;
 }
 
+/* LLVM keeps the name, and no reference to the module. */
+static void bind_deoptimize(LLVMExecutionEngineRef llvm, LLVMModuleRef module, const void *target)
+{
+    LLVMTypeRef type =
+        LLVMFunctionType(LLVMVoidTypeInContext(LLVMGetModuleContext(module)), NULL, 0, 0);
+    LLVMValueRef function = LLVMAddFunction(module, MCJIT_DEOPTIMIZE, type);
+    LLVMAddGlobalMapping(llvm, function, (void *)(uintptr_t)target);
+}
+
 static enum cairn_status create_llvm_engine(cairn_engine *engine, LLVMModuleRef module,
                                             const struct cairn_engine_options *options,
                                             struct cairn_error *error)
@@ -186,6 +228,8 @@ static enum cairn_status create_llvm_engine(cairn_engine *engine, LLVMModuleRef 
         LLVMDisposeMessage(message);
         return CAIRN_ERROR_LLVM;
     }
+    if (options->deoptimize_target != NULL)
+        bind_deoptimize(engine->llvm, empty, options->deoptimize_target);
     LLVMModuleRef removed = NULL;
     if (LLVMRemoveModule(engine->llvm, empty, &removed, &message) == 0)
         LLVMDisposeModule(removed);
@@ -258,6 +302,7 @@ void cairn_engine_dispose(cairn_engine *engine)
         LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(engine->manager));
     cairn_runtime *runtime = engine->runtime;
     struct cairn_allocator allocator = engine->allocator;
+    memory_free(&allocator, engine->contexts, engine->context_capacity * sizeof *engine->contexts);
     memory_free(&allocator, engine, sizeof *engine);
     cairn_runtime_destroy(runtime);
 }
@@ -267,12 +312,16 @@ void cairn_engine_dispose(cairn_engine *engine)
 /* LLVM finalises everything when it is asked for any one function. */
 static void finalise_all(cairn_engine *engine)
 {
-    memory_manager_clear_status(engine->manager);
+    struct cairn_error *first = memory_manager_begin(engine->manager);
+    for (size_t i = 0; i < engine->context_count; i++)
+        diagnostics_begin(&engine->contexts[i], engine->contexts[i].context, first);
     if (engine->any_function != NULL)
         LLVMGetPointerToGlobal(engine->llvm, engine->any_function);
+    for (size_t i = 0; i < engine->context_count; i++)
+        diagnostics_end(&engine->contexts[i]);
+    engine->context_count = 0;
+    memory_manager_end(engine->manager);
     engine->has_unfinished = false;
-    if (cairn_memory_manager_status(engine->manager, &engine->broken) != CAIRN_ERROR_LLVM)
-        engine->broken.status = CAIRN_OK;
 }
 
 enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error *error)
@@ -289,8 +338,9 @@ static bool is_loaded(const cairn_engine *engine, uint64_t address)
     return cairn_runtime_find_module(engine->runtime, address) != NULL;
 }
 
-/* LLVM goes on knowing functions of finalisations that failed, but they are not executable. */
-static bool is_of_failed_module(const cairn_engine *engine, const char *name, uint64_t address)
+/* LLVM goes on knowing functions of finalisations that failed, which are not executable, and those
+ * of modules that the host has retired. */
+static bool is_of_lost_module(const cairn_engine *engine, const char *name, uint64_t address)
 {
     LLVMValueRef definition;
     return !is_loaded(engine, address) && LLVMFindFunction(engine->llvm, name, &definition) == 0;
@@ -316,9 +366,12 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
         error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "no module of the engine defines '%s'", name);
         return NULL;
     }
-    if (is_of_failed_module(engine, name, address)) {
-        error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
-                  "the module that defines '%s' could not be loaded when it was finalised", name);
+    if (is_of_lost_module(engine, name, address)) {
+        error_set(
+            error, CAIRN_ERROR_NOT_FOUND, 0,
+            "the module that defines '%s' has been retired, or could not be loaded when it was "
+            "finalised",
+            name);
         return NULL;
     }
     return (void *)(uintptr_t)address;

@@ -19,20 +19,15 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/captures.h"
+#include "llvm/pending.h"
 
 #include <cairn/llvm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* Declarations of one LLVM module whose records have not been seen yet. */
-struct pending {
-    struct pending *next;
-    cairn_declarations *declarations;
-    bool loaded;
-};
-
-/* A loader whose finalisation failed, or one published module. */
+/* A loader whose finalisation failed, or one published module, of which the manager has a share:
+ * LLVM deregisters its unwind tables when the engine is disposed of. */
 struct outcome {
     struct outcome *next;
     cairn_loader *failed_loader;
@@ -45,9 +40,11 @@ struct scratch {
     size_t size;
 };
 
-struct stackmap_section {
-    struct stackmap_section *next;
-    struct cairn_section section;
+/* A section of markers (llvm/pending.h), until it has been read. */
+struct markers {
+    struct markers *next;
+    size_t size;
+    uint64_t words[];
 };
 
 struct cairn_memory_manager {
@@ -59,7 +56,7 @@ struct cairn_memory_manager {
     struct cairn_memory_manager_options options;
     char *name;
     struct captures captures;
-    struct pending *pending;
+    struct pending_list pending;
     struct outcome *outcomes;
     struct scratch *scratch;
 
@@ -67,12 +64,14 @@ struct cairn_memory_manager {
      * there is a place for what becomes of it. */
     cairn_loader *loader;
     struct outcome *outcome;
-    struct stackmap_section *stackmaps;
+    struct markers *markers;
     /* The first thing that went wrong; CAIRN_OK if nothing has. */
     struct cairn_error collected;
 
     /* Of the last finalisation. */
     struct cairn_error last;
+    /* Set once LLVM could not resolve a symbol: it would end the process at the next module. */
+    struct cairn_error unresolved;
 };
 
 /* ---- Collecting sections ---- */
@@ -153,21 +152,20 @@ static bool is_unwind_table(const char *section_name)
     return strcmp(section_name, ".eh_frame") == 0 || strcmp(section_name, "__eh_frame") == 0;
 }
 
-static uint8_t *allocate_stackmap(cairn_memory_manager *manager, uintptr_t size, unsigned alignment)
+/* Markers are read in the finalisation, like stack maps. */
+static uint8_t *allocate_markers(cairn_memory_manager *manager, uintptr_t size)
 {
-    uint8_t *memory = allocate(manager, cairn_loader_allocate_stackmap, size, alignment);
-    struct stackmap_section *stackmap = memory_new(&manager->allocator, 1, sizeof *stackmap);
-    if (stackmap == NULL) {
+    struct markers *markers = memory_new(&manager->allocator, 1, sizeof *markers + size);
+    if (markers == NULL) {
         struct cairn_error error;
-        error_set(&error, CAIRN_ERROR_MEMORY, 0, "no memory to note a stack map section");
+        error_set(&error, CAIRN_ERROR_MEMORY, 0, "no memory to note which modules are loaded");
         keep_first_error(manager, &error);
-        return memory;
+        return allocate_scratch(manager, size);
     }
-    stackmap->section = (struct cairn_section){
-        .bytes = memory, .size = size, .byte_order = cairn_byte_order_host()};
-    stackmap->next = manager->stackmaps;
-    manager->stackmaps = stackmap;
-    return memory;
+    markers->size = size;
+    markers->next = manager->markers;
+    manager->markers = markers;
+    return (uint8_t *)markers->words;
 }
 
 static bool is_faultmap(const char *section_name)
@@ -225,7 +223,9 @@ static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned ali
 {
     (void)section_id;
     if (is_stackmap(section_name))
-        return allocate_stackmap(opaque, size, alignment);
+        return allocate(opaque, cairn_loader_allocate_stackmap, size, alignment);
+    if (pending_is_marker(section_name))
+        return allocate_markers(opaque, size);
     if (is_unwind_table(section_name))
         return allocate(opaque, cairn_loader_allocate_unwind_table, size, alignment);
     if (is_faultmap(section_name))
@@ -235,134 +235,16 @@ static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned ali
 
 /* ---- Declarations ---- */
 
-/* Lets a set decide, for it knows what a conflict is and how to say so. */
-static enum cairn_status check_pair(const struct cairn_allocator *allocator,
-                                    const struct cairn_declaration *known,
-                                    const struct cairn_declaration *added,
-                                    struct cairn_error *error)
-{
-    cairn_declarations *both;
-    enum cairn_status status = cairn_declarations_create(allocator, &both, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = cairn_declarations_add(both, known, error);
-    if (status == CAIRN_OK)
-        status = cairn_declarations_add(both, added, error);
-    cairn_declarations_destroy(both);
-    return status;
-}
-
-/* Two modules that may be loaded together must not declare one ID with two shapes. */
-static enum cairn_status check_against_pending(const cairn_memory_manager *manager,
-                                               const cairn_declarations *added,
-                                               struct cairn_error *error)
-{
-    for (const struct pending *pending = manager->pending; pending != NULL;
-         pending = pending->next) {
-        for (size_t i = 0; i < cairn_declarations_count(added); i++) {
-            const struct cairn_declaration *declaration = cairn_declarations_at(added, i);
-            const struct cairn_declaration *known =
-                cairn_declarations_find(pending->declarations, declaration->id);
-            if (known == NULL)
-                continue;
-            enum cairn_status status = check_pair(&manager->allocator, known, declaration, error);
-            if (status != CAIRN_OK)
-                return status;
-        }
-    }
-    return CAIRN_OK;
-}
-
-/* Takes `declarations` over, on success only. */
-static enum cairn_status add_pending(cairn_memory_manager *manager,
-                                     cairn_declarations *declarations, struct cairn_error *error)
-{
-    enum cairn_status status = check_against_pending(manager, declarations, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct pending *pending = memory_new(&manager->allocator, 1, sizeof *pending);
-    if (pending == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's declarations");
-    pending->declarations = declarations;
-    pending->next = manager->pending;
-    manager->pending = pending;
-    return CAIRN_OK;
-}
-
 enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager, LLVMModuleRef module,
                                                struct cairn_error *error)
 {
     if (manager == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_memory_manager_declare needs a memory manager and a module");
-    cairn_declarations *declarations;
-    enum cairn_status status = cairn_declarations_create(&manager->allocator, &declarations, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = cairn_scan_module(module, declarations, error);
-    bool has_any = status == CAIRN_OK && cairn_declarations_count(declarations) > 0;
-    if (has_any)
-        status = add_pending(manager, declarations, error);
-    if (!has_any || status != CAIRN_OK)
-        cairn_declarations_destroy(declarations);
-    return status;
-}
-
-static void destroy_pending(cairn_memory_manager *manager, struct pending *pending)
-{
-    cairn_declarations_destroy(pending->declarations);
-    memory_free(&manager->allocator, pending, sizeof *pending);
-}
-
-/* Those of which a record has been loaded are done: their IDs may be used again. */
-static void drop_loaded(cairn_memory_manager *manager)
-{
-    struct pending **link = &manager->pending;
-    while (*link != NULL) {
-        struct pending *pending = *link;
-        if (!pending->loaded) {
-            link = &pending->next;
-            continue;
-        }
-        *link = pending->next;
-        destroy_pending(manager, pending);
-    }
+    return pending_add(&manager->pending, module, error);
 }
 
 /* ---- Finalising ---- */
-
-/* Notes whose record it is. Ends the walk when nobody is left to be found. */
-static bool note_loaded(void *user, const struct cairn_stackmap *map,
-                        const struct cairn_stackmap_record *record)
-{
-    (void)map;
-    cairn_memory_manager *manager = user;
-    bool all_loaded = true;
-    for (struct pending *pending = manager->pending; pending != NULL; pending = pending->next) {
-        if (!pending->loaded)
-            pending->loaded = cairn_declarations_find(pending->declarations, record->id) != NULL;
-        all_loaded &= pending->loaded;
-    }
-    return !all_loaded;
-}
-
-/* Tells the loader of the declarations of what was loaded: LLVM loads a module as a whole. */
-static enum cairn_status declare_loaded(cairn_memory_manager *manager, struct cairn_error *error)
-{
-    const struct stackmap_section *stackmap = manager->stackmaps;
-    for (; stackmap != NULL; stackmap = stackmap->next) {
-        /* What is wrong with a section, the loader says when it has read all of it. */
-        enum cairn_status walked =
-            cairn_stackmap_walk(&stackmap->section, note_loaded, manager, NULL);
-        (void)walked;
-    }
-    enum cairn_status status = CAIRN_OK;
-    struct pending *pending = manager->pending;
-    for (; pending != NULL && status == CAIRN_OK; pending = pending->next)
-        if (pending->loaded)
-            status = cairn_loader_declare(manager->loader, pending->declarations, error);
-    return status;
-}
 
 static enum cairn_status publish(cairn_memory_manager *manager, cairn_module *module,
                                  struct cairn_error *error)
@@ -377,41 +259,46 @@ static enum cairn_status publish(cairn_memory_manager *manager, cairn_module *mo
 }
 
 /* Where a symbol could not be resolved, LLVM has applied no relocations, and finalises all the
- * same. */
-static enum cairn_status llvm_status(const cairn_memory_manager *manager, struct cairn_error *error)
+ * same. It tells once. */
+static void note_unresolved(cairn_memory_manager *manager)
 {
     char *message = NULL;
     if (manager->engine == NULL || !LLVMExecutionEngineGetErrMsg(manager->engine, &message))
-        return CAIRN_OK;
-    error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
+        return;
+    bool is_deoptimize = strstr(message, MCJIT_DEOPTIMIZE) != NULL;
+    error_set(&manager->unresolved, CAIRN_ERROR_LLVM, 0, "LLVM: %.120s%s", message,
+              is_deoptimize ? ": bind what llvm.experimental.deoptimize calls to an exit, with "
+                              "deoptimize_target in the engine's options"
+                            : "");
     LLVMDisposeMessage(message);
-    return CAIRN_ERROR_LLVM;
+    keep_first_error(manager, &manager->unresolved);
 }
 
 static enum cairn_status finish_loader(cairn_memory_manager *manager, struct cairn_error *error)
 {
+    note_unresolved(manager);
     if (manager->collected.status != CAIRN_OK) {
         *error = manager->collected;
         return error->status;
     }
-    enum cairn_status status = llvm_status(manager, error);
-    if (status == CAIRN_OK)
-        status = declare_loaded(manager, error);
+    enum cairn_status status = pending_declare_loaded(&manager->pending, manager->loader, error);
     if (status != CAIRN_OK)
         return status;
     status = cairn_loader_finish(manager->loader, &manager->outcome->module, error);
     if (status != CAIRN_OK)
         return status;
     manager->loader = NULL;
+    cairn_module_retain(manager->outcome->module);
     return publish(manager, manager->outcome->module, error);
 }
 
-static void forget_stackmaps(cairn_memory_manager *manager)
+static void read_markers(cairn_memory_manager *manager)
 {
-    while (manager->stackmaps != NULL) {
-        struct stackmap_section *next = manager->stackmaps->next;
-        memory_free(&manager->allocator, manager->stackmaps, sizeof *manager->stackmaps);
-        manager->stackmaps = next;
+    while (manager->markers != NULL) {
+        struct markers *markers = manager->markers;
+        pending_note_loaded(&manager->pending, markers->words, markers->size);
+        manager->markers = markers->next;
+        memory_free(&manager->allocator, markers, sizeof *markers + markers->size);
     }
 }
 
@@ -430,26 +317,34 @@ static void keep_outcome(cairn_memory_manager *manager)
 /* However it ends, the next section opens a new loader. */
 static enum cairn_status finalise(cairn_memory_manager *manager, struct cairn_error *error)
 {
+    read_markers(manager);
     enum cairn_status status = finish_loader(manager, error);
     keep_outcome(manager);
     manager->collected.status = CAIRN_OK;
-    forget_stackmaps(manager);
-    drop_loaded(manager);
+    pending_drop_loaded(&manager->pending);
+    return status;
+}
+
+/* Keeps what came of it, unless there was nothing to finalise. */
+static enum cairn_status finalise_collected(cairn_memory_manager *manager)
+{
+    bool nothing_new = manager->loader == NULL && manager->collected.status == CAIRN_OK;
+    if (nothing_new)
+        return CAIRN_OK;
+    manager->last.status = CAIRN_OK;
+    struct cairn_error error = {0};
+    enum cairn_status status = finalise(manager, &error);
+    if (status != CAIRN_OK)
+        manager->last = error;
     return status;
 }
 
 static LLVMBool finalise_callback(void *opaque, char **message)
 {
     cairn_memory_manager *manager = opaque;
-    bool nothing_new = manager->loader == NULL && manager->collected.status == CAIRN_OK;
-    if (nothing_new)
+    if (finalise_collected(manager) == CAIRN_OK)
         return 0;
-    manager->last.status = CAIRN_OK;
-    struct cairn_error error = {0};
-    if (finalise(manager, &error) == CAIRN_OK)
-        return 0;
-    manager->last = error;
-    *message = strdup(error.message); /* LLVM frees it with free() */
+    *message = strdup(manager->last.message); /* LLVM frees it with free() */
     return 1;
 }
 
@@ -461,12 +356,29 @@ enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manage
     return manager->last.status;
 }
 
+const struct cairn_error *memory_manager_unresolved(const cairn_memory_manager *manager)
+{
+    return &manager->unresolved;
+}
+
 void cairn_memory_manager_set_engine(cairn_memory_manager *manager, LLVMExecutionEngineRef engine)
 {
     manager->engine = engine;
 }
 
-void memory_manager_clear_status(cairn_memory_manager *manager) { manager->last.status = CAIRN_OK; }
+struct cairn_error *memory_manager_begin(cairn_memory_manager *manager)
+{
+    manager->last.status = CAIRN_OK;
+    return &manager->collected;
+}
+
+/* LLVM may not have come to finalising. */
+void memory_manager_end(cairn_memory_manager *manager)
+{
+    enum cairn_status status =
+        manager->collected.status == CAIRN_OK ? CAIRN_OK : finalise_collected(manager);
+    (void)status; /* cairn_memory_manager_status tells */
+}
 
 /* ---- Life ---- */
 
@@ -477,6 +389,7 @@ static void destroy_outcomes(cairn_memory_manager *manager)
         manager->outcomes = outcome->next;
         cairn_loader_abandon(outcome->failed_loader);
         cairn_module_retire(outcome->module);
+        cairn_module_release(outcome->module);
         memory_free(&manager->allocator, outcome, sizeof *outcome);
     }
 }
@@ -496,14 +409,10 @@ static void destroy(cairn_memory_manager *manager)
     struct cairn_allocator allocator = manager->allocator;
     cairn_runtime *runtime = manager->runtime;
     keep_outcome(manager);
-    forget_stackmaps(manager);
+    read_markers(manager);
     destroy_outcomes(manager);
     destroy_scratch(manager);
-    while (manager->pending != NULL) {
-        struct pending *next = manager->pending->next;
-        destroy_pending(manager, manager->pending);
-        manager->pending = next;
-    }
+    pending_release(&manager->pending);
     captures_release(&manager->captures);
     if (manager->name != NULL)
         memory_free(&allocator, manager->name, strlen(manager->name) + 1);
@@ -549,6 +458,7 @@ enum cairn_status cairn_memory_manager_create(cairn_runtime *runtime,
     created->runtime = runtime;
     if (options != NULL)
         created->options = *options;
+    pending_init(&created->pending, allocator, created->options.id_conflicts);
     cairn_runtime_retain(runtime);
     enum cairn_status status = fill_in(created, error);
     if (status != CAIRN_OK) {

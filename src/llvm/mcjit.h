@@ -8,7 +8,16 @@
 
 #include <cairn/llvm.h>
 
-/* Before something is finalised of which the outcome will be asked. */
-void memory_manager_clear_status(cairn_memory_manager *manager);
+/* What LLVM calls for llvm.experimental.deoptimize. */
+#define MCJIT_DEOPTIMIZE "__llvm_deoptimize"
+
+/* Around what LLVM compiles and finalises. In between, an error that is written where the first one
+ * says, if none is there, fails the finalisation. */
+struct cairn_error *memory_manager_begin(cairn_memory_manager *manager);
+void memory_manager_end(cairn_memory_manager *manager);
+
+/* What LLVM could not resolve, with status LLVM: it ends the process at the engine's next module.
+ * Status OK: everything so far. */
+const struct cairn_error *memory_manager_unresolved(const cairn_memory_manager *manager);
 
 #endif

@@ -11,14 +11,6 @@
 
 #include <cairn/llvm.h>
 
-enum { ID_OPERAND = 0 };
-
-static void set_id(LLVMValueRef call, uint64_t id)
-{
-    LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(call, ID_OPERAND));
-    LLVMSetOperand(call, ID_OPERAND, LLVMConstInt(type, id, 0));
-}
-
 enum cairn_status cairn_number_statepoints(LLVMModuleRef module, uint64_t *next_id,
                                            struct cairn_error *error)
 {
@@ -32,7 +24,7 @@ enum cairn_status cairn_number_statepoints(LLVMModuleRef module, uint64_t *next_
     site_list_sort(&list);
     for (size_t i = 0; i < list.count; i++)
         if (list.uses[i].kind == CAIRN_RECORD_STATEPOINT)
-            set_id(list.uses[i].call, (*next_id)++);
+            site_call_set_id(list.uses[i].call, (*next_id)++);
     site_list_release(&list);
     return CAIRN_OK;
 }

@@ -10,6 +10,7 @@
 #include "llvm/program.h"
 
 #include "base/error.h"
+#include "llvm/diagnostics.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,9 +26,8 @@
 struct program {
     LLVMContextRef context;
     LLVMModuleRef module;
-    bool is_engines; /* the module belongs to an engine */
-    bool has_diagnostic;
-    char diagnostic[CAIRN_ERROR_MESSAGE_SIZE];
+    bool is_engines;               /* the module belongs to an engine */
+    struct cairn_error diagnostic; /* the first error that LLVM has reported */
 };
 
 /* ---- Reading ---- */
@@ -48,13 +48,7 @@ static void join_lines(char *message)
 static void keep_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 {
     struct program *program = user;
-    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || program->has_diagnostic)
-        return;
-    char *text = LLVMGetDiagInfoDescription(info);
-    join_lines(text);
-    snprintf(program->diagnostic, sizeof program->diagnostic, "%s", text);
-    program->has_diagnostic = true;
-    LLVMDisposeMessage(text);
+    diagnostics_keep_first(info, &program->diagnostic);
 }
 
 static enum cairn_status read_file(const char *path, LLVMMemoryBufferRef *buffer,
@@ -147,9 +141,9 @@ enum cairn_status program_create_engine(struct program *program, cairn_runtime *
 
 enum cairn_status program_status(const struct program *program, struct cairn_error *error)
 {
-    if (!program->has_diagnostic)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", program->diagnostic);
+    if (program->diagnostic.status != CAIRN_OK && error != NULL)
+        *error = program->diagnostic;
+    return program->diagnostic.status;
 }
 
 void program_on_fatal_error(void (*handler)(const char *reason))

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "llvm/scan.h"
+
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/declared_types.h"
@@ -146,22 +148,66 @@ static enum cairn_status check_known(const struct scan *scan, cairn_declarations
 /* ---- A module ---- */
 
 /* All that can be wrong with the calls comes up before the first is added; what lack of memory
- * leaves half done is taken back. */
-static enum cairn_status scan_list(const struct site_list *list, cairn_declarations *declarations,
-                                   struct cairn_error *error)
+ * leaves half done is undone. */
+static enum cairn_status declare_consistent(const struct scan *scan,
+                                            cairn_declarations *declarations,
+                                            struct cairn_error *error)
+{
+    enum cairn_status status = check_themselves(scan, error);
+    if (status == CAIRN_OK)
+        status = check_known(scan, declarations, error);
+    size_t known = cairn_declarations_count(declarations);
+    if (status == CAIRN_OK)
+        status = declare_all(scan, declarations, error);
+    if (status != CAIRN_OK)
+        cairn_declarations_truncate(declarations, known);
+    return status;
+}
+
+/* An ID with two shapes becomes undeclared. */
+static enum cairn_status declare_undisputed(const struct scan *scan,
+                                            cairn_declarations *declarations,
+                                            struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < scan->count && status == CAIRN_OK; i++) {
+        status = declare(&scan->calls[i], scan->types, declarations, error);
+        const struct cairn_declaration none = {.id = scan->calls[i].id,
+                                               .kind = CAIRN_RECORD_UNDECLARED};
+        if (status == CAIRN_ERROR_CONFLICT)
+            status = cairn_declarations_add(declarations, &none, error);
+    }
+    return status;
+}
+
+typedef enum cairn_status declarer(const struct scan *scan, cairn_declarations *declarations,
+                                   struct cairn_error *error);
+
+static enum cairn_status scan_list(const struct site_list *list, declarer *declare_calls,
+                                   cairn_declarations *declarations, struct cairn_error *error)
 {
     struct scan scan = {.allocator = memory_allocator(NULL)};
     enum cairn_status status = read_calls(list, &scan, error);
     if (status == CAIRN_OK)
-        status = check_themselves(&scan, error);
-    if (status == CAIRN_OK)
-        status = check_known(&scan, declarations, error);
-    size_t known = cairn_declarations_count(declarations);
-    if (status == CAIRN_OK)
-        status = declare_all(&scan, declarations, error);
-    if (status != CAIRN_OK)
-        cairn_declarations_truncate(declarations, known);
+        status = declare_calls(&scan, declarations, error);
     release(&scan);
+    return status;
+}
+
+static enum cairn_status scan_module(LLVMModuleRef module, declarer *declare_calls,
+                                     cairn_declarations *declarations, struct cairn_error *error)
+{
+    struct site_list list;
+    enum cairn_status status = site_list_create(module, &list, error);
+    if (status != CAIRN_OK || list.count == 0)
+        return status;
+    status = scan_list(&list, declare_calls, declarations, error);
+    if (status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_CONFLICT) {
+        /* Once more in the order of the module, so that the error is about the first one. */
+        site_list_sort(&list);
+        status = scan_list(&list, declare_calls, declarations, error);
+    }
+    site_list_release(&list);
     return status;
 }
 
@@ -171,16 +217,49 @@ enum cairn_status cairn_scan_module(LLVMModuleRef module, cairn_declarations *de
     if (module == NULL || declarations == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_scan_module needs a module and a set of declarations");
+    return scan_module(module, declare_consistent, declarations, error);
+}
+
+enum cairn_status scan_leaving_conflicts_undeclared(LLVMModuleRef module,
+                                                    cairn_declarations *declarations,
+                                                    struct cairn_error *error)
+{
+    return scan_module(module, declare_undisputed, declarations, error);
+}
+
+/* ---- New IDs ---- */
+
+/* `known` has all the calls: an ID that it does not find has two shapes. */
+static void renumber(const struct scan *scan, enum scan_renumbered which,
+                     const cairn_declarations *known, uint64_t *next_id)
+{
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct site_call *call = &scan->calls[i];
+        bool is_disputed = cairn_declarations_find(known, call->id) == NULL;
+        if (!is_disputed || (which == SCAN_RENUMBERED_DEFAULTS && !call->has_default_id))
+            continue;
+        while (cairn_declarations_find(known, *next_id) != NULL)
+            ++*next_id;
+        site_call_set_id(call->call, (*next_id)++);
+    }
+}
+
+enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, enum scan_renumbered which,
+                                          cairn_declarations *known, uint64_t *next_id,
+                                          struct cairn_error *error)
+{
     struct site_list list;
     enum cairn_status status = site_list_create(module, &list, error);
     if (status != CAIRN_OK || list.count == 0)
         return status;
-    status = scan_list(&list, declarations, error);
-    if (status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_CONFLICT) {
-        /* Once more in the order of the module, so that the error is about the first one. */
-        site_list_sort(&list);
-        status = scan_list(&list, declarations, error);
-    }
+    site_list_sort(&list);
+    struct scan scan = {.allocator = memory_allocator(NULL)};
+    status = read_calls(&list, &scan, error);
+    if (status == CAIRN_OK)
+        status = declare_undisputed(&scan, known, error);
+    if (status == CAIRN_OK)
+        renumber(&scan, which, known, next_id);
+    release(&scan);
     site_list_release(&list);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * Taking intrinsic calls apart.
+ * Taking calls that make records apart.
  *
  * Source: LLVM Language Reference, "Stack Map Intrinsics"; "Garbage Collection Safepoints in
  * LLVM", section 'llvm.experimental.gc.statepoint' Intrinsic.
@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "llvm/version.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { OPERAND_ID = 0, OPERAND_BYTES = 1 };
@@ -33,7 +34,11 @@ static const struct {
     {"llvm.experimental.stackmap", CAIRN_RECORD_STACKMAP},
     {"llvm.experimental.patchpoint.", CAIRN_RECORD_PATCHPOINT},
     {"llvm.experimental.gc.statepoint", CAIRN_RECORD_STATEPOINT},
+    {"llvm.experimental.deoptimize", CAIRN_RECORD_STATEPOINT},
 };
+
+/* Calls to which LLVM gives the ID, and of which it makes statepoints by their bundle. */
+#define DEFAULT_DEOPT_ID UINT64_C(0xABCDEF0F)
 
 static bool is_call(LLVMValueRef instruction)
 {
@@ -59,11 +64,49 @@ bool site_call_calls(LLVMValueRef value, LLVMValueRef function)
            LLVMGetCalledValue(value) == function;
 }
 
+/* Other intrinsics and inline assembly have no statepoint, whatever their bundles are. */
+bool site_call_has_deopt_bundle(LLVMValueRef instruction)
+{
+    if (!is_call(instruction) || !bundles_has_deopt(instruction))
+        return false;
+    LLVMValueRef callee = LLVMGetCalledValue(instruction);
+    LLVMValueRef function = LLVMIsAFunction(callee);
+    return LLVMIsAInlineAsm(callee) == NULL &&
+           (function == NULL || LLVMGetIntrinsicID(function) == 0);
+}
+
+static LLVMValueRef called_function(LLVMValueRef instruction)
+{
+    return is_call(instruction) ? LLVMIsAFunction(LLVMGetCalledValue(instruction)) : NULL;
+}
+
 enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
 {
-    LLVMValueRef function =
-        is_call(instruction) ? LLVMIsAFunction(LLVMGetCalledValue(instruction)) : NULL;
-    return function == NULL ? CAIRN_RECORD_UNDECLARED : site_call_intrinsic_kind(function);
+    LLVMValueRef function = called_function(instruction);
+    enum cairn_record_kind kind =
+        function == NULL ? CAIRN_RECORD_UNDECLARED : site_call_intrinsic_kind(function);
+    if (kind == CAIRN_RECORD_UNDECLARED && site_call_has_deopt_bundle(instruction))
+        return CAIRN_RECORD_STATEPOINT;
+    return kind;
+}
+
+static bool calls_intrinsic(LLVMValueRef instruction, const char *prefix)
+{
+    LLVMValueRef function = called_function(instruction);
+    size_t length;
+    return function != NULL && LLVMGetIntrinsicID(function) != 0 &&
+           strncmp(LLVMGetValueName2(function, &length), prefix, strlen(prefix)) == 0;
+}
+
+static bool is_deoptimize(LLVMValueRef instruction)
+{
+    return calls_intrinsic(instruction, "llvm.experimental.deoptimize");
+}
+
+/* A statepoint with operands for its ID and bytes; otherwise attributes have them. */
+static bool is_gc_statepoint(LLVMValueRef instruction)
+{
+    return calls_intrinsic(instruction, "llvm.experimental.gc.statepoint");
 }
 
 const char *site_call_function(LLVMValueRef instruction)
@@ -71,6 +114,64 @@ const char *site_call_function(LLVMValueRef instruction)
     size_t length;
     LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(instruction));
     return LLVMGetValueName2(function, &length);
+}
+
+/* ---- Calls with a "deopt" bundle ---- */
+
+static const char id_attribute[] = "statepoint-id";
+static const char bytes_attribute[] = "statepoint-num-patch-bytes";
+
+/* As LLVM reads them: decimal digits alone, and otherwise nothing. False if there is no such number
+ * up to `max`. */
+static bool read_attribute(LLVMValueRef call, const char *name, uint64_t max, uint64_t *value)
+{
+    LLVMAttributeRef attribute = LLVMGetCallSiteStringAttribute(
+        call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, name, (unsigned)strlen(name));
+    unsigned length = 0;
+    const char *text = attribute == NULL ? NULL : LLVMGetStringAttributeValue(attribute, &length);
+    uint64_t number = 0;
+    for (unsigned i = 0; i < length; i++) {
+        unsigned digit = (unsigned)text[i] - '0';
+        if (digit > 9 || number > (max - digit) / 10)
+            return false;
+        number = 10 * number + digit;
+    }
+    if (length > 0)
+        *value = number;
+    return length > 0;
+}
+
+static void set_id_attribute(LLVMValueRef call, uint64_t id)
+{
+    char text[24];
+    LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(call));
+    int length = snprintf(text, sizeof text, "%llu", (unsigned long long)id);
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateStringAttribute(context, id_attribute,
+                                                       sizeof id_attribute - 1, text,
+                                                       (unsigned)length));
+}
+
+/* LLVM calls the function of llvm.experimental.deoptimize as one that returns nothing: what it does
+ * return is the frame's. (SelectionDAGBuilder: LowerCallSiteWithDeoptBundleImpl,
+ * LowerDeoptimizeCall) */
+static enum cairn_status read_deopt_call(struct site_call *call, struct cairn_error *error)
+{
+    struct bundles bundles;
+    enum cairn_status status = bundles_read(call->call, &bundles, error);
+    if (status != CAIRN_OK)
+        return status;
+    call->id = DEFAULT_DEOPT_ID;
+    call->has_default_id = !read_attribute(call->call, id_attribute, UINT64_MAX, &call->id);
+    if (!read_attribute(call->call, bytes_attribute, UINT32_MAX, &call->byte_count))
+        call->byte_count = 0;
+    call->has_target = call->byte_count == 0;
+    call->result = is_deoptimize(call->call)
+                       ? LLVMVoidTypeInContext(LLVMGetTypeContext(LLVMTypeOf(call->call)))
+                       : LLVMTypeOf(call->call);
+    call->argument_count = LLVMGetNumArgOperands(call->call);
+    call->live_values = bundles.deopt;
+    return CAIRN_OK;
 }
 
 /* ---- Operands ---- */
@@ -156,6 +257,14 @@ static enum cairn_status read_operands(struct site_call *call, struct cairn_erro
     return read_statepoint(call, error);
 }
 
+static enum cairn_status read_intrinsic(struct site_call *call, struct cairn_error *error)
+{
+    enum cairn_status status = read_constant(call, OPERAND_ID, "ID", &call->id, error);
+    if (status == CAIRN_OK)
+        status = read_constant(call, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
+    return status == CAIRN_OK ? read_operands(call, error) : status;
+}
+
 enum cairn_status site_call_read(LLVMValueRef instruction, enum cairn_record_kind kind,
                                  struct site_call *call, struct cairn_error *error)
 {
@@ -164,14 +273,23 @@ enum cairn_status site_call_read(LLVMValueRef instruction, enum cairn_record_kin
         .kind = kind,
         .calling_convention = LLVMGetInstructionCallConv(instruction),
     };
-    enum cairn_status status = read_constant(call, OPERAND_ID, "ID", &call->id, error);
-    if (status == CAIRN_OK)
-        status = read_constant(call, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = read_operands(call, error);
+    bool is_deopt_call = kind == CAIRN_RECORD_STATEPOINT && !is_gc_statepoint(instruction);
+    enum cairn_status status =
+        is_deopt_call ? read_deopt_call(call, error) : read_intrinsic(call, error);
+    if (kind == CAIRN_RECORD_STATEPOINT && !LLVM_HAS_WIDE_STATEPOINT_IDS)
+        call->id = (uint32_t)call->id;
     call->live_value_count = call->live_values.count + call->gc_live_values.count;
     return status;
+}
+
+void site_call_set_id(LLVMValueRef instruction, uint64_t id)
+{
+    if (site_call_kind(instruction) == CAIRN_RECORD_STATEPOINT && !is_gc_statepoint(instruction)) {
+        set_id_attribute(instruction, id);
+        return;
+    }
+    LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(instruction, OPERAND_ID));
+    LLVMSetOperand(instruction, OPERAND_ID, LLVMConstInt(type, id, 0));
 }
 
 LLVMValueRef site_call_value(const struct site_call *call, unsigned index)

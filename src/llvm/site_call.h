@@ -1,5 +1,6 @@
 /*
- * llvm/site_call.h - the intrinsic calls that make records, as the IR has them.
+ * llvm/site_call.h - the calls that make records, as the IR has them: those of intrinsics, and
+ * those with a "deopt" bundle.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,11 +13,12 @@
 #include <cairn/status.h>
 #include <llvm-c/Core.h>
 
-/* A call of one of the intrinsics, taken apart. */
+/* Such a call, taken apart. */
 struct site_call {
     LLVMValueRef call;
     enum cairn_record_kind kind;
-    uint64_t id;
+    uint64_t id;         /* as the record has it */
+    bool has_default_id; /* the IR has none, and LLVM gives the record its own */
     uint64_t byte_count;
     bool has_target;
     LLVMValueRef target; /* of a patch point; otherwise NULL */
@@ -34,19 +36,27 @@ struct site_call {
     bool is_live_in;
 };
 
-/* What calls of the function make; UNDECLARED if it is none of the intrinsics. */
+/* What calls of the function make, whatever their bundles are; UNDECLARED if it is not one of the
+ * intrinsics. */
 enum cairn_record_kind site_call_intrinsic_kind(LLVMValueRef function);
+
+/* Whether LLVM makes a statepoint of the instruction though it is a call of no such intrinsic: an
+ * ordinary call with a "deopt" bundle. Before LLVM 18 a bundle without operands is not seen. */
+bool site_call_has_deopt_bundle(LLVMValueRef instruction);
 
 /* Whether the value is a call of the function: an argument may be it too. */
 bool site_call_calls(LLVMValueRef value, LLVMValueRef function);
 
-/* What the instruction makes; UNDECLARED for anything but calls of the intrinsics. */
+/* What the instruction makes; UNDECLARED for anything that makes no record. */
 enum cairn_record_kind site_call_kind(LLVMValueRef instruction);
 
-/* Takes a call of an intrinsic of that kind apart. CORRUPT if an operand that has to be constant
+/* Takes a call that makes such a record apart. CORRUPT if an operand that has to be constant
  * is not, or if there are more arguments than operands; UNSUPPORTED as bundles_read. */
 enum cairn_status site_call_read(LLVMValueRef instruction, enum cairn_record_kind kind,
                                  struct site_call *call, struct cairn_error *error);
+
+/* Changes the call's ID, which has been read without an error. */
+void site_call_set_id(LLVMValueRef instruction, uint64_t id);
 
 /* Argument `index`, or live value `index - argument_count`: the order of a declaration's types. */
 LLVMValueRef site_call_value(const struct site_call *call, unsigned index);

@@ -49,15 +49,31 @@ static enum cairn_status append_calls(LLVMValueRef intrinsic, enum cairn_record_
     return CAIRN_OK;
 }
 
+/* Calls with a "deopt" bundle are found by no use of anything. */
+static enum cairn_status append_deopt_calls(LLVMValueRef function, struct site_list *list,
+                                            struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block != NULL;
+         block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block);
+             instruction != NULL && status == CAIRN_OK;
+             instruction = LLVMGetNextInstruction(instruction))
+            if (site_call_has_deopt_bundle(instruction))
+                status = append(
+                    list, (struct site_use){instruction, function, CAIRN_RECORD_STATEPOINT}, error);
+    return status;
+}
+
 static enum cairn_status append_all(LLVMModuleRef module, struct site_list *list,
                                     struct cairn_error *error)
 {
     for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
          function = LLVMGetNextFunction(function)) {
         enum cairn_record_kind kind = site_call_intrinsic_kind(function);
-        if (kind == CAIRN_RECORD_UNDECLARED)
-            continue;
-        enum cairn_status status = append_calls(function, kind, list, error);
+        enum cairn_status status = kind == CAIRN_RECORD_UNDECLARED
+                                       ? append_deopt_calls(function, list, error)
+                                       : append_calls(function, kind, list, error);
         if (status != CAIRN_OK)
             return status;
     }

@@ -44,6 +44,8 @@
 #define LLVM_ENDS_AT_FOREIGN_BUNDLES (LLVM_VERSION_MAJOR >= 20)
 /* The TOC reload counts among a patch point's bytes on PPC64 (llvm-project #177453). */
 #define LLVM_COUNTS_TOC_RELOAD (LLVM_VERSION_MAJOR >= 22)
+/* Statepoints have IDs of 64 bits; before, a record has the low 32 (llvm-project #85908). */
+#define LLVM_HAS_WIDE_STATEPOINT_IDS (LLVM_VERSION_MAJOR >= 19)
 
 /* The C API has operand bundles from 18 on. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)

@@ -215,6 +215,55 @@ static void bind_sites(struct site_table *sites)
     }
 }
 
+/* ---- Stack maps directly before calls ---- */
+
+/* The call at `address` in the module's code; 0 if there is none. */
+static size_t call_length_at(const struct site_table *sites, uint64_t address)
+{
+    size_t size = ARCH_CALL_BYTES_MAX;
+    while (size > 0 && !code_block_holds_code(sites->block, address, size))
+        size--;
+    return sites->arch->call_length(sites->arch, (const uint8_t *)(uintptr_t)address, size);
+}
+
+/* Where calls leave their return address in a register, what that held before is gone. */
+static bool is_in_link_register(const struct cairn_arch *arch, struct cairn_location location)
+{
+    return arch->has_link_register && location.kind == CAIRN_LOCATION_REGISTER &&
+           location.dwarf == arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+}
+
+static bool survives_call(const struct site_table *sites, struct cairn_record record)
+{
+    uint32_t count = cairn_record_location_count(record);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_in_link_register(sites->arch, cairn_record_location(record, i)))
+            return false;
+    return true;
+}
+
+/* A stack map at the address of a call has that call's return address, unless another record has
+ * it: those at the return address itself, and patch points, come first. */
+static void find_calls(const struct site_table *sites, cairn_table *records,
+                       const cairn_declarations *declarations)
+{
+    uint32_t count = cairn_table_record_count(records);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cairn_record record = record_at(sites, i);
+        struct cairn_record other;
+        const struct cairn_declaration *declaration =
+            cairn_declarations_find(declarations, cairn_record_id(record));
+        if (declaration == NULL || declaration->kind != CAIRN_RECORD_STACKMAP ||
+            cairn_record_return_address(record) != 0)
+            continue;
+        uint64_t address = cairn_record_address(record);
+        size_t length = call_length_at(sites, address);
+        if (length != 0 && !cairn_table_find_return_address(records, address + length, &other) &&
+            survives_call(sites, record))
+            table_set_return_delta(records, i, (uint32_t)length);
+    }
+}
+
 static enum cairn_status add_sites(struct site_table *sites, cairn_table *records,
                                    const cairn_declarations *declarations,
                                    struct cairn_error *error)
@@ -238,6 +287,7 @@ static enum cairn_status add_sites(struct site_table *sites, cairn_table *record
             table_set_return_delta(records, i, site->return_offset);
     }
     bind_sites(sites);
+    find_calls(sites, records, declarations);
     return CAIRN_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "index/table.h"
 #include "patch/batch.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- The runtime's lists, with its lock held ---- */
@@ -114,6 +115,38 @@ void cairn_module_retire(cairn_module *module)
     pthread_mutex_lock(&module->runtime->lock);
     retire_locked(module);
     pthread_mutex_unlock(&module->runtime->lock);
+}
+
+static void change_shares(cairn_module *module, int change)
+{
+    /* As for retiring: only the locks matter here. */
+    enum cairn_status entered = runtime_enter(module->runtime, NULL);
+    (void)entered;
+    pthread_mutex_lock(&module->runtime->lock);
+    assert(change > 0 || module->shares > 0);
+    module->shares += (uint32_t)change;
+    pthread_mutex_unlock(&module->runtime->lock);
+}
+
+void cairn_module_retain(cairn_module *module) { change_shares(module, 1); }
+
+void cairn_module_release(cairn_module *module)
+{
+    if (module != NULL)
+        change_shares(module, -1);
+}
+
+cairn_module *module_take_unshared(cairn_module **list)
+{
+    cairn_module *taken = NULL;
+    for (cairn_module *module = *list, *next; module != NULL; module = next) {
+        next = module->next;
+        if (module->shares > 0)
+            continue;
+        remove_from(list, module);
+        push(&taken, module);
+    }
+    return taken;
 }
 
 /* ---- What is in it ---- */

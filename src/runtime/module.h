@@ -32,6 +32,7 @@ struct cairn_module {
     struct site_table *sites;
     cairn_declarations *declarations;
     enum module_state state; /* with the runtime's lock held */
+    uint32_t shares;         /* the same: not freed while there are any */
     /* In the runtime's `modules` or `retired`. */
     cairn_module *next;
     cairn_module *previous;
@@ -39,6 +40,10 @@ struct cairn_module {
 
 /* Puts a new module into its runtime's list. */
 void module_add(cairn_module *module);
+
+/* Takes the modules without shares out of the list; they are linked by `next`. With the runtime's
+ * lock held. */
+cairn_module *module_take_unshared(cairn_module **list);
 
 /* Frees a module that is in no list. Nobody may use it any more. */
 void module_destroy(cairn_module *module);

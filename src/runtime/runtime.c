@@ -172,8 +172,7 @@ size_t cairn_runtime_quiesce(cairn_runtime *runtime)
     if (runtime_enter(runtime, NULL) != CAIRN_OK)
         return 0;
     pthread_mutex_lock(&runtime->lock);
-    cairn_module *retired = runtime->retired;
-    runtime->retired = NULL;
+    cairn_module *retired = module_take_unshared(&runtime->retired);
     index_quiesce(runtime->index);
     pthread_mutex_unlock(&runtime->lock);
 

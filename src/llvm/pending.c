@@ -1,0 +1,281 @@
+/*
+ * Declarations that wait for their modules to be loaded.
+ *
+ * The marker is a variable of external linkage, so that passes which remove what nothing uses keep
+ * it, and so that it comes along when its module is linked into another one or cloned.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/pending.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "llvm/scan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char marker_section[] = ".cairn.declared";
+
+/* The first ID that is given to a call whose own has two shapes. Hosts count from 0, and
+ * statepoints have IDs of 32 bits before LLVM 19. */
+#define FIRST_NEW_ID (UINT64_C(1) << 31)
+
+/* What a marker holds. A module may have been declared to several memory managers. */
+struct marker {
+    uint64_t list; /* the address of the list */
+    uint64_t number;
+};
+
+/* Declarations of one LLVM module. */
+struct pending {
+    struct pending *next;
+    cairn_declarations *declarations;
+    uint64_t number;
+    bool is_loaded;
+};
+
+/* ---- Markers ---- */
+
+static void add_marker(LLVMModuleRef module, struct marker marker)
+{
+    char name[64];
+    snprintf(name, sizeof name, "cairn.declared.%llx.%llu", (unsigned long long)marker.list,
+             (unsigned long long)marker.number);
+    LLVMTypeRef word = LLVMInt64TypeInContext(LLVMGetModuleContext(module));
+    LLVMValueRef words[] = {LLVMConstInt(word, marker.list, 0),
+                            LLVMConstInt(word, marker.number, 0)};
+    LLVMValueRef variable = LLVMAddGlobal(module, LLVMArrayType(word, 2), name);
+    LLVMSetInitializer(variable, LLVMConstArray(word, words, 2));
+    LLVMSetGlobalConstant(variable, 1);
+    LLVMSetSection(variable, marker_section);
+    LLVMSetAlignment(variable, sizeof(uint64_t));
+}
+
+bool pending_is_marker(const char *section_name)
+{
+    return strcmp(section_name, marker_section) == 0;
+}
+
+static struct marker marker_of(const struct pending_list *list, uint64_t number)
+{
+    return (struct marker){(uintptr_t)list, number};
+}
+
+void pending_note_loaded(struct pending_list *list, const void *section, size_t size)
+{
+    struct marker marker;
+    for (size_t at = 0; at + sizeof marker <= size; at += sizeof marker) {
+        memcpy(&marker, (const uint8_t *)section + at, sizeof marker);
+        for (struct pending *pending = list->first; pending != NULL; pending = pending->next)
+            if (marker.list == (uintptr_t)list && marker.number == pending->number)
+                pending->is_loaded = true;
+    }
+}
+
+/* ---- Conflicts between modules ---- */
+
+/* Adds all declarations of `added` to `set`. An ID with two shapes becomes undeclared if
+ * `undeclares`, and is a CONFLICT otherwise. */
+static enum cairn_status merge(cairn_declarations *set, const cairn_declarations *added,
+                               bool undeclares, struct cairn_error *error)
+{
+    size_t count = cairn_declarations_count(added);
+    for (size_t i = 0; i < count; i++) {
+        const struct cairn_declaration *declaration = cairn_declarations_at(added, i);
+        enum cairn_status status = cairn_declarations_add(set, declaration, error);
+        if (status == CAIRN_ERROR_CONFLICT && undeclares)
+            status = cairn_declarations_add(
+                set,
+                &(struct cairn_declaration){.id = declaration->id, .kind = CAIRN_RECORD_UNDECLARED},
+                error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+/* Lets a set decide, for it knows what a conflict is and how to say so. */
+static enum cairn_status check_pair(const struct cairn_allocator *allocator,
+                                    const struct cairn_declaration *known,
+                                    const struct cairn_declaration *added,
+                                    struct cairn_error *error)
+{
+    cairn_declarations *both;
+    enum cairn_status status = cairn_declarations_create(allocator, &both, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_declarations_add(both, known, error);
+    if (status == CAIRN_OK)
+        status = cairn_declarations_add(both, added, error);
+    cairn_declarations_destroy(both);
+    return status;
+}
+
+/* Two modules that may be loaded together must not declare one ID with two shapes. */
+static enum cairn_status check_against_pending(const struct pending_list *list,
+                                               const cairn_declarations *added,
+                                               struct cairn_error *error)
+{
+    for (const struct pending *pending = list->first; pending != NULL; pending = pending->next) {
+        for (size_t i = 0; i < cairn_declarations_count(added); i++) {
+            const struct cairn_declaration *declaration = cairn_declarations_at(added, i);
+            const struct cairn_declaration *known =
+                cairn_declarations_find(pending->declarations, declaration->id);
+            if (known == NULL)
+                continue;
+            enum cairn_status status = check_pair(&list->allocator, known, declaration, error);
+            if (status != CAIRN_OK)
+                return status;
+        }
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Scanning ---- */
+
+static enum cairn_status scan(const struct pending_list *list, LLVMModuleRef module,
+                              cairn_declarations *declarations, struct cairn_error *error)
+{
+    if (list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED)
+        return scan_leaving_conflicts_undeclared(module, declarations, error);
+    enum cairn_status status = cairn_scan_module(module, declarations, error);
+    return status == CAIRN_OK ? check_against_pending(list, declarations, error) : status;
+}
+
+static enum cairn_status renumber(struct pending_list *list, LLVMModuleRef module,
+                                  struct cairn_error *error)
+{
+    cairn_declarations *known;
+    enum cairn_status status = cairn_declarations_create(&list->allocator, &known, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct pending *pending = list->first;
+    for (; pending != NULL && status == CAIRN_OK; pending = pending->next)
+        status = merge(known, pending->declarations, true, error);
+    if (status == CAIRN_OK)
+        status = scan_renumber_conflicts(module,
+                                         list->id_conflicts == CAIRN_ID_CONFLICTS_RENUMBERED
+                                             ? SCAN_RENUMBERED_ALL
+                                             : SCAN_RENUMBERED_DEFAULTS,
+                                         known, &list->next_id, error);
+    cairn_declarations_destroy(known);
+    return status;
+}
+
+static void name_the_choice(struct cairn_error *error)
+{
+    static const char choice[] = ": number the calls, or choose id_conflicts in the options of the "
+                                 "memory manager or the engine (cairn/llvm.h)";
+    if (error == NULL)
+        return;
+    size_t length = strlen(error->message);
+    if (length > sizeof error->message - sizeof choice)
+        length = sizeof error->message - sizeof choice;
+    memcpy(error->message + length, choice, sizeof choice);
+}
+
+enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
+                               cairn_declarations *declarations, struct cairn_error *error)
+{
+    enum cairn_status status = scan(list, module, declarations, error);
+    if (status != CAIRN_ERROR_CONFLICT)
+        return status;
+    cairn_declarations_truncate(declarations, 0);
+    status = renumber(list, module, error);
+    if (status == CAIRN_OK)
+        status = scan(list, module, declarations, error);
+    if (status == CAIRN_ERROR_CONFLICT)
+        name_the_choice(error);
+    return status;
+}
+
+/* ---- The list ---- */
+
+void pending_init(struct pending_list *list, const struct cairn_allocator *allocator,
+                  enum cairn_id_conflicts id_conflicts)
+{
+    *list = (struct pending_list){
+        .allocator = memory_allocator(allocator),
+        .id_conflicts = id_conflicts,
+        .next_id = FIRST_NEW_ID,
+    };
+}
+
+/* Takes `declarations` over, on success only. */
+static enum cairn_status append(struct pending_list *list, cairn_declarations *declarations,
+                                LLVMModuleRef module, struct cairn_error *error)
+{
+    struct pending *pending = memory_new(&list->allocator, 1, sizeof *pending);
+    if (pending == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's declarations");
+    pending->declarations = declarations;
+    pending->number = ++list->last_number;
+    pending->next = list->first;
+    list->first = pending;
+    add_marker(module, marker_of(list, pending->number));
+    return CAIRN_OK;
+}
+
+enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module,
+                              struct cairn_error *error)
+{
+    cairn_declarations *declarations;
+    enum cairn_status status = cairn_declarations_create(&list->allocator, &declarations, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = pending_scan(list, module, declarations, error);
+    bool has_any = status == CAIRN_OK && cairn_declarations_count(declarations) > 0;
+    if (has_any)
+        status = append(list, declarations, module, error);
+    if (!has_any || status != CAIRN_OK)
+        cairn_declarations_destroy(declarations);
+    return status;
+}
+
+enum cairn_status pending_declare_loaded(const struct pending_list *list, cairn_loader *loader,
+                                         struct cairn_error *error)
+{
+    bool undeclares = list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED;
+    cairn_declarations *loaded;
+    enum cairn_status status = cairn_declarations_create(&list->allocator, &loaded, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct pending *pending = list->first;
+    for (; pending != NULL && status == CAIRN_OK; pending = pending->next)
+        if (pending->is_loaded)
+            status = merge(loaded, pending->declarations, undeclares, error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_declare(loader, loaded, error);
+    cairn_declarations_destroy(loaded);
+    return status;
+}
+
+static void destroy(const struct pending_list *list, struct pending *pending)
+{
+    cairn_declarations_destroy(pending->declarations);
+    memory_free(&list->allocator, pending, sizeof *pending);
+}
+
+void pending_drop_loaded(struct pending_list *list)
+{
+    struct pending **link = &list->first;
+    while (*link != NULL) {
+        struct pending *pending = *link;
+        if (!pending->is_loaded) {
+            link = &pending->next;
+            continue;
+        }
+        *link = pending->next;
+        destroy(list, pending);
+    }
+}
+
+void pending_release(struct pending_list *list)
+{
+    while (list->first != NULL) {
+        struct pending *next = list->first->next;
+        destroy(list, list->first);
+        list->first = next;
+    }
+}
