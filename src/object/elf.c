@@ -37,14 +37,19 @@ static enum cairn_architecture find_architecture(const GElf_Ehdr *header)
     }
 }
 
-static enum cairn_status create(const struct cairn_allocator *chosen, cairn_object **object,
+static enum cairn_status create(const struct cairn_object_options *options, cairn_object **object,
                                 struct cairn_error *error)
 {
-    struct cairn_allocator allocator = memory_allocator(chosen);
+    static const struct cairn_object_options usual = {.allocator = NULL};
+    if (options == NULL)
+        options = &usual;
+    struct cairn_allocator allocator = memory_allocator(options->allocator);
     *object = memory_new(&allocator, 1, sizeof **object);
     if (*object == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
     (*object)->allocator = allocator;
+    (*object)->options = *options;
+    (*object)->options.allocator = &(*object)->allocator;
     return CAIRN_OK;
 }
 
@@ -52,7 +57,7 @@ static enum cairn_status finish_opening(cairn_object *opened, enum cairn_status 
                                         cairn_object **object, struct cairn_error *error)
 {
     if (status == CAIRN_OK)
-        status = file_open(&opened->file, error);
+        status = file_open(&opened->file, &opened->allocator, error);
     if (status != CAIRN_OK) {
         cairn_object_close(opened);
         return status;
@@ -62,29 +67,30 @@ static enum cairn_status finish_opening(cairn_object *opened, enum cairn_status 
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_object_open(const char *path, const struct cairn_allocator *allocator,
+enum cairn_status cairn_object_open(const char *path, const struct cairn_object_options *options,
                                     cairn_object **object, struct cairn_error *error)
 {
     if (path == NULL || object == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_open needs a path and a place for the object");
     cairn_object *opened;
-    enum cairn_status status = create(allocator, &opened, error);
+    enum cairn_status status = create(options, &opened, error);
     if (status != CAIRN_OK)
         return status;
-    status = image_open(path, &opened->allocator, &opened->file.image, error);
+    status =
+        image_open(path, &opened->options.files, &opened->allocator, &opened->file.image, error);
     return finish_opening(opened, status, object, error);
 }
 
 enum cairn_status cairn_object_open_memory(const void *bytes, size_t size,
-                                           const struct cairn_allocator *allocator,
+                                           const struct cairn_object_options *options,
                                            cairn_object **object, struct cairn_error *error)
 {
     if ((bytes == NULL && size > 0) || object == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_open_memory needs bytes and a place for the object");
     cairn_object *opened;
-    enum cairn_status status = create(allocator, &opened, error);
+    enum cairn_status status = create(options, &opened, error);
     if (status != CAIRN_OK)
         return status;
     opened->file.image = (struct image){.bytes = bytes, .size = size, .origin = IMAGE_BORROWED};

@@ -62,14 +62,14 @@ static enum cairn_status open_table(const cairn_object *object, struct symbol_ta
 {
     const struct file *file = &object->file;
     *table = (struct symbol_table){0};
-    uint32_t index = file_find_type(file, SHT_SYMTAB, 0);
+    uint32_t index = file_find_type(file, SHT_SYMTAB);
     if (index == 0 && object->debug_file != NULL) {
         file = &object->debug_file->file;
-        index = file_find_type(file, SHT_SYMTAB, 0);
+        index = file_find_type(file, SHT_SYMTAB);
     }
     if (index == 0) {
         file = &object->file;
-        index = file_find_type(file, SHT_DYNSYM, 0);
+        index = file_find_type(file, SHT_DYNSYM);
     }
     return index == 0 ? CAIRN_OK : symbol_table_open(file, index, table, error);
 }

@@ -26,6 +26,7 @@ struct prepared {
 
 struct cairn_object {
     struct cairn_allocator allocator;
+    struct cairn_object_options options; /* as given, for debug files; the allocator is the above */
     struct file file;
     enum cairn_architecture architecture;
     struct relocation_sources sources;

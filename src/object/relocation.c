@@ -176,7 +176,7 @@ struct source {
     struct file_bytes entries;
     size_t count;
     bool has_addends;
-    const struct symbol_table *symbols; /* NULL if it names none */
+    struct symbol_table symbols;
 };
 
 /* One of its relocations. */
@@ -208,10 +208,10 @@ static enum cairn_status read_symbol(const struct source *source, uint32_t index
     *symbol = (struct table_symbol){0};
     if (index == 0)
         return CAIRN_OK;
-    if (source->symbols == NULL || index >= source->symbols->count)
+    if (index >= source->symbols.count)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0,
                          "a relocation names symbol %u, which does not exist", index);
-    *symbol = symbol_table_read(source->symbols, index);
+    *symbol = symbol_table_read(&source->symbols, index);
     return CAIRN_OK;
 }
 
@@ -219,7 +219,7 @@ static const char *symbol_name(const struct source *source, const struct table_s
 {
     if (symbol->name == 0 || symbol->type == STT_SECTION)
         return NULL;
-    return symbol_table_string(source->symbols, symbol->name);
+    return symbol_table_string(&source->symbols, symbol->name);
 }
 
 static enum cairn_status note(struct relocation_list *list, const struct relocation *relocation,
@@ -401,20 +401,6 @@ static bool is_inside(const struct relocation_target *target, const struct entry
            entry->offset - target->address < target->size;
 }
 
-/* All of a file's relocation sections share one symbol table, as a rule. One that cannot be opened
- * is missed as soon as a relocation names a symbol. */
-static const struct symbol_table *open_symbols(struct relocation_sources *sources, uint32_t index)
-{
-    if (index == 0)
-        return NULL;
-    if (sources->symbols_section != index) {
-        sources->symbols_section = index;
-        if (symbol_table_open(sources->file, index, &sources->symbols, NULL) != CAIRN_OK)
-            sources->symbols = (struct symbol_table){0};
-    }
-    return sources->symbols.file == NULL ? NULL : &sources->symbols;
-}
-
 static enum cairn_status open_source(const struct relocation_target *target, uint32_t section,
                                      struct source *source, struct cairn_error *error)
 {
@@ -424,11 +410,13 @@ static enum cairn_status open_source(const struct relocation_target *target, uin
     *source = (struct source){.file = file, .has_addends = header.sh_type == SHT_RELA};
     size_t entry_bytes = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
     if (!is_there || header.sh_entsize != entry_bytes ||
-        file_section_bytes(file, &header, &source->entries, NULL) != CAIRN_OK)
+        file_section_bytes(file, section, &header, &source->entries, NULL) != CAIRN_OK)
         return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
                          "the relocations in section %u cannot be read", section);
     source->count = source->entries.size / entry_bytes;
-    source->symbols = open_symbols(target->sources, header.sh_link);
+    /* A table that cannot be opened is empty: a relocation that names a symbol of it says so. */
+    if (symbol_table_open(file, header.sh_link, &source->symbols, NULL) != CAIRN_OK)
+        source->symbols = (struct symbol_table){0};
     return CAIRN_OK;
 }
 

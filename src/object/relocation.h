@@ -39,8 +39,6 @@ struct relocation_sources {
     uint32_t
         *first;     /* by section: its first one, or 0; those of linked files are all at number 0 */
     uint32_t *next; /* by relocation section: the next one about the same, or 0 */
-    struct symbol_table symbols; /* that the last one opened refers to */
-    uint32_t symbols_section;
 };
 
 /* To be done once for a file, before anything is relocated. MEMORY. */

@@ -21,7 +21,8 @@ static enum cairn_status find_bytes(const cairn_object *object, const GElf_Shdr 
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, header->sh_offset,
                          "the section has no bytes in this file: is it a separate debug file?");
     struct file_bytes found;
-    enum cairn_status status = file_section_bytes(&object->file, header, &found, error);
+    enum cairn_status status =
+        file_section_bytes(&object->file, prepared->index, header, &found, error);
     if (status != CAIRN_OK)
         return status;
     if ((header->sh_flags & SHF_COMPRESSED) != 0)

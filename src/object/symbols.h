@@ -18,7 +18,7 @@ struct symbol_table {
     struct file_bytes symbols;
     struct file_bytes wide_sections; /* numbers that do not fit 16 bits */
     uint32_t count;
-    uint32_t strings; /* number of the section that holds the names */
+    struct file_bytes strings; /* the names */
 };
 
 /* One of its symbols. */
