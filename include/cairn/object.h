@@ -71,10 +71,19 @@ struct cairn_file_hook {
     void *user; /**< first argument of both */
 };
 
+/** The default memory limit of an object, in bytes: BASE, and FACTOR times the file's size. */
+#define CAIRN_OBJECT_MEMORY_BASE (UINT64_C(16) << 20)
+#define CAIRN_OBJECT_MEMORY_FACTOR 32
+
 /** How objects and archives are opened. All zero is the default. It is copied. */
 struct cairn_object_options {
     /** NULL: malloc. libelf, which reads the headers, has memory of its own. */
     const struct cairn_allocator *allocator;
+    /** How many bytes of memory an object may take in addition to those of its file: for sections
+     *  that are decompressed or relocated, for relocations and for symbols. What needs more fails
+     *  with MEMORY, and the error says which section it was, how much is needed, and the limit. A
+     *  debug file has a limit of its own, by the same rule. 0: the default. Archives have none. */
+    uint64_t memory_limit;
     struct cairn_file_hook files;
 };
 

@@ -284,6 +284,82 @@ enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char 
     return status;
 }
 
+/* ---- What it adds ---- */
+
+/* What is known of a section when a debug file is attached. */
+enum { MATCH_REPLACED = 1, MATCH_ADDED };
+
+/* The names of the sections that have bytes in the file, or of the others. */
+static bool index_sections(const struct file *file, bool with_bytes, struct name_index *index,
+                           const struct cairn_allocator *allocator)
+{
+    GElf_Shdr header;
+    if (!name_index_create(index, file->names, file->section_count, allocator))
+        return false;
+    for (uint32_t i = 1; i < file->section_count; i++)
+        if (file_section(file, i, &header) && (header.sh_type != SHT_NOBITS) == with_bytes)
+            name_index_add(index, header.sh_name, i);
+    name_index_sort(index);
+    return true;
+}
+
+/* Notes `match` for the sections of `wanted` which `present` has, or does not have. */
+static void note_matches(const struct name_index *wanted, const struct name_index *present,
+                         bool is_present, uint8_t match, uint8_t *matches)
+{
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct name_entry *entry = &wanted->entries[i];
+        if ((name_index_find_entry(present, wanted, entry) != NULL) == is_present)
+            matches[entry->number] = match;
+    }
+}
+
+static enum cairn_status match_sections(cairn_object *object, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &object->allocator;
+    const struct file *own = &object->file;
+    const struct file *other = &object->debug_file->file;
+    struct name_index empty = {.count = 0};
+    struct name_index own_bytes = {.count = 0};
+    struct name_index other_bytes = {.count = 0};
+    enum cairn_status status = CAIRN_OK;
+    object->match_count = (size_t)own->section_count + other->section_count;
+    object->matches = memory_new(allocator, object->match_count, 1);
+    if (object->match_count > 0 &&
+        (object->matches == NULL || !index_sections(own, false, &empty, allocator) ||
+         !index_sections(own, true, &own_bytes, allocator) ||
+         !index_sections(other, true, &other_bytes, allocator))) {
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of sections");
+    } else if (object->match_count > 0) {
+        note_matches(&empty, &other_bytes, true, MATCH_REPLACED, object->matches);
+        note_matches(&other_bytes, &own_bytes, false, MATCH_ADDED,
+                     object->matches + own->section_count);
+    }
+    name_index_release(&empty, allocator);
+    name_index_release(&own_bytes, allocator);
+    name_index_release(&other_bytes, allocator);
+    return budget_explain(&object->budget, "the section table", status, error);
+}
+
+bool debug_file_replaces(const cairn_object *object, uint32_t index)
+{
+    return object->matches != NULL && object->matches[index] == MATCH_REPLACED;
+}
+
+bool debug_file_adds(const cairn_object *object, uint32_t index)
+{
+    return object->matches[object->file.section_count + index] == MATCH_ADDED;
+}
+
+void debug_file_release(cairn_object *object)
+{
+    cairn_object_close(object->debug_file);
+    memory_free(&object->allocator, object->matches, object->match_count);
+    object->debug_file = NULL;
+    object->matches = NULL;
+    object->match_count = 0;
+}
+
 /* ---- Attaching it ---- */
 
 static enum cairn_status check_attachable(const cairn_object *object, struct cairn_error *error)
@@ -315,30 +391,10 @@ enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const cha
         return status;
     }
     object->debug_file = other;
-    names_release(object);
-    return CAIRN_OK;
-}
-
-/* ---- What it adds ---- */
-
-static bool has_bytes(const struct file *file, const char *name)
-{
-    GElf_Shdr header;
-    for (uint32_t index = 1; index < file->section_count; index++)
-        if (file_section(file, index, &header) && header.sh_type != SHT_NOBITS &&
-            strcmp(file_section_name(file, &header), name) == 0)
-            return true;
-    return false;
-}
-
-bool debug_file_replaces(const cairn_object *object, const GElf_Shdr *header)
-{
-    return object->debug_file != NULL && header->sh_type == SHT_NOBITS &&
-           has_bytes(&object->debug_file->file, file_section_name(&object->file, header));
-}
-
-bool debug_file_adds(const cairn_object *object, const GElf_Shdr *header)
-{
-    return header->sh_type != SHT_NOBITS &&
-           !has_bytes(&object->file, file_section_name(&object->debug_file->file, header));
+    status = match_sections(object, error);
+    if (status != CAIRN_OK)
+        debug_file_release(object);
+    else
+        names_release(object);
+    return status;
 }

@@ -39,7 +39,8 @@ enum cairn_status symbol_table_open(const struct file *file, uint32_t index,
     if (!file_section(file, index, &header) ||
         (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "section %u is no symbol table", index);
-    struct symbol_table opened = {.file = file, .strings = file_strings(file, header.sh_link)};
+    struct symbol_table opened = {
+        .file = file, .section = index, .strings = file_strings(file, header.sh_link)};
     enum cairn_status status = file_section_bytes(file, index, &header, &opened.symbols, error);
     if (status == CAIRN_OK)
         status = find_wide_sections(&opened, index, error);
