@@ -33,6 +33,8 @@ static const char help[] =
     "            Integers above 2^53 - 1 are strings of decimal digits.\n"
     "  --debug-file FILE\n"
     "            where the names of functions are, if not in FILE itself\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
 /* What is written where, and how far it is. */
@@ -132,7 +134,8 @@ static enum exit_status print_file(const struct file_options *options)
     printing.json.output = &printing.output;
     printing.is_json = options->json;
     printing.is_empty = true;
-    bool is_good = visit_file(options->path, options->debug_path, print_input, &printing);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              print_input, &printing);
     end(&printing);
     enum exit_status status = finish_output(&printing.output);
     if (is_good && printing.is_empty) {

@@ -31,6 +31,8 @@ static const char help[] =
     "            function's begin. Integers above 2^53 - 1 are strings of decimal digits\n"
     "  --debug-file PATH\n"
     "            names come from this file\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
 /* A map, and where it came from. */
@@ -227,7 +229,8 @@ static enum exit_status print_file(const struct file_options *options)
     struct printing printing = {.output = &output, .json = options->json ? &json : NULL};
     if (options->json)
         json_begin_array(&json);
-    bool is_good = visit_file(options->path, options->debug_path, print_object, &printing);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              print_object, &printing);
     if (is_good && !printing.has_section) {
         complain("%s: there is no section " CAIRN_FAULTMAP_SECTION ": the code was compiled "
                  "without implicit null checks, or the linker dropped them (--gc-sections, strip)",

@@ -24,9 +24,11 @@ typedef bool visit_input(const struct input *input, void *user);
 
 /* Opens the file at `path` ("-" is standard input) and visits it, or if it is an archive each of
  * its members in turn, also behind one that is no good. `debug_path` names a separate debug file;
- * NULL: where the object has no symbols of its own, one is looked for where debuggers do. False:
- * something was no good, and complained of. */
-bool visit_file(const char *path, const char *debug_path, visit_input *visit, void *user);
+ * NULL: where the object has no symbols of its own, one is looked for where debuggers do.
+ * `memory_limit` is that of each object, and of what is read from standard input; 0: the default.
+ * False: something was no good, and complained of. */
+bool visit_file(const char *path, const char *debug_path, uint64_t memory_limit, visit_input *visit,
+                void *user);
 
 /* Whether symbols of functions that are not exported are there: not in a file that was stripped. */
 bool has_symbol_table(const cairn_object *object);

@@ -44,6 +44,8 @@ static const char help[] =
     "            the separate debug file with the symbols of a stripped FILE; without, it is "
     "looked\n"
     "            for where debuggers do: by build ID below /usr/lib/debug, and by .gnu_debuglink\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
 enum { SITE_BYTES_MAX = 1 << 20 };
@@ -52,7 +54,8 @@ enum { SITE_BYTES_MAX = 1 << 20 };
 struct options {
     const char *path;
     const char *debug_path;
-    uint32_t byte_count; /* of each site; 0: not known */
+    uint64_t memory_limit; /* 0: the usual one */
+    uint32_t byte_count;   /* of each site; 0: not known */
     bool disassemble;
     bool json;
     bool help;
@@ -228,7 +231,8 @@ static enum exit_status print_file(const struct options *options)
     printing.options = options;
     output_open(&printing.output, STDOUT_FILENO);
     printing.json.output = &printing.output;
-    bool is_good = visit_file(options->path, options->debug_path, print_object, &printing);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              print_object, &printing);
     if (is_good && printing.section_count == 0) {
         complain_of_no_maps(options->path);
         return EXIT_BAD_INPUT;
@@ -273,11 +277,12 @@ static bool parse(int argc, char **argv, struct options *options)
     const struct option known[] = {
         {.name = "--bytes", .value = &byte_count, .needs = BYTES_NEEDS},
         {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
+        {.name = "--memory", .size = &options->memory_limit, .needs = MEMORY_NEEDS},
         {.name = "--disassemble", .letter = "-d", .flag = &options->disassemble},
         {.name = "--json", .flag = &options->json},
     };
     struct command_line line = {
-        .command = "stackmap", .options = known, .option_count = 4, .operand_limit = 1};
+        .command = "stackmap", .options = known, .option_count = 5, .operand_limit = 1};
     if (!parse_command_line(argc, argv, &line) || !check_options(&line, byte_count, options))
         return false;
     options->help = line.help;
