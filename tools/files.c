@@ -24,6 +24,27 @@ void complain_of_section(const struct input *input, const struct cairn_object_se
              error->message);
 }
 
+void check_address(const cairn_object *object, const struct cairn_object_section *section,
+                   size_t offset, struct lost_addresses *lost)
+{
+    if (!cairn_object_is_relocatable(object) ||
+        cairn_object_target_section(object, section, offset) != 0)
+        return;
+    if (lost->count++ == 0)
+        lost->first = offset;
+}
+
+bool complain_of_lost(const char *path, const struct cairn_object_section *section,
+                      const struct lost_addresses *lost)
+{
+    if (lost->count == 0)
+        return true;
+    complain("%s: %s, byte %zu: the address of a function has no relocation to a section, so its "
+             "place is not known (%zu of them)",
+             path, section->name, lost->first, lost->count);
+    return false;
+}
+
 void write_member(struct output *output, const struct input *input)
 {
     if (!input->is_member)

@@ -39,6 +39,21 @@ void write_member(struct output *output, const struct input *input);
 /* The same in an object: the key "file", for an archive's member. */
 void write_json_member(struct json *json, const struct input *input);
 
+/* Addresses in a relocatable object's section that have no relocation to another one, without which
+ * nobody knows where they are. */
+struct lost_addresses {
+    size_t count;
+    size_t first; /* its offset in the section */
+};
+
+/* Counts the address at `offset` of a section if it is such a one. */
+void check_address(const cairn_object *object, const struct cairn_object_section *section,
+                   size_t offset, struct lost_addresses *lost);
+
+/* Complains of them; true if there are none. */
+bool complain_of_lost(const char *path, const struct cairn_object_section *section,
+                      const struct lost_addresses *lost);
+
 /* Complains of what is wrong at `error->offset` of a section. */
 void complain_of_section(const struct input *input, const struct cairn_object_section *section,
                          const struct cairn_error *error);
