@@ -154,7 +154,8 @@ START_TEST(other_files_are_refused)
                      CAIRN_ERROR_SYSTEM);
     ck_assert_int_eq(error.system_error, ENOENT);
     ck_assert_int_eq(cairn_archive_open("/dev/null", NULL, &archive, &error),
-                     CAIRN_ERROR_TRUNCATED);
+                     CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_str_eq(error.message, "this is not a regular file");
     ck_assert_ptr_null(archive);
 }
 END_TEST
@@ -185,7 +186,8 @@ static enum cairn_status read_all(const void *bytes, size_t size,
 {
     cairn_archive *archive;
     struct cairn_archive_member member;
-    enum cairn_status status = cairn_archive_open_memory(bytes, size, allocator, &archive, error);
+    const struct cairn_object_options options = {.allocator = allocator};
+    enum cairn_status status = cairn_archive_open_memory(bytes, size, &options, &archive, error);
     if (status != CAIRN_OK)
         return status;
     while ((status = cairn_archive_next(archive, &member, error)) == CAIRN_OK) {
@@ -288,12 +290,18 @@ START_TEST(every_prefix_is_read_or_refused)
 }
 END_TEST
 
-START_TEST(changed_bytes_never_crash)
+static unsigned find_seed(void)
 {
-    enum { ROUNDS = 20000 };
     const char *given = getenv("CAIRN_TEST_SEED");
     unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
     fprintf(stderr, "seed %u (CAIRN_TEST_SEED repeats it)\n", seed);
+    return seed;
+}
+
+START_TEST(changed_bytes_never_crash)
+{
+    enum { ROUNDS = 20000 };
+    unsigned seed = find_seed();
     static const char favourites[] = "0123456789/# \n`";
     struct guarded guarded = guard();
     struct bytes archives[] = {gnu_archive(), bsd_archive()};
@@ -366,7 +374,7 @@ static void write_thin_archive(const char *folder)
     write_file(folder, "two", "second", 6);
 }
 
-static void open_thin(const char *folder, const struct cairn_allocator *allocator,
+static void open_thin(const char *folder, const struct cairn_object_options *options,
                       enum cairn_status *status)
 {
     char path[256];
@@ -374,7 +382,7 @@ static void open_thin(const char *folder, const struct cairn_allocator *allocato
     struct cairn_archive_member member;
     struct cairn_error error;
     snprintf(path, sizeof path, "%s/archive.a", folder);
-    *status = cairn_archive_open(path, allocator, &archive, &error);
+    *status = cairn_archive_open(path, options, &archive, &error);
     if (*status == CAIRN_OK)
         *status = cairn_archive_next(archive, &member, &error);
     if (*status == CAIRN_OK) {
@@ -407,7 +415,8 @@ START_TEST(members_of_thin_archives_are_files)
         fail_at++;
         struct support_allocator counter = {.fail_at = fail_at};
         struct cairn_allocator allocator = support_counting(&counter);
-        open_thin(folder, &allocator, &status);
+        const struct cairn_object_options options = {.allocator = &allocator};
+        open_thin(folder, &options, &status);
         ck_assert_uint_eq(counter.outstanding_bytes, 0);
     } while (status == CAIRN_ERROR_MEMORY);
     ck_assert_int_eq(status, CAIRN_ERROR_NOT_FOUND);
@@ -416,6 +425,137 @@ START_TEST(members_of_thin_archives_are_files)
     remove_file(folder, "one");
     remove_file(folder, "two");
     rmdir(folder);
+}
+END_TEST
+
+/* ---- Files in memory ---- */
+
+struct memory_file {
+    const char *path;
+    const void *bytes;
+    size_t size;
+};
+
+struct memory_files {
+    struct memory_file files[4];
+    size_t count;
+    size_t open_count;
+    size_t opened; /* calls that found a file */
+};
+
+static bool open_in_memory(void *user, const char *path, struct cairn_file_bytes *file)
+{
+    struct memory_files *files = user;
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->files[i].path, path) != 0)
+            continue;
+        *file = (struct cairn_file_bytes){files->files[i].bytes, files->files[i].size,
+                                          &files->files[i]};
+        files->open_count++;
+        files->opened++;
+        return true;
+    }
+    return false;
+}
+
+static void close_in_memory(void *user, const struct cairn_file_bytes *file)
+{
+    struct memory_files *files = user;
+    const struct memory_file *opened = file->handle;
+    ck_assert_ptr_eq(file->bytes, opened->bytes);
+    files->open_count--;
+}
+
+static struct cairn_object_options memory_options(struct memory_files *files)
+{
+    return (struct cairn_object_options){.files = {open_in_memory, close_in_memory, files}};
+}
+
+START_TEST(members_of_thin_archives_are_opened_by_the_hook)
+{
+    struct bytes bytes = {.size = 0};
+    put(&bytes, "!<thin>\n", 8);
+    put_member(&bytes, "//", "/elsewhere/two/\n", 16);
+    put_header(&bytes, "one/", 5);
+    put_header(&bytes, "missing/", 5);
+    put_header(&bytes, "/0", 5);
+    struct memory_files files = {
+        .files = {{"folder/archive.a", bytes.text, bytes.size},
+                  {"folder/one", "first", 5},
+                  {"/elsewhere/two", "second", 6}},
+        .count = 3,
+    };
+    const struct cairn_object_options options = memory_options(&files);
+    enum cairn_status status;
+    open_thin("folder", &options, &status);
+    ck_assert_int_eq(status, CAIRN_ERROR_NOT_FOUND);
+    ck_assert_uint_eq(files.opened, 3);
+    ck_assert_uint_eq(files.open_count, 0);
+}
+END_TEST
+
+/* ---- Names in thin archives ---- */
+
+/* Goes through an archive that ends where a page ends; the status that ended it. */
+static enum cairn_status read_thin(const struct guarded *guarded, const struct bytes *bytes,
+                                   struct cairn_error *error)
+{
+    const char *copy = copy_to_end(guarded, bytes->text, bytes->size);
+    struct memory_files files = {.files = {{"archive.a", copy, bytes->size}}, .count = 1};
+    const struct cairn_object_options options = memory_options(&files);
+    cairn_archive *archive = NULL;
+    struct cairn_archive_member member;
+    enum cairn_status status = cairn_archive_open("archive.a", &options, &archive, error);
+    uint64_t failed_at = UINT64_MAX;
+    /* Members that are not found are followed by others. */
+    while (status == CAIRN_OK || (status == CAIRN_ERROR_SYSTEM && error->offset != failed_at)) {
+        failed_at = status == CAIRN_OK ? UINT64_MAX : error->offset;
+        status = cairn_archive_next(archive, &member, error);
+    }
+    cairn_archive_close(archive);
+    return status;
+}
+
+/* The length of such a name was not bounded, and the message had what follows the archive. */
+START_TEST(bsd_name_in_a_thin_archive_stays_inside)
+{
+    static const char *const names[] = {"#1/1", "#1/20", "#1/4096", "#1/9999999999999"};
+    static const size_t sizes[] = {0, 20, 9999999999};
+    struct guarded guarded = guard();
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t j = 0; j < 3; j++) {
+            struct bytes bytes = {.size = 0};
+            struct cairn_error error;
+            put(&bytes, "!<thin>\n", 8);
+            put_header(&bytes, names[i], sizes[j]);
+            ck_assert_int_eq(read_thin(&guarded, &bytes, &error), CAIRN_ERROR_CORRUPT);
+            ck_assert_uint_eq(error.offset, 8);
+        }
+    }
+    munmap(guarded.mapping, 2 * guarded.page);
+}
+END_TEST
+
+START_TEST(random_thin_archives_stay_inside)
+{
+    static const char *const names[] = {"/", "//", "/0", "/99999", "#1/7", "x/", "", "__.SYMDEF"};
+    static const size_t sizes[] = {0, 3, 59, 60, 61, 999, 9999999999};
+    static const char texts[] = "/\n#1 a0";
+    unsigned seed = find_seed();
+    struct guarded guarded = guard();
+    for (int round = 0; round < 20000; round++) {
+        struct bytes bytes = {.size = 0};
+        struct cairn_error error;
+        put(&bytes, "!<thin>\n", 8);
+        for (int i = rand_r(&seed) % 4 + 1; i-- > 0;) {
+            put_header(&bytes, names[rand_r(&seed) % 8], sizes[rand_r(&seed) % 7]);
+            for (int j = rand_r(&seed) % 4 > 0 ? 0 : rand_r(&seed) % 70; j-- > 0;)
+                put(&bytes, texts + rand_r(&seed) % 7, 1);
+        }
+        ck_assert_int_ne(read_thin(&guarded, &bytes, &error), CAIRN_OK);
+        ck_assert_uint_lt(strlen(error.message), sizeof error.message);
+    }
+    munmap(guarded.mapping, 2 * guarded.page);
 }
 END_TEST
 
@@ -477,6 +617,9 @@ static Suite *make_suite(void)
     tcase_add_test(archives, changed_bytes_never_crash);
     tcase_add_test(archives, each_allocation_may_fail);
     tcase_add_test(archives, members_of_thin_archives_are_files);
+    tcase_add_test(archives, members_of_thin_archives_are_opened_by_the_hook);
+    tcase_add_test(archives, bsd_name_in_a_thin_archive_stays_inside);
+    tcase_add_test(archives, random_thin_archives_stay_inside);
     tcase_add_test(archives, real_archive_reads_as_libelf_reads_it);
     suite_add_tcase(suite, archives);
     return suite;

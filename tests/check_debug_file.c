@@ -561,6 +561,82 @@ START_TEST(file_that_names_no_debug_file_says_so)
 }
 END_TEST
 
+/* ---- Files in memory ---- */
+
+struct memory_files {
+    const char *paths[2];
+    const uint8_t *bytes[2];
+    size_t sizes[2];
+    size_t open_count;
+    size_t asked_count;
+};
+
+static bool open_in_memory(void *user, const char *path, struct cairn_file_bytes *file)
+{
+    struct memory_files *files = user;
+    files->asked_count++;
+    for (size_t i = 0; i < 2; i++) {
+        if (strcmp(files->paths[i], path) != 0)
+            continue;
+        *file = (struct cairn_file_bytes){files->bytes[i], files->sizes[i], NULL};
+        files->open_count++;
+        return true;
+    }
+    return false;
+}
+
+static void close_in_memory(void *user, const struct cairn_file_bytes *file)
+{
+    struct memory_files *files = user;
+    ck_assert(file->bytes == files->bytes[0] || file->bytes == files->bytes[1]);
+    files->open_count--;
+}
+
+static uint8_t *copy_sample(const struct sample *sample, size_t *size)
+{
+    uint8_t *copy = malloc(sample->size);
+    ck_assert_ptr_nonnull(copy);
+    *size = sample->size;
+    return memcpy(copy, sample->bytes, sample->size);
+}
+
+/* Where the debug file is: found by build ID, and by its name beside the program. */
+static const char *const hooked_paths[] = {"/debug/.build-id/ab/01020304050607.debug",
+                                           "folder/program.debug"};
+
+START_TEST(debug_files_are_opened_by_the_hook)
+{
+    static const char *const directories[] = {"/debug", NULL};
+    struct files files = make_folder(0);
+    struct memory_files memory = {.paths = {"folder/program", hooked_paths[_i]}};
+    write_debug_file(&files, build_id);
+    uint8_t *debug = copy_sample(&files.sample, &memory.sizes[1]);
+    write_program(&files, build_id, "program.debug", 0);
+    uint8_t *program = copy_sample(&files.sample, &memory.sizes[0]);
+    remove_folder(&files);
+    memory.bytes[0] = program;
+    memory.bytes[1] = debug;
+    const struct cairn_object_options options = {
+        .files = {open_in_memory, close_in_memory, &memory}};
+
+    cairn_object *object = NULL;
+    const char *found = NULL;
+    ck_assert_int_eq(cairn_object_open("folder/program", &options, &object, NULL), CAIRN_OK);
+    ck_assert_int_eq(
+        cairn_object_find_debug_file(object, "folder/program", directories, &found, NULL),
+        CAIRN_OK);
+    ck_assert_str_eq(found, hooked_paths[_i]);
+    ck_assert_int_eq(cairn_object_attach_debug_file(object, found, NULL), CAIRN_OK);
+    ck_assert_uint_eq(memory.open_count, 2);
+    check_sections(object);
+    cairn_object_close(object);
+    ck_assert_uint_eq(memory.open_count, 0);
+    ck_assert_uint_eq(memory.asked_count, _i == 0 ? 3 : 4);
+    free(program);
+    free(debug);
+}
+END_TEST
+
 /* ---- Memory ---- */
 
 static enum cairn_status use_debug_file(const struct files *files,
@@ -570,8 +646,9 @@ static enum cairn_status use_debug_file(const struct files *files,
     struct cairn_object_function function;
     struct cairn_object_section section = {0};
     const char *const directories[] = {"/nonexistent", NULL};
+    const struct cairn_object_options options = {.allocator = allocator};
     cairn_object *object;
-    enum cairn_status status = cairn_object_open(files->program, allocator, &object, NULL);
+    enum cairn_status status = cairn_object_open(files->program, &options, &object, NULL);
     if (status != CAIRN_OK)
         return status;
     status = cairn_object_find_debug_file(object, files->program, directories, &found, NULL);
@@ -688,6 +765,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(files, file_is_not_its_own_debug_file, 0, 2);
     tcase_add_loop_test(files, file_that_names_no_debug_file_says_so, 0, 2);
     tcase_add_loop_test(files, each_allocation_may_fail, 0, 2);
+    tcase_add_loop_test(files, debug_files_are_opened_by_the_hook, 0, 2);
     tcase_add_test(files, program_taken_apart_by_objcopy_is_put_together);
     suite_add_tcase(suite, files);
     return suite;

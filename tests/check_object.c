@@ -73,9 +73,14 @@ START_TEST(empty_input_is_truncated)
 {
     struct cairn_error error;
     cairn_object *object = NULL;
-    ck_assert_int_eq(try_memory(NULL, 0, &error), CAIRN_ERROR_TRUNCATED);
-    ck_assert_int_eq(cairn_object_open("/dev/null", NULL, &object, &error), CAIRN_ERROR_TRUNCATED);
+    char path[] = "/tmp/check_object.XXXXXX";
+    close(mkstemp(path));
+    ck_assert_int_eq(cairn_object_open(path, NULL, &object, &error), CAIRN_ERROR_TRUNCATED);
     ck_assert_str_eq(error.message, "the file is empty");
+    unlink(path);
+    ck_assert_int_eq(try_memory(NULL, 0, &error), CAIRN_ERROR_TRUNCATED);
+    ck_assert_str_eq(error.message, "the file is empty");
+    ck_assert_ptr_null(object);
 }
 END_TEST
 
@@ -154,31 +159,109 @@ START_TEST(architecture_is_read_from_machine_and_flags)
 }
 END_TEST
 
-START_TEST(file_and_pipe_read_like_memory)
+START_TEST(file_reads_like_memory)
 {
     static struct sample sample;
     char path[] = "/tmp/check_object.XXXXXX";
     sample_executable(&sample, SHT_SYMTAB);
     int file = mkstemp(path);
     ck_assert_int_eq(write(file, sample.bytes, sample.size), (ssize_t)sample.size);
-    int pipe_ends[2];
-    ck_assert_int_eq(pipe(pipe_ends), 0);
-    ck_assert_int_eq(write(pipe_ends[1], sample.bytes, sample.size), (ssize_t)sample.size);
-    close(pipe_ends[1]);
-    char pipe_path[64];
-    snprintf(pipe_path, sizeof pipe_path, "/proc/self/fd/%d", pipe_ends[0]);
+    close(file);
+    cairn_object *object;
+    struct cairn_error error;
+    if (cairn_object_open(path, NULL, &object, &error) != CAIRN_OK)
+        ck_abort_msg("%s", error.message);
+    struct cairn_object_section section = sample_section(object);
+    ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
+    cairn_object_close(object);
+    unlink(path);
+}
+END_TEST
 
-    const char *const paths[] = {path, pipe_path};
-    for (size_t i = 0; i < 2; i++) {
-        cairn_object *object;
+/* A FIFO without a writer is not waited for, either. */
+START_TEST(only_regular_files_are_opened)
+{
+    char folder[] = "/tmp/check_object.XXXXXX";
+    char fifo[64];
+    char pipe_path[64];
+    int pipe_ends[2];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    ck_assert_int_eq(pipe(pipe_ends), 0);
+    snprintf(pipe_path, sizeof pipe_path, "/proc/self/fd/%d", pipe_ends[0]);
+    const char *const paths[] = {fifo, pipe_path, "/dev/zero", "/dev/null"};
+    for (size_t i = 0; i < 4; i++) {
+        cairn_object *object = NULL;
         struct cairn_error error;
-        if (cairn_object_open(paths[i], NULL, &object, &error) != CAIRN_OK)
-            ck_abort_msg("%s: %s", paths[i], error.message);
-        struct cairn_object_section section = sample_section(object);
-        ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
-        cairn_object_close(object);
+        ck_assert_int_eq(cairn_object_open(paths[i], NULL, &object, &error),
+                         CAIRN_ERROR_UNSUPPORTED);
+        ck_assert_str_eq(error.message, "this is not a regular file");
+        ck_assert_ptr_null(object);
     }
     close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    unlink(fifo);
+    rmdir(folder);
+}
+END_TEST
+
+/* ---- Files that change ---- */
+
+enum { FAR_BYTES = 1 << 20 };
+
+/* Writes a file whose stack maps are FAR_BYTES zeros at byte FAR_BYTES. */
+static int write_far_section(char *path)
+{
+    static struct sample sample;
+    static uint8_t zeros[FAR_BYTES];
+    sample_executable(&sample, SHT_SYMTAB);
+    uint64_t table =
+        cairn_load_u64(sample.bytes + offsetof(Elf64_Ehdr, e_shoff), sample.file.byte_order);
+    uint8_t *header = sample.bytes + table + sample.stackmaps * sizeof(Elf64_Shdr);
+    elf_put64(header + offsetof(Elf64_Shdr, sh_offset), sample.file.byte_order, FAR_BYTES);
+    elf_put64(header + offsetof(Elf64_Shdr, sh_size), sample.file.byte_order, FAR_BYTES);
+    int file = mkstemp(path);
+    ck_assert_int_eq(write(file, sample.bytes, sample.size), (ssize_t)sample.size);
+    ck_assert_int_eq(pwrite(file, zeros, FAR_BYTES, FAR_BYTES), FAR_BYTES);
+    return file;
+}
+
+/* A mapping would raise SIGBUS. */
+START_TEST(file_that_becomes_shorter_raises_no_signal)
+{
+    char path[] = "/tmp/check_object.XXXXXX";
+    int file = write_far_section(path);
+    cairn_object *object;
+    struct cairn_error error;
+    struct cairn_object_section section = {0};
+    ck_assert_int_eq(cairn_object_open(path, NULL, &object, NULL), CAIRN_OK);
+    ck_assert_int_eq(ftruncate(file, FAR_BYTES + FAR_BYTES / 2), 0);
+    ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
+                     CAIRN_ERROR_TRUNCATED);
+    ck_assert_str_eq(error.message, "the file has become shorter since it was opened: it had "
+                                    "2097152 bytes, and has 1572864");
+    cairn_object_close(object);
+    close(file);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(bytes_that_were_handed_out_never_change)
+{
+    char path[] = "/tmp/check_object.XXXXXX";
+    int file = write_far_section(path);
+    cairn_object *object;
+    struct cairn_object_section section = {0};
+    ck_assert_int_eq(cairn_object_open(path, NULL, &object, NULL), CAIRN_OK);
+    ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, NULL),
+                     CAIRN_OK);
+    ck_assert_int_eq(pwrite(file, "changed", 7, FAR_BYTES), 7);
+    ck_assert_int_eq(ftruncate(file, FAR_BYTES + 7), 0);
+    for (size_t i = 0; i < FAR_BYTES; i++)
+        if (section.contents.bytes[i] != 0)
+            ck_abort_msg("byte %zu has changed", i);
+    cairn_object_close(object);
     close(file);
     unlink(path);
 }
@@ -1222,7 +1305,8 @@ static enum cairn_status use_object(const uint8_t *bytes, size_t size,
 {
     cairn_object *object;
     struct cairn_error error = {0};
-    enum cairn_status status = cairn_object_open_memory(bytes, size, allocator, &object, &error);
+    const struct cairn_object_options options = {.allocator = allocator};
+    enum cairn_status status = cairn_object_open_memory(bytes, size, &options, &object, &error);
     if (status != CAIRN_OK)
         return status;
     struct cairn_object_section section = {0};
@@ -1353,7 +1437,10 @@ static Suite *make_suite(void)
     TCase *sections = tcase_create("sections");
     tcase_add_loop_test(sections, architecture_is_read_from_machine_and_flags, 0,
                         (int)(sizeof machines / sizeof *machines));
-    tcase_add_test(sections, file_and_pipe_read_like_memory);
+    tcase_add_test(sections, file_reads_like_memory);
+    tcase_add_test(sections, only_regular_files_are_opened);
+    tcase_add_test(sections, file_that_becomes_shorter_raises_no_signal);
+    tcase_add_test(sections, bytes_that_were_handed_out_never_change);
     tcase_add_test(sections, missing_section_is_not_found);
     tcase_add_loop_test(sections, load_base_is_that_of_the_executable_segment, 0, 2);
     tcase_add_test(sections, plain_section_is_the_inputs_own_bytes);

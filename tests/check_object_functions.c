@@ -208,8 +208,9 @@ START_TEST(each_allocation_may_fail)
     for (size_t fail_at = 1; status == CAIRN_ERROR_MEMORY; fail_at++) {
         struct support_allocator counter = {.fail_at = fail_at};
         struct cairn_allocator allocator = support_counting(&counter);
+        const struct cairn_object_options options = {.allocator = &allocator};
         cairn_object *object = NULL;
-        status = cairn_object_open_memory(sample.bytes, sample.size, &allocator, &object, NULL);
+        status = cairn_object_open_memory(sample.bytes, sample.size, &options, &object, NULL);
         uint64_t address = base_of(&sample) + 0x11;
         if (status == CAIRN_OK)
             status = cairn_object_find_function(object, sample.text, address, &function, NULL);

@@ -33,6 +33,8 @@ static const char help[] =
     "            Integers above 2^53 - 1 are strings of decimal digits.\n"
     "  --debug-file FILE\n"
     "            where the names of functions are, if not in FILE itself\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
 /* What is written where, and how far it is. */
@@ -63,10 +65,15 @@ static void end(struct printing *printing)
 
 static void print_function(struct printing *printing, const struct input *input,
                            const struct cairn_object_section *section,
-                           const struct cairn_bbmap_function *function)
+                           const struct cairn_bbmap_function *function, struct lost_addresses *lost)
 {
     struct cairn_bbmap_range range;
+    struct cairn_bbmap_range next;
     cairn_bbmap_first_range(function, &range);
+    next = range;
+    do
+        check_address(input->object, section, next.offset, lost);
+    while (cairn_bbmap_next_range(function, &next));
     const char *name = cairn_object_function(input->object, section, range.offset).name;
     if (printing->is_json)
         write_bbmap_json(&printing->json, function, name);
@@ -83,18 +90,20 @@ static bool print_section(struct printing *printing, const struct input *input,
         section->type == CAIRN_BBMAP_SECTION_TYPE_V0 ? CAIRN_BBMAP_V0 : CAIRN_BBMAP_VERSIONED;
     struct progress progress;
     struct cairn_error error = {0};
+    struct lost_addresses lost = {0};
     size_t offset = 0;
     progress_begin_beside(&progress, &printing->output, "bytes", section->contents.size);
     while (offset < section->contents.size) {
         struct cairn_bbmap_function function;
         if (cairn_bbmap_read(&section->contents, encoding, &offset, &function, &error) != CAIRN_OK)
             break;
-        print_function(printing, input, section, &function);
+        print_function(printing, input, section, &function, &lost);
         progress_move(&progress, offset);
     }
     progress_end(&progress);
+    bool is_good = complain_of_lost(input->name, section, &lost);
     if (error.status == CAIRN_OK)
-        return true;
+        return is_good;
     complain_of_section(input, section, &error);
     return false;
 }
@@ -132,7 +141,8 @@ static enum exit_status print_file(const struct file_options *options)
     printing.json.output = &printing.output;
     printing.is_json = options->json;
     printing.is_empty = true;
-    bool is_good = visit_file(options->path, options->debug_path, print_input, &printing);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              print_input, &printing);
     end(&printing);
     enum exit_status status = finish_output(&printing.output);
     if (is_good && printing.is_empty) {

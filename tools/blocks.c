@@ -8,11 +8,13 @@ struct source {
     const struct input *input;
     const struct layout *layout;
     struct cairn_object_section section;
+    struct lost_addresses lost;
 };
 
 static uint64_t place_range(void *user, size_t offset, uint64_t address)
 {
-    const struct source *source = user;
+    struct source *source = user;
+    check_address(source->input->object, &source->section, offset, &source->lost);
     struct cairn_object_function function =
         cairn_object_function(source->input->object, &source->section, offset);
     return layout_address(source->layout, function.section, address);
@@ -25,9 +27,12 @@ static bool add_section(cairn_block_builder *builder, struct source *source)
                                              ? CAIRN_BBMAP_V0
                                              : CAIRN_BBMAP_VERSIONED;
     cairn_block_place *place = source->layout->is_made_up ? place_range : NULL;
-    if (cairn_block_builder_add_section(builder, &source->section.contents, encoding, place, source,
-                                        &error) == CAIRN_OK)
-        return true;
+    source->lost = (struct lost_addresses){0};
+    enum cairn_status status = cairn_block_builder_add_section(builder, &source->section.contents,
+                                                               encoding, place, source, &error);
+    bool is_good = complain_of_lost(source->input->name, &source->section, &source->lost);
+    if (status == CAIRN_OK)
+        return is_good;
     complain_of_section(source->input, &source->section, &error);
     return false;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/command.h"
 
+#include "base/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +18,8 @@ void complain(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line + length, sizeof line - length - 1, format, arguments);
     va_end(arguments);
-    for (; line[length] != '\0'; length++)
-        if ((unsigned char)line[length] < 0x20 || line[length] == 0x7f)
-            line[length] = line[length] == '\n' || line[length] == '\t' ? ' ' : '?';
+    utf8_clean(line);
+    length = strlen(line);
     line[length++] = '\n';
     fwrite(line, 1, length, stderr);
 }

@@ -130,10 +130,11 @@ static void release_gathered(struct gathered *gathered)
 
 /* Changes the function's address at `offset` of a section to where the layout has its code. */
 static void place_function(const struct facts *facts, const struct cairn_object_section *section,
-                           size_t offset, uint8_t *copy)
+                           size_t offset, uint8_t *copy, struct lost_addresses *lost)
 {
     struct cairn_object_function function =
         cairn_object_function(facts->input->object, section, offset);
+    check_address(facts->input->object, section, offset, lost);
     uint64_t address = layout_address(&facts->layout, function.section, function.entry);
     store(copy + offset, 8, address, section->contents.byte_order);
 }
@@ -141,13 +142,13 @@ static void place_function(const struct facts *facts, const struct cairn_object_
 /* ---- Stack maps ---- */
 
 static void place_map(const struct facts *facts, const struct cairn_object_section *section,
-                      const struct cairn_stackmap *map, uint8_t *copy)
+                      const struct cairn_stackmap *map, uint8_t *copy, struct lost_addresses *lost)
 {
     for (uint32_t i = 0; i < map->function_count; i++)
         place_function(facts, section,
                        map->section_offset + CAIRN_STACKMAP_HEADER_BYTES +
                            i * cairn_stackmap_function_bytes(map->version),
-                       copy);
+                       copy, lost);
 }
 
 static bool add_stackmaps(struct gathered *gathered, const struct cairn_object_section *section)
@@ -155,6 +156,7 @@ static bool add_stackmaps(struct gathered *gathered, const struct cairn_object_s
     const struct cairn_section *contents = &section->contents;
     uint8_t *copy = copy_section(gathered->facts, &gathered->copies, contents);
     struct cairn_error error = {.status = CAIRN_OK};
+    struct lost_addresses lost = {0};
     size_t offset = 0;
     if (copy == NULL)
         return false;
@@ -163,11 +165,13 @@ static bool add_stackmaps(struct gathered *gathered, const struct cairn_object_s
         error.status = cairn_stackmap_read(contents, &offset, &map, &error);
         if (error.status != CAIRN_OK)
             break;
-        place_map(gathered->facts, section, &map, copy);
+        place_map(gathered->facts, section, &map, copy, &lost);
     }
     if (error.status != CAIRN_OK)
         complain_of_section(gathered->facts->input, section, &error);
-    return keep_section(gathered, copy, offset, contents->byte_order) && error.status == CAIRN_OK;
+    bool is_good = complain_of_lost(gathered->facts->input->name, section, &lost);
+    return keep_section(gathered, copy, offset, contents->byte_order) && error.status == CAIRN_OK &&
+           is_good;
 }
 
 static bool read_records(struct facts *facts)
@@ -188,7 +192,8 @@ static bool read_records(struct facts *facts)
 /* ---- Fault maps ---- */
 
 static void place_fault_map(const struct facts *facts, const struct cairn_object_section *section,
-                            const struct cairn_faultmap *map, uint8_t *copy)
+                            const struct cairn_faultmap *map, uint8_t *copy,
+                            struct lost_addresses *lost)
 {
     enum { COUNT_OFFSET = 4 };
     struct cairn_faultmap_function function;
@@ -196,7 +201,7 @@ static void place_fault_map(const struct facts *facts, const struct cairn_object
     store(copy + map->section_offset + COUNT_OFFSET, 4, map->function_count, map->byte_order);
     for (bool more = cairn_faultmap_first(map, &function); more;
          more = cairn_faultmap_next(map, &function))
-        place_function(facts, section, map->section_offset + function.offset, copy);
+        place_function(facts, section, map->section_offset + function.offset, copy, lost);
 }
 
 static bool add_fault_maps(struct gathered *gathered, const struct cairn_object_section *section)
@@ -204,6 +209,7 @@ static bool add_fault_maps(struct gathered *gathered, const struct cairn_object_
     const struct cairn_section *contents = &section->contents;
     uint8_t *copy = copy_section(gathered->facts, &gathered->copies, contents);
     struct cairn_error error = {.status = CAIRN_OK};
+    struct lost_addresses lost = {0};
     size_t offset = 0;
     size_t end = 0;
     if (copy == NULL)
@@ -213,12 +219,14 @@ static bool add_fault_maps(struct gathered *gathered, const struct cairn_object_
         error.status = cairn_faultmap_read(contents, &offset, &map, &error);
         if (map.bytes == NULL)
             break;
-        place_fault_map(gathered->facts, section, &map, copy);
+        place_fault_map(gathered->facts, section, &map, copy, &lost);
         end = map.section_offset + map.size;
     }
     if (error.status != CAIRN_OK)
         complain_of_section(gathered->facts->input, section, &error);
-    return keep_section(gathered, copy, end, contents->byte_order) && error.status == CAIRN_OK;
+    bool is_good = complain_of_lost(gathered->facts->input->name, section, &lost);
+    return keep_section(gathered, copy, end, contents->byte_order) && error.status == CAIRN_OK &&
+           is_good;
 }
 
 /* qsort hands nothing on to what compares: the addresses stand beside the numbers. */

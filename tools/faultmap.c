@@ -31,6 +31,8 @@ static const char help[] =
     "            function's begin. Integers above 2^53 - 1 are strings of decimal digits\n"
     "  --debug-file PATH\n"
     "            names come from this file\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
 /* A map, and where it came from. */
@@ -160,7 +162,8 @@ static void end_map_json(struct json *json)
 
 /* ---- Going through the file ---- */
 
-static void print_map(const struct mapped *mapped, struct printing *printing)
+static void print_map(const struct mapped *mapped, struct printing *printing,
+                      struct lost_addresses *lost)
 {
     struct json *json = printing->json;
     struct cairn_faultmap_function function;
@@ -171,6 +174,8 @@ static void print_map(const struct mapped *mapped, struct printing *printing)
     printing->map_count++;
     for (bool more = cairn_faultmap_first(&mapped->map, &function); more;
          more = cairn_faultmap_next(&mapped->map, &function)) {
+        check_address(mapped->input->object, &mapped->section,
+                      mapped->map.section_offset + function.offset, lost);
         if (json != NULL)
             write_function_json(json, mapped, &function);
         else
@@ -185,16 +190,18 @@ static bool print_section(struct mapped *mapped, struct printing *printing)
     const struct cairn_section *contents = &mapped->section.contents;
     size_t offset = 0;
     struct cairn_error error;
+    struct lost_addresses lost = {0};
     while (offset < contents->size) {
         enum cairn_status status = cairn_faultmap_read(contents, &offset, &mapped->map, &error);
         if (status == CAIRN_OK || mapped->map.function_count > 0)
-            print_map(mapped, printing);
+            print_map(mapped, printing, &lost);
         if (status == CAIRN_OK)
             continue;
         complain_of_section(mapped->input, &mapped->section, &error);
+        (void)complain_of_lost(mapped->input->name, &mapped->section, &lost);
         return false;
     }
-    return true;
+    return complain_of_lost(mapped->input->name, &mapped->section, &lost);
 }
 
 static bool print_sections(const struct input *input, const char *name, struct printing *printing)
@@ -227,7 +234,8 @@ static enum exit_status print_file(const struct file_options *options)
     struct printing printing = {.output = &output, .json = options->json ? &json : NULL};
     if (options->json)
         json_begin_array(&json);
-    bool is_good = visit_file(options->path, options->debug_path, print_object, &printing);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              print_object, &printing);
     if (is_good && !printing.has_section) {
         complain("%s: there is no section " CAIRN_FAULTMAP_SECTION ": the code was compiled "
                  "without implicit null checks, or the linker dropped them (--gc-sections, strip)",

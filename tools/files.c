@@ -24,6 +24,27 @@ void complain_of_section(const struct input *input, const struct cairn_object_se
              error->message);
 }
 
+void check_address(const cairn_object *object, const struct cairn_object_section *section,
+                   size_t offset, struct lost_addresses *lost)
+{
+    if (!cairn_object_is_relocatable(object) ||
+        cairn_object_target_section(object, section, offset) != 0)
+        return;
+    if (lost->count++ == 0)
+        lost->first = offset;
+}
+
+bool complain_of_lost(const char *path, const struct cairn_object_section *section,
+                      const struct lost_addresses *lost)
+{
+    if (lost->count == 0)
+        return true;
+    complain("%s: %s, byte %zu: the address of a function has no relocation to a section, so its "
+             "place is not known (%zu of them)",
+             path, section->name, lost->first, lost->count);
+    return false;
+}
+
 void write_member(struct output *output, const struct input *input)
 {
     if (!input->is_member)
@@ -56,6 +77,7 @@ bool has_symbol_table(const cairn_object *object)
 struct visiting {
     const char *path;       /* as it was given */
     const char *debug_path; /* or NULL */
+    struct cairn_object_options options;
     visit_input *visit;
     void *user;
 };
@@ -111,8 +133,8 @@ static bool visit_member(const struct visiting *visiting, const struct cairn_arc
     char *name = name_member(visiting->path, member->name);
     struct input input = {.name = name != NULL ? name : visiting->path, .is_member = true};
     bool is_good;
-    if (cairn_object_open_memory(member->bytes, member->size, NULL, &input.object, &error) ==
-        CAIRN_OK)
+    if (cairn_object_open_memory(member->bytes, member->size, &visiting->options, &input.object,
+                                 &error) == CAIRN_OK)
         is_good = visit_object(visiting, &input);
     else
         is_good = complain_of_file(input.name, &error);
@@ -161,7 +183,8 @@ static bool visit_path(const struct visiting *visiting)
     struct cairn_error error;
     struct input input = {.name = visiting->path};
     cairn_archive *archive;
-    enum cairn_status status = cairn_object_open(visiting->path, NULL, &input.object, &error);
+    enum cairn_status status =
+        cairn_object_open(visiting->path, &visiting->options, &input.object, &error);
     if (status == CAIRN_OK)
         return visit_object(visiting, &input);
     if (status == CAIRN_ERROR_UNSUPPORTED &&
@@ -175,7 +198,8 @@ static bool visit_bytes(const struct visiting *visiting, const uint8_t *bytes, s
     struct cairn_error error;
     struct input input = {.name = visiting->path};
     cairn_archive *archive;
-    enum cairn_status status = cairn_object_open_memory(bytes, size, NULL, &input.object, &error);
+    enum cairn_status status =
+        cairn_object_open_memory(bytes, size, &visiting->options, &input.object, &error);
     if (status == CAIRN_OK)
         return visit_object(visiting, &input);
     if (status == CAIRN_ERROR_UNSUPPORTED &&
@@ -184,61 +208,65 @@ static bool visit_bytes(const struct visiting *visiting, const uint8_t *bytes, s
     return complain_of_file(visiting->path, &error);
 }
 
+/* How many bytes a stream may have: a file that was redirected to it, as many as it has. */
+static size_t stream_limit(const struct visiting *visiting, FILE *stream)
+{
+    enum { USUAL_BYTES = 256 << 20 };
+    struct stat status;
+    if (fstat(fileno(stream), &status) == 0 && S_ISREG(status.st_mode))
+        return SIZE_MAX;
+    return visiting->options.memory_limit == 0 ? USUAL_BYTES : visiting->options.memory_limit;
+}
+
 /* Reads a stream to its end; to be freed. NULL: complained. */
-static uint8_t *read_stream(FILE *stream, const char *path, size_t *size)
+static uint8_t *read_stream(const struct visiting *visiting, FILE *stream, size_t *size)
 {
     enum { FIRST_BYTES = 1 << 16 };
     size_t capacity = 0;
+    size_t limit = stream_limit(visiting, stream);
     uint8_t *bytes = NULL;
     *size = 0;
     do {
         capacity = capacity == 0 ? FIRST_BYTES : capacity * 2;
         uint8_t *grown = realloc(bytes, capacity);
         if (grown == NULL) {
-            complain("%s: no memory for %zu bytes", path, capacity);
+            complain("%s: no memory for %zu bytes", visiting->path, capacity);
             free(bytes);
             return NULL;
         }
         bytes = grown;
         *size += fread(bytes + *size, 1, capacity - *size, stream);
-    } while (*size == capacity);
-    if (ferror(stream) == 0)
+    } while (*size == capacity && *size <= limit);
+    if (ferror(stream) == 0 && *size <= limit)
         return bytes;
-    complain("%s: cannot be read: %s", path, strerror(errno));
+    if (*size > limit)
+        complain("%s: standard input has more than %zu bytes: --memory SIZE lets it have more",
+                 visiting->path, limit);
+    else
+        complain("%s: cannot be read: %s", visiting->path, strerror(errno));
     free(bytes);
     return NULL;
 }
 
+/* What can be read once only is kept whole, because it may be an archive. */
 static bool visit_stream(const struct visiting *visiting, FILE *stream)
 {
     size_t size;
-    uint8_t *bytes = read_stream(stream, visiting->path, &size);
+    uint8_t *bytes = read_stream(visiting, stream, &size);
     bool is_good = bytes != NULL && visit_bytes(visiting, bytes, size);
     free(bytes);
     return is_good;
 }
 
-/* What can be read once only is kept whole, because it may be an archive. */
-static bool is_stream(const char *path)
+bool visit_file(const char *path, const char *debug_path, uint64_t memory_limit, visit_input *visit,
+                void *user)
 {
-    struct stat status;
-    return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
-}
-
-bool visit_file(const char *path, const char *debug_path, visit_input *visit, void *user)
-{
-    struct visiting visiting = {
-        .path = path, .debug_path = debug_path, .visit = visit, .user = user};
-    if (strcmp(path, "-") == 0)
-        return visit_stream(&visiting, stdin);
-    if (!is_stream(path))
-        return visit_path(&visiting);
-    FILE *stream = fopen(path, "rbe");
-    if (stream == NULL) {
-        complain("%s: cannot be opened: %s", path, strerror(errno));
-        return false;
-    }
-    bool is_good = visit_stream(&visiting, stream);
-    fclose(stream);
-    return is_good;
+    const struct visiting visiting = {
+        .path = path,
+        .debug_path = debug_path,
+        .options = {.memory_limit = memory_limit},
+        .visit = visit,
+        .user = user,
+    };
+    return strcmp(path, "-") == 0 ? visit_stream(&visiting, stdin) : visit_path(&visiting);
 }

@@ -24,9 +24,11 @@ typedef bool visit_input(const struct input *input, void *user);
 
 /* Opens the file at `path` ("-" is standard input) and visits it, or if it is an archive each of
  * its members in turn, also behind one that is no good. `debug_path` names a separate debug file;
- * NULL: where the object has no symbols of its own, one is looked for where debuggers do. False:
- * something was no good, and complained of. */
-bool visit_file(const char *path, const char *debug_path, visit_input *visit, void *user);
+ * NULL: where the object has no symbols of its own, one is looked for where debuggers do.
+ * `memory_limit` is that of each object, and of what is read from standard input; 0: the default.
+ * False: something was no good, and complained of. */
+bool visit_file(const char *path, const char *debug_path, uint64_t memory_limit, visit_input *visit,
+                void *user);
 
 /* Whether symbols of functions that are not exported are there: not in a file that was stripped. */
 bool has_symbol_table(const cairn_object *object);
@@ -36,6 +38,21 @@ void write_member(struct output *output, const struct input *input);
 
 /* The same in an object: the key "file", for an archive's member. */
 void write_json_member(struct json *json, const struct input *input);
+
+/* Addresses in a relocatable object's section that have no relocation to another one, without which
+ * nobody knows where they are. */
+struct lost_addresses {
+    size_t count;
+    size_t first; /* its offset in the section */
+};
+
+/* Counts the address at `offset` of a section if it is such a one. */
+void check_address(const cairn_object *object, const struct cairn_object_section *section,
+                   size_t offset, struct lost_addresses *lost);
+
+/* Complains of them; true if there are none. */
+bool complain_of_lost(const char *path, const struct cairn_object_section *section,
+                      const struct lost_addresses *lost);
 
 /* Complains of what is wrong at `error->offset` of a section. */
 void complain_of_section(const struct input *input, const struct cairn_object_section *section,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/json.h"
 
-#include "tools/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -87,32 +87,48 @@ void json_unsigned(struct json *json, uint64_t value)
 
 /* ---- Strings ---- */
 
-static void write_ascii(struct output *output, char character)
+/* How many bytes from `text` on can be written unchanged, up to `end`. */
+static size_t plain_run(const char *text, const char *end)
 {
-    if (character == '"' || character == '\\') {
-        output_character(output, '\\');
-        output_character(output, character);
-    } else if ((unsigned char)character < 0x20) {
-        output_format(output, "\\u%04x", (unsigned char)character);
-    } else {
-        output_character(output, character);
+    const char *at = text;
+    while (at < end && *at != '"' && *at != '\\') {
+        size_t length = utf8_visible_length(at);
+        if (length == 0 || length > (size_t)(end - at))
+            break;
+        at += length;
     }
+    return (size_t)(at - text);
+}
+
+/* Writes what plain_run leaves out; returns how many bytes of `text` that is. */
+static size_t write_escaped(struct output *output, const char *text)
+{
+    size_t length = utf8_sequence_length(text);
+    if (*text == '"' || *text == '\\')
+        output_format(output, "\\%c", *text);
+    else if (length == 1)
+        output_format(output, "\\u%04x", (unsigned char)*text);
+    else if (length == 2)
+        output_format(output, "\\u%04x", (unsigned char)text[1]); /* U+0080 to U+009F */
+    else
+        output_text(output, "\\ufffd");
+    return length == 2 ? 2 : 1;
 }
 
 void json_string(struct json *json, const char *text)
 {
     struct output *output = json->output;
+    const char *end = output_name_end(text);
     separate(json);
     output_character(output, '"');
-    while (*text != '\0') {
-        size_t length = utf8_sequence_length(text);
-        if (length == 1)
-            write_ascii(output, *text);
-        else if (length > 1)
-            output_bytes(output, text, length);
-        else
-            output_text(output, "\\ufffd");
-        text += length == 0 ? 1 : length;
+    for (const char *at = text; at < end;) {
+        size_t length = plain_run(at, end);
+        output_bytes(output, at, length);
+        at += length;
+        if (at < end)
+            at += write_escaped(output, at);
     }
+    if (*end != '\0')
+        output_text(output, "...");
     output_character(output, '"');
 }

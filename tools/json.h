@@ -37,7 +37,8 @@ void json_fraction(struct json *json, double value);
 void json_signed(struct json *json, int32_t value);
 /* A number up to JSON_NUMBER_MAX, above that a string of decimal digits. */
 void json_unsigned(struct json *json, uint64_t value);
-/* Bytes that are not UTF-8 become U+FFFD. */
+/* Bytes that are not UTF-8 become U+FFFD; control characters, of which a terminal obeys some, are
+ * escaped. Cut as output_name does it. */
 void json_string(struct json *json, const char *text);
 
 #endif

@@ -49,6 +49,25 @@ static int compare(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
+/* Names that agree in so many bytes are not told apart, so that sorting names that overlap in the
+ * file, all of which may be as long as it, takes O(n log n) steps. */
+enum { NAME_COMPARED_MAX = 4096 };
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct named_section *a = left;
+    const struct named_section *b = right;
+    int order = strncmp(a->name, b->name, NAME_COMPARED_MAX);
+    return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+static void sort_names(struct layout *layout)
+{
+    for (size_t i = 0; i < layout->count; i++)
+        layout->by_name[i] = (struct named_section){layout->sections[i].name, i};
+    qsort(layout->by_name, layout->count, sizeof *layout->by_name, compare_names);
+}
+
 bool layout_create(const struct input *input, struct layout *layout)
 {
     *layout = (struct layout){.object = input->object};
@@ -57,16 +76,23 @@ bool layout_create(const struct input *input, struct layout *layout)
     if (count == 0)
         return true;
     layout->sections = malloc(count * sizeof *layout->sections);
-    if (layout->sections == NULL) {
+    layout->by_name = malloc(count * sizeof *layout->by_name);
+    if (layout->sections == NULL || layout->by_name == NULL) {
         complain("%s: no memory for %zu sections of code", input->name, count);
+        layout_destroy(layout);
         return false;
     }
     add_sections(layout);
     qsort(layout->sections, layout->count, sizeof *layout->sections, compare);
+    sort_names(layout);
     return true;
 }
 
-void layout_destroy(struct layout *layout) { free(layout->sections); }
+void layout_destroy(struct layout *layout)
+{
+    free(layout->sections);
+    free(layout->by_name);
+}
 
 /* By number: laid out in this order. */
 static const struct code_section *find_index(const struct layout *layout, uint32_t index)
@@ -111,20 +137,31 @@ const struct code_section *layout_section(const struct layout *layout, uint64_t 
     return address - section->address <= section->size ? section : NULL;
 }
 
+/* The first `length` bytes of `name` with the whole of `other`. */
+static int compare_part(const char *name, size_t length, const char *other)
+{
+    int order = strncmp(name, other, length);
+    return order == 0 && other[length] != '\0' ? -1 : order;
+}
+
 const struct code_section *layout_find_name(const struct layout *layout, const char *name,
                                             size_t length, bool *is_only)
 {
-    const struct code_section *found = NULL;
-    *is_only = true;
-    for (size_t i = 0; i < layout->count; i++) {
-        const char *other = layout->sections[i].name;
-        if (strncmp(other, name, length) != 0 || other[length] != '\0')
-            continue;
-        *is_only = found == NULL;
-        if (found == NULL)
-            found = &layout->sections[i];
+    size_t low = 0;
+    size_t high = layout->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_part(name, length, layout->by_name[middle].name) > 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return found;
+    *is_only = true;
+    if (low == layout->count || compare_part(name, length, layout->by_name[low].name) != 0)
+        return NULL;
+    *is_only =
+        low + 1 == layout->count || compare_part(name, length, layout->by_name[low + 1].name) != 0;
+    return &layout->sections[layout->by_name[low].number];
 }
 
 struct place layout_place(const struct layout *layout, uint64_t address)

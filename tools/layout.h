@@ -27,10 +27,17 @@ struct code_section {
     const char *name;
 };
 
+/* A section of code by its name. */
+struct named_section {
+    const char *name;
+    size_t number; /* among the layout's sections */
+};
+
 struct layout {
     cairn_object *object;
     bool is_made_up;
     struct code_section *sections; /* by address */
+    struct named_section *by_name; /* by name, and those of one name by number */
     size_t count;
 };
 
@@ -51,8 +58,8 @@ uint64_t layout_address(const struct layout *layout, uint32_t section, uint64_t 
 /* The section of code that `address` is in; or NULL. */
 const struct code_section *layout_section(const struct layout *layout, uint64_t address);
 
-/* The section of code with this name; NULL if there is none. `*is_only` is whether there is just
- * one. */
+/* The section of code with the name in the first `length` bytes of `name`; NULL if there is none.
+ * `*is_only` is whether there is just one. */
 const struct code_section *layout_find_name(const struct layout *layout, const char *name,
                                             size_t length, bool *is_only);
 

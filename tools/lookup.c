@@ -48,11 +48,14 @@ static const char help[] =
     "            each line is '[' or ',': what follows it is whole, before the next is asked for\n"
     "  --debug-file PATH\n"
     "            names come from this file\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
 struct options {
     const char *path;
     const char *debug_path;
+    uint64_t memory_limit; /* 0: the usual one */
     char **words;
     size_t word_count;
     struct wanted_sections wanted;
@@ -265,7 +268,8 @@ static enum exit_status print_file(const struct options *options)
     lookup.options = options;
     output_open(&lookup.output, STDOUT_FILENO);
     lookup.json.output = &lookup.output;
-    bool is_good = visit_file(options->path, options->debug_path, visit_object, &lookup);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              visit_object, &lookup);
     enum exit_status status = finish_output(&lookup.output);
     return is_good ? status : EXIT_BAD_INPUT;
 }
@@ -301,11 +305,12 @@ static bool parse(int argc, char **argv, struct options *options)
     const struct option known[] = {
         {.name = "--base", .value = &base, .needs = "an address"},
         {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
+        {.name = "--memory", .size = &options->memory_limit, .needs = MEMORY_NEEDS},
         {.name = "--json", .flag = &options->json},
         {.name = "--schema", .values = &schemas, .needs = "a schema, such as 'instruction 4 u32'"},
         {.name = "--section", .values = &names, .needs = "a section's name"},
     };
-    struct command_line line = {.command = "lookup", .options = known, .option_count = 5};
+    struct command_line line = {.command = "lookup", .options = known, .option_count = 6};
     if (!parse_command_line(argc, argv, &line))
         return false;
     options->help = line.help;

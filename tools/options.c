@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/options.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What stands behind "--name=" in `word`; NULL if it is no such word. */
@@ -27,9 +29,32 @@ static const struct option *find_option(const struct command_line *line, const c
     return NULL;
 }
 
+/* "4096", "500M"; not 0. */
+static bool parse_size(const char *word, uint64_t *size)
+{
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(word, &end, 10);
+    const char *unit = *end == '\0' ? NULL : strchr(units, *end);
+    unsigned shift = unit == NULL ? 0 : 10 * (unsigned)(unit - units + 1);
+    if (*end != '\0' && (unit == NULL || end[1] != '\0'))
+        return false;
+    if (*word < '0' || *word > '9' || errno != 0 || number == 0 || number > UINT64_MAX >> shift)
+        return false;
+    *size = (uint64_t)number << shift;
+    return true;
+}
+
 static bool keep_value(const struct command_line *line, const struct option *option,
                        const char *value)
 {
+    if (option->size != NULL) {
+        if (parse_size(value, option->size))
+            return true;
+        complain("%s: %s needs %s, not '%s'", line->command, option->name, option->needs, value);
+        return false;
+    }
     if (option->value != NULL) {
         *option->value = value;
         return true;
@@ -113,9 +138,10 @@ enum exit_status print_file_with(int argc, char **argv, const char *command, con
     const struct option known[] = {
         {.name = "--debug-file", .value = &options.debug_path, .needs = "a file"},
         {.name = "--json", .flag = &options.json},
+        {.name = "--memory", .size = &options.memory_limit, .needs = MEMORY_NEEDS},
     };
     struct command_line line = {
-        .command = command, .options = known, .option_count = 2, .operand_limit = 1};
+        .command = command, .options = known, .option_count = 3, .operand_limit = 1};
     if (!parse_command_line(argc, argv, &line))
         return EXIT_BAD_USAGE;
     if (line.help)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { OPTION_VALUES_MAX = 16 };
 
@@ -20,13 +21,14 @@ struct option_values {
 };
 
 /* One option: it has either a flag, which it sets, or a value, which is the next word or what
- * stands behind "--name=", or values. */
+ * follows "--name=", or values, or a size: a number of bytes, with K, M or G for powers of 1024. */
 struct option {
     const char *name;   /* "--json" */
     const char *letter; /* "-d"; or NULL */
     bool *flag;
     const char **value;
     struct option_values *values;
+    uint64_t *size;
     const char *needs; /* what the value is, for complaints: "a number" */
 };
 
@@ -50,10 +52,14 @@ bool parse_command_line(int argc, char **argv, struct command_line *line);
 struct file_options {
     const char *path;
     const char *debug_path; /* NULL: none was named */
+    uint64_t memory_limit;  /* 0: the usual one */
     bool json;
 };
 
-/* The whole of such a command, which has the options --debug-file, --json and --help. */
+/* What --memory needs. */
+#define MEMORY_NEEDS "a size, such as 500M"
+
+/* The whole of such a command, which has the options --debug-file, --json, --memory and --help. */
 enum exit_status print_file_with(int argc, char **argv, const char *command, const char *help,
                                  enum exit_status (*print)(const struct file_options *options));
 

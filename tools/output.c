@@ -6,6 +6,8 @@
  */
 #include "tools/output.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -138,15 +140,41 @@ void output_hexadecimal(struct output *output, uint64_t value)
     output_taken(output, at);
 }
 
+/* How many bytes from `text` on can be written unchanged, up to `end`. */
+static size_t visible_run(const char *text, const char *end)
+{
+    const char *at = text;
+    while (at < end && *at != '\\') {
+        size_t length = utf8_visible_length(at);
+        if (length == 0 || length > (size_t)(end - at))
+            break;
+        at += length;
+    }
+    return (size_t)(at - text);
+}
+
+const char *output_name_end(const char *name)
+{
+    enum { CONTINUATIONS_MAX = 3 };
+    const char *end = name + strnlen(name, OUTPUT_NAME_BYTES_MAX);
+    const char *at = end;
+    while (end - at < CONTINUATIONS_MAX && at > name && ((unsigned char)*at & 0xc0) == 0x80)
+        at--;
+    return utf8_sequence_length(at) > 1 ? at : end;
+}
+
 void output_name(struct output *output, const char *name)
 {
-    for (const char *at = name; *at != '\0'; at++) {
-        unsigned char byte = (unsigned char)*at;
-        if (byte < 0x20 || byte == 0x7f || byte == '\\')
-            output_format(output, "\\x%02x", byte);
-        else
-            output_character(output, *at);
+    const char *end = output_name_end(name);
+    for (const char *at = name; at < end;) {
+        size_t length = visible_run(at, end);
+        output_bytes(output, at, length);
+        at += length;
+        if (at < end)
+            output_format(output, "\\x%02x", (unsigned char)*at++);
     }
+    if (*end != '\0')
+        output_text(output, "...");
 }
 
 void output_format(struct output *output, const char *format, ...)

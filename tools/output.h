@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { OUTPUT_BUFFER_BYTES = 1 << 16 };
+enum { OUTPUT_BUFFER_BYTES = 1 << 16, OUTPUT_NAME_BYTES_MAX = 1 << 13 };
 
 enum output_style {
     STYLE_PLAIN,
@@ -39,8 +39,12 @@ void output_unsigned(struct output *output, uint64_t value);
 void output_signed(struct output *output, int64_t value);
 /* With 0x in front. */
 void output_hexadecimal(struct output *output, uint64_t value);
-/* A name that comes from a file: what could control a terminal is written as \xNN. */
+/* A name that comes from a file: what could control a terminal, and what is not UTF-8, is written
+ * as \xNN. Of a very long name the first OUTPUT_NAME_BYTES_MAX bytes are written, and "...": names
+ * can overlap in a file, so that all of them are far longer than it. */
 void output_name(struct output *output, const char *name);
+/* Where such a name ends or is cut, which is not inside a character. */
+const char *output_name_end(const char *name);
 /* At most 256 bytes. */
 void output_format(struct output *output, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -41,6 +41,8 @@ static const char help[] =
     "            Integers above 2^53 - 1 are strings of decimal digits\n"
     "  --debug-file PATH\n"
     "            names come from this file\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n"
     "\n"
     "Instructions of one function that share their metadata have one entry with all of their\n"
@@ -49,6 +51,7 @@ static const char help[] =
 struct options {
     const char *path;
     const char *debug_path;
+    uint64_t memory_limit; /* 0: the usual one */
     struct wanted_sections wanted;
     bool json;
     bool help;
@@ -222,43 +225,55 @@ static bool is_candidate(const struct cairn_object_section_header *header)
     return true;
 }
 
-/* Whether a section before number `index` has the same name. */
-static bool is_repeated(const cairn_object *object, uint32_t index, const char *name)
+/* Names that are listed; each takes at least three bytes of the text. */
+enum { LIST_BYTES = 1000, LISTED_MAX = LIST_BYTES / 3 };
+
+struct candidates {
+    char text[LIST_BYTES]; /* "a, b, c" */
+    size_t used;
+    const char *names[LISTED_MAX];
+    size_t count;
+};
+
+static bool is_listed(const struct candidates *candidates, const char *name)
 {
-    struct cairn_object_section_header header;
-    for (uint32_t i = 1; i < index && cairn_object_section_header(object, i, &header); i++)
-        if (is_candidate(&header) && strcmp(header.name, name) == 0)
+    for (size_t i = 0; i < candidates->count; i++)
+        if (strcmp(candidates->names[i], name) == 0)
             return true;
     return false;
 }
 
-/* "a, b, c" of at most a thousand bytes; false if there are none. */
-static bool list_candidates(const cairn_object *object, char *text, size_t size)
+/* False: it does not fit. */
+static bool list_name(struct candidates *candidates, const char *name)
+{
+    size_t length = strnlen(name, LIST_BYTES);
+    if (length + 3 > LIST_BYTES - candidates->used || candidates->count == LISTED_MAX)
+        return false;
+    if (candidates->count > 0) {
+        memcpy(candidates->text + candidates->used, ", ", 2);
+        candidates->used += 2;
+    }
+    memcpy(candidates->text + candidates->used, name, length);
+    candidates->used += length;
+    candidates->names[candidates->count++] = name;
+    return true;
+}
+
+static void list_candidates(const cairn_object *object, struct candidates *candidates)
 {
     struct cairn_object_section_header header;
-    size_t used = 0;
-    for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++) {
-        if (!is_candidate(&header) || is_repeated(object, i, header.name))
-            continue;
-        size_t length = strlen(header.name);
-        if (length + 3 > size - used)
-            break;
-        if (used > 0) {
-            memcpy(text + used, ", ", 2);
-            used += 2;
-        }
-        memcpy(text + used, header.name, length);
-        used += length;
-    }
-    text[used] = '\0';
-    return used > 0;
+    for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++)
+        if (is_candidate(&header) && !is_listed(candidates, header.name) &&
+            !list_name(candidates, header.name))
+            return;
 }
 
 static void complain_of_candidates(const struct input *input, const char *wrong)
 {
-    char names[1000];
-    if (list_candidates(input->object, names, sizeof names))
-        complain("%s: %s; these may be PC sections: %s", input->name, wrong, names);
+    struct candidates candidates = {.used = 0};
+    list_candidates(input->object, &candidates);
+    if (candidates.count > 0)
+        complain("%s: %s; these may be PC sections: %s", input->name, wrong, candidates.text);
     else
         complain("%s: %s, and none that looks like a PC section", input->name, wrong);
 }
@@ -311,7 +326,8 @@ static enum exit_status print_file(const struct options *options)
         .options = options, .output = &output, .json = options->json ? &json : NULL};
     if (options->json)
         json_begin_array(&json);
-    bool is_good = visit_file(options->path, options->debug_path, print_object, &printing);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              print_object, &printing);
     if (options->wanted.count == 0)
         return EXIT_BAD_USAGE;
     if (printing.section_count == 0) {
@@ -335,12 +351,13 @@ static bool parse(int argc, char **argv, struct options *options)
     struct option_values schemas = {.count = 0};
     const struct option known[] = {
         {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
+        {.name = "--memory", .size = &options->memory_limit, .needs = MEMORY_NEEDS},
         {.name = "--json", .flag = &options->json},
         {.name = "--schema", .values = &schemas, .needs = "a schema, such as 'instruction 4 u32'"},
         {.name = "--section", .values = &names, .needs = "a section's name"},
     };
     struct command_line line = {
-        .command = "pcsections", .options = known, .option_count = 4, .operand_limit = 1};
+        .command = "pcsections", .options = known, .option_count = 5, .operand_limit = 1};
     if (!parse_command_line(argc, argv, &line))
         return false;
     options->help = line.help;

@@ -38,6 +38,7 @@ static const char help[] =
     "  --function NAME   draw this function; the address of one is good, too\n"
     "  --debug-file PATH the separate debug file that has the symbols\n"
     "  --json            for machines: totals, functions and blocks; cairn(1) has the details\n"
+    "  --memory SIZE     how much memory FILE may take, such as 500M\n"
     "  --help            this text\n"
     "\n"
     "Lines that cannot be read are counted, and it says so. Exit status 1 if there was no "
@@ -49,6 +50,7 @@ struct options {
     const char *path;
     const char *samples_path; /* "-": standard input */
     const char *debug_path;
+    uint64_t memory_limit; /* 0: the usual one */
     const char *svg_path;
     const char *function;
     bool has_base;
@@ -248,7 +250,8 @@ static enum exit_status run(struct options *options)
 {
     if (!open_samples(options))
         return EXIT_BAD_INPUT;
-    bool is_good = visit_file(options->path, options->debug_path, visit_object, options);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              visit_object, options);
     if (options->descriptor != STDIN_FILENO)
         close(options->descriptor);
     return is_good ? EXIT_DONE : EXIT_BAD_INPUT;
@@ -308,6 +311,7 @@ static bool parse(int argc, char **argv, struct options *options)
     const struct option known[] = {
         {.name = "--base", .value = &base, .needs = BASE_NEEDS},
         {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
+        {.name = "--memory", .size = &options->memory_limit, .needs = MEMORY_NEEDS},
         {.name = "--function", .value = &options->function, .needs = "a name"},
         {.name = "--json", .flag = &options->json},
         {.name = "--limit", .value = &limit, .needs = LIMIT_NEEDS},

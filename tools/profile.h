@@ -20,6 +20,14 @@ struct loaded {
     uint64_t base;
 };
 
+/* Mappings by address, of which the last one counts where several hold an address. */
+struct loaded_list {
+    struct loaded *items; /* in order, without overlaps */
+    size_t count;
+};
+
+enum { LOADED_LISTS_MAX = 48 };
+
 struct profile {
     const struct input *input;
     const struct layout *layout;
@@ -29,9 +37,13 @@ struct profile {
     /* Where the file was loaded: as the user says, or as mappings among the samples do. */
     bool has_base;
     uint64_t base;
-    struct loaded *loaded;
-    size_t loaded_count;
-    size_t loaded_capacity;
+    struct loaded_list loaded[LOADED_LISTS_MAX]; /* see add_loaded */
+    size_t loaded_count;                         /* of lists */
+    struct loaded last_loaded;                   /* that held the last sample; at first, nothing */
+    struct loaded *mappings;                     /* all of them, in the order in which they came */
+    size_t mapping_count;
+    size_t mapping_capacity;
+    char *resolved_path; /* of the file, without symbolic links; or NULL */
     /* Of all samples. */
     uint64_t sample_count;
     uint64_t block_sample_count; /* in a block */
@@ -49,6 +61,10 @@ void profile_release(struct profile *profile);
 /* Counts what can be read from `descriptor`, to its end; `name` is for complaints. Nothing is kept
  * of a sample. False, with a complaint: reading failed, no memory, or there was no sample. */
 bool profile_read(struct profile *profile, int descriptor, const char *name);
+
+/* The bases of the file's mappings, in the order in which the mappings came; of equal mappings only
+ * the first counts. To be freed; NULL, with a complaint, without memory. */
+uint64_t *profile_bases(const struct profile *profile, size_t *count);
 
 /* Samples that are in no code of the file. */
 uint64_t profile_elsewhere_count(const struct profile *profile);

@@ -33,67 +33,200 @@ static bool names_agree(const char *path, const char *other, size_t other_length
     return length == other_part_length && memcmp(part, other_part, length) == 0;
 }
 
-static bool is_file_mapped(const struct input *input, const struct mapping *mapping)
+static bool is_file_mapped(const struct profile *profile, const struct mapping *mapping)
 {
-    if (names_agree(input->name, mapping->path, mapping->path_length))
-        return true;
-    char *resolved = realpath(input->name, NULL);
-    bool agree = resolved != NULL && names_agree(resolved, mapping->path, mapping->path_length);
-    free(resolved);
-    return agree;
+    return names_agree(profile->input->name, mapping->path, mapping->path_length) ||
+           (profile->resolved_path != NULL &&
+            names_agree(profile->resolved_path, mapping->path, mapping->path_length));
 }
 
+static void append(struct loaded_list *list, struct loaded loaded)
+{
+    if (loaded.begin < loaded.end)
+        list->items[list->count++] = loaded;
+}
+
+/* Both in one list: where they overlap, `newer` counts. False, with a complaint, without memory. */
+static bool merge(const struct loaded_list *older, const struct loaded_list *newer,
+                  struct loaded_list *merged)
+{
+    size_t next = 0;
+    uint64_t free_from = 0; /* addresses below are in the list already, or in none */
+    /* Each newer mapping can divide an older one. */
+    *merged =
+        (struct loaded_list){calloc(older->count + 2 * newer->count + 1, sizeof(struct loaded)), 0};
+    if (merged->items == NULL) {
+        complain("profile: no memory for mappings");
+        return false;
+    }
+    for (size_t i = 0; i < older->count; i++) {
+        struct loaded left = older->items[i];
+        for (; next < newer->count && newer->items[next].begin < left.end; next++) {
+            struct loaded before = left;
+            before.begin = left.begin < free_from ? free_from : left.begin;
+            before.end = newer->items[next].begin;
+            append(merged, before);
+            append(merged, newer->items[next]);
+            free_from = newer->items[next].end;
+        }
+        left.begin = left.begin < free_from ? free_from : left.begin;
+        append(merged, left);
+    }
+    for (; next < newer->count; next++)
+        append(merged, newer->items[next]);
+    return true;
+}
+
+/* Each list has the mappings of about two to the power of its number, and those that are newer are
+ * in lists with lower numbers: as when counting in binary, a list that is there already is merged
+ * with the new one into the next. So n mappings take O(n log n) steps, and a lookup O(log n) in
+ * each of O(log n) lists. */
 static bool add_loaded(struct profile *profile, struct loaded loaded)
 {
-    if (profile->loaded_count == profile->loaded_capacity) {
-        size_t capacity = profile->loaded_capacity * 2 + 4;
-        struct loaded *grown = realloc(profile->loaded, capacity * sizeof *grown);
+    struct loaded_list list = {malloc(sizeof loaded), 0};
+    size_t number = 0;
+    if (list.items == NULL) {
+        complain("profile: no memory for mappings");
+        return false;
+    }
+    append(&list, loaded);
+    profile->last_loaded = (struct loaded){0};
+    for (; profile->loaded[number].items != NULL; number++) {
+        struct loaded_list merged;
+        bool is_good = merge(&profile->loaded[number], &list, &merged);
+        free(list.items);
+        if (!is_good)
+            return false;
+        free(profile->loaded[number].items);
+        profile->loaded[number] = (struct loaded_list){0};
+        list = merged;
+    }
+    profile->loaded[number] = list;
+    if (number >= profile->loaded_count)
+        profile->loaded_count = number + 1;
+    return true;
+}
+
+static bool keep_mapping(struct profile *profile, struct loaded loaded)
+{
+    if (profile->mapping_count == profile->mapping_capacity) {
+        size_t capacity = profile->mapping_capacity * 2 + 4;
+        struct loaded *grown = realloc(profile->mappings, capacity * sizeof *grown);
         if (grown == NULL) {
             complain("profile: no memory for mappings");
             return false;
         }
-        profile->loaded = grown;
-        profile->loaded_capacity = capacity;
+        profile->mappings = grown;
+        profile->mapping_capacity = capacity;
     }
-    profile->loaded[profile->loaded_count++] = loaded;
+    profile->mappings[profile->mapping_count++] = loaded;
     return true;
-}
-
-static bool is_known(const struct profile *profile, const struct loaded *loaded)
-{
-    for (size_t i = 0; i < profile->loaded_count; i++)
-        if (memcmp(&profile->loaded[i], loaded, sizeof *loaded) == 0)
-            return true;
-    return false;
 }
 
 static bool take_mapping(struct profile *profile, const struct mapping *mapping)
 {
     struct loaded loaded = {.begin = mapping->address, .end = mapping->address + mapping->size};
-    if (profile->has_base || !mapping->is_executable || !is_file_mapped(profile->input, mapping))
+    if (profile->has_base || !mapping->is_executable || !is_file_mapped(profile, mapping))
         return true;
     if (!cairn_object_load_base(profile->input->object, mapping->address, mapping->file_offset,
                                 mapping->size, &loaded.base))
         return true;
-    return is_known(profile, &loaded) || add_loaded(profile, loaded);
+    return keep_mapping(profile, loaded) && add_loaded(profile, loaded);
+}
+
+static const struct loaded *find_in_list(const struct loaded_list *list, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->items[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool is_inside = low < list->count && list->items[low].begin <= address;
+    return is_inside ? &list->items[low] : NULL;
 }
 
 /* The address as the file has it; false: it is in none of the file's mappings. Of several that
  * hold it, as when a program ran again, the last one counts. */
-static bool find_file_address(const struct profile *profile, uint64_t *address)
+static bool find_file_address(struct profile *profile, uint64_t *address)
 {
     if (profile->has_base || profile->loaded_count == 0) {
         *address -= profile->base;
         return true;
     }
-    for (size_t i = profile->loaded_count; i-- > 0;) {
-        const struct loaded *loaded = &profile->loaded[i];
-        if (*address < loaded->begin || *address >= loaded->end)
-            continue;
-        *address -= loaded->base;
-        return true;
+    const struct loaded *found = &profile->last_loaded;
+    if (*address < found->begin || *address >= found->end) {
+        found = NULL;
+        for (size_t i = 0; i < profile->loaded_count && found == NULL; i++)
+            found = find_in_list(&profile->loaded[i], *address);
     }
-    return false;
+    if (found == NULL)
+        return false;
+    *address -= found->base;
+    if (found != &profile->last_loaded)
+        profile->last_loaded = *found;
+    return true;
+}
+
+/* A mapping and its number, so that it can be sorted and put back. */
+struct numbered {
+    struct loaded loaded;
+    size_t number;
+};
+
+static int compare_mappings(const void *left, const void *right)
+{
+    const struct numbered *a = left;
+    const struct numbered *b = right;
+    if (a->loaded.begin != b->loaded.begin)
+        return a->loaded.begin < b->loaded.begin ? -1 : 1;
+    if (a->loaded.end != b->loaded.end)
+        return a->loaded.end < b->loaded.end ? -1 : 1;
+    if (a->loaded.base != b->loaded.base)
+        return a->loaded.base < b->loaded.base ? -1 : 1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const struct numbered *a = left;
+    const struct numbered *b = right;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Keeps the first one of equal mappings; returns how many there are then. */
+static size_t drop_equal(struct numbered *list, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 ||
+            memcmp(&list[kept - 1].loaded, &list[i].loaded, sizeof list[i].loaded) != 0)
+            list[kept++] = list[i];
+    return kept;
+}
+
+uint64_t *profile_bases(const struct profile *profile, size_t *count)
+{
+    struct numbered *list = calloc(profile->mapping_count + 1, sizeof *list);
+    uint64_t *bases = calloc(profile->mapping_count + 1, sizeof *bases);
+    if (list == NULL || bases == NULL) {
+        complain("profile: no memory for mappings");
+        free(list);
+        free(bases);
+        return NULL;
+    }
+    for (size_t i = 0; i < profile->mapping_count; i++)
+        list[i] = (struct numbered){profile->mappings[i], i};
+    qsort(list, profile->mapping_count, sizeof *list, compare_mappings);
+    *count = drop_equal(list, profile->mapping_count);
+    qsort(list, *count, sizeof *list, compare_numbers);
+    for (size_t i = 0; i < *count; i++)
+        bases[i] = list[i].loaded.base;
+    free(list);
+    return bases;
 }
 
 /* ---- Samples ---- */
@@ -224,6 +357,7 @@ bool profile_create(struct profile *profile, const struct input *input, const st
     uint32_t function_count = cairn_block_table_function_count(table);
     uint32_t next = 0;
     *profile = (struct profile){.input = input, .layout = layout, .table = table};
+    profile->resolved_path = realpath(input->name, NULL);
     profile->first_blocks = calloc((size_t)function_count + 1, sizeof *profile->first_blocks);
     profile->counts =
         calloc((size_t)cairn_block_table_block_count(table) + 1, sizeof *profile->counts);
@@ -246,7 +380,10 @@ void profile_release(struct profile *profile)
 {
     free(profile->first_blocks);
     free(profile->counts);
-    free(profile->loaded);
+    for (size_t i = 0; i < profile->loaded_count; i++)
+        free(profile->loaded[i].items);
+    free(profile->mappings);
+    free(profile->resolved_path);
 }
 
 const char *profile_function_name(const struct profile *profile, uint64_t address)

@@ -7,6 +7,8 @@
 #include "tools/profile.h"
 #include "tools/words.h"
 
+#include <stdlib.h>
+
 static void write_number(struct json *json, const char *key, uint64_t value)
 {
     json_key(json, key);
@@ -43,8 +45,11 @@ static void write_base(struct json *json, const struct profile *profile)
     json_begin_array(json);
     if (profile->has_base)
         json_unsigned(json, profile->base);
-    for (size_t i = 0; i < profile->loaded_count; i++)
-        json_unsigned(json, profile->loaded[i].base);
+    size_t count = 0;
+    uint64_t *bases = profile_bases(profile, &count);
+    for (size_t i = 0; bases != NULL && i < count; i++)
+        json_unsigned(json, bases[i]);
+    free(bases);
     json_end_array(json);
 }
 

@@ -39,6 +39,8 @@ static const char help[] =
     "            archive each element has \"file\" besides. cairn(1) has the details.\n"
     "  --debug-file PATH\n"
     "            names come from this file\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
 /* ---- What is in an object ---- */
@@ -431,7 +433,8 @@ static enum exit_status print_file(const struct file_options *options)
         .is_json = options->json, .output = &output, .json = {.output = &output}};
     if (options->json)
         json_begin_array(&listing.json);
-    bool is_good = visit_file(options->path, options->debug_path, visit_object, &listing);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              visit_object, &listing);
     if (options->json) {
         json_end_array(&listing.json);
         output_character(&output, '\n');

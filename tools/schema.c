@@ -97,6 +97,27 @@ static enum cairn_status say_no_code(const struct entry_reader *reader, struct c
     return CAIRN_ERROR_CORRUPT;
 }
 
+/* In an object, all addresses have relocations, and constants have none. */
+static enum cairn_status check_relocations(const struct entry_reader *reader, size_t last,
+                                           size_t next, struct cairn_error *error)
+{
+    const cairn_object *object = reader->input->object;
+    uint8_t address_bytes = reader->wanted->schema.address_bytes;
+    for (size_t at = reader->offset; at < next && reader->layout->is_made_up; at++) {
+        bool is_address = at <= last && (at - reader->offset) % address_bytes == 0;
+        if (is_address || cairn_object_target_section(object, &reader->section, at) == 0)
+            continue;
+        error->status = CAIRN_ERROR_CORRUPT;
+        error->offset = reader->offset;
+        snprintf(error->message, sizeof error->message,
+                 "the entry at byte %zu: what is at byte %zu has a relocation, so it is an address "
+                 "and no constant: is the schema this section's?",
+                 reader->offset, at);
+        return CAIRN_ERROR_CORRUPT;
+    }
+    return CAIRN_OK;
+}
+
 static enum cairn_status read_run(struct entry_reader *reader, struct cairn_error *error)
 {
     uint64_t address;
@@ -109,6 +130,8 @@ static enum cairn_status read_run(struct entry_reader *reader, struct cairn_erro
     size_t next = last;
     enum cairn_status status = cairn_pcsection_read(
         &section->contents, section->address, &reader->wanted->schema, &next, &reader->run, error);
+    if (status == CAIRN_OK)
+        status = check_relocations(reader, last, next, error);
     if (status != CAIRN_OK)
         return status;
     reader->run_begin = reader->offset;

@@ -44,6 +44,8 @@ static const char help[] =
     "            the separate debug file with the symbols of a stripped FILE; without, it is "
     "looked\n"
     "            for where debuggers do: by build ID below /usr/lib/debug, and by .gnu_debuglink\n"
+    "  --memory SIZE\n"
+    "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
 enum { SITE_BYTES_MAX = 1 << 20 };
@@ -52,29 +54,62 @@ enum { SITE_BYTES_MAX = 1 << 20 };
 struct options {
     const char *path;
     const char *debug_path;
-    uint32_t byte_count; /* of each site; 0: not known */
+    uint64_t memory_limit; /* 0: the usual one */
+    uint32_t byte_count;   /* of each site; 0: not known */
     bool disassemble;
     bool json;
     bool help;
 };
 
-struct cairn_object_function mapped_function(const struct mapped *mapped, uint32_t index)
+static size_t function_offset(const struct cairn_stackmap *map, uint32_t index)
 {
-    const struct cairn_stackmap *map = &mapped->map;
-    size_t offset = map->section_offset + CAIRN_STACKMAP_HEADER_BYTES +
-                    index * cairn_stackmap_function_bytes(map->version);
-    return cairn_object_function(mapped->object, &mapped->section, offset);
+    return map->section_offset + CAIRN_STACKMAP_HEADER_BYTES +
+           index * cairn_stackmap_function_bytes(map->version);
 }
 
-/* LLVM writes a function's records by address: the first one behind is looked for. */
+struct cairn_object_function mapped_function(const struct mapped *mapped, uint32_t index)
+{
+    return cairn_object_function(mapped->object, &mapped->section,
+                                 function_offset(&mapped->map, index));
+}
+
+/* LLVM writes a function's records by address, so the next one that is further on is the one that
+ * limits a record's bytes. From the last record on, each step goes to the next one of the record
+ * that was tried: all of them take linear time. */
+static void find_next_records(struct record_place *places, uint32_t count)
+{
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t next = i + 1;
+        while (next < count && places[next].function == places[i].function &&
+               places[next].code_offset <= places[i].code_offset)
+            next = places[next].next;
+        bool is_found = next < count && places[next].function == places[i].function;
+        places[i].next = is_found ? next : count;
+    }
+}
+
+/* False, with a complaint, without memory. */
+static bool find_places(struct mapped *mapped, const char *path)
+{
+    struct cairn_stackmap_record record = {0};
+    mapped->places = calloc((size_t)mapped->map.record_count + 1, sizeof *mapped->places);
+    if (mapped->places == NULL) {
+        complain("%s: no memory for %u records", path, mapped->map.record_count);
+        return false;
+    }
+    for (bool more = cairn_stackmap_first(&mapped->map, &record); more;
+         more = cairn_stackmap_next(&mapped->map, &record))
+        mapped->places[record.index] =
+            (struct record_place){.function = record.function, .code_offset = record.code_offset};
+    find_next_records(mapped->places, mapped->map.record_count);
+    return true;
+}
+
 static uint64_t find_next_offset(const struct mapped *mapped,
                                  const struct cairn_stackmap_record *record)
 {
-    struct cairn_stackmap_record next = *record;
-    while (cairn_stackmap_next(&mapped->map, &next) && next.function == record->function)
-        if (next.code_offset > record->code_offset)
-            return next.code_offset;
-    return UINT64_MAX;
+    uint32_t next = mapped->places[record->index].next;
+    return next < mapped->map.record_count ? mapped->places[next].code_offset : UINT64_MAX;
 }
 
 struct listed_record mapped_record(const struct mapped *mapped,
@@ -113,7 +148,11 @@ static bool visit_section(struct mapped *mapped, const char *name, const char *p
                      error.message);
             return false;
         }
+        if (mapped->listing != NULL && !find_places(mapped, path))
+            return false;
         visit(mapped, user);
+        free(mapped->places);
+        mapped->places = NULL;
         mapped->number++;
     }
     return true;
@@ -140,10 +179,21 @@ static bool visit_sections(cairn_object *object, const char *path, struct listin
     return true;
 }
 
-static void visit_nothing(const struct mapped *mapped, void *user)
+/* The first time that maps are gone through, when nothing is written. */
+struct checking {
+    const char *path;
+    bool is_good;
+};
+
+/* Complains of functions whose addresses have no relocations. */
+static void visit_functions(const struct mapped *mapped, void *user)
 {
-    (void)mapped;
-    (void)user;
+    struct checking *checking = user;
+    struct lost_addresses lost = {0};
+    for (uint32_t i = 0; i < mapped->map.function_count; i++)
+        check_address(mapped->object, &mapped->section, function_offset(&mapped->map, i), &lost);
+    checking->is_good =
+        complain_of_lost(checking->path, &mapped->section, &lost) && checking->is_good;
 }
 
 static void visit_text(const struct mapped *mapped, void *user) { write_map_text(user, mapped); }
@@ -162,7 +212,8 @@ static void complain_of_no_maps(const char *path)
 bool check_maps(cairn_object *object, const char *path)
 {
     size_t section_count = 0;
-    if (!visit_sections(object, path, NULL, visit_nothing, NULL, &section_count))
+    struct checking checking = {.path = path, .is_good = true};
+    if (!visit_sections(object, path, NULL, visit_functions, &checking, &section_count))
         return false;
     if (section_count == 0)
         complain_of_no_maps(path);
@@ -206,7 +257,9 @@ static bool print_object(const struct input *input, void *user)
     const struct options *options = printing->options;
     struct listing *listing = NULL;
     size_t section_count = 0;
-    if (!visit_sections(input->object, input->name, NULL, visit_nothing, NULL, &section_count))
+    struct checking checking = {.path = input->name, .is_good = true};
+    if (!visit_sections(input->object, input->name, NULL, visit_functions, &checking,
+                        &section_count))
         return false;
     printing->section_count += section_count;
     if (section_count == 0)
@@ -219,7 +272,7 @@ static bool print_object(const struct input *input, void *user)
     print_maps(printing, input, listing);
     printing->has_begun = true;
     listing_destroy(listing);
-    return true;
+    return checking.is_good;
 }
 
 static enum exit_status print_file(const struct options *options)
@@ -228,7 +281,8 @@ static enum exit_status print_file(const struct options *options)
     printing.options = options;
     output_open(&printing.output, STDOUT_FILENO);
     printing.json.output = &printing.output;
-    bool is_good = visit_file(options->path, options->debug_path, print_object, &printing);
+    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
+                              print_object, &printing);
     if (is_good && printing.section_count == 0) {
         complain_of_no_maps(options->path);
         return EXIT_BAD_INPUT;
@@ -273,11 +327,12 @@ static bool parse(int argc, char **argv, struct options *options)
     const struct option known[] = {
         {.name = "--bytes", .value = &byte_count, .needs = BYTES_NEEDS},
         {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
+        {.name = "--memory", .size = &options->memory_limit, .needs = MEMORY_NEEDS},
         {.name = "--disassemble", .letter = "-d", .flag = &options->disassemble},
         {.name = "--json", .flag = &options->json},
     };
     struct command_line line = {
-        .command = "stackmap", .options = known, .option_count = 4, .operand_limit = 1};
+        .command = "stackmap", .options = known, .option_count = 5, .operand_limit = 1};
     if (!parse_command_line(argc, argv, &line) || !check_options(&line, byte_count, options))
         return false;
     options->help = line.help;

@@ -13,13 +13,21 @@
 #include <cairn/object.h>
 #include <cairn/stackmap.h>
 
+/* Where a record is, and which one follows it. */
+struct record_place {
+    uint32_t function;
+    uint32_t code_offset;
+    uint32_t next; /* number of the next record of its function that is further on; or the count */
+};
+
 /* A map, and where it came from. */
 struct mapped {
     cairn_object *object;
     struct listing *listing; /* NULL: sites are not shown */
     struct cairn_object_section section;
     struct cairn_stackmap map;
-    size_t number; /* of the file's maps, from 0 */
+    size_t number;               /* of the file's maps, from 0 */
+    struct record_place *places; /* of the map's records, if there is a listing */
 };
 
 /* Function number `index` of a map, by name. */

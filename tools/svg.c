@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/svg.h"
 
-#include "tools/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -30,8 +30,8 @@ static void write_ascii(struct output *output, char character)
 /* What has a code but must not be in XML: controls, U+FFFE and U+FFFF. */
 static bool is_allowed(const char *text, size_t length)
 {
-    if (length == 1)
-        return (unsigned char)text[0] >= 0x20 && text[0] != 0x7f;
+    if (utf8_visible_length(text) == 0)
+        return false;
     return length != 3 ||
            (memcmp(text, "\xef\xbf\xbe", 3) != 0 && memcmp(text, "\xef\xbf\xbf", 3) != 0);
 }

@@ -2,8 +2,8 @@
  * cairn/archive.h - the members of archives (ar, .a).
  *
  * Those that GNU's, LLVM's and BSD's tools write, with their ways to keep long names; symbol
- * indices are left out. The file is mapped, not read. Thin archives, which hold names only, give
- * the members' files, looked for relative to the archive's folder.
+ * indices are left out. A file is read member by member, as cairn/object.h says. Thin archives,
+ * which hold names only, give the members' files, looked for relative to the archive's folder.
  *
  *     struct cairn_archive_member member;
  *     while (cairn_archive_next(archive, &member, &error) == CAIRN_OK)
@@ -20,7 +20,7 @@
 #ifndef CAIRN_ARCHIVE_H
 #define CAIRN_ARCHIVE_H
 
-#include <cairn/allocator.h>
+#include <cairn/object.h>
 #include <cairn/status.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,18 +33,18 @@ extern "C" {
 typedef struct cairn_archive cairn_archive;
 
 /**
- * Opens the file at `path`; `allocator` NULL means malloc.
- * SYSTEM (cannot be opened or read, or is a directory), TRUNCATED (empty), CORRUPT (not an
- * archive), MEMORY, ARGUMENT.
+ * Opens the file at `path`, which must be a regular file. `options` NULL means all zero.
+ * Errors: SYSTEM (cannot be opened or read, or is a directory), TRUNCATED (empty), CORRUPT (not an
+ * archive), UNSUPPORTED (not a regular file), MEMORY, ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_archive_open(
-    const char *path, const struct cairn_allocator *allocator, cairn_archive **archive,
+    const char *path, const struct cairn_object_options *options, cairn_archive **archive,
     struct cairn_error *error);
 
-/** The same for `size` bytes in memory, which must stay as they are until the archive is closed.
- *  UNSUPPORTED besides: a thin archive, whose members are elsewhere. */
+/** Opens `size` bytes in memory, which must not change until the archive is closed; otherwise as
+ *  cairn_archive_open. UNSUPPORTED also for a thin archive, whose members are elsewhere. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_archive_open_memory(
-    const void *bytes, size_t size, const struct cairn_allocator *allocator,
+    const void *bytes, size_t size, const struct cairn_object_options *options,
     cairn_archive **archive, struct cairn_error *error);
 
 /** NULL is allowed. */

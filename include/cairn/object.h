@@ -2,9 +2,9 @@
  * cairn/object.h - sections of ELF files that LLVM wrote, and the code that they are about.
  *
  * Objects, executables and shared libraries of 64-bit machines in either byte order; their separate
- * debug files; members of archives come from cairn/archive.h. A file is mapped, not read, and what
- * nobody asks for is not looked at. A section's bytes are the file's own unless relocations have to
- * be applied to them (relocatable objects, and position-independent programs with text
+ * debug files; members of archives come from cairn/archive.h. Of a file, only the parts that are
+ * used are read, when they are first used. A section's bytes are the file's own unless relocations
+ * have to be applied to them (relocatable objects, and position-independent programs with text
  * relocations), or it is compressed. The input itself is never written to.
  *
  *     struct cairn_object_section section = {0};
@@ -15,8 +15,12 @@
  *         return complain(&error);
  *
  * Threads: one object may be used by one thread at a time; different objects by different
- * threads. Nothing here is async-signal-safe. A file that another process shortens while it is
- * open raises SIGBUS, as with any mapped file.
+ * threads. Nothing here is async-signal-safe.
+ *
+ * Files that change: what has been read of a file is a private copy, and no file is mapped. A file
+ * that another process changes or shortens while it is open gives old or new bytes, or TRUNCATED,
+ * but no signal (SIGBUS), and bytes that have been handed out never change. The file stays open
+ * (one descriptor) until the object is closed.
  *
  * Source: System V ABI, chapter Object Files, and the processor supplements for the relocations.
  *
@@ -44,20 +48,60 @@ extern "C" {
 /** An open ELF file. */
 typedef struct cairn_object cairn_object;
 
+/** The bytes of a file that a hook has opened. */
+struct cairn_file_bytes {
+    const void *bytes; /**< may be NULL if `size` is 0 */
+    size_t size;
+    void *handle; /**< the hook's own */
+};
+
 /**
- * Opens the file at `path`. What cannot be mapped (a pipe) is read to its end. `allocator` NULL
- * means malloc; libelf, which does the reading, has memory of its own besides.
- * SYSTEM (cannot be opened or read, or is a directory), TRUNCATED (empty, or shorter than its
- * headers say), CORRUPT (not an ELF file), UNSUPPORTED (32-bit, or an archive), MEMORY, ARGUMENT.
+ * Finds files in the place of the system, such as in a test's memory. Every file that an object or
+ * an archive opens by a path is opened by its hook: the file itself, the members of a thin archive,
+ * and debug files, both those that are looked for and the one that is attached. With a hook, paths
+ * are only compared and joined: nothing asks the system what they lead to.
+ */
+struct cairn_file_hook {
+    /** Opens the file at `path`: fills in `*file`, whose bytes must not change until it is closed.
+     *  Returns false if there is no such file; `*file` is then ignored. NULL: the system's files.
+     */
+    bool (*open)(void *user, const char *path, struct cairn_file_bytes *file);
+    /** Closes what `open` has opened. NULL: there is nothing to do. */
+    void (*close)(void *user, const struct cairn_file_bytes *file);
+    void *user; /**< first argument of both */
+};
+
+/** The default memory limit of an object, in bytes: BASE, and FACTOR times the file's size. */
+#define CAIRN_OBJECT_MEMORY_BASE (UINT64_C(16) << 20)
+#define CAIRN_OBJECT_MEMORY_FACTOR 32
+
+/** How objects and archives are opened. All zero is the default. It is copied. */
+struct cairn_object_options {
+    /** NULL: malloc. libelf, which reads the headers, has memory of its own. */
+    const struct cairn_allocator *allocator;
+    /** How many bytes of memory an object may take in addition to those of its file: for sections
+     *  that are decompressed or relocated, for relocations and for symbols. What needs more fails
+     *  with MEMORY, and the error says which section it was, how much is needed, and the limit. A
+     *  debug file has a limit of its own, by the same rule. 0: the default. Archives have none. */
+    uint64_t memory_limit;
+    struct cairn_file_hook files;
+};
+
+/**
+ * Opens the file at `path`, which must be a regular file. `options` NULL means all zero.
+ * Errors: SYSTEM (cannot be opened or read, or is a directory), TRUNCATED (empty, or shorter than
+ * its headers say), CORRUPT (not an ELF file), UNSUPPORTED (32-bit, an archive, or not a regular
+ * file), MEMORY, ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_open(
-    const char *path, const struct cairn_allocator *allocator, cairn_object **object,
+    const char *path, const struct cairn_object_options *options, cairn_object **object,
     struct cairn_error *error);
 
-/** The same for `size` bytes in memory, which must stay as they are until the object is closed. */
+/** Opens `size` bytes in memory, which must not change until the object is closed; otherwise as
+ *  cairn_object_open. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_open_memory(
-    const void *bytes, size_t size, const struct cairn_allocator *allocator, cairn_object **object,
-    struct cairn_error *error);
+    const void *bytes, size_t size, const struct cairn_object_options *options,
+    cairn_object **object, struct cairn_error *error);
 
 /** Sections and names that came from the object are gone afterwards. NULL is allowed. */
 CAIRN_API void cairn_object_close(cairn_object *object);

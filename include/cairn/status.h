@@ -33,7 +33,7 @@ enum cairn_status {
     CAIRN_OK = 0,
     /** An argument is not one that the function takes (NULL, zero, not a power of two, …). */
     CAIRN_ERROR_ARGUMENT = 1,
-    /** The allocator returned NULL. Nothing was changed. */
+    /** The allocator returned NULL, or a limit is reached. Nothing was changed. */
     CAIRN_ERROR_MEMORY = 2,
     /** The operating system refused; `system_error` holds its errno. */
     CAIRN_ERROR_SYSTEM = 3,

@@ -1,5 +1,12 @@
-/* SPDX-License-Identifier: MIT */
+/*
+ * Sentences may quote names from files: what a terminal would obey, and what is not UTF-8, is
+ * replaced in all of them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
 #include "base/error.h"
+
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +27,7 @@ enum cairn_status error_set(struct cairn_error *error, enum cairn_status status,
     va_start(arguments, format);
     vsnprintf(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
+    utf8_clean(error->message);
     return status;
 }
 
@@ -48,6 +56,7 @@ enum cairn_status error_set_system(struct cairn_error *error, int system_error, 
     va_start(arguments, format);
     vsnprintf(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
+    utf8_clean(error->message);
     append_meaning(error);
     return CAIRN_ERROR_SYSTEM;
 }

@@ -19,6 +19,7 @@ enum { MAGIC_BYTES = SARMAG, HEADER_BYTES = sizeof(struct ar_hdr) };
 
 struct cairn_archive {
     struct cairn_allocator allocator;
+    struct cairn_file_hook files;
     struct image image;
     bool is_thin;
     uint64_t position;      /* of the next header */
@@ -55,6 +56,9 @@ static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error 
         return error_set(error, CAIRN_ERROR_TRUNCATED, 0, "the file is empty");
     if (image->size < MAGIC_BYTES)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "this is not an archive");
+    enum cairn_status status = image_load(image, 0, MAGIC_BYTES, error);
+    if (status != CAIRN_OK)
+        return status;
     archive->is_thin = memcmp(image->bytes, THIN_MAGIC, MAGIC_BYTES) == 0;
     if (!archive->is_thin && memcmp(image->bytes, ARMAG, MAGIC_BYTES) != 0)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "this is not an archive");
@@ -62,14 +66,17 @@ static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error 
     return CAIRN_OK;
 }
 
-static enum cairn_status create(const struct cairn_allocator *chosen, cairn_archive **archive,
+static enum cairn_status create(const struct cairn_object_options *options, cairn_archive **archive,
                                 struct cairn_error *error)
 {
-    struct cairn_allocator allocator = memory_allocator(chosen);
+    struct cairn_allocator allocator =
+        memory_allocator(options == NULL ? NULL : options->allocator);
     *archive = memory_new(&allocator, 1, sizeof **archive);
     if (*archive == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an archive");
     (*archive)->allocator = allocator;
+    if (options != NULL)
+        (*archive)->files = options->files;
     return CAIRN_OK;
 }
 
@@ -98,17 +105,17 @@ static enum cairn_status finish_opening(cairn_archive *opened, enum cairn_status
     return status;
 }
 
-enum cairn_status cairn_archive_open(const char *path, const struct cairn_allocator *allocator,
+enum cairn_status cairn_archive_open(const char *path, const struct cairn_object_options *options,
                                      cairn_archive **archive, struct cairn_error *error)
 {
     if (path == NULL || archive == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_archive_open needs a path and a place for the archive");
     cairn_archive *opened;
-    enum cairn_status status = create(allocator, &opened, error);
+    enum cairn_status status = create(options, &opened, error);
     if (status != CAIRN_OK)
         return status;
-    status = image_open(path, &opened->allocator, &opened->image, error);
+    status = image_open(path, &opened->files, &opened->allocator, &opened->image, error);
     if (status == CAIRN_OK)
         status = check_magic(opened, error);
     if (status == CAIRN_OK)
@@ -117,14 +124,14 @@ enum cairn_status cairn_archive_open(const char *path, const struct cairn_alloca
 }
 
 enum cairn_status cairn_archive_open_memory(const void *bytes, size_t size,
-                                            const struct cairn_allocator *allocator,
+                                            const struct cairn_object_options *options,
                                             cairn_archive **archive, struct cairn_error *error)
 {
     if ((bytes == NULL && size > 0) || archive == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_archive_open_memory needs bytes and a place for the archive");
     cairn_archive *opened;
-    enum cairn_status status = create(allocator, &opened, error);
+    enum cairn_status status = create(options, &opened, error);
     if (status != CAIRN_OK)
         return status;
     opened->image = (struct image){.bytes = bytes, .size = size, .origin = IMAGE_BORROWED};
@@ -197,6 +204,10 @@ static enum cairn_status read_header(const cairn_archive *archive, struct header
         return error_set(error, CAIRN_ERROR_TRUNCATED, archive->position,
                          "the archive ends inside the header of a member at byte %llu",
                          (unsigned long long)archive->position);
+    enum cairn_status status =
+        image_load(&archive->image, (size_t)archive->position, HEADER_BYTES, error);
+    if (status != CAIRN_OK)
+        return status;
     const uint8_t *bytes = archive->image.bytes + archive->position;
     memcpy(&raw, bytes, sizeof raw);
     *header = (struct header){
@@ -228,7 +239,7 @@ static bool is_bsd_name(const struct header *header)
            read_number((struct text){header->name.start + 3, header->name.length - 3}, &length);
 }
 
-/* In front of the member's bytes, padded with zeros. */
+/* At the start of the member's bytes, which are inside the archive, padded with zeros. */
 static struct text take_bsd_name(struct header *header)
 {
     uint64_t length = 0;
@@ -269,6 +280,11 @@ static enum cairn_status find_name(const cairn_archive *archive, struct header *
                              "the name of the member at byte %llu is not in the archive",
                              (unsigned long long)header->offset);
     } else if (is_bsd_name(header)) {
+        if (archive->is_thin)
+            return error_set(error, CAIRN_ERROR_CORRUPT, header->offset,
+                             "the member at byte %llu has a name as BSD's archives have, where "
+                             "thin archives have no bytes",
+                             (unsigned long long)header->offset);
         *name = take_bsd_name(header);
     } else if (name->length > 0 && name->start[name->length - 1] == '/') {
         name->length--;
@@ -298,11 +314,13 @@ static struct text readable_name(const cairn_archive *archive, const struct head
     return header->name;
 }
 
-static enum cairn_status check_size(const cairn_archive *archive, const struct header *header,
+/* Makes the bytes that follow a header valid. */
+static enum cairn_status load_bytes(const cairn_archive *archive, const struct header *header,
                                     struct cairn_error *error)
 {
     if (header->size <= header->bytes_left)
-        return CAIRN_OK;
+        return image_load(&archive->image, (size_t)header->offset + HEADER_BYTES,
+                          (size_t)header->size, error);
     struct text name = readable_name(archive, header);
     return error_set(error, CAIRN_ERROR_TRUNCATED, header->offset,
                      "the archive ends inside its member '%.*s' at byte %llu: that has %llu bytes, "
@@ -332,7 +350,7 @@ static enum cairn_status find_member(cairn_archive *archive, struct header *head
         bool is_table = is_text(header->name, "//");
         if (!is_table && !is_index(header->name))
             return CAIRN_OK;
-        status = check_size(archive, header, error);
+        status = load_bytes(archive, header, error);
         if (status != CAIRN_OK)
             return status;
         if (is_table) {
@@ -372,7 +390,11 @@ static enum cairn_status open_thin_member(cairn_archive *archive, const struct h
         memcpy(path, archive->folder, folder_size);
     memcpy(path + folder_size, archive->name, archive->name_size);
     struct cairn_error cause = {0};
-    enum cairn_status status = image_open(path, &archive->allocator, &archive->member, &cause);
+    struct image *member = &archive->member;
+    enum cairn_status status =
+        image_open(path, &archive->files, &archive->allocator, member, &cause);
+    if (status == CAIRN_OK)
+        status = image_load(member, 0, member->size, &cause);
     memory_free(&archive->allocator, path, size);
     return status == CAIRN_OK ? status : name_member(archive, header, status, &cause, error);
 }
@@ -384,7 +406,7 @@ static enum cairn_status open_member(cairn_archive *archive, struct header *head
     struct text name;
     enum cairn_status status = CAIRN_OK;
     if (!archive->is_thin)
-        status = check_size(archive, header, error);
+        status = load_bytes(archive, header, error);
     if (status == CAIRN_OK)
         status = find_name(archive, header, &name, error);
     if (status == CAIRN_OK)

@@ -74,25 +74,30 @@ static bool find_in_sections(const struct file *file, struct file_bytes *id)
     struct file_bytes notes;
     for (uint32_t index = 1; index < file->section_count; index++)
         if (file_section(file, index, &header) && header.sh_type == SHT_NOTE &&
-            file_section_bytes(file, &header, &notes, NULL) == CAIRN_OK &&
+            file_section_bytes(file, index, &header, &notes, NULL) == CAIRN_OK &&
             find_in_notes(notes, file->byte_order, header.sh_addralign, id))
             return true;
     return false;
 }
 
+/* Segments of notes that overlap are not all read: together they have no more bytes than the file,
+ * so that this takes time in proportion to it. */
 static bool find_in_segments(const struct file *file, struct file_bytes *id)
 {
     size_t count;
+    size_t bytes_left = file->image.size;
     GElf_Phdr header;
     if (elf_getphdrnum(file->elf, &count) != 0)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (gelf_getphdr(file->elf, (int)i, &header) == NULL || header.p_type != PT_NOTE)
             continue;
-        const GElf_Shdr place = {.sh_offset = header.p_offset, .sh_size = header.p_filesz};
         struct file_bytes notes;
-        if (file_section_bytes(file, &place, &notes, NULL) == CAIRN_OK &&
-            find_in_notes(notes, file->byte_order, header.p_align, id))
+        if (header.p_filesz > bytes_left ||
+            file_bytes_at(file, header.p_offset, header.p_filesz, &notes, NULL) != CAIRN_OK)
+            continue;
+        bytes_left -= notes.size;
+        if (find_in_notes(notes, file->byte_order, header.p_align, id))
             return true;
     }
     return false;

@@ -99,20 +99,37 @@ static enum cairn_status decompress(Elf *elf, const struct file *file,
     return CAIRN_OK;
 }
 
-enum cairn_status compression_undo(const struct file *file, const struct file_bytes *compressed,
-                                   const struct cairn_allocator *allocator, uint8_t **bytes,
-                                   size_t *size, struct cairn_error *error)
+/* As the section's header says; 0 if it has none. */
+static uint64_t decompressed_size(const struct file *file, const struct file_bytes *compressed)
 {
+    if (compressed->size < sizeof(Elf64_Chdr))
+        return 0;
+    return cairn_load_u64(compressed->bytes + offsetof(Elf64_Chdr, ch_size), file->byte_order);
+}
+
+enum cairn_status compression_undo(const struct file *file, const struct file_bytes *compressed,
+                                   struct budget *budget, uint8_t **bytes, size_t *size,
+                                   struct cairn_error *error)
+{
+    const struct cairn_allocator allocator = budget_allocator(budget);
+    uint64_t whole_size = decompressed_size(file, compressed);
     *bytes = NULL;
     *size = 0;
     size_t small_size = BYTES_OFFSET + compressed->size;
-    uint8_t *small = memory_new(allocator, small_size, 1);
-    if (small == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to decompress a section");
+    uint8_t *small = memory_new(&allocator, small_size, 1);
+    /* libelf takes memory for as many bytes as the section's header says, and for no more. */
+    bool is_taken = small != NULL && budget_take(budget, whole_size);
+    if (!is_taken) {
+        memory_free(&allocator, small, small_size);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory to decompress a section to %llu bytes",
+                         (unsigned long long)whole_size);
+    }
     write_file(file, compressed, small);
     Elf *elf = elf_memory((char *)small, small_size);
-    enum cairn_status status = decompress(elf, file, compressed, allocator, bytes, size, error);
+    enum cairn_status status = decompress(elf, file, compressed, &allocator, bytes, size, error);
     elf_end(elf);
-    memory_free(allocator, small, small_size);
+    budget_return(budget, whole_size);
+    memory_free(&allocator, small, small_size);
     return status;
 }

@@ -47,7 +47,7 @@ static struct link find_link(const struct file *file)
     for (uint32_t index = 1; index < file->section_count; index++)
         if (file_section(file, index, &header) && header.sh_type == SHT_PROGBITS &&
             strcmp(file_section_name(file, &header), ".gnu_debuglink") == 0 &&
-            file_section_bytes(file, &header, &section, NULL) == CAIRN_OK)
+            file_section_bytes(file, index, &header, &section, NULL) == CAIRN_OK)
             return read_link(file, &section);
     return (struct link){0};
 }
@@ -63,7 +63,7 @@ static struct file_bytes build_id(const cairn_object *object)
 /* ---- Which file belongs to it ---- */
 
 /* Four bits at a time: the polynomial is 0xedb88320. */
-static uint32_t checksum(const struct image *image)
+static bool find_checksum(const struct image *image, uint32_t *found)
 {
     static const uint32_t steps[16] = {
         0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
@@ -71,12 +71,15 @@ static uint32_t checksum(const struct image *image)
         0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
     };
     uint32_t sum = UINT32_MAX;
+    if (image_load(image, 0, image->size, NULL) != CAIRN_OK)
+        return false;
     for (size_t i = 0; i < image->size; i++) {
         sum ^= image->bytes[i];
         sum = sum >> 4 ^ steps[sum & 15];
         sum = sum >> 4 ^ steps[sum & 15];
     }
-    return ~sum;
+    *found = ~sum;
+    return true;
 }
 
 static enum cairn_status check_belongs(const cairn_object *object, const cairn_object *other,
@@ -98,7 +101,8 @@ static enum cairn_status check_belongs(const cairn_object *object, const cairn_o
         return error_set(error, CAIRN_ERROR_CONFLICT, 0,
                          "nothing says that the debug file belongs to this one: %s no build ID",
                          id.size == 0 ? "this one has" : "the debug file has");
-    if (link.checksum != checksum(&other->file.image))
+    uint32_t checksum;
+    if (!find_checksum(&other->file.image, &checksum) || link.checksum != checksum)
         return error_set(error, CAIRN_ERROR_CONFLICT, 0,
                          "the debug file is of another build: its checksum is not that in "
                          ".gnu_debuglink");
@@ -137,8 +141,10 @@ static enum cairn_status set_path(cairn_object *object, struct cairn_error *erro
 }
 
 /* A link may have the name of the file that it is in. */
-static bool is_same_file(const char *path, const char *other)
+static bool is_same_file(const cairn_object *object, const char *path, const char *other)
 {
+    if (object->options.files.open != NULL)
+        return strcmp(path, other) == 0;
     struct stat status;
     struct stat other_status;
     return stat(path, &status) == 0 && stat(other, &other_status) == 0 &&
@@ -149,13 +155,11 @@ static bool is_same_file(const char *path, const char *other)
 static enum cairn_status try_path(const cairn_object *object, const char *object_path,
                                   struct cairn_error *error)
 {
-    struct stat file_status;
-    if (stat(object->debug_path, &file_status) != 0 || !S_ISREG(file_status.st_mode) ||
-        is_same_file(object->debug_path, object_path))
+    if (is_same_file(object, object->debug_path, object_path))
         return CAIRN_ERROR_NOT_FOUND;
     cairn_object *other;
     enum cairn_status status =
-        cairn_object_open(object->debug_path, &object->allocator, &other, error);
+        cairn_object_open(object->debug_path, &object->options, &other, error);
     if (status == CAIRN_OK) {
         status = check_belongs(object, other, NULL);
         cairn_object_close(other);
@@ -217,8 +221,22 @@ static enum cairn_status search_link(const struct search *search, struct cairn_e
     return status;
 }
 
+/* With a hook, the folder is what is in front of the path's last part. */
+static enum cairn_status copy_folder(struct search *search, struct cairn_error *error)
+{
+    const char *slash = strrchr(search->path, '/');
+    size_t length = slash == NULL ? 1 : (size_t)(slash - search->path);
+    if (length >= sizeof search->folder)
+        return error_set_system(error, ENAMETOOLONG, "the file's folder cannot be found");
+    memcpy(search->folder, slash == NULL ? "." : search->path, length);
+    search->folder[length] = '\0';
+    return CAIRN_OK;
+}
+
 static enum cairn_status find_folder(struct search *search, struct cairn_error *error)
 {
+    if (search->object->options.files.open != NULL)
+        return copy_folder(search, error);
     if (realpath(search->path, search->folder) == NULL)
         return error_set_system(error, errno, "the file's folder cannot be found");
     *strrchr(search->folder, '/') = '\0';
@@ -266,6 +284,82 @@ enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char 
     return status;
 }
 
+/* ---- What it adds ---- */
+
+/* What is known of a section when a debug file is attached. */
+enum { MATCH_REPLACED = 1, MATCH_ADDED };
+
+/* The names of the sections that have bytes in the file, or of the others. */
+static bool index_sections(const struct file *file, bool with_bytes, struct name_index *index,
+                           const struct cairn_allocator *allocator)
+{
+    GElf_Shdr header;
+    if (!name_index_create(index, file->names, file->section_count, allocator))
+        return false;
+    for (uint32_t i = 1; i < file->section_count; i++)
+        if (file_section(file, i, &header) && (header.sh_type != SHT_NOBITS) == with_bytes)
+            name_index_add(index, header.sh_name, i);
+    name_index_sort(index);
+    return true;
+}
+
+/* Notes `match` for the sections of `wanted` which `present` has, or does not have. */
+static void note_matches(const struct name_index *wanted, const struct name_index *present,
+                         bool is_present, uint8_t match, uint8_t *matches)
+{
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct name_entry *entry = &wanted->entries[i];
+        if ((name_index_find_entry(present, wanted, entry) != NULL) == is_present)
+            matches[entry->number] = match;
+    }
+}
+
+static enum cairn_status match_sections(cairn_object *object, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &object->allocator;
+    const struct file *own = &object->file;
+    const struct file *other = &object->debug_file->file;
+    struct name_index empty = {.count = 0};
+    struct name_index own_bytes = {.count = 0};
+    struct name_index other_bytes = {.count = 0};
+    enum cairn_status status = CAIRN_OK;
+    object->match_count = (size_t)own->section_count + other->section_count;
+    object->matches = memory_new(allocator, object->match_count, 1);
+    if (object->match_count > 0 &&
+        (object->matches == NULL || !index_sections(own, false, &empty, allocator) ||
+         !index_sections(own, true, &own_bytes, allocator) ||
+         !index_sections(other, true, &other_bytes, allocator))) {
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of sections");
+    } else if (object->match_count > 0) {
+        note_matches(&empty, &other_bytes, true, MATCH_REPLACED, object->matches);
+        note_matches(&other_bytes, &own_bytes, false, MATCH_ADDED,
+                     object->matches + own->section_count);
+    }
+    name_index_release(&empty, allocator);
+    name_index_release(&own_bytes, allocator);
+    name_index_release(&other_bytes, allocator);
+    return budget_explain(&object->budget, "the section table", status, error);
+}
+
+bool debug_file_replaces(const cairn_object *object, uint32_t index)
+{
+    return object->matches != NULL && object->matches[index] == MATCH_REPLACED;
+}
+
+bool debug_file_adds(const cairn_object *object, uint32_t index)
+{
+    return object->matches[object->file.section_count + index] == MATCH_ADDED;
+}
+
+void debug_file_release(cairn_object *object)
+{
+    cairn_object_close(object->debug_file);
+    memory_free(&object->allocator, object->matches, object->match_count);
+    object->debug_file = NULL;
+    object->matches = NULL;
+    object->match_count = 0;
+}
+
 /* ---- Attaching it ---- */
 
 static enum cairn_status check_attachable(const cairn_object *object, struct cairn_error *error)
@@ -288,7 +382,7 @@ enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const cha
     if (status != CAIRN_OK)
         return status;
     cairn_object *other;
-    status = cairn_object_open(path, &object->allocator, &other, error);
+    status = cairn_object_open(path, &object->options, &other, error);
     if (status != CAIRN_OK)
         return status;
     status = check_belongs(object, other, error);
@@ -297,30 +391,10 @@ enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const cha
         return status;
     }
     object->debug_file = other;
-    names_release(object);
-    return CAIRN_OK;
-}
-
-/* ---- What it adds ---- */
-
-static bool has_bytes(const struct file *file, const char *name)
-{
-    GElf_Shdr header;
-    for (uint32_t index = 1; index < file->section_count; index++)
-        if (file_section(file, index, &header) && header.sh_type != SHT_NOBITS &&
-            strcmp(file_section_name(file, &header), name) == 0)
-            return true;
-    return false;
-}
-
-bool debug_file_replaces(const cairn_object *object, const GElf_Shdr *header)
-{
-    return object->debug_file != NULL && header->sh_type == SHT_NOBITS &&
-           has_bytes(&object->debug_file->file, file_section_name(&object->file, header));
-}
-
-bool debug_file_adds(const cairn_object *object, const GElf_Shdr *header)
-{
-    return header->sh_type != SHT_NOBITS &&
-           !has_bytes(&object->file, file_section_name(&object->debug_file->file, header));
+    status = match_sections(object, error);
+    if (status != CAIRN_OK)
+        debug_file_release(object);
+    else
+        names_release(object);
+    return status;
 }

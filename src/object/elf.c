@@ -37,22 +37,44 @@ static enum cairn_architecture find_architecture(const GElf_Ehdr *header)
     }
 }
 
-static enum cairn_status create(const struct cairn_allocator *chosen, cairn_object **object,
+static enum cairn_status create(const struct cairn_object_options *options, cairn_object **object,
                                 struct cairn_error *error)
 {
-    struct cairn_allocator allocator = memory_allocator(chosen);
+    static const struct cairn_object_options usual = {.allocator = NULL};
+    if (options == NULL)
+        options = &usual;
+    struct cairn_allocator allocator = memory_allocator(options->allocator);
     *object = memory_new(&allocator, 1, sizeof **object);
     if (*object == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
-    (*object)->allocator = allocator;
+    (*object)->budget = (struct budget){.source = allocator, .limit = UINT64_MAX};
+    (*object)->allocator = budget_allocator(&(*object)->budget);
+    (*object)->options = *options;
+    (*object)->options.allocator = &(*object)->budget.source;
     return CAIRN_OK;
+}
+
+/* The factor leaves space for sections that are compressed to a sixteenth, of which there are two
+ * copies for a while; the rest takes a few times the file's size at most. */
+static void set_limit(cairn_object *object)
+{
+    uint64_t size = object->file.image.size;
+    object->budget.limit = object->options.memory_limit;
+    if (object->budget.limit == 0)
+        object->budget.limit =
+            CAIRN_OBJECT_MEMORY_BASE + CAIRN_OBJECT_MEMORY_FACTOR * (uint64_t)size;
+    if (object->budget.limit < object->budget.used)
+        object->budget.limit = object->budget.used;
 }
 
 static enum cairn_status finish_opening(cairn_object *opened, enum cairn_status status,
                                         cairn_object **object, struct cairn_error *error)
 {
     if (status == CAIRN_OK)
-        status = file_open(&opened->file, error);
+        set_limit(opened);
+    if (status == CAIRN_OK)
+        status = budget_explain(&opened->budget, "the section table",
+                                file_open(&opened->file, &opened->allocator, error), error);
     if (status != CAIRN_OK) {
         cairn_object_close(opened);
         return status;
@@ -62,29 +84,30 @@ static enum cairn_status finish_opening(cairn_object *opened, enum cairn_status 
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_object_open(const char *path, const struct cairn_allocator *allocator,
+enum cairn_status cairn_object_open(const char *path, const struct cairn_object_options *options,
                                     cairn_object **object, struct cairn_error *error)
 {
     if (path == NULL || object == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_open needs a path and a place for the object");
     cairn_object *opened;
-    enum cairn_status status = create(allocator, &opened, error);
+    enum cairn_status status = create(options, &opened, error);
     if (status != CAIRN_OK)
         return status;
-    status = image_open(path, &opened->allocator, &opened->file.image, error);
+    status =
+        image_open(path, &opened->options.files, &opened->allocator, &opened->file.image, error);
     return finish_opening(opened, status, object, error);
 }
 
 enum cairn_status cairn_object_open_memory(const void *bytes, size_t size,
-                                           const struct cairn_allocator *allocator,
+                                           const struct cairn_object_options *options,
                                            cairn_object **object, struct cairn_error *error)
 {
     if ((bytes == NULL && size > 0) || object == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_open_memory needs bytes and a place for the object");
     cairn_object *opened;
-    enum cairn_status status = create(allocator, &opened, error);
+    enum cairn_status status = create(options, &opened, error);
     if (status != CAIRN_OK)
         return status;
     opened->file.image = (struct image){.bytes = bytes, .size = size, .origin = IMAGE_BORROWED};
@@ -95,13 +118,13 @@ void cairn_object_close(cairn_object *object)
 {
     if (object == NULL)
         return;
-    struct cairn_allocator allocator = object->allocator;
+    struct cairn_allocator allocator = object->budget.source;
     names_release(object);
-    code_ranges_release(&object->ranges, &allocator);
+    code_ranges_release(&object->ranges, &object->allocator);
     section_release_all(object);
-    file_close(&object->file, &allocator);
-    cairn_object_close(object->debug_file);
-    memory_free(&allocator, object->debug_path, object->debug_path_size);
+    file_close(&object->file, &object->allocator);
+    debug_file_release(object);
+    memory_free(&object->allocator, object->debug_path, object->debug_path_size);
     memory_free(&allocator, object, sizeof *object);
 }
 
@@ -150,7 +173,7 @@ static bool find_own(cairn_object *object, const struct cairn_object_filter *fil
     *found = (struct found){.owner = object, .index = behind};
     while (++found->index < file->section_count)
         if (file_section(file, found->index, &found->header) &&
-            matches(filter, file, &found->header) && !debug_file_replaces(object, &found->header))
+            matches(filter, file, &found->header) && !debug_file_replaces(object, found->index))
             return true;
     return false;
 }
@@ -163,7 +186,7 @@ static bool find_added(const cairn_object *object, const struct cairn_object_fil
         .owner = object->debug_file, .index = behind, .before = object->file.section_count};
     while (++found->index < file->section_count)
         if (file_section(file, found->index, &found->header) &&
-            matches(filter, file, &found->header) && debug_file_adds(object, &found->header))
+            matches(filter, file, &found->header) && debug_file_adds(object, found->index))
             return true;
     return false;
 }

@@ -33,23 +33,32 @@ static enum cairn_status read_descriptors(cairn_object *object, struct cairn_err
     return section_prepare(object, index, &object->descriptors, error);
 }
 
+bool names_find_code(const cairn_object *object, const struct symbol *symbol, struct symbol *code)
+{
+    const struct prepared *descriptors = object->descriptors;
+    if (descriptors == NULL || symbol->is_of_descriptor)
+        return false;
+    uint32_t section = cairn_object_is_relocatable(object) ? descriptors->index : 0;
+    uint64_t offset = symbol->value - descriptors->address;
+    if (symbol->section != section || !section_has_word(descriptors, offset))
+        return false;
+    struct relocation entry = section_read_address(object, descriptors, offset);
+    *code = *symbol;
+    code->section = entry.section;
+    code->value = entry.value;
+    code->is_of_descriptor = true;
+    return true;
+}
+
 /* A symbol of a descriptor names the code as well that the descriptor leads to, unless the code
  * has a symbol of its own. */
 static enum cairn_status add_code_names(cairn_object *object, struct cairn_error *error)
 {
-    const struct prepared *descriptors = object->descriptors;
-    size_t count = descriptors == NULL ? 0 : object->symbols.count;
-    uint32_t section = count > 0 && cairn_object_is_relocatable(object) ? descriptors->index : 0;
+    size_t count = object->descriptors == NULL ? 0 : object->symbols.count;
     for (size_t i = 0; i < count; i++) {
-        struct symbol symbol = object->symbols.entries[i];
-        uint64_t offset = symbol.value - descriptors->address;
-        if (symbol.section != section || !section_has_word(descriptors, offset))
-            continue;
-        struct relocation code = section_read_address(object, descriptors, offset);
-        symbol.section = code.section;
-        symbol.value = code.value;
-        symbol.is_of_descriptor = true;
-        if (symbols_add(&object->symbols, &object->allocator, &symbol, error) != CAIRN_OK)
+        struct symbol code;
+        if (names_find_code(object, &object->symbols.entries[i], &code) &&
+            symbols_add(&object->symbols, &object->allocator, &code, error) != CAIRN_OK)
             return CAIRN_ERROR_MEMORY;
     }
     return CAIRN_OK;
@@ -62,14 +71,14 @@ static enum cairn_status open_table(const cairn_object *object, struct symbol_ta
 {
     const struct file *file = &object->file;
     *table = (struct symbol_table){0};
-    uint32_t index = file_find_type(file, SHT_SYMTAB, 0);
+    uint32_t index = file_find_type(file, SHT_SYMTAB);
     if (index == 0 && object->debug_file != NULL) {
         file = &object->debug_file->file;
-        index = file_find_type(file, SHT_SYMTAB, 0);
+        index = file_find_type(file, SHT_SYMTAB);
     }
     if (index == 0) {
         file = &object->file;
-        index = file_find_type(file, SHT_DYNSYM, 0);
+        index = file_find_type(file, SHT_DYNSYM);
     }
     return index == 0 ? CAIRN_OK : symbol_table_open(file, index, table, error);
 }
@@ -84,7 +93,9 @@ static enum cairn_status read_symbols(cairn_object *object, struct cairn_error *
         status = add_code_names(object, error);
     if (status != CAIRN_OK)
         symbols_release(&object->symbols, &object->allocator);
-    return status;
+    return table.file == NULL
+               ? status
+               : section_explain(&object->budget, table.file, table.section, status, error);
 }
 
 enum cairn_status names_read(cairn_object *object, struct cairn_error *error)
@@ -103,8 +114,10 @@ enum cairn_status names_read(cairn_object *object, struct cairn_error *error)
 
 void names_release(cairn_object *object)
 {
+    name_index_release(&object->by_name, &object->allocator);
     extents_release(&object->extents, &object->allocator);
     symbols_release(&object->symbols, &object->allocator);
+    object->has_by_name = false;
     object->has_extents = false;
     object->has_symbols = false;
 }
@@ -192,7 +205,10 @@ static enum cairn_status read_extents(cairn_object *object, struct cairn_error *
         object->has_extents = true;
     else
         extents_release(&object->extents, &object->allocator);
-    return status;
+    const struct symbol_table *table = &object->symbols.table;
+    return table->file == NULL
+               ? status
+               : section_explain(&object->budget, table->file, table->section, status, error);
 }
 
 enum cairn_status cairn_object_find_function(cairn_object *object, uint32_t section,

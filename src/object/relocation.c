@@ -176,7 +176,7 @@ struct source {
     struct file_bytes entries;
     size_t count;
     bool has_addends;
-    const struct symbol_table *symbols; /* NULL if it names none */
+    struct symbol_table symbols;
 };
 
 /* One of its relocations. */
@@ -208,10 +208,10 @@ static enum cairn_status read_symbol(const struct source *source, uint32_t index
     *symbol = (struct table_symbol){0};
     if (index == 0)
         return CAIRN_OK;
-    if (source->symbols == NULL || index >= source->symbols->count)
+    if (index >= source->symbols.count)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0,
                          "a relocation names symbol %u, which does not exist", index);
-    *symbol = symbol_table_read(source->symbols, index);
+    *symbol = symbol_table_read(&source->symbols, index);
     return CAIRN_OK;
 }
 
@@ -219,7 +219,7 @@ static const char *symbol_name(const struct source *source, const struct table_s
 {
     if (symbol->name == 0 || symbol->type == STT_SECTION)
         return NULL;
-    return symbol_table_string(source->symbols, symbol->name);
+    return symbol_table_string(&source->symbols, symbol->name);
 }
 
 static enum cairn_status note(struct relocation_list *list, const struct relocation *relocation,
@@ -382,53 +382,27 @@ void relocation_sources_release(struct relocation_sources *sources,
     if (sources->first != NULL)
         memory_free(allocator, sources->first,
                     (size_t)sources->file->section_count * 2 * sizeof *sources->first);
+    memory_free(allocator, sources->loaded, sources->loaded_count * sizeof *sources->loaded);
     *sources = (struct relocation_sources){0};
-}
-
-static uint32_t first_source(const struct relocation_target *target)
-{
-    const struct relocation_sources *sources = target->sources;
-    if (file_is_relocatable(sources->file))
-        return sources->first[target->section];
-    return target->is_loaded ? sources->first[0] : 0;
 }
 
 /* ---- All of them ---- */
 
-static bool is_inside(const struct relocation_target *target, const struct entry *entry)
-{
-    return file_is_relocatable(target->sources->file) ||
-           entry->offset - target->address < target->size;
-}
-
-/* All of a file's relocation sections share one symbol table, as a rule. One that cannot be opened
- * is missed as soon as a relocation names a symbol. */
-static const struct symbol_table *open_symbols(struct relocation_sources *sources, uint32_t index)
-{
-    if (index == 0)
-        return NULL;
-    if (sources->symbols_section != index) {
-        sources->symbols_section = index;
-        if (symbol_table_open(sources->file, index, &sources->symbols, NULL) != CAIRN_OK)
-            sources->symbols = (struct symbol_table){0};
-    }
-    return sources->symbols.file == NULL ? NULL : &sources->symbols;
-}
-
-static enum cairn_status open_source(const struct relocation_target *target, uint32_t section,
+static enum cairn_status open_source(const struct file *file, uint32_t section,
                                      struct source *source, struct cairn_error *error)
 {
-    const struct file *file = target->sources->file;
     GElf_Shdr header = {0};
     bool is_there = file_section(file, section, &header);
     *source = (struct source){.file = file, .has_addends = header.sh_type == SHT_RELA};
     size_t entry_bytes = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
     if (!is_there || header.sh_entsize != entry_bytes ||
-        file_section_bytes(file, &header, &source->entries, NULL) != CAIRN_OK)
+        file_section_bytes(file, section, &header, &source->entries, NULL) != CAIRN_OK)
         return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
                          "the relocations in section %u cannot be read", section);
     source->count = source->entries.size / entry_bytes;
-    source->symbols = open_symbols(target->sources, header.sh_link);
+    /* A table that cannot be opened is empty: a relocation that names a symbol of it says so. */
+    if (symbol_table_open(file, header.sh_link, &source->symbols, NULL) != CAIRN_OK)
+        source->symbols = (struct symbol_table){0};
     return CAIRN_OK;
 }
 
@@ -439,8 +413,6 @@ static enum cairn_status apply_source(const struct relocation_target *target,
 {
     for (size_t i = 0; i < source->count; i++) {
         struct entry entry = read_entry(source, i);
-        if (!is_inside(target, &entry))
-            continue;
         enum cairn_status status =
             apply_entry(target, source, &entry, bytes, allocator, list, error);
         if (status != CAIRN_OK)
@@ -467,21 +439,84 @@ static void sort(struct relocation_list *list)
     }
 }
 
-enum cairn_status relocation_apply(const struct relocation_target *target, uint8_t *bytes,
-                                   const struct cairn_allocator *allocator,
-                                   struct relocation_list *list, struct cairn_error *error)
+/* In relocatable objects: all relocations of the sections that are about the target. */
+static enum cairn_status apply_sources(const struct relocation_target *target, uint8_t *bytes,
+                                       const struct cairn_allocator *allocator,
+                                       struct relocation_list *list, struct cairn_error *error)
 {
-    const uint32_t *next = target->sources->next;
-    for (uint32_t section = first_source(target); section != 0; section = next[section]) {
+    const struct relocation_sources *sources = target->sources;
+    for (uint32_t section = sources->first[target->section]; section != 0;
+         section = sources->next[section]) {
         struct source source;
-        enum cairn_status status = open_source(target, section, &source, error);
+        enum cairn_status status = open_source(sources->file, section, &source, error);
         if (status == CAIRN_OK)
             status = apply_source(target, &source, bytes, allocator, list, error);
         if (status != CAIRN_OK)
             return status;
     }
-    sort(list);
     return CAIRN_OK;
+}
+
+/* The first dynamic relocation of the target's bytes, or of what follows them. */
+static size_t find_loaded(const struct relocation_target *target)
+{
+    const struct relocation_sources *sources = target->sources;
+    size_t low = 0;
+    size_t high = sources->loaded_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sources->loaded[middle].address < target->address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_of_target(const struct relocation_target *target, size_t number)
+{
+    const struct relocation_sources *sources = target->sources;
+    return target->is_loaded && number < sources->loaded_count &&
+           sources->loaded[number].address - target->address < target->size;
+}
+
+/* Each relocation changes one section, unless sections are loaded at the same addresses. */
+static enum cairn_status apply_loaded(const struct relocation_target *target, uint8_t *bytes,
+                                      const struct cairn_allocator *allocator,
+                                      struct relocation_list *list, struct cairn_error *error)
+{
+    struct relocation_sources *sources = target->sources;
+    struct source source;
+    uint32_t opened = 0;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = find_loaded(target); is_of_target(target, i) && status == CAIRN_OK; i++) {
+        const struct loaded_relocation *loaded = &sources->loaded[i];
+        if (++sources->applied_count > sources->loaded_count)
+            return error_set(error, CAIRN_ERROR_CORRUPT, 0,
+                             "section %u is loaded at the same addresses as others: there are %zu "
+                             "relocations, and more would be applied",
+                             target->section, sources->loaded_count);
+        if (loaded->source != opened)
+            status = open_source(sources->file, loaded->source, &source, error);
+        opened = loaded->source;
+        if (status != CAIRN_OK)
+            return status;
+        struct entry entry = read_entry(&source, loaded->entry);
+        status = apply_entry(target, &source, &entry, bytes, allocator, list, error);
+    }
+    return status;
+}
+
+enum cairn_status relocation_apply(const struct relocation_target *target, uint8_t *bytes,
+                                   const struct cairn_allocator *allocator,
+                                   struct relocation_list *list, struct cairn_error *error)
+{
+    enum cairn_status status = file_is_relocatable(target->sources->file)
+                                   ? apply_sources(target, bytes, allocator, list, error)
+                                   : apply_loaded(target, bytes, allocator, list, error);
+    if (status == CAIRN_OK)
+        sort(list);
+    return status;
 }
 
 static enum cairn_status note_source_names(const struct source *source,
@@ -496,6 +531,8 @@ static enum cairn_status note_source_names(const struct source *source,
             return status;
         struct relocation relocation = {.offset = entry.offset,
                                         .name = symbol_name(source, &symbol)};
+        if (relocation.name == NULL)
+            continue;
         status = note(list, &relocation, allocator, error);
         if (status != CAIRN_OK)
             return status;
@@ -509,10 +546,11 @@ enum cairn_status relocation_note_names(const struct relocation_target *target,
 {
     if (!file_is_relocatable(target->sources->file))
         return CAIRN_OK;
-    const uint32_t *next = target->sources->next;
-    for (uint32_t section = first_source(target); section != 0; section = next[section]) {
+    const struct relocation_sources *sources = target->sources;
+    for (uint32_t section = sources->first[target->section]; section != 0;
+         section = sources->next[section]) {
         struct source source;
-        enum cairn_status status = open_source(target, section, &source, error);
+        enum cairn_status status = open_source(sources->file, section, &source, error);
         if (status == CAIRN_OK)
             status = note_source_names(&source, allocator, list, error);
         if (status != CAIRN_OK)
@@ -534,32 +572,88 @@ const struct relocation *relocation_find_name(const struct relocation_list *list
         else
             high = middle;
     }
-    for (; low < list->count && list->entries[low].offset - offset < size; low++)
-        if (list->entries[low].name != NULL)
-            return &list->entries[low];
-    return NULL;
+    bool is_found = low < list->count && list->entries[low].offset - offset < size;
+    return is_found ? &list->entries[low] : NULL;
 }
 
-static bool reaches_target(const struct relocation_target *target, uint32_t section)
+/* A section that cannot be read counts: relocation_apply says what is wrong. */
+static bool has_entries(const struct file *file, uint32_t section)
 {
     struct source source;
-    if (open_source(target, section, &source, NULL) != CAIRN_OK)
-        return true; /* relocation_apply says what is wrong */
-    for (size_t i = 0; i < source.count; i++) {
-        struct entry entry = read_entry(&source, i);
-        if (is_inside(target, &entry))
-            return true;
-    }
-    return false;
+    return open_source(file, section, &source, NULL) != CAIRN_OK || source.count > 0;
 }
 
 bool relocation_is_needed(const struct relocation_target *target)
 {
-    const uint32_t *next = target->sources->next;
-    for (uint32_t section = first_source(target); section != 0; section = next[section])
-        if (reaches_target(target, section))
+    const struct relocation_sources *sources = target->sources;
+    if (!file_is_relocatable(sources->file))
+        return is_of_target(target, find_loaded(target));
+    for (uint32_t section = sources->first[target->section]; section != 0;
+         section = sources->next[section])
+        if (has_entries(sources->file, section))
             return true;
     return false;
+}
+
+/* ---- Dynamic relocations by address ---- */
+
+static size_t count_loaded(const struct relocation_sources *sources)
+{
+    struct source source;
+    size_t count = 0;
+    for (uint32_t section = sources->first[0]; section != 0; section = sources->next[section])
+        if (open_source(sources->file, section, &source, NULL) == CAIRN_OK)
+            count += source.count;
+    return count;
+}
+
+static enum cairn_status fill_loaded(struct relocation_sources *sources, struct cairn_error *error)
+{
+    struct loaded_relocation *loaded = sources->loaded;
+    for (uint32_t section = sources->first[0]; section != 0; section = sources->next[section]) {
+        struct source source;
+        enum cairn_status status = open_source(sources->file, section, &source, error);
+        if (status != CAIRN_OK)
+            return status;
+        for (size_t i = 0; i < source.count; i++)
+            *loaded++ = (struct loaded_relocation){
+                .address = read_entry(&source, i).offset, .source = section, .entry = (uint32_t)i};
+    }
+    return CAIRN_OK;
+}
+
+/* Relocations of one place are applied in the order of the file. */
+static int compare_loaded(const void *left, const void *right)
+{
+    const struct loaded_relocation *a = left;
+    const struct loaded_relocation *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->source != b->source)
+        return a->source < b->source ? -1 : 1;
+    return (a->entry > b->entry) - (a->entry < b->entry);
+}
+
+enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
+                                          const struct cairn_allocator *allocator,
+                                          struct cairn_error *error)
+{
+    if (sources->is_sorted || file_is_relocatable(sources->file))
+        return CAIRN_OK;
+    size_t count = count_loaded(sources);
+    if (count > 0 && sources->loaded == NULL) {
+        sources->loaded = memory_new(allocator, count, sizeof *sources->loaded);
+        if (sources->loaded == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations", count);
+        sources->loaded_count = count;
+    }
+    enum cairn_status status = fill_loaded(sources, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (count > 1)
+        qsort(sources->loaded, count, sizeof *sources->loaded, compare_loaded);
+    sources->is_sorted = true;
+    return CAIRN_OK;
 }
 
 const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset)

@@ -33,20 +33,36 @@ struct relocation_list {
     size_t capacity;
 };
 
+/* Where a dynamic relocation stands. */
+struct loaded_relocation {
+    uint64_t address; /* that it changes */
+    uint32_t source;  /* number of its section */
+    uint32_t entry;   /* its number there */
+};
+
 /* Which relocation sections are about which section of a file. */
 struct relocation_sources {
     const struct file *file;
     uint32_t
         *first;     /* by section: its first one, or 0; those of linked files are all at number 0 */
     uint32_t *next; /* by relocation section: the next one about the same, or 0 */
-    struct symbol_table symbols; /* that the last one opened refers to */
-    uint32_t symbols_section;
+    /* Of linked files: all dynamic relocations by address. */
+    struct loaded_relocation *loaded;
+    size_t loaded_count;
+    size_t applied_count; /* how many of them were applied, to all sections */
+    bool is_sorted;       /* `loaded` is filled in */
 };
 
 /* To be done once for a file, before anything is relocated. MEMORY. */
 enum cairn_status relocation_sources_read(const struct file *file,
                                           const struct cairn_allocator *allocator,
                                           struct relocation_sources *sources,
+                                          struct cairn_error *error);
+
+/* To be done before sections that are loaded are relocated; does nothing the second time, and for
+ * relocatable objects. CORRUPT, MEMORY. */
+enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
+                                          const struct cairn_allocator *allocator,
                                           struct cairn_error *error);
 
 void relocation_sources_release(struct relocation_sources *sources,
@@ -70,15 +86,16 @@ enum cairn_status relocation_apply(const struct relocation_target *target, uint8
                                    const struct cairn_allocator *allocator,
                                    struct relocation_list *list, struct cairn_error *error);
 
-/* Notes the places in the section, with the names of their symbols, and applies nothing; so the
- * kinds of relocation, and what `value` and `section` would be, do not matter. For relocatable
+/* Notes the places in the section whose symbols have names, and applies nothing; so the kinds of
+ * relocation, and what `value` and `section` would be, do not matter. For relocatable
  * objects, whose code no linker has seen yet: there are none in others. CORRUPT, MEMORY; what is in
  * the list then is still to be released. */
 enum cairn_status relocation_note_names(const struct relocation_target *target,
                                         const struct cairn_allocator *allocator,
                                         struct relocation_list *list, struct cairn_error *error);
 
-/* The first one from `offset` on that begins within `size` bytes and has a name; or NULL. */
+/* The first one from `offset` on that begins within `size` bytes, in a list of
+ * relocation_note_names; or NULL. */
 const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
                                               uint64_t size);
 

@@ -6,30 +6,23 @@
 #include "base/error.h"
 #include "object/object.h"
 
-#include <string.h>
-
-/* Several files may have local functions of that name: the first is as good as the others. */
-static const struct symbol *find(const struct symbol_list *symbols, const char *name)
+static enum cairn_status make_index(cairn_object *object, struct cairn_error *error)
 {
+    const struct symbol_list *symbols = &object->symbols;
+    struct name_index *index = &object->by_name;
+    if (object->has_by_name)
+        return CAIRN_OK;
+    if (!name_index_create(index, symbols->table.strings, symbols->count, &object->allocator))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of %zu symbols",
+                         symbols->count);
     for (size_t i = 0; i < symbols->count; i++) {
-        const struct symbol *symbol = &symbols->entries[i];
-        const char *other = symbols_name(symbols, symbol);
-        if (other != NULL && strcmp(other, name) == 0)
-            return symbol;
+        uint32_t name = symbol_table_read(&symbols->table, symbols->entries[i].index).name;
+        if (name < symbols->table.strings.size)
+            name_index_add(index, name, (uint32_t)i);
     }
-    return NULL;
-}
-
-/* A descriptor's symbol stands there twice: for the descriptor, and for its code. */
-static const struct symbol *find_code(const struct symbol_list *symbols,
-                                      const struct symbol *descriptor)
-{
-    for (size_t i = 0; i < symbols->count; i++) {
-        const struct symbol *symbol = &symbols->entries[i];
-        if (symbol->is_of_descriptor && symbol->index == descriptor->index)
-            return symbol;
-    }
-    return descriptor;
+    name_index_sort(index);
+    object->has_by_name = true;
+    return CAIRN_OK;
 }
 
 enum cairn_status cairn_object_find_name(cairn_object *object, const char *name,
@@ -41,13 +34,18 @@ enum cairn_status cairn_object_find_name(cairn_object *object, const char *name,
                          "cairn_object_find_name needs an object, a name and a place for the "
                          "function");
     enum cairn_status status = names_read(object, error);
+    if (status == CAIRN_OK)
+        status = make_index(object, error);
     if (status != CAIRN_OK)
-        return status;
-    const struct symbol *symbol = find(&object->symbols, name);
-    if (symbol == NULL)
+        return budget_explain(&object->budget, "the index of names", status, error);
+    /* Several files may have local functions of that name: the first is as good as the others. */
+    const struct name_entry *entry = name_index_find(&object->by_name, name);
+    if (entry == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no function '%.200s'", name);
-    if (object->descriptors != NULL && !symbol->is_of_descriptor)
-        symbol = find_code(&object->symbols, symbol);
+    const struct symbol *symbol = &object->symbols.entries[entry->number];
+    struct symbol code;
+    if (names_find_code(object, symbol, &code))
+        symbol = &code;
     *function = (struct cairn_object_function){
         .name = symbols_name(&object->symbols, symbol),
         .entry = symbol->value,

@@ -10,22 +10,24 @@
 #include "object/object.h"
 
 #include <cairn/stackmap.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- The bytes of one ---- */
 
-static enum cairn_status find_bytes(const cairn_object *object, const GElf_Shdr *header,
+static enum cairn_status find_bytes(cairn_object *object, const GElf_Shdr *header,
                                     struct prepared *prepared, struct cairn_error *error)
 {
     if (header->sh_type == SHT_NOBITS)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, header->sh_offset,
                          "the section has no bytes in this file: is it a separate debug file?");
     struct file_bytes found;
-    enum cairn_status status = file_section_bytes(&object->file, header, &found, error);
+    enum cairn_status status =
+        file_section_bytes(&object->file, prepared->index, header, &found, error);
     if (status != CAIRN_OK)
         return status;
     if ((header->sh_flags & SHF_COMPRESSED) != 0)
-        return compression_undo(&object->file, &found, &object->allocator, &prepared->copy,
+        return compression_undo(&object->file, &found, &object->budget, &prepared->copy,
                                 &prepared->size, error);
     prepared->bytes = found.bytes;
     prepared->size = found.size;
@@ -55,14 +57,18 @@ static enum cairn_status relocate(cairn_object *object, const struct relocation_
                             error);
 }
 
-static enum cairn_status read_sources(cairn_object *object, struct cairn_error *error)
+static enum cairn_status read_sources(cairn_object *object, bool is_loaded,
+                                      struct cairn_error *error)
 {
-    if (object->sources.file != NULL)
-        return CAIRN_OK;
-    enum cairn_status status =
-        relocation_sources_read(&object->file, &object->allocator, &object->sources, error);
-    if (status != CAIRN_OK)
-        relocation_sources_release(&object->sources, &object->allocator);
+    struct relocation_sources *sources = &object->sources;
+    enum cairn_status status = CAIRN_OK;
+    if (sources->file == NULL) {
+        status = relocation_sources_read(&object->file, &object->allocator, sources, error);
+        if (status != CAIRN_OK)
+            relocation_sources_release(sources, &object->allocator);
+    }
+    if (status == CAIRN_OK && is_loaded)
+        status = relocation_sources_sort(sources, &object->allocator, error);
     return status;
 }
 
@@ -78,7 +84,7 @@ static enum cairn_status fill(cairn_object *object, bool is_code, struct prepare
     if (prepared->copy != NULL)
         prepared->bytes = prepared->copy;
     if (status == CAIRN_OK)
-        status = read_sources(object, error);
+        status = read_sources(object, !is_code && (header.sh_flags & SHF_ALLOC) != 0, error);
     if (status != CAIRN_OK)
         return status;
     const struct relocation_target target = {
@@ -91,6 +97,19 @@ static enum cairn_status fill(cairn_object *object, bool is_code, struct prepare
     if (is_code)
         return relocation_note_names(&target, &object->allocator, &prepared->relocations, error);
     return relocate(object, &target, prepared, error);
+}
+
+enum cairn_status section_explain(struct budget *budget, const struct file *file, uint32_t index,
+                                  enum cairn_status status, struct cairn_error *error)
+{
+    char what[128];
+    GElf_Shdr header;
+    if (status != CAIRN_ERROR_MEMORY)
+        return status;
+    bool is_there = file_section(file, index, &header);
+    snprintf(what, sizeof what, "section '%.100s'",
+             is_there ? file_section_name(file, &header) : "");
+    return budget_explain(budget, what, status, error);
 }
 
 /* ---- All of them ---- */
@@ -133,7 +152,7 @@ static enum cairn_status create(cairn_object *object, uint32_t index, bool is_co
         release(*created, &object->allocator);
         *created = NULL;
     }
-    return status;
+    return section_explain(&object->budget, &object->file, index, status, error);
 }
 
 static enum cairn_status prepare(cairn_object *object, uint32_t index, bool is_code,

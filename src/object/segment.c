@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/*
+ * Where the segments of a file are loaded.
+ *
+ * SPDX-License-Identifier: MIT
+ */
 #include "object/object.h"
 
 /* Whether a mapping of `size` bytes from `file_offset` on has bytes of the segment. */
@@ -11,6 +15,10 @@ static bool is_mapped(const GElf_Phdr *segment, uint64_t file_offset, uint64_t s
     return file_offset - segment->p_offset < segment->p_filesz;
 }
 
+/* Linux executes no file whose program headers take more than 64 KiB. So one mapping takes constant
+ * time. */
+enum { SEGMENTS_MAX = (1 << 16) / sizeof(Elf64_Phdr) };
+
 bool cairn_object_load_base(const cairn_object *object, uint64_t address, uint64_t file_offset,
                             uint64_t size, uint64_t *base)
 {
@@ -18,7 +26,7 @@ bool cairn_object_load_base(const cairn_object *object, uint64_t address, uint64
     GElf_Phdr segment;
     if (elf_getphdrnum(object->file.elf, &count) != 0)
         return false;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && i < SEGMENTS_MAX; i++) {
         if (gelf_getphdr(object->file.elf, (int)i, &segment) == NULL)
             return false;
         if (!is_mapped(&segment, file_offset, size))

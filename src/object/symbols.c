@@ -25,10 +25,10 @@ static enum cairn_status find_wide_sections(struct symbol_table *table, uint32_t
                                             struct cairn_error *error)
 {
     GElf_Shdr header;
-    uint32_t section = file_find_type(table->file, SHT_SYMTAB_SHNDX, index);
+    uint32_t section = file_find_wide_sections(table->file, index);
     if (section == 0 || !file_section(table->file, section, &header))
         return CAIRN_OK;
-    return file_section_bytes(table->file, &header, &table->wide_sections, error);
+    return file_section_bytes(table->file, section, &header, &table->wide_sections, error);
 }
 
 enum cairn_status symbol_table_open(const struct file *file, uint32_t index,
@@ -39,8 +39,9 @@ enum cairn_status symbol_table_open(const struct file *file, uint32_t index,
     if (!file_section(file, index, &header) ||
         (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "section %u is no symbol table", index);
-    struct symbol_table opened = {.file = file, .strings = header.sh_link};
-    enum cairn_status status = file_section_bytes(file, &header, &opened.symbols, error);
+    struct symbol_table opened = {
+        .file = file, .section = index, .strings = file_strings(file, header.sh_link)};
+    enum cairn_status status = file_section_bytes(file, index, &header, &opened.symbols, error);
     if (status == CAIRN_OK)
         status = find_wide_sections(&opened, index, error);
     if (status != CAIRN_OK)
@@ -84,7 +85,7 @@ struct table_symbol symbol_table_read(const struct symbol_table *table, uint32_t
 
 const char *symbol_table_string(const struct symbol_table *table, uint32_t name)
 {
-    return elf_strptr(table->file->elf, table->strings, name);
+    return file_string(&table->strings, name);
 }
 
 /* ---- Which symbols name functions ---- */

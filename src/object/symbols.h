@@ -15,10 +15,11 @@
 /* A section of symbols, as it stands in the file. */
 struct symbol_table {
     const struct file *file; /* NULL: there is none */
+    uint32_t section;        /* its number */
     struct file_bytes symbols;
     struct file_bytes wide_sections; /* numbers that do not fit 16 bits */
     uint32_t count;
-    uint32_t strings; /* number of the section that holds the names */
+    struct file_bytes strings; /* the names */
 };
 
 /* One of its symbols. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/utf8.h"
+#include "base/utf8.h"
 
 #include <stdbool.h>
 
@@ -23,4 +23,26 @@ size_t utf8_sequence_length(const char *text)
     if (first < 0xf0)
         return 3;
     return is_continuation(text[3]) ? 4 : 0;
+}
+
+size_t utf8_visible_length(const char *text)
+{
+    unsigned char first = (unsigned char)text[0];
+    if (first < 0x80)
+        return first >= 0x20 && first != 0x7f ? 1 : 0;
+    if (first == 0xc2 && (unsigned char)text[1] < 0xa0)
+        return 0;
+    return utf8_sequence_length(text);
+}
+
+void utf8_clean(char *text)
+{
+    while (*text != '\0') {
+        size_t length = utf8_visible_length(text);
+        if (length == 0) {
+            *text = *text == '\n' || *text == '\t' ? ' ' : '?';
+            length = 1;
+        }
+        text += length;
+    }
 }
