@@ -213,6 +213,7 @@ static void bind_sites(struct site_table *sites)
         arm_bind(&sites->sites[i]);
         keep_initial_bytes(&sites->sites[i]);
     }
+    site_table_note_words(sites);
 }
 
 static enum cairn_status add_sites(struct site_table *sites, cairn_table *records,
