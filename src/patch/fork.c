@@ -2,7 +2,7 @@
  * Patch words in forked children.
  *
  * A word is in memory that parent and child share, so that a child reads there what its parent does
- * at that moment. Therefore each change of a live site notes the instruction that it has stored in
+ * at that moment. Therefore each change of a live site notes the instruction that it has stored, in
  * the site itself (`noted_bits`), which is private memory. It does so after the store, and gives
  * the veneer back after that.
  *
@@ -24,19 +24,17 @@
 void commit_note(cairn_site *site)
 {
     for (;;) {
-        uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_relaxed);
+        uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_acquire);
         uint64_t bits = word_read_instruction(site);
         if (noted == bits)
             return;
-        /* Only in the place of the note that is older than `bits`. */
+        /* Not over a newer note; and then once more, in case the word has changed since. */
         atomic_compare_exchange_strong(&site->noted_bits, &noted, bits);
     }
 }
 
 void site_table_note_words(struct site_table *sites)
 {
-    if (sites->alias_distance == 0)
-        return;
     for (uint32_t i = 0; i < sites->count; i++)
         if (sites->sites[i].live)
             commit_note(&sites->sites[i]);

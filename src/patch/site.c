@@ -213,7 +213,6 @@ static void bind_sites(struct site_table *sites)
         arm_bind(&sites->sites[i]);
         keep_initial_bytes(&sites->sites[i]);
     }
-    site_table_note_words(sites);
 }
 
 static enum cairn_status add_sites(struct site_table *sites, cairn_table *records,
@@ -298,7 +297,7 @@ void site_table_destroy(struct site_table *sites)
         veneers_destroy(&sites->sites[i]);
         if (sites->sites[i].ic != NULL)
             ic_forget(sites->sites[i].ic);
-        char *reason = sites->sites[i].reason;
+        char *reason = sites->sites[i].live ? NULL : sites->sites[i].reason;
         if (reason != NULL)
             memory_free(&allocator, reason, strlen(reason) + 1);
     }

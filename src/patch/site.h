@@ -64,14 +64,15 @@ struct cairn_site {
     bool initial_direct;  /* the initial branch goes to a place in code, not a function pointer */
     _Atomic uint8_t form; /* enum site_form */
     uint64_t word_base;
-    /* Of a live site with two views: its instruction, for forked children; see patch/fork.c. */
-    _Atomic uint64_t noted_bits;
+    union {
+        _Atomic uint64_t noted_bits; /* live: the instruction, for forked children; patch/fork.c */
+        char *reason;                /* not live: why it is not, or NULL */
+    };
     union {
         uint64_t target; /* of the initial branch */
         uint64_t bits;   /* of LLVM's instruction, if it is kept */
     } initial;
     _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
-    char *reason;                          /* why it is not live; NULL if it is */
     struct cairn_ic *ic;                   /* its inline cache, or NULL; under the set's lock */
 };
 
