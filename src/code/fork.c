@@ -178,17 +178,17 @@ static enum cairn_status make_copy(struct code_slab *slab, struct cairn_error *e
     return CAIRN_OK;
 }
 
-/* Where one cannot be made, the child tries again, of what its parent's code is then. */
-static void copy_space(struct code_space *space)
+/* Of all slabs that need one and have none. */
+static enum cairn_status make_copies(struct code_space *space, struct cairn_error *error)
 {
-    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
-        if (needs_copy(slab)) {
-            enum cairn_status status = make_copy(slab, NULL);
-            (void)status;
-        }
-    /* In a child that has changed nothing yet, the notes are of its own fork, and still right. */
-    if (space->fork_client != NULL && code_space_is_own(space))
-        space->fork_client->note_words(space->fork_user);
+    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
+        if (!needs_copy(slab) || slab->copy != NULL)
+            continue;
+        enum cairn_status status = make_copy(slab, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
 }
 
 static void drop_copies(struct code_space *space)
@@ -197,20 +197,36 @@ static void drop_copies(struct code_space *space)
         drop_copy(slab);
 }
 
-/* Puts a run of copied pages in the place of the shared ones, in one step for each run. */
-static enum cairn_status place_run(struct code_slab *slab, const struct code_run *run,
-                                   struct cairn_error *error)
+/* Where the system has no memory for a copy, the child tries again, with what its parent's code is
+ * then. */
+static void copy_before_fork(struct code_space *space)
 {
-    size_t offset = run->first_page * slab->page_size;
-    size_t size = run->page_count * slab->page_size;
-    uint8_t *copied = slab->copy + offset;
-    arch_host_code_written(copied, copied, size);
-    bool is_ready =
-        run->state == PAGE_CODE_WRITABLE || mprotect(copied, size, PROT_READ | PROT_EXEC) == 0;
-    if (is_ready && mremap(copied, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
-                           slab->base + offset) != MAP_FAILED)
-        return CAIRN_OK;
-    return error_set_system(error, errno, "cannot put a forked child's own code in its place");
+    enum cairn_status status = make_copies(space, NULL);
+    (void)status;
+    /* In a child that has changed nothing yet, the notes are of its own fork, and still right. */
+    if (space->fork_client != NULL && code_space_is_own(space))
+        space->fork_client->note_words(space->fork_user);
+}
+
+/* In the child: the code as it was at the fork. */
+static enum cairn_status complete_copies(struct code_space *space, struct cairn_error *error)
+{
+    enum cairn_status status = make_copies(space, error);
+    if (status == CAIRN_OK && space->fork_client != NULL)
+        space->fork_client->write_words(space->fork_user);
+    return status;
+}
+
+static bool make_executable(const struct code_slab *slab)
+{
+    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+        uint8_t *copied = slab->copy + run.first_page * slab->page_size;
+        size_t size = run.page_count * slab->page_size;
+        arch_host_code_written(copied, copied, size);
+        if (run.state == PAGE_CODE && mprotect(copied, size, PROT_READ | PROT_EXEC) != 0)
+            return false;
+    }
+    return true;
 }
 
 /* The part of the copy from one offset to another. */
@@ -220,41 +236,80 @@ static void drop_part(const struct code_slab *slab, size_t from, size_t to)
         munmap(slab->copy + from, to - from);
 }
 
-/* What is not moved is unmapped, and no more: where pages have been moved from, another thread may
- * have mapped something. */
-static enum cairn_status place_copy(struct code_slab *slab, struct cairn_error *error)
+/* Moves the copied pages to where the shared ones are, each run in one step. What is not moved is
+ * unmapped, and no more: where pages have been moved from, another thread may have mapped
+ * something. */
+static bool move_copy(struct code_slab *slab)
 {
-    enum cairn_status status = CAIRN_OK;
     size_t done = 0;
-    for (struct code_run run = {0}; status == CAIRN_OK && slab_next_run(slab, &run);) {
-        status = place_run(slab, &run, error);
-        if (status != CAIRN_OK)
+    bool is_moved = true;
+    for (struct code_run run = {0}; is_moved && slab_next_run(slab, &run);) {
+        size_t offset = run.first_page * slab->page_size;
+        size_t size = run.page_count * slab->page_size;
+        is_moved = mremap(slab->copy + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                          slab->base + offset) != MAP_FAILED;
+        if (!is_moved)
             break;
-        drop_part(slab, done, run.first_page * slab->page_size);
-        done = (run.first_page + run.page_count) * slab->page_size;
+        drop_part(slab, done, offset);
+        done = offset + size;
     }
     drop_part(slab, done, slab->copy_bytes);
     slab->copy = NULL;
-    slab->is_detached = status == CAIRN_OK;
+    return is_moved;
+}
+
+/* Lets the child execute its copies. False: some of its code is shared with its parent still. A
+ * system that lets no anonymous memory become executable leaves the copies for add_views. */
+static bool place_copies(struct code_space *space)
+{
+    bool all = true;
+    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
+        if (slab->copy == NULL)
+            continue;
+        slab->is_detached = make_executable(slab) && move_copy(slab);
+        all = all && slab->is_detached;
+    }
+    return all;
+}
+
+/* ---- Changing code in a child ---- */
+
+static enum cairn_status add_views(struct code_space *space, struct cairn_error *error)
+{
+    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
+        enum cairn_status status = slab_forget_unfinished(slab, error);
+        if (status == CAIRN_OK)
+            status = space->map->after_fork(slab, error);
+        if (status != CAIRN_OK)
+            return status;
+        drop_copy(slab);
+        slab->is_detached = false;
+    }
+    space->has_barrier = barrier_register();
+    set_stage(space, CODE_SPACE_OWN);
+    return CAIRN_OK;
+}
+
+/* If it fails, the copies that there are stay for the next time. */
+static enum cairn_status make_own(struct code_space *space, struct cairn_error *error)
+{
+    enum cairn_status status = complete_copies(space, error);
+    if (status != CAIRN_OK)
+        return status;
+    pthread_mutex_lock(&space->lock);
+    status = add_views(space, error);
+    pthread_mutex_unlock(&space->lock);
     return status;
 }
 
-/* Makes the code private to the child, with the words of the moment of the fork. If it fails, the
- * rest is still shared, and a repeated call copies everything again. */
-static enum cairn_status detach(struct code_space *space, struct cairn_error *error)
+enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_error *error)
 {
-    enum cairn_status status = CAIRN_OK;
-    for (struct code_slab *slab = space->slabs; slab != NULL && status == CAIRN_OK;
-         slab = slab->next)
-        if (needs_copy(slab) && slab->copy == NULL)
-            status = make_copy(slab, error);
-    if (status == CAIRN_OK && space->fork_client != NULL)
-        space->fork_client->write_words(space->fork_user);
-    for (struct code_slab *slab = space->slabs; slab != NULL && status == CAIRN_OK;
-         slab = slab->next)
-        if (slab->copy != NULL)
-            status = place_copy(slab, error);
-    drop_copies(space);
+    if (code_space_is_own(space))
+        return CAIRN_OK;
+    code_space_renew_locks(space);
+    pthread_mutex_lock(&space->after_fork_lock);
+    enum cairn_status status = code_space_is_own(space) ? CAIRN_OK : make_own(space, error);
+    pthread_mutex_unlock(&space->after_fork_lock);
     return status;
 }
 
@@ -300,27 +355,31 @@ static void before_fork(void)
     pthread_mutex_lock(&spaces.lock);
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
         take_locks(space);
-        copy_space(space);
+        copy_before_fork(space);
     }
 }
 
 static void after_fork_in_parent(void)
 {
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
-        drop_copies(space);
+        /* Else they are of the fork that this process comes from, and are still needed. */
+        if (code_space_is_own(space))
+            drop_copies(space);
         release_locks(space);
     }
     pthread_mutex_unlock(&spaces.lock);
 }
 
-/* Where the system refuses the child its own code, the first change tries again. */
+/* Where the system refuses the child all this, its first change tries again. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&spaces.lock, NULL);
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
         renew_locks(space);
-        enum cairn_status status = detach(space, NULL);
-        (void)status;
+        if (complete_copies(space, NULL) == CAIRN_OK && !place_copies(space)) {
+            enum cairn_status status = code_space_after_fork(space, NULL);
+            (void)status;
+        }
     }
 }
 
@@ -329,43 +388,4 @@ static void after_fork_in_child(void)
 __attribute__((constructor)) static void register_handlers(void)
 {
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
-
-/* ---- Changing code in a child ---- */
-
-static enum cairn_status add_views(struct code_space *space, struct cairn_error *error)
-{
-    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
-        enum cairn_status status = slab_forget_unfinished(slab, error);
-        if (status == CAIRN_OK)
-            status = space->map->after_fork(slab, error);
-        if (status != CAIRN_OK)
-            return status;
-        slab->is_detached = false;
-    }
-    space->has_barrier = barrier_register();
-    set_stage(space, CODE_SPACE_OWN);
-    return CAIRN_OK;
-}
-
-static enum cairn_status make_own(struct code_space *space, struct cairn_error *error)
-{
-    enum cairn_status status = detach(space, error);
-    if (status != CAIRN_OK)
-        return status;
-    pthread_mutex_lock(&space->lock);
-    status = add_views(space, error);
-    pthread_mutex_unlock(&space->lock);
-    return status;
-}
-
-enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_error *error)
-{
-    if (code_space_is_own(space))
-        return CAIRN_OK;
-    code_space_renew_locks(space);
-    pthread_mutex_lock(&space->after_fork_lock);
-    enum cairn_status status = code_space_is_own(space) ? CAIRN_OK : make_own(space, error);
-    pthread_mutex_unlock(&space->after_fork_lock);
-    return status;
 }

@@ -111,7 +111,8 @@ static enum cairn_status replace_run(struct code_slab *slab, uint8_t *written, s
                                      size_t size, enum page_state state, struct cairn_error *error)
 {
     uint8_t *executed = slab->base + offset;
-    map_copy_words(written + offset, executed, size);
+    const uint8_t *code = slab->copy == NULL ? executed : slab->copy + offset;
+    map_copy_words(written + offset, code, size);
     void *view = mremap(written + offset, 0, size, MREMAP_MAYMOVE);
     if (view == MAP_FAILED)
         return error_set_system(error, errno, "cannot map a forked child's own code");
@@ -137,8 +138,8 @@ static enum cairn_status replace_code(struct code_slab *slab, uint8_t *written,
     return CAIRN_OK;
 }
 
-/* If it fails half way, some pages are views of the new memory and the others are still private
- * ones; all hold the right code, and a repeated call copies them all again. */
+/* If it fails half way, some pages are views of the new memory and the others are what they were;
+ * all hold the right code, and a repeated call copies them all again. */
 static enum cairn_status after_fork_with(make_view_function *make_view, struct code_slab *slab,
                                          struct cairn_error *error)
 {

@@ -62,8 +62,8 @@ struct code_slab {
     bool alias_soiled;
 
     /* Dual. `copy` holds the code pages at their offsets, in private memory, while the process
-     * forks and until its child has put them in place. `is_detached` is true in a child whose code
-     * pages are private and have no second view; see code/fork.c. */
+     * forks and until its child has put them in place; NULL otherwise. `is_detached` is true in a
+     * child whose code pages are private and have no second view. See code/fork.c. */
     uint8_t *copy;
     size_t copy_bytes;
     bool is_detached;
