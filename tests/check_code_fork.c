@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,6 @@ static void wait_through(const int ends[2])
 
 static void watch_parent(struct fixture *fixture, const struct pipes *pipes)
 {
-    support_expect(code_space_after_fork(fixture->space, NULL) == CAIRN_OK);
     signal_through(pipes->to_parent);
     wait_through(pipes->to_child);
     support_expect(support_call(fixture->code) == 1);
@@ -485,6 +485,81 @@ START_TEST(child_that_cannot_have_pages_leaves_the_parents_alone)
 }
 END_TEST
 
+/* Refused from before the fork on: the child has no copy of its own, or cannot put it in place. It
+ * executes its parent's code, and changes nothing. */
+static const struct support_refusal at_fork[] = {
+    {.call = SYS_mmap, .error = ENOMEM},
+    {SYS_mprotect, ENOMEM, 2, PROT_EXEC, PROT_EXEC},
+    {.call = SYS_mremap, .error = ENOMEM},
+};
+enum { AT_FORK = sizeof at_fork / sizeof *at_fork };
+
+static void fork_refused(void *user)
+{
+    struct fixture fixture;
+    load(&fixture, CAIRN_CODE_MODE_DUAL);
+    support_refuse(user, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        expect_refusal(&fixture);
+        _exit(0);
+    }
+    support_wait(child);
+    support_expect(try_patch(&fixture, 5) && support_call(fixture.code) == 5);
+}
+
+START_TEST(fork_that_gets_no_memory_leaves_a_child_that_changes_nothing)
+{
+    support_in_child(fork_refused, (void *)(uintptr_t)&at_fork[_i]);
+}
+END_TEST
+
+/* The parent's copy for its children is gone when the fork is done. */
+START_TEST(parent_keeps_no_copy)
+{
+    struct fixture fixture;
+    load(&fixture, CAIRN_CODE_MODE_DUAL);
+    support_in_child(child_patches, &fixture);
+    size_t mappings = support_count_mappings();
+    for (int i = 0; i < 20; i++)
+        support_in_child(child_patches, &fixture);
+    ck_assert_ptr_null(fixture.space->slabs->copy);
+    ck_assert_uint_eq(support_count_mappings(), mappings);
+    unload(&fixture);
+}
+END_TEST
+
+/* ---- Without handlers ---- */
+
+/* A child that no handler is called for, as _Fork makes it: it makes all its own when it first
+ * changes something. */
+static void in_clone(void (*body)(void *user), void *user)
+{
+    pid_t child = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0, 0, 0, 0);
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        body(user);
+        _exit(0);
+    }
+    support_wait(child);
+}
+
+START_TEST(child_without_handlers_makes_its_code_its_own)
+{
+    static void (*const bodies[])(void *user) = {child_patches, child_patches_and_forks,
+                                                 child_forks_before_it_patches, load_and_unload,
+                                                 destroy_at_once};
+    struct fixture fixture;
+    load(&fixture, support_modes[_i]);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        in_clone(bodies[i], &fixture);
+    for (int i = 0; i < 200; i++)
+        ck_assert_int_eq(support_call(fixture.code + i * SUPPORT_FUNCTION_BYTES), i + 1);
+    ck_assert_int_eq(call_veneer(&fixture), 1);
+    unload(&fixture);
+}
+END_TEST
+
 static void use_after_fork(void *user)
 {
     struct fixture fixture;
@@ -549,9 +624,14 @@ int main(void)
                         support_mode_count());
     tcase_add_loop_test(tests, child_does_not_inherit_what_was_half_done, 0, support_mode_count());
     tcase_add_loop_test(tests, copy_of_a_page_being_patched_is_whole, 0, support_mode_count());
+    tcase_add_loop_test(tests, child_without_handlers_makes_its_code_its_own, 0,
+                        support_mode_count());
     if (!support_is_emulated()) {
         tcase_add_test(tests, alias_stays_where_it_is);
         tcase_add_test(tests, child_that_cannot_have_pages_leaves_the_parents_alone);
+        tcase_add_loop_test(tests, fork_that_gets_no_memory_leaves_a_child_that_changes_nothing, 0,
+                            AT_FORK);
+        tcase_add_test(tests, parent_keeps_no_copy);
         tcase_add_loop_test(tests, fork_is_noticed_where_pages_are_not_wiped, 0, 2);
         tcase_add_loop_test(tests, advice_that_is_always_taken_is_not_believed, 0, 2);
     }

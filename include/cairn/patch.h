@@ -137,8 +137,8 @@ enum cairn_strength {
  * AArch64), and on PPC64 any, needs a veneer of the site's own that no thread is using. The site
  * keeps those that it has made; it makes one, under a lock, the first and the second time that it
  * gets such a target, for calls and for jumps, and when more threads than ever before patch it at
- * the same time. (2) The first patch in a forked child gives the child its own pages. Single mode
- * takes a lock and replaces a page.
+ * the same time. (2) The first patch in a forked child gives the child's code a second view. Single
+ * mode takes a lock and replaces a page.
  *
  * Refused before the first write: ARGUMENT (target NULL, no site, no such strength); UNMANAGED (not
  * live, and neither QUIESCENT nor unpublished; the sentence says why); STATE (the module is

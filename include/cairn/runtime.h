@@ -12,6 +12,20 @@
  * passed a moment at which it (and no signal handler on top of it) was inside retired code, had
  * a return address into it, or held a record, site or function name of it.
  *
+ * Forked children. A child made by fork() is a copy of its parent at the moment of the fork: it
+ * executes its own code from the start, whether or not it calls Cairn, whatever the parent's
+ * threads patch, load and free before, at and after that moment; and nothing that it does reaches
+ * the parent. A patch that another thread has not returned from is made in the child or it is not;
+ * if several threads patch one site at once, any of their targets may be the child's. The child may
+ * call every function; what another thread was loading at the fork is lost to it. Handlers of
+ * pthread_atfork see to all this. They take all of Cairn's locks, so fork() may not be called in a
+ * signal handler that has interrupted a function of Cairn's, nor in a visitor of inline caches.
+ * With two views (Dual mode), fork() takes time and, until it returns, memory in proportion to the
+ * loaded code, and the child's first change of code again as much; a child that only executes
+ * another program does not make one. Children made by clone() or _Fork(), for which no handlers are
+ * called, share their parent's code until they call cairn_runtime_after_fork or change something.
+ * So that is for processes with one thread, and the parent should retire nothing until then.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CAIRN_RUNTIME_H
@@ -110,10 +124,11 @@ CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
 CAIRN_API size_t cairn_runtime_quiesce(cairn_runtime *runtime);
 
 /**
- * Gives a forked child its own copy of the code, at the same addresses, so that neither process
- * sees the other's later patches. Happens by itself before the child's first patch or load; a
- * host whose children go on running JIT code without patching calls it right after fork().
- * Nothing happens in a process that has not forked. Only one thread may exist. SYSTEM.
+ * Makes a forked child ready to change code, as its first patch or load does by itself. After
+ * fork() that only decides when the time for it is spent. A child made by clone() or _Fork() calls
+ * it before anything else, while it has one thread: it makes the code the child's own. Does nothing
+ * in a process that has not forked. Thread-safe after fork(). SYSTEM: the code can be executed as
+ * before, nothing can be changed, and the call may be repeated.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime,
                                                                       struct cairn_error *error);

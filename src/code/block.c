@@ -605,3 +605,15 @@ enum cairn_status code_block_store_word(struct code_block *block, uint64_t addre
             block->space->map->write(block->slab, slab_offset(block, address), word, size, error);
     return status;
 }
+
+void code_block_write_copy(struct code_block *block, uint64_t address, const void *bytes,
+                           size_t size)
+{
+    uint8_t *copy = block->slab == NULL ? NULL : block->slab->copy;
+    if (copy == NULL)
+        return;
+    uint8_t *place = copy + slab_offset(block, address);
+    /* The page is shared with the parent until it is written to. */
+    if (memcmp(place, bytes, size) != 0)
+        memcpy(place, bytes, size);
+}

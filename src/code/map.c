@@ -22,3 +22,11 @@ void map_store(uint8_t *destination, const void *bytes, size_t size)
         memcpy(destination, bytes, size);
     }
 }
+
+void map_copy_words(uint8_t *destination, const uint8_t *source, size_t size)
+{
+    uint64_t *to = (uint64_t *)(void *)destination;
+    const uint64_t *from = (const uint64_t *)(const void *)source;
+    for (size_t i = 0; i < size / sizeof *to; i++)
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}

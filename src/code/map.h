@@ -26,9 +26,10 @@ struct code_map {
     const char *name;
     enum cairn_code_mode mode;
 
-    /* Makes the slab's second area, `slab->alias`. A second call in a forked child makes it anew
-     * at the same address, and the code pages with it, so that they are the child's own. On
-     * failure everything is as it was. */
+    /* `open` makes the slab's second area, `slab->alias`. `after_fork`, in a child, makes it anew
+     * at the same address and lets the code pages be reached through it; these are private to the
+     * child already (code/fork.c). On failure the code is unchanged, and the call may be
+     * repeated. */
     enum cairn_status (*open)(struct code_slab *slab, struct cairn_error *error);
     enum cairn_status (*after_fork)(struct code_slab *slab, struct cairn_error *error);
 
@@ -54,5 +55,9 @@ extern const struct code_map code_map_single_toggle;
 
 /* One atomic store if it is a whole aligned word; otherwise byte by byte. */
 void map_store(uint8_t *destination, const void *bytes, size_t size);
+
+/* Copies code that may be patched meanwhile: each aligned word of 8 bytes is copied whole. `size`
+ * is a multiple of 8. */
+void map_copy_words(uint8_t *destination, const uint8_t *source, size_t size);
 
 #endif

@@ -105,22 +105,14 @@ static enum cairn_status write_alias(struct code_slab *slab, size_t offset, cons
 
 /* ---- In a forked child ---- */
 
-/* The parent may be patching meanwhile: patch words are copied whole. */
-static void copy_words(uint8_t *destination, const uint8_t *source, size_t size)
-{
-    uint64_t *to = (uint64_t *)(void *)destination;
-    const uint64_t *from = (const uint64_t *)(const void *)source;
-    for (size_t i = 0; i < size / sizeof *to; i++)
-        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-}
-
 /* A run of pages with one state. It is made elsewhere and moved over the old one when it is
  * complete, so that there is no moment without the code. */
 static enum cairn_status replace_run(struct code_slab *slab, uint8_t *written, size_t offset,
                                      size_t size, enum page_state state, struct cairn_error *error)
 {
     uint8_t *executed = slab->base + offset;
-    copy_words(written + offset, executed, size);
+    const uint8_t *code = slab->copy == NULL ? executed : slab->copy + offset;
+    map_copy_words(written + offset, code, size);
     void *view = mremap(written + offset, 0, size, MREMAP_MAYMOVE);
     if (view == MAP_FAILED)
         return error_set_system(error, errno, "cannot map a forked child's own code");
@@ -137,24 +129,16 @@ static enum cairn_status replace_run(struct code_slab *slab, uint8_t *written, s
 static enum cairn_status replace_code(struct code_slab *slab, uint8_t *written,
                                       struct cairn_error *error)
 {
-    size_t page = 0;
-    while (page < slab->page_count) {
-        enum page_state state = (enum page_state)slab->states[page];
-        size_t end = page + 1;
-        while (end < slab->page_count && slab->states[end] == (uint8_t)state)
-            end++;
-        if (state == PAGE_CODE || state == PAGE_CODE_WRITABLE) {
-            enum cairn_status status = replace_run(slab, written, page * slab->page_size,
-                                                   (end - page) * slab->page_size, state, error);
-            if (status != CAIRN_OK)
-                return status;
-        }
-        page = end;
+    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+        enum cairn_status status = replace_run(slab, written, run.first_page * slab->page_size,
+                                               run.page_count * slab->page_size, run.state, error);
+        if (status != CAIRN_OK)
+            return status;
     }
     return CAIRN_OK;
 }
 
-/* If it fails half way, some pages are views of the new memory and the others of the parent's;
+/* If it fails half way, some pages are views of the new memory and the others are what they were;
  * all hold the right code, and a repeated call copies them all again. */
 static enum cairn_status after_fork_with(make_view_function *make_view, struct code_slab *slab,
                                          struct cairn_error *error)

@@ -92,6 +92,8 @@ void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *sla
 {
     if (slab->alias != NULL)
         munmap(slab->alias, slab->size);
+    if (slab->copy != NULL)
+        munmap(slab->copy, slab->copy_bytes);
     if (slab->owners != NULL)
         munmap(slab->owners, slab->bookkeeping_bytes);
     if (slab->base != NULL)
@@ -360,6 +362,21 @@ static bool is_code(const struct code_slab *slab, size_t page)
 {
     uint8_t state = states_of(slab)[page];
     return state == PAGE_CODE || state == PAGE_CODE_WRITABLE;
+}
+
+bool slab_next_run(const struct code_slab *slab, struct code_run *run)
+{
+    const uint8_t *states = states_of(slab);
+    size_t page = run->first_page + run->page_count;
+    while (page < slab->code_end && !is_code(slab, page))
+        page++;
+    if (page >= slab->code_end)
+        return false;
+    size_t end = page + 1;
+    while (end < slab->code_end && states[end] == states[page])
+        end++;
+    *run = (struct code_run){page, end - page, (enum page_state)states[page]};
+    return true;
 }
 
 void slab_release(struct code_slab *slab, size_t first_page, size_t page_count)

@@ -58,8 +58,15 @@ struct code_slab {
     size_t room_at_least;
     size_t room_at_most;
     uint32_t open_blocks;
-    /* Single: something was left behind where copies are made. */
+    /* Single: something was left where copies are made. */
     bool alias_soiled;
+
+    /* Dual. `copy` holds the code pages at their offsets, in private memory, while the process
+     * forks and until its child has put them in place; NULL otherwise. `is_detached` is true in a
+     * child whose code pages are private and have no second view. See code/fork.c. */
+    uint8_t *copy;
+    size_t copy_bytes;
+    bool is_detached;
 
     struct code_chunk *chunks;
     /* As code/stub.h says. */
@@ -98,8 +105,18 @@ enum cairn_status slab_protect(struct code_slab *slab, enum page_use use, size_t
 /* Gives pages back to the system and to the slab. */
 void slab_release(struct code_slab *slab, size_t first_page, size_t page_count);
 
-/* In a forked child: whoever was taking or releasing pages in the parent did not come along. What
- * he had mapped on pages that are still free goes, and what is known of the room is forgotten. */
+/* A run of neighbouring code pages in one state. */
+struct code_run {
+    size_t first_page;
+    size_t page_count;
+    enum page_state state;
+};
+/* The first run after `run`, which is zero at first; false if there is none. */
+bool slab_next_run(const struct code_slab *slab, struct code_run *run);
+
+/* In a forked child: a thread of the parent that was taking or releasing pages does not exist here.
+ * What it had mapped on pages that are still free goes, and the bounds of the largest free range
+ * are found anew. */
 enum cairn_status slab_forget_unfinished(struct code_slab *slab, struct cairn_error *error);
 
 #endif

@@ -306,12 +306,13 @@ enum cairn_status code_space_create(const struct code_space_options *options,
     created->page_size = page_size;
     created->slab_size = slab_size;
     created->slab_limit = options->slab_limit;
-    pthread_mutex_init(&created->lock, NULL);
+    space_create_locks(created);
     status = fill_space(created, options->mode, error);
     if (status != CAIRN_OK) {
         code_space_destroy(created);
         return status;
     }
+    space_watch_forks(created);
     *space = created;
     return CAIRN_OK;
 }
@@ -330,6 +331,7 @@ void code_space_destroy(struct code_space *space)
 {
     if (space == NULL)
         return;
+    space_ignore_forks(space);
     while (space->slabs != NULL) {
         struct code_slab *slab = space->slabs;
         space->slabs = slab->next;
@@ -339,9 +341,15 @@ void code_space_destroy(struct code_space *space)
     }
     free_tables(space);
     ownership_destroy(space);
-    pthread_mutex_destroy(&space->lock);
+    space_destroy_locks(space);
     struct cairn_allocator allocator = space->allocator;
     memory_free(&allocator, space, sizeof *space);
+}
+
+void space_lock(struct code_space *space)
+{
+    code_space_renew_locks(space);
+    pthread_mutex_lock(&space->lock);
 }
 
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error)
@@ -378,10 +386,9 @@ void code_space_statistics(struct code_space *space, struct cairn_runtime_statis
     statistics->code_bytes = 0;
     statistics->data_bytes = 0;
     statistics->free_bytes = 0;
-    bool locked = space_enter(space, NULL) == CAIRN_OK;
+    space_lock(space);
     statistics->slab_count = space->slab_count;
     for (const struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
         add_statistics(slab, statistics);
-    if (locked)
-        space_leave(space);
+    space_leave(space);
 }

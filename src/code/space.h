@@ -20,12 +20,10 @@
  * Threads: blocks of different loaders may be used at the same time; one block by one thread.
  * The functions lock the space inside where they must.
  *
- * Fork. A forked child shares the memory file with its parent until code_space_after_fork. Every
- * function here that changes anything calls it first. The parent's other threads do not exist in
- * the child, so the lock is made anew; a block that one of them was changing at the moment of the
- * fork is lost to the child (its pages stay in use), everything else is whole. Memory of a block
- * that is not protected yet is written by the client himself: a child that goes on filling such a
- * block calls code_space_after_fork before it does.
+ * Fork. A forked child's code is its own from the start, and its first change gives it a second
+ * view (code/fork.c). The parent's other threads do not exist in the child, so a block that one of
+ * them was filling at the moment of the fork is lost to the child (its pages stay in use);
+ * everything else is whole.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -72,13 +70,45 @@ const char *code_space_mode_reason(const struct code_space *space);
 const struct cairn_arch *code_space_arch(const struct code_space *space);
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics);
 
-/* Gives a forked child its own pages, at the same addresses and with the same protection; nothing
- * in a process that has not forked. Only one thread may exist. On SYSTEM everything goes on
- * working as before the call, and the call may be repeated. */
+/* ---- Forked children; see code/fork.c ---- */
+
+enum code_space_stage {
+    CODE_SPACE_INHERITED = 0, /* forked, without handlers: locks and code are the parent's */
+    CODE_SPACE_OWN = 1,       /* not forked, or everything is this process's own */
+    CODE_SPACE_RENEWED = 2    /* forked: the locks are; code can be executed and not changed */
+};
+
+/* What its client has to do when the process forks. All but `write_words` are called in the thread
+ * that forks. */
+struct code_fork_client {
+    /* Before the fork, and in the parent after it. The space's own lock is taken last. */
+    void (*lock)(void *user);
+    void (*unlock)(void *user);
+    /* In the child, which has one thread. */
+    void (*renew_locks)(void *user);
+    /* With all locks held: makes sure that private memory holds what every live word is. */
+    void (*note_words)(void *user);
+    /* In the child: writes them, with code_block_write_copy. Takes the locks that it needs. */
+    void (*write_words)(void *user);
+};
+
+/* NULL: there is none any more. */
+void code_space_set_fork_client(struct code_space *space, const struct code_fork_client *client,
+                                void *user);
+
+/* Called by every entry point that takes a lock: renews all locks, the client's too, in a child for
+ * which no handler did. */
+void code_space_renew_locks(struct code_space *space);
+
+/* Called by every entry point that changes code or takes memory: renews the locks, and gives a
+ * forked child's code its second view, at the same addresses; does nothing in a process that has
+ * not forked. No lock of the space or its client is held. On SYSTEM everything goes on working as
+ * before the call, and the call may be repeated. */
 enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_error *error);
 
-/* Whether this process is the one that the pages belong to: one load where the kernel knows
- * MADV_WIPEONFORK (4.14), getpid elsewhere. Async-signal-safe. */
+/* One load where the kernel knows MADV_WIPEONFORK (4.14), getpid elsewhere. Async-signal-safe. */
+static inline enum code_space_stage code_space_stage(const struct code_space *space);
+/* Whether code can be changed at once. */
 static inline bool code_space_is_own(const struct code_space *space);
 
 /* Barrier: when it returns, every other core has, since the call, executed a core-serialising
@@ -106,12 +136,12 @@ struct code_slab_lookup {
 struct code_lookup {
     struct code_slab_lookup first_slab; /* never changes */
     uint32_t page_shift;
-    /* 1 in the process that owns the pages, wiped by fork; NULL where the kernel cannot do that. */
+    /* The stage, wiped by fork; NULL where the kernel cannot do that. */
     const _Atomic uint32_t *own_mark;
 };
 
 void *code_space_find_owner_beyond_first_slab(const struct code_space *space, uint64_t pc);
-bool code_space_is_own_by_process(const struct code_space *space);
+enum code_space_stage code_space_stage_by_process(const struct code_space *space);
 
 static inline void *code_space_find_owner(const struct code_space *space, uint64_t pc)
 {
@@ -123,12 +153,17 @@ static inline void *code_space_find_owner(const struct code_space *space, uint64
                                 memory_order_acquire);
 }
 
-static inline bool code_space_is_own(const struct code_space *space)
+static inline enum code_space_stage code_space_stage(const struct code_space *space)
 {
     const struct code_lookup *lookup = (const struct code_lookup *)space;
     if (__builtin_expect(lookup->own_mark == NULL, 0))
-        return code_space_is_own_by_process(space);
-    return atomic_load_explicit(lookup->own_mark, memory_order_relaxed) != 0;
+        return code_space_stage_by_process(space);
+    return (enum code_space_stage)atomic_load_explicit(lookup->own_mark, memory_order_acquire);
+}
+
+static inline bool code_space_is_own(const struct code_space *space)
+{
+    return code_space_stage(space) == CODE_SPACE_OWN;
 }
 
 /* ---- Blocks: the pages of one module ---- */
@@ -228,7 +263,7 @@ void code_space_quiesce_stubs(struct code_space *space);
 
 /* The written alias of an executed address, in Dual mode; NULL in Single mode, and for addresses
  * that are not the block's code. The alias stays the same for the block's life, also over a fork.
- * In a forked child nothing may be written through it before code_space_after_fork. */
+ * In a forked child nothing may be read or written through it before code_space_after_fork. */
 void *code_block_writable_alias(const struct code_block *block, uint64_t address);
 
 /* Stores one aligned patch word of `arch->word_bytes` bytes to the block's code, atomically as
@@ -244,5 +279,10 @@ enum cairn_status code_block_store_word(struct code_block *block, uint64_t addre
  * before the one that failed may have changed. */
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error);
+
+/* In a forked child, while its code is made its own: what the block's code is to hold at `address`.
+ * Does nothing if it is not being made. */
+void code_block_write_copy(struct code_block *block, uint64_t address, const void *bytes,
+                           size_t size);
 
 #endif

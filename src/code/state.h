@@ -38,8 +38,17 @@ struct code_space {
     /* Membarrier with SYNC_CORE is registered. */
     bool has_barrier;
 
-    _Atomic uint32_t *own_mark; /* a page; NULL where fork does not wipe it */
-    pid_t process;              /* then the owner is known by this */
+    /* The stage: in a page that fork wipes; where fork cannot, that of `process`. */
+    _Atomic uint32_t *own_mark;
+    _Atomic uint32_t stage;
+    pid_t process;
+
+    /* With the lock over all spaces held, and before the first fork that matters. */
+    struct code_space *next_space;
+    const struct code_fork_client *fork_client; /* NULL: there is none */
+    void *fork_user;
+    /* Over making a forked child's code its own; taken before the client's locks and `lock`. */
+    pthread_mutex_t after_fork_lock;
 
     /* All that there are, newest first; they are as long-lived as the space. */
     _Atomic(struct code_stub_chunk *) stub_chunks;
@@ -50,7 +59,10 @@ struct code_space {
     uint32_t slab_count;
 };
 
-/* Makes the pages this process's own, if they are not yet, and takes the lock. */
+/* Takes the lock, to look at what it protects. */
+void space_lock(struct code_space *space);
+/* The same to change it, for which the pages are made this process's own. SYSTEM: the lock is not
+ * taken. */
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error);
 void space_leave(struct code_space *space);
 
@@ -71,10 +83,16 @@ struct code_slab *code_block_slab(const struct code_block *block);
 enum cairn_status self_test_run(struct code_slab *slab, const struct cairn_arch *arch,
                                 struct cairn_error *error);
 
-/* The mark that fork wipes: made, set, and given back. */
+/* The mark that fork wipes. */
 enum cairn_status ownership_create(struct code_space *space, struct cairn_error *error);
-void ownership_take(struct code_space *space);
 void ownership_destroy(struct code_space *space);
+
+void space_create_locks(struct code_space *space);
+void space_destroy_locks(struct code_space *space);
+
+/* From the first to the second, children get a copy of the space. */
+void space_watch_forks(struct code_space *space);
+void space_ignore_forks(struct code_space *space);
 
 /* True if SYNC_CORE barriers can be had from now on. */
 bool barrier_register(void);

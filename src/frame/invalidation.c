@@ -201,9 +201,9 @@ static enum cairn_status call_target(cairn_invalidation *invalidation,
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    pthread_mutex_lock(&runtime->lock);
+    runtime_lock(runtime);
     status = call_locked(invalidation, options, error);
-    pthread_mutex_unlock(&runtime->lock);
+    runtime_unlock(runtime);
     return status;
 }
 
@@ -319,9 +319,9 @@ enum cairn_status cairn_invalidation_take_back(cairn_invalidation *invalidation,
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    pthread_mutex_lock(&runtime->lock);
+    runtime_lock(runtime);
     status = take_back_locked(invalidation, strength, error);
-    pthread_mutex_unlock(&runtime->lock);
+    runtime_unlock(runtime);
     return status;
 }
 

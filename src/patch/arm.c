@@ -281,6 +281,7 @@ void arm_bind(cairn_site *site)
     site->word_shift = word_find_shift(site);
     uint64_t word = word_read(site);
     site->word_base = word & ~word_instruction_mask(site);
+    atomic_init(&site->noted_bits, word_instruction_bits(site, word));
     if (site->keeps_original)
         site->initial.bits = word_instruction_bits(site, word);
 }

@@ -141,6 +141,7 @@ static enum cairn_status write_change(const struct change *change, struct cairn_
         exchange_in_word(site, change->bits, NULL);
     else
         store_word(site, change->bits);
+    atomic_store_explicit(&change->site->noted_bits, change->bits, memory_order_release);
     make_visible(site);
     return CAIRN_OK;
 }
@@ -152,18 +153,25 @@ enum cairn_status commit_change(struct change *change, struct cairn_error *error
     return status;
 }
 
+/* A forked child that has changed nothing yet has its own code in the executed view alone. */
+static uint64_t read_instruction(const cairn_site *site)
+{
+    return code_space_is_own(site->table->space) ? word_read_instruction(site)
+                                                 : word_read_executed_instruction(site);
+}
+
 /* The slot of a veneer that the instruction goes to does not change, so it belongs to the
  * instruction if that is the same before and after. */
 const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
                                       uint64_t *veneer_target)
 {
     for (;;) {
-        *bits = word_read_instruction(site);
+        *bits = read_instruction(site);
         const struct site_veneer *veneer = veneers_find(site, *bits);
         if (veneer == NULL)
             return NULL;
         *veneer_target = atomic_load_explicit(veneer->code.slot, memory_order_acquire);
-        if (word_read_instruction(site) == *bits)
+        if (read_instruction(site) == *bits)
             return veneer;
     }
 }
@@ -183,6 +191,7 @@ static void replace_change(const struct change *change, uint64_t bits)
         exchange_narrow_word(site, bits, change->bits);
     else
         exchange_in_word(site, bits, &change->bits);
+    commit_note(change->site);
     make_visible(site);
 }
 

@@ -15,6 +15,9 @@
  */
 enum cairn_status commit_change(struct change *change, struct cairn_error *error);
 
+/* Makes sure that the site's note (patch/fork.c) is its instruction. */
+void commit_note(cairn_site *site);
+
 /* What the instruction is, and what the veneer that it goes to goes to, of one moment; returns that
  * veneer, or NULL. Lock-free. */
 const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,

@@ -64,13 +64,11 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
     }
 }
 
-/* Where a forked child cannot have its own code, it reads what its parent had. */
 void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description)
 {
-    bool is_locked = ic_set_enter(ic->set, NULL) == CAIRN_OK;
+    ic_set_lock(ic->set);
     describe_locked(ic, description);
-    if (is_locked)
-        ic_set_leave(ic->set);
+    ic_set_leave(ic->set);
 }
 
 enum cairn_ic_state cairn_ic_state(cairn_ic *ic)
@@ -92,10 +90,9 @@ cairn_site *cairn_ic_site(const cairn_ic *ic) { return ic->site; }
 cairn_ic *cairn_site_ic(cairn_site *site)
 {
     struct ic_set *set = site->table->ics;
-    bool is_locked = ic_set_enter(set, NULL) == CAIRN_OK;
+    ic_set_lock(set);
     cairn_ic *ic = site->ic;
-    if (is_locked)
-        ic_set_leave(set);
+    ic_set_leave(set);
     return ic;
 }
 
@@ -103,8 +100,7 @@ cairn_ic *cairn_site_ic(cairn_site *site)
 
 void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
 {
-    if (ic_set_enter(set, NULL) != CAIRN_OK)
-        return;
+    ic_set_lock(set);
     bool goes_on = true;
     for (cairn_ic *ic = set->first; ic != NULL && goes_on; ic = ic->next) {
         struct cairn_ic_description description;

@@ -54,19 +54,20 @@ void ic_set_destroy(struct ic_set *set)
 
 /* ---- The lock ---- */
 
-/* A thread of the parent may have held it. */
-void ic_set_after_fork(struct ic_set *set) { pthread_mutex_init(&set->lock, NULL); }
+void ic_set_renew_lock(struct ic_set *set) { pthread_mutex_init(&set->lock, NULL); }
+
+void ic_set_lock(struct ic_set *set)
+{
+    code_space_renew_locks(set->space);
+    pthread_mutex_lock(&set->lock);
+}
 
 enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error)
 {
-    if (!code_space_is_own(set->space)) {
-        ic_set_after_fork(set);
-        enum cairn_status status = code_space_after_fork(set->space, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    pthread_mutex_lock(&set->lock);
-    return CAIRN_OK;
+    enum cairn_status status = code_space_after_fork(set->space, error);
+    if (status == CAIRN_OK)
+        pthread_mutex_lock(&set->lock);
+    return status;
 }
 
 void ic_set_leave(struct ic_set *set) { pthread_mutex_unlock(&set->lock); }

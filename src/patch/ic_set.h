@@ -32,12 +32,15 @@ void ic_set_init(struct ic_set *set, const struct cairn_allocator *allocator,
                  struct code_space *space);
 /* All modules, and so all caches but retired ones, are gone. */
 void ic_set_destroy(struct ic_set *set);
-/* In a forked child. */
-void ic_set_after_fork(struct ic_set *set);
+/* In a forked child: a thread of the parent may have held it. */
+void ic_set_renew_lock(struct ic_set *set);
 /* Frees what was retired. */
 void ic_set_quiesce(struct ic_set *set);
 
-/* Takes the lock; in a forked child everything is then its own. SYSTEM. */
+/* Takes the lock, to look at what it protects. */
+void ic_set_lock(struct ic_set *set);
+/* The same to change it; in a forked child all code is then its own. SYSTEM: the lock is not taken.
+ */
 enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error);
 void ic_set_leave(struct ic_set *set);
 

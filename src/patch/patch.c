@@ -124,6 +124,8 @@ static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, ui
         (void)undone;
         return status;
     }
+    if (site->live)
+        commit_note(site);
     atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
     return CAIRN_OK;
 }

@@ -347,7 +347,7 @@ void site_table_destroy(struct site_table *sites)
         veneers_destroy(&sites->sites[i]);
         if (sites->sites[i].ic != NULL)
             ic_forget(sites->sites[i].ic);
-        char *reason = sites->sites[i].reason;
+        char *reason = sites->sites[i].live ? NULL : sites->sites[i].reason;
         if (reason != NULL)
             memory_free(&allocator, reason, strlen(reason) + 1);
     }

@@ -10,7 +10,8 @@
  *    patchers of one site can only replace each other's word, never mix them. Where the word
  *    reaches into another site's region (`shares_word`), that does not hold, and the instruction
  *    is exchanged within the word that is there.
- *  - Everything but `form` and the list of veneers stays the same once the table has been made.
+ *  - Everything but `form`, `noted_bits` and the list of veneers stays the same once the table has
+ *    been made.
  *  - While `form` is SITE_FORM_WRITTEN, no live change is made. It changes only under the host's
  *    promise of quiescence, which includes that nobody else is changing the site.
  *
@@ -64,11 +65,14 @@ struct cairn_site {
     _Atomic uint8_t form; /* enum site_form */
     uint64_t word_base;
     union {
+        _Atomic uint64_t noted_bits; /* live: the instruction, for forked children; patch/fork.c */
+        char *reason;                /* not live: why it is not, or NULL */
+    };
+    union {
         uint64_t target; /* of the initial branch */
         uint64_t bits;   /* of LLVM's instruction, if it is kept */
     } initial;
     _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
-    char *reason;                          /* why it is not live; NULL if it is */
     struct cairn_ic *ic;                   /* its inline cache, or NULL; under the set's lock */
 };
 
@@ -118,6 +122,11 @@ cairn_site *site_table_at(const struct site_table *sites, uint32_t index);
 uint32_t site_table_from(const struct site_table *sites, uint32_t record);
 /* The site of a record, or NULL. */
 cairn_site *site_table_find(const struct site_table *sites, uint32_t record);
+
+/* Before a fork: notes what all live words are, and in a child writes it into the copy of the
+ * module's code. Async-signal-safe. */
+void site_table_note_words(struct site_table *sites);
+void site_table_write_words(struct site_table *sites);
 
 /* Whether a call at one of the sites, to return to `return_address`, goes through a framed veneer
  * whose own call returns to `pc`. Lock-free and async-signal-safe. */

@@ -44,12 +44,17 @@ static inline uint64_t word_instruction_bits(const cairn_site *site, uint64_t wo
 
 /* The word as it is executed at this moment. It is read where it is written: a core that has
  * written it through one view waits for that to reach the cache if it then reads the other. */
-static inline uint64_t word_read(const cairn_site *site)
+static inline uint64_t word_read_at(const cairn_site *site, uint64_t address)
 {
-    const void *word = (const void *)(uintptr_t)(word_address(site) + site->table->alias_distance);
+    const void *word = (const void *)(uintptr_t)address;
     if (word_is_narrow(site))
         return __atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE);
     return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
+}
+
+static inline uint64_t word_read(const cairn_site *site)
+{
+    return word_read_at(site, word_address(site) + site->table->alias_distance);
 }
 
 /* An instruction as the bytes that it is in memory, and back. */
@@ -61,6 +66,14 @@ static inline uint64_t word_read_instruction(const cairn_site *site)
 {
     if (site->live)
         return word_instruction_bits(site, word_read(site));
+    return word_get_bits(site, (const uint8_t *)(uintptr_t)word_instruction_address(site));
+}
+
+/* The same through the view that is executed. */
+static inline uint64_t word_read_executed_instruction(const cairn_site *site)
+{
+    if (site->live)
+        return word_instruction_bits(site, word_read_at(site, word_address(site)));
     return word_get_bits(site, (const uint8_t *)(uintptr_t)word_instruction_address(site));
 }
 

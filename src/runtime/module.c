@@ -35,9 +35,9 @@ static void remove_from(cairn_module **list, cairn_module *module)
 
 void module_add(cairn_module *module)
 {
-    pthread_mutex_lock(&module->runtime->lock);
+    runtime_lock(module->runtime);
     push(&module->runtime->modules, module);
-    pthread_mutex_unlock(&module->runtime->lock);
+    runtime_unlock(module->runtime);
 }
 
 void module_destroy(cairn_module *module)
@@ -85,9 +85,9 @@ enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error 
     enum cairn_status status = runtime_enter(module->runtime, error);
     if (status != CAIRN_OK)
         return status;
-    pthread_mutex_lock(&module->runtime->lock);
+    runtime_lock(module->runtime);
     status = publish_locked(module, error);
-    pthread_mutex_unlock(&module->runtime->lock);
+    runtime_unlock(module->runtime);
     return status;
 }
 
@@ -112,9 +112,9 @@ void cairn_module_retire(cairn_module *module)
     /* If a forked child cannot have pages of its own, retiring still works: it frees nothing. */
     enum cairn_status entered = runtime_enter(module->runtime, NULL);
     (void)entered;
-    pthread_mutex_lock(&module->runtime->lock);
+    runtime_lock(module->runtime);
     retire_locked(module);
-    pthread_mutex_unlock(&module->runtime->lock);
+    runtime_unlock(module->runtime);
 }
 
 static void change_shares(cairn_module *module, int change)

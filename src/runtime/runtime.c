@@ -64,6 +64,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
     ic_set_init(&created->ics, &allocator, created->space);
     pthread_mutex_init(&created->lock, NULL);
     atomic_init(&created->references, 1);
+    runtime_watch_forks(created);
     *runtime = created;
     return CAIRN_OK;
 }
@@ -79,6 +80,7 @@ static void destroy_modules(cairn_module *module)
 
 static void destroy_runtime(cairn_runtime *runtime)
 {
+    runtime_ignore_forks(runtime);
     destroy_modules(runtime->modules);
     destroy_modules(runtime->retired);
     ic_set_destroy(&runtime->ics);
@@ -100,24 +102,6 @@ void cairn_runtime_destroy(cairn_runtime *runtime)
         return;
     if (atomic_fetch_sub_explicit(&runtime->references, 1, memory_order_acq_rel) == 1)
         destroy_runtime(runtime);
-}
-
-/* ---- Forked children ---- */
-
-enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error)
-{
-    if (code_space_is_own(runtime->space))
-        return CAIRN_OK;
-    /* Another thread of the parent may have held the lock when it forked. It does not exist
-     * here, and the child has one thread only. */
-    pthread_mutex_init(&runtime->lock, NULL);
-    ic_set_after_fork(&runtime->ics);
-    return code_space_after_fork(runtime->space, error);
-}
-
-enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime, struct cairn_error *error)
-{
-    return runtime_enter(runtime, error);
 }
 
 /* ---- What it is like ---- */
@@ -153,7 +137,7 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
 {
     memset(statistics, 0, sizeof *statistics);
     code_space_statistics(runtime->space, statistics);
-    pthread_mutex_lock(&runtime->lock);
+    runtime_lock(runtime);
     for (const cairn_module *module = runtime->modules; module != NULL; module = module->next) {
         statistics->module_count += module->state == MODULE_PUBLISHED;
         statistics->table_bytes += table_bytes(module);
@@ -162,19 +146,18 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
         statistics->retired_count++;
         statistics->table_bytes += table_bytes(module);
     }
-    pthread_mutex_unlock(&runtime->lock);
+    runtime_unlock(runtime);
 }
 
 size_t cairn_runtime_quiesce(cairn_runtime *runtime)
 {
-    /* A child that has not loaded, patched or retired anything yet shares its parent's pages:
-     * it must not give them back. */
+    /* A forked child that cannot have its own code keeps what is retired. */
     if (runtime_enter(runtime, NULL) != CAIRN_OK)
         return 0;
-    pthread_mutex_lock(&runtime->lock);
+    runtime_lock(runtime);
     cairn_module *retired = module_take_unshared(&runtime->retired);
     index_quiesce(runtime->index);
-    pthread_mutex_unlock(&runtime->lock);
+    runtime_unlock(runtime);
 
     size_t count = 0;
     for (const cairn_module *module = retired; module != NULL; module = module->next)

@@ -33,7 +33,16 @@ struct cairn_runtime {
     _Atomic uint32_t references;
 };
 
-/* Before anything is loaded or retired: in a forked child, makes code memory and locks its own. */
+/* Every function that takes the lock takes it so. */
+void runtime_lock(cairn_runtime *runtime);
+void runtime_unlock(cairn_runtime *runtime);
+
+/* From the first to the second, children that are forked get a copy of the runtime. */
+void runtime_watch_forks(cairn_runtime *runtime);
+void runtime_ignore_forks(cairn_runtime *runtime);
+
+/* Before code is loaded, retired or changed, with no lock held: in a forked child, makes code
+ * memory and locks its own. SYSTEM. */
 CAIRN_MUST_CHECK enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error);
 
 #endif

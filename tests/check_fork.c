@@ -1,0 +1,794 @@
+/*
+ * Runtimes in forked children: a child is a copy of its parent at the moment of the fork, whatever
+ * other threads of the parent patch, load and free meanwhile and afterwards; and every entry point
+ * can be called in a child.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/code_support.h"
+#include "tests/site_support.h"
+
+#include "code/state.h"
+#include "patch/site.h"
+#include "runtime/runtime.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A child that hangs ends itself. */
+enum { CHILD_SECONDS = 20 };
+
+/* In a child: what a thread of the parent held locked must not be waited for. */
+static void limit_time(void) { alarm(CHILD_SECONDS); }
+
+/* Long enough for the parent to change something. */
+static void wait_some(void)
+{
+    const struct timespec some = {.tv_nsec = 300000};
+    nanosleep(&some, NULL);
+}
+
+/* A child that no handler is called for, as _Fork makes it. */
+static pid_t clone_process(void) { return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0, 0, 0, 0); }
+
+/* ---- A site that is patched all the time ---- */
+
+#define TARGETS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+enum { TARGET_COUNT = 8 };
+
+/* In the test's program, so the site goes to them through veneers. */
+#define DEFINE_TARGET(value)                                                                       \
+    static long target_##value(void) { return value; }
+TARGETS(DEFINE_TARGET)
+#define TARGET_ADDRESS(value) (const void *)(uintptr_t)target_##value,
+static const void *const far_targets[TARGET_COUNT] = {TARGETS(TARGET_ADDRESS)};
+
+enum { PATCHERS_MAX = 3 };
+
+struct patchers {
+    struct site_fixture fixture;
+    const void *targets[TARGET_COUNT]; /* number i returns i */
+    enum cairn_strength strength;
+    /* How many patches have returned: private memory, so a child has the value of its fork. */
+    _Atomic uint64_t finished;
+    _Atomic bool stop;
+    int count;
+    pthread_t threads[PATCHERS_MAX];
+};
+
+static void patch(const struct patchers *patchers, uint64_t number)
+{
+    support_expect(cairn_site_call(patchers->fixture.site, patchers->targets[number % TARGET_COUNT],
+                                   patchers->strength, NULL) == CAIRN_OK);
+}
+
+static void *patch_all_the_time(void *user)
+{
+    struct patchers *patchers = user;
+    while (!atomic_load(&patchers->stop)) {
+        uint64_t next = atomic_load(&patchers->finished) + 1;
+        patch(patchers, next);
+        atomic_store(&patchers->finished, next);
+    }
+    return NULL;
+}
+
+static void load_site(struct patchers *patchers, enum cairn_code_mode mode)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_shape shape = site_calling_patchpoint(region);
+    site_load(&patchers->fixture, mode, &shape);
+    memcpy(patchers->targets, far_targets, sizeof far_targets);
+    if (!cairn_runtime_can_synchronise(patchers->fixture.runtime))
+        patchers->strength = CAIRN_RELAXED;
+    patch(patchers, 0);
+}
+
+static void start_patching(struct patchers *patchers, int count)
+{
+    patchers->count = count;
+    for (int i = 0; i < count; i++)
+        ck_assert_int_eq(pthread_create(&patchers->threads[i], NULL, patch_all_the_time, patchers),
+                         0);
+}
+
+static void stop_patching(struct patchers *patchers)
+{
+    atomic_store(&patchers->stop, true);
+    for (int i = 0; i < patchers->count; i++)
+        pthread_join(patchers->threads[i], NULL);
+    long last = (long)(patchers->finished % TARGET_COUNT);
+    if (patchers->count == 1)
+        ck_assert_int_eq(patchers->fixture.function(), last);
+    site_unload(&patchers->fixture);
+}
+
+/* The child goes on doing what it did first, and then what it makes the site do. */
+static void expect_to_stay(struct patchers *patchers, long first)
+{
+    for (int i = 0; i < 3; i++) {
+        wait_some();
+        support_expect(patchers->fixture.function() == first);
+    }
+    struct cairn_site_description description = site_describe(patchers->fixture.site);
+    support_expect(description.state == CAIRN_SITE_CALL);
+    support_expect(description.target == (uintptr_t)patchers->targets[first]);
+    patch(patchers, (uint64_t)first + 3);
+    for (int i = 0; i < 2; i++) {
+        support_expect(patchers->fixture.function() == (first + 3) % TARGET_COUNT);
+        wait_some();
+    }
+}
+
+/* What the site calls is what it called at the fork, or what a patch that had not returned yet
+ * asked for. */
+static void expect_what_was_finished(struct patchers *patchers)
+{
+    uint64_t finished = atomic_load(&patchers->finished);
+    long first = patchers->fixture.function();
+    support_expect(first == (long)(finished % TARGET_COUNT) ||
+                   first == (long)((finished + 1) % TARGET_COUNT));
+    expect_to_stay(patchers, first);
+}
+
+/* With several patchers, what some patch asked for. */
+static void expect_some_target(struct patchers *patchers)
+{
+    long first = patchers->fixture.function();
+    support_expect(first >= 0 && first < TARGET_COUNT);
+    expect_to_stay(patchers, first);
+}
+
+static void expect_the_same_in_a_grandchild(struct patchers *patchers)
+{
+    long first = patchers->fixture.function();
+    pid_t child = fork();
+    support_expect(child >= 0);
+    support_expect(patchers->fixture.function() == first);
+    expect_to_stay(patchers, first);
+    if (child > 0)
+        support_wait(child);
+}
+
+static void fork_and_expect(struct patchers *patchers, int children,
+                            void (*expect)(struct patchers *patchers))
+{
+    for (int i = 0; i < children; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            limit_time();
+            expect(patchers);
+            _exit(0);
+        }
+        support_wait(child);
+    }
+}
+
+/* ---- What the parent patches ---- */
+
+enum { CHILDREN = 40 };
+
+static const enum cairn_strength strengths[] = {CAIRN_RELAXED, CAIRN_SYNC};
+
+START_TEST(child_calls_the_far_target_of_the_moment_of_the_fork)
+{
+    struct patchers patchers = {.strength = strengths[_i % 2]};
+    load_site(&patchers, support_modes[_i / 2]);
+    start_patching(&patchers, 1);
+    fork_and_expect(&patchers, CHILDREN, expect_what_was_finished);
+    stop_patching(&patchers);
+}
+END_TEST
+
+START_TEST(child_calls_the_near_or_far_target_of_the_moment_of_the_fork)
+{
+    struct patchers patchers = {.strength = strengths[_i % 2]};
+    load_site(&patchers, support_modes[_i / 2]);
+    patchers.targets[1] = patchers.fixture.near_one;
+    patchers.targets[2] = patchers.fixture.near_two;
+    start_patching(&patchers, 1);
+    fork_and_expect(&patchers, CHILDREN, expect_what_was_finished);
+    stop_patching(&patchers);
+}
+END_TEST
+
+START_TEST(child_calls_a_target_where_several_threads_patch_one_site)
+{
+    struct patchers patchers = {.strength = CAIRN_RELAXED};
+    load_site(&patchers, support_modes[_i]);
+    patchers.targets[1] = patchers.fixture.near_one;
+    start_patching(&patchers, PATCHERS_MAX);
+    fork_and_expect(&patchers, CHILDREN, expect_some_target);
+    stop_patching(&patchers);
+}
+END_TEST
+
+START_TEST(grandchild_calls_what_its_parent_calls)
+{
+    struct patchers patchers = {.strength = CAIRN_RELAXED};
+    load_site(&patchers, support_modes[_i]);
+    start_patching(&patchers, 1);
+    fork_and_expect(&patchers, CHILDREN / 4, expect_the_same_in_a_grandchild);
+    stop_patching(&patchers);
+}
+END_TEST
+
+/* Two patchers that overlap may leave the note of the one and the word of the other: what a fork
+ * finds is the word. */
+START_TEST(child_has_the_words_whatever_the_notes_are)
+{
+    struct patchers patchers = {.strength = CAIRN_RELAXED};
+    load_site(&patchers, support_modes[_i]);
+    patch(&patchers, 3);
+    uint64_t noted = patchers.fixture.site->noted_bits;
+    patch(&patchers, 5);
+    patchers.fixture.site->noted_bits = noted;
+    patchers.finished = 5;
+    fork_and_expect(&patchers, 1, expect_what_was_finished);
+    stop_patching(&patchers);
+}
+END_TEST
+
+/* ---- What the parent loads and frees ---- */
+
+enum { FILLING_BYTES = 64 << 10 };
+
+/* A module of one function that returns `value`. */
+static cairn_module *load_function(cairn_runtime *runtime, int value, size_t bytes,
+                                   uint8_t **function)
+{
+    cairn_loader *loader;
+    cairn_module *module;
+    support_expect(cairn_loader_create(runtime, "function", &loader, NULL) == CAIRN_OK);
+    *function = cairn_loader_allocate_code(loader, bytes, 64, NULL);
+    support_expect(*function != NULL);
+    arch_host()->fill_nops(arch_host(), *function, bytes);
+    arch_host()->encode_self_test(arch_host(), value, *function);
+    support_expect(cairn_loader_finish(loader, &module, NULL) == CAIRN_OK);
+    support_expect(cairn_module_publish(module, NULL) == CAIRN_OK);
+    return module;
+}
+
+static void unload_all(cairn_runtime *runtime, cairn_module *module)
+{
+    cairn_module_retire(module);
+    cairn_runtime_quiesce(runtime);
+}
+
+START_TEST(child_runs_what_its_parent_has_freed_and_loaded_over)
+{
+    cairn_runtime *runtime = site_runtime(support_modes[_i]);
+    uint8_t *function;
+    cairn_module *module = load_function(runtime, 11, FILLING_BYTES, &function);
+    int ends[2];
+    char byte = 0;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        limit_time();
+        support_expect(read(ends[0], &byte, 1) == 1);
+        support_expect(support_call(function) == 11);
+        support_expect(cairn_runtime_find_module(runtime, (uintptr_t)function) == module);
+        /* And it loads over what it frees. */
+        uint8_t *another;
+        unload_all(runtime, module);
+        module = load_function(runtime, 33, FILLING_BYTES, &another);
+        support_expect(another == function && support_call(another) == 33);
+        _exit(0);
+    }
+    uint8_t *second;
+    unload_all(runtime, module);
+    module = load_function(runtime, 22, FILLING_BYTES, &second);
+    ck_assert_ptr_eq(second, function);
+    ck_assert_int_eq(write(ends[1], &byte, 1), 1);
+    support_wait(child);
+    ck_assert_int_eq(support_call(second), 22);
+    unload_all(runtime, module);
+    cairn_runtime_destroy(runtime);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+/* ---- Every entry point ---- */
+
+static void continue_after(struct cairn_deopt *deopt, void *user)
+{
+    (void)deopt;
+    (void)user;
+}
+
+static void return_nothing(const struct cairn_value *arguments, struct cairn_value *results,
+                           void *user)
+{
+    (void)arguments;
+    (void)results;
+    (void)user;
+}
+
+/* What there is when the process forks. */
+struct world {
+    struct patchers patchers;
+    struct site_fixture empty; /* a patch point that does nothing */
+    cairn_runtime *runtime;
+    cairn_module *unpublished;
+    cairn_module *published;
+    cairn_loader *loader;
+    cairn_batch *batch;
+    cairn_ic_batch *ic_batch;
+    cairn_exit *exit;
+    cairn_signature *signature;
+    cairn_closure *closure;
+    cairn_invalidation *invalidation;
+    struct site_fixture invalid; /* what that is of */
+};
+
+static enum cairn_status invalidate(const struct world *world, cairn_module *module,
+                                    cairn_invalidation **invalidation)
+{
+    const struct cairn_invalidation_options options = {.module = module,
+                                                       .target = cairn_exit_target(world->exit)};
+    return cairn_invalidate(world->runtime, &options, invalidation, NULL);
+}
+
+static void create_world(struct world *world, enum cairn_code_mode mode)
+{
+    uint8_t region[SITE_REGION_MAX];
+    uint8_t *function;
+    memset(world, 0, sizeof *world);
+    load_site(&world->patchers, mode);
+    world->runtime = world->patchers.fixture.runtime;
+    struct site_shape shape = site_null_patchpoint(region, 16);
+    site_load_into(&world->empty, world->runtime, &shape);
+    site_load_into(&world->invalid, world->runtime, &shape);
+    shape.publish = false;
+    struct site_fixture unpublished;
+    site_load_into(&unpublished, world->runtime, &shape);
+    world->unpublished = unpublished.module;
+    world->published = load_function(world->runtime, 1, 64, &function);
+    ck_assert_ok(cairn_loader_create(world->runtime, "loader", &world->loader, NULL));
+    ck_assert_ptr_nonnull(cairn_loader_allocate_code(world->loader, 64, 64, NULL));
+    ck_assert_ok(cairn_batch_create(world->runtime, &world->batch, NULL));
+    ck_assert_ok(cairn_batch_call(world->batch, world->empty.site, SITE_ONE, NULL));
+    ck_assert_ok(cairn_ic_batch_create(world->runtime, &world->ic_batch, NULL));
+    ck_assert_ok(cairn_exit_create(world->runtime, continue_after, NULL, &world->exit, NULL));
+    ck_assert_ok(cairn_signature_create(NULL, NULL, 0, NULL, 0, &world->signature, NULL));
+    ck_assert_ok(cairn_closure_create(world->runtime, world->signature, return_nothing, NULL,
+                                      &world->closure, NULL));
+    ck_assert_ok(invalidate(world, world->invalid.module, &world->invalidation));
+}
+
+static void destroy_world(struct world *world)
+{
+    cairn_invalidation_destroy(world->invalidation);
+    cairn_closure_destroy(world->closure);
+    cairn_signature_destroy(world->signature);
+    cairn_exit_destroy(world->exit);
+    cairn_ic_batch_destroy(world->ic_batch);
+    cairn_batch_destroy(world->batch);
+    cairn_loader_abandon(world->loader);
+    cairn_runtime_quiesce(world->runtime);
+    cairn_runtime_destroy(world->runtime);
+}
+
+typedef enum cairn_status enter_function(struct world *world);
+
+static enum cairn_status enter_site_call(struct world *world)
+{
+    return cairn_site_call(world->empty.site, SITE_TWO, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_site_jump(struct world *world)
+{
+    return cairn_site_jump(world->empty.site, world->empty.near_three, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_site_nop(struct world *world)
+{
+    return cairn_site_nop(world->empty.site, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_site_restore(struct world *world)
+{
+    return cairn_site_restore(world->empty.site, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_site_write(struct world *world)
+{
+    uint8_t nops[16];
+    arch_host()->fill_nops(arch_host(), nops, sizeof nops);
+    if (!cairn_runtime_can_synchronise(world->runtime))
+        return CAIRN_OK;
+    return cairn_site_write(world->empty.site, nops, 4, CAIRN_QUIESCENT, NULL);
+}
+
+static enum cairn_status enter_site_describe(struct world *world)
+{
+    struct cairn_site_description description = site_describe(world->empty.site);
+    support_expect(description.state == CAIRN_SITE_NOP);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_site_ic(struct world *world)
+{
+    support_expect(cairn_site_ic(world->empty.site) == NULL);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_batch_create(struct world *world)
+{
+    cairn_batch *batch;
+    enum cairn_status status = cairn_batch_create(world->runtime, &batch, NULL);
+    cairn_batch_destroy(batch);
+    return status;
+}
+
+static enum cairn_status enter_batch_nop(struct world *world)
+{
+    cairn_batch_clear(world->batch);
+    return cairn_batch_nop(world->batch, world->empty.site, NULL);
+}
+
+static enum cairn_status enter_batch_commit(struct world *world)
+{
+    return cairn_batch_commit(world->batch, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_statistics(struct world *world)
+{
+    struct cairn_runtime_statistics statistics;
+    cairn_runtime_statistics(world->runtime, &statistics);
+    support_expect(statistics.slab_count >= 1 && statistics.module_count >= 3);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_quiesce(struct world *world)
+{
+    cairn_runtime_quiesce(world->runtime);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_after_fork(struct world *world)
+{
+    return cairn_runtime_after_fork(world->runtime, NULL);
+}
+
+static enum cairn_status enter_runtime_create(struct world *world)
+{
+    cairn_runtime *runtime = NULL;
+    (void)world;
+    enum cairn_status status = cairn_runtime_create(NULL, &runtime, NULL);
+    cairn_runtime_destroy(runtime);
+    return status;
+}
+
+static enum cairn_status enter_runtime_destroy(struct world *world)
+{
+    cairn_loader_abandon(world->loader);
+    cairn_runtime_destroy(world->runtime);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_lookups(struct world *world)
+{
+    uint64_t pc = (uintptr_t)world->empty.code;
+    struct cairn_record records[4];
+    support_expect(cairn_runtime_find_module(world->runtime, pc) == world->empty.module);
+    support_expect(cairn_runtime_find_id(world->runtime, 42, records, 4) == 3);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_loader_create(struct world *world)
+{
+    uint8_t *function;
+    cairn_module *module = load_function(world->runtime, 5, FILLING_BYTES, &function);
+    support_expect(support_call(function) == 5);
+    unload_all(world->runtime, module);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_loader_allocate(struct world *world)
+{
+    support_expect(cairn_loader_allocate_code(world->loader, 5000, 16, NULL) != NULL);
+    support_expect(cairn_loader_allocate_data(world->loader, 5000, 16, NULL) != NULL);
+    support_expect(cairn_loader_allocate_read_only_data(world->loader, 5000, 16, NULL) != NULL);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_loader_finish(struct world *world)
+{
+    cairn_module *module;
+    return cairn_loader_finish(world->loader, &module, NULL);
+}
+
+static enum cairn_status enter_loader_abandon(struct world *world)
+{
+    cairn_loader_abandon(world->loader);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_publish(struct world *world)
+{
+    return cairn_module_publish(world->unpublished, NULL);
+}
+
+static enum cairn_status enter_retire(struct world *world)
+{
+    cairn_module_retire(world->published);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_reset_ics(struct world *world)
+{
+    return cairn_module_reset_ics(world->empty.module, CAIRN_RELAXED, NULL, NULL);
+}
+
+static enum cairn_status enter_remove_ic_key(struct world *world)
+{
+    return cairn_runtime_remove_ic_key(world->runtime, 1, CAIRN_RELAXED, NULL, NULL);
+}
+
+static bool visit_none(const struct cairn_ic_description *description, void *user)
+{
+    (void)description;
+    (void)user;
+    return true;
+}
+
+static enum cairn_status enter_visit_ics(struct world *world)
+{
+    cairn_runtime_visit_ics(world->runtime, visit_none, NULL);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_format_ics(struct world *world)
+{
+    char text[16];
+    support_expect(cairn_runtime_format_ics(world->runtime, text, sizeof text) == 0);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_ic_batch_commit(struct world *world)
+{
+    return cairn_ic_batch_commit(world->ic_batch, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_exit_create(struct world *world)
+{
+    cairn_exit *exit;
+    return cairn_exit_create(world->runtime, continue_after, NULL, &exit, NULL);
+}
+
+static enum cairn_status enter_exit_destroy(struct world *world)
+{
+    cairn_exit_destroy(world->exit);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_closure_create(struct world *world)
+{
+    cairn_closure *closure;
+    return cairn_closure_create(world->runtime, world->signature, return_nothing, NULL, &closure,
+                                NULL);
+}
+
+static enum cairn_status enter_closure_destroy(struct world *world)
+{
+    cairn_closure_destroy(world->closure);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_invalidate(struct world *world)
+{
+    cairn_invalidation *invalidation;
+    return invalidate(world, world->empty.module, &invalidation);
+}
+
+static enum cairn_status enter_take_back(struct world *world)
+{
+    return cairn_invalidation_take_back(world->invalidation, CAIRN_RELAXED, NULL);
+}
+
+static const struct entry {
+    const char *name;
+    enter_function *enter;
+    bool destroys; /* the runtime */
+} entries[] = {
+    {.name = "cairn_site_call", .enter = enter_site_call},
+    {.name = "cairn_site_jump", .enter = enter_site_jump},
+    {.name = "cairn_site_nop", .enter = enter_site_nop},
+    {.name = "cairn_site_restore", .enter = enter_site_restore},
+    {.name = "cairn_site_write", .enter = enter_site_write},
+    {.name = "cairn_site_describe", .enter = enter_site_describe},
+    {.name = "cairn_site_ic", .enter = enter_site_ic},
+    {.name = "cairn_batch_create", .enter = enter_batch_create},
+    {.name = "cairn_batch_nop", .enter = enter_batch_nop},
+    {.name = "cairn_batch_commit", .enter = enter_batch_commit},
+    {.name = "cairn_runtime_statistics", .enter = enter_statistics},
+    {.name = "cairn_runtime_quiesce", .enter = enter_quiesce},
+    {.name = "cairn_runtime_after_fork", .enter = enter_after_fork},
+    {.name = "cairn_runtime_create", .enter = enter_runtime_create},
+    {.name = "cairn_runtime_destroy", .enter = enter_runtime_destroy, .destroys = true},
+    {.name = "lookups", .enter = enter_lookups},
+    {.name = "cairn_loader_create", .enter = enter_loader_create},
+    {.name = "cairn_loader_allocate_code", .enter = enter_loader_allocate},
+    {.name = "cairn_loader_finish", .enter = enter_loader_finish},
+    {.name = "cairn_loader_abandon", .enter = enter_loader_abandon},
+    {.name = "cairn_module_publish", .enter = enter_publish},
+    {.name = "cairn_module_retire", .enter = enter_retire},
+    {.name = "cairn_module_reset_ics", .enter = enter_reset_ics},
+    {.name = "cairn_runtime_remove_ic_key", .enter = enter_remove_ic_key},
+    {.name = "cairn_runtime_visit_ics", .enter = enter_visit_ics},
+    {.name = "cairn_runtime_format_ics", .enter = enter_format_ics},
+    {.name = "cairn_ic_batch_commit", .enter = enter_ic_batch_commit},
+    {.name = "cairn_exit_create", .enter = enter_exit_create},
+    {.name = "cairn_exit_destroy", .enter = enter_exit_destroy},
+    {.name = "cairn_closure_create", .enter = enter_closure_create},
+    {.name = "cairn_closure_destroy", .enter = enter_closure_destroy},
+    {.name = "cairn_invalidate", .enter = enter_invalidate},
+    {.name = "cairn_invalidation_take_back", .enter = enter_take_back},
+};
+enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
+
+/* The one entry point, and then some others: the runtime is whole. */
+static void enter_in_child(struct world *world, const struct entry *entry)
+{
+    limit_time();
+    enum cairn_status status = entry->enter(world);
+    if (status != CAIRN_OK)
+        fprintf(stderr, "%s: %s\n", entry->name, cairn_status_name(status));
+    support_expect(status == CAIRN_OK);
+    if (!entry->destroys) {
+        enter_statistics(world);
+        support_expect(enter_loader_create(world) == CAIRN_OK);
+        patch(&world->patchers, 4);
+        support_expect(world->patchers.fixture.function() == 4);
+    }
+    _exit(0);
+}
+
+/* ---- While other threads are in all of them ---- */
+
+/* Loads and frees, changes sites and looks, under each of the locks. */
+static void *work_all_the_time(void *user)
+{
+    struct world *world = user;
+    cairn_batch *batch;
+    support_expect(cairn_batch_create(world->runtime, &batch, NULL) == CAIRN_OK);
+    for (uint64_t i = 0; !atomic_load(&world->patchers.stop); i++) {
+        uint8_t *function;
+        cairn_exit *exit;
+        char text[16];
+        struct cairn_runtime_statistics statistics;
+        cairn_module *module = load_function(world->runtime, 1, 64 + i % 7 * 3000, &function);
+        support_expect(cairn_exit_create(world->runtime, continue_after, NULL, &exit, NULL) ==
+                       CAIRN_OK);
+        support_expect(cairn_batch_call(batch, world->patchers.fixture.site,
+                                        far_targets[i % TARGET_COUNT], NULL) == CAIRN_OK);
+        support_expect(cairn_batch_commit(batch, CAIRN_RELAXED, NULL) == CAIRN_OK);
+        cairn_runtime_format_ics(world->runtime, text, sizeof text);
+        cairn_runtime_statistics(world->runtime, &statistics);
+        cairn_exit_destroy(exit);
+        cairn_module_retire(module);
+        cairn_runtime_quiesce(world->runtime);
+    }
+    cairn_batch_destroy(batch);
+    return NULL;
+}
+
+START_TEST(every_entry_point_works_in_a_child_of_busy_threads)
+{
+    enum { CHILDREN_EACH = 4, WORKERS = 2 };
+    struct world world;
+    pthread_t threads[WORKERS];
+    create_world(&world, support_modes[_i]);
+    for (int i = 0; i < WORKERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, work_all_the_time, &world), 0);
+    for (int i = 0; i < CHILDREN_EACH * ENTRY_COUNT; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0)
+            enter_in_child(&world, &entries[i % ENTRY_COUNT]);
+        support_wait(child);
+    }
+    atomic_store(&world.patchers.stop, true);
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(threads[i], NULL);
+    patch(&world.patchers, 6);
+    ck_assert_int_eq(world.patchers.fixture.function(), 6);
+    destroy_world(&world);
+}
+END_TEST
+
+/* ---- In a child for which no handler was called ---- */
+
+static void hold_locks(const struct world *world)
+{
+    pthread_mutex_lock(&world->runtime->space->after_fork_lock);
+    pthread_mutex_lock(&world->runtime->ics.lock);
+    pthread_mutex_lock(&world->runtime->lock);
+    pthread_mutex_lock(&world->runtime->space->lock);
+}
+
+static void release_locks(const struct world *world)
+{
+    pthread_mutex_unlock(&world->runtime->space->lock);
+    pthread_mutex_unlock(&world->runtime->lock);
+    pthread_mutex_unlock(&world->runtime->ics.lock);
+    pthread_mutex_unlock(&world->runtime->space->after_fork_lock);
+}
+
+START_TEST(every_entry_point_renews_all_locks)
+{
+    struct world world;
+    create_world(&world, support_modes[_i]);
+    for (int i = 0; i < ENTRY_COUNT; i++) {
+        hold_locks(&world);
+        pid_t child = clone_process();
+        ck_assert_int_ge(child, 0);
+        if (child == 0)
+            enter_in_child(&world, &entries[i]);
+        release_locks(&world);
+        support_wait(child);
+    }
+    destroy_world(&world);
+}
+END_TEST
+
+/* The parent changes the word between the child's making and its first call of Cairn; what it has
+ * not changed since goes on too. */
+START_TEST(child_without_handlers_has_its_own_words)
+{
+    struct patchers patchers = {.strength = CAIRN_RELAXED};
+    int ends[2];
+    char byte = 0;
+    load_site(&patchers, support_modes[_i]);
+    ck_assert_int_eq(pipe(ends), 0);
+    patch(&patchers, 3);
+    patchers.finished = 3;
+    pid_t child = clone_process();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        limit_time();
+        support_expect(read(ends[0], &byte, 1) == 1);
+        support_expect(cairn_runtime_after_fork(patchers.fixture.runtime, NULL) == CAIRN_OK);
+        support_expect(patchers.fixture.function() == 3);
+        expect_what_was_finished(&patchers);
+        _exit(0);
+    }
+    patch(&patchers, 5);
+    ck_assert_int_eq(write(ends[1], &byte, 1), 1);
+    support_wait(child);
+    ck_assert_int_eq(patchers.fixture.function(), 5);
+    site_unload(&patchers.fixture);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fork");
+    TCase *tests = tcase_create("fork");
+    int modes = support_mode_count();
+    tcase_set_timeout(tests, 240);
+    tcase_add_loop_test(tests, child_calls_the_far_target_of_the_moment_of_the_fork, 0, 2 * modes);
+    tcase_add_loop_test(tests, child_calls_the_near_or_far_target_of_the_moment_of_the_fork, 0,
+                        2 * modes);
+    tcase_add_loop_test(tests, child_calls_a_target_where_several_threads_patch_one_site, 0, modes);
+    tcase_add_loop_test(tests, grandchild_calls_what_its_parent_calls, 0, modes);
+    tcase_add_loop_test(tests, child_has_the_words_whatever_the_notes_are, 0, modes);
+    tcase_add_loop_test(tests, child_runs_what_its_parent_has_freed_and_loaded_over, 0, modes);
+    tcase_add_loop_test(tests, every_entry_point_works_in_a_child_of_busy_threads, 0, modes);
+    tcase_add_loop_test(tests, every_entry_point_renews_all_locks, 0, modes);
+    tcase_add_loop_test(tests, child_without_handlers_has_its_own_words, 0, modes);
+    suite_add_tcase(suite, tests);
+    return support_main(suite);
+}

@@ -1,0 +1,547 @@
+/*
+ * Inline caches and engines in forked children: a child has the caches of the moment of the fork,
+ * whatever its parent adds to them, takes out of them and frees; and every entry point of both can
+ * be called in a child.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/ic_support.h"
+#include "tests/mode_support.h"
+
+#include "code/state.h"
+#include "runtime/runtime.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A child that hangs ends itself. */
+enum { CHILD_SECONDS = 30 };
+
+/* In children, and in threads of a process that forks: Check's own take a lock. */
+static void expect_at(bool condition, const char *condition_text, int line)
+{
+    if (condition)
+        return;
+    fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, line, condition_text);
+    _exit(1);
+}
+#define expect(condition) expect_at((condition), #condition, __LINE__)
+
+static void wait_for(pid_t child)
+{
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status), "the child died of signal %d", WTERMSIG(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+
+enum { SHAPE = 7, OTHER_SHAPE = 8, MISSED = 1, FIRST_VALUE = 100 };
+
+struct object {
+    uint32_t shape;
+};
+
+static const struct ic_function functions[] = {
+    {.calling_convention = CAIRN_CALLING_CONVENTION_ANYREG,
+     .result = {.kind = CAIRN_TYPE_INTEGER, .bits = 64},
+     .operand_count = 1,
+     .operands = {{.kind = CAIRN_TYPE_POINTER, .bits = 64}}},
+    {.calling_convention = CAIRN_CALLING_CONVENTION_C,
+     .result = {.kind = CAIRN_TYPE_INTEGER, .bits = 64},
+     .operand_count = 1,
+     .operands = {{.kind = CAIRN_TYPE_POINTER, .bits = 64}}},
+    /* Without a cache. */
+    {.calling_convention = CAIRN_CALLING_CONVENTION_ANYREG,
+     .result = {.kind = CAIRN_TYPE_INTEGER, .bits = 64},
+     .operand_count = 1,
+     .operands = {{.kind = CAIRN_TYPE_POINTER, .bits = 64}}},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions, CACHES = FUNCTIONS - 1 };
+
+struct world {
+    cairn_runtime *runtime;
+    struct ic_program program;
+    cairn_ic *caches[CACHES];
+    cairn_ic_batch *batch;
+    cairn_engine *engine; /* has not loaded its module yet */
+    LLVMContextRef context;
+    /* How many changes have returned: private memory, so a child has the value of its fork. */
+    _Atomic uint64_t finished;
+    _Atomic bool stop;
+};
+
+static void missed(struct cairn_ic_miss *miss, void *user)
+{
+    struct cairn_value result = cairn_value_of_integer(64, MISSED);
+    (void)user;
+    expect(cairn_ic_return(miss, &result, NULL) == CAIRN_OK);
+}
+
+static struct cairn_ic_case constant(uint32_t shape, uint64_t value)
+{
+    return (struct cairn_ic_case){
+        .guard = {.width = 4, .key = shape}, .action = CAIRN_IC_CONSTANT, .constant = value};
+}
+
+static const char *const text = "define i64 @f(i64 %x) {\n"
+                                "  %y = add i64 %x, 17\n"
+                                "  ret i64 %y\n"
+                                "}\n";
+
+static void create_world(struct world *world, enum cairn_code_mode mode)
+{
+    struct cairn_error error = {0};
+    const struct cairn_ic_options options = {.handler = missed, .counts_hits = true};
+    const struct cairn_runtime_options runtime_options = {.code_mode = mode};
+    memset(world, 0, sizeof *world);
+    ic_assert_done(cairn_runtime_create(&runtime_options, &world->runtime, &error), error);
+    ic_load(&world->program, world->runtime, functions, FUNCTIONS, IC_FIRST_SITE);
+    for (int i = 0; i < CACHES; i++) {
+        struct cairn_ic_case added = constant(SHAPE, FIRST_VALUE);
+        ic_assert_done(
+            cairn_ic_create(world->program.sites[i], &options, &world->caches[i], &error), error);
+        ic_assert_done(cairn_ic_add(world->caches[i], &added, CAIRN_RELAXED, &error), error);
+    }
+    ic_assert_done(cairn_ic_batch_create(world->runtime, &world->batch, &error), error);
+    struct cairn_ic_case noted = constant(OTHER_SHAPE, 3);
+    ic_assert_done(cairn_ic_batch_add(world->batch, world->caches[0], &noted, &error), error);
+    world->context = LLVMContextCreate();
+    ic_assert_done(cairn_engine_create(world->runtime, support_parse_valid(world->context, text),
+                                       NULL, &world->engine, &error),
+                   error);
+}
+
+static void destroy_world(struct world *world)
+{
+    cairn_engine_dispose(world->engine);
+    LLVMContextDispose(world->context);
+    cairn_ic_batch_destroy(world->batch);
+    ic_unload(&world->program);
+    cairn_runtime_destroy(world->runtime);
+}
+
+static uint64_t get(const struct world *world, int function, uint32_t shape)
+{
+    struct ic_access access = {.signs = {0}};
+    const struct object object = {.shape = shape};
+    uint64_t result;
+    ic_set_pointer(&access, 0, &object);
+    world->program.functions[function](&access);
+    memcpy(&result, access.result, sizeof result);
+    return result;
+}
+
+static void wait_some(void)
+{
+    const struct timespec some = {.tv_nsec = 300000};
+    nanosleep(&some, NULL);
+}
+
+static void set_all(struct world *world, uint64_t value, enum cairn_strength strength)
+{
+    for (int i = 0; i < CACHES; i++) {
+        struct cairn_ic_case added = constant(SHAPE, value);
+        expect(cairn_ic_add(world->caches[i], &added, strength, NULL) == CAIRN_OK);
+    }
+}
+
+/* Each change makes new code; the old code's place is soon another's. */
+static void *change_all_the_time(void *user)
+{
+    struct world *world = user;
+    while (!atomic_load(&world->stop)) {
+        uint64_t next = atomic_load(&world->finished) + 1;
+        set_all(world, FIRST_VALUE + next, CAIRN_RELAXED);
+        atomic_store(&world->finished, next);
+        if (next % 3 == 0)
+            cairn_runtime_quiesce(world->runtime);
+    }
+    return NULL;
+}
+
+static void expect_what_was_finished(struct world *world, int function)
+{
+    uint64_t finished = FIRST_VALUE + atomic_load(&world->finished);
+    uint64_t first = get(world, function, SHAPE);
+    expect(first == finished || first == finished + 1);
+    for (int i = 0; i < 3; i++) {
+        wait_some();
+        expect(get(world, function, SHAPE) == first);
+        expect(get(world, function, OTHER_SHAPE) == MISSED);
+    }
+    struct cairn_ic_description description;
+    cairn_ic_describe(world->caches[function], &description);
+    expect(description.case_count == 1 && description.cases[0].constant == first);
+    expect(description.misses >= 3 && description.hits[0] >= 1);
+}
+
+static void change_in_child(struct world *world, int function)
+{
+    struct cairn_ic_case added = constant(OTHER_SHAPE, 5);
+    expect(cairn_ic_add(world->caches[function], &added, CAIRN_RELAXED, NULL) == CAIRN_OK);
+    uint64_t first = get(world, function, SHAPE);
+    wait_some();
+    expect(get(world, function, SHAPE) == first);
+    expect(get(world, function, OTHER_SHAPE) == 5);
+    cairn_runtime_quiesce(world->runtime);
+    set_all(world, 6, CAIRN_RELAXED);
+    expect(get(world, function, SHAPE) == 6);
+    expect(cairn_ic_reset(world->caches[function], CAIRN_RELAXED, NULL) == CAIRN_OK);
+    expect(get(world, function, SHAPE) == MISSED);
+}
+
+START_TEST(child_has_the_caches_of_the_moment_of_the_fork)
+{
+    enum { CHILDREN = 60 };
+    struct world world;
+    pthread_t thread;
+    create_world(&world, site_modes[_i]);
+    ck_assert_int_eq(pthread_create(&thread, NULL, change_all_the_time, &world), 0);
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            alarm(CHILD_SECONDS);
+            expect_what_was_finished(&world, i % CACHES);
+            change_in_child(&world, i % CACHES);
+            _exit(0);
+        }
+        wait_for(child);
+    }
+    atomic_store(&world.stop, true);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < CACHES; i++)
+        ck_assert_uint_eq(get(&world, i, SHAPE), FIRST_VALUE + world.finished);
+    destroy_world(&world);
+}
+END_TEST
+
+/* ---- Every entry point ---- */
+
+typedef enum cairn_status enter_function(struct world *world);
+
+static enum cairn_status enter_create(struct world *world)
+{
+    const struct cairn_ic_options options = {.handler = missed};
+    cairn_ic *ic;
+    return cairn_ic_create(world->program.sites[CACHES], &options, &ic, NULL);
+}
+
+static enum cairn_status enter_add(struct world *world)
+{
+    struct cairn_ic_case added = constant(OTHER_SHAPE, 5);
+    return cairn_ic_add(world->caches[0], &added, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_remove(struct world *world)
+{
+    struct cairn_ic_case added = constant(SHAPE, 0);
+    return cairn_ic_remove(world->caches[0], &added.guard, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_reset(struct world *world)
+{
+    return cairn_ic_reset(world->caches[0], CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_order(struct world *world)
+{
+    return cairn_ic_order(world->caches[0], CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_destroy(struct world *world)
+{
+    return cairn_ic_destroy(world->caches[0], CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_describe(struct world *world)
+{
+    struct cairn_ic_description description;
+    cairn_ic_describe(world->caches[0], &description);
+    expect(description.case_count == 1);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_state(struct world *world)
+{
+    expect(cairn_ic_state(world->caches[0]) == CAIRN_IC_MONOMORPHIC);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_case_count(struct world *world)
+{
+    expect(cairn_ic_case_count(world->caches[0]) == 1);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_site_ic(struct world *world)
+{
+    expect(cairn_site_ic(world->program.sites[0]) == world->caches[0]);
+    return CAIRN_OK;
+}
+
+static bool count_one(const struct cairn_ic_description *description, void *user)
+{
+    (void)description;
+    ++*(int *)user;
+    return true;
+}
+
+static enum cairn_status enter_visit(struct world *world)
+{
+    int count = 0;
+    cairn_runtime_visit_ics(world->runtime, count_one, &count);
+    expect(count == CACHES);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_format(struct world *world)
+{
+    char report[16];
+    expect(cairn_runtime_format_ics(world->runtime, report, sizeof report) > 0);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_module_reset(struct world *world)
+{
+    cairn_module *module =
+        cairn_runtime_find_module(world->runtime, (uintptr_t)world->program.functions[0]);
+    return cairn_module_reset_ics(module, CAIRN_RELAXED, NULL, NULL);
+}
+
+static enum cairn_status enter_remove_key(struct world *world)
+{
+    return cairn_runtime_remove_ic_key(world->runtime, SHAPE, CAIRN_RELAXED, NULL, NULL);
+}
+
+static enum cairn_status enter_batch_create(struct world *world)
+{
+    cairn_ic_batch *batch;
+    return cairn_ic_batch_create(world->runtime, &batch, NULL);
+}
+
+static enum cairn_status enter_batch_commit(struct world *world)
+{
+    return cairn_ic_batch_commit(world->batch, CAIRN_RELAXED, NULL);
+}
+
+static enum cairn_status enter_hit(struct world *world)
+{
+    expect(get(world, 0, SHAPE) >= FIRST_VALUE);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_miss(struct world *world)
+{
+    expect(get(world, 1, OTHER_SHAPE) == MISSED);
+    return CAIRN_OK;
+}
+
+static enum cairn_status call_engine(cairn_engine *engine)
+{
+    struct cairn_error error;
+    int64_t (*f)(int64_t) =
+        (int64_t(*)(int64_t))(uintptr_t)cairn_engine_function(engine, "f", &error);
+    if (f == NULL)
+        return error.status;
+    expect(f(3) == 20);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_engine_function(struct world *world)
+{
+    return call_engine(world->engine);
+}
+
+static enum cairn_status enter_engine_finalise(struct world *world)
+{
+    return cairn_engine_finalise(world->engine, NULL);
+}
+
+static enum cairn_status enter_engine_add(struct world *world)
+{
+    LLVMModuleRef module =
+        support_parse_valid(world->context, "define i64 @g(i64 %x) {\n  ret i64 %x\n}\n");
+    return cairn_engine_add_module(world->engine, module, NULL);
+}
+
+static enum cairn_status enter_engine_create(struct world *world)
+{
+    cairn_engine *engine;
+    enum cairn_status status = cairn_engine_create(
+        world->runtime, support_parse_valid(world->context, text), NULL, &engine, NULL);
+    if (status == CAIRN_OK)
+        status = call_engine(engine);
+    if (status == CAIRN_OK)
+        cairn_engine_dispose(engine);
+    return status;
+}
+
+static enum cairn_status enter_engine_dispose(struct world *world)
+{
+    cairn_engine_dispose(world->engine);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_program_dispose(struct world *world)
+{
+    cairn_engine_dispose(world->program.engine);
+    return CAIRN_OK;
+}
+
+static enum cairn_status enter_memory_manager(struct world *world)
+{
+    cairn_memory_manager *manager;
+    enum cairn_status status = cairn_memory_manager_create(world->runtime, NULL, &manager, NULL);
+    if (status == CAIRN_OK)
+        LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(manager));
+    return status;
+}
+
+static const struct entry {
+    const char *name;
+    enter_function *enter;
+} entries[] = {
+    {"cairn_ic_create", enter_create},
+    {"cairn_ic_add", enter_add},
+    {"cairn_ic_remove", enter_remove},
+    {"cairn_ic_reset", enter_reset},
+    {"cairn_ic_order", enter_order},
+    {"cairn_ic_destroy", enter_destroy},
+    {"cairn_ic_describe", enter_describe},
+    {"cairn_ic_state", enter_state},
+    {"cairn_ic_case_count", enter_case_count},
+    {"cairn_site_ic", enter_site_ic},
+    {"cairn_runtime_visit_ics", enter_visit},
+    {"cairn_runtime_format_ics", enter_format},
+    {"cairn_module_reset_ics", enter_module_reset},
+    {"cairn_runtime_remove_ic_key", enter_remove_key},
+    {"cairn_ic_batch_create", enter_batch_create},
+    {"cairn_ic_batch_commit", enter_batch_commit},
+    {"a hit", enter_hit},
+    {"a miss", enter_miss},
+    {"cairn_engine_function", enter_engine_function},
+    {"cairn_engine_finalise", enter_engine_finalise},
+    {"cairn_engine_add_module", enter_engine_add},
+    {"cairn_engine_create", enter_engine_create},
+    {"cairn_engine_dispose", enter_engine_dispose},
+    {"cairn_engine_dispose with caches", enter_program_dispose},
+    {"cairn_memory_manager_create", enter_memory_manager},
+};
+enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
+
+static void enter_in_child(struct world *world, const struct entry *entry)
+{
+    alarm(CHILD_SECONDS);
+    enum cairn_status status = entry->enter(world);
+    if (status != CAIRN_OK)
+        fprintf(stderr, "%s: %s\n", entry->name, cairn_status_name(status));
+    expect(status == CAIRN_OK);
+    if (entry->enter != enter_program_dispose && entry->enter != enter_destroy)
+        change_in_child(world, 1);
+    _exit(0);
+}
+
+START_TEST(every_entry_point_works_in_a_child_while_caches_change)
+{
+    enum { CHILDREN_EACH = 2 };
+    struct world world;
+    pthread_t thread;
+    create_world(&world, site_modes[_i]);
+    ck_assert_int_eq(pthread_create(&thread, NULL, change_all_the_time, &world), 0);
+    for (int i = 0; i < CHILDREN_EACH * ENTRY_COUNT; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0)
+            enter_in_child(&world, &entries[i % ENTRY_COUNT]);
+        wait_for(child);
+    }
+    atomic_store(&world.stop, true);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(get(&world, 0, SHAPE), FIRST_VALUE + world.finished);
+    destroy_world(&world);
+}
+END_TEST
+
+/* As _Fork makes children: no handler is called for them. */
+START_TEST(every_entry_point_renews_all_locks)
+{
+    struct world world;
+    create_world(&world, site_modes[_i]);
+    for (int i = 0; i < ENTRY_COUNT; i++) {
+        pthread_mutex_lock(&world.runtime->ics.lock);
+        pthread_mutex_lock(&world.runtime->lock);
+        pthread_mutex_lock(&world.runtime->space->lock);
+        pid_t child = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0, 0, 0, 0);
+        ck_assert_int_ge(child, 0);
+        if (child == 0)
+            enter_in_child(&world, &entries[i]);
+        pthread_mutex_unlock(&world.runtime->space->lock);
+        pthread_mutex_unlock(&world.runtime->lock);
+        pthread_mutex_unlock(&world.runtime->ics.lock);
+        wait_for(child);
+    }
+    destroy_world(&world);
+}
+END_TEST
+
+/* ---- A fork while a module is being loaded ---- */
+
+/* LLVM holds a lock of the engine's meanwhile, so the child cannot use that, and other engines it
+ * can. */
+static void fork_in_hook(cairn_module *module, void *user)
+{
+    struct world *world = user;
+    fflush(NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        alarm(CHILD_SECONDS);
+        expect(cairn_module_publish(module, NULL) == CAIRN_OK);
+        expect(call_engine(world->engine) == CAIRN_OK);
+        change_in_child(world, 0);
+        _exit(0);
+    }
+    wait_for(child);
+}
+
+START_TEST(child_forked_while_a_module_is_loaded_has_a_runtime_that_works)
+{
+    struct world world;
+    cairn_engine *engine;
+    struct cairn_error error = {0};
+    create_world(&world, site_modes[_i]);
+    const struct cairn_engine_options options = {
+        .memory_manager = {.before_publish = fork_in_hook, .user = &world}};
+    ic_assert_done(cairn_engine_create(world.runtime, support_parse_valid(world.context, text),
+                                       &options, &engine, &error),
+                   error);
+    ck_assert_ok(call_engine(engine));
+    cairn_engine_dispose(engine);
+    destroy_world(&world);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("forks of inline caches and engines");
+    TCase *tests = tcase_create("fork");
+    int first = site_first_mode();
+    tcase_set_timeout(tests, 240);
+    tcase_add_loop_test(tests, child_has_the_caches_of_the_moment_of_the_fork, first, SITE_MODES);
+    tcase_add_loop_test(tests, every_entry_point_works_in_a_child_while_caches_change, first,
+                        SITE_MODES);
+    tcase_add_loop_test(tests, every_entry_point_renews_all_locks, first, SITE_MODES);
+    tcase_add_loop_test(tests, child_forked_while_a_module_is_loaded_has_a_runtime_that_works,
+                        first, SITE_MODES);
+    suite_add_tcase(suite, tests);
+    return support_main(suite);
+}
