@@ -222,13 +222,15 @@ static bool is_candidate(const struct cairn_object_section_header *header)
     return true;
 }
 
-/* Whether a section before number `index` has the same name. */
-static bool is_repeated(const cairn_object *object, uint32_t index, const char *name)
+/* Whether the name is in the list "a, b, c", whose length bounds the time. */
+static bool is_listed(const char *text, const char *name, size_t length)
 {
-    struct cairn_object_section_header header;
-    for (uint32_t i = 1; i < index && cairn_object_section_header(object, i, &header); i++)
-        if (is_candidate(&header) && strcmp(header.name, name) == 0)
+    for (const char *at = text; *at != '\0'; at += strspn(at, ", ")) {
+        size_t listed = strcspn(at, ",");
+        if (listed == length && memcmp(at, name, length) == 0)
             return true;
+        at += listed;
+    }
     return false;
 }
 
@@ -237,20 +239,23 @@ static bool list_candidates(const cairn_object *object, char *text, size_t size)
 {
     struct cairn_object_section_header header;
     size_t used = 0;
+    text[0] = '\0';
     for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++) {
-        if (!is_candidate(&header) || is_repeated(object, i, header.name))
+        if (!is_candidate(&header))
             continue;
         size_t length = strlen(header.name);
         if (length + 3 > size - used)
             break;
+        if (is_listed(text, header.name, length))
+            continue;
         if (used > 0) {
             memcpy(text + used, ", ", 2);
             used += 2;
         }
         memcpy(text + used, header.name, length);
         used += length;
+        text[used] = '\0';
     }
-    text[used] = '\0';
     return used > 0;
 }
 

@@ -37,7 +37,7 @@ static const char help[] =
     "            for each record also the instructions of its site, whatever machine they are\n"
     "            for, and what Cairn would make of it as a patch point: its bytes as they are and\n"
     "            armed, or why it is none. A record does not say how many bytes belong to it: as\n"
-    "            many are shown as LLVM's sequence and the no-ops behind it take, and 4\n"
+    "            many are shown as LLVM's sequence and the no-ops after it take, up to 256, and 4\n"
     "            instructions where there is none\n"
     "  --bytes N with --disassemble: each site has N bytes\n"
     "  --debug-file PATH\n"
@@ -66,15 +66,47 @@ struct cairn_object_function mapped_function(const struct mapped *mapped, uint32
     return cairn_object_function(mapped->object, &mapped->section, offset);
 }
 
-/* LLVM writes a function's records by address: the first one behind is looked for. */
-static uint64_t find_next_offset(const struct mapped *mapped,
-                                 const struct cairn_stackmap_record *record)
+/* A record while its successor is looked for. */
+struct followed {
+    uint32_t function;
+    uint32_t code_offset;
+    uint32_t next; /* number of the first later record that is not at or before it, or `count` */
+};
+
+/* Records are visited from the last to the first, and those that have been passed over once are
+ * passed over at once afterwards: together in O(count) steps. */
+static void follow(struct followed *records, uint64_t *next_offsets, uint32_t count)
 {
-    struct cairn_stackmap_record next = *record;
-    while (cairn_stackmap_next(&mapped->map, &next) && next.function == record->function)
-        if (next.code_offset > record->code_offset)
-            return next.code_offset;
-    return UINT64_MAX;
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t next = i + 1;
+        while (next < count && records[next].function == records[i].function &&
+               records[next].code_offset <= records[i].code_offset)
+            next = records[next].next;
+        records[i].next = next;
+        bool is_found = next < count && records[next].function == records[i].function;
+        next_offsets[i] = is_found ? records[next].code_offset : UINT64_MAX;
+    }
+}
+
+/* LLVM writes a function's records by address. Returns `next_offsets` of struct mapped, to be
+ * freed; NULL if there is no memory. */
+static uint64_t *find_next_offsets(const struct cairn_stackmap *map)
+{
+    struct followed *records = malloc((map->record_count + (size_t)1) * sizeof *records);
+    uint64_t *next_offsets = malloc((map->record_count + (size_t)1) * sizeof *next_offsets);
+    struct cairn_stackmap_record record = {0};
+    if (records == NULL || next_offsets == NULL) {
+        free(records);
+        free(next_offsets);
+        return NULL;
+    }
+    for (bool more = cairn_stackmap_first(map, &record); more;
+         more = cairn_stackmap_next(map, &record))
+        records[record.index] =
+            (struct followed){.function = record.function, .code_offset = record.code_offset};
+    follow(records, next_offsets, map->record_count);
+    free(records);
+    return next_offsets;
 }
 
 struct listed_record mapped_record(const struct mapped *mapped,
@@ -85,7 +117,7 @@ struct listed_record mapped_record(const struct mapped *mapped,
         .id = record->id,
         .function = *function,
         .code_offset = record->code_offset,
-        .next_offset = find_next_offset(mapped, record),
+        .next_offset = mapped->next_offsets[record->index],
     };
 }
 
@@ -101,6 +133,24 @@ static const char *const section_names[] = {CAIRN_OBJECT_STACKMAPS, CAIRN_OBJECT
 /* What is done with each map; `user` is the visitor's. */
 typedef void visit_map(const struct mapped *mapped, void *user);
 
+static bool visit_map_of(struct mapped *mapped, const char *path, visit_map *visit, void *user)
+{
+    uint64_t *next_offsets = NULL;
+    if (mapped->listing != NULL) {
+        next_offsets = find_next_offsets(&mapped->map);
+        if (next_offsets == NULL) {
+            complain("%s: there is not enough memory for %u records", path,
+                     mapped->map.record_count);
+            return false;
+        }
+    }
+    mapped->next_offsets = next_offsets;
+    visit(mapped, user);
+    mapped->next_offsets = NULL;
+    free(next_offsets);
+    return true;
+}
+
 static bool visit_section(struct mapped *mapped, const char *name, const char *path,
                           visit_map *visit, void *user)
 {
@@ -113,7 +163,8 @@ static bool visit_section(struct mapped *mapped, const char *name, const char *p
                      error.message);
             return false;
         }
-        visit(mapped, user);
+        if (!visit_map_of(mapped, path, visit, user))
+            return false;
         mapped->number++;
     }
     return true;

@@ -20,6 +20,9 @@ struct mapped {
     struct cairn_object_section section;
     struct cairn_stackmap map;
     size_t number; /* of the file's maps, from 0 */
+    /* By record: the code offset of the first later one of its function that is larger; UINT64_MAX
+     * if there is none. NULL without a listing. */
+    const uint64_t *next_offsets;
 };
 
 /* Function number `index` of a map, by name. */
