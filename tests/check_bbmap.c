@@ -1,6 +1,6 @@
 /*
  * Basic-block address maps: random ones of every encoding are read back as they were written; cut
- * and wrong ones are refused where they are wrong, and nothing is read behind their end.
+ * and wrong ones are refused where they are wrong, and nothing is read after their end.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,12 @@
 #include <string.h>
 
 enum { BYTES_MAX = 1 << 16, BLOCKS_MAX = 64, SUCCESSORS_MAX = 3, FUNCTIONS = 5, ROUNDS = 2000 };
+enum { CALLSITES_MAX = 4, VERSION_MAX = 5 };
 enum { FREQUENCIES = CAIRN_BBMAP_FREQUENCIES, PROBABILITIES = CAIRN_BBMAP_PROBABILITIES };
+
+/* The features that each version may have. */
+static const uint8_t version_features[VERSION_MAX + 1] = {
+    [2] = 0x1F, [3] = 0x3F, [4] = 0x7F, [5] = 0xFF};
 
 static uint64_t random_state;
 
@@ -31,6 +36,7 @@ static uint32_t random_length(void) { return below(1 << 20) >> below(20); }
 
 struct written_block {
     struct cairn_bbmap_block block;
+    uint32_t callsites[CALLSITES_MAX];
     struct cairn_bbmap_successor successors[SUCCESSORS_MAX];
 };
 
@@ -65,17 +71,32 @@ static void put_number(uint64_t number)
         put(0);
 }
 
-static void put_address(uint64_t address)
+static void put_bytes(uint64_t value, unsigned size)
 {
-    for (unsigned i = 0; i < 8; i++) {
-        unsigned shift = map.byte_order == CAIRN_LITTLE_ENDIAN ? 8 * i : 56 - 8 * i;
-        put((uint8_t)(address >> shift));
+    for (unsigned i = 0; i < size; i++) {
+        unsigned place = map.byte_order == CAIRN_LITTLE_ENDIAN ? i : size - 1 - i;
+        put((uint8_t)(value >> 8 * place));
     }
 }
 
 static bool has(const struct written_function *written, unsigned features)
 {
     return (written->function.features & features) != 0;
+}
+
+/* Returns where the last call ends. */
+static uint32_t put_callsites(struct written_block *made)
+{
+    uint32_t end = 0;
+    made->block.callsite_count = below(CALLSITES_MAX + 1);
+    put_number(made->block.callsite_count);
+    for (uint32_t i = 0; i < made->block.callsite_count; i++) {
+        uint32_t distance = random_length();
+        put_number(distance);
+        end += distance;
+        made->callsites[i] = end;
+    }
+    return end;
 }
 
 /* `*end` is where the block before ends. */
@@ -85,13 +106,19 @@ static void put_block(struct written_function *written, struct written_block *ma
     uint32_t gap = random_length();
     block->id = written->function.version >= 2 ? below(1000) : (uint32_t)block->index;
     block->offset = *end + gap;
-    block->size = random_length();
     block->flags = (uint8_t)below(32);
     if (written->function.version >= 2)
         put_number(block->id);
     put_number(written->function.version >= 1 ? gap : block->offset);
-    put_number(block->size);
+    uint32_t calls_end = has(written, CAIRN_BBMAP_CALLSITES) ? put_callsites(made) : 0;
+    uint32_t after_calls = random_length();
+    block->size = calls_end + after_calls;
+    put_number(after_calls);
     put_number(block->flags);
+    if (has(written, CAIRN_BBMAP_HASHES)) {
+        block->hash = random_number();
+        put_bytes(block->hash, 8);
+    }
     *end = block->offset + block->size;
 }
 
@@ -103,8 +130,12 @@ static void put_range(struct written_function *written, uint32_t range)
     uint32_t end = 0;
     if (range == 0)
         function->address = base;
-    put_address(base);
+    put_bytes(base, 8);
     put_number(count);
+    if (has(written, CAIRN_BBMAP_OMITTED_BLOCKS)) {
+        function->omitted_count += count;
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct written_block *made = &written->blocks[function->block_count];
         *made = (struct written_block){
@@ -119,14 +150,24 @@ static void put_profile(const struct written_function *written, struct written_b
         made->block.frequency = random_number();
         put_number(made->block.frequency);
     }
+    if (has(written, CAIRN_BBMAP_POST_LINK) && has(written, FREQUENCIES | PROBABILITIES)) {
+        made->block.post_link_frequency = random_number();
+        put_number(made->block.post_link_frequency);
+    }
     if (!has(written, PROBABILITIES))
         return;
     made->block.successor_count = below(SUCCESSORS_MAX + 1);
     put_number(made->block.successor_count);
     for (uint64_t i = 0; i < made->block.successor_count; i++) {
-        made->successors[i] = (struct cairn_bbmap_successor){below(1000), below(1U << 31)};
-        put_number(made->successors[i].id);
-        put_number(made->successors[i].probability);
+        struct cairn_bbmap_successor *successor = &made->successors[i];
+        *successor =
+            (struct cairn_bbmap_successor){.id = below(1000), .probability = below(1U << 31)};
+        put_number(successor->id);
+        put_number(successor->probability);
+        if (has(written, CAIRN_BBMAP_POST_LINK)) {
+            successor->post_link_frequency = random_number();
+            put_number(successor->post_link_frequency);
+        }
     }
 }
 
@@ -135,10 +176,12 @@ static void put_function(struct written_function *written)
     struct cairn_bbmap_function *function = &written->function;
     *function = (struct cairn_bbmap_function){.offset = map.size, .range_count = 1};
     if (map.encoding == CAIRN_BBMAP_VERSIONED) {
-        function->version = (uint8_t)(1 + below(2));
-        function->features = function->version == 2 ? (uint8_t)below(16) : 0;
+        function->version = (uint8_t)(1 + below(VERSION_MAX));
+        function->features = (uint16_t)(below(256) & version_features[function->version]);
+        if (!one_in(8))
+            function->features &= (uint16_t)~CAIRN_BBMAP_OMITTED_BLOCKS;
         put(function->version);
-        put(function->features);
+        put_bytes(function->features, function->version >= 5 ? 2 : 1);
     }
     if (has(written, CAIRN_BBMAP_RANGES)) {
         function->range_count = 1 + below(4);
@@ -176,13 +219,29 @@ static void expect_successors(const struct cairn_bbmap_function *function,
                               const struct written_block *written)
 {
     struct cairn_bbmap_successor successor;
+    uint64_t count = 0;
     expect_equal(block->successor_count, written->block.successor_count);
-    for (uint64_t i = 0; i < block->successor_count; i++) {
-        expect(cairn_bbmap_successor(function, block, i, &successor));
-        expect_equal(successor.id, written->successors[i].id);
-        expect_equal(successor.probability, written->successors[i].probability);
+    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
+         more = cairn_bbmap_next_successor(function, &successor)) {
+        const struct cairn_bbmap_successor *expected = &written->successors[count++];
+        expect_equal(successor.id, expected->id);
+        expect_equal(successor.probability, expected->probability);
+        expect_equal(successor.post_link_frequency, expected->post_link_frequency);
     }
-    expect(!cairn_bbmap_successor(function, block, block->successor_count, &successor));
+    expect_equal(count, block->successor_count);
+}
+
+static void expect_callsites(const struct cairn_bbmap_function *function,
+                             const struct cairn_bbmap_block *block,
+                             const struct written_block *written)
+{
+    struct cairn_bbmap_callsite callsite;
+    uint32_t count = 0;
+    expect_equal(block->callsite_count, written->block.callsite_count);
+    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
+         more = cairn_bbmap_next_callsite(function, &callsite))
+        expect_equal(callsite.end_offset, written->callsites[count++]);
+    expect_equal(count, block->callsite_count);
 }
 
 static void expect_block(const struct cairn_bbmap_function *function,
@@ -192,12 +251,15 @@ static void expect_block(const struct cairn_bbmap_function *function,
     bool is_same = block->id == expected->id && block->range == expected->range &&
                    block->base == expected->base && block->offset == expected->offset &&
                    block->size == expected->size && block->flags == expected->flags &&
-                   block->index == expected->index && block->frequency == expected->frequency;
+                   block->index == expected->index && block->hash == expected->hash &&
+                   block->frequency == expected->frequency &&
+                   block->post_link_frequency == expected->post_link_frequency;
     if (!is_same)
         ck_abort_msg("block %llu is %u at 0x%llx + %u, of %u bytes, and not %u at 0x%llx + %u",
                      (unsigned long long)block->index, block->id, (unsigned long long)block->base,
                      block->offset, block->size, expected->id, (unsigned long long)expected->base,
                      expected->offset);
+    expect_callsites(function, block, written);
     expect_successors(function, block, written);
 }
 
@@ -207,12 +269,14 @@ static void expect_ranges(const struct cairn_bbmap_function *function)
     struct cairn_bbmap_range range;
     struct cairn_bbmap_block block;
     uint32_t range_count = 0;
+    uint64_t omitted_count = 0;
     bool has_block = cairn_bbmap_first(function, &block);
     cairn_bbmap_first_range(function, &range);
     expect_equal(range.base, function->address);
     do {
         size_t in_function = range.offset - function->offset;
         expect_equal(range.index, range_count++);
+        omitted_count += range.omitted_count;
         expect_equal(range.base,
                      cairn_load_u64(function->bytes + in_function, function->byte_order));
         for (uint32_t i = 0; i < range.block_count; i++) {
@@ -222,6 +286,7 @@ static void expect_ranges(const struct cairn_bbmap_function *function)
     } while (cairn_bbmap_next_range(function, &range));
     expect(!has_block);
     expect_equal(range_count, function->range_count);
+    expect_equal(omitted_count, function->omitted_count);
 }
 
 static void expect_function(const struct cairn_bbmap_function *function,
@@ -236,6 +301,7 @@ static void expect_function(const struct cairn_bbmap_function *function,
     expect_equal(function->address, written->function.address);
     expect_equal(function->range_count, written->function.range_count);
     expect_equal(function->block_count, written->function.block_count);
+    expect_equal(function->omitted_count, written->function.omitted_count);
     expect_equal(function->entry_count, written->function.entry_count);
     uint64_t count = 0;
     for (bool more = cairn_bbmap_first(function, &block); more;
@@ -299,18 +365,38 @@ static void expect_cut(size_t size)
 START_TEST(a_map_that_is_cut_anywhere_is_truncated_there)
 {
     random_state = sample_seed();
-    put_map((enum cairn_bbmap_encoding)_i);
-    for (size_t size = 0; size < map.size; size++)
-        expect_cut(size);
+    for (unsigned round = 0; round < 5; round++) {
+        put_map((enum cairn_bbmap_encoding)_i);
+        for (size_t size = 0; size < map.size; size++)
+            expect_cut(size);
+    }
 }
 END_TEST
+
+static void go_through(const struct cairn_bbmap_function *function)
+{
+    struct cairn_bbmap_block block;
+    struct cairn_bbmap_callsite callsite;
+    struct cairn_bbmap_successor successor;
+    for (bool more = cairn_bbmap_first(function, &block); more;
+         more = cairn_bbmap_next(function, &block)) {
+        uint64_t count = 0;
+        expect(block.index < function->block_count);
+        for (bool has = cairn_bbmap_first_callsite(function, &block, &callsite); has;
+             has = cairn_bbmap_next_callsite(function, &callsite))
+            expect(callsite.end_offset <= block.size && ++count <= block.callsite_count);
+        count = 0;
+        for (bool has = cairn_bbmap_first_successor(function, &block, &successor); has;
+             has = cairn_bbmap_next_successor(function, &successor))
+            expect(++count <= block.successor_count);
+    }
+}
 
 START_TEST(whatever_the_bytes_are_nothing_is_read_beyond_them)
 {
     random_state = sample_seed();
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct cairn_bbmap_function function;
-        struct cairn_bbmap_block block;
         struct cairn_error error = {0};
         put_map((enum cairn_bbmap_encoding)_i);
         for (unsigned changes = 1 + below(4); changes > 0; changes--)
@@ -319,9 +405,7 @@ START_TEST(whatever_the_bytes_are_nothing_is_read_beyond_them)
         struct cairn_section section = view(&guarded);
         size_t offset = 0;
         while (offset < map.size && read(&section, &offset, &function, &error) == CAIRN_OK)
-            for (bool more = cairn_bbmap_first(&function, &block); more;
-                 more = cairn_bbmap_next(&function, &block))
-                expect(block.index < function.block_count);
+            go_through(&function);
         guard_end(&guarded);
     }
 }
@@ -339,9 +423,28 @@ struct refused {
 
 static const struct refused refused[] = {
     {{0, 0}, 2, CAIRN_ERROR_VERSION, 0, "version 0"},
-    {{3, 0}, 2, CAIRN_ERROR_VERSION, 0, "version 3: Cairn reads versions 1 and 2"},
-    {{2, 16}, 2, CAIRN_ERROR_CORRUPT, 1, "features 0x10 have bits beyond 0x0f"},
-    {{1, 1}, 2, CAIRN_ERROR_CORRUPT, 1, "version 1 has the features 0x01"},
+    {{6, 0, 0}, 3, CAIRN_ERROR_VERSION, 0, "version 6: Cairn reads versions 1 to 5"},
+    {{5, 0, 1}, 3, CAIRN_ERROR_CORRUPT, 1, "features 0x100 of a function's map have bits outside"},
+    {{5, 0}, 2, CAIRN_ERROR_TRUNCATED, 2, "the features lies behind"},
+    {{1, 1}, 2, CAIRN_ERROR_CORRUPT, 1, "version 1 has the features 0x01, of which 0x01 came"},
+    {{2, 33}, 2, CAIRN_ERROR_CORRUPT, 1, "version 2 has the features 0x21, of which 0x20 came"},
+    {{3, 64}, 2, CAIRN_ERROR_CORRUPT, 1, "version 3 has the features 0x40, of which 0x40 came"},
+    {{4, 128}, 2, CAIRN_ERROR_CORRUPT, 1, "version 4 has the features 0x80, of which 0x80 came"},
+    {{3, 32, NO_ADDRESS, 1, 0, 0, 2, 0xFF, 0xFF, 0xFF, 0xFF, 0xF, 1, 0, 0},
+     21,
+     CAIRN_ERROR_CORRUPT,
+     19,
+     "block 0: a call's end is more than 32 bits away from the block's begin"},
+    {{3, 32, NO_ADDRESS, 1, 0, 1, 1, 0xFE, 0xFF, 0xFF, 0xFF, 0xF, 1, 0},
+     21,
+     CAIRN_ERROR_CORRUPT,
+     11,
+     "block 0: the block's end is more than 32 bits away"},
+    {{4, 64, NO_ADDRESS, 1, 0, 0, 1, 0, 1, 2, 3, 4, 5, 6, 7},
+     22,
+     CAIRN_ERROR_TRUNCATED,
+     15,
+     "the block's hash goes beyond"},
     {{2, 8, 0}, 3, CAIRN_ERROR_CORRUPT, 2, "the number of ranges is 0"},
     {{2, 0, NO_ADDRESS, 1, 0, 0, 1, 32},
      15,
@@ -383,6 +486,28 @@ START_TEST(what_is_wrong_is_said_with_its_place)
 }
 END_TEST
 
+/* The bytes do not bound the number: nothing may be read or allocated by it. */
+START_TEST(a_map_without_its_blocks_has_their_number)
+{
+    static const uint8_t bytes[] = {2, 16 | 2, NO_ADDRESS, 0xFF, 0xFF, 0xFF, 0xFF, 0xF};
+    const struct cairn_section section = {bytes, sizeof bytes, CAIRN_LITTLE_ENDIAN};
+    struct cairn_bbmap_function function;
+    struct cairn_bbmap_block block;
+    struct cairn_bbmap_range range;
+    size_t offset = 0;
+    expect_equal(cairn_bbmap_read(&section, CAIRN_BBMAP_VERSIONED, &offset, &function, NULL),
+                 CAIRN_OK);
+    expect_equal(function.block_count, 0);
+    expect_equal(function.omitted_count, UINT32_MAX);
+    expect(!cairn_bbmap_first(&function, &block));
+    cairn_bbmap_first_range(&function, &range);
+    expect_equal(range.base, 0x10);
+    expect_equal(range.block_count, 0);
+    expect_equal(range.omitted_count, UINT32_MAX);
+    expect(!cairn_bbmap_next_range(&function, &range));
+}
+END_TEST
+
 START_TEST(behind_the_section_there_is_nothing_to_read)
 {
     const struct cairn_section section = {NULL, 0, CAIRN_LITTLE_ENDIAN};
@@ -403,6 +528,7 @@ int main(void)
     tcase_add_loop_test(tests, whatever_the_bytes_are_nothing_is_read_beyond_them, 0, 2);
     tcase_add_loop_test(tests, what_is_wrong_is_said_with_its_place, 0,
                         sizeof refused / sizeof *refused);
+    tcase_add_test(tests, a_map_without_its_blocks_has_their_number);
     tcase_add_test(tests, behind_the_section_there_is_nothing_to_read);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

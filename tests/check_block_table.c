@@ -68,9 +68,27 @@ struct shape {
     uint32_t ranges_max;
     bool has_overlaps;
     bool has_frequencies;
+    bool has_later_features; /* those of versions 3 to 5 */
 };
 
-static void put_block(struct cairn_block *block, uint64_t *end, const struct shape *shape)
+static bool has_callsites(uint16_t features) { return (features & CAIRN_BBMAP_CALLSITES) != 0; }
+
+/* Returns where the last call ends. */
+static uint32_t put_callsites(uint32_t block_size)
+{
+    uint32_t end = 0;
+    uint32_t count = below(3);
+    put_number(count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t distance = below(block_size - end + 1);
+        put_number(distance);
+        end += distance;
+    }
+    return end;
+}
+
+static void put_block(struct cairn_block *block, uint16_t features, uint64_t *end,
+                      const struct shape *shape)
 {
     uint32_t gap = one_in(8) ? below(shape->block_bytes_max) : 0;
     block->address = *end + gap;
@@ -79,8 +97,11 @@ static void put_block(struct cairn_block *block, uint64_t *end, const struct sha
     block->flags = (uint8_t)below(32);
     put_number(block->id);
     put_number(gap);
-    put_number(block->size);
+    uint32_t calls_end = has_callsites(features) ? put_callsites(block->size) : 0;
+    put_number(block->size - calls_end);
     put_number(block->flags);
+    if ((features & CAIRN_BBMAP_HASHES) != 0)
+        put_address(below(UINT32_MAX));
     *end = block->address + block->size;
 }
 
@@ -102,12 +123,14 @@ static void put_range(uint32_t number, uint64_t *last_end, const struct shape *s
     struct model_range *range = &model.ranges[model.range_count];
     put_address(base);
     put_number(count);
+    if ((function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0)
+        count = 0;
     if (number == 0)
         function->address = base;
     for (uint32_t i = 0; i < count; i++) {
         struct model_block *made = &model.blocks[model.block_count++];
         *made = (struct model_block){.range = model.range_count};
-        put_block(&made->block, &end, shape);
+        put_block(&made->block, function->features, &end, shape);
         made->block.index = function->block_count++;
         made->block.range = number;
         made->block.function = model.function_count;
@@ -144,8 +167,16 @@ static void put_function(uint64_t *last_end, const struct shape *shape)
         function->features |= CAIRN_BBMAP_ENTRY_COUNT | CAIRN_BBMAP_FREQUENCIES;
         function->entry_count = below(1000);
     }
-    put(2);
-    put(function->features);
+    if (shape->has_later_features && one_in(2))
+        function->features |= CAIRN_BBMAP_CALLSITES;
+    if (shape->has_later_features && one_in(2))
+        function->features |= CAIRN_BBMAP_HASHES;
+    if (shape->has_later_features && one_in(8))
+        function->features |= CAIRN_BBMAP_OMITTED_BLOCKS;
+    put(shape->has_later_features ? 5 : 2);
+    put((uint8_t)function->features);
+    if (shape->has_later_features)
+        put(0);
     put_number(function->range_count);
     for (uint32_t i = 0; i < function->range_count; i++)
         put_range(i, last_end, shape);
@@ -333,13 +364,13 @@ static void expect_model(void)
 /* ---- Tests ---- */
 
 static const struct shape shapes[] = {
-    {0x401000, 40, 16, 1, false, false},
-    {0x401000, 40, 16, 1, false, true},
-    {0x401000, 60, 100, 4, false, false},
-    {0x401000, 60, 100, 4, true, true},
-    {0x401000, 5000, 1 << 18, 3, true, false},
-    {0xFFFFFFFF00000000, 1 << 24, 1 << 20, 2, false, true},
-    {0x1000, 1 << 25, UINT32_MAX, 2, true, false},
+    {0x401000, 40, 16, 1, false, false, true},
+    {0x401000, 40, 16, 1, false, true, false},
+    {0x401000, 60, 100, 4, false, false, true},
+    {0x401000, 60, 100, 4, true, true, true},
+    {0x401000, 5000, 1 << 18, 3, true, false, false},
+    {0xFFFFFFFF00000000, 1 << 24, 1 << 20, 2, false, true, true},
+    {0x1000, 1 << 25, UINT32_MAX, 2, true, false, false},
 };
 
 START_TEST(lookups_find_what_a_search_of_everything_finds)

@@ -483,13 +483,18 @@ END_TEST
 
 START_TEST(lack_of_memory_is_reported)
 {
-    struct counting_allocator refusing = {.fail_at = 1};
-    struct cairn_allocator allocator = counting(&refusing);
+    enum { LIST_ALLOCATIONS = 3 };
     struct eh_frame frame = frame_of(table.bytes, table.size);
     struct function_list list;
-    ck_assert_int_eq(function_list_read(&frame, 1, &allocator, &list, NULL), CAIRN_ERROR_MEMORY);
-    ck_assert_uint_eq(refusing.blocks, 0);
-    refusing.fail_at = 3;
+    for (unsigned i = 1; i <= LIST_ALLOCATIONS; i++) {
+        struct counting_allocator refusing = {.fail_at = i};
+        struct cairn_allocator allocator = counting(&refusing);
+        ck_assert_int_eq(function_list_read(&frame, 1, &allocator, &list, NULL),
+                         CAIRN_ERROR_MEMORY);
+        ck_assert_uint_eq(refusing.blocks, 0);
+    }
+    struct counting_allocator refusing = {.fail_at = LIST_ALLOCATIONS + 1};
+    struct cairn_allocator allocator = counting(&refusing);
     struct functions *none = NULL;
     ck_assert_ok(function_list_read(&frame, 1, &allocator, &list, NULL));
     ck_assert_int_eq(functions_create(&list, &none, NULL), CAIRN_ERROR_MEMORY);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,6 +102,15 @@ struct cairn_section section_view(const struct sample_section *section)
 }
 
 /* ---- Random maps ---- */
+
+void limit_cpu_seconds(unsigned seconds)
+{
+    struct rusage used;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &used), 0);
+    rlim_t limit = (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + 1 + seconds;
+    const struct rlimit limits = {limit, limit};
+    ck_assert_int_eq(setrlimit(RLIMIT_CPU, &limits), 0);
+}
 
 uint64_t sample_seed(void)
 {

@@ -73,6 +73,10 @@ struct cairn_section section_view(const struct sample_section *section);
 
 /* From the environment's CAIRN_TEST_SEED, or from the clock; printed. */
 uint64_t sample_seed(void);
+
+/* Ends the process if it needs more than so many seconds of the processor's time from here on: for
+ * inputs that take milliseconds in linear time, and minutes in quadratic. */
+void limit_cpu_seconds(unsigned seconds);
 /* Below `bound`, which is not 0. */
 uint32_t sample_random(uint64_t *state, uint32_t bound);
 uint64_t sample_random_id(uint64_t *state);

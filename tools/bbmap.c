@@ -2,7 +2,7 @@
  * cairn bbmap: all basic-block address maps of a file.
  *
  * What is read is written at once: a map of a large program has millions of blocks. Where a
- * function's is no good, those before it stand there, and those of other sections follow.
+ * function's is invalid, those before it are written, and those of other sections follow.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,16 +20,21 @@ static const char help[] =
     "\n"
     "Prints the basic-block address maps of an ELF object, executable, shared library or archive:\n"
     "functions, and under each its blocks with ID, address, size and what ends them. clang writes\n"
-    "the maps with -fbasic-block-sections=labels (14 to 18) or -fbasic-block-address-map (19).\n"
+    "the maps with -fbasic-block-sections=labels (14 to 18) or -fbasic-block-address-map (19 and\n"
+    "later); versions 1 to 5 and maps without a version are read.\n"
     "FILE - is standard input.\n"
     "\n"
     "  --json    for machines: an array of functions\n"
     "              {address, symbol, ranges}, with a profile also entry_count\n"
-    "            ranges:     {base, blocks}\n"
+    "            ranges:     {base, blocks}, where the map lists no blocks also\n"
+    "                        omitted_block_count\n"
     "            blocks:     {id, offset, size, has_return, has_tail_call, is_eh_pad,\n"
     "                         can_fall_through, has_indirect_branch},\n"
-    "                        with a profile also frequency, successors\n"
-    "            successors: {id, probability}, in units of 2^-31\n"
+    "                        where the map has them also callsite_end_offsets (bytes from the\n"
+    "                        block's begin to the end of each call), hash, frequency,\n"
+    "                        post_link_frequency (of the linked program), successors\n"
+    "            successors: {id, probability}, in units of 2^-31, where the map has it also\n"
+    "                        post_link_frequency\n"
     "            Integers above 2^53 - 1 are strings of decimal digits.\n"
     "  --debug-file FILE\n"
     "            where the names of functions are, if not in FILE itself\n"

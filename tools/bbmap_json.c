@@ -31,6 +31,12 @@ _Static_assert(1 << (FLAG_COUNT - 1) == CAIRN_BBMAP_HAS_INDIRECT_BRANCH, "one fo
 /* Room for a block without its profile: the texts, and three numbers of 10 digits. */
 enum { BLOCK_TEXT_MAX = 256 };
 
+/* Features that add something to each block. */
+enum {
+    BLOCK_FEATURES = CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES | CAIRN_BBMAP_CALLSITES |
+                     CAIRN_BBMAP_HASHES
+};
+
 static char *put_flags(char *at, uint8_t flags)
 {
     for (unsigned i = 0; i < FLAG_COUNT; i++) {
@@ -41,32 +47,59 @@ static char *put_flags(char *at, uint8_t flags)
     return at;
 }
 
+static void write_number(struct json *json, const char *key, uint64_t number)
+{
+    json_key(json, key);
+    json_unsigned(json, number);
+}
+
 static void write_successors(struct json *json, const struct cairn_bbmap_function *function,
                              const struct cairn_bbmap_block *block)
 {
     struct cairn_bbmap_successor successor;
     json_key(json, "successors");
     json_begin_array(json);
-    for (uint64_t i = 0; cairn_bbmap_successor(function, block, i, &successor); i++) {
+    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
+         more = cairn_bbmap_next_successor(function, &successor)) {
         json_begin_object(json);
-        json_key(json, "id");
-        json_unsigned(json, successor.id);
-        json_key(json, "probability");
-        json_unsigned(json, successor.probability);
+        write_number(json, "id", successor.id);
+        write_number(json, "probability", successor.probability);
+        if ((function->features & CAIRN_BBMAP_POST_LINK) != 0)
+            write_number(json, "post_link_frequency", successor.post_link_frequency);
         json_end_object(json);
     }
     json_end_array(json);
 }
 
-static void write_profile(struct json *json, const struct cairn_bbmap_function *function,
-                          const struct cairn_bbmap_block *block)
+static void write_callsites(struct json *json, const struct cairn_bbmap_function *function,
+                            const struct cairn_bbmap_block *block)
 {
+    struct cairn_bbmap_callsite callsite;
+    json_key(json, "callsite_end_offsets");
+    json_begin_array(json);
+    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
+         more = cairn_bbmap_next_callsite(function, &callsite))
+        json_unsigned(json, callsite.end_offset);
+    json_end_array(json);
+}
+
+/* What only some features have; so does a map's profile of the linked program, which comes with
+ * either of the other two. */
+static void write_features(struct json *json, const struct cairn_bbmap_function *function,
+                           const struct cairn_bbmap_block *block)
+{
+    unsigned features = function->features;
     json->needs_comma = true;
-    if ((function->features & CAIRN_BBMAP_FREQUENCIES) != 0) {
-        json_key(json, "frequency");
-        json_unsigned(json, block->frequency);
-    }
-    if ((function->features & CAIRN_BBMAP_PROBABILITIES) != 0)
+    if ((features & CAIRN_BBMAP_CALLSITES) != 0)
+        write_callsites(json, function, block);
+    if ((features & CAIRN_BBMAP_HASHES) != 0)
+        write_number(json, "hash", block->hash);
+    if ((features & CAIRN_BBMAP_FREQUENCIES) != 0)
+        write_number(json, "frequency", block->frequency);
+    if ((features & CAIRN_BBMAP_POST_LINK) != 0 &&
+        (features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES)) != 0)
+        write_number(json, "post_link_frequency", block->post_link_frequency);
+    if ((features & CAIRN_BBMAP_PROBABILITIES) != 0)
         write_successors(json, function, block);
 }
 
@@ -82,8 +115,8 @@ static void write_block(struct json *json, const struct cairn_bbmap_function *fu
     at = put_digits(at, block->size);
     at = put_flags(at, block->flags);
     output_taken(json->output, at);
-    if (function->features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES))
-        write_profile(json, function, block);
+    if ((function->features & BLOCK_FEATURES) != 0)
+        write_features(json, function, block);
     json_end_object(json);
 }
 
@@ -92,8 +125,9 @@ static void write_range(struct json *json, const struct cairn_bbmap_function *fu
                         const struct cairn_bbmap_range *range, struct cairn_bbmap_block *block)
 {
     json_begin_object(json);
-    json_key(json, "base");
-    json_unsigned(json, range->base);
+    write_number(json, "base", range->base);
+    if ((function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0)
+        write_number(json, "omitted_block_count", range->omitted_count);
     json_key(json, "blocks");
     json_begin_array(json);
     for (uint32_t i = 0; i < range->block_count; i++) {
@@ -111,14 +145,11 @@ void write_bbmap_json(struct json *json, const struct cairn_bbmap_function *func
     struct cairn_bbmap_block block;
     json_line(json, 0);
     json_begin_object(json);
-    json_key(json, "address");
-    json_unsigned(json, function->address);
+    write_number(json, "address", function->address);
     json_key(json, "symbol");
     write_json_name(json, name);
-    if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0) {
-        json_key(json, "entry_count");
-        json_unsigned(json, function->entry_count);
-    }
+    if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
+        write_number(json, "entry_count", function->entry_count);
     json_key(json, "ranges");
     json_begin_array(json);
     (void)cairn_bbmap_first(function, &block);

@@ -15,7 +15,9 @@ static void write_heading(struct output *output, const struct cairn_bbmap_functi
     output_text(output, " at ");
     output_hexadecimal(output, function->address);
     output_text(output, ", ");
-    write_count(output, function->block_count, "block", "blocks");
+    write_count(output, function->block_count + function->omitted_count, "block", "blocks");
+    if ((function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0)
+        output_text(output, " that the map does not list");
     if (function->range_count > 1) {
         output_text(output, " in ");
         write_count(output, function->range_count, "range", "ranges");
@@ -47,18 +49,48 @@ static void write_flags(struct output *output, uint8_t flags)
     }
 }
 
+static void write_number(struct output *output, const char *prefix, uint64_t number)
+{
+    output_text(output, prefix);
+    output_unsigned(output, number);
+}
+
+static bool function_has_profile(const struct cairn_bbmap_function *function)
+{
+    return (function->features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES)) != 0;
+}
+
 static void write_profile(struct output *output, const struct cairn_bbmap_function *function,
                           const struct cairn_bbmap_block *block)
 {
     struct cairn_bbmap_successor successor;
-    if ((function->features & CAIRN_BBMAP_FREQUENCIES) != 0) {
-        output_text(output, ", frequency ");
-        output_unsigned(output, block->frequency);
+    bool has_post_link = (function->features & CAIRN_BBMAP_POST_LINK) != 0;
+    const char *prefix = ", then ";
+    if ((function->features & CAIRN_BBMAP_FREQUENCIES) != 0)
+        write_number(output, ", frequency ", block->frequency);
+    if (has_post_link && function_has_profile(function))
+        write_number(output, ", after linking ", block->post_link_frequency);
+    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
+         more = cairn_bbmap_next_successor(function, &successor)) {
+        write_number(output, prefix, successor.id);
+        output_format(output, " (%.1f %%", successor.probability * 100.0 / 2147483648.0);
+        if (has_post_link)
+            write_number(output, ", after linking ", successor.post_link_frequency);
+        output_character(output, ')');
+        prefix = " or ";
     }
-    for (uint64_t i = 0; cairn_bbmap_successor(function, block, i, &successor); i++) {
-        output_text(output, i == 0 ? ", then " : " or ");
-        output_unsigned(output, successor.id);
-        output_format(output, " (%.1f %%)", successor.probability * 100.0 / 2147483648.0);
+}
+
+static void write_callsites(struct output *output, const struct cairn_bbmap_function *function,
+                            const struct cairn_bbmap_block *block)
+{
+    struct cairn_bbmap_callsite callsite;
+    const char *prefix = ", calls return to ";
+    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
+         more = cairn_bbmap_next_callsite(function, &callsite)) {
+        output_text(output, prefix);
+        output_hexadecimal(output, block->base + block->offset + callsite.end_offset);
+        prefix = " and ";
     }
 }
 
@@ -74,6 +106,11 @@ static void write_block(struct output *output, const struct cairn_bbmap_function
     output_text(output, ", ");
     write_count(output, block->size, "byte", "bytes");
     write_flags(output, block->flags);
+    write_callsites(output, function, block);
+    if ((function->features & CAIRN_BBMAP_HASHES) != 0) {
+        output_text(output, ", hash ");
+        output_hexadecimal(output, block->hash);
+    }
     write_profile(output, function, block);
     output_character(output, '\n');
 }

@@ -10,6 +10,10 @@
 /* More than LLVM's call of a target takes anywhere, so what follows can be no-ops only. */
 enum { CALL_BYTES_MAX = 64 };
 
+/* What is looked at where nobody has said how many bytes a site has: any number of records may have
+ * the same no-ops after them. */
+enum { LOOK_BYTES_MAX = 256 };
+
 /* ---- Which sites there can be ---- */
 
 bool preview_manages(enum cairn_architecture architecture, enum cairn_byte_order byte_order,
@@ -49,8 +53,12 @@ static size_t find_call(const struct cairn_arch *arch, const struct preview_code
     return found + arch->leading_nops(arch, code->bytes + found, code->limit - found);
 }
 
-uint32_t preview_find_patchpoint(const struct preview_code *code, struct cairn_error *error)
+uint32_t preview_find_patchpoint(const struct preview_code *all, struct cairn_error *error)
 {
+    struct preview_code some = *all;
+    const struct preview_code *code = &some;
+    if (some.limit > LOOK_BYTES_MAX)
+        some.limit = LOOK_BYTES_MAX;
     if (!preview_manages(code->architecture, code->byte_order, error))
         return 0;
     const struct cairn_arch *arch = arch_find(code->architecture);

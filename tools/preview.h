@@ -41,9 +41,10 @@ struct preview {
 bool preview_site(struct preview *preview, const struct preview_code *code,
                   enum cairn_record_kind kind, uint32_t byte_count);
 
-/* How many bytes from the first one on are what LLVM emits for a patch point, at most; 0, with the
- * reason in `error`, if they are none, or if the architecture's sites cannot be managed. */
-uint32_t preview_find_patchpoint(const struct preview_code *code, struct cairn_error *error);
+/* Returns how many bytes, up to 256, from the first one on LLVM may have emitted for a patch point;
+ * 0, with the reason in `error`, if they are none, or if the architecture's sites cannot be
+ * managed. */
+uint32_t preview_find_patchpoint(const struct preview_code *all, struct cairn_error *error);
 
 /* Whether Cairn manages sites of such code; if not, `error` says so. */
 bool preview_manages(enum cairn_architecture architecture, enum cairn_byte_order byte_order,

@@ -3,9 +3,9 @@
  * and what ends them.
  *
  * clang writes them with -fbasic-block-sections=labels (14 to 18) and -fbasic-block-address-map
- * (19). They are in sections of a type of their own, of which a linked program has one with the
- * maps of all its object files, one behind the other. Views point into the caller's bytes; nothing
- * is allocated.
+ * (19 and later). They are in sections of a separate type, of which a linked program has one with
+ * the maps of all its object files, one after the other. Views point into the caller's bytes;
+ * nothing is allocated.
  *
  * The usual loop:
  *
@@ -20,13 +20,14 @@
  *             use(&function, &block);
  *     }
  *
- * Where a function's map is no good, those before it have been given.
+ * Where a function's map is invalid, those before it have been returned.
  *
  * All functions here are thread-safe and async-signal-safe: they touch only their arguments.
  *
  * Sources: LLVM's reviews D85408 (the format), D88199 (the section's type), D121346 (versions,
- * offsets as differences); for IDs, ranges and profiles llvm/Object/ELFTypes.h, struct BBAddrMap
- * and struct PGOAnalysisMap, and "Extensions" in LLVM's documents, section "SHT_LLVM_BB_ADDR_MAP".
+ * offsets as differences); for IDs, ranges, calls, hashes and profiles llvm/Object/ELFTypes.h of
+ * LLVM 22, struct BBAddrMap and struct PGOAnalysisMap, and "Extensions" in LLVM's documents,
+ * section "SHT_LLVM_BB_ADDR_MAP".
  *
  * SPDX-License-Identifier: MIT
  */
@@ -51,17 +52,28 @@ extern "C" {
 enum cairn_bbmap_encoding {
     /** LLVM 13 and 14: no version, offsets from the function's begin. */
     CAIRN_BBMAP_V0 = 0,
-    /** LLVM 15 and later: each function has a version (1 and 2 are read) and features. */
+    /** LLVM 15 and later: each function has a version (1 to 5 are read) and features. */
     CAIRN_BBMAP_VERSIONED = 1
 };
 
-/** What a function's map has besides its blocks: bits of `features`. */
+/** What a function's map has in addition to its blocks: bits of `features`. The first five came
+ *  with version 2, each of the others with the version that it names. */
 enum cairn_bbmap_feature {
     CAIRN_BBMAP_ENTRY_COUNT = 1,
     CAIRN_BBMAP_FREQUENCIES = 2,
     CAIRN_BBMAP_PROBABILITIES = 4,
     /** The blocks are in several ranges of addresses. */
-    CAIRN_BBMAP_RANGES = 8
+    CAIRN_BBMAP_RANGES = 8,
+    /** The map has the number of blocks, and lists none of them. */
+    CAIRN_BBMAP_OMITTED_BLOCKS = 16,
+    /** Where the calls of each block end; version 3. */
+    CAIRN_BBMAP_CALLSITES = 32,
+    /** A hash for each block; version 4. */
+    CAIRN_BBMAP_HASHES = 64,
+    /** Frequencies counted in the linked program, of blocks and of edges, beside FREQUENCIES or
+     *  PROBABILITIES; version 5. LLVM 22 leaves those of blocks out where there are no FREQUENCIES:
+     *  such maps of its cannot be read, by LLVM neither. */
+    CAIRN_BBMAP_POST_LINK = 128
 };
 
 /** One function's map, checked from its first to its last byte. */
@@ -71,11 +83,13 @@ struct cairn_bbmap_function {
     size_t size;
     /** 0 where the encoding has none. */
     uint8_t version;
-    uint8_t features;
+    uint16_t features; /**< enum cairn_bbmap_feature */
     /** Of the first range, which begins with the function's entry. */
     uint64_t address;
     uint32_t range_count;
-    uint64_t block_count; /**< of all ranges */
+    uint64_t block_count; /**< blocks of all ranges that the map lists */
+    /** Blocks of all ranges that the map does not list; 0 without that feature. */
+    uint64_t omitted_count;
     /** How often the function was entered when it was profiled; 0 without that feature. */
     uint64_t entry_count;
 
@@ -89,9 +103,10 @@ struct cairn_bbmap_function {
 /** A range of a function's blocks, which follow each other in memory. A plain value. */
 struct cairn_bbmap_range {
     uint32_t index;
-    uint32_t block_count;
-    uint64_t base; /**< its address */
-    size_t offset; /**< where that stands in the section */
+    uint32_t block_count;   /**< blocks that the map lists */
+    uint32_t omitted_count; /**< blocks that it does not list; 0 without that feature */
+    uint64_t base;          /**< its address */
+    size_t offset;          /**< where that stands in the section */
 };
 
 /** What ends a block: bits of its `flags`. */
@@ -114,30 +129,50 @@ struct cairn_bbmap_block {
     uint32_t size;   /**< bytes */
     uint8_t flags;   /**< enum cairn_bbmap_flag */
     uint64_t index;  /**< of all the function's blocks */
-    /** Of a profile; 0 without that feature. */
-    uint64_t frequency;
+    /** The following are 0 without their feature. */
+    uint32_t callsite_count;
+    uint64_t hash;
+    uint64_t frequency;           /**< the compiler's */
+    uint64_t post_link_frequency; /**< of a profile of the linked program */
     uint64_t successor_count;
 
     /* Cairn's own. */
     size_t end;        /* where the next block begins, from the function's bytes on */
     uint32_t left;     /* blocks of the range that follow */
+    size_t callsites;  /* where they begin */
     size_t successors; /* of the profile, and where the next block's begins */
     size_t next_profile;
 };
 
-/** A way out of a block, of a profile. */
+/** A call in a block. A plain value. */
+struct cairn_bbmap_callsite {
+    /** Bytes from the block's begin to the end of the call: to its return address. */
+    uint32_t end_offset;
+
+    /* Cairn's own. */
+    uint32_t left; /* calls of the block that follow */
+    size_t next;
+};
+
+/** A successor of a block, of a profile. A plain value. */
 struct cairn_bbmap_successor {
     uint32_t id;
     /** In units of 2^-31. */
     uint32_t probability;
+    /** How often the edge was taken in a profile of the linked program; 0 without that feature. */
+    uint64_t post_link_frequency;
+
+    /* Cairn's own. */
+    uint64_t left; /* successors of the block that follow */
+    size_t next;
 };
 
 /**
  * Reads and checks the whole map of the function at `*offset` of the section, and moves `*offset`
- * on to the next one, or to the section's end. TRUNCATED, VERSION, CORRUPT (a feature or a flag
- * that is none, a number that is too large, no range): the sentence says of which function and
- * block, and `error->offset` where; `*offset` and `*function` are then as they were. ARGUMENT if
- * `*offset` is not in the section.
+ * on to the next one, or to the section's end. Errors: TRUNCATED, VERSION, CORRUPT (an unknown
+ * feature or flag, a feature that the version does not have, a number that is too large, no range):
+ * the sentence names the function and the block, and `error->offset` is where; `*offset` and
+ * `*function` are then unchanged. ARGUMENT if `*offset` is not in the section.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_bbmap_read(const struct cairn_section *section,
                                                               enum cairn_bbmap_encoding encoding,
@@ -148,24 +183,36 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_bbmap_read(const struct cairn
 /** The function's first block; false if it has none. */
 CAIRN_API bool cairn_bbmap_first(const struct cairn_bbmap_function *function,
                                  struct cairn_bbmap_block *block);
-/** Moves on to the next block, of the same range or of the next; false behind the last one, and
- *  `*block` is then as it was. */
+/** Moves on to the next block, of the same range or of the next; false after the last one, and
+ *  `*block` is then unchanged. */
 CAIRN_API bool cairn_bbmap_next(const struct cairn_bbmap_function *function,
                                 struct cairn_bbmap_block *block);
 
 /** The function's first range: each function has one. */
 CAIRN_API void cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
                                        struct cairn_bbmap_range *range);
-/** Moves on to the next range, also to one without blocks; false behind the last one, and `*range`
- *  is then as it was. Takes as long as going through the range's blocks. */
+/** Moves on to the next range, also to one without blocks; false after the last one, and `*range`
+ *  is then unchanged. Takes as long as going through the range's blocks. */
 CAIRN_API bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
                                       struct cairn_bbmap_range *range);
 
-/** Way out number `index` of a block, as its profile says; false beyond the last. The time grows
- * with `index`. */
-CAIRN_API bool cairn_bbmap_successor(const struct cairn_bbmap_function *function,
-                                     const struct cairn_bbmap_block *block, uint64_t index,
-                                     struct cairn_bbmap_successor *successor);
+/** Returns the block's first call in `*callsite`; false if the map has none. */
+CAIRN_API bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *function,
+                                          const struct cairn_bbmap_block *block,
+                                          struct cairn_bbmap_callsite *callsite);
+/** Moves on to the block's next call; false after the last one, and `*callsite` is then unchanged.
+ */
+CAIRN_API bool cairn_bbmap_next_callsite(const struct cairn_bbmap_function *function,
+                                         struct cairn_bbmap_callsite *callsite);
+
+/** Returns the block's first successor in `*successor`; false if the map has none. */
+CAIRN_API bool cairn_bbmap_first_successor(const struct cairn_bbmap_function *function,
+                                           const struct cairn_bbmap_block *block,
+                                           struct cairn_bbmap_successor *successor);
+/** Moves on to the block's next successor; false after the last one, and `*successor` is then
+ *  unchanged. */
+CAIRN_API bool cairn_bbmap_next_successor(const struct cairn_bbmap_function *function,
+                                          struct cairn_bbmap_successor *successor);
 
 #ifdef __cplusplus
 }

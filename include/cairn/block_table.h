@@ -47,8 +47,8 @@ struct cairn_block_function {
     uint64_t address; /**< of its first range, with which it is entered */
     uint32_t index;
     uint32_t range_count;
-    uint32_t block_count; /**< of all ranges */
-    uint8_t features;     /**< enum cairn_bbmap_feature: what its map had */
+    uint32_t block_count; /**< blocks of all ranges that its map lists */
+    uint16_t features;    /**< enum cairn_bbmap_feature: what its map had */
     uint64_t entry_count; /**< 0 without that feature */
 };
 

@@ -32,8 +32,8 @@ struct cairn_statepoint {
     uint32_t alloca_count;
 };
 
-/** Takes a record of a section apart. CORRUPT, with `offset` in the map, if its locations are
- *  not a statepoint's. Async-signal-safe. */
+/** Takes a record of a section apart. Errors: CORRUPT, with the record's `offset` in the section,
+ * if its locations are not a statepoint's. Async-signal-safe. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_statepoint(
     const struct cairn_stackmap *map, const struct cairn_stackmap_record *record,
     struct cairn_statepoint *statepoint, struct cairn_error *error);

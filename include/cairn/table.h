@@ -32,7 +32,10 @@ struct cairn_record {
     uint32_t index;
 };
 
-/** A function that has records. */
+/** A function that has records. Those that it counts are the records from its address on up to the
+ *  next function's: where functions overlap, as they do if an object says so, and where one's last
+ *  record is at the address of the next one, some of them are another function's
+ *  (cairn_record_function). */
 struct cairn_function {
     uint64_t address;
     /** As LLVM recorded it; CAIRN_STACK_SIZE_DYNAMIC where it does not know. */
@@ -100,7 +103,8 @@ CAIRN_API uint64_t cairn_record_address(struct cairn_record record);
  * whose address is that of a call, the address after that call, unless another record has that
  * return address. 0 where no call is known. */
 CAIRN_API uint64_t cairn_record_return_address(struct cairn_record record);
-/** The function whose code the record describes. */
+/** Returns the function whose code the record describes, as the section has it; also its stack size
+ *  is that of the record's function, if several have the same address. */
 CAIRN_API struct cairn_function cairn_record_function(struct cairn_record record);
 /** How many live values the record has, and how many registers are live after its call. */
 CAIRN_API uint32_t cairn_record_location_count(struct cairn_record record);

@@ -13,21 +13,33 @@
 
 enum {
     ADDRESS_BYTES = 8,
-    VERSION_MAX = 2,
-    FEATURES = CAIRN_BBMAP_ENTRY_COUNT | CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES |
-               CAIRN_BBMAP_RANGES,
+    HASH_BYTES = 8,
+    VERSION_MAX = 5,
     FLAGS = CAIRN_BBMAP_HAS_RETURN | CAIRN_BBMAP_HAS_TAIL_CALL | CAIRN_BBMAP_IS_EH_PAD |
             CAIRN_BBMAP_CAN_FALL_THROUGH | CAIRN_BBMAP_HAS_INDIRECT_BRANCH
 };
 
-static bool has(uint8_t features, enum cairn_bbmap_feature feature)
-{
-    return (features & feature) != 0;
-}
+static inline bool has(uint16_t features, unsigned feature) { return (features & feature) != 0; }
 
-/* What a version has. */
 static bool has_ids(uint8_t version) { return version >= 2; }
 static bool has_differences(uint8_t version) { return version >= 1; }
+static bool has_wide_features(uint8_t version) { return version >= 5; }
+
+/* The features that a version may have: its own and those of the versions before it. */
+static uint16_t features_of(uint8_t version)
+{
+    static const uint16_t added[VERSION_MAX + 1] = {
+        [2] = CAIRN_BBMAP_ENTRY_COUNT | CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES |
+              CAIRN_BBMAP_RANGES | CAIRN_BBMAP_OMITTED_BLOCKS,
+        [3] = CAIRN_BBMAP_CALLSITES,
+        [4] = CAIRN_BBMAP_HASHES,
+        [5] = CAIRN_BBMAP_POST_LINK,
+    };
+    uint16_t features = 0;
+    for (unsigned i = 0; i <= version; i++)
+        features |= added[i];
+    return features;
+}
 
 /* ---- Checking ---- */
 
@@ -106,24 +118,42 @@ static inline enum cairn_status read_u32(struct reader *reader, const char *what
     return CAIRN_OK;
 }
 
-/* ---- What stands before the blocks ---- */
+/* ---- What precedes the blocks ---- */
+
+static enum cairn_status read_u16(struct reader *reader, const char *what, uint16_t *value)
+{
+    uint8_t bytes[2];
+    enum cairn_status status = read_u8(reader, what, &bytes[0]);
+    if (status == CAIRN_OK)
+        status = read_u8(reader, what, &bytes[1]);
+    if (status != CAIRN_OK)
+        return status;
+    bool is_little = reader->section->byte_order == CAIRN_LITTLE_ENDIAN;
+    *value = (uint16_t)(bytes[is_little] << 8 | bytes[!is_little]);
+    return CAIRN_OK;
+}
 
 static enum cairn_status read_features(struct reader *reader, struct cairn_bbmap_function *function)
 {
     const uint8_t *at = reader->at;
-    enum cairn_status status = read_u8(reader, "the features", &function->features);
+    uint8_t narrow = 0;
+    enum cairn_status status = has_wide_features(function->version)
+                                   ? read_u16(reader, "the features", &function->features)
+                                   : read_u8(reader, "the features", &narrow);
     if (status != CAIRN_OK)
         return status;
-    if ((function->features & ~FEATURES) != 0)
+    function->features |= narrow;
+    if ((function->features & ~features_of(VERSION_MAX)) != 0)
         return error_set(reader->error, CAIRN_ERROR_CORRUPT, offset_of(reader, at),
-                         "a function's features 0x%02x have bits beyond 0x%02x, which are all that "
-                         "Cairn knows",
-                         function->features, FEATURES);
-    if (function->features != 0 && function->version < VERSION_MAX)
+                         "the features 0x%02x of a function's map have bits outside of 0x%02x, "
+                         "which are all that Cairn knows",
+                         function->features, features_of(VERSION_MAX));
+    unsigned excess = function->features & ~(unsigned)features_of(function->version);
+    if (excess != 0)
         return error_set(reader->error, CAIRN_ERROR_CORRUPT, offset_of(reader, at),
-                         "a function's map of version %u has the features 0x%02x, which came with "
-                         "version 2",
-                         function->version, function->features);
+                         "a function's map of version %u has the features 0x%02x, of which 0x%02x "
+                         "came with a later version",
+                         function->version, function->features, excess);
     return CAIRN_OK;
 }
 
@@ -135,9 +165,9 @@ static enum cairn_status read_version(struct reader *reader, struct cairn_bbmap_
         return status;
     if (function->version == 0 || function->version > VERSION_MAX)
         return error_set(reader->error, CAIRN_ERROR_VERSION, offset_of(reader, at),
-                         "basic-block address map version %u: Cairn reads versions 1 and 2, and "
-                         "sections of the type that has none",
-                         function->version);
+                         "basic-block address map version %u: Cairn reads versions 1 to %d, and "
+                         "sections of the type without versions",
+                         function->version, VERSION_MAX);
     return read_features(reader, function);
 }
 
@@ -156,10 +186,11 @@ static enum cairn_status read_range_count(struct reader *reader,
 
 /* ---- Blocks ---- */
 
-/* What a block has in its range's bytes, and its range's end so far. */
+/* A block's numbers. `size` counts from the end of the block's last call, `calls_end`. */
 struct raw {
     uint32_t id;
     uint32_t offset;
+    uint32_t calls_end; /* bytes from the block's begin; 0 without calls */
     uint32_t size;
     uint32_t flags;
 };
@@ -167,24 +198,51 @@ struct raw {
 static enum cairn_status check_end(const struct reader *reader, const uint8_t *at,
                                    const struct raw *raw, uint32_t *end)
 {
-    uint64_t begin = raw->offset + (uint64_t)*end;
-    if (begin + raw->size > UINT32_MAX)
+    uint64_t block_end = (uint64_t)*end + raw->offset + raw->calls_end + raw->size;
+    if (block_end > UINT32_MAX)
         return say(reader, CAIRN_ERROR_CORRUPT, at, "the block's end",
                    "is more than 32 bits away from its range's begin");
-    *end = (uint32_t)(begin + raw->size);
+    *end = (uint32_t)block_end;
+    return CAIRN_OK;
+}
+
+static enum cairn_status check_callsites(struct reader *reader, uint32_t *calls_end)
+{
+    uint32_t count = 0;
+    enum cairn_status status = read_u32(reader, "the number of calls", &count);
+    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
+        const uint8_t *begin = reader->at;
+        uint32_t distance = 0;
+        status = read_u32(reader, "the distance to a call's end", &distance);
+        if (__builtin_add_overflow(*calls_end, distance, calls_end))
+            return say(reader, CAIRN_ERROR_CORRUPT, begin, "a call's end",
+                       "is more than 32 bits away from the block's begin");
+    }
+    return status;
+}
+
+static enum cairn_status check_hash(struct reader *reader)
+{
+    if (reader->end - reader->at < HASH_BYTES)
+        return say(reader, CAIRN_ERROR_TRUNCATED, reader->at, "the block's hash",
+                   "goes beyond the section's end");
+    reader->at += HASH_BYTES;
     return CAIRN_OK;
 }
 
 /* `*end` is where the block before ends, in versions in which offsets are differences; else 0. */
-static enum cairn_status check_block(struct reader *reader, uint8_t version, uint32_t *end)
+static enum cairn_status check_block(struct reader *reader,
+                                     const struct cairn_bbmap_function *function, uint32_t *end)
 {
     const uint8_t *begin = reader->at;
     struct raw raw = {0};
     enum cairn_status status = CAIRN_OK;
-    if (has_ids(version))
+    if (has_ids(function->version))
         status = read_u32(reader, "the block's ID", &raw.id);
     if (status == CAIRN_OK)
         status = read_u32(reader, "the block's offset", &raw.offset);
+    if (status == CAIRN_OK && has(function->features, CAIRN_BBMAP_CALLSITES))
+        status = check_callsites(reader, &raw.calls_end);
     if (status == CAIRN_OK)
         status = read_u32(reader, "the block's size", &raw.size);
     if (status == CAIRN_OK)
@@ -195,7 +253,9 @@ static enum cairn_status check_block(struct reader *reader, uint8_t version, uin
     if (status == CAIRN_OK && (raw.flags & ~(uint32_t)FLAGS) != 0)
         return say(reader, CAIRN_ERROR_CORRUPT, flags, "the block's flags",
                    "have bits beyond the five that Cairn knows");
-    if (!has_differences(version))
+    if (status == CAIRN_OK && has(function->features, CAIRN_BBMAP_HASHES))
+        status = check_hash(reader);
+    if (!has_differences(function->version))
         *end = 0;
     return status;
 }
@@ -211,9 +271,13 @@ static enum cairn_status check_range(struct reader *reader, struct cairn_bbmap_f
     if (function->block_count == 0)
         reader->function = *address;
     status = read_u32(reader, "the number of blocks", &count);
+    if (has(function->features, CAIRN_BBMAP_OMITTED_BLOCKS)) {
+        function->omitted_count += count;
+        return status;
+    }
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         reader->block = function->block_count;
-        status = check_block(reader, function->version, &end);
+        status = check_block(reader, function, &end);
         function->block_count++;
     }
     return status;
@@ -234,33 +298,44 @@ static enum cairn_status check_ranges(struct reader *reader, struct cairn_bbmap_
 
 /* ---- Profiles ---- */
 
-static enum cairn_status check_successors(struct reader *reader)
+static enum cairn_status check_successor(struct reader *reader, uint16_t features)
 {
-    uint64_t count;
-    enum cairn_status status = read_number(reader, "the number of successors", &count);
-    for (uint64_t i = 0; i < count && status == CAIRN_OK; i++) {
-        uint32_t ignored;
-        status = read_u32(reader, "a successor's ID", &ignored);
-        if (status == CAIRN_OK)
-            status = read_u32(reader, "a successor's probability", &ignored);
-    }
+    uint32_t ignored;
+    uint64_t ignored_frequency;
+    enum cairn_status status = read_u32(reader, "a successor's ID", &ignored);
+    if (status == CAIRN_OK)
+        status = read_u32(reader, "a successor's probability", &ignored);
+    if (status == CAIRN_OK && has(features, CAIRN_BBMAP_POST_LINK))
+        status = read_number(reader, "a successor's frequency after linking", &ignored_frequency);
     return status;
 }
 
-static enum cairn_status check_profile(struct reader *reader, uint8_t features)
+static enum cairn_status check_successors(struct reader *reader, uint16_t features)
+{
+    uint64_t count;
+    enum cairn_status status = read_number(reader, "the number of successors", &count);
+    for (uint64_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = check_successor(reader, features);
+    return status;
+}
+
+static enum cairn_status check_profile(struct reader *reader, uint16_t features)
 {
     uint64_t ignored;
     enum cairn_status status = CAIRN_OK;
     if (has(features, CAIRN_BBMAP_FREQUENCIES))
         status = read_number(reader, "the block's frequency", &ignored);
+    if (status == CAIRN_OK && has(features, CAIRN_BBMAP_POST_LINK))
+        status = read_number(reader, "the block's frequency after linking", &ignored);
     if (status == CAIRN_OK && has(features, CAIRN_BBMAP_PROBABILITIES))
-        status = check_successors(reader);
+        status = check_successors(reader, features);
     return status;
 }
 
-static bool has_profiles(uint8_t features)
+/* A map has frequencies after linking only beside those of the compiler or probabilities. */
+static bool has_profiles(uint16_t features)
 {
-    return has(features, CAIRN_BBMAP_FREQUENCIES) || has(features, CAIRN_BBMAP_PROBABILITIES);
+    return has(features, CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES);
 }
 
 static enum cairn_status check_profiles(struct reader *reader,
@@ -336,33 +411,72 @@ static inline uint64_t next_number(struct cursor *cursor)
     return value;
 }
 
+static size_t offset_in(const struct cairn_bbmap_function *function, const struct cursor *cursor)
+{
+    return (size_t)(cursor->at - function->bytes);
+}
+
+static inline uint64_t next_hash(const struct cairn_bbmap_function *function, struct cursor *cursor)
+{
+    uint64_t hash = cairn_load_u64(cursor->at, function->byte_order);
+    cursor->at += HASH_BYTES;
+    return hash;
+}
+
+/* Returns where the last call ends: bytes from the block's begin. */
+static uint32_t read_callsites(const struct cairn_bbmap_function *function, struct cursor *cursor,
+                               struct cairn_bbmap_block *block)
+{
+    uint32_t end = 0;
+    block->callsite_count = (uint32_t)next_number(cursor);
+    block->callsites = offset_in(function, cursor);
+    for (uint32_t i = 0; i < block->callsite_count; i++)
+        end += (uint32_t)next_number(cursor);
+    return end;
+}
+
 static inline void read_block(const struct cairn_bbmap_function *function, struct cursor cursor,
                               uint32_t before, struct cairn_bbmap_block *block)
 {
+    uint32_t calls_end = 0;
     block->id =
         has_ids(function->version) ? (uint32_t)next_number(&cursor) : (uint32_t)block->index;
     block->offset = before + (uint32_t)next_number(&cursor);
-    block->size = (uint32_t)next_number(&cursor);
+    if (has(function->features, CAIRN_BBMAP_CALLSITES))
+        calls_end = read_callsites(function, &cursor, block);
+    block->size = calls_end + (uint32_t)next_number(&cursor);
     block->flags = (uint8_t)next_number(&cursor);
-    block->end = (size_t)(cursor.at - function->bytes);
+    if (has(function->features, CAIRN_BBMAP_HASHES))
+        block->hash = next_hash(function, &cursor);
+    block->end = offset_in(function, &cursor);
 }
 
-/* What a profile says of the block that `next_profile` says the place of. */
+/* Reads the block's profile, which is at `next_profile`, and moves that on to the next block's. */
 static void read_profile(const struct cairn_bbmap_function *function,
                          struct cairn_bbmap_block *block)
 {
     if (function->profiles_offset == 0)
         return;
+    bool has_post_link = has(function->features, CAIRN_BBMAP_POST_LINK);
     struct cursor cursor = cursor_at(function, block->next_profile);
     if (has(function->features, CAIRN_BBMAP_FREQUENCIES))
         block->frequency = next_number(&cursor);
+    if (has_post_link)
+        block->post_link_frequency = next_number(&cursor);
     if (has(function->features, CAIRN_BBMAP_PROBABILITIES)) {
         block->successor_count = next_number(&cursor);
-        block->successors = (size_t)(cursor.at - function->bytes);
-        for (uint64_t i = 0; i < 2 * block->successor_count; i++)
+        block->successors = offset_in(function, &cursor);
+        for (uint64_t i = (has_post_link ? 3 : 2) * block->successor_count; i > 0; i--)
             (void)next_number(&cursor);
     }
-    block->next_profile = (size_t)(cursor.at - function->bytes);
+    block->next_profile = offset_in(function, &cursor);
+}
+
+/* The number of the range's blocks that the map lists. */
+static uint32_t next_block_count(const struct cairn_bbmap_function *function, struct cursor *cursor)
+{
+    uint32_t count = (uint32_t)next_number(cursor);
+    return has(function->features, CAIRN_BBMAP_OMITTED_BLOCKS) ? 0 : count;
 }
 
 /* From where a range begins to the first block of it or of a later one; false if there is none. */
@@ -372,8 +486,8 @@ static bool enter_range(const struct cairn_bbmap_function *function, size_t offs
     for (; range < function->range_count; range++) {
         uint64_t base = cairn_load_u64(function->bytes + offset, function->byte_order);
         struct cursor cursor = cursor_at(function, offset + ADDRESS_BYTES);
-        uint32_t count = (uint32_t)next_number(&cursor);
-        offset = (size_t)(cursor.at - function->bytes);
+        uint32_t count = next_block_count(function, &cursor);
+        offset = offset_in(function, &cursor);
         if (count == 0)
             continue;
         block->range = range;
@@ -411,18 +525,23 @@ bool cairn_bbmap_next(const struct cairn_bbmap_function *function, struct cairn_
 static void read_range(const struct cairn_bbmap_function *function, struct cursor cursor,
                        struct cairn_bbmap_range *range)
 {
-    range->offset = function->offset + (size_t)(cursor.at - function->bytes);
+    range->offset = function->offset + offset_in(function, &cursor);
     range->base = cairn_load_u64(cursor.at, function->byte_order);
     cursor.at += ADDRESS_BYTES;
-    range->block_count = (uint32_t)next_number(&cursor);
+    uint32_t count = (uint32_t)next_number(&cursor);
+    bool is_omitted = has(function->features, CAIRN_BBMAP_OMITTED_BLOCKS);
+    range->block_count = is_omitted ? 0 : count;
+    range->omitted_count = is_omitted ? count : 0;
 }
 
 static void skip_range(const struct cairn_bbmap_function *function, struct cursor *cursor)
 {
-    unsigned numbers = has_ids(function->version) ? 4 : 3;
+    struct cairn_bbmap_block block = {0};
     cursor->at += ADDRESS_BYTES;
-    for (uint64_t left = next_number(cursor) * numbers; left > 0; left--)
-        (void)next_number(cursor);
+    for (uint32_t left = next_block_count(function, cursor); left > 0; left--) {
+        read_block(function, *cursor, 0, &block);
+        *cursor = cursor_at(function, block.end);
+    }
 }
 
 void cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
@@ -444,16 +563,66 @@ bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
     return true;
 }
 
-bool cairn_bbmap_successor(const struct cairn_bbmap_function *function,
-                           const struct cairn_bbmap_block *block, uint64_t index,
+/* ---- Calls ---- */
+
+/* `end` is where the call before ends. */
+static void read_callsite(const struct cairn_bbmap_function *function, struct cursor cursor,
+                          uint32_t end, struct cairn_bbmap_callsite *callsite)
+{
+    callsite->end_offset = end + (uint32_t)next_number(&cursor);
+    callsite->next = offset_in(function, &cursor);
+}
+
+bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *function,
+                                const struct cairn_bbmap_block *block,
+                                struct cairn_bbmap_callsite *callsite)
+{
+    if (block->callsite_count == 0)
+        return false;
+    callsite->left = block->callsite_count - 1;
+    read_callsite(function, cursor_at(function, block->callsites), 0, callsite);
+    return true;
+}
+
+bool cairn_bbmap_next_callsite(const struct cairn_bbmap_function *function,
+                               struct cairn_bbmap_callsite *callsite)
+{
+    if (callsite->left == 0)
+        return false;
+    callsite->left--;
+    read_callsite(function, cursor_at(function, callsite->next), callsite->end_offset, callsite);
+    return true;
+}
+
+/* ---- Successors ---- */
+
+static void read_successor(const struct cairn_bbmap_function *function, struct cursor cursor,
                            struct cairn_bbmap_successor *successor)
 {
-    if (index >= block->successor_count)
-        return false;
-    struct cursor cursor = cursor_at(function, block->successors);
-    for (uint64_t i = 0; i < 2 * index; i++)
-        (void)next_number(&cursor);
     successor->id = (uint32_t)next_number(&cursor);
     successor->probability = (uint32_t)next_number(&cursor);
+    successor->post_link_frequency =
+        has(function->features, CAIRN_BBMAP_POST_LINK) ? next_number(&cursor) : 0;
+    successor->next = offset_in(function, &cursor);
+}
+
+bool cairn_bbmap_first_successor(const struct cairn_bbmap_function *function,
+                                 const struct cairn_bbmap_block *block,
+                                 struct cairn_bbmap_successor *successor)
+{
+    if (block->successor_count == 0)
+        return false;
+    successor->left = block->successor_count - 1;
+    read_successor(function, cursor_at(function, block->successors), successor);
+    return true;
+}
+
+bool cairn_bbmap_next_successor(const struct cairn_bbmap_function *function,
+                                struct cairn_bbmap_successor *successor)
+{
+    if (successor->left == 0)
+        return false;
+    successor->left--;
+    read_successor(function, cursor_at(function, successor->next), successor);
     return true;
 }

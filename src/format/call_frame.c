@@ -238,9 +238,10 @@ static enum cairn_status run_negative_offset(struct instruction *instruction)
     enum cairn_status status = read_register(instruction, &rule.dwarf);
     if (status == CAIRN_OK)
         status = read_unsigned(instruction, &rule.value);
+    if (status != CAIRN_OK)
+        return status;
     rule.value = -rule.value;
-    if (status == CAIRN_OK)
-        status = scale(instruction, &rule.value);
+    status = scale(instruction, &rule.value);
     return status == CAIRN_OK ? set_rule(instruction, rule) : status;
 }
 
@@ -534,8 +535,7 @@ void call_frame_begin(struct call_frame *call_frame, const struct eh_frame *fram
     call_frame->now = (struct call_frame_row){.begin = description->function.address};
 }
 
-/* What all functions of the same common information begin with. */
-static enum cairn_status run_common(struct call_frame *call_frame, struct cairn_error *error)
+enum cairn_status call_frame_run_common(struct call_frame *call_frame, struct cairn_error *error)
 {
     const struct eh_frame_common *common = &call_frame->description->common;
     if (common->unknown_letter != 0) {
@@ -557,6 +557,20 @@ static enum cairn_status run_common(struct call_frame *call_frame, struct cairn_
     return CAIRN_OK;
 }
 
+void call_frame_begin_after(struct call_frame *call_frame, const struct call_frame *common,
+                            const struct eh_frame_description *description)
+{
+    call_frame_begin(call_frame, common->frame, description, common->has_signing);
+    copy_state(&call_frame->now, &common->now);
+    call_frame->now.argument_size = common->now.argument_size;
+    copy_state(&call_frame->initial, &common->initial);
+    for (; call_frame->depth < common->depth; call_frame->depth++)
+        copy_state(&call_frame->remembered[call_frame->depth],
+                   &common->remembered[call_frame->depth]);
+    call_frame->at = description->instructions.begin;
+    call_frame->is_begun = true;
+}
+
 /* The row up to here; the next one begins with the same rules. */
 static void finish_row(struct call_frame *call_frame, uint64_t location, struct call_frame_row *row)
 {
@@ -572,7 +586,8 @@ enum cairn_status call_frame_next(struct call_frame *call_frame, struct call_fra
                                   bool *found, struct cairn_error *error)
 {
     *found = false;
-    enum cairn_status status = call_frame->is_begun ? CAIRN_OK : run_common(call_frame, error);
+    enum cairn_status status =
+        call_frame->is_begun ? CAIRN_OK : call_frame_run_common(call_frame, error);
     uint64_t before = call_frame->location;
     size_t end = call_frame->description->instructions.end;
     while (status == CAIRN_OK && call_frame->at < end && call_frame->location == before)

@@ -92,9 +92,18 @@ struct call_frame {
     struct call_frame_row remembered[CALL_FRAME_NESTING_MAX];
 };
 
-/* At the first row of a function. Both stay the caller's, and stay as they are. */
+/* Begins at the first row of a function. Both stay the caller's, and must stay unchanged. */
 void call_frame_begin(struct call_frame *call_frame, const struct eh_frame *frame,
                       const struct eh_frame_description *description, bool has_signing);
+
+/* Runs the instructions of the common information, once for several functions. Errors: as
+ * call_frame_next. */
+enum cairn_status call_frame_run_common(struct call_frame *call_frame, struct cairn_error *error);
+
+/* Begins at the first row of a function of the same section and common information as that of
+ * `common`, after call_frame_run_common(common). */
+void call_frame_begin_after(struct call_frame *call_frame, const struct call_frame *common,
+                            const struct eh_frame_description *description);
 
 /*
  * The next row, from the lowest address to the function's end, without gaps; `*found` is false

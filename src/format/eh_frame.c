@@ -161,21 +161,79 @@ static enum cairn_status read_known_common(const struct eh_frame *frame, const s
     return CAIRN_OK;
 }
 
+static enum cairn_status say_no_common(size_t offset, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_CORRUPT, offset,
+                     "no common information stands at offset %zu of the unwind table", offset);
+}
+
 static enum cairn_status read_common(const struct eh_frame *frame, size_t offset,
                                      struct eh_frame_common *common, struct cairn_error *error)
 {
-    bool is_same = common->instructions.end != 0 && common->offset == offset;
-    if (is_same)
-        return CAIRN_OK;
     *common = (struct eh_frame_common){.offset = offset};
     struct entry entry;
     enum cairn_status status = read_entry(frame, offset, &entry, error);
     if (status != CAIRN_OK)
         return status;
     if (entry.is_terminator || entry.id != 0)
-        return error_set(error, CAIRN_ERROR_CORRUPT, offset,
-                         "no common information stands at offset %zu of the unwind table", offset);
+        return say_no_common(offset, error);
     return read_known_common(frame, &entry, common, error);
+}
+
+enum cairn_status eh_frame_next_common(const struct eh_frame *frame, size_t *offset,
+                                       struct eh_frame_common *common, bool *found,
+                                       struct cairn_error *error)
+{
+    *found = false;
+    while (*offset < frame->section.size && !*found) {
+        struct entry entry;
+        enum cairn_status status = read_entry(frame, *offset, &entry, error);
+        if (status != CAIRN_OK)
+            return status;
+        *found = !entry.is_terminator && entry.id == 0;
+        *common = (struct eh_frame_common){.offset = *offset};
+        if (*found && read_known_common(frame, &entry, common, NULL) != CAIRN_OK)
+            *common = (struct eh_frame_common){.offset = *offset};
+        *offset = entry.end;
+    }
+    return CAIRN_OK;
+}
+
+/* The common information at `offset`; NULL if there is none, or it cannot be read. */
+static const struct eh_frame_common *find_common(const struct eh_frame_commons *commons,
+                                                 size_t offset)
+{
+    size_t begin = 0;
+    size_t end = commons->count;
+    while (begin < end) {
+        size_t middle = begin + (end - begin) / 2;
+        if (commons->entries[middle].offset < offset)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    bool is_found = begin < commons->count && commons->entries[begin].offset == offset;
+    return is_found && commons->entries[begin].instructions.end != 0 ? &commons->entries[begin]
+                                                                     : NULL;
+}
+
+static enum cairn_status find_or_read_common(const struct eh_frame *frame, size_t offset,
+                                             struct eh_frame_description *description,
+                                             struct cairn_error *error)
+{
+    struct eh_frame_common *common = &description->common;
+    bool is_same = common->instructions.end != 0 && common->offset == offset;
+    if (is_same)
+        return CAIRN_OK;
+    if (description->commons == NULL)
+        return read_common(frame, offset, common, error);
+    const struct eh_frame_common *found = find_common(description->commons, offset);
+    if (found != NULL) {
+        *common = *found;
+        return CAIRN_OK;
+    }
+    enum cairn_status status = read_common(frame, offset, common, error);
+    return status != CAIRN_OK ? status : say_no_common(offset, error);
 }
 
 /* ---- Functions ---- */
@@ -189,7 +247,8 @@ static enum cairn_status read_description(const struct eh_frame *frame, const st
                          "an entry of the unwind table refers to %u bytes before offset %zu",
                          entry->id, entry->id_offset);
     struct eh_frame_common *common = &description->common;
-    enum cairn_status status = read_common(frame, entry->id_offset - entry->id, common, error);
+    enum cairn_status status =
+        find_or_read_common(frame, entry->id_offset - entry->id, description, error);
     if (status != CAIRN_OK)
         return status;
     struct frame_reader reader = {
@@ -200,6 +259,13 @@ static enum cairn_status read_description(const struct eh_frame *frame, const st
         return error_set(error, CAIRN_ERROR_CORRUPT, entry->id_offset,
                          "the function at offset %zu of the unwind table has no range",
                          entry->id_offset);
+    uint64_t end;
+    if (__builtin_add_overflow(description->function.address, description->function.size, &end))
+        return error_set(error, CAIRN_ERROR_CORRUPT, entry->id_offset,
+                         "the function at offset %zu of the unwind table, of 0x%llx bytes at "
+                         "0x%llx, reaches the end of the address space",
+                         entry->id_offset, (unsigned long long)description->function.size,
+                         (unsigned long long)description->function.address);
     if (common->has_data)
         frame_read_bytes(&reader, frame_read_uleb128(&reader));
     if (reader.overrun || reader.overflow)

@@ -45,19 +45,38 @@ struct eh_frame_function {
     uint64_t size;
 };
 
+/* All common information of a section, sorted by offset. Where it cannot be read, `instructions` is
+ * zero. */
+struct eh_frame_commons {
+    const struct eh_frame_common *entries;
+    size_t count;
+};
+
 struct eh_frame_description {
     struct eh_frame_function function;
     struct eh_frame_common common;
     struct eh_frame_span instructions;
     size_t offset; /* of the entry in the section */
+    /* The caller's, or NULL: then it is read for each function, unless it is that of the function
+     * before. With it a function's has to be one of them. */
+    const struct eh_frame_commons *commons;
 };
 
 /*
- * The next function description at or behind `*offset`, which is moved behind it; `*found` is false
- * at the section's end. `*description` is zeroed for the first, and afterwards what it was left as
- * or zeroed again: common information that is the same is not read once more. TRUNCATED, CORRUPT,
- * UNSUPPORTED (a pointer encoding that code generators do not use for functions); the error's
- * offset counts from the section's first byte.
+ * Reads the next common information at or after `*offset`, which is moved past it; `*found` is
+ * false at the section's end. What cannot be read is found, too, with `instructions` zero: it
+ * matters only if a function has it. Errors: TRUNCATED, CORRUPT (of entries).
+ */
+enum cairn_status eh_frame_next_common(const struct eh_frame *frame, size_t *offset,
+                                       struct eh_frame_common *common, bool *found,
+                                       struct cairn_error *error);
+
+/*
+ * Reads the next function description at or after `*offset`, which is moved past it; `*found` is
+ * false at the section's end. `*description` is zeroed for the first, except for `commons`, and
+ * afterwards what it was left as or zeroed again. Errors: TRUNCATED, CORRUPT (also a function that
+ * reaches the end of the address space), UNSUPPORTED (a pointer encoding that code generators do
+ * not use for functions); the error's offset counts from the section's first byte.
  */
 enum cairn_status eh_frame_next(const struct eh_frame *frame, size_t *offset,
                                 struct eh_frame_description *description, bool *found,

@@ -175,8 +175,9 @@ static bool begin_function(struct found *found, const struct cairn_stackmap_func
     return true;
 }
 
+/* `function` is the number of a found one. */
 static bool begin_run(struct found *found, uint32_t map, const struct cairn_stackmap_record *record,
-                      uint64_t function_address)
+                      uint32_t function, uint64_t function_address)
 {
     struct run *run = new_run(found);
     if (run == NULL)
@@ -184,7 +185,8 @@ static bool begin_run(struct found *found, uint32_t map, const struct cairn_stac
     *run = (struct run){
         .records = {.bytes = found->maps[map].map.bytes + record->offset,
                     .function_address = function_address,
-                    .map = map},
+                    .map = map,
+                    .function = function},
         .first_address = function_address + record->code_offset,
     };
     return true;
@@ -212,7 +214,8 @@ static enum cairn_status find_runs(struct found *found, uint32_t map_index,
             return error_set(error, CAIRN_ERROR_RANGE, map->section_offset + record.offset,
                              "record %u lies beyond the end of the address space", record.index);
         if ((is_new || address < previous) &&
-            !begin_run(found, map_index, &record, function.address))
+            !begin_run(found, map_index, &record, (uint32_t)(found->function_count - 1),
+                       function.address))
             return no_memory(found, error);
         struct run *run = &found->runs[found->run_count - 1];
         run->records.count++;
@@ -294,7 +297,8 @@ static bool append_records(struct found *to, const struct found *from, const str
     struct cairn_stackmap_record record = {.offset = (size_t)(run->records.bytes - map->bytes)};
     for (uint32_t i = 0; i < run->records.count; i++) {
         cairn_stackmap_load_record(map, &record);
-        if (!begin_run(to, run->records.map, &record, run->records.function_address))
+        if (!begin_run(to, run->records.map, &record, run->records.function,
+                       run->records.function_address))
             return false;
         struct run *single = &to->runs[to->run_count - 1];
         single->records.count = 1;
@@ -388,10 +392,70 @@ static void add_functions(struct builder *builder, const struct found *found)
 {
     for (size_t i = 0; i < found->function_count; i++) {
         uint32_t offset = found->keys[i].key;
+        const struct cairn_stackmap_function *function = &found->functions[found->keys[i].number];
         if (i == 0 || found->keys[i - 1].key != offset)
-            builder_note_function(builder, &found->functions[found->keys[i].number],
-                                  directory_first_record(builder, offset));
+            builder_note_function(builder, function, directory_first_record(builder, offset));
+        builder->owners[found->keys[i].number] =
+            (struct table_owner){function->stack_size, builder->function_count - 1};
     }
+}
+
+/* ---- Whose records they are ---- */
+
+static uint64_t stack_size_of(const struct builder *builder, uint32_t function)
+{
+    uint16_t stack_size = builder->table->stack_sizes[function];
+    if (stack_size == STACK_SIZE_DYNAMIC)
+        return CAIRN_STACK_SIZE_DYNAMIC;
+    return stack_size == STACK_SIZE_WIDE ? builder->wide_stack_sizes[function] : stack_size;
+}
+
+/* Whether a record's function is always the last one that begins with it or before it. */
+static bool owners_follow_addresses(const struct builder *builder, const struct found *found)
+{
+    const struct table_function *functions = builder->table->functions;
+    uint32_t record = 0;
+    uint32_t function = 0;
+    for (size_t i = 0; i < found->run_count; i++) {
+        const struct record_run *run = &found->ordered[i];
+        const struct table_owner *owner = &builder->owners[run->function];
+        for (uint32_t end = record + run->count; record < end; record++) {
+            while (function + 1 < builder->function_count &&
+                   functions[function + 1].first_record <= record)
+                function++;
+            if (owner->function != function ||
+                owner->stack_size != stack_size_of(builder, function))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* False if there is no memory. */
+static bool note_owners(struct builder *builder, const struct found *found)
+{
+    if (owners_follow_addresses(builder, found)) {
+        builder_free_owners(builder);
+        return true;
+    }
+    builder->record_owners =
+        memory_new(&builder->allocator, builder->record_capacity, sizeof *builder->record_owners);
+    if (builder->record_owners == NULL)
+        return false;
+    uint32_t record = 0;
+    for (size_t i = 0; i < found->run_count; i++)
+        for (uint32_t k = 0; k < found->ordered[i].count; k++)
+            builder->record_owners[record++] = found->ordered[i].function;
+    return true;
+}
+
+/* Memory for one owner for each function. */
+static bool begin_owners(struct builder *builder, const struct found *found)
+{
+    builder->owner_count = found->function_count;
+    builder->owners =
+        memory_new(&builder->allocator, found->function_count, sizeof *builder->owners);
+    return builder->owners != NULL || found->function_count == 0;
 }
 
 static enum cairn_status add_found(struct builder *builder, struct found *found,
@@ -407,9 +471,11 @@ static enum cairn_status add_found(struct builder *builder, struct found *found,
     if (status != CAIRN_OK)
         return status;
     add_runs(builder, found);
-    if (!sort_functions(found))
+    if (!sort_functions(found) || !begin_owners(builder, found))
         return no_memory(found, error);
     add_functions(builder, found);
+    if (!note_owners(builder, found))
+        return no_memory(found, error);
     builder->constant_count = 0;
     for (size_t i = 0; i < found->map_count; i++)
         builder_note_constants(builder, &found->maps[i].map);

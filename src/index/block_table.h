@@ -77,7 +77,7 @@ struct packed_function {
     uint32_t piece_count; /* without ranges that have no blocks */
     uint32_t range_count;
     uint32_t block_count;
-    uint8_t features;
+    uint16_t features;
 };
 
 struct wide_block {

@@ -30,6 +30,7 @@ struct work {
     struct placed *range_places; /* sorted; what lookups do not know comes last */
     struct placed *function_places;
     uint32_t *function_numbers; /* from the added one to the table's */
+    uint32_t *first_pieces;     /* of each range that has blocks, once they are laid out */
     uint32_t shown_count;
     uint32_t hidden_count;
 };
@@ -178,6 +179,8 @@ static void begin_piece(struct layout *layout, const struct added_range *range, 
                         uint32_t offset, uint32_t position)
 {
     uint32_t number = layout->counts.pieces++;
+    if (index == 0)
+        layout->work->first_pieces[range - layout->work->ranges] = number;
     if (layout->parts == NULL)
         return;
     layout->parts->pieces[number] = (struct piece){
@@ -382,36 +385,36 @@ static void fill_functions(const struct work *work, struct packed_function *func
     }
 }
 
-/* The pieces of each function, in the order of its blocks. Those of one function come in the order
- * of their addresses, which mostly is the same. */
-static void fill_function_pieces(const struct parts *parts, uint32_t function_count,
-                                 uint32_t piece_count)
+/* Appends the range's pieces, which follow each other, to its function's. */
+static void add_range_pieces(const struct work *work, const struct parts *parts, uint32_t range,
+                             uint32_t piece_count, struct packed_function *function)
 {
-    struct packed_function *functions = parts->functions;
-    for (uint32_t i = 0; i < piece_count; i++)
-        functions[parts->pieces[i].function].piece_count++;
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < function_count; i++) {
-        functions[i].first_piece = first;
-        first += functions[i].piece_count;
-        functions[i].piece_count = 0;
-    }
-    for (uint32_t i = 0; i < piece_count; i++) {
-        struct packed_function *function = &functions[parts->pieces[i].function];
-        parts->function_pieces[function->first_piece + function->piece_count++] = i;
+    const struct added_range *added = &work->ranges[range];
+    uint32_t number = work->function_numbers[added->function];
+    uint32_t piece = work->first_pieces[range];
+    for (; piece < piece_count; piece++) {
+        const struct piece *next = &parts->pieces[piece];
+        if (next->function != number || next->range != added->number)
+            break;
+        parts->function_pieces[function->first_piece + function->piece_count++] = piece;
     }
 }
 
-/* Sorts a function's pieces, which are all but sorted where there are many. */
-static void sort_pieces(const struct piece *pieces, uint32_t *numbers, uint32_t count)
+/* The pieces of each function, in the order of its blocks: that is the order in which its ranges
+ * were added, which follow each other. */
+static void fill_function_pieces(const struct work *work, const struct parts *parts,
+                                 uint32_t piece_count)
 {
-    for (uint32_t i = 1; i < count; i++) {
-        uint32_t number = numbers[i];
-        uint32_t place = i;
-        for (; place > 0 && pieces[numbers[place - 1]].first_index > pieces[number].first_index;
-             place--)
-            numbers[place] = numbers[place - 1];
-        numbers[place] = number;
+    const struct added_function *added = work->builder->functions.items;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < work->function_count; i++) {
+        const struct added_function *from = &added[work->function_places[i].number];
+        struct packed_function *function = &parts->functions[i];
+        function->first_piece = first;
+        for (uint32_t k = 0; k < from->function.range_count; k++)
+            if (work->ranges[from->first_range + k].block_count > 0)
+                add_range_pieces(work, parts, from->first_range + k, piece_count, function);
+        first += function->piece_count;
     }
 }
 
@@ -454,10 +457,7 @@ static void fill(const struct work *work, const struct parts *parts, cairn_block
 {
     fill_functions(work, parts->functions);
     struct counts counts = lay_out(work, parts);
-    fill_function_pieces(parts, work->function_count, counts.pieces);
-    for (uint32_t i = 0; i < work->function_count; i++)
-        sort_pieces(parts->pieces, parts->function_pieces + parts->functions[i].first_piece,
-                    parts->functions[i].piece_count);
+    fill_function_pieces(work, parts, counts.pieces);
     table->region_count = counts.regions;
     table->function_count = work->function_count;
     table->block_count = (uint32_t)work->builder->blocks.count;
@@ -505,6 +505,7 @@ static struct placed *take_work(struct work *work, struct space *space)
     struct placed *others = take(space, work->range_count, sizeof(struct placed));
     work->function_places = take(space, work->function_count, sizeof(struct placed));
     work->function_numbers = take(space, work->function_count, sizeof(uint32_t));
+    work->first_pieces = take(space, work->range_count, sizeof(uint32_t));
     return others;
 }
 

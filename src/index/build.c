@@ -24,6 +24,22 @@ static void keep_wide_stack_sizes(struct builder *builder)
     memcpy(table->wide_stack_sizes, builder->wide_stack_sizes, size);
 }
 
+static void keep_owners(struct builder *builder)
+{
+    cairn_table *table = builder->table;
+    if (builder->record_owners == NULL)
+        return;
+    table->record_owners = builder_take_words(builder, table->record_count);
+    memcpy(table->record_owners, builder->record_owners,
+           table->record_count * sizeof *table->record_owners);
+    if ((uintptr_t)builder->next_word % _Alignof(struct table_owner) != 0)
+        builder_take_words(builder, 1);
+    size_t size = builder->owner_count * sizeof *table->owners;
+    table->owners =
+        (struct table_owner *)(void *)builder_take_words(builder, size / sizeof(uint32_t));
+    memcpy(table->owners, builder->owners, size);
+}
+
 #define MOVED(pointer) ((void *)((uintptr_t)(pointer) + distance))
 
 static void relocate(cairn_table *table, uintptr_t distance)
@@ -34,6 +50,8 @@ static void relocate(cairn_table *table, uintptr_t distance)
     table->stack_sizes = MOVED(table->stack_sizes);
     table->wide_stack_sizes =
         table->wide_stack_sizes == NULL ? NULL : MOVED(table->wide_stack_sizes);
+    table->record_owners = table->record_owners == NULL ? NULL : MOVED(table->record_owners);
+    table->owners = table->owners == NULL ? NULL : MOVED(table->owners);
     table->value_starts = MOVED(table->value_starts);
     table->address_buckets = MOVED(table->address_buckets);
     table->id_buckets = MOVED(table->id_buckets);
@@ -87,6 +105,8 @@ static enum cairn_status finish(struct builder *builder, struct cairn_error *err
     builder_finish_addresses(builder);
     builder_finish_ids(builder);
     keep_wide_stack_sizes(builder);
+    keep_owners(builder);
+    builder_free_owners(builder);
     table->size_bytes = (size_t)((uint8_t *)builder->next_word - (uint8_t *)table);
     return cut_to_size(builder, error);
 }

@@ -89,6 +89,8 @@ static struct layout lay_out(const struct totals *totals)
     layout.values = carve(&layout, totals->bytes + VALUE_SLACK_WORDS * sizeof(uint32_t), 1);
     carve(&layout, 2 * directory_words + 2 * n, sizeof(uint32_t));
     carve(&layout, functions + 1, sizeof(uint64_t));
+    carve(&layout, n + 2, sizeof(uint32_t));
+    carve(&layout, functions, sizeof(struct table_owner));
     layout.directory = carve(&layout, directory_words, sizeof(uint32_t));
     layout.ids_high = carve(&layout, n, sizeof(uint32_t));
     layout.wide_stack_sizes = carve(&layout, functions, sizeof(uint64_t));
@@ -159,8 +161,19 @@ enum cairn_status builder_allocate(struct builder *builder, const struct totals 
     return CAIRN_OK;
 }
 
+void builder_free_owners(struct builder *builder)
+{
+    memory_free(&builder->allocator, builder->record_owners,
+                builder->record_capacity * sizeof *builder->record_owners);
+    memory_free(&builder->allocator, builder->owners,
+                builder->owner_count * sizeof *builder->owners);
+    builder->record_owners = NULL;
+    builder->owners = NULL;
+}
+
 void builder_discard(struct builder *builder)
 {
+    builder_free_owners(builder);
     memory_free(&builder->allocator, builder->table, builder->capacity_bytes);
     *builder = (struct builder){
         .sections = builder->sections,

@@ -52,6 +52,11 @@ struct builder {
     bool ids_differ_above; /* `ids_high` is filled in */
     uint64_t *wide_stack_sizes;
     bool stack_sizes_are_wide; /* `wide_stack_sizes` is filled in where one is */
+
+    /* The table's, in memory of their own until it is finished; NULL if it needs none. */
+    uint32_t *record_owners;
+    struct table_owner *owners;
+    size_t owner_count;
 };
 
 /* What all maps hold together, and where their functions lie. */
@@ -70,6 +75,7 @@ struct totals {
 enum cairn_status builder_allocate(struct builder *builder, const struct totals *totals,
                                    struct cairn_error *error);
 void builder_discard(struct builder *builder);
+void builder_free_owners(struct builder *builder);
 
 /* Words behind the values, where each array goes when its size is known. */
 uint32_t *builder_take_words(struct builder *builder, size_t count);
@@ -126,7 +132,8 @@ struct record_run {
     const uint8_t *bytes; /* of the first */
     uint64_t function_address;
     uint32_t count;
-    uint32_t map; /* its number among those of add_sorted.c */
+    uint32_t map; /* their numbers among those of add_sorted.c */
+    uint32_t function;
 };
 
 /* How a loop over records ended. */

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -14,9 +15,10 @@
 enum { FIRST_CAPACITY = 16 };
 
 /* What must stay true: `places` has twice `capacity` entries, each the number of an entry plus 1,
- * or 0; an entry stands at or behind the place of its ID's hash, with no empty place between. */
+ * or 0; an entry is at or after the place of its ID's hash, with no empty place between. */
 struct cairn_declarations {
     struct cairn_allocator allocator;
+    struct hash_key key;
     /* Pointers, so that a declaration stays where it is when the set grows. */
     struct cairn_declaration **entries;
     uint32_t *places;
@@ -73,6 +75,7 @@ enum cairn_status cairn_declarations_create(const struct cairn_allocator *alloca
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a set of declarations");
     created->allocator = chosen;
+    created->key = hash_key_create();
     *declarations = created;
     return CAIRN_OK;
 }
@@ -100,7 +103,7 @@ void cairn_declarations_destroy(cairn_declarations *declarations)
 static uint32_t *find_place(const cairn_declarations *declarations, uint64_t id)
 {
     uint32_t mask = 2 * declarations->capacity - 1;
-    uint32_t place = (uint32_t)(id * UINT64_C(0x9E3779B97F4A7C15) >> 32) & mask;
+    uint32_t place = (uint32_t)(hash_u64(&declarations->key, id) >> 32) & mask;
     while (declarations->places[place] != 0 &&
            declarations->entries[declarations->places[place] - 1]->id != id)
         place = (place + 1) & mask;

@@ -14,12 +14,15 @@
 struct listed_function {
     struct eh_frame_function function;
     size_t offset; /* of its entry in the unwind table */
+    size_t common; /* of its common information there */
     size_t table;  /* which of them */
 };
 
 /* Sorted by address, of one address in the order of the tables; none is empty. */
 struct function_list {
     const struct eh_frame *tables;
+    size_t table_count;
+    struct eh_frame_commons *commons; /* of each table */
     struct cairn_allocator allocator;
     size_t count;
     size_t capacity;

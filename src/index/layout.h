@@ -13,6 +13,7 @@
  *     4                order by ID: not there if IDs ascend with addresses
  *     4                upper halves of the IDs: not there if all are the same
  *     10 a function    functions, by address; 8 more if a stack size does not fit 16 bits
+ *     4                owner of each record: only where functions overlap; 16 a function for owners
  *
  * What must stay true:
  *  - records are sorted by address, stably; functions by address, without repetition;
@@ -62,6 +63,13 @@ struct table_function {
     uint32_t first_record;
 };
 
+/* The function of some records: whose address it has, and the stack size that was recorded with it.
+ * Several may have one address. */
+struct table_owner {
+    uint64_t stack_size;
+    uint32_t function;
+};
+
 /* Stack sizes in 16 bits, but for these two. */
 enum { STACK_SIZE_WIDE = UINT16_MAX - 1, STACK_SIZE_DYNAMIC = UINT16_MAX };
 
@@ -91,7 +99,11 @@ struct cairn_table {
     uint64_t *constants;
     uint16_t *stack_sizes;
     uint64_t *wide_stack_sizes; /* of functions with STACK_SIZE_WIDE; NULL if none has it */
-    uint32_t *value_starts;     /* one more than there are records */
+    /* By record the number of its owner; NULL where a record's function is the last one that begins
+     * with it or before it, as it is where functions do not overlap. */
+    uint32_t *record_owners;
+    struct table_owner *owners;
+    uint32_t *value_starts; /* one more than there are records */
     uint32_t *address_buckets;
     uint32_t *id_buckets;
     uint32_t *id_order; /* NULL if `ids_ascend` */

@@ -1,11 +1,14 @@
 /*
- * Reading PC sections as LLVM writes them: entries whose constants stand once behind several
- * addresses (the RUNS of cairn/pc_table.h), and zeros at the end.
+ * Reading PC sections as LLVM writes them: entries whose constants follow several addresses once
+ * (the RUNS of cairn/pc_table.h), and zeros at the end.
  *
  * Where a run ends cannot be read. Its addresses ascend, as the code does: so what leads to code
- * behind the last one is taken for the next one, as long as the constants then fit in: behind them,
- * an address of code follows, or the section ends, or nothing but zeros is left. Constants that
- * lead from their place to code behind their entry's would be mistaken for addresses.
+ * after the last one is taken for the next one, as long as the constants then fit in: after them,
+ * an address of code follows, or the section ends, or only zeros are left. Constants that lead from
+ * their place to code after their entry's would be mistaken for addresses.
+ *
+ * Each byte is read a bounded number of times: of a run's addresses that are not its own in the
+ * end, because its constants begin before them, there are at most VALUE_BYTES_MAX bytes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,15 +16,10 @@
 #include "format/pcsection.h"
 #include "index/pc_table.h"
 
-struct group_reader {
-    const struct cairn_pc_table_section *section;
-    const struct cairn_pc_table_options *options;
-    uint32_t number;
-    struct cairn_error *error;
-};
+enum { VALUE_BYTES_MAX = CAIRN_PCSECTION_CONSTANTS_MAX * CAIRN_PCSECTION_CONSTANT_BYTES_MAX };
 
 /* The sentence says whose it is; what is wrong has been said in `*reason`. */
-static enum cairn_status complain(const struct group_reader *reader,
+static enum cairn_status complain(const struct pc_group_reader *reader,
                                   const struct cairn_error *reason)
 {
     return error_set(reader->error, reason->status, reason->offset,
@@ -29,14 +27,14 @@ static enum cairn_status complain(const struct group_reader *reader,
                      reason->message);
 }
 
-static bool is_code(const struct group_reader *reader, uint64_t address)
+static bool is_code(const struct pc_group_reader *reader, uint64_t address)
 {
     const struct cairn_pc_table_options *options = reader->options;
     /* What the code generator has left out at the end of the code is still there. */
     return options->is_code(address, options->user) || options->is_code(address - 1, options->user);
 }
 
-static bool leads_to_code(const struct group_reader *reader, size_t offset, uint64_t *address)
+static bool leads_to_code(const struct pc_group_reader *reader, size_t offset, uint64_t *address)
 {
     const struct cairn_pc_table_section *section = reader->section;
     return pcsection_read_address(&section->section, section->address,
@@ -44,14 +42,16 @@ static bool leads_to_code(const struct group_reader *reader, size_t offset, uint
            is_code(reader, *address);
 }
 
-static bool is_blank_from(const struct cairn_section *section, size_t offset)
+/* Where the zeros at the section's end begin. */
+static size_t find_blank(const struct cairn_section *section)
 {
-    while (offset < section->size && section->bytes[offset] == 0)
-        offset++;
-    return offset >= section->size;
+    size_t end = section->size;
+    while (end > 0 && section->bytes[end - 1] == 0)
+        end--;
+    return end;
 }
 
-static enum cairn_status say_not_code(const struct group_reader *reader, size_t offset)
+static enum cairn_status say_not_code(const struct pc_group_reader *reader, size_t offset)
 {
     const struct cairn_pc_table_section *section = reader->section;
     uint64_t address;
@@ -71,7 +71,7 @@ static enum cairn_status say_not_code(const struct group_reader *reader, size_t 
     return complain(reader, &reason);
 }
 
-static enum cairn_status read_values(const struct group_reader *reader, size_t values,
+static enum cairn_status read_values(const struct pc_group_reader *reader, size_t values,
                                      struct pc_group *group, struct cairn_error *error)
 {
     const struct cairn_pc_table_section *section = reader->section;
@@ -88,14 +88,15 @@ static enum cairn_status read_values(const struct group_reader *reader, size_t v
 }
 
 /* Where values can end. */
-static bool is_followed(const struct group_reader *reader, size_t end)
+static bool is_followed(const struct pc_group_reader *reader, size_t end)
 {
     uint64_t address;
-    return leads_to_code(reader, end, &address) || is_blank_from(&reader->section->section, end);
+    return leads_to_code(reader, end, &address) || end >= reader->blank;
 }
 
 /* Behind the last of the addresses that ascend, of which there is one at least. */
-static size_t find_end_of_addresses(const struct group_reader *reader, const struct pc_group *group)
+static size_t find_end_of_addresses(const struct pc_group_reader *reader,
+                                    const struct pc_group *group)
 {
     size_t width = reader->section->schema.address_bytes;
     size_t at = group->offset + width;
@@ -110,10 +111,9 @@ static size_t find_end_of_addresses(const struct group_reader *reader, const str
 
 /* Constants of a run begin behind its addresses, or some words before, if they look like addresses.
  */
-static enum cairn_status read_run(const struct group_reader *reader, struct pc_group *group,
+static enum cairn_status read_run(const struct pc_group_reader *reader, struct pc_group *group,
                                   struct cairn_error *error)
 {
-    enum { VALUE_BYTES_MAX = CAIRN_PCSECTION_CONSTANTS_MAX * CAIRN_PCSECTION_CONSTANT_BYTES_MAX };
     size_t width = reader->section->schema.address_bytes;
     size_t last = find_end_of_addresses(reader, group);
     for (size_t at = last; at > group->offset && last - at <= VALUE_BYTES_MAX; at -= width) {
@@ -129,7 +129,7 @@ static enum cairn_status read_run(const struct group_reader *reader, struct pc_g
 }
 
 /* Where code is known. */
-static enum cairn_status read_group(const struct group_reader *reader, struct pc_group *group)
+static enum cairn_status read_group(const struct pc_group_reader *reader, struct pc_group *group)
 {
     const struct cairn_pcsection_schema *schema = &reader->section->schema;
     bool may_be_run = schema->constant_count > 0 && !schema->has_size;
@@ -143,7 +143,7 @@ static enum cairn_status read_group(const struct group_reader *reader, struct pc
 }
 
 /* Where it is not. */
-static enum cairn_status read_single(const struct group_reader *reader, struct pc_group *group)
+static enum cairn_status read_single(const struct pc_group_reader *reader, struct pc_group *group)
 {
     const struct cairn_pc_table_section *section = reader->section;
     struct cairn_pcsection_entry entry;
@@ -160,20 +160,27 @@ static enum cairn_status read_single(const struct group_reader *reader, struct p
     return CAIRN_OK;
 }
 
-enum cairn_status pc_group_next(const struct cairn_pc_table_section *section,
-                                const struct cairn_pc_table_options *options, uint32_t number,
-                                size_t *offset, struct pc_group *group, bool *found,
-                                struct cairn_error *error)
+struct pc_group_reader pc_group_reader_of(const struct cairn_pc_table_section *section,
+                                          const struct cairn_pc_table_options *options,
+                                          struct cairn_error *error)
 {
-    const struct group_reader reader = {section, options, number, error};
-    bool knows_code = options->is_code != NULL;
-    *group = (struct pc_group){.offset = *offset};
-    *found = *offset < section->section.size &&
-             !(knows_code && is_blank_from(&section->section, *offset));
+    return (struct pc_group_reader){.section = section,
+                                    .options = options,
+                                    .blank = find_blank(&section->section),
+                                    .error = error};
+}
+
+enum cairn_status pc_group_next(struct pc_group_reader *reader, struct pc_group *group, bool *found)
+{
+    bool knows_code = reader->options->is_code != NULL;
+    *group = (struct pc_group){.offset = reader->offset};
+    *found = reader->offset < (knows_code ? reader->blank : reader->section->section.size);
     if (!*found)
         return CAIRN_OK;
-    enum cairn_status status =
-        knows_code ? read_group(&reader, group) : read_single(&reader, group);
-    *offset = group->end;
-    return status;
+    enum cairn_status status = knows_code ? read_group(reader, group) : read_single(reader, group);
+    if (status != CAIRN_OK)
+        return status;
+    reader->offset = group->end;
+    reader->number += pc_group_count(reader->section, group);
+    return CAIRN_OK;
 }

@@ -32,16 +32,15 @@ uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table)
 
 /* ---- Entries ---- */
 
-/* The section that a place is in: the last one that begins before it. */
+/* The section that a place is in: the last one that begins there or before. Those without bytes
+ * begin where the next one does. */
 static uint32_t section_of(const cairn_pc_table *table, uint32_t place)
 {
     uint32_t begin = 0;
     uint32_t end = table->section_count;
-    /* Values have an address before them, so they never begin where their section does. Where
-     * there are none, the place may be its section's end, where the next one begins. */
     while (end - begin > 1) {
         uint32_t middle = begin + (end - begin) / 2;
-        if (table->starts[middle] < place)
+        if (table->starts[middle] <= place)
             begin = middle;
         else
             end = middle;
@@ -49,30 +48,33 @@ static uint32_t section_of(const cairn_pc_table *table, uint32_t place)
     return begin;
 }
 
-/* Where `address` stands: behind it are the values, or other addresses of its run. */
-static size_t find_address(const struct cairn_pc_table_section *section, size_t values,
-                           uint64_t address)
+/* The place of the values of the address at `place`. */
+static uint32_t values_of(const cairn_pc_table *table, uint32_t place, uint8_t address_bytes)
 {
-    size_t width = section->schema.address_bytes;
-    size_t at = values - width;
-    uint64_t found;
-    while (
-        at >= width &&
-        pcsection_read_address(&section->section, section->address, (uint8_t)width, at, &found) &&
-        found != address)
-        at -= width;
-    return at;
+    uint32_t begin = 0;
+    uint32_t end = table->run_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->runs[middle].place <= place)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    if (begin > 0 && place < table->runs[begin - 1].values)
+        return table->runs[begin - 1].values;
+    return place + address_bytes;
 }
 
 struct cairn_pc_table_entry cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index)
 {
     const pc_row *row = &table->rows[index];
     uint32_t number = section_of(table, row->number);
+    uint32_t start = table->starts[number];
     const struct cairn_pc_table_section *section = &table->sections[number];
-    struct cairn_pc_table_entry entry = {.section = section,
-                                         .value = {.address = table->offsets.base + row->key}};
-    size_t at = row->number - table->starts[number];
-    entry.value.offset = find_address(section, at, entry.value.address);
+    struct cairn_pc_table_entry entry = {
+        .section = section,
+        .value = {.address = table->offsets.base + row->key, .offset = row->number - start}};
+    size_t at = values_of(table, row->number, section->schema.address_bytes) - start;
     /* It has been read when the table was made. */
     enum cairn_status status =
         pcsection_read_values(&section->section, &section->schema, &at, &entry.value, NULL);

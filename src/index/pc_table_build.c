@@ -16,6 +16,7 @@ struct pc_builder {
     struct cairn_pc_table_options options;
     uint32_t row_count;
     uint32_t range_count;
+    uint32_t run_count;
     uint64_t lowest;
     uint64_t highest; /* the last byte of all */
     uint64_t last_begin;
@@ -50,6 +51,7 @@ static enum cairn_status count_group(struct pc_builder *builder,
     }
     builder->row_count += count;
     builder->range_count += group->size > 0;
+    builder->run_count += count > 1;
     return CAIRN_OK;
 }
 
@@ -57,13 +59,11 @@ static enum cairn_status count_section(struct pc_builder *builder,
                                        const struct cairn_pc_table_section *section,
                                        struct cairn_error *error)
 {
-    size_t offset = 0;
-    uint32_t first = builder->row_count;
+    struct pc_group_reader reader = pc_group_reader_of(section, &builder->options, error);
     for (;;) {
         struct pc_group group;
         bool found;
-        enum cairn_status status = pc_group_next(
-            section, &builder->options, builder->row_count - first, &offset, &group, &found, error);
+        enum cairn_status status = pc_group_next(&reader, &group, &found);
         if (status != CAIRN_OK || !found)
             return status;
         status = count_group(builder, section, &group, error);
@@ -122,6 +122,7 @@ static enum cairn_status allocate(struct pc_builder *builder, struct cairn_error
     size_t bytes = sizeof(cairn_pc_table) + sections * sizeof(struct cairn_pc_table_section) +
                    builder->range_count * sizeof(struct pc_range) +
                    builder->row_count * sizeof(pc_row) +
+                   builder->run_count * sizeof(struct pc_run) +
                    ((size_t)buckets + sections) * sizeof(uint32_t) + builder->name_bytes;
     cairn_pc_table *table = memory_new(&builder->options.allocator, bytes, 1);
     if (table == NULL)
@@ -136,7 +137,8 @@ static enum cairn_status allocate(struct pc_builder *builder, struct cairn_error
     table->rows = (pc_row *)(table->ranges + table->range_count);
     table->offsets = offsets;
     table->offsets.rows = (const unsigned char *)table->rows;
-    table->offsets.buckets = (uint32_t *)(table->rows + builder->row_count);
+    table->runs = (struct pc_run *)(table->rows + builder->row_count);
+    table->offsets.buckets = (uint32_t *)(table->runs + builder->run_count);
     table->starts = table->offsets.buckets + buckets;
     builder->table = table;
     return CAIRN_OK;
@@ -160,18 +162,22 @@ static void copy_sections(const struct pc_builder *builder)
     }
 }
 
-/* Behind the last one written, at `*row`. */
+/* Adds the group's rows from number `*row` on, and its run if it is one. */
 static void add_group(const struct pc_builder *builder, size_t number, const struct pc_group *group,
                       uint32_t *row)
 {
     cairn_pc_table *table = builder->table;
     const struct cairn_pc_table_section *section = &table->sections[number];
+    uint32_t start = table->starts[number];
     uint8_t width = section->schema.address_bytes;
+    if (pc_group_count(section, group) > 1)
+        table->runs[table->run_count++] =
+            (struct pc_run){start + (uint32_t)group->offset, start + (uint32_t)group->values};
     for (size_t at = group->offset; at < group->values; at += width) {
         uint64_t address;
         pcsection_read_address(&section->section, section->address, width, at, &address);
-        table->rows[(*row)++] = (pc_row){(uint32_t)(address - table->offsets.base),
-                                         table->starts[number] + (uint32_t)group->values};
+        table->rows[(*row)++] =
+            (pc_row){(uint32_t)(address - table->offsets.base), start + (uint32_t)at};
     }
 }
 
@@ -179,13 +185,13 @@ static void add_rows(const struct pc_builder *builder)
 {
     uint32_t row = 0;
     for (size_t i = 0; i < builder->section_count; i++) {
-        size_t offset = 0;
         struct pc_group group;
+        struct pc_group_reader reader =
+            pc_group_reader_of(&builder->sections[i], &builder->options, NULL);
         bool found = has_schema(&builder->sections[i]);
         while (found) {
             /* It has been read before. */
-            enum cairn_status status = pc_group_next(&builder->sections[i], &builder->options, 0,
-                                                     &offset, &group, &found, NULL);
+            enum cairn_status status = pc_group_next(&reader, &group, &found);
             found = found && status == CAIRN_OK;
             if (found)
                 add_group(builder, i, &group, &row);

@@ -180,6 +180,12 @@ struct cairn_function cairn_record_function(struct cairn_record record)
     const cairn_table *table = record.table;
     uint32_t begin = 0;
     uint32_t end = table->function_count;
+    if (table->record_owners != NULL) {
+        const struct table_owner *owner = &table->owners[table->record_owners[record.index]];
+        struct cairn_function function = cairn_table_function(table, owner->function);
+        function.stack_size = owner->stack_size;
+        return function;
+    }
     while (end - begin > 1) {
         uint32_t middle = begin + (end - begin) / 2;
         if (table->functions[middle].first_record <= record.index)

@@ -1,10 +1,16 @@
 /*
  * Building a table of unwind rules.
  *
+ * Functions are read in the order of their common information, so that its instructions are run
+ * once for all of them, and then their entries are put in the order of addresses.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
+#include "base/hash.h"
 #include "index/unwind_table.h"
+
+#include <stdlib.h>
 
 /* An array that grows; elements have `element_bytes`. */
 struct array {
@@ -14,18 +20,39 @@ struct array {
     size_t element_bytes;
 };
 
+/* What a function has come to: entries in `read`. */
+struct read_function {
+    size_t first;
+    size_t count;
+};
+
+/* Where a function is in the list, and where its common information is. */
+struct ordered_function {
+    size_t table;
+    size_t common;
+    size_t index;
+};
+
 struct builder {
     struct cairn_allocator allocator;
     struct unwind_numbering numbering;
     uint64_t base;
-    struct array entries; /* struct unwind_entry */
+    size_t function_count;
+    struct read_function *functions; /* by number in the list */
+    struct ordered_function *order;
+    struct array read;    /* struct unwind_entry, as functions were read */
+    struct array entries; /* struct unwind_entry, by address */
     struct array words;   /* uint32_t: rows, each only once */
     /* By the hash of a row: the number of its first word and 1 more; 0 where there is none. A power
      * of two, at most half full. */
     uint32_t *table;
     size_t table_size;
+    struct hash_key key;
     size_t row_count;
     struct unwind_draft draft;
+    struct eh_frame_description common_description;
+    struct call_frame common;        /* after the last function's common information, */
+    enum cairn_status common_status; /* which has come to this */
     struct call_frame call_frame;
     struct call_frame_row row;
 };
@@ -57,6 +84,10 @@ static void release_array(const struct cairn_allocator *allocator, struct array 
 static void release(struct builder *builder)
 {
     struct cairn_allocator allocator = builder->allocator;
+    memory_free(&allocator, builder->functions,
+                builder->function_count * sizeof *builder->functions);
+    memory_free(&allocator, builder->order, builder->function_count * sizeof *builder->order);
+    release_array(&allocator, &builder->read);
     release_array(&allocator, &builder->entries);
     release_array(&allocator, &builder->words);
     memory_free(&allocator, builder->table, builder->table_size * sizeof *builder->table);
@@ -70,18 +101,6 @@ static enum cairn_status no_memory(struct cairn_error *error)
 
 /* ---- Rows, each only once ---- */
 
-static uint64_t hash_of(const void *row, size_t bytes)
-{
-    uint64_t hash = 0;
-    for (size_t at = 0; at < bytes; at += sizeof(uint32_t)) {
-        uint32_t word;
-        memcpy(&word, (const uint8_t *)row + at, sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
-
 static const struct unwind_row *row_at(const struct builder *builder, uint32_t word)
 {
     return (const struct unwind_row *)((const uint32_t *)builder->words.elements + word);
@@ -92,7 +111,7 @@ static size_t find_row(const struct builder *builder, const struct unwind_row *r
 {
     size_t bytes = unwind_row_bytes(row);
     size_t mask = builder->table_size - 1;
-    size_t place = (size_t)hash_of(row, bytes) & mask;
+    size_t place = (size_t)(hash_words(&builder->key, row, bytes) >> 32) & mask;
     while (builder->table[place] != 0) {
         const struct unwind_row *other = row_at(builder, builder->table[place] - 1);
         if (unwind_row_bytes(other) == bytes && memcmp(other, row, bytes) == 0)
@@ -152,13 +171,7 @@ static enum cairn_status intern(struct builder *builder, uint32_t *word, struct 
 
 /* ---- Entries ---- */
 
-static struct unwind_entry *last_entry(const struct builder *builder)
-{
-    return (struct unwind_entry *)builder->entries.elements + builder->entries.count - 1;
-}
-
-/* The draft's row holds from `address` on. What held only from there on before is forgotten, so
- * that a function can begin where the one before it ends. */
+/* Says that the draft's row holds from `address` on. */
 static enum cairn_status add_entry(struct builder *builder, uint64_t address,
                                    struct cairn_error *error)
 {
@@ -171,14 +184,10 @@ static enum cairn_status add_entry(struct builder *builder, uint64_t address,
     enum cairn_status status = intern(builder, &row, error);
     if (status != CAIRN_OK)
         return status;
-    if (builder->entries.count > 0 && last_entry(builder)->offset == offset)
-        builder->entries.count--;
-    if (builder->entries.count > 0 && last_entry(builder)->row == row)
-        return CAIRN_OK;
-    if (!reserve(&builder->allocator, &builder->entries, 1))
+    if (!reserve(&builder->allocator, &builder->read, 1))
         return no_memory(error);
-    builder->entries.count++;
-    *last_entry(builder) = (struct unwind_entry){(uint32_t)offset, row};
+    ((struct unwind_entry *)builder->read.elements)[builder->read.count++] =
+        (struct unwind_entry){(uint32_t)offset, row};
     return CAIRN_OK;
 }
 
@@ -201,14 +210,13 @@ static enum unwind_problem problem_of(enum call_frame_limit limit)
     return (enum unwind_problem)problems[limit];
 }
 
-/* The function's rows below `end`. */
-static enum cairn_status add_rows(struct builder *builder, const struct eh_frame *table,
+/* Adds the function's rows below `end`. */
+static enum cairn_status add_rows(struct builder *builder,
                                   const struct eh_frame_description *description, uint64_t end,
                                   struct cairn_error *error)
 {
     struct call_frame *call_frame = &builder->call_frame;
-    call_frame_begin(call_frame, table, description,
-                     builder->numbering.arch->signs_return_addresses);
+    call_frame_begin_after(call_frame, &builder->common, description);
     for (;;) {
         bool found;
         enum cairn_status status = call_frame_next(call_frame, &builder->row, &found, error);
@@ -230,37 +238,150 @@ static enum cairn_status add_rows(struct builder *builder, const struct eh_frame
 static uint64_t end_of(const struct function_list *list, size_t index)
 {
     struct eh_frame_function function = list->entries[index].function;
-    uint64_t end;
-    if (__builtin_add_overflow(function.address, function.size, &end))
-        end = UINT64_MAX;
+    uint64_t end = function.address + function.size;
     if (index + 1 < list->count && list->entries[index + 1].function.address < end)
         end = list->entries[index + 1].function.address;
     return end;
 }
 
-static enum cairn_status add_functions(struct builder *builder, const struct function_list *list,
-                                       struct cairn_error *error)
+/* Runs the common information's instructions, unless the function before had the same. */
+static enum cairn_status begin_common(struct builder *builder, const struct eh_frame *table,
+                                      const struct eh_frame_description *description, bool is_new,
+                                      struct cairn_error *error)
 {
-    struct eh_frame_description description = {0};
-    size_t table = SIZE_MAX;
+    if (is_new) {
+        builder->common_description = *description;
+        call_frame_begin(&builder->common, table, &builder->common_description,
+                         builder->numbering.arch->signs_return_addresses);
+        builder->common_status = call_frame_run_common(&builder->common, error);
+    }
+    return builder->common_status;
+}
+
+/* Adds the function's rows, or why there are none. */
+static enum cairn_status add_rules(struct builder *builder, const struct eh_frame *table,
+                                   const struct eh_frame_description *description, bool is_new,
+                                   uint64_t end, struct cairn_error *error)
+{
+    uint64_t begin = description->function.address;
+    enum cairn_status status = begin_common(builder, table, description, is_new, error);
+    if (status == CAIRN_ERROR_UNSUPPORTED && begin < end)
+        return add_problem(builder, problem_of((enum call_frame_limit)builder->common.limit),
+                           builder->common.detail, begin, error);
+    if (status == CAIRN_ERROR_UNSUPPORTED)
+        return CAIRN_OK;
+    return status == CAIRN_OK ? add_rows(builder, description, end, error) : status;
+}
+
+static enum cairn_status add_function(struct builder *builder, const struct function_list *list,
+                                      size_t index, bool is_new,
+                                      struct eh_frame_description *description,
+                                      struct cairn_error *error)
+{
+    const struct eh_frame *table = &list->tables[list->entries[index].table];
+    size_t offset = list->entries[index].offset;
+    uint64_t end = end_of(list, index);
+    bool found;
+    builder->functions[index].first = builder->read.count;
+    enum cairn_status status = eh_frame_next(table, &offset, description, &found, error);
+    if (status == CAIRN_OK)
+        status = add_rules(builder, table, description, is_new, end, error);
+    if (status == CAIRN_OK)
+        status = add_problem(builder, UNWIND_NO_RULES, 0, end, error);
+    builder->functions[index].count = builder->read.count - builder->functions[index].first;
+    return status;
+}
+
+static int compare_order(const void *left, const void *right)
+{
+    const struct ordered_function *a = left;
+    const struct ordered_function *b = right;
+    if (a->table != b->table)
+        return a->table < b->table ? -1 : 1;
+    if (a->common != b->common)
+        return a->common < b->common ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void order_functions(const struct builder *builder, const struct function_list *list)
+{
+    bool is_ordered = true;
     for (size_t i = 0; i < list->count; i++) {
         const struct listed_function *listed = &list->entries[i];
-        if (listed->table != table)
-            description = (struct eh_frame_description){0};
-        table = listed->table;
-        size_t offset = listed->offset;
-        bool found;
+        builder->order[i] = (struct ordered_function){listed->table, listed->common, i};
+        is_ordered =
+            is_ordered && (i == 0 || compare_order(&builder->order[i - 1], &builder->order[i]) < 0);
+    }
+    if (!is_ordered)
+        qsort(builder->order, list->count, sizeof *builder->order, compare_order);
+}
+
+static enum cairn_status read_functions(struct builder *builder, const struct function_list *list,
+                                        struct cairn_error *error)
+{
+    struct eh_frame_description description = {0};
+    order_functions(builder, list);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct ordered_function *next = &builder->order[i];
+        bool is_other_table = i == 0 || next->table != builder->order[i - 1].table;
+        bool is_new = is_other_table || next->common != builder->order[i - 1].common;
+        if (is_other_table)
+            description = (struct eh_frame_description){.commons = &list->commons[next->table]};
         enum cairn_status status =
-            eh_frame_next(&list->tables[table], &offset, &description, &found, error);
-        uint64_t end = end_of(list, i);
-        if (status == CAIRN_OK)
-            status = add_rows(builder, &list->tables[table], &description, end, error);
-        if (status == CAIRN_OK)
-            status = add_problem(builder, UNWIND_NO_RULES, 0, end, error);
+            add_function(builder, list, next->index, is_new, &description, error);
         if (status != CAIRN_OK)
             return status;
     }
     return CAIRN_OK;
+}
+
+/* ---- By address ---- */
+
+static struct unwind_entry *last_entry(const struct builder *builder)
+{
+    return (struct unwind_entry *)builder->entries.elements + builder->entries.count - 1;
+}
+
+/* Appends an entry. What held only from its place on before is forgotten, so that a function can
+ * begin where the one before it ends. */
+static enum cairn_status append_entry(struct builder *builder, struct unwind_entry entry,
+                                      struct cairn_error *error)
+{
+    if (builder->entries.count > 0 && last_entry(builder)->offset == entry.offset)
+        builder->entries.count--;
+    if (builder->entries.count > 0 && last_entry(builder)->row == entry.row)
+        return CAIRN_OK;
+    if (!reserve(&builder->allocator, &builder->entries, 1))
+        return no_memory(error);
+    builder->entries.count++;
+    *last_entry(builder) = entry;
+    return CAIRN_OK;
+}
+
+static enum cairn_status append_functions(struct builder *builder, struct cairn_error *error)
+{
+    const struct unwind_entry *read = builder->read.elements;
+    for (size_t i = 0; i < builder->function_count; i++) {
+        const struct read_function *function = &builder->functions[i];
+        for (size_t k = 0; k < function->count; k++) {
+            enum cairn_status status = append_entry(builder, read[function->first + k], error);
+            if (status != CAIRN_OK)
+                return status;
+        }
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status add_functions(struct builder *builder, const struct function_list *list,
+                                       struct cairn_error *error)
+{
+    builder->function_count = list->count;
+    builder->functions = memory_new(&builder->allocator, list->count, sizeof *builder->functions);
+    builder->order = memory_new(&builder->allocator, list->count, sizeof *builder->order);
+    if (builder->functions == NULL || builder->order == NULL)
+        return no_memory(error);
+    enum cairn_status status = read_functions(builder, list, error);
+    return status == CAIRN_OK ? append_functions(builder, error) : status;
 }
 
 /* ---- Packing ---- */
@@ -331,7 +452,9 @@ enum cairn_status unwind_create(const struct function_list *list, const struct c
     if (builder == NULL)
         return no_memory(error);
     builder->allocator = list->allocator;
+    builder->key = hash_key_create();
     builder->base = list->entries[0].function.address;
+    builder->read.element_bytes = sizeof(struct unwind_entry);
     builder->entries.element_bytes = sizeof(struct unwind_entry);
     builder->words.element_bytes = sizeof(uint32_t);
     unwind_numbering_create(arch, &builder->numbering);

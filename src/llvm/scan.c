@@ -6,6 +6,7 @@
 #include "llvm/scan.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "llvm/declared_types.h"
 #include "llvm/site_list.h"
@@ -103,9 +104,10 @@ static enum cairn_status declare_all(const struct scan *scan, cairn_declarations
 static bool repeats_ids(const struct scan *scan, size_t *places, size_t place_count)
 {
     size_t mask = place_count - 1;
+    const struct hash_key key = hash_key_create();
     for (size_t i = 0; i < scan->count; i++) {
         uint64_t id = scan->calls[i].id;
-        size_t place = (size_t)(id * UINT64_C(0x9E3779B97F4A7C15) >> 32) & mask;
+        size_t place = (size_t)(hash_u64(&key, id) >> 32) & mask;
         for (; places[place] != 0; place = (place + 1) & mask)
             if (scan->calls[places[place] - 1].id == id)
                 return true;

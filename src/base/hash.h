@@ -1,0 +1,50 @@
+/*
+ * base/hash.h - hashing of numbers that come from input, by a key that the input cannot know.
+ *
+ * Each table has a key of its own from the system. For two different numbers, whatever they are,
+ * the probability of the same upper 32 bits of hash_u64 is 2^-32 (Dietzfelbinger 1996, "Universal
+ * hashing and k-wise independent random variables via integer arithmetic without primes"): no input
+ * can be made that fills one place of a table, and so lookups take expected constant time.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+__extension__ typedef unsigned __int128 hash_wide;
+
+/* Two numbers of 128 bits. */
+struct hash_key {
+    uint64_t multiplier_low;
+    uint64_t multiplier_high;
+    uint64_t added_low;
+    uint64_t added_high;
+};
+
+/* Returns a random key. Async-signal-safe. */
+struct hash_key hash_key_create(void);
+
+/* Returns the upper 64 bits of multiplier × number + added, of which there are 128. */
+static inline uint64_t hash_u64(const struct hash_key *key, uint64_t number)
+{
+    hash_wide low = (hash_wide)key->multiplier_low * number + key->added_low;
+    return (uint64_t)(low >> 64) + key->multiplier_high * number + key->added_high;
+}
+
+/* Hashes `size` bytes, a multiple of 4. */
+static inline uint64_t hash_words(const struct hash_key *key, const void *words, size_t size)
+{
+    uint64_t hash = size;
+    for (size_t at = 0; at < size; at += sizeof(uint32_t)) {
+        uint32_t word;
+        memcpy(&word, (const uint8_t *)words + at, sizeof word);
+        hash = hash_u64(key, hash ^ word);
+    }
+    return hash;
+}
+
+#endif
