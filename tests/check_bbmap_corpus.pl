@@ -427,7 +427,7 @@ END
         cmp_ok scalar @addresses, '>', 10, 'there are blocks to look up';
         is difference([map { $text_of->($_) } @found], [map { $text_of->($block_at{$_}) } @addresses]), '', 'cairn lookup says the same of each block';
         my (undef, $shares) = run_with(spit('samples', join '', map { sprintf "%x\n", $_ } @addresses), $cairn, 'profile', '--json', '--limit', scalar(@addresses), $linked);
-        my @hot = sort { $a->{address} <=> $b->{address} } @{ eval { decode_json($shares)->{blocks} } // [] };
+        my @hot = sort { $a->{address} <=> $b->{address} } @{ decode_json($shares)->{blocks} };
         is difference([map { $text_of->($_) } @hot], [map { $text_of->($block_at{$_}) } @addresses]), '', 'and so does cairn profile';
     }
 }
