@@ -407,6 +407,29 @@ END
         }
     }
     cmp_ok $with{$_} // 0, '>', 10, "maps with $_ were compared" for 'callsites', 'hash', 'linked', 'profile', 'entered';
+
+    # What cairn lookup and cairn profile say of each block of it.
+    my $object = "$folder/features.o";
+    output_of("$llvm{$newest}/llc", '-filetype=obj', '-O2', '-basic-block-address-map', '-pgo-analysis-map=all', '-emit-bb-hash',
+        "-basic-block-sections=$profile", '-pgo-analysis-map-emit-bb-sections-cfg', "$folder/features-x86_64.bc", '-o', $object);
+    my $linked = defined $linker && link_objects([$object], '-e', '0');
+    if ($linked) {
+        my (undef, $maps) = run_cairn('--json', $linked);
+        my %block_at;
+        for my $range (map { @{ $_->{ranges} } } @{ decode_json($maps) }) {
+            $block_at{ $range->{base} + $_->{offset} } = $_ for grep { $_->{size} > 0 } @{ $range->{blocks} };
+        }
+        my @addresses = sort { $a <=> $b } keys %block_at;
+        my (undef, $answers) = run_with('/dev/null', $cairn, 'lookup', '--json', $linked, map { sprintf '%x', $_ } @addresses);
+        my @found = map { $_->{block} } @{ decode_json($answers) };
+        my @fields = qw(id size has_return can_fall_through hash frequency);
+        my $text_of = sub { my ($block) = @_; join ' ', map { $block->{$_} // 'nothing' } @fields, $block->{post_link_frequency} || 0 };
+        cmp_ok scalar @addresses, '>', 10, 'there are blocks to look up';
+        is difference([map { $text_of->($_) } @found], [map { $text_of->($block_at{$_}) } @addresses]), '', 'cairn lookup says the same of each block';
+        my (undef, $shares) = run_with(spit('samples', join '', map { sprintf "%x\n", $_ } @addresses), $cairn, 'profile', '--json', '--limit', scalar(@addresses), $linked);
+        my @hot = sort { $a->{address} <=> $b->{address} } @{ decode_json($shares)->{blocks} };
+        is difference([map { $text_of->($_) } @hot], [map { $text_of->($block_at{$_}) } @addresses]), '', 'and so does cairn profile';
+    }
 }
 
 # ---- Bad input ----

@@ -21,7 +21,8 @@ static bool one_in(uint32_t count) { return below(count) == 0; }
 
 struct model_block {
     struct cairn_block block; /* its function by the order of adding */
-    uint32_t range;           /* of all */
+    struct cairn_block_details details;
+    uint32_t range; /* of all */
 };
 
 struct model_range {
@@ -87,8 +88,8 @@ static uint32_t put_callsites(uint32_t block_size)
     return end;
 }
 
-static void put_block(struct cairn_block *block, uint16_t features, uint64_t *end,
-                      const struct shape *shape)
+static void put_block(struct cairn_block *block, struct cairn_block_details *details,
+                      uint16_t features, uint64_t *end, const struct shape *shape)
 {
     uint32_t gap = one_in(8) ? below(shape->block_bytes_max) : 0;
     block->address = *end + gap;
@@ -100,8 +101,10 @@ static void put_block(struct cairn_block *block, uint16_t features, uint64_t *en
     uint32_t calls_end = has_callsites(features) ? put_callsites(block->size) : 0;
     put_number(block->size - calls_end);
     put_number(block->flags);
-    if ((features & CAIRN_BBMAP_HASHES) != 0)
-        put_address(below(UINT32_MAX));
+    if ((features & CAIRN_BBMAP_HASHES) != 0) {
+        details->hash = below(UINT32_MAX);
+        put_address(details->hash);
+    }
     *end = block->address + block->size;
 }
 
@@ -130,7 +133,7 @@ static void put_range(uint32_t number, uint64_t *last_end, const struct shape *s
     for (uint32_t i = 0; i < count; i++) {
         struct model_block *made = &model.blocks[model.block_count++];
         *made = (struct model_block){.range = model.range_count};
-        put_block(&made->block, function->features, &end, shape);
+        put_block(&made->block, &made->details, function->features, &end, shape);
         made->block.index = function->block_count++;
         made->block.range = number;
         made->block.function = model.function_count;
@@ -155,6 +158,10 @@ static void put_profile(const struct cairn_block_function *function)
             continue;
         block->frequency = below(UINT32_MAX);
         put_number(block->frequency);
+        if ((function->features & CAIRN_BBMAP_POST_LINK) == 0)
+            continue;
+        model.blocks[i].details.post_link_frequency = below(1000);
+        put_number(model.blocks[i].details.post_link_frequency);
     }
 }
 
@@ -171,6 +178,8 @@ static void put_function(uint64_t *last_end, const struct shape *shape)
         function->features |= CAIRN_BBMAP_CALLSITES;
     if (shape->has_later_features && one_in(2))
         function->features |= CAIRN_BBMAP_HASHES;
+    if (shape->has_later_features && one_in(2))
+        function->features |= CAIRN_BBMAP_POST_LINK;
     if (shape->has_later_features && one_in(8))
         function->features |= CAIRN_BBMAP_OMITTED_BLOCKS;
     put(shape->has_later_features ? 5 : 2);
@@ -338,6 +347,11 @@ static void expect_function(const cairn_block_table *table, uint32_t added)
             continue;
         expect(cairn_block_table_block(table, number, made->index, &block));
         expect_block(&block, made, number);
+        struct cairn_block_details details;
+        const struct cairn_block_details *expected_details = &model.blocks[i].details;
+        expect(cairn_block_table_details(table, number, made->index, &details));
+        expect(details.hash == expected_details->hash);
+        expect(details.post_link_frequency == expected_details->post_link_frequency);
     }
     expect(!cairn_block_table_block(table, number, expected->block_count, &block));
 }
@@ -364,13 +378,14 @@ static void expect_model(void)
 /* ---- Tests ---- */
 
 static const struct shape shapes[] = {
-    {0x401000, 40, 16, 1, false, false, true},
+    {0x401000, 40, 16, 1, false, false, false},
     {0x401000, 40, 16, 1, false, true, false},
     {0x401000, 60, 100, 4, false, false, true},
     {0x401000, 60, 100, 4, true, true, true},
     {0x401000, 5000, 1 << 18, 3, true, false, false},
     {0xFFFFFFFF00000000, 1 << 24, 1 << 20, 2, false, true, true},
     {0x1000, 1 << 25, UINT32_MAX, 2, true, false, false},
+    {0x401000, 40, 16, 1, false, false, true},
 };
 
 START_TEST(lookups_find_what_a_search_of_everything_finds)

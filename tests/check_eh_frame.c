@@ -238,6 +238,24 @@ START_TEST(unknown_augmentations_and_encodings_are_unsupported)
 }
 END_TEST
 
+/* Its rows would begin before it, and leave tables of rules unsorted. */
+START_TEST(function_that_ends_above_the_last_address_is_corrupt)
+{
+    size_t common = put_simple_common(0);
+    put_function(common, 0, UINT64_MAX - 0xFF, _i == 0 ? 0x100 : UINT64_MAX);
+    assert_bad(CAIRN_ERROR_CORRUPT, "reaches the end of the address space");
+}
+END_TEST
+
+START_TEST(function_that_ends_at_the_last_address_is_read)
+{
+    size_t offset = 0;
+    put_function(put_simple_common(0), 0, UINT64_MAX - 0xFF, 0xFF);
+    assert_next(&offset, UINT64_MAX - 0xFF, 0xFF);
+    assert_end(offset);
+}
+END_TEST
+
 START_TEST(function_without_a_range_is_corrupt)
 {
     size_t common = put_simple_common(0);
@@ -517,6 +535,8 @@ int main(void)
     tcase_add_test(reading, reference_to_another_function_is_corrupt);
     tcase_add_loop_test(reading, unknown_augmentations_and_encodings_are_unsupported, 0, 4);
     tcase_add_test(reading, function_without_a_range_is_corrupt);
+    tcase_add_loop_test(reading, function_that_ends_above_the_last_address_is_corrupt, 0, 2);
+    tcase_add_test(reading, function_that_ends_at_the_last_address_is_read);
     tcase_add_test(reading, table_may_end_anywhere);
     tcase_add_test(reading, any_byte_may_be_wrong);
     tcase_add_test(reading, functions_of_this_program_are_those_of_the_linkers_table);

@@ -25,16 +25,30 @@ static void write_flag(struct json *json, const char *key, bool value)
 
 /* ---- Blocks ---- */
 
-static void write_frequency(struct json *json, const struct facts *facts,
+static void write_frequency(struct json *json, const struct cairn_block_function *function,
                             const struct cairn_block *block)
 {
-    struct cairn_block_function function;
     json_key(json, "frequency");
-    if (cairn_block_table_function(facts->blocks, block->function, &function) &&
-        (function.features & CAIRN_BBMAP_FREQUENCIES) != 0)
+    if ((function->features & CAIRN_BBMAP_FREQUENCIES) != 0)
         json_unsigned(json, block->frequency);
     else
         json_null(json);
+}
+
+static void write_details(struct json *json, const struct facts *facts,
+                          const struct cairn_block_function *function,
+                          const struct cairn_block *block)
+{
+    struct cairn_block_details details = {0};
+    (void)cairn_block_table_details(facts->blocks, block->function, block->index, &details);
+    if ((function->features & CAIRN_BBMAP_POST_LINK) != 0) {
+        json_key(json, "post_link_frequency");
+        json_unsigned(json, details.post_link_frequency);
+    }
+    if ((function->features & CAIRN_BBMAP_HASHES) != 0) {
+        json_key(json, "hash");
+        json_unsigned(json, details.hash);
+    }
 }
 
 static void write_block(struct json *json, const struct answer *answer)
@@ -60,7 +74,10 @@ static void write_block(struct json *json, const struct answer *answer)
     write_flag(json, "is_eh_pad", (block.flags & CAIRN_BBMAP_IS_EH_PAD) != 0);
     write_flag(json, "can_fall_through", (block.flags & CAIRN_BBMAP_CAN_FALL_THROUGH) != 0);
     write_flag(json, "has_indirect_branch", (block.flags & CAIRN_BBMAP_HAS_INDIRECT_BRANCH) != 0);
-    write_frequency(json, facts, &block);
+    struct cairn_block_function function = {0};
+    (void)cairn_block_table_function(facts->blocks, block.function, &function);
+    write_frequency(json, &function, &block);
+    write_details(json, facts, &function, &block);
     json_end_object(json);
 }
 

@@ -52,11 +52,25 @@ static void write_flags(struct output *output, uint8_t flags)
     }
 }
 
-static bool has_frequencies(const struct facts *facts, const struct cairn_block *block)
+static void write_profile(struct output *output, const struct facts *facts,
+                          const struct cairn_block *block)
 {
-    struct cairn_block_function function;
-    return cairn_block_table_function(facts->blocks, block->function, &function) &&
-           (function.features & CAIRN_BBMAP_FREQUENCIES) != 0;
+    struct cairn_block_function function = {0};
+    struct cairn_block_details details = {0};
+    (void)cairn_block_table_function(facts->blocks, block->function, &function);
+    (void)cairn_block_table_details(facts->blocks, block->function, block->index, &details);
+    if ((function.features & CAIRN_BBMAP_FREQUENCIES) != 0) {
+        output_text(output, ", frequency ");
+        output_unsigned(output, block->frequency);
+    }
+    if ((function.features & CAIRN_BBMAP_POST_LINK) != 0) {
+        output_text(output, ", after linking ");
+        output_unsigned(output, details.post_link_frequency);
+    }
+    if ((function.features & CAIRN_BBMAP_HASHES) != 0) {
+        output_text(output, ", hash ");
+        output_hexadecimal(output, details.hash);
+    }
 }
 
 static bool write_block(struct output *output, const struct answer *answer)
@@ -78,10 +92,7 @@ static bool write_block(struct output *output, const struct answer *answer)
     output_text(output, ", ");
     write_count(output, block.size, "byte", "bytes");
     write_flags(output, block.flags);
-    if (has_frequencies(facts, &block)) {
-        output_text(output, ", frequency ");
-        output_unsigned(output, block.frequency);
-    }
+    write_profile(output, facts, &block);
     output_character(output, '\n');
     return true;
 }

@@ -118,6 +118,12 @@ static void write_block(struct json *json, const struct profile *profile,
     write_flags(json, block.flags);
     if ((function.features & CAIRN_BBMAP_FREQUENCIES) != 0)
         write_number(json, "frequency", block.frequency);
+    struct cairn_block_details details = {0};
+    (void)cairn_block_table_details(profile->table, hot->function, hot->index, &details);
+    if ((function.features & CAIRN_BBMAP_POST_LINK) != 0)
+        write_number(json, "post_link_frequency", details.post_link_frequency);
+    if ((function.features & CAIRN_BBMAP_HASHES) != 0)
+        write_number(json, "hash", details.hash);
     json_end_object(json);
 }
 

@@ -127,6 +127,11 @@ static void write_block(struct output *output, const struct profile *profile,
     write_block_words(output, ": ", block->flags);
     if ((function.features & CAIRN_BBMAP_FREQUENCIES) != 0)
         output_format(output, " (frequency %llu)", (unsigned long long)block->frequency);
+    struct cairn_block_details details = {0};
+    (void)cairn_block_table_details(profile->table, block->function, block->index, &details);
+    if ((function.features & CAIRN_BBMAP_POST_LINK) != 0)
+        output_format(output, " (after linking %llu)",
+                      (unsigned long long)details.post_link_frequency);
     output_character(output, '\n');
 }
 

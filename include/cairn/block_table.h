@@ -66,6 +66,12 @@ struct cairn_block {
     uint64_t frequency; /**< of a profile; 0 where there is none */
 };
 
+/** What only some maps say of a block; 0 without the feature of its function. */
+struct cairn_block_details {
+    uint64_t post_link_frequency; /**< as in struct cairn_bbmap_block */
+    uint64_t hash;
+};
+
 /** `allocator` NULL means malloc; the table is made with it, too. MEMORY, ARGUMENT. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_block_builder_create(
     const struct cairn_allocator *allocator, cairn_block_builder **builder,
@@ -147,6 +153,9 @@ CAIRN_API bool cairn_block_table_find_function(const cairn_block_table *table, u
  *  none. */
 CAIRN_API bool cairn_block_table_block(const cairn_block_table *table, uint32_t function,
                                        uint32_t index, struct cairn_block *block);
+/** The same block's details. */
+CAIRN_API bool cairn_block_table_details(const cairn_block_table *table, uint32_t function,
+                                         uint32_t index, struct cairn_block_details *details);
 
 #ifdef __cplusplus
 }

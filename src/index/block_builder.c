@@ -16,6 +16,15 @@
 
 enum { FIRST_CAPACITY = 64 };
 
+/* ORDER COLUMNS */
+static const uint16_t column_features[] = {
+    [COLUMN_FREQUENCY] = CAIRN_BBMAP_FREQUENCIES,
+    [COLUMN_POST_LINK_FREQUENCY] = CAIRN_BBMAP_POST_LINK,
+    [COLUMN_HASH] = CAIRN_BBMAP_HASHES,
+};
+_Static_assert(sizeof column_features / sizeof *column_features == COLUMN_COUNT,
+               "one feature for each column");
+
 /* ---- Lists ---- */
 
 static enum cairn_status reserve(struct cairn_block_builder *builder, struct added_list *list,
@@ -53,10 +62,13 @@ static enum cairn_status reserve_for(struct cairn_block_builder *builder,
                          sizeof(struct added_range), error);
     if (status == CAIRN_OK)
         status = reserve(builder, &builder->blocks, blocks, sizeof(struct added_block), error);
-    if (status != CAIRN_OK || (function->features & CAIRN_BBMAP_FREQUENCIES) == 0)
-        return status;
-    size_t missing = builder->blocks.count - builder->frequencies.count;
-    return reserve(builder, &builder->frequencies, missing + blocks, sizeof(uint64_t), error);
+    for (unsigned i = 0; i < COLUMN_COUNT && status == CAIRN_OK; i++) {
+        size_t missing = builder->blocks.count - builder->columns[i].count;
+        if ((function->features & column_features[i]) != 0)
+            status =
+                reserve(builder, &builder->columns[i], missing + blocks, sizeof(uint64_t), error);
+    }
+    return status;
 }
 
 /* ---- A function ---- */
@@ -93,12 +105,27 @@ static enum cairn_status add_block(struct cairn_block_builder *builder,
     return CAIRN_OK;
 }
 
-static void add_frequency(struct cairn_block_builder *builder, uint64_t frequency)
+/* Of the block that was added last. */
+static void add_to_column(struct cairn_block_builder *builder, struct added_list *column,
+                          uint64_t number)
 {
-    uint64_t *frequencies = builder->frequencies.items;
-    while (builder->frequencies.count + 1 < builder->blocks.count)
-        frequencies[builder->frequencies.count++] = 0;
-    frequencies[builder->frequencies.count++] = frequency;
+    uint64_t *numbers = column->items;
+    while (column->count + 1 < builder->blocks.count)
+        numbers[column->count++] = 0;
+    numbers[column->count++] = number;
+}
+
+static void add_columns(struct cairn_block_builder *builder, uint16_t features,
+                        const struct cairn_bbmap_block *block)
+{
+    const uint64_t numbers[COLUMN_COUNT] = {
+        [COLUMN_FREQUENCY] = block->frequency,
+        [COLUMN_POST_LINK_FREQUENCY] = block->post_link_frequency,
+        [COLUMN_HASH] = block->hash,
+    };
+    for (unsigned i = 0; i < COLUMN_COUNT; i++)
+        if ((features & column_features[i]) != 0)
+            add_to_column(builder, &builder->columns[i], numbers[i]);
 }
 
 /* Where the adding of a function has got to. */
@@ -128,8 +155,9 @@ static enum cairn_status add_range(struct cairn_block_builder *builder, struct a
         enum cairn_status status = add_block(builder, function, &adding->block, &added, error);
         if (status != CAIRN_OK)
             return status;
-        if ((function->features & CAIRN_BBMAP_FREQUENCIES) != 0)
-            add_frequency(builder, adding->block.frequency);
+        if ((function->features &
+             (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_POST_LINK | CAIRN_BBMAP_HASHES)) != 0)
+            add_columns(builder, function->features, &adding->block);
         (void)cairn_bbmap_next(function, &adding->block);
     }
     adding->index += range->block_count;
@@ -182,7 +210,9 @@ enum cairn_status cairn_block_builder_add(cairn_block_builder *builder,
         return status;
     size_t range_count = builder->ranges.count;
     size_t block_count = builder->blocks.count;
-    size_t frequency_count = builder->frequencies.count;
+    size_t column_counts[COLUMN_COUNT];
+    for (unsigned i = 0; i < COLUMN_COUNT; i++)
+        column_counts[i] = builder->columns[i].count;
     struct adding adding = {.function = function, .place = place, .user = user};
     status = add_ranges(builder, &adding, error);
     if (status == CAIRN_OK) {
@@ -191,7 +221,8 @@ enum cairn_status cairn_block_builder_add(cairn_block_builder *builder,
     }
     builder->ranges.count = range_count;
     builder->blocks.count = block_count;
-    builder->frequencies.count = frequency_count;
+    for (unsigned i = 0; i < COLUMN_COUNT; i++)
+        builder->columns[i].count = column_counts[i];
     return status;
 }
 
@@ -241,7 +272,8 @@ void cairn_block_builder_destroy(cairn_block_builder *builder)
     release(builder, &builder->functions, sizeof(struct added_function));
     release(builder, &builder->ranges, sizeof(struct added_range));
     release(builder, &builder->blocks, sizeof(struct added_block));
-    release(builder, &builder->frequencies, sizeof(uint64_t));
+    for (unsigned i = 0; i < COLUMN_COUNT; i++)
+        release(builder, &builder->columns[i], sizeof(uint64_t));
     struct cairn_allocator allocator = builder->allocator;
     memory_free(&allocator, builder, sizeof *builder);
 }

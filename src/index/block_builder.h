@@ -42,10 +42,10 @@ struct added_list {
 
 struct cairn_block_builder {
     struct cairn_allocator allocator;
-    struct added_list functions;   /* struct added_function */
-    struct added_list ranges;      /* struct added_range */
-    struct added_list blocks;      /* struct added_block */
-    struct added_list frequencies; /* uint64_t; of the first blocks: the others have 0 */
+    struct added_list functions;             /* struct added_function */
+    struct added_list ranges;                /* struct added_range */
+    struct added_list blocks;                /* struct added_block */
+    struct added_list columns[COLUMN_COUNT]; /* uint64_t; of the first blocks: the others have 0 */
 };
 
 #endif

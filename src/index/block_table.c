@@ -116,7 +116,8 @@ static inline void read_place(const cairn_block_table *table, const struct line 
     block->flags = size & ((1 << SIZE_SHIFT) - 1);
     block->size = size >> SIZE_SHIFT;
     block->id = line->ids[place];
-    block->frequency = table->frequencies == NULL ? 0 : table->frequencies[position];
+    const uint64_t *frequencies = table->columns[COLUMN_FREQUENCY];
+    block->frequency = frequencies == NULL ? 0 : frequencies[position];
 }
 
 static void read_wide(const cairn_block_table *table, uint32_t position, struct cairn_block *block)
@@ -345,13 +346,33 @@ static uint32_t begin_at(const cairn_block_table *table, uint32_t position)
     return line->base + line->begins[position % LINE_BLOCKS];
 }
 
+static uint32_t position_of(const struct piece *piece, uint32_t index)
+{
+    return piece->position + (index - piece->first_index);
+}
+
+bool cairn_block_table_details(const cairn_block_table *table, uint32_t function, uint32_t index,
+                               struct cairn_block_details *details)
+{
+    if (function >= table->function_count || index >= table->functions[function].block_count)
+        return false;
+    uint32_t position = position_of(find_piece(table, &table->functions[function], index), index);
+    const uint64_t *frequencies = table->columns[COLUMN_POST_LINK_FREQUENCY];
+    const uint64_t *hashes = table->columns[COLUMN_HASH];
+    *details = (struct cairn_block_details){
+        .post_link_frequency = frequencies == NULL ? 0 : frequencies[position],
+        .hash = hashes == NULL ? 0 : hashes[position],
+    };
+    return true;
+}
+
 bool cairn_block_table_block(const cairn_block_table *table, uint32_t function, uint32_t index,
                              struct cairn_block *block)
 {
     if (function >= table->function_count || index >= table->functions[function].block_count)
         return false;
     const struct piece *piece = find_piece(table, &table->functions[function], index);
-    uint32_t position = piece->position + (index - piece->first_index);
+    uint32_t position = position_of(piece, index);
     uint32_t distance = begin_at(table, position) - begin_at(table, piece->position);
     const struct line *line = &table->lines[position / LINE_BLOCKS];
     read_place(table, line, position % LINE_BLOCKS, position, block);

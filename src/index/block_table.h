@@ -94,6 +94,9 @@ struct region {
     uint32_t padding;      /* from a line's number to its place in `bases` */
 };
 
+/* Numbers of blocks that only some maps have. ORDER COLUMNS: as column_features. */
+enum { COLUMN_FREQUENCY, COLUMN_POST_LINK_FREQUENCY, COLUMN_HASH, COLUMN_COUNT };
+
 /* Behind each region's begins of lines there are as many that nothing is behind. */
 enum { BASES_PADDING = 4 };
 
@@ -112,8 +115,8 @@ struct cairn_block_table {
     const struct piece *pieces;
     const struct packed_function *functions; /* by address */
     const uint32_t *function_pieces;
-    const struct wide_block *wide; /* by position */
-    const uint64_t *frequencies;   /* by position; NULL: there are none */
+    const struct wide_block *wide;         /* by position */
+    const uint64_t *columns[COLUMN_COUNT]; /* by position; NULL: no map has such numbers */
 };
 
 #endif

@@ -105,7 +105,7 @@ struct parts {
     struct region *regions;
     struct packed_function *functions;
     struct piece *pieces;
-    uint64_t *frequencies;
+    uint64_t *columns[COLUMN_COUNT];
     uint32_t *buckets;
     uint32_t *bases;
     uint32_t *function_pieces;
@@ -198,8 +198,18 @@ static bool is_wide(const struct added_block *block)
     return block->size == 0 || block->size > SIZE_MAX_NARROW || block->id > ID_MAX_NARROW;
 }
 
+/* `number` is the block's, of those that were added. */
+static void write_columns(const struct layout *layout, uint32_t position, size_t number)
+{
+    for (unsigned i = 0; i < COLUMN_COUNT; i++) {
+        const struct added_list *added = &layout->work->builder->columns[i];
+        if (number < added->count)
+            layout->parts->columns[i][position] = ((const uint64_t *)added->items)[number];
+    }
+}
+
 static void write_block(const struct layout *layout, const struct added_block *block,
-                        uint32_t begin, uint64_t frequency)
+                        uint32_t begin, size_t number)
 {
     struct line *line = last_line(layout);
     uint32_t position = (layout->counts.lines - 1) * LINE_BLOCKS + layout->place;
@@ -210,14 +220,7 @@ static void write_block(const struct layout *layout, const struct added_block *b
     if (is_wide(block))
         layout->parts->wide[layout->counts.wide] =
             (struct wide_block){position, block->size, block->id};
-    if (layout->parts->frequencies != NULL)
-        layout->parts->frequencies[position] = frequency;
-}
-
-static uint64_t frequency_of(const struct work *work, size_t block)
-{
-    const struct added_list *frequencies = &work->builder->frequencies;
-    return block < frequencies->count ? ((const uint64_t *)frequencies->items)[block] : 0;
+    write_columns(layout, position, number);
 }
 
 /* Where it is to have a new line although there is room in the last one: of two blocks of a range
@@ -248,7 +251,7 @@ static void add_block(struct layout *layout, const struct added_range *range, ui
     else if (index == 0 && layout->parts != NULL)
         last_line(layout)->index_and_begun |= UINT32_C(1) << (layout->place - 1);
     if (layout->parts != NULL)
-        write_block(layout, block, base - layout->base, frequency_of(layout->work, number));
+        write_block(layout, block, base - layout->base, number);
     layout->counts.wide += is_wide(block);
     layout->function = function_number(layout, range);
     layout->place++;
@@ -437,20 +440,20 @@ static void *take(struct space *space, size_t count, size_t size)
 static void take_parts(const struct work *work, const struct counts *counts, struct space *space,
                        struct parts *parts)
 {
-    bool has_frequencies = work->builder->frequencies.count > 0;
-    size_t positions = has_frequencies ? (size_t)counts->lines * LINE_BLOCKS : 0;
+    size_t positions = (size_t)counts->lines * LINE_BLOCKS;
     size_t bases = counts->shown_lines + (size_t)counts->regions * BASES_PADDING;
     parts->lines = take(space, counts->lines, sizeof *parts->lines);
     parts->regions = take(space, counts->regions, sizeof *parts->regions);
     parts->functions = take(space, work->function_count, sizeof *parts->functions);
     parts->pieces = take(space, counts->pieces, sizeof *parts->pieces);
-    parts->frequencies = take(space, positions, sizeof *parts->frequencies);
+    for (unsigned i = 0; i < COLUMN_COUNT; i++)
+        parts->columns[i] = work->builder->columns[i].count == 0
+                                ? NULL
+                                : take(space, positions, sizeof *parts->columns[i]);
     parts->buckets = take(space, counts->buckets, sizeof *parts->buckets);
     parts->bases = take(space, bases, sizeof *parts->bases);
     parts->function_pieces = take(space, counts->pieces, sizeof *parts->function_pieces);
     parts->wide = take(space, counts->wide, sizeof *parts->wide);
-    if (!has_frequencies)
-        parts->frequencies = NULL;
 }
 
 static void fill(const struct work *work, const struct parts *parts, cairn_block_table *table)
@@ -471,7 +474,8 @@ static void fill(const struct work *work, const struct parts *parts, cairn_block
     table->functions = parts->functions;
     table->function_pieces = parts->function_pieces;
     table->wide = parts->wide;
-    table->frequencies = parts->frequencies;
+    for (unsigned i = 0; i < COLUMN_COUNT; i++)
+        table->columns[i] = parts->columns[i];
 }
 
 static enum cairn_status make_table(const struct work *work, cairn_block_table **table,

@@ -1,0 +1,83 @@
+/*
+ * Basic-block address maps: what is accepted can be gone through, twice with the same result, and
+ * ranges, blocks, calls and successors agree with their counts.
+ *
+ * Input: flags (byte order, encoding), the section.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fuzz/fuzz.h"
+
+#include <cairn/bbmap.h>
+
+static void go_through_block(const struct cairn_bbmap_function *function,
+                             const struct cairn_bbmap_block *block)
+{
+    struct cairn_bbmap_callsite callsite;
+    struct cairn_bbmap_successor successor;
+    uint64_t count = 0;
+    uint32_t end = 0;
+    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
+         more = cairn_bbmap_next_callsite(function, &callsite), count++) {
+        require(callsite.end_offset >= end && callsite.end_offset <= block->size);
+        end = callsite.end_offset;
+    }
+    require(count == block->callsite_count);
+    count = 0;
+    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
+         more = cairn_bbmap_next_successor(function, &successor))
+        count++;
+    require(count == block->successor_count);
+}
+
+static void go_through(const struct cairn_bbmap_function *function)
+{
+    struct cairn_bbmap_range range;
+    struct cairn_bbmap_block block;
+    uint64_t blocks = 0;
+    uint64_t omitted = 0;
+    uint32_t ranges = 0;
+    bool has_block = cairn_bbmap_first(function, &block);
+    cairn_bbmap_first_range(function, &range);
+    require(range.base == function->address);
+    do {
+        require(range.index == ranges++);
+        omitted += range.omitted_count;
+        for (uint32_t i = 0; i < range.block_count; i++) {
+            require(has_block && block.range == range.index && block.base == range.base);
+            require(block.index == blocks++);
+            go_through_block(function, &block);
+            has_block = cairn_bbmap_next(function, &block);
+        }
+    } while (cairn_bbmap_next_range(function, &range));
+    require(!has_block);
+    require(blocks == function->block_count && omitted == function->omitted_count);
+    require(ranges == function->range_count);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    uint8_t flags = fuzz_u8(&input);
+    const struct cairn_section section = fuzz_section(&input, flags);
+    enum cairn_bbmap_encoding encoding = (flags & 2) != 0 ? CAIRN_BBMAP_V0 : CAIRN_BBMAP_VERSIONED;
+    size_t offset = 0;
+    while (offset < section.size) {
+        struct cairn_bbmap_function function;
+        struct cairn_bbmap_function again;
+        struct cairn_error error;
+        size_t begin = offset;
+        size_t other = offset;
+        enum cairn_status status = cairn_bbmap_read(&section, encoding, &offset, &function, &error);
+        require(cairn_bbmap_read(&section, encoding, &other, &again, NULL) == status);
+        require(offset == other);
+        if (status != CAIRN_OK) {
+            require(offset == begin && error.offset >= begin && error.offset <= section.size);
+            break;
+        }
+        require(offset > begin && offset - begin == function.size);
+        require(function.block_count == again.block_count && function.address == again.address);
+        go_through(&function);
+    }
+    return 0;
+}
