@@ -17,6 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if LLVM_VERSION_MAJOR >= 15
+#define ELEMENT_OF LLVMGetAggregateElement
+#else
+#define ELEMENT_OF LLVMGetElementAsConstant
+#endif
+
 static struct {
     void *manager;
     LLVMMemoryManagerAllocateCodeSectionCallback code;
@@ -72,7 +78,21 @@ static void load_section(const uint8_t *code, const char *name)
     writer_end(&writer);
 }
 
-static void declare_site(cairn_memory_manager *manager, LLVMContextRef context)
+/* The section by which the manager knows the module again: what its only variable holds. */
+static void load_marker(LLVMModuleRef module, const char *name)
+{
+    enum { WORDS = 2 };
+    uint64_t words[WORDS];
+    LLVMValueRef variable = LLVMGetFirstGlobal(module);
+    ck_assert_ptr_nonnull(variable);
+    for (unsigned i = 0; i < WORDS; i++)
+        words[i] = LLVMConstIntGetZExtValue(ELEMENT_OF(LLVMGetInitializer(variable), i));
+    uint8_t *section = callbacks.data(callbacks.manager, sizeof words, 8, 3, name, 1);
+    ck_assert_ptr_nonnull(section);
+    memcpy(section, words, sizeof words);
+}
+
+static void declare_site(cairn_memory_manager *manager, LLVMContextRef context, const char *marker)
 {
     LLVMModuleRef module = support_parse_valid(
         context, SUPPORT_INTRINSICS
@@ -82,6 +102,7 @@ static void declare_site(cairn_memory_manager *manager, LLVMContextRef context)
         "  ret void\n"
         "}\n");
     ck_assert_ok(cairn_memory_manager_declare(manager, module, NULL));
+    load_marker(module, marker);
     LLVMDisposeModule(module);
 }
 
@@ -92,7 +113,7 @@ static size_t count_records_of(const char *name)
     LLVMContextRef context = LLVMContextCreate();
     char *message = NULL;
     ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
-    declare_site(manager, context);
+    declare_site(manager, context, name[0] == '_' ? "__cairn_declared" : ".cairn.declared");
     load_section(load_code(), name);
     ck_assert_msg(!callbacks.finalise(callbacks.manager, &message), "%s", message);
     ck_assert_ok(cairn_memory_manager_status(manager, NULL));

@@ -15,7 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The section's name in ELF and COFF, and in Mach-O, where memory managers are given what follows
+ * the comma. */
 static const char marker_section[] = ".cairn.declared";
+static const char mach_o_segment[] = "__DATA,";
+static const char mach_o_section[] = "__cairn_declared";
 
 /* The first ID that is given to a call whose own has two shapes. Hosts count from 0, and
  * statepoints have IDs of 32 bits before LLVM 19. */
@@ -37,6 +41,28 @@ struct pending {
 
 /* ---- Markers ---- */
 
+/* As LLVM reads triples: the format at their end, or else that of the system. */
+static bool is_mach_o(const char *triple)
+{
+    static const char *const systems[] = {"darwin", "macos", "ios", "tvos", "watchos"};
+    const char *environment = strrchr(triple, '-');
+    if (environment != NULL && strstr(environment, "macho") != NULL)
+        return true;
+    if (environment != NULL && strstr(environment, "elf") != NULL)
+        return false;
+    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
+        if (strstr(triple, systems[i]) != NULL)
+            return true;
+    return false;
+}
+
+static void set_section(LLVMModuleRef module, LLVMValueRef variable)
+{
+    char name[sizeof mach_o_segment + sizeof mach_o_section];
+    snprintf(name, sizeof name, "%s%s", mach_o_segment, mach_o_section);
+    LLVMSetSection(variable, is_mach_o(LLVMGetTarget(module)) ? name : marker_section);
+}
+
 static void add_marker(LLVMModuleRef module, struct marker marker)
 {
     char name[64];
@@ -48,13 +74,13 @@ static void add_marker(LLVMModuleRef module, struct marker marker)
     LLVMValueRef variable = LLVMAddGlobal(module, LLVMArrayType(word, 2), name);
     LLVMSetInitializer(variable, LLVMConstArray(word, words, 2));
     LLVMSetGlobalConstant(variable, 1);
-    LLVMSetSection(variable, marker_section);
+    set_section(module, variable);
     LLVMSetAlignment(variable, sizeof(uint64_t));
 }
 
 bool pending_is_marker(const char *section_name)
 {
-    return strcmp(section_name, marker_section) == 0;
+    return strcmp(section_name, marker_section) == 0 || strcmp(section_name, mach_o_section) == 0;
 }
 
 static struct marker marker_of(const struct pending_list *list, uint64_t number)
