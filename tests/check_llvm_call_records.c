@@ -129,7 +129,7 @@ static code *load(const char *body, const void *callee, unsigned optimisation_le
 
 #define STACKMAP(id)                                                                               \
     "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 " #id ", i32 0, i64 %x, i64 "     \
-                                                                       "%y)\n"
+    "%y)\n"
 
 static void run(const char *body, const void *callee, unsigned optimisation_level)
 {
