@@ -158,6 +158,31 @@ START_TEST(another_shape_is_a_conflict_that_names_both_functions)
 }
 END_TEST
 
+/* Whatever comes first, and whatever follows. */
+START_TEST(an_undeclared_id_has_no_declaration)
+{
+    const struct cairn_declaration undeclared = {.id = 2, .kind = CAIRN_RECORD_UNDECLARED};
+    bool comes_first = _i == 0;
+    struct cairn_declaration other = declaration_of(2);
+    add(1);
+    if (!comes_first)
+        add(2);
+    ck_assert_ok(cairn_declarations_add(set, &undeclared, NULL));
+    ck_assert_ptr_null(cairn_declarations_find(set, 2));
+    add(2);
+    other.byte_count++; /* no conflict either */
+    ck_assert_ok(cairn_declarations_add(set, &other, NULL));
+    ck_assert_ok(cairn_declarations_add(set, &undeclared, NULL));
+    ck_assert_ptr_null(cairn_declarations_find(set, 2));
+    ck_assert_uint_eq(cairn_declarations_count(set), 2);
+    ck_assert_int_eq(cairn_declarations_at(set, 1)->kind, CAIRN_RECORD_UNDECLARED);
+    ck_assert_ptr_nonnull(cairn_declarations_find(set, 1));
+    cairn_declarations_truncate(set, 1);
+    add(2);
+    ck_assert_ptr_nonnull(cairn_declarations_find(set, 2));
+}
+END_TEST
+
 START_TEST(each_allocation_may_fail)
 {
     bool failed = true;
@@ -204,6 +229,7 @@ int main(void)
     tcase_add_test(tests, truncating_takes_the_last_ones_back);
     tcase_add_test(tests, the_same_shape_again_changes_nothing);
     tcase_add_loop_test(tests, another_shape_is_a_conflict_that_names_both_functions, 0, 7);
+    tcase_add_loop_test(tests, an_undeclared_id_has_no_declaration, 0, 2);
     tcase_add_test(tests, each_allocation_may_fail);
     tcase_add_test(tests, bad_arguments_are_refused);
     suite_add_tcase(suite, tests);
