@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "llvm/liveness.h"
 #include "llvm/site_list.h"
+#include "llvm/target.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -416,24 +417,15 @@ static void check_bytes(struct checker *checker)
 
 /* ---- Targets ---- */
 
-static LLVMValueRef without_casts(LLVMValueRef value)
-{
-    while (LLVMIsAConstantExpr(value) != NULL && (LLVMGetConstOpcode(value) == LLVMBitCast ||
-                                                  LLVMGetConstOpcode(value) == LLVMAddrSpaceCast))
-        value = LLVMGetOperand(value, 0);
-    return value;
-}
-
-/* Not a crash, but worse: with 14 to 19 and 22 the code calls the address of what LLVM itself
- * knows the symbol by. */
+/* Not always a crash, but worse: a call that goes elsewhere, or disappears. */
 static void check_target(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    if (checker->architecture != CAIRN_ARCHITECTURE_AARCH64 || call->target == NULL)
+    if (call->target == NULL)
         return;
-    if (LLVMIsAGlobalValue(without_casts(call->target)) != NULL)
-        report(checker, "on AArch64, LLVM takes a symbol as target for an address of its own",
-               "the target's address as an integer cast to a pointer, or null and cairn_site_call");
+    const struct target_problem *problem = target_find_problem(call->target, checker->architecture);
+    if (problem != NULL)
+        report(checker, problem->why, problem->instead);
 }
 
 /* ---- What the architecture has ---- */
