@@ -347,8 +347,11 @@ struct cairn_memory_manager_options {
      * finalisation fail: whatever has been said of the code by then may be wrong. */
     const struct cairn_capture *captures;
     size_t capture_count;
-    /** Of the engine, for the width of addresses in PC sections; an engine of Cairn's sets it
-     * itself. LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
+    /** The code model of the engine: LLVMCodeModelDefault (0) or LLVMCodeModelJITDefault, which are
+     * LLVM's default for a JIT, or LLVMCodeModelLarge. Engines of Cairn set it themselves. A host
+     * that gives its own engine another one must say so here, because nothing else tells Cairn:
+     * code of the small, kernel and medium models has 32-bit addresses (R_X86_64_32S in constant
+     * pools and jump tables, for instance), which RuntimeDyld cuts without a message. */
     LLVMCodeModel code_model;
     enum cairn_id_conflicts id_conflicts;
 };
@@ -358,7 +361,8 @@ typedef struct cairn_memory_manager cairn_memory_manager;
 /**
  * A memory manager for one MCJIT engine. What LLVM finalises at one go becomes one module: its
  * stack maps are decoded after relocation, its sites armed, its pages protected, and it is
- * published. `options` may be NULL. MEMORY, ARGUMENT.
+ * published. `options` may be NULL. UNSUPPORTED: a code model that may be wrong for code memory,
+ * which can be anywhere in the address space. MEMORY, ARGUMENT.
  *
  * Hand cairn_memory_manager_llvm() to LLVM as `MCJMM` of the engine's options. From then on it
  * belongs to LLVM and goes with the engine: its modules are then retired. Until then,
@@ -425,7 +429,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
 struct cairn_engine_options {
     /** 0 to 3, as LLVMMCJITCompilerOptions has it. */
     unsigned optimisation_level;
-    /** LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
+    /** LLVMCodeModelDefault (0), LLVMCodeModelJITDefault or LLVMCodeModelLarge; the others are
+     * refused (struct cairn_memory_manager_options). */
     LLVMCodeModel code_model;
     bool enable_fast_isel;
     /** As cairn_enable_implicit_null_checks, before the engine is made. */
