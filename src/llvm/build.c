@@ -73,7 +73,23 @@ static LLVMValueRef constant(LLVMModuleRef module, unsigned bits, uint64_t value
     return LLVMConstInt(LLVMIntTypeInContext(LLVMGetModuleContext(module), bits), value, 0);
 }
 
-/* The builder stands in `module`. */
+/* Integers that are wider than any register, but are not put into one. */
+static bool is_wide_constant(LLVMValueRef value)
+{
+    return LLVMIsAConstantInt(value) != NULL && LLVMGetIntTypeWidth(LLVMTypeOf(value)) > 64;
+}
+
+static enum cairn_status check_wide_constant(LLVMValueRef value, uint32_t index,
+                                             struct cairn_error *error)
+{
+    const char *why = NULL;
+    if (types_live_constant(value, &why) == LIVE_VALUE_FITS)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, index, "live value %u: %s. Give it %s", index,
+                     why, LIVE_CONSTANT_INSTEAD);
+}
+
+/* The builder is in `module`. */
 static enum cairn_status check_live_values(LLVMBuilderRef builder, LLVMModuleRef module,
                                            LLVMValueRef *live_values, uint32_t count,
                                            struct cairn_error *error)
@@ -86,6 +102,12 @@ static enum cairn_status check_live_values(LLVMBuilderRef builder, LLVMModuleRef
     for (uint32_t i = 0; i < count; i++) {
         const char *instead = "";
         LLVMTypeRef type = LLVMTypeOf(live_values[i]);
+        if (is_wide_constant(live_values[i])) {
+            enum cairn_status status = check_wide_constant(live_values[i], i, error);
+            if (status != CAIRN_OK)
+                return status;
+            continue;
+        }
         if (types_live_value(type, architecture, function, &instead) != LIVE_VALUE_CRASHES)
             continue;
         char *text = LLVMPrintTypeToString(type);

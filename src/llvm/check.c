@@ -92,20 +92,25 @@ static void report(struct checker *checker, const char *why, const char *instead
 
 /* ---- Types of live values ---- */
 
-static bool is_small_constant(LLVMValueRef value)
+/* An integer that the record has as it is: not an argument, which is put into a register, and not
+ * a wide integer of a statepoint, which is stored. */
+static bool is_recorded_constant(const struct site_call *call, unsigned index)
 {
-    LLVMValueRef integer = LLVMIsAConstantInt(value);
-    return integer != NULL && LLVMGetIntTypeWidth(LLVMTypeOf(integer)) <= 64;
+    enum { RECORD_BITS = 64 };
+    LLVMValueRef integer = LLVMIsAConstantInt(site_call_value(call, index));
+    if (integer == NULL || index < call->argument_count)
+        return false;
+    return call->kind != CAIRN_RECORD_STATEPOINT ||
+           LLVMGetIntTypeWidth(LLVMTypeOf(integer)) <= RECORD_BITS;
 }
 
-/* Constants among the arguments are put into registers, and not just recorded. */
 static bool fits(const struct checker *checker, unsigned index, const char **instead)
 {
     const struct site_call *call = &checker->call;
     LLVMValueRef value = site_call_value(call, index);
     LLVMTypeRef type = LLVMTypeOf(value);
-    if (index >= call->argument_count && is_small_constant(value))
-        return true;
+    if (is_recorded_constant(call, index))
+        return true; /* see check_constants */
     if (call->kind == CAIRN_RECORD_STATEPOINT)
         return types_statepoint_value(type, checker->architecture, instead) == LIVE_VALUE_FITS;
     return types_live_value(type, checker->architecture,
@@ -146,6 +151,22 @@ static void check_live_values(struct checker *checker)
         const char *instead = "";
         if (!fits(checker, i, &instead) && !is_reported(checker, first, i))
             report_live_value(checker, i, instead);
+    }
+}
+
+/* A wrong number in a record is as bad as a crash. At the first one: others have the same reason.
+ */
+static void check_constants(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    unsigned end = call->argument_count + call->live_value_count;
+    for (unsigned i = call->argument_count; i < end; i++) {
+        const char *why = NULL;
+        if (!is_recorded_constant(call, i) ||
+            types_live_constant(site_call_value(call, i), &why) == LIVE_VALUE_FITS)
+            continue;
+        report(checker, why, LIVE_CONSTANT_INSTEAD);
+        return;
     }
 }
 
@@ -504,8 +525,9 @@ static void check_liveness(struct checker *checker)
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
-    check_architecture, check_transition, check_bytes,  check_target,  check_live_values,
-    check_registers,    check_live_in,    check_result, check_bundles, check_liveness,
+    check_architecture, check_transition, check_bytes,     check_target,
+    check_live_values,  check_constants,  check_registers, check_live_in,
+    check_result,       check_bundles,    check_liveness,
 };
 
 static enum cairn_status check_list(struct checker *checker, const struct site_list *list)
