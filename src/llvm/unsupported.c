@@ -7,6 +7,7 @@
 #include "llvm/unsupported.h"
 
 #include "llvm/types.h"
+#include "llvm/version.h"
 
 #include <string.h>
 
@@ -136,14 +137,35 @@ static bool is_resumed(LLVMValueRef pad)
     return false;
 }
 
+/* LLVM writes no personality that is anything else, and no table of landing pads: exceptions pass
+ * the frame as if it had none. */
+static bool has_personality(LLVMValueRef pad)
+{
+    LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(pad));
+    LLVMValueRef personality = LLVMGetPersonalityFn(function);
+    while (LLVMIsAConstantExpr(personality) != NULL &&
+           (LLVMGetConstOpcode(personality) == LLVMBitCast ||
+            LLVMGetConstOpcode(personality) == LLVMAddrSpaceCast))
+        personality = LLVMGetOperand(personality, 0);
+    if (LLVMIsAFunction(personality) != NULL)
+        return true;
+    return LLVM_HAS_GLOBALS_AS_PERSONALITIES && LLVMIsAGlobalValue(personality) != NULL &&
+           LLVMGetTypeKind(LLVMGlobalGetValueType(personality)) == LLVMFunctionTypeKind;
+}
+
 static const struct unsupported *find_in_pad(LLVMValueRef pad)
 {
+    static const struct unsupported personality = {
+        "LLVM leaves out a personality that is not a function, and exceptions pass its landingpad",
+        "a function as personality"};
     static const struct unsupported token = {"LLVM crashes on a resume with a token",
                                              "{ ptr, i32 } as the type of its landingpad"};
     static const struct unsupported other = {
         "LLVM has a pointer and an integer for a landingpad, and crashes on other types",
         "{ ptr, i32 } as its type"};
     unsigned count = 0;
+    if (!has_personality(pad))
+        return &personality;
     if (LLVMGetTypeKind(LLVMTypeOf(pad)) == LLVMTokenTypeKind)
         return is_resumed(pad) ? &token : NULL;
     return add_pad_values(LLVMTypeOf(pad), &count) && count == PAD_VALUES ? NULL : &other;

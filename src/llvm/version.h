@@ -39,6 +39,9 @@
 #define LLVM_NEGATIVE_CONSTANT_BITS_MAX 64
 #endif
 
+/* Aliases of functions as personalities; before, LLVM writes functions alone. */
+#define LLVM_HAS_GLOBALS_AS_PERSONALITIES (LLVM_VERSION_MAJOR >= 16)
+
 /* AArch64's floating-point control register is read by instructions, and so may be live. */
 #define LLVM_HAS_LIVE_FPCR (LLVM_VERSION_MAJOR >= 16)
 /* Stack maps, patch points and statepoints on RISC-V. */
