@@ -1187,6 +1187,13 @@ subtest 'run: what is refused' => sub {
     is "$status$out", '1', 'what would crash LLVM is refused';
     like $err, qr/\Acairn: \Q$crashes\E: in 'f': call [^\n]*i128[^\n]*; write [^\n]*\ncairn: \Q$crashes\E: in 'g': call [^\n]*i65[^\n]*; write [^\n]*\n\z/,
         'all that would, a line each';
+    my $pointer = $run_version < 15 ? 'i8*' : 'ptr';
+    my $target = spit('target.ll', "declare void \@llvm.experimental.patchpoint.void(i64, i32, $pointer, i32, ...)\n"
+        . "define void \@f($pointer %p) {\n call void (i64, i32, $pointer, i32, ...) "
+        . "\@llvm.experimental.patchpoint.void(i64 1, i32 64, $pointer %p, i32 0)\n ret void\n}\n");
+    for my $level (0 .. 3) {
+        fails(1, qr/in 'f': call .*target that is known only at run time; write /, 'run', $target, "-O$level", '--sites');
+    }
     is system("$cairn run $file --sites > /dev/full 2> $folder/stderr") >> 8, 1, 'full disk';
     done_testing;
 };

@@ -7,6 +7,7 @@
 #include "llvm_support.h"
 #include "llvm/version.h"
 
+#include <llvm-c/Analysis.h>
 #include <llvm-c/Object.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct judgement {
     unsigned optimisation_level;
     enum cairn_liveness liveness;
     bool fills_memory;
+    bool uses_fast_isel;
 };
 
 static LLVMModuleRef parse_for(const char *text, const char *triple)
@@ -39,6 +41,7 @@ static enum support_outcome compile(LLVMModuleRef module, const struct judgement
     struct support_compilation compilation = {.triple = judgement->triple,
                                               .optimisation_level = judgement->optimisation_level,
                                               .liveness = judgement->liveness,
+                                              .uses_fast_isel = judgement->uses_fast_isel,
                                               .is_confined = judgement->fills_memory};
     return support_compile(module, &compilation);
 }
@@ -47,6 +50,7 @@ static enum cairn_status check(LLVMModuleRef module, const struct judgement *jud
                                struct cairn_error *error)
 {
     struct cairn_check_options options = {.liveness = judgement->liveness,
+                                          .enable_fast_isel = judgement->uses_fast_isel,
                                           .optimisation_level = judgement->optimisation_level};
     return cairn_check_module(module, &options, error);
 }
@@ -60,17 +64,23 @@ static enum cairn_status check(LLVMModuleRef module, const struct judgement *jud
 static const struct judgement usual = {0};
 
 /* Refused, with a sentence that has the function, the instruction, why and what to write. */
-static void assert_says(const char *text, const struct judgement *judgement, const char *why,
-                        const char *instead)
+static void assert_says_of(const char *instruction, const char *text,
+                           const struct judgement *judgement, const char *why, const char *instead)
 {
     LLVMModuleRef module = parse_for(text, judgement->triple);
     struct cairn_error error = {0};
     ck_assert_int_eq(check(module, judgement, &error), CAIRN_ERROR_LLVM);
-    const char *const parts[] = {"'culprit'", "call", why, "; write ", instead};
+    const char *const parts[] = {"'culprit'", instruction, why, "; write ", instead};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         ck_assert_msg(strstr(error.message, parts[i]) != NULL, "no \"%s\" in: %s", parts[i],
                       error.message);
     LLVMDisposeModule(module);
+}
+
+static void assert_says(const char *text, const struct judgement *judgement, const char *why,
+                        const char *instead)
+{
+    assert_says_of("call", text, judgement, why, instead);
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -1352,6 +1362,336 @@ START_TEST(kept_liveness_takes_calls_on_other_architectures)
 }
 END_TEST
 
+/* ---- What has no code ---- */
+
+#if LLVM_HAS_OPAQUE_POINTERS
+#define BASE "@llvm.experimental.gc.get.pointer.base.p1.p1"
+#define OFFSET "@llvm.experimental.gc.get.pointer.offset.p1"
+#else
+#define BASE "@llvm.experimental.gc.get.pointer.base.p1i8.p1i8"
+#define OFFSET "@llvm.experimental.gc.get.pointer.offset.p1i8"
+#endif
+
+#define DEOPTIMIZE(type, suffix, attributes)                                                       \
+    "declare " type " @llvm.experimental.deoptimize." suffix "(...)\n"                             \
+    "define " type " @culprit(i32 %x) " attributes "{\n"                                           \
+    "  %r = call " type " (...) @llvm.experimental.deoptimize." suffix                             \
+    "(i32 %x) [\"deopt\"(i32 %x)]\n"                                                               \
+    "  ret " type " %r\n}\n"
+
+static const char guard[] = "declare void @llvm.experimental.guard(i1, ...)\n"
+                            "define void @culprit(i32 %x, i1 %c) {\n"
+                            "  call void (i1, ...) @llvm.experimental.guard(i1 %c) "
+                            "[\"deopt\"(i32 %x)]\n  ret void\n}\n";
+static const char base[] = "declare ptr addrspace(1) " BASE "(ptr addrspace(1))\n"
+                           "define ptr addrspace(1) @culprit(ptr addrspace(1) %p) "
+                           "gc \"statepoint-example\" {\n"
+                           "  %r = call ptr addrspace(1) " BASE "(ptr addrspace(1) %p)\n"
+                           "  ret ptr addrspace(1) %r\n}\n";
+static const char offset[] = "declare i64 " OFFSET "(ptr addrspace(1))\n"
+                             "define i64 @culprit(ptr addrspace(1) %p) "
+                             "gc \"statepoint-example\" {\n"
+                             "  %r = call i64 " OFFSET "(ptr addrspace(1) %p)\n"
+                             "  ret i64 %r\n}\n";
+static const char unused_base[] = "declare ptr addrspace(1) " BASE "(ptr addrspace(1))\n"
+                                  "define void @culprit(ptr addrspace(1) %p) "
+                                  "gc \"statepoint-example\" {\n"
+                                  "  %r = call ptr addrspace(1) " BASE "(ptr addrspace(1) %p)\n"
+                                  "  ret void\n}\n";
+
+#define WIDENABLE(attributes)                                                                      \
+    "declare i1 @llvm.experimental.widenable.condition()\n"                                        \
+    "define i1 @culprit() " attributes "{\n"                                                       \
+    "  %r = call i1 @llvm.experimental.widenable.condition()\n  ret i1 %r\n}\n"
+
+static const char *const triples_with_statepoints[] = {"x86_64-linux-gnu", "aarch64-linux-gnu"};
+
+static void assert_refused_at(const char *text, const char *triple, unsigned level,
+                              bool uses_fast_isel, const char *why, const char *instead)
+{
+    struct judgement judgement = {
+        .triple = triple, .optimisation_level = level, .uses_fast_isel = uses_fast_isel};
+    assert_refused_rightly(text, &judgement, why, instead);
+}
+
+static void assert_compiles_at(const char *text, const char *triple, unsigned level,
+                               bool uses_fast_isel)
+{
+    struct judgement judgement = {
+        .triple = triple, .optimisation_level = level, .uses_fast_isel = uses_fast_isel};
+    assert_compiles(text, &judgement);
+}
+
+START_TEST(intrinsics_without_code_are_refused)
+{
+    const char *triple = triples_with_statepoints[_i / 2];
+    unsigned level = 2 * ((unsigned)_i % 2);
+    for (int uses_fast_isel = 0; uses_fast_isel < 2; uses_fast_isel++) {
+        assert_refused_at(guard, triple, level, uses_fast_isel, "guards", "deoptimize");
+        assert_refused_at(base, triple, level, uses_fast_isel, "base", "rewrite-statepoints");
+        assert_refused_at(offset, triple, level, uses_fast_isel, "offset", "rewrite-statepoints");
+        assert_compiles_at(unused_base, triple, level, uses_fast_isel);
+        assert_refused_at(WIDENABLE("optnone noinline "), triple, level, uses_fast_isel,
+                          "widenable", "true");
+        if (level == 0)
+            assert_refused_at(WIDENABLE(""), triple, level, uses_fast_isel, "widenable", "-O1");
+        else
+            assert_compiles_at(WIDENABLE(""), triple, level, uses_fast_isel);
+    }
+}
+END_TEST
+
+START_TEST(deoptimize_by_fast_isel_is_refused)
+{
+    static const char *const returning[] = {DEOPTIMIZE("i32", "i32", ""),
+                                            DEOPTIMIZE("i64", "i64", ""),
+                                            DEOPTIMIZE("double", "f64", "")};
+    static const char optnone[] = DEOPTIMIZE("i32", "i32", "optnone noinline ");
+    static const char pair[] = DEOPTIMIZE("[2 x i64]", "a2i64", "");
+    static const char nothing[] = "declare void @llvm.experimental.deoptimize.isVoid(...)\n"
+                                  "define void @culprit(i32 %x) {\n"
+                                  "  call void (...) @llvm.experimental.deoptimize.isVoid(i32 %x) "
+                                  "[\"deopt\"(i32 %x)]\n  ret void\n}\n";
+    const char *triple = triples_with_statepoints[_i / 4];
+    unsigned level = (unsigned)_i % 4;
+    for (size_t i = 0; i < sizeof returning / sizeof *returning; i++) {
+        assert_compiles_at(returning[i], triple, level, false);
+        if (level == 0)
+            assert_compiles_at(returning[i], triple, level, true);
+        else
+            assert_refused_at(returning[i], triple, level, true, "FastISel", "-O0");
+    }
+    if (level == 0)
+        assert_compiles_at(optnone, triple, level, false);
+    else
+        assert_refused_at(optnone, triple, level, false, "FastISel", "optnone");
+    assert_compiles_at(pair, triple, level, true);
+    assert_compiles_at(nothing, triple, level, true);
+}
+END_TEST
+
+static const char *with_pad(const char *personality, const char *pad, const char *end)
+{
+    static char text[2048];
+    snprintf(text, sizeof text,
+             "declare i32 @__gxx_personality_v0(...)\n"
+             "declare void @anything()\n"
+             "@variable = global i8 0\n"
+             "define void @culprit() personality %s {\n"
+             "  invoke void @anything() to label %%fine unwind label %%pad\n"
+             "pad:\n  %%e = landingpad %s cleanup\n  %s\n"
+             "fine:\n  ret void\n}\n",
+             personality, pad, end);
+    return text;
+}
+
+START_TEST(landing_pads_that_crash_are_refused)
+{
+    static const char *const types[] = {"{}", "{ ptr, i32, i64 }", "{ double, double }"};
+    unsigned level = 2 * (unsigned)_i;
+    struct judgement judgement = {.triple = "x86_64-linux-gnu", .optimisation_level = level};
+    for (int uses_fast_isel = 0; uses_fast_isel < 2; uses_fast_isel++) {
+        judgement.uses_fast_isel = uses_fast_isel != 0;
+        const char *text = with_pad(SUPPORT_PERSONALITY, "token", "resume token %e");
+        assert_says_of("landingpad", text, &judgement, "token", "{ ptr, i32 }");
+        assert_crashes(text, &judgement);
+        assert_compiles(with_pad(SUPPORT_PERSONALITY, "token", "ret void"), &judgement);
+        assert_compiles(with_pad(SUPPORT_PERSONALITY, "{ ptr, i32 }", "resume { ptr, i32 } %e"),
+                        &judgement);
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+            assert_says_of("landingpad", with_pad(SUPPORT_PERSONALITY, types[i], "ret void"),
+                           &judgement, "pointer and an integer", "{ ptr, i32 }");
+        text = with_pad(SUPPORT_PERSONALITY, "{}", "ret void");
+        assert_crashes(text, &judgement);
+    }
+}
+END_TEST
+
+static bool has_section(const char *text, const char *name)
+{
+    const struct support_compilation compilation = {.triple = "x86_64-linux-gnu",
+                                                    .liveness = CAIRN_LIVENESS_OFF_BY_HOST};
+    LLVMModuleRef module = parse_for(text, compilation.triple);
+    LLVMMemoryBufferRef object = support_compile_to_memory(module, &compilation);
+    char *message = NULL;
+    LLVMBinaryRef binary = LLVMCreateBinary(object, NULL, &message);
+    ck_assert_ptr_nonnull(binary);
+    bool has = section_size(binary, name) > 0;
+    LLVMDisposeBinary(binary);
+    LLVMDisposeMemoryBuffer(object);
+    LLVMDisposeModule(module);
+    return has;
+}
+
+/* LLVM compiles them as if there were no landing pads. */
+START_TEST(personalities_that_are_no_functions_are_refused)
+{
+#if LLVM_HAS_OPAQUE_POINTERS
+    static const char *const personalities[] = {
+        "ptr null", "ptr undef", "ptr inttoptr (i64 4096 to ptr)", "i32 42", "ptr @variable"};
+#else
+    static const char *const personalities[] = {
+        "i8* null", "i8* undef", "i8* inttoptr (i64 4096 to i8*)", "i32 42", "i8* @variable"};
+#endif
+    enum { WRITTEN = 4 }; /* of a variable newer LLVM writes the address */
+    struct judgement judgement = {.triple = "x86_64-linux-gnu"};
+    if (!support_has_target(judgement.triple))
+        return;
+    for (size_t i = 0; i < sizeof personalities / sizeof *personalities; i++) {
+        const char *text = with_pad(personalities[i], "{ ptr, i32 }", "ret void");
+        assert_says_of("landingpad", text, &judgement, "personality", "a function");
+        if (i < WRITTEN)
+            ck_assert(!has_section(text, ".gcc_except_table"));
+    }
+    ck_assert(has_section(with_pad(SUPPORT_PERSONALITY, "{ ptr, i32 }", "ret void"),
+                          ".gcc_except_table"));
+}
+END_TEST
+
+/* ---- Invalid IR ---- */
+
+static const char *const invalid[] = {
+    /* A use before the definition. */
+    "define i64 @culprit(i64 %x) {\n  %a = add i64 %b, 1\n  %b = add i64 %x, 1\n  ret i64 %a\n}\n",
+    /* A phi that lacks a predecessor. */
+    "define i64 @culprit(i1 %c) {\n  br i1 %c, label %a, label %b\na:\n  br label %b\n"
+    "b:\n  %r = phi i64 [ 1, %a ]\n  ret i64 %r\n}\n",
+    /* An invoke without a personality. */
+    "declare void @anything()\n"
+    "define void @culprit() {\n  invoke void @anything() to label %fine unwind label %pad\n"
+    "pad:\n  %e = landingpad { ptr, i32 } cleanup\n  ret void\nfine:\n  ret void\n}\n",
+    /* The entry block has no predecessors. */
+    "define void @culprit() {\nentry:\n  br label %entry\n}\n",
+};
+enum { INVALID = sizeof invalid / sizeof *invalid };
+
+START_TEST(invalid_modules_are_refused_with_the_verifiers_words)
+{
+    LLVMModuleRef module = parse_for(invalid[_i], NULL);
+    struct cairn_error error = {0};
+    char *expected = NULL;
+    ck_assert_int_ne(LLVMVerifyModule(module, LLVMReturnStatusAction, &expected), 0);
+    expected[strcspn(expected, "\n")] = '\0';
+    ck_assert_int_eq(cairn_check_module(module, NULL, &error), CAIRN_ERROR_LLVM);
+    ck_assert_ptr_eq(strstr(error.message, "LLVM's verifier says: "), error.message);
+    ck_assert_msg(strstr(error.message, expected) != NULL, "%s", error.message);
+    LLVMDisposeMessage(expected);
+
+    cairn_runtime *runtime;
+    cairn_engine *engine = NULL;
+    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+    LLVMSetTarget(module, "");
+    ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, &engine, &error), CAIRN_ERROR_LLVM);
+    ck_assert_ptr_nonnull(strstr(error.message, "verifier"));
+    cairn_runtime_destroy(runtime);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+/* The host's word is taken for it. */
+START_TEST(modules_that_the_host_has_verified_are_not_verified_again)
+{
+    const struct cairn_check_options verified = {.is_verified = true};
+    LLVMModuleRef module = parse_for(invalid[0], NULL);
+    ck_assert_ok(cairn_check_module(module, &verified, NULL));
+    LLVMDisposeModule(module);
+    module = parse_for(guard, NULL);
+    ck_assert_int_eq(cairn_check_module(module, &verified, NULL), CAIRN_ERROR_LLVM);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+/* ---- Wide constants ---- */
+
+/* Which of 128 bits the 64 bits of a record stand for, extended by their sign. */
+static const struct {
+    const char *value;
+    bool is_whole;
+} wide_constants[] = {
+    {"0", true},
+    {"1", true},
+    {"-1", true},
+    {"2147483648", true},
+    {"4294967296", true},
+    {"9223372036854775807", true},
+    {"-9223372036854775808", true},
+    {"9223372036854775808", false},
+    {"18446744073709551615", false},
+    {"18446744073709551616", false},
+    {"-9223372036854775809", false},
+    {"-18446744073709551616", false},
+    {"170141183460469231731687303715884105727", false},
+};
+
+static const char *with_wide_constant(const char *type, const char *value, bool is_patchpoint)
+{
+    static char text[1024];
+    char values[128];
+    snprintf(values, sizeof values, ", %s %s", type, value);
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS "define void @culprit() {\n  call void %s%s)\n"
+                                "  ret void\n}\n",
+             is_patchpoint ? "(i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, "
+                             "i32 16, ptr null, i32 0"
+                           : "(i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0",
+             values);
+    return text;
+}
+
+static void assert_taken(const char *text, const struct judgement *judgement)
+{
+    LLVMModuleRef module = parse_for(text, judgement->triple);
+    ck_assert_ok(check(module, judgement, NULL));
+    LLVMDisposeModule(module);
+}
+
+START_TEST(wide_constants_are_refused_that_records_cannot_have)
+{
+    static const char *const triples[] = {"x86_64-linux-gnu", "aarch64-linux-gnu",
+                                          "powerpc64le-linux-gnu"};
+    static const struct {
+        const char *type;
+        unsigned bits;
+    } types[] = {{"i128", 128}, {"i129", 129}};
+    unsigned level = 2 * (unsigned)_i;
+    for (size_t i = 0; i < sizeof wide_constants / sizeof *wide_constants; i++)
+        for (unsigned j = 0; j < 2 * 3 * 2; j++) {
+            const char *value = wide_constants[i].value;
+            struct judgement judgement = {.triple = triples[j / 4], .optimisation_level = level};
+            const char *text = with_wide_constant(types[j % 2].type, value, j / 2 % 2);
+            bool is_recorded =
+                value[0] != '-' || types[j % 2].bits <= LLVM_NEGATIVE_CONSTANT_BITS_MAX;
+            if (!wide_constants[i].is_whole)
+                assert_says(text, &judgement, "low 64 bits", "64-bit halves");
+            else if (!is_recorded)
+                assert_says(text, &judgement, "negative", "64-bit halves");
+            else if (j < 4)
+                assert_compiles(text, &judgement);
+            else
+                assert_taken(text, &judgement);
+        }
+}
+END_TEST
+
+START_TEST(arguments_and_undefined_values_that_are_wide_stay_refused)
+{
+    static const char argument[] = SUPPORT_INTRINSICS
+        "define void @culprit() {\n"
+        "  call anyregcc void (i64, i32, ptr, i32, ...) "
+        "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 1, i128 -1)\n"
+        "  ret void\n}\n";
+    assert_refused_rightly(argument, &usual, "i128", "64-bit halves");
+    assert_refused_rightly(with_wide_constant("i128", "undef", false), &usual, "i128",
+                           "64-bit halves");
+    assert_compiles(STATEPOINT_DECLARATION "declare void @callee()\n"
+                                           "define void @culprit() gc \"statepoint-example\" {\n"
+                                           "  %t = " STATEPOINT_CALL
+                                           " [\"deopt\"(i128 18446744073709551616, i128 undef)]\n"
+                                           "  ret void\n}\n",
+                    &usual);
+}
+END_TEST
+
 /* ---- RISC-V ---- */
 
 START_TEST(stackmaps_are_refused_where_llvm_has_none)
@@ -1590,6 +1930,14 @@ int main(void)
     tcase_add_loop_test(tests, kept_liveness_refuses_what_becomes_a_call, 0, HIDDEN_CALL_COUNT);
     tcase_add_loop_test(tests, kept_liveness_lets_other_instructions_through, 0, HARMLESS_COUNT);
     tcase_add_loop_test(tests, kept_liveness_takes_calls_on_other_architectures, 0, 3);
+    tcase_add_loop_test(tests, intrinsics_without_code_are_refused, 0, 4);
+    tcase_add_loop_test(tests, deoptimize_by_fast_isel_is_refused, 0, 8);
+    tcase_add_loop_test(tests, landing_pads_that_crash_are_refused, 0, 2);
+    tcase_add_test(tests, personalities_that_are_no_functions_are_refused);
+    tcase_add_loop_test(tests, invalid_modules_are_refused_with_the_verifiers_words, 0, INVALID);
+    tcase_add_test(tests, modules_that_the_host_has_verified_are_not_verified_again);
+    tcase_add_loop_test(tests, wide_constants_are_refused_that_records_cannot_have, 0, 2);
+    tcase_add_test(tests, arguments_and_undefined_values_that_are_wide_stay_refused);
     tcase_add_test(tests, stackmaps_are_refused_where_llvm_has_none);
     tcase_add_test(tests, every_finding_is_named_once_in_the_order_of_the_module);
     tcase_add_test(tests, order_is_not_that_of_the_uses);

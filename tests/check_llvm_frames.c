@@ -5,6 +5,7 @@
  */
 #include "allocator_support.h"
 #include "llvm_support.h"
+#include "llvm/version.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -155,6 +156,64 @@ static void read_values_at_once(struct cairn_deopt *deopt)
     ck_assert_int_eq(cairn_value_signed(&values[1]), 81985529216486895);
     ck_assert_ok(cairn_frame_values(&deopt->frame, deopt->record, 8, 0, NULL, NULL));
 }
+
+#define WIDE_VALUES                                                                                \
+    "i128 0, i128 1, i128 4294967296, i128 9223372036854775807, i65 7, i256 9223372036854775807"
+static const char wide_values[] = SUPPORT_INTRINSICS
+    "define i64 @f(i64 %a) uwtable {\n"
+    "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 1, i32 16,\n"
+    "      ptr null, i32 0, " WIDE_VALUES ")\n"
+    "  ret i64 %r\n"
+    "}\n";
+static const char negative_values[] = SUPPORT_INTRINSICS
+    "define i64 @f(i64 %a) uwtable {\n"
+    "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 1, i32 16,\n"
+    "      ptr null, i32 0, i128 -1, i128 -4294967296, i128 -9223372036854775808)\n"
+    "  ret i64 %r\n"
+    "}\n";
+static const int64_t wide_expected[] = {0, 1, 4294967296, INT64_MAX, 7};
+static const int64_t negative_expected[] = {-1, -4294967296, INT64_MIN};
+
+static void expect_wide(const struct cairn_deopt *deopt, const int64_t *expected, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct cairn_value value = value_at(deopt, i);
+        uint64_t words[2] = {0};
+        ck_assert_uint_ge(value.size, 9);
+        memcpy(words, value.bytes, value.size < 16 ? value.size : 16);
+        ck_assert_int_eq((int64_t)words[0], expected[i]);
+        if (value.type.bits == 128)
+            ck_assert_uint_eq(words[1], expected[i] < 0 ? UINT64_MAX : 0);
+    }
+}
+
+static void read_wide_values(struct cairn_deopt *deopt)
+{
+    expect_wide(deopt, wide_expected, sizeof wide_expected / sizeof *wide_expected);
+}
+
+static void read_negative_values(struct cairn_deopt *deopt)
+{
+    expect_wide(deopt, negative_expected, sizeof negative_expected / sizeof *negative_expected);
+}
+
+START_TEST(wide_constants_are_extended_by_their_sign)
+{
+    handler = read_wide_values;
+    load(wide_values);
+    patch(1);
+    call("f", 0);
+    ck_assert_int_eq(calls, 1);
+    if (LLVM_NEGATIVE_CONSTANT_BITS_MAX < 128)
+        return;
+    cairn_engine_dispose(engine);
+    handler = read_negative_values;
+    load(negative_values);
+    patch(1);
+    call("f", 0);
+    ck_assert_int_eq(calls, 2);
+}
+END_TEST
 
 START_TEST(live_values_are_read_at_once)
 {
@@ -817,6 +876,7 @@ int main(void)
     TCase *values = tcase_create("values");
     tcase_add_checked_fixture(values, set_up, tear_down);
     tcase_add_test(values, live_values_have_their_types);
+    tcase_add_test(values, wide_constants_are_extended_by_their_sign);
     tcase_add_test(values, live_values_are_read_at_once);
     tcase_add_test(values, none_is_read_where_one_cannot_be);
     tcase_add_test(values, values_that_there_are_not_are_refused);

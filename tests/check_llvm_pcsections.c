@@ -479,7 +479,7 @@ static void run_function(const struct loaded *loaded, uint32_t number)
     ck_assert_uint_eq(function(), number);
 }
 
-static const LLVMCodeModel code_models[] = {LLVMCodeModelDefault, LLVMCodeModelSmall,
+static const LLVMCodeModel code_models[] = {LLVMCodeModelDefault, LLVMCodeModelJITDefault,
                                             LLVMCodeModelLarge};
 enum { CODE_MODELS = sizeof code_models / sizeof *code_models };
 

@@ -180,7 +180,10 @@ enum support_outcome support_compile(LLVMModuleRef module,
     enum { SECONDS = 10 };
     pid_t child = fork();
     if (child == 0) {
+        static const char *const fast_isel[] = {"test", "-fast-isel"};
         silence(compilation->is_confined);
+        if (compilation->uses_fast_isel)
+            LLVMParseCommandLineOptions(2, fast_isel, NULL);
         alarm(SECONDS);
         _exit(compile(module, compilation) != NULL ? 0 : 1);
     }

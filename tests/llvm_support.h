@@ -51,6 +51,8 @@ struct support_compilation {
     const char *triple; /* NULL means the host's */
     unsigned optimisation_level;
     enum cairn_liveness liveness;
+    /* FastISel, at levels above 0, too; in the child alone. */
+    bool uses_fast_isel;
     /* Little memory, for what fills all that there is. */
     bool is_confined;
 };

@@ -26,10 +26,10 @@ extern "C" {
 /**
  * Builds a call of llvm.experimental.stackmap at the builder's position, with `shadow_bytes` that
  * may be patched behind it (0: none). Live values of integer types that the LLVM in use would
- * crash on are extended with zeros to i32 or i64; their own types are kept as metadata of the call
- * and are what cairn_scan_module declares. Returns the call; NULL with ARGUMENT (the builder
- * stands nowhere), UNSUPPORTED (a type that cannot be kept live; the sentence says what to give
- * instead) or MEMORY.
+ * crash on are extended with zeros to i32 or i64, wide constants are kept if a record can have
+ * them; their own types are kept as metadata of the call and are what cairn_scan_module declares.
+ * Returns the call; NULL with ARGUMENT (the builder stands nowhere), UNSUPPORTED (a type that
+ * cannot be kept live; the sentence says what to give instead) or MEMORY.
  */
 CAIRN_API LLVMValueRef cairn_build_stackmap(LLVMBuilderRef builder, uint64_t id,
                                             uint32_t shadow_bytes, LLVMValueRef *live_values,
@@ -40,8 +40,11 @@ struct cairn_patchpoint {
     uint64_t id;
     /** Bytes to reserve; cairn_patchpoint_minimum_bytes says how many are needed. */
     uint32_t byte_count;
-    /** A function, another pointer, or an integer of pointer width. NULL or a null constant means
-     *  that LLVM emits no call: no-ops only. */
+    /** A constant: a function (not on AArch64), or an address as a pointer or as an integer of
+     * pointer width; on AArch64 and PPC64 one below 2^48. NULL or a null constant means that LLVM
+     * emits no call: no-ops only. LLVM cannot call a target that is known only at run time, or an
+     * expression that has to be computed: leave the target out and use cairn_site_call, or make the
+     * target a function that gets the pointer as an argument and calls it. */
     LLVMValueRef target;
     /** NULL means void. */
     LLVMTypeRef result_type;
@@ -62,9 +65,10 @@ enum { CAIRN_PATCHPOINT_BYTES_MAX = 1 << 20 };
 /**
  * Builds a call of llvm.experimental.patchpoint.* at the builder's position. Integers of up to 64
  * bits and pointers as results work with every LLVM; floating-point and 128-bit vector results
- * need LLVM 19. Live values as in cairn_build_stackmap. Returns the result, which may be a
- * conversion of the call's; NULL with ARGUMENT, UNSUPPORTED, RANGE (too few bytes for LLVM's call,
- * or too many), MEMORY: then nothing was built.
+ * need LLVM 19. Live values as in cairn_build_stackmap. UNSUPPORTED also for a target that LLVM
+ * would not call, with what to give instead. Returns the result, which may be a conversion of the
+ * call's; NULL with ARGUMENT, UNSUPPORTED, RANGE (too few bytes for LLVM's call, or too many),
+ * MEMORY: then nothing was built.
  */
 CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
                                               const struct cairn_patchpoint *patchpoint,
@@ -213,11 +217,12 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
  * are not seen, except for those of llvm.experimental.deoptimize.*.) IDs that come more than once
  * are normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a
  * sentence that names both functions. CORRUPT if an operand that has to be constant is not;
- * UNSUPPORTED if the LLVM in use writes operand bundles in a way that is not known (before LLVM 18
- * they are read from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was.
- * They are added in the order of the functions in the module; within a function in an order that is
- * the same each time for a module that was made in the same way. Takes O(instructions + records)
- * time: a few nanoseconds for each instruction.
+ * UNSUPPORTED if LLVM would not call the target of a patch point (struct cairn_patchpoint), or if
+ * the LLVM in use writes operand bundles in a way that is not known (before LLVM 18 they are read
+ * from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added
+ * in the order of the functions in the module; within a function in an order that is the same each
+ * time for a module that was made in the same way. Takes O(instructions + records) time: a few
+ * nanoseconds for each instruction.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,
@@ -243,14 +248,15 @@ enum cairn_liveness {
 struct cairn_finding {
     /** Name of the function; "" if it has none. */
     const char *function;
-    /** The call, as LLVM prints it, whole. */
+    /** The instruction, as LLVM prints it, whole. */
     const char *instruction;
     /** Why it is refused, and what to write instead: parts of a sentence. */
     const char *why;
     const char *instead;
     /** All of it in one sentence, in which long names and instructions are cut. */
     const char *sentence;
-    /** The call of the intrinsic. */
+    /** The instruction: as a rule a call of an intrinsic; a landingpad, catchswitch or cleanuppad
+     * otherwise. */
     LLVMValueRef call;
 };
 
@@ -258,6 +264,10 @@ struct cairn_check_options {
     enum cairn_liveness liveness;
     /** At which the module will be compiled: 0 to 3. */
     unsigned optimisation_level;
+    /** Whether FastISel will be used above level 0, too (EnableFastISel of LLVM's options). */
+    bool enable_fast_isel;
+    /** Whether the host has had LLVM's verifier look at the module and has not changed it since. */
+    bool is_verified;
     /** Called for each finding, in the order of the module; `user` is handed on. It must not change
      *  the module. May be NULL. */
     void (*finding)(const struct cairn_finding *finding, void *user);
@@ -266,13 +276,16 @@ struct cairn_check_options {
 
 /**
  * Refuses, with status LLVM, a module that is known to crash the code generator of the LLVM in
- * use. All that is found goes to `options->finding`, and the error has the sentence of the first
- * finding, which names the function, the instruction, why, and what to write instead, and says how
- * many more there are. To be called before code generation; cairn_engine_create and
- * cairn_engine_add_module do so. `options` NULL means all zero. CORRUPT for a call that is not
- * well-formed, at which the check ends; UNSUPPORTED as cairn_scan_module; MEMORY, ARGUMENT. Costs
- * by the module's functions and records; with CAIRN_LIVENESS_KEEP also by the instructions of
- * functions with patch points. May be called by any thread that may use the module's context.
+ * use, or of which it is known to make wrong code. LLVM's verifier comes first, unless
+ * `options->is_verified`: the code generator may do anything with what it would refuse; the error
+ * then has its message. All else that is found goes to `options->finding`, and the error has the
+ * sentence of the first finding, which names the function, the instruction, why, and what to write
+ * instead, and says how many more there are. To be called before code generation;
+ * cairn_engine_create and cairn_engine_add_module do so. `options` NULL means all zero. CORRUPT for
+ * a call that is not well-formed, at which the check ends; UNSUPPORTED as cairn_scan_module for
+ * operand bundles; MEMORY, ARGUMENT. Takes O(instructions + records) time; what the
+ * verifier takes is a few percent of what compiling takes. May be called by any
+ * thread that may use the module's context.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
     LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
@@ -347,8 +360,11 @@ struct cairn_memory_manager_options {
      * finalisation fail: whatever has been said of the code by then may be wrong. */
     const struct cairn_capture *captures;
     size_t capture_count;
-    /** Of the engine, for the width of addresses in PC sections; an engine of Cairn's sets it
-     * itself. LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
+    /** The code model of the engine: LLVMCodeModelDefault (0) or LLVMCodeModelJITDefault, which are
+     * LLVM's default for a JIT, or LLVMCodeModelLarge. Engines of Cairn set it themselves. A host
+     * that gives its own engine another one must say so here, because nothing else tells Cairn:
+     * code of the small, kernel and medium models has 32-bit addresses (R_X86_64_32S in constant
+     * pools and jump tables, for instance), which RuntimeDyld cuts without a message. */
     LLVMCodeModel code_model;
     enum cairn_id_conflicts id_conflicts;
 };
@@ -358,7 +374,8 @@ typedef struct cairn_memory_manager cairn_memory_manager;
 /**
  * A memory manager for one MCJIT engine. What LLVM finalises at one go becomes one module: its
  * stack maps are decoded after relocation, its sites armed, its pages protected, and it is
- * published. `options` may be NULL. MEMORY, ARGUMENT.
+ * published. `options` may be NULL. UNSUPPORTED: a code model that may be wrong for code memory,
+ * which can be anywhere in the address space. MEMORY, ARGUMENT.
  *
  * Hand cairn_memory_manager_llvm() to LLVM as `MCJMM` of the engine's options. From then on it
  * belongs to LLVM and goes with the engine: its modules are then retired. Until then,
@@ -425,7 +442,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
 struct cairn_engine_options {
     /** 0 to 3, as LLVMMCJITCompilerOptions has it. */
     unsigned optimisation_level;
-    /** LLVMCodeModelDefault (0) means LLVM's default for a JIT. */
+    /** LLVMCodeModelDefault (0), LLVMCodeModelJITDefault or LLVMCodeModelLarge; the others are
+     * refused (struct cairn_memory_manager_options). */
     LLVMCodeModel code_model;
     bool enable_fast_isel;
     /** As cairn_enable_implicit_null_checks, before the engine is made. */
@@ -433,6 +451,9 @@ struct cairn_engine_options {
     enum cairn_liveness liveness;
     /** Skip cairn_check_module: for modules that were checked already. */
     bool skip_check;
+    /** Whether the host has had LLVM's verifier look at the modules, as in struct
+     * cairn_check_options. */
+    bool is_verified;
     /** Called for each finding of the check, as in struct cairn_check_options. May be NULL. */
     void (*finding)(const struct cairn_finding *finding, void *user);
     void *finding_user;

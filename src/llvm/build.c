@@ -7,6 +7,7 @@
  */
 #include "base/error.h"
 #include "llvm/declared_types.h"
+#include "llvm/target.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -72,7 +73,23 @@ static LLVMValueRef constant(LLVMModuleRef module, unsigned bits, uint64_t value
     return LLVMConstInt(LLVMIntTypeInContext(LLVMGetModuleContext(module), bits), value, 0);
 }
 
-/* The builder stands in `module`. */
+/* Integers that are wider than any register, but are not put into one. */
+static bool is_wide_constant(LLVMValueRef value)
+{
+    return LLVMIsAConstantInt(value) != NULL && LLVMGetIntTypeWidth(LLVMTypeOf(value)) > 64;
+}
+
+static enum cairn_status check_wide_constant(LLVMValueRef value, uint32_t index,
+                                             struct cairn_error *error)
+{
+    const char *why = NULL;
+    if (types_live_constant(value, &why) == LIVE_VALUE_FITS)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, index, "live value %u: %s. Give it %s", index,
+                     why, LIVE_CONSTANT_INSTEAD);
+}
+
+/* The builder is in `module`. */
 static enum cairn_status check_live_values(LLVMBuilderRef builder, LLVMModuleRef module,
                                            LLVMValueRef *live_values, uint32_t count,
                                            struct cairn_error *error)
@@ -85,6 +102,12 @@ static enum cairn_status check_live_values(LLVMBuilderRef builder, LLVMModuleRef
     for (uint32_t i = 0; i < count; i++) {
         const char *instead = "";
         LLVMTypeRef type = LLVMTypeOf(live_values[i]);
+        if (is_wide_constant(live_values[i])) {
+            enum cairn_status status = check_wide_constant(live_values[i], i, error);
+            if (status != CAIRN_OK)
+                return status;
+            continue;
+        }
         if (types_live_value(type, architecture, function, &instead) != LIVE_VALUE_CRASHES)
             continue;
         char *text = LLVMPrintTypeToString(type);
@@ -209,6 +232,40 @@ static enum cairn_status check_result(LLVMTypeRef type, struct cairn_error *erro
     return status;
 }
 
+/* The target as the intrinsic takes it; what is not a constant stays as it is, and is refused. */
+static LLVMValueRef target_pointer(LLVMModuleRef module, LLVMValueRef target)
+{
+    LLVMTypeRef type = version_byte_pointer_type(LLVMGetModuleContext(module));
+    if (target == NULL)
+        return LLVMConstNull(type);
+    if (!LLVMIsConstant(target))
+        return target;
+    return is_pointer(LLVMTypeOf(target)) ? LLVMConstPointerCast(target, type)
+                                          : LLVMConstIntToPtr(target, type);
+}
+
+static enum cairn_status check_target(LLVMModuleRef module,
+                                      const struct cairn_patchpoint *patchpoint,
+                                      struct cairn_error *error)
+{
+    LLVMValueRef target = patchpoint->target;
+    if (target != NULL && !is_pointer(LLVMTypeOf(target)) &&
+        !is_register_integer(LLVMTypeOf(target)))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the target is neither a function nor a pointer nor an integer");
+    LLVMValueRef pointer = target_pointer(module, target);
+    const struct target_problem *problem = target_find_problem(pointer, types_architecture(module));
+    if (problem != NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "%s: give %s", problem->why,
+                         problem->instead);
+    uint32_t minimum = target_is_null(pointer) ? 0 : cairn_patchpoint_minimum_bytes(module, true);
+    if (patchpoint->byte_count < minimum)
+        return error_set(error, CAIRN_ERROR_RANGE, patchpoint->byte_count,
+                         "%u bytes are too few for LLVM's call of a target: reserve %u or more",
+                         patchpoint->byte_count, minimum);
+    return CAIRN_OK;
+}
+
 static enum cairn_status check_patchpoint(LLVMModuleRef module,
                                           const struct cairn_patchpoint *patchpoint,
                                           struct cairn_error *error)
@@ -216,35 +273,14 @@ static enum cairn_status check_patchpoint(LLVMModuleRef module,
     if (patchpoint->arguments == NULL && patchpoint->argument_count > 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%u arguments, but no array of them",
                          patchpoint->argument_count);
-    LLVMValueRef target = patchpoint->target;
-    if (target != NULL && !is_pointer(LLVMTypeOf(target)) &&
-        !is_register_integer(LLVMTypeOf(target)))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "the target is neither a function nor a pointer nor an integer");
-    bool has_target = target != NULL && !LLVMIsNull(target);
-    uint32_t minimum = has_target ? cairn_patchpoint_minimum_bytes(module, true) : 0;
-    if (patchpoint->byte_count < minimum)
-        return error_set(error, CAIRN_ERROR_RANGE, patchpoint->byte_count,
-                         "%u bytes are too few for LLVM's call of a target: reserve %u or more",
-                         patchpoint->byte_count, minimum);
+    enum cairn_status status = check_target(module, patchpoint, error);
+    if (status != CAIRN_OK)
+        return status;
     if (patchpoint->byte_count > CAIRN_PATCHPOINT_BYTES_MAX)
         return error_set(error, CAIRN_ERROR_RANGE, patchpoint->byte_count,
                          "%u bytes are more than any patch point needs: at most %u",
                          patchpoint->byte_count, CAIRN_PATCHPOINT_BYTES_MAX);
     return check_result(patchpoint->result_type, error);
-}
-
-static LLVMValueRef target_pointer(LLVMBuilderRef builder, LLVMModuleRef module,
-                                   LLVMValueRef target)
-{
-    LLVMTypeRef type = version_byte_pointer_type(LLVMGetModuleContext(module));
-    if (target == NULL)
-        return LLVMConstNull(type);
-    if (!is_pointer(LLVMTypeOf(target)))
-        return LLVMIsConstant(target) ? LLVMConstIntToPtr(target, type)
-                                      : LLVMBuildIntToPtr(builder, target, type, "");
-    return LLVMIsConstant(target) ? LLVMConstBitCast(target, type)
-                                  : LLVMBuildBitCast(builder, target, type, "");
 }
 
 /* The result of an i64 patch point as the type that was asked for: both are in one register. */
@@ -264,7 +300,7 @@ static LLVMValueRef build_patchpoint(LLVMBuilderRef builder, LLVMModuleRef modul
 {
     push(operands, constant(module, 64, patchpoint->id));
     push(operands, constant(module, 32, patchpoint->byte_count));
-    push(operands, target_pointer(builder, module, patchpoint->target));
+    push(operands, target_pointer(module, patchpoint->target));
     push(operands, constant(module, 32, patchpoint->argument_count));
     for (uint32_t i = 0; i < patchpoint->argument_count; i++)
         push(operands, patchpoint->arguments[i]);

@@ -18,22 +18,12 @@
 
 /* Bytes of addresses in the entries. Source: llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp,
  * emitPCSections; what the default is: getEffectiveCodeModel and the like in the target machines.
- */
+ * Memory managers refuse the other models. */
 static uint8_t address_bytes(LLVMCodeModel code_model)
 {
     enum { NEAR = 4, FAR = 8 };
-    switch (code_model) {
-    case LLVMCodeModelTiny:
-    case LLVMCodeModelSmall:
-    case LLVMCodeModelKernel:
-        return NEAR;
-    case LLVMCodeModelMedium:
-    case LLVMCodeModelLarge:
+    if (code_model == LLVMCodeModelLarge)
         return FAR;
-    case LLVMCodeModelDefault:
-    case LLVMCodeModelJITDefault:
-        break;
-    }
     return cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2 ? NEAR : FAR;
 }
 

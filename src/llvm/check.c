@@ -4,19 +4,22 @@
  * Each rule was found by compiling with LLVM 14 to 19 and 22; a test compiles what the rules
  * refuse, to see that it still crashes, and random modules, to see that nothing else does.
  *
- * A module is gone through once to count, in whatever order its calls come, and only if there is
- * something to say once more to say it in the order of the module.
+ * LLVM's verifier comes first: the code generator relies on what it has verified. Then the module
+ * is gone through to count, and only if there is something to report, once more to report it.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
 #include "llvm/liveness.h"
-#include "llvm/site_list.h"
+#include "llvm/site_call.h"
+#include "llvm/target.h"
 #include "llvm/types.h"
+#include "llvm/unsupported.h"
 #include "llvm/version.h"
 
 #include <cairn/llvm.h>
 #include <limits.h>
+#include <llvm-c/Analysis.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,20 +94,25 @@ static void report(struct checker *checker, const char *why, const char *instead
 
 /* ---- Types of live values ---- */
 
-static bool is_small_constant(LLVMValueRef value)
+/* An integer that the record has as it is: not an argument, which is put into a register, and not
+ * a wide integer of a statepoint, which is stored. */
+static bool is_recorded_constant(const struct site_call *call, unsigned index)
 {
-    LLVMValueRef integer = LLVMIsAConstantInt(value);
-    return integer != NULL && LLVMGetIntTypeWidth(LLVMTypeOf(integer)) <= 64;
+    enum { RECORD_BITS = 64 };
+    LLVMValueRef integer = LLVMIsAConstantInt(site_call_value(call, index));
+    if (integer == NULL || index < call->argument_count)
+        return false;
+    return call->kind != CAIRN_RECORD_STATEPOINT ||
+           LLVMGetIntTypeWidth(LLVMTypeOf(integer)) <= RECORD_BITS;
 }
 
-/* Constants among the arguments are put into registers, and not just recorded. */
 static bool fits(const struct checker *checker, unsigned index, const char **instead)
 {
     const struct site_call *call = &checker->call;
     LLVMValueRef value = site_call_value(call, index);
     LLVMTypeRef type = LLVMTypeOf(value);
-    if (index >= call->argument_count && is_small_constant(value))
-        return true;
+    if (is_recorded_constant(call, index))
+        return true; /* see check_constants */
     if (call->kind == CAIRN_RECORD_STATEPOINT)
         return types_statepoint_value(type, checker->architecture, instead) == LIVE_VALUE_FITS;
     return types_live_value(type, checker->architecture,
@@ -145,6 +153,22 @@ static void check_live_values(struct checker *checker)
         const char *instead = "";
         if (!fits(checker, i, &instead) && !is_reported(checker, first, i))
             report_live_value(checker, i, instead);
+    }
+}
+
+/* A wrong number in a record is as bad as a crash. At the first one: others have the same reason.
+ */
+static void check_constants(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    unsigned end = call->argument_count + call->live_value_count;
+    for (unsigned i = call->argument_count; i < end; i++) {
+        const char *why = NULL;
+        if (!is_recorded_constant(call, i) ||
+            types_live_constant(site_call_value(call, i), &why) == LIVE_VALUE_FITS)
+            continue;
+        report(checker, why, LIVE_CONSTANT_INSTEAD);
+        return;
     }
 }
 
@@ -416,24 +440,15 @@ static void check_bytes(struct checker *checker)
 
 /* ---- Targets ---- */
 
-static LLVMValueRef without_casts(LLVMValueRef value)
-{
-    while (LLVMIsAConstantExpr(value) != NULL && (LLVMGetConstOpcode(value) == LLVMBitCast ||
-                                                  LLVMGetConstOpcode(value) == LLVMAddrSpaceCast))
-        value = LLVMGetOperand(value, 0);
-    return value;
-}
-
-/* Not a crash, but worse: with 14 to 19 and 22 the code calls the address of what LLVM itself
- * knows the symbol by. */
+/* Not always a crash, but worse: a call that goes elsewhere, or disappears. */
 static void check_target(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    if (checker->architecture != CAIRN_ARCHITECTURE_AARCH64 || call->target == NULL)
+    if (call->target == NULL)
         return;
-    if (LLVMIsAGlobalValue(without_casts(call->target)) != NULL)
-        report(checker, "on AArch64, LLVM takes a symbol as target for an address of its own",
-               "the target's address as an integer cast to a pointer, or null and cairn_site_call");
+    const struct target_problem *problem = target_find_problem(call->target, checker->architecture);
+    if (problem != NULL)
+        report(checker, problem->why, problem->instead);
 }
 
 /* ---- What the architecture has ---- */
@@ -512,64 +527,112 @@ static void check_liveness(struct checker *checker)
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
-    check_architecture, check_transition, check_bytes,  check_target,  check_live_values,
-    check_registers,    check_live_in,    check_result, check_bundles, check_liveness,
+    check_architecture, check_transition, check_bytes,     check_target,
+    check_live_values,  check_constants,  check_registers, check_live_in,
+    check_result,       check_bundles,    check_liveness,
 };
 
-static enum cairn_status check_list(struct checker *checker, const struct site_list *list)
+static enum cairn_status check_record(struct checker *checker, LLVMValueRef call,
+                                      LLVMValueRef function, enum cairn_record_kind kind)
 {
-    checker->found = 0;
-    checker->liveness_checked = NULL;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct site_use *use = &list->uses[i];
-        enum cairn_status status =
-            site_call_read(use->call, use->kind, &checker->call, checker->error);
-        if (status != CAIRN_OK)
-            return status;
-        checker->function = use->function;
-        for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule++)
-            rules[rule](checker);
-    }
+    enum cairn_status status = site_call_read(call, kind, &checker->call, checker->error);
+    if (status != CAIRN_OK)
+        return status;
+    checker->function = function;
+    for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule++)
+        rules[rule](checker);
     return CAIRN_OK;
 }
 
-/* The calls that make no record. */
-static void check_other_calls(struct checker *checker, LLVMValueRef function)
+/* Calls that make no record, and other instructions. */
+static void check_other(struct checker *checker, LLVMValueRef instruction)
 {
+    const struct unsupported_use use = {
+        .architecture = checker->architecture,
+        .optimisation_level = checker->options->optimisation_level,
+        .uses_fast_isel = checker->options->enable_fast_isel,
+    };
+    const struct unsupported *unsupported = unsupported_find(instruction, &use);
+    if (unsupported == NULL)
+        return;
+    checker->call.call = instruction;
+    report(checker, unsupported->why, unsupported->instead);
+}
+
+static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef instruction,
+                                           LLVMValueRef function)
+{
+    enum cairn_record_kind kind = site_call_kind(instruction);
+    enum cairn_status status = CAIRN_OK;
+    bool is_call = LLVMIsACallInst(instruction) != NULL || LLVMIsAInvokeInst(instruction) != NULL;
+    if (kind != CAIRN_RECORD_UNDECLARED) {
+        status = check_record(checker, instruction, function, kind);
+    } else if (is_call && LLVM_ENDS_AT_FOREIGN_BUNDLES) {
+        checker->call = (struct site_call){.call = instruction};
+        check_bundles(checker);
+    }
+    if (status == CAIRN_OK)
+        check_other(checker, instruction);
+    return status;
+}
+
+static enum cairn_status check_function(struct checker *checker, LLVMValueRef function)
+{
+    enum cairn_status status = CAIRN_OK;
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block != NULL;
          block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
-             instruction = LLVMGetNextInstruction(instruction)) {
-            bool is_call =
-                LLVMIsACallInst(instruction) != NULL || LLVMIsAInvokeInst(instruction) != NULL;
-            if (!is_call || site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED)
-                continue;
-            checker->call = (struct site_call){.call = instruction};
-            check_bundles(checker);
-        }
+        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block);
+             instruction != NULL && status == CAIRN_OK;
+             instruction = LLVMGetNextInstruction(instruction))
+            status = check_instruction(checker, instruction, function);
+    return status;
 }
 
-/* Those that make records first. */
-static enum cairn_status check_all(struct checker *checker, LLVMModuleRef module,
-                                   const struct site_list *list)
+/* In the order of the module. */
+static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef module)
 {
-    enum cairn_status status = check_list(checker, list);
-    if (status != CAIRN_OK || !LLVM_ENDS_AT_FOREIGN_BUNDLES)
-        return status;
-    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
-         function = LLVMGetNextFunction(function))
-        check_other_calls(checker, function);
-    return CAIRN_OK;
+    enum cairn_status status = CAIRN_OK;
+    checker->found = 0;
+    checker->liveness_checked = NULL;
+    for (LLVMValueRef function = LLVMGetFirstFunction(module);
+         function != NULL && status == CAIRN_OK; function = LLVMGetNextFunction(function))
+        status = check_function(checker, function);
+    return status;
 }
 
-/* In the order of the module, so that the first one is. */
-static enum cairn_status report_all(struct checker *checker, LLVMModuleRef module,
-                                    struct site_list *list)
+/* Counts first, so that the first sentence can say how many there are. */
+static enum cairn_status report_all(struct checker *checker, LLVMModuleRef module)
 {
+    enum cairn_status status = check_functions(checker, module);
     checker->expected = checker->found;
-    site_list_sort(list);
-    enum cairn_status status = check_all(checker, module, list);
+    if (checker->expected == 0)
+        return status;
+    status = check_functions(checker, module);
     return status == CAIRN_OK ? CAIRN_ERROR_LLVM : status;
+}
+
+/* ---- LLVM's verifier ---- */
+
+static void join_lines(char *text)
+{
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '\n')
+        text[--length] = '\0';
+    for (; *text != '\0'; text++)
+        if (*text == '\n')
+            *text = ' ';
+}
+
+static enum cairn_status verify(LLVMModuleRef module, struct cairn_error *error)
+{
+    char *message = NULL;
+    enum cairn_status status = CAIRN_OK;
+    if (LLVMVerifyModule(module, LLVMReturnStatusAction, &message) != 0) {
+        join_lines(message);
+        status = error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM's verifier says: %.220s", message);
+    }
+    LLVMDisposeMessage(message);
+    return status;
 }
 
 enum cairn_status cairn_check_module(LLVMModuleRef module,
@@ -579,19 +642,13 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
     static const struct cairn_check_options defaults;
     if (module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to check");
-    struct site_list list;
-    enum cairn_status status = site_list_create(module, &list, error);
-    if (status != CAIRN_OK)
-        return status;
     struct checker checker = {
         .options = options == NULL ? &defaults : options,
         .architecture = types_architecture(module),
         .minimum_bytes = cairn_patchpoint_minimum_bytes(module, true),
         .error = error,
     };
-    status = check_all(&checker, module, &list);
-    if (status != CAIRN_OK || checker.found > 0)
-        status = report_all(&checker, module, &list);
-    site_list_release(&list);
-    return status;
+    if (!checker.options->is_verified && verify(module, error) != CAIRN_OK)
+        return CAIRN_ERROR_LLVM;
+    return report_all(&checker, module);
 }

@@ -279,6 +279,8 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     created->allocator = *allocator;
     created->check.liveness = options->liveness;
     created->check.optimisation_level = options->optimisation_level;
+    created->check.enable_fast_isel = options->enable_fast_isel;
+    created->check.is_verified = options->is_verified;
     created->check.finding = options->finding;
     created->check.user = options->finding_user;
     created->skip_check = options->skip_check;

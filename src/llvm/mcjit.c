@@ -420,6 +420,29 @@ static void destroy(cairn_memory_manager *manager)
     cairn_runtime_destroy(runtime);
 }
 
+/* Slabs lie anywhere in the address space, and so do the symbols of the process. The models that
+ * rely on short distances get addresses that do not fit, and RuntimeDyld cuts them without a
+ * message; some, LLVM ends the process for. */
+static enum cairn_status check_code_model(LLVMCodeModel code_model, struct cairn_error *error)
+{
+    static const char *const names[] = {
+        [LLVMCodeModelTiny] = "tiny",
+        [LLVMCodeModelSmall] = "small",
+        [LLVMCodeModelKernel] = "kernel",
+        [LLVMCodeModelMedium] = "medium",
+    };
+    if (code_model == LLVMCodeModelDefault || code_model == LLVMCodeModelJITDefault ||
+        code_model == LLVMCodeModelLarge)
+        return CAIRN_OK;
+    size_t index = (size_t)code_model;
+    if (index >= sizeof names / sizeof *names)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, index, "LLVM has no code model %zu", index);
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                     "in LLVM's code model '%s' addresses may be cut to fewer bits than those of "
+                     "code memory have: use LLVMCodeModelDefault or LLVMCodeModelLarge",
+                     names[index]);
+}
+
 static void destroy_callback(void *opaque) { destroy(opaque); }
 
 static enum cairn_status fill_in(cairn_memory_manager *manager, struct cairn_error *error)
@@ -450,6 +473,11 @@ enum cairn_status cairn_memory_manager_create(cairn_runtime *runtime,
     if (runtime == NULL || manager == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_memory_manager_create needs a runtime and a place for the manager");
+    if (options != NULL) {
+        enum cairn_status status = check_code_model(options->code_model, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
     const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
     cairn_memory_manager *created = memory_new(allocator, 1, sizeof *created);
     if (created == NULL)

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "llvm/declared_types.h"
 #include "llvm/site_list.h"
+#include "llvm/target.h"
 #include "llvm/types.h"
 
 #include <cairn/llvm.h>
@@ -58,6 +59,21 @@ struct scan {
     size_t type_count;
 };
 
+/* Whoever compiles the module without having it checked would get a call that goes anywhere. */
+static enum cairn_status check_target(const struct site_call *call,
+                                      enum cairn_architecture architecture,
+                                      struct cairn_error *error)
+{
+    const struct target_problem *problem =
+        call->target == NULL ? NULL : target_find_problem(call->target, architecture);
+    if (problem == NULL)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, call->id,
+                     "in '%.40s': patch point with ID %llu: %s; write %s",
+                     site_call_function(call->call), (unsigned long long)call->id, problem->why,
+                     problem->instead);
+}
+
 static enum cairn_status read_calls(const struct site_list *list, struct scan *scan,
                                     struct cairn_error *error)
 {
@@ -70,6 +86,9 @@ static enum cairn_status read_calls(const struct site_list *list, struct scan *s
         struct site_call *call = &scan->calls[i];
         enum cairn_status status =
             site_call_read(list->uses[i].call, list->uses[i].kind, call, error);
+        if (status == CAIRN_OK)
+            status = check_target(
+                call, types_architecture(LLVMGetGlobalParent(list->uses[i].function)), error);
         if (status != CAIRN_OK)
             return status;
         size_t count = (size_t)call->argument_count + call->live_value_count;
@@ -204,7 +223,8 @@ static enum cairn_status scan_module(LLVMModuleRef module, declarer *declare_cal
     if (status != CAIRN_OK || list.count == 0)
         return status;
     status = scan_list(&list, declare_calls, declarations, error);
-    if (status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_CONFLICT) {
+    if (status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_CONFLICT ||
+        status == CAIRN_ERROR_UNSUPPORTED) {
         /* Once more in the order of the module, so that the error is about the first one. */
         site_list_sort(&list);
         status = scan_list(&list, declare_calls, declarations, error);

@@ -9,6 +9,7 @@
 #include "llvm/site_call.h"
 
 #include "base/error.h"
+#include "llvm/target.h"
 #include "llvm/version.h"
 
 #include <stdio.h>
@@ -212,7 +213,7 @@ static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_er
     if (status != CAIRN_OK)
         return status;
     call->target = LLVMGetOperand(call->call, PATCHPOINT_TARGET);
-    call->has_target = !LLVMIsNull(call->target);
+    call->has_target = !target_is_null(call->target);
     call->result = LLVMTypeOf(call->call);
     return split_operands(call, PATCHPOINT_FIRST_ARGUMENT, arguments, error);
 }

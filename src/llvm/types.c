@@ -311,6 +311,27 @@ enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architec
     return is_small ? LIVE_VALUE_WIDEN : LIVE_VALUE_CRASHES;
 }
 
+/* A record has the low 64 bits of the constant, and who reads it extends them by their sign. */
+enum live_value_treatment types_live_constant(LLVMValueRef constant, const char **why)
+{
+    enum { RECORD_BITS = 64 };
+    LLVMTypeRef type = LLVMTypeOf(constant);
+    unsigned bits = LLVMGetIntTypeWidth(type);
+    if (bits <= RECORD_BITS)
+        return LIVE_VALUE_FITS;
+    LLVMTypeRef word = LLVMIntTypeInContext(LLVMGetTypeContext(type), RECORD_BITS);
+    long long low = LLVMConstIntGetSExtValue(LLVMConstTrunc(constant, word));
+    /* Equal constants are one. */
+    if (LLVMConstInt(type, (unsigned long long)low, true) != constant)
+        *why = "LLVM records only the low 64 bits of a constant, which are not this one extended "
+               "by its sign";
+    else if (low < 0 && bits > LLVM_NEGATIVE_CONSTANT_BITS_MAX)
+        *why = "LLVM crashes on negative constants of that many bits, or records garbage";
+    else
+        return LIVE_VALUE_FITS;
+    return LIVE_VALUE_CRASHES;
+}
+
 /* ---- What it can keep in memory ---- */
 
 /* Whether the code generator has a way to store values of the type at all. */

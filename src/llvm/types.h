@@ -35,6 +35,13 @@ enum live_value_treatment {
 enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
                                            LLVMValueRef function, const char **instead);
 
+/* The same for an integer constant that a stack map or a patch point records; `why` says what LLVM
+ * would do. Static. FITS or CRASHES, although not all of it is a crash. */
+enum live_value_treatment types_live_constant(LLVMValueRef constant, const char **why);
+
+/* What to write instead of such a constant. */
+#define LIVE_CONSTANT_INSTEAD "two 64-bit halves, or a pointer to it"
+
 /* The same for values of a statepoint, which LLVM keeps in memory: they need not fit a register.
  * FITS or CRASHES. */
 enum live_value_treatment types_statepoint_value(LLVMTypeRef type,

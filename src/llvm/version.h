@@ -29,6 +29,19 @@
 /* x86_fp80 in memory of machines that do not have it. */
 #define LLVM_STORES_FOREIGN_FP80 (LLVM_VERSION_MAJOR >= 16)
 
+/* Width of the negative constants that are recorded at all levels. SelectionDAG cannot expand wider
+ * ones, or takes their 64 bits from where there are none: 17, 18, 20 and 21 have not been tried. */
+#if LLVM_VERSION_MAJOR < 15
+#define LLVM_NEGATIVE_CONSTANT_BITS_MAX (1U << 23)
+#elif LLVM_VERSION_MAJOR < 20
+#define LLVM_NEGATIVE_CONSTANT_BITS_MAX 128
+#else
+#define LLVM_NEGATIVE_CONSTANT_BITS_MAX 64
+#endif
+
+/* Aliases of functions as personalities; before, LLVM writes functions alone. */
+#define LLVM_HAS_GLOBALS_AS_PERSONALITIES (LLVM_VERSION_MAJOR >= 16)
+
 /* AArch64's floating-point control register is read by instructions, and so may be live. */
 #define LLVM_HAS_LIVE_FPCR (LLVM_VERSION_MAJOR >= 16)
 /* Stack maps, patch points and statepoints on RISC-V. */

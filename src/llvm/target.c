@@ -1,0 +1,117 @@
+/*
+ * Targets of patch points.
+ *
+ * LLVM 14 to 22 read the target when they select instructions: as an address or a symbol if it is
+ * one, after casts that change nothing. Of anything else they make garbage without a message: the
+ * call disappears, goes to a wild address, or to a symbol that does not exist (".L0"). SelectionDAG
+ * and FastISel do this differently, and which of them selects a call depends on the level, on
+ * attributes, and on the instructions around it. So only what both take is called a target: not an
+ * instruction, even if its value is constant, and not an expression that has to be computed.
+ *
+ * Source: llvm/lib/CodeGen/SelectionDAG/SelectionDAGBuilder.cpp, visitPatchpoint; FastISel.cpp,
+ * selectPatchpoint; LowerPATCHPOINT of the targets; trials with LLVM 14, 15, 16, 19 and 22 at all
+ * levels.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/target.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+static bool has_no_offset(LLVMValueRef element_pointer)
+{
+    int count = LLVMGetNumOperands(element_pointer);
+    for (int i = 1; i < count; i++) {
+        LLVMValueRef index = LLVMIsAConstantInt(LLVMGetOperand(element_pointer, (unsigned)i));
+        if (index == NULL || !LLVMIsNull(index))
+            return false;
+    }
+    return true;
+}
+
+static bool changes_nothing(LLVMValueRef expression)
+{
+    LLVMOpcode opcode = LLVMGetConstOpcode(expression);
+    return opcode == LLVMBitCast || opcode == LLVMAddrSpaceCast ||
+           (opcode == LLVMGetElementPtr && has_no_offset(expression));
+}
+
+static LLVMValueRef without_casts(LLVMValueRef value)
+{
+    while (LLVMIsAConstantExpr(value) != NULL && changes_nothing(value))
+        value = LLVMGetOperand(value, 0);
+    return value;
+}
+
+/* False if it is not an integer that has been cast to a pointer. */
+static bool read_address(LLVMValueRef value, uint64_t *address)
+{
+    enum { ADDRESS_BITS = 64 };
+    if (LLVMIsAConstantExpr(value) == NULL || LLVMGetConstOpcode(value) != LLVMIntToPtr)
+        return false;
+    LLVMValueRef integer = LLVMIsAConstantInt(LLVMGetOperand(value, 0));
+    if (integer == NULL)
+        return false;
+    LLVMTypeRef type = LLVMTypeOf(integer);
+    if (LLVMGetIntTypeWidth(type) > ADDRESS_BITS)
+        integer =
+            LLVMConstTrunc(integer, LLVMIntTypeInContext(LLVMGetTypeContext(type), ADDRESS_BITS));
+    *address = LLVMConstIntGetZExtValue(integer);
+    return true;
+}
+
+static const struct target_problem *find_problem_of_address(uint64_t address,
+                                                            enum cairn_architecture architecture)
+{
+    static const struct target_problem too_high = {
+        "here LLVM calls only the low 48 bits of an address",
+        "an address below 2^48, or null and cairn_site_call"};
+    bool has_high_bits = architecture == CAIRN_ARCHITECTURE_X86_64 ||
+                         architecture == CAIRN_ARCHITECTURE_SYSTEMZ ||
+                         architecture == CAIRN_ARCHITECTURE_RISCV64;
+    return has_high_bits || address >> 48 == 0 ? NULL : &too_high;
+}
+
+static bool is_thread_local(LLVMValueRef global)
+{
+    return LLVMIsAGlobalVariable(global) != NULL && LLVMIsThreadLocal(global);
+}
+
+const struct target_problem *target_find_problem(LLVMValueRef target,
+                                                 enum cairn_architecture architecture)
+{
+    static const struct target_problem variable = {
+        "LLVM cannot call a target that is known only at run time",
+        "null and cairn_site_call, or as target a function that gets the pointer as an argument"};
+    static const struct target_problem computed = {
+        "LLVM cannot call a target that has to be computed, not even from constants",
+        "a function, or an address as an integer cast to a pointer"};
+    static const struct target_problem undefined = {
+        "the target is undefined", "a function, null, or an address as an integer cast to a "
+                                   "pointer"};
+    static const struct target_problem symbol_on_aarch64 = {
+        "on AArch64, LLVM takes a symbol as target for an address of its own",
+        "the target's address as an integer cast to a pointer, or null and cairn_site_call"};
+    uint64_t address;
+    if (!LLVMIsConstant(target))
+        return &variable;
+    LLVMValueRef value = without_casts(target);
+    if (LLVMIsUndef(value))
+        return &undefined;
+    if (LLVMIsAConstantPointerNull(value) != NULL)
+        return NULL;
+    if (read_address(value, &address))
+        return find_problem_of_address(address, architecture);
+    if (LLVMIsAGlobalValue(value) == NULL || is_thread_local(value))
+        return &computed;
+    return architecture == CAIRN_ARCHITECTURE_AARCH64 ? &symbol_on_aarch64 : NULL;
+}
+
+bool target_is_null(LLVMValueRef target)
+{
+    uint64_t address;
+    LLVMValueRef value = without_casts(target);
+    return LLVMIsAConstantPointerNull(value) != NULL ||
+           (read_address(value, &address) && address == 0);
+}
