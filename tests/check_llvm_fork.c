@@ -530,6 +530,39 @@ START_TEST(child_forked_while_a_module_is_loaded_has_a_runtime_that_works)
 }
 END_TEST
 
+/* ---- A fork in a visitor, which has the lock of the caches ---- */
+
+static bool fork_in_visitor(const struct cairn_ic_description *description, void *user)
+{
+    pid_t *child = user;
+    (void)description;
+    fflush(NULL);
+    if (*child == 0) {
+        *child = fork();
+        if (*child == 0) {
+            alarm(CHILD_SECONDS);
+            *child = -1;
+        }
+    }
+    return true;
+}
+
+START_TEST(visitor_may_fork)
+{
+    struct world world;
+    pid_t child = 0;
+    create_world(&world, site_modes[_i]);
+    cairn_runtime_visit_ics(world.runtime, fork_in_visitor, &child);
+    if (child == -1) {
+        change_in_child(&world, 0);
+        _exit(0);
+    }
+    wait_for(child);
+    change_in_child(&world, 0);
+    destroy_world(&world);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("forks of inline caches and engines");
@@ -542,6 +575,7 @@ int main(void)
     tcase_add_loop_test(tests, every_entry_point_renews_all_locks, first, SITE_MODES);
     tcase_add_loop_test(tests, child_forked_while_a_module_is_loaded_has_a_runtime_that_works,
                         first, SITE_MODES);
+    tcase_add_loop_test(tests, visitor_may_fork, first, SITE_MODES);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

@@ -365,7 +365,7 @@ CAIRN_API cairn_site *cairn_ic_site(const cairn_ic *ic);
 CAIRN_API cairn_ic *cairn_site_ic(cairn_site *site);
 
 /** Calls `visit` for each cache of the runtime, oldest first, until it answers false; with the lock
- *  held, so that it may not call functions of this header, nor load or retire modules, nor fork. */
+ *  held, so that it may not call functions of this header, nor load or retire modules. */
 typedef bool cairn_ic_visitor(const struct cairn_ic_description *description, void *user);
 CAIRN_API void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user);
 

@@ -66,9 +66,10 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
 
 void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description)
 {
-    ic_set_lock(ic->set);
+    bool is_locked = ic_set_lock(ic->set);
     describe_locked(ic, description);
-    ic_set_leave(ic->set);
+    if (is_locked)
+        ic_set_leave(ic->set);
 }
 
 enum cairn_ic_state cairn_ic_state(cairn_ic *ic)
@@ -90,9 +91,10 @@ cairn_site *cairn_ic_site(const cairn_ic *ic) { return ic->site; }
 cairn_ic *cairn_site_ic(cairn_site *site)
 {
     struct ic_set *set = site->table->ics;
-    ic_set_lock(set);
+    bool is_locked = ic_set_lock(set);
     cairn_ic *ic = site->ic;
-    ic_set_leave(set);
+    if (is_locked)
+        ic_set_leave(set);
     return ic;
 }
 
@@ -100,7 +102,7 @@ cairn_ic *cairn_site_ic(cairn_site *site)
 
 void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
 {
-    ic_set_lock(set);
+    bool is_locked = ic_set_lock(set);
     bool goes_on = true;
     for (cairn_ic *ic = set->first; ic != NULL && goes_on; ic = ic->next) {
         struct cairn_ic_description description;
@@ -109,7 +111,8 @@ void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
         describe_locked(ic, &description);
         goes_on = visit(&description, user);
     }
-    ic_set_leave(set);
+    if (is_locked)
+        ic_set_leave(set);
 }
 
 /* ---- As text ---- */

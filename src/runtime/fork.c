@@ -8,10 +8,12 @@
 #include "runtime/module.h"
 #include "runtime/runtime.h"
 
+#include <errno.h>
+
 static void lock(void *user)
 {
     cairn_runtime *runtime = user;
-    pthread_mutex_lock(&runtime->ics.lock);
+    runtime->visitor_forks = pthread_mutex_lock(&runtime->ics.lock) == EDEADLK;
     pthread_mutex_lock(&runtime->lock);
 }
 
@@ -19,7 +21,8 @@ static void unlock(void *user)
 {
     cairn_runtime *runtime = user;
     pthread_mutex_unlock(&runtime->lock);
-    pthread_mutex_unlock(&runtime->ics.lock);
+    if (!runtime->visitor_forks)
+        pthread_mutex_unlock(&runtime->ics.lock);
 }
 
 static void renew_locks(void *user)

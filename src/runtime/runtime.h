@@ -31,6 +31,8 @@ struct cairn_runtime {
     cairn_module *modules;
     cairn_module *retired;
     _Atomic uint32_t references;
+    /* While the process forks: a visitor of inline caches does it, and has their lock already. */
+    bool visitor_forks;
 };
 
 /* Every function that takes the lock takes it so. */
