@@ -19,12 +19,12 @@
  * if several threads patch one site at once, any of their targets may be the child's. The child may
  * call every function; what another thread was loading at the fork is lost to it. Handlers of
  * pthread_atfork see to all this. They take all of Cairn's locks, so fork() may not be called in a
- * signal handler that has interrupted a function of Cairn's.
- * With two views (Dual mode), fork() takes time and, until it returns, memory in proportion to the
- * loaded code, and the child's first change of code again as much; a child that only executes
- * another program does not make one. Children made by clone() or _Fork(), for which no handlers are
- * called, share their parent's code until they call cairn_runtime_after_fork or change something.
- * So that is for processes with one thread, and the parent should retire nothing until then.
+ * signal handler that has interrupted a function of Cairn's. With two views (Dual mode), fork()
+ * takes time and, until it returns, memory in proportion to the loaded code, and the child's first
+ * change of code again as much; a child that only executes another program does not make one.
+ * Children made by clone() or _Fork(), for which no handlers are called, share their parent's code
+ * until they call cairn_runtime_after_fork or change something. So that is for processes with one
+ * thread, and the parent should retire nothing until then.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -3,10 +3,9 @@
  *
  * Private memory (tables, veneers' slots, data) is copied by the kernel. Code pages are shared in
  * dual mapping, so a child would execute what its parent patches, frees and loads afterwards. The
- * guarantee, for children made by fork(): the child executes its own code from the first
- * instruction after the fork on, whatever the threads of the parent do before, at and after that
- * moment, and whether or not the child calls Cairn; and no change that the child makes reaches its
- * parent.
+ * guarantee, for children made by fork(): when fork() returns, the child executes its own code,
+ * whatever the threads of the parent do before, at and after that moment, and whether or not the
+ * child calls Cairn; and no change that the child makes reaches its parent.
  *
  * How. pthread_atfork has this file called in the thread that forks.
  *  - Before the fork, all locks of all spaces are taken. So nobody is loading, freeing or writing
@@ -19,9 +18,9 @@
  *    a thread that writes to it waits until the whole copy is done.) A patch that has returned, and
  *    the slot of the veneer that its word goes to, are therefore in the child's notes and slots. A
  *    patch that had not returned yet is in the child or it is not.
- *  - In the child, the notes are written over the words of the copied pages, and the pages are
- * moved to where the code runs: private pages, with one view. That takes no copying, so a child
- * that only executes another program pays for little more than the kernel's own work.
+ *  - In the child, the notes are written over those words of the copied pages that differ, and the
+ *    pages are moved to where the code runs: private pages, with one view. That copies nothing, so
+ *    a child that only executes another program costs little more than the parent's copy.
  *  - In both, the locks are free. The child's are made anew.
  *
  * The child's first change of code gives the pages a second view (code_space_after_fork).
