@@ -134,7 +134,10 @@ static bool take_mapping(struct profile *profile, const struct mapping *mapping)
     return keep_mapping(profile, loaded) && add_loaded(profile, loaded);
 }
 
-static const struct loaded *find_in_list(const struct loaded_list *list, uint64_t address)
+/* The mapping that holds `address`; NULL: there is none, and `*gap` is then cut to the part around
+ * `address` that has none. */
+static const struct loaded *find_in_list(const struct loaded_list *list, uint64_t address,
+                                         struct loaded *gap)
 {
     size_t low = 0;
     size_t high = list->count;
@@ -145,8 +148,32 @@ static const struct loaded *find_in_list(const struct loaded_list *list, uint64_
         else
             high = middle;
     }
-    bool is_inside = low < list->count && list->items[low].begin <= address;
-    return is_inside ? &list->items[low] : NULL;
+    if (low < list->count && list->items[low].begin <= address)
+        return &list->items[low];
+    if (low < list->count && list->items[low].begin < gap->end)
+        gap->end = list->items[low].begin;
+    if (low > 0 && list->items[low - 1].end > gap->begin)
+        gap->begin = list->items[low - 1].end;
+    return NULL;
+}
+
+/* Finds the mapping that counts at `address`, and keeps the part of it around `address` where no
+ * newer one does. */
+static bool find_loaded(struct profile *profile, uint64_t address)
+{
+    struct loaded gap = {.begin = 0, .end = UINT64_MAX};
+    for (size_t i = 0; i < profile->loaded_count; i++) {
+        const struct loaded *found = find_in_list(&profile->loaded[i], address, &gap);
+        if (found == NULL)
+            continue;
+        profile->last_loaded = (struct loaded){
+            .begin = found->begin > gap.begin ? found->begin : gap.begin,
+            .end = found->end < gap.end ? found->end : gap.end,
+            .base = found->base,
+        };
+        return true;
+    }
+    return false;
 }
 
 /* The address as the file has it; false: it is in none of the file's mappings. Of several that
@@ -157,17 +184,10 @@ static bool find_file_address(struct profile *profile, uint64_t *address)
         *address -= profile->base;
         return true;
     }
-    const struct loaded *found = &profile->last_loaded;
-    if (*address < found->begin || *address >= found->end) {
-        found = NULL;
-        for (size_t i = 0; i < profile->loaded_count && found == NULL; i++)
-            found = find_in_list(&profile->loaded[i], *address);
-    }
-    if (found == NULL)
+    const struct loaded *last = &profile->last_loaded;
+    if ((*address < last->begin || *address >= last->end) && !find_loaded(profile, *address))
         return false;
-    *address -= found->base;
-    if (found != &profile->last_loaded)
-        profile->last_loaded = *found;
+    *address -= last->base;
     return true;
 }
 
