@@ -112,6 +112,55 @@ START_TEST(error_set_system_cuts_a_long_sentence)
 }
 END_TEST
 
+/* What terminals obey, and what is not UTF-8. */
+static const struct {
+    const char *given;
+    const char *cleaned;
+} texts[] = {
+    {"a\033[31mb\177c", "a?[31mb?c"},
+    {"two\nlines and\ta tab", "two lines and a tab"},
+    {"\xc2\x9b"
+     "31m",
+     "??31m"},
+    {"\x9b"
+     "31m",
+     "?31m"},
+    {"gr\xc3\xb6\xc3\x9f"
+     "e \xe2\x82\xac \xf0\x9f\x98\x80",
+     "gr\xc3\xb6\xc3\x9f"
+     "e \xe2\x82\xac \xf0\x9f\x98\x80"},
+    {"\xc2\xa0", "\xc2\xa0"},
+    {"\xc0\x80 \xed\xa0\x80 \xf4\x90\x80\x80", "?? ??? ????"},
+    {"cut \xe2\x82", "cut ??"},
+};
+enum { TEXT_COUNT = sizeof texts / sizeof *texts };
+
+START_TEST(sentences_have_no_control_characters)
+{
+    struct cairn_error error;
+    char expected[CAIRN_ERROR_MESSAGE_SIZE];
+    (void)error_set(&error, CAIRN_ERROR_CORRUPT, 0, "member '%s'", texts[_i].given);
+    snprintf(expected, sizeof expected, "member '%s'", texts[_i].cleaned);
+    ck_assert_str_eq(error.message, expected);
+    (void)error_set_system(&error, EPERM, "%s", texts[_i].given);
+    snprintf(expected, sizeof expected, "%s: Operation not permitted", texts[_i].cleaned);
+    ck_assert_str_eq(error.message, expected);
+}
+END_TEST
+
+/* Where a sentence is cut, half of a character may be left. */
+START_TEST(a_cut_sentence_is_utf_8)
+{
+    struct cairn_error error;
+    char word[CAIRN_ERROR_MESSAGE_SIZE + 2];
+    memset(word, 'd', sizeof word);
+    memcpy(word + CAIRN_ERROR_MESSAGE_SIZE - 3, "\xe2\x82\xac", 4);
+    (void)error_set(&error, CAIRN_ERROR_CORRUPT, 0, "%s", word);
+    ck_assert_uint_eq(strlen(error.message), CAIRN_ERROR_MESSAGE_SIZE - 1);
+    ck_assert_str_eq(error.message + CAIRN_ERROR_MESSAGE_SIZE - 4, "d??");
+}
+END_TEST
+
 /* ---- The names of the statuses ---- */
 
 static const struct {
@@ -323,6 +372,8 @@ static TCase *error_cases(void)
     tcase_add_test(cases, error_set_system_takes_a_number_that_means_nothing);
     tcase_add_test(cases, error_set_system_takes_no_error);
     tcase_add_test(cases, error_set_system_cuts_a_long_sentence);
+    tcase_add_loop_test(cases, sentences_have_no_control_characters, 0, TEXT_COUNT);
+    tcase_add_test(cases, a_cut_sentence_is_utf_8);
     tcase_add_loop_test(cases, statuses_have_their_numbers_and_names, 0, STATUS_COUNT);
     tcase_add_test(cases, numbers_that_are_no_status_are_unknown);
     tcase_add_test(cases, the_version_is_the_headers);

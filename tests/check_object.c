@@ -586,6 +586,50 @@ START_TEST(compressed_section_is_decompressed)
 }
 END_TEST
 
+/* The limits that are too small, and the first that is enough. */
+START_TEST(memory_limit_is_kept_and_explained)
+{
+    static struct sample sample;
+    uint8_t compressed[128];
+    sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
+    if (_i == 0)
+        compress_section(&sample, compressed);
+    sample_finish(&sample);
+    enum cairn_status status = CAIRN_ERROR_MEMORY;
+    int explained = 0;
+    uint64_t limit;
+    for (limit = 1; status == CAIRN_ERROR_MEMORY; limit++) {
+        const struct cairn_object_options options = {.memory_limit = limit};
+        struct cairn_object_section section = {0};
+        struct cairn_error error;
+        cairn_object *object = NULL;
+        unsigned long long needed = 0;
+        unsigned long long said = 0;
+        status = cairn_object_open_memory(sample.bytes, sample.size, &options, &object, &error);
+        if (status == CAIRN_OK)
+            status = cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error);
+        if (status == CAIRN_ERROR_MEMORY && object != NULL) {
+            const char *numbers = strstr(error.message, "may take: ");
+            ck_assert_ptr_nonnull(numbers);
+            ck_assert_int_eq(sscanf(numbers,
+                                    "may take: %llu bytes with what is used already; the limit is "
+                                    "%llu",
+                                    &needed, &said),
+                             2);
+            ck_assert_uint_gt(needed, limit);
+            ck_assert_uint_eq(said, limit);
+            explained += strstr(error.message, "section '.llvm_stackmaps'") != NULL;
+        }
+        if (status == CAIRN_OK)
+            ck_assert_uint_eq(sample_word(&section, 1), 0x20);
+        cairn_object_close(object);
+    }
+    ck_assert_int_eq(status, CAIRN_OK);
+    ck_assert_int_gt(explained, WORD_BYTES);
+    ck_assert_uint_lt(limit, CAIRN_OBJECT_MEMORY_BASE);
+}
+END_TEST
+
 START_TEST(compressed_section_in_the_other_byte_order_is_decompressed)
 {
     static struct sample sample;
@@ -1452,6 +1496,7 @@ static Suite *make_suite(void)
     tcase_add_test(sections, section_outside_the_file_is_truncated);
     tcase_add_test(sections, section_without_bytes_is_unsupported);
     tcase_add_test(sections, compressed_section_is_decompressed);
+    tcase_add_loop_test(sections, memory_limit_is_kept_and_explained, 0, 2);
     tcase_add_test(sections, compressed_section_in_the_other_byte_order_is_decompressed);
     tcase_add_test(sections, unknown_compression_is_refused);
     tcase_add_test(sections, damaged_compression_is_corrupt);

@@ -70,7 +70,8 @@ struct cairn_error {
     int system_error;
     /** Byte offset into the input, or the address in question; 0 where neither applies. */
     uint64_t offset;
-    /** One sentence in English, NUL-terminated, cut at the end if it is too long. */
+    /** One sentence in English, NUL-terminated, cut at the end if it is too long. It is UTF-8
+     *  without control characters: in names from files they are replaced by '?'. */
     char message[CAIRN_ERROR_MESSAGE_SIZE];
 };
 
