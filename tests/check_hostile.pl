@@ -170,7 +170,7 @@ subtest 'sections without bytes, and a debug file' => sub {
         my @names = $overlapping ? (names => $names) : ();
         my $first = $overlapping ? [{%{$notes[0]}, name => 0}] : \@notes;
         my $file = elf(type => 2, @names, sections => [@$first,
-            map { {name => $name->($_), type => 'NOBITS', size => 16} } 1 .. 25000]);
+            map { {name => $overlapping ? $_ : '.llvm_stackmaps', type => 'NOBITS', size => 16} } 1 .. 25000]);
         my $debug = elf(type => 2, @names, sections => [@$first,
             map { {name => $name->($_ + 25000), bytes => ''} } 1 .. 25000]);
         survives('without bytes', $file, undef, debug => $debug);

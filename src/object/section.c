@@ -145,7 +145,9 @@ static enum cairn_status create(cairn_object *object, uint32_t index, bool is_co
 {
     *created = memory_new(&object->allocator, 1, sizeof **created);
     if (*created == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section");
+        return section_explain(&object->budget, &object->file, index,
+                               error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section"),
+                               error);
     (*created)->index = index;
     enum cairn_status status = fill(object, is_code, *created, error);
     if (status != CAIRN_OK) {
@@ -163,7 +165,9 @@ static enum cairn_status prepare(cairn_object *object, uint32_t index, bool is_c
     if (*list == NULL)
         *list = memory_new(&object->allocator, count, sizeof(struct prepared *));
     if (*list == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count);
+        return section_explain(
+            &object->budget, &object->file, index,
+            error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count), error);
     enum cairn_status status = CAIRN_OK;
     if ((*list)[index] == NULL)
         status = create(object, index, is_code, &(*list)[index], error);
