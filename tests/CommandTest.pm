@@ -10,13 +10,26 @@ use Exporter qw(import);
 use File::Temp qw(tempdir);
 use Test::More;
 
-our @EXPORT = qw($cairn $folder $seed %llvm find_in_path run_with slurp spit);
+our @EXPORT = qw($cairn $folder $seed %llvm llvm_version find_in_path run_with slurp spit);
 
 # Gone at the end.
 our $folder = tempdir(CLEANUP => 1);
 
-# The folders of the programs of each version that is installed.
-our %llvm = map { m{llvm-(\d+)/} ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
+# The folders of LLVM's programs, by version: of the versions installed those that Cairn is tested with,
+# and the one that it was configured with. What another version writes no test knows.
+my $configured = ($ENV{LLVM_MAJOR} // '') =~ /^(\d+)$/ ? $1 : undef;
+my %tested = map { $_ => 1 } split ' ', $ENV{LLVM_TESTED} // '';
+our %llvm = map { m{llvm-(\d+)/} && (!%tested || $tested{$1}) ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
+$llvm{$configured} = $ENV{LLVM_BINDIR} if defined $configured && ($ENV{LLVM_BINDIR} // '') ne '';
+
+# The version whose program is to be run: the configured one, or if that is older than `$oldest` or has no
+# such program, the newest that does; undefined if there is none.
+sub llvm_version {
+    my ($program, $oldest) = @_;
+    my @versions = grep { $_ >= ($oldest // 0) && -x "$llvm{$_}/$program" } sort { $b <=> $a } keys %llvm;
+    my ($found) = ((grep { defined $configured && $_ == $configured } @versions), @versions);
+    return $found;
+}
 
 # Not libtool's script, which would be run each time, but the program. Undefined where there is none.
 our ($cairn) = map { abs_path($_) } grep { -x } '.libs/cairn', 'cairn';

@@ -24,7 +24,7 @@ my $source = $ENV{srcdir} // '.';
 
 my @compilers = grep { -x "$llvm{$_}/clang" && -x "$llvm{$_}/llvm-readobj" } (14, 16, 19, 22);
 @compilers = grep { defined $llvm{$_} } @compilers;
-my ($linker) = grep { -x } map { "$llvm{$_}/ld.lld" } sort { $b <=> $a } keys %llvm;
+my ($linker) = map { "$llvm{$_}/ld.lld" } grep { defined } llvm_version('ld.lld');
 plan skip_all => 'no clang with its llvm-readobj' if !@compilers;
 
 sub output_of {

@@ -57,8 +57,17 @@ sub prints {
 
 # ---- LLVM's tools ----
 
-my @compilers = grep { -x "$llvm{$_}/llc" } sort { $a <=> $b } keys %llvm;
-my @readers = grep { -x "$llvm{$_}/llvm-readobj" } sort { $a <=> $b } keys %llvm;
+# The oldest first and the configured one last; other builds than the first have that one alone.
+sub versions_with {
+    my ($program) = @_;
+    my $last = llvm_version($program);
+    return if !defined $last;
+    return $last if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
+    return ((grep { $_ != $last && -x "$llvm{$_}/$program" } sort { $a <=> $b } keys %llvm), $last);
+}
+
+my @compilers = versions_with('llc');
+my @readers = versions_with('llvm-readobj');
 
 # LLVM 14 wants to know what pointers point to.
 sub sample {
@@ -293,7 +302,7 @@ subtest 'linked by the system linker' => sub {
 };
 
 subtest 'linked for other machines by lld' => sub {
-    my ($version) = grep { -x "$llvm{$_}/ld.lld" } reverse @compilers;
+    my $version = llvm_version('ld.lld');
     plan skip_all => 'no ld.lld' if !defined $version;
     my $linker = "$llvm{$version}/ld.lld";
     # LLD 18 is the first that links for SystemZ; none links ELFv1.
@@ -563,8 +572,8 @@ subtest 'patch points of every architecture are recognised in files' => sub {
             next;
         }
         my $veneer = $triple =~ /powerpc/ ? ' by a veneer' : '';
-        # LLVM emits 4 bytes more for a call on PPC64 than were asked for.
-        my $bytes = $triple =~ /powerpc/ ? 52 : 48;
+        # LLVM before 22 emits 4 bytes more for a call on PPC64 than were asked for.
+        my $bytes = $triple =~ /powerpc/ && $compilers[-1] < 22 ? 52 : 48;
         like $calling, qr/^      as a patch point: $bytes bytes at 0x[0-9a-f]+, state: call to 0x1000$veneer\n/m,
             'a call, and its target';
         like $calling, qr/^      can be patched while threads run: the instruction at 0x/m, 'can be patched';
@@ -646,7 +655,10 @@ subtest 'sites of linked files' => sub {
     # LLVM's own linker has no ELFv1: GNU's has, for each machine under another name.
     for my $machine (qw(x86_64 aarch64 powerpc64le powerpc64)) {
         my ($linker) = grep { -x } map { ("$_/$machine-linux-gnu-ld") } split /:/, $ENV{PATH};
-        next if !defined $linker && diag "no ld for $machine";
+        if (!defined $linker) {
+            diag "no ld for $machine";
+            next;
+        }
         my $outside = "$folder/outside-$machine.o";
         my ($compiled) = run("$llvm{$compilers[-1]}/llc", "-mtriple=$machine-linux-gnu", '-filetype=obj',
             spit('outside.ll', "define void \@outside() {\n ret void\n}\n"), '-o', $outside);

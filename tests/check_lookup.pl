@@ -32,11 +32,11 @@ sub versions_with {
     return $is_first_build || @found == 0 ? @found : $found[-1];
 }
 
-my @newest = sort { $a <=> $b } keys %llvm;
-my $newest = $newest[-1];
-my ($linker) = grep { -x } map { ("$llvm{$_}/ld.lld") } reverse @newest;
-plan skip_all => 'no LLVM 16 or later' if !defined $newest || $newest < 16;
-plan skip_all => 'no ld.lld' if !defined $linker;
+my $newest = llvm_version('llc', 16);
+my $linker_version = llvm_version('ld.lld');
+plan skip_all => 'no LLVM 16 or later' if !defined $newest;
+plan skip_all => 'no ld.lld' if !defined $linker_version;
+my $linker = "$llvm{$linker_version}/ld.lld";
 
 # ---- Running programs ----
 
@@ -490,7 +490,7 @@ sub check_pcsections {
     return ($schema, $functions, $wide, @paths);
 }
 
-for my $version ($is_first_build ? versions_with('llc', 16, 19) : ()) {
+for my $version ($is_first_build ? versions_with('llc', 16, 19, 22) : ()) {
     subtest "PC sections of llc $version" => sub {
         check_pcsections($version, 'x86_64', 0);
         check_pcsections($version, 'x86_64', 1, '-function-sections');
@@ -642,7 +642,7 @@ sub faults_of_map {
 }
 
 my @fault_objects;
-for my $version (versions_with('llc', 14, 16, 19)) {
+for my $version (versions_with('llc', 14, 16, 19, 22)) {
     subtest "fault maps of llc $version" => sub {
         my $text = $null_checks =~ s/_X/_$version/gr;
         $text =~ s/\bptr\b/i32*/g if $version < 15;

@@ -1,4 +1,4 @@
-# What clang 16 and 19 write with -fexperimental-sanitize-metadata: programs that ask libcairn-sanmd
+# What clang 16, 19 and 22 write with -fexperimental-sanitize-metadata: programs that ask libcairn-sanmd
 # about accesses between labels of their own, and about libraries that they open and close; `cairn
 # sanmd` against what such programs know when they run, and against nm; files that are no good.
 #
@@ -21,8 +21,8 @@ my $source = abs_path($ENV{srcdir} // '.');
 my $libraries = abs_path('.libs');
 my $metadata = '-fexperimental-sanitize-metadata=covered,atomics,uar';
 
-my @versions = grep { find_in_path("clang-$_") && find_in_path("clang++-$_") } 16, 19;
-plan skip_all => 'neither clang 16 nor 19' if !@versions;
+my @versions = grep { find_in_path("clang-$_") && find_in_path("clang++-$_") } 16, 19, 22;
+plan skip_all => 'no clang 16, 19 or 22' if !@versions;
 plan skip_all => 'no shared libcairn-sanmd' if !-f "$libraries/libcairn-sanmd.so";
 
 # ---- Running programs ----

@@ -223,7 +223,9 @@ struct compiler {
 static const struct compiler compilers[] = {
     {14, "x86_64-linux-gnu"},  {14, "aarch64-linux-gnu"}, {15, "x86_64-linux-gnu"},
     {15, "aarch64-linux-gnu"}, {16, "x86_64-linux-gnu"},  {16, "aarch64-linux-gnu"},
-    {19, "x86_64-linux-gnu"},  {19, "aarch64-linux-gnu"},
+    {17, "x86_64-linux-gnu"},  {17, "aarch64-linux-gnu"}, {18, "x86_64-linux-gnu"},
+    {18, "aarch64-linux-gnu"}, {19, "x86_64-linux-gnu"},  {19, "aarch64-linux-gnu"},
+    {22, "x86_64-linux-gnu"},  {22, "aarch64-linux-gnu"},
 };
 
 /* False where that LLVM is not installed. */
