@@ -226,7 +226,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef mod
 /** What LLVM is to do about the registers that live across a patch point. */
 enum cairn_liveness {
     /** Turn patch point liveness off in this process (LLVM's option
-     *  -enable-patchpoint-liveness=false), once: with it on, LLVM 14 to 19 crash on ordinary
+     *  -enable-patchpoint-liveness=false), once: with it on, LLVM 14 to 22 crash on ordinary
      *  code. Records then have no live-outs, so every register counts as live. On PPC64 also
      *  -disable-ppc-vsx-swap-removal: LLVM would have vectors in another order than records say;
      *  and -disable-ppc-ctrloops: LLVM 14 and 15 would keep the counters of loops in CTR across

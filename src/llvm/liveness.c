@@ -5,7 +5,7 @@
  * those that have none (llvm-project #53828, #85828). Each instruction that only reads such a
  * register makes it live in all that is before it:
  *
- *     x86-64, LLVM 14 to 19       calls: the shadow stack's pointer; floating-point arithmetic:
+ *     x86-64, LLVM 14 to 22       calls: the shadow stack's pointer; floating-point arithmetic:
  *                                 the control registers, mxcsr and fpcw
  *     AArch64, LLVM 16 and later  floating-point arithmetic: the control register, fpcr
  *
