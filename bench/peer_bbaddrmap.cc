@@ -10,7 +10,7 @@ extern "C" {
 
 using namespace llvm;
 
-static uint64_t sum_of(const std::vector<object::BBAddrMap> &functions)
+static uint64_t sum_of_blocks(const std::vector<object::BBAddrMap> &functions)
 {
     uint64_t sum = 0;
     for (const auto &function : functions)
@@ -38,6 +38,6 @@ bool peer_bbaddrmap_walk(const uint8_t *bytes, size_t size, uint64_t *sum, doubl
     *read_time = bench_now_of_thread() - begin;
     if (!functions)
         return complain(functions.takeError());
-    *sum = sum_of(*functions);
+    *sum = sum_of_blocks(*functions);
     return true;
 }
