@@ -5,11 +5,25 @@
  */
 #include "patch/ic.h"
 
+#include "base/error.h"
+
+#include <errno.h>
+
+/* One that notices if its owner takes it again. */
+static void init_lock(struct ic_set *set)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&set->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 void ic_set_init(struct ic_set *set, const struct cairn_allocator *allocator,
                  struct code_space *space)
 {
     *set = (struct ic_set){.allocator = *allocator, .space = space};
-    pthread_mutex_init(&set->lock, NULL);
+    init_lock(set);
 }
 
 /* ---- What was retired ---- */
@@ -54,20 +68,23 @@ void ic_set_destroy(struct ic_set *set)
 
 /* ---- The lock ---- */
 
-void ic_set_renew_lock(struct ic_set *set) { pthread_mutex_init(&set->lock, NULL); }
+void ic_set_renew_lock(struct ic_set *set) { init_lock(set); }
 
-void ic_set_lock(struct ic_set *set)
+bool ic_set_lock(struct ic_set *set)
 {
     code_space_renew_locks(set->space);
-    pthread_mutex_lock(&set->lock);
+    return pthread_mutex_lock(&set->lock) != EDEADLK;
 }
 
 enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error)
 {
     enum cairn_status status = code_space_after_fork(set->space, error);
-    if (status == CAIRN_OK)
-        pthread_mutex_lock(&set->lock);
-    return status;
+    if (status != CAIRN_OK || pthread_mutex_lock(&set->lock) != EDEADLK)
+        return status;
+    return error_set(
+        error, CAIRN_ERROR_STATE, 0,
+        "a visitor of inline caches, or a signal handler that has interrupted a change "
+        "of one, cannot change or create any");
 }
 
 void ic_set_leave(struct ic_set *set) { pthread_mutex_unlock(&set->lock); }
