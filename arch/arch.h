@@ -256,6 +256,12 @@ struct cairn_arch {
      * begin with a call, in any form that LLVM emits, or if it goes on beyond `size`. */
     size_t (*call_length)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
+    /* Whether an instruction of LLVM's, within one patch word, is one that the architecture lets a
+     * core execute while another core replaces it by a branch or a no-op of `encode_branch`, or
+     * replaces such a branch by it: the core then executes the one or the other. False where the
+     * manuals promise that for some instructions only, and this is not one of them. */
+    bool (*may_be_exchanged)(const struct cairn_arch *arch, const uint8_t *bytes, size_t length);
+
     /* Code that jumps to the function whose pointer the aligned 8-byte slot at `slot_address`
      * holds, changing no register that a call's arguments or a callee's caller may rely on. False
      * if the slot is out of reach. */

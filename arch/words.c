@@ -47,6 +47,18 @@ size_t words_leading(const struct cairn_arch *arch, const uint8_t *bytes, size_t
     return offset;
 }
 
+bool words_match_any(const struct cairn_arch *arch, const uint8_t *bytes, size_t length,
+                     const struct words_pattern *patterns, size_t count)
+{
+    if (length != WORDS_BYTES)
+        return false;
+    uint32_t word = words_read(arch, bytes);
+    for (size_t i = 0; i < count; i++)
+        if (words_match(&patterns[i], word))
+            return true;
+    return false;
+}
+
 /* ---- What LLVM emits ---- */
 
 enum cairn_status words_expect_aligned(size_t size, uint64_t address, struct cairn_error *error)

@@ -43,6 +43,10 @@ static inline bool words_match(const struct words_pattern *pattern, uint32_t wor
     return (word & pattern->mask) == pattern->bits;
 }
 
+/* Whether `length` bytes are one instruction, and one of these. */
+bool words_match_any(const struct cairn_arch *arch, const uint8_t *bytes, size_t length,
+                     const struct words_pattern *patterns, size_t count);
+
 /* Whether the region consists of whole instructions. CORRUPT. */
 enum cairn_status words_expect_aligned(size_t size, uint64_t address, struct cairn_error *error);
 

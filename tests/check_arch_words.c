@@ -1073,6 +1073,87 @@ END_TEST
 
 #define ADD(tests, test) tcase_add_loop_test((tests), test, 0, MACHINE_COUNT)
 
+/* ---- Instructions that may change while they are executed ---- */
+
+static bool may_be_exchanged(const struct machine *machine, uint32_t word)
+{
+    uint8_t bytes[WORD];
+    for (unsigned i = 0; i < WORD; i++)
+        bytes[i] = (uint8_t)(word >> (8 * (machine->big_endian ? WORD - 1 - i : i)));
+    const struct cairn_arch *arch = arch_find(machine->architecture);
+    return arch->may_be_exchanged(arch, bytes, WORD);
+}
+
+/* Those of the manuals' lists; and their neighbours. */
+static const struct {
+    uint32_t word;
+    bool may;
+} exchanged_on_aarch64[] = {
+    {0x14000000, true},  {0x17FFFFFF, true},  /* b */
+    {0x94000001, true},  {0x97FFFFFF, true},  /* bl */
+    {0xD503201F, true},                       /* nop */
+    {0xD5033FDF, true},  {0xD50330DF, true},  /* isb */
+    {0xD4000001, true},  {0xD41FFFE1, true},  /* svc */
+    {0xD4000002, true},  {0xD4000003, true},  /* hvc, smc */
+    {0xD4200000, true},  {0xD43FFFE0, true},  /* brk */
+    {0xD4400000, false}, {0xD4000000, false}, /* hlt, - */
+    {0xD4A00001, false},                      /* dcps1 */
+    {0xD503203F, false}, {0xD503241F, false}, /* yield, bti */
+    {0xD5033F9F, false}, {0xD5033FBF, false}, /* dsb, dmb */
+    {0x54000000, false}, {0xB4000000, false}, /* b.eq, cbz */
+    {0x36000000, false}, {0xD61F0200, false}, /* tbz, br */
+    {0xD63F0200, false}, {0xD65F03C0, false}, /* blr, ret */
+    {0x91000400, false}, {0xF9400000, false}, /* add, ldr */
+    {0x10000000, false}, {0xAA0003E0, false}, /* adr, mov */
+    {0x00000000, false},                      /* udf */
+};
+static const struct {
+    uint32_t word;
+    bool may;
+} exchanged_on_ppc64[] = {
+    {0x48000000, true},  {0x48000001, true},  /* b, bl */
+    {0x48000002, true},  {0x4BFFFFFF, true},  /* ba, bla */
+    {0x60000000, true},                       /* nop */
+    {0x60210000, false}, {0x60000001, false}, /* ori */
+    {0x41820008, false}, {0x42800000, false}, /* beq, bc always */
+    {0x4E800020, false}, {0x4E800421, false}, /* blr, bctrl */
+    {0x44000002, false}, {0x4C00012C, false}, /* sc, isync */
+    {0x38630001, false}, {0xE8410018, false}, /* addi, ld */
+    {0x7FE00008, false},                      /* trap */
+};
+
+START_TEST(instructions_of_the_manual_s_list_alone_may_change_while_they_are_executed)
+{
+    const struct machine *machine = &machines[_i];
+    if (machine->architecture == CAIRN_ARCHITECTURE_AARCH64)
+        for (size_t i = 0; i < sizeof exchanged_on_aarch64 / sizeof *exchanged_on_aarch64; i++)
+            ck_assert_msg(may_be_exchanged(machine, exchanged_on_aarch64[i].word) ==
+                              exchanged_on_aarch64[i].may,
+                          "0x%08x", exchanged_on_aarch64[i].word);
+    else
+        for (size_t i = 0; i < sizeof exchanged_on_ppc64 / sizeof *exchanged_on_ppc64; i++)
+            ck_assert_msg(may_be_exchanged(machine, exchanged_on_ppc64[i].word) ==
+                              exchanged_on_ppc64[i].may,
+                          "0x%08x", exchanged_on_ppc64[i].word);
+}
+END_TEST
+
+/* All that a site is given is on the list. */
+START_TEST(every_branch_may_change_while_it_is_executed)
+{
+    const struct machine *machine = &machines[_i];
+    const struct cairn_arch *arch = arch_find(machine->architecture);
+    for (enum arch_branch branch = ARCH_BRANCH_NOP; branch <= ARCH_BRANCH_JUMP; branch++)
+        for (uint64_t distance = WORD; distance < arch->reach_bytes; distance *= 2) {
+            uint64_t bits;
+            ck_assert(arch->encode_branch(branch, BASE, BASE + distance, WORD, &bits));
+            ck_assert(may_be_exchanged(machine, (uint32_t)bits));
+            ck_assert(arch->encode_branch(branch, BASE, BASE - distance, WORD, &bits));
+            ck_assert(may_be_exchanged(machine, (uint32_t)bits));
+        }
+}
+END_TEST
+
 static void add_tests_of_no_ops(TCase *tests)
 {
     ADD(tests, no_op_is_counted_whole);
@@ -1110,6 +1191,8 @@ static void add_tests_of_branches(TCase *tests)
     ADD(tests, no_op_ignores_its_target);
     ADD(tests, other_bits_are_no_branch);
     ADD(tests, slab_is_in_reach_of_itself);
+    ADD(tests, instructions_of_the_manual_s_list_alone_may_change_while_they_are_executed);
+    ADD(tests, every_branch_may_change_while_it_is_executed);
 }
 
 static void add_tests_of_stubs(TCase *tests)

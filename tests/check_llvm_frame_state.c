@@ -382,8 +382,12 @@ static bool patch_generated(const struct generated_function *function)
     struct cairn_error error = {0};
     cairn_site *site = cairn_runtime_find_site(runtime, function->id, &error);
     ck_assert_msg(site != NULL, "%s", error.message);
+    struct cairn_site_description description;
+    cairn_site_describe(site, &description);
+    bool is_x86_64 = cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64;
     enum cairn_status status =
-        cairn_site_call(site, cairn_exit_target(the_exit), CAIRN_RELAXED, &error);
+        cairn_site_call(site, cairn_exit_target(the_exit),
+                        description.live || is_x86_64 ? CAIRN_RELAXED : CAIRN_QUIESCENT, &error);
     ck_assert_msg(status == CAIRN_OK || function->is_stackmap, "%s", error.message);
     return status == CAIRN_OK;
 }

@@ -79,8 +79,12 @@ static void patch(uint64_t id)
     find("f");
     cairn_site *site = cairn_runtime_find_site(runtime, id, &error);
     ck_assert_msg(site != NULL, "%s", error.message);
+    /* Nobody else is there, for shadows whose instruction must not change live. */
+    struct cairn_site_description description;
+    cairn_site_describe(site, &description);
     enum cairn_status status =
-        cairn_site_call(site, cairn_exit_target(the_exit), CAIRN_RELAXED, &error);
+        cairn_site_call(site, cairn_exit_target(the_exit),
+                        description.live ? CAIRN_RELAXED : CAIRN_QUIESCENT, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
@@ -726,8 +730,8 @@ START_TEST(a_walk_goes_past_a_shadow_s_call)
     handler = walk_past_the_shadow;
     load_looping();
     patch(3);
-    ck_assert_ok(
-        cairn_site_call(cairn_runtime_find_site(runtime, 1, NULL), find("h"), CAIRN_RELAXED, NULL));
+    ck_assert_ok(cairn_site_call(cairn_runtime_find_site(runtime, 1, NULL), find("h"),
+                                 CAIRN_QUIESCENT, NULL));
     call("g", 11);
     ck_assert_int_eq(calls, TURNS);
 }

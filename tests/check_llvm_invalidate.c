@@ -475,9 +475,17 @@ static void test_waiting_frames(enum cairn_code_mode mode, const struct form *fo
     unload();
 }
 
+/* The last form is for x86-64: elsewhere an instruction of LLVM's in a shadow is mostly not one
+ * that may change while it is executed. */
+static bool has_form(int form)
+{
+    return form + 1 < FORMS || cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64;
+}
+
 START_TEST(frames_on_many_stacks_leave_as_their_calls_return)
 {
-    test_waiting_frames(site_modes[_i / FORMS], &forms[_i % FORMS]);
+    if (has_form(_i % FORMS))
+        test_waiting_frames(site_modes[_i / FORMS], &forms[_i % FORMS]);
 }
 END_TEST
 
@@ -572,8 +580,9 @@ static void test_running_threads(enum cairn_code_mode mode, const struct form *f
 START_TEST(results_are_right_while_a_function_is_invalidated_and_taken_back)
 {
     bool is_single = _i / FORMS != 0;
-    test_running_threads(site_modes[_i / FORMS], &forms[_i % FORMS],
-                         is_single ? ROUNDS / 30 : ROUNDS);
+    if (has_form(_i % FORMS))
+        test_running_threads(site_modes[_i / FORMS], &forms[_i % FORMS],
+                             is_single ? ROUNDS / 30 : ROUNDS);
 }
 END_TEST
 

@@ -68,7 +68,7 @@ static const struct kind {
 } kinds[] = {
     {CAIRN_RECORD_PATCHPOINT, 32, 32, true}, {CAIRN_RECORD_PATCHPOINT, 12, 12, true},
     {CAIRN_RECORD_PATCHPOINT, 12, 8, false}, {CAIRN_RECORD_PATCHPOINT, 32, 4, false},
-    {CAIRN_RECORD_STACKMAP, 12, 12, true},   {CAIRN_RECORD_STACKMAP, 4, 0, true},
+    {CAIRN_RECORD_STACKMAP, 12, 12, true},   {CAIRN_RECORD_STACKMAP, 4, 0, false},
     {CAIRN_RECORD_STACKMAP, 12, 4, true},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };

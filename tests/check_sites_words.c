@@ -35,33 +35,68 @@ static struct site_shape shadow(const uint8_t *region, uint32_t region_size, uin
 
 /* ---- Shadows ---- */
 
-START_TEST(shadow_of_an_instruction_becomes_call_jump_and_no_op)
+/* Of a shadow of one instruction, with three after it that add 1 each. */
+static void check_shadow(const struct site_fixture *fixture, enum cairn_strength strength)
+{
+    struct cairn_error error;
+    uint8_t first[4 * WORD];
+    const uint8_t *bytes = site_describe(fixture->site).bytes;
+    memcpy(first, bytes, sizeof first);
+    const long others = 3;
+    ck_assert_int_eq(site_describe(fixture->site).state, CAIRN_SITE_ORIGINAL);
+    ck_assert_done(cairn_site_nop(fixture->site, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), others);
+    ck_assert_done(cairn_site_call(fixture->site, SITE_TWO, strength, &error), error);
+    ck_assert_int_eq(site_describe(fixture->site).state, CAIRN_SITE_CALL);
+    ck_assert_uint_eq(site_describe(fixture->site).target, (uintptr_t)site_two);
+    ck_assert_int_eq(fixture->function(), 2 + others);
+    ck_assert_done(cairn_site_call(fixture->site, fixture->near_one, strength, &error), error);
+    ck_assert(site_describe(fixture->site).uses_veneer == arch_host()->calls_need_veneer);
+    ck_assert_int_eq(fixture->function(), 1 + others);
+    ck_assert_done(cairn_site_jump(fixture->site, fixture->near_three, strength, &error), error);
+    ck_assert_int_eq(fixture->function(), 3);
+    ck_assert_int_eq(memcmp(bytes + WORD, first + WORD, sizeof first - WORD), 0);
+    ck_assert_done(cairn_site_restore(fixture->site, strength, &error), error);
+    ck_assert_int_eq(memcmp(bytes, first, sizeof first), 0);
+}
+
+START_TEST(shadow_of_an_instruction_is_patched_under_quiescence_alone)
 {
     uint8_t region[SITE_REGION_MAX];
     struct site_fixture fixture;
-    struct cairn_error error;
     write_increments(region, 4);
-    const struct site_shape shape = shadow(region, 16, 16);
+    const struct site_shape shape = shadow(region, 4 * WORD, 4 * WORD);
     site_load(&fixture, site_modes[_i], &shape);
-    const uint8_t *bytes = site_describe(fixture.site).bytes;
-    ck_assert(site_describe(fixture.site).live);
-    ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_ORIGINAL);
+    ck_assert(!site_describe(fixture.site).live);
+    ck_assert_ptr_nonnull(strstr(site_describe(fixture.site).reason, "CAIRN_QUIESCENT only"));
+    ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, NULL),
+                     CAIRN_ERROR_UNMANAGED);
+    ck_assert_int_eq(cairn_site_nop(fixture.site, CAIRN_RELAXED, NULL), CAIRN_ERROR_UNMANAGED);
+    ck_assert_int_eq(cairn_site_jump(fixture.site, fixture.near_three, CAIRN_SYNC, NULL),
+                     CAIRN_ERROR_UNMANAGED);
     ck_assert_int_eq(fixture.function(), 4);
-    ck_assert_done(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, &error), error);
-    ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_CALL);
-    ck_assert_uint_eq(site_describe(fixture.site).target, (uintptr_t)site_two);
-    ck_assert_int_eq(fixture.function(), 2 + 3);
-    ck_assert_done(cairn_site_call(fixture.site, fixture.near_one, CAIRN_SYNC, &error), error);
-    ck_assert(site_describe(fixture.site).uses_veneer == arch_host()->calls_need_veneer);
-    ck_assert_int_eq(fixture.function(), 1 + 3);
-    ck_assert_done(cairn_site_jump(fixture.site, fixture.near_three, CAIRN_SYNC, &error), error);
-    ck_assert_int_eq(fixture.function(), 3);
-    ck_assert_done(cairn_site_nop(fixture.site, CAIRN_RELAXED, &error), error);
-    ck_assert_int_eq(fixture.function(), 3);
-    ck_assert_int_eq(memcmp(bytes + WORD, region + WORD, 16 - WORD), 0);
-    ck_assert_done(cairn_site_restore(fixture.site, CAIRN_SYNC, &error), error);
-    ck_assert_int_eq(memcmp(bytes, region, 16), 0);
+    check_shadow(&fixture, CAIRN_QUIESCENT);
     ck_assert_int_eq(fixture.function(), 4);
+    site_unload(&fixture);
+}
+END_TEST
+
+/* To the instruction after it. */
+START_TEST(shadow_of_a_branch_is_live)
+{
+    uint8_t region[SITE_REGION_MAX];
+    struct site_fixture fixture;
+    uint64_t bits;
+    write_increments(region, 4);
+    ck_assert(arch_host()->encode_branch(ARCH_BRANCH_JUMP, 0, WORD, WORD, &bits));
+    const uint32_t word = (uint32_t)bits;
+    memcpy(region, &word, sizeof word);
+    const struct site_shape shape = shadow(region, 4 * WORD, 4 * WORD);
+    site_load(&fixture, site_modes[_i], &shape);
+    ck_assert_msg(site_describe(fixture.site).live, "%s", site_describe(fixture.site).reason);
+    ck_assert_int_eq(fixture.function(), 3);
+    check_shadow(&fixture, CAIRN_SYNC);
+    ck_assert_int_eq(fixture.function(), 3);
     site_unload(&fixture);
 }
 END_TEST
@@ -73,7 +108,7 @@ START_TEST(shadow_of_fewer_bytes_than_an_instruction_is_refused)
     write_increments(region, 4);
     const struct site_shape shape = shadow(region, 16, (uint32_t)_i);
     site_load(&fixture, site_modes[SITE_MODES - 1], &shape);
-    ck_assert(site_describe(fixture.site).live == (_i >= WORD));
+    ck_assert(!site_describe(fixture.site).live);
     if (_i < WORD)
         ck_assert_int_eq(cairn_site_nop(fixture.site, CAIRN_QUIESCENT, NULL), CAIRN_ERROR_RANGE);
     ck_assert_int_eq(fixture.function(), 4);
@@ -321,7 +356,8 @@ END_TEST
 int main(void)
 {
     const TTest *in_every_mode[] = {
-        shadow_of_an_instruction_becomes_call_jump_and_no_op,
+        shadow_of_an_instruction_is_patched_under_quiescence_alone,
+        shadow_of_a_branch_is_live,
         what_is_written_over_a_shadow_leaves_the_instructions_behind_it,
         changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named,
         unknown_region_may_be_called_from_where_all_that_a_call_needs_has_room,

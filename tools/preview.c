@@ -177,6 +177,7 @@ static bool fits_live(const struct cairn_arch *arch, const struct preview_code *
     bool is_word = arch->fixed_instruction_bytes != 0;
     return *length >= arch->instruction_bytes && *length <= longest &&
            code->address % arch->word_bytes + *length <= arch->word_bytes &&
+           arch->may_be_exchanged(arch, code->bytes, *length) &&
            (is_word || !may_stop_inside(&instruction));
 }
 
@@ -187,6 +188,11 @@ static void refuse_shadow(struct preview *preview, const struct cairn_arch *arch
                   "a branch takes %zu bytes, and the shadow has %zu before the next record or the "
                   "function's or its own end",
                   arch->instruction_bytes, limit);
+    else if (arch->fixed_instruction_bytes != 0)
+        error_set(&preview->error, CAIRN_ERROR_UNMANAGED, preview->site.address,
+                  "the shadow does not begin with an instruction that the architecture lets change "
+                  "while threads execute it (a branch or a no-op): CAIRN_QUIESCENT only; a patch "
+                  "point with a null target can be patched live");
     else
         error_set(&preview->error, CAIRN_ERROR_UNMANAGED, preview->site.address,
                   "the shadow does not begin with an instruction that a branch can replace while "

@@ -75,6 +75,25 @@ static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, s
     return 0;
 }
 
+/* ---- Instructions that may change while they are executed ---- */
+
+/* B, BL, BRK, HVC, ISB, NOP, SMC, SVC. Recent issues of the manual add B.cond, CBZ, CBNZ, TBZ and
+ * TBNZ; processors that were designed by an earlier one do not promise anything for these.
+ * Source: Arm Architecture Reference Manual for A-profile architecture (DDI 0487, issue K.a),
+ * B2.2.5, "Concurrent modification and execution of instructions". */
+static const struct words_pattern exchangeable[] = {
+    {0xFC000000, BRANCH, "b"},       {0xFC000000, BRANCH_WITH_LINK, "bl"},
+    {0xFFE0001F, 0xD4200000, "brk"}, {0xFFE0001F, 0xD4000002, "hvc"},
+    {0xFFFFF0FF, 0xD50330DF, "isb"}, {0xFFFFFFFF, NOP, "nop"},
+    {0xFFE0001F, 0xD4000003, "smc"}, {0xFFE0001F, 0xD4000001, "svc"},
+};
+
+static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length)
+{
+    return words_match_any(arch, bytes, length, exchangeable,
+                           sizeof exchangeable / sizeof *exchangeable);
+}
+
 /* ---- What LLVM emits ---- */
 
 static const struct words_pattern call_patterns[CALL_WORDS] = {
@@ -312,6 +331,7 @@ const struct cairn_arch aarch64_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .call_length = call_length,
+    .may_be_exchanged = may_be_exchanged,
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,

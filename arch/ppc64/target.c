@@ -132,6 +132,22 @@ static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, s
     return 0;
 }
 
+/* ---- Instructions that may change while they are executed ---- */
+
+/* The "patch class": I-form branches (b, ba, bl, bla), and the preferred no-op.
+ * Source: Power ISA (version 3.0B), Book II, "Concurrent Modification and Execution of
+ * Instructions". */
+static const struct words_pattern exchangeable[] = {
+    {0xFC000000, BRANCH, "b"},
+    {0xFFFFFFFF, NOP, "nop"},
+};
+
+static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length)
+{
+    return words_match_any(arch, bytes, length, exchangeable,
+                           sizeof exchangeable / sizeof *exchangeable);
+}
+
 /* ---- What LLVM emits ---- */
 
 static const struct words_pattern load_target = {0xFFFF0000, 0x39800000, "li r12, #"};
@@ -559,6 +575,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .call_length = call_length,
+    .may_be_exchanged = may_be_exchanged,
     .encode_veneer = encode_veneer,
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,
@@ -606,6 +623,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .call_length = call_length,
+    .may_be_exchanged = may_be_exchanged,
     .encode_veneer = encode_veneer,
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,

@@ -150,6 +150,17 @@ static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, s
     return length <= size && length <= ARCH_CALL_BYTES_MAX ? length : 0;
 }
 
+/* ---- Instructions that may change while they are executed ---- */
+
+/* No manual names any: what counts is that one aligned word holds all of it, which is the caller's
+ * condition. What Intel and AMD promise is in cairn/patch.h. */
+static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length)
+{
+    (void)arch;
+    (void)bytes;
+    return length >= BRANCH_BYTES && length <= WORD_BYTES;
+}
+
 /* ---- What LLVM emits ---- */
 
 /* `movabs $target, %register`: REX.W, with REX.B for the upper eight registers. */
@@ -435,6 +446,7 @@ const struct cairn_arch x86_64_arch = {
     .fill_nops = fill_nops,
     .leading_nops = leading_nops,
     .call_length = call_length,
+    .may_be_exchanged = may_be_exchanged,
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,

@@ -102,9 +102,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_create(cairn_runtime *ru
                                                                void *user, cairn_exit **exit,
                                                                struct cairn_error *error);
 
-/** Gives the exit up. No site may call it any more, and it has to be destroyed before its runtime;
- *  its code goes at the next quiescent point, so that threads that are in it can leave. NULL is
- *  allowed. */
+/** Gives the exit up, before its runtime goes. Its code and its handler are still in use until the
+ *  next quiescent point: by threads that are in it, and by sites that still call it, which must
+ * have been changed by then. Its own handler may destroy it. NULL is allowed, and a second call
+ * before that quiescent point. */
 CAIRN_API void cairn_exit_destroy(cairn_exit *exit);
 
 /** What to give cairn_site_call as target; or LLVM as the address of a function without arguments

@@ -66,12 +66,23 @@
  * has all that handlers of exits have (cairn/deopt.h) in `deopt`, and may ask for their actions
  * instead of returning a result.
  *
- * While a site has a cache nobody else patches it. A cache belongs to its site's module and goes
- * with it at the latest.
+ * While a site has a cache, other patches of it are refused (STATE), and invalidations leave it
+ * alone. A patch that is going on while the cache is created may still take effect after it: the
+ * host must not do both at the same time.
+ *
+ * LIFETIME. A cache may be used until it is destroyed or its module is retired. After that every
+ * function here that has a status returns STATE, until the next quiescent point
+ * (cairn_runtime_quiesce) that begins after it: there the memory of the cache is freed, so the
+ * pointer must not be passed any more. (A cache of a retired module may still be destroyed.) A
+ * handler may destroy the cache that it is called by, give the site another one, and retire the
+ * module that it runs in; its thread goes on as usual. It must not come to a quiescent point after
+ * that, because its own thread is still in the retired code, and it must never give up the last
+ * share of the runtime.
  *
  * Threads. Every function here may be called from any thread, handlers included, and takes a lock
- * of the runtime's inside; none but cairn_ic_return is async-signal-safe. Code in a signal handler
- * may execute sites with caches, and miss: the cache's handler must not change caches then.
+ * of the runtime's inside; only cairn_ic_return is async-signal-safe. Code in a signal handler
+ * may execute sites with caches, and miss: the cache's handler must not change caches then. (If the
+ * signal has interrupted a change of a cache on the same thread, it gets STATE.)
  *
  * Sources: LLVM, "Stack maps and patch points in LLVM", section "llvm.experimental.patchpoint" and
  * calling convention "anyregcc" (LLVM Language Reference).
@@ -233,10 +244,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_create(cairn_site *site,
                                                              cairn_ic **ic,
                                                              struct cairn_error *error);
 
-/** The site is what it was when its module was published (cairn_site_restore), and the cache may
- *  not be used any more; its memory goes at the next quiescent point, so that threads that are in
- *  its handler can leave. NULL is allowed. On an error, of cairn_site_restore, the cache is as it
- *  was. */
+/** Restores the site to what it was when its module was published (cairn_site_restore), and gives
+ * the cache up: see LIFETIME above. NULL is allowed. STATE: it has been destroyed before. On
+ * another error, of cairn_site_restore, the cache is unchanged. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
                                                               enum cairn_strength strength,
                                                               struct cairn_error *error);
@@ -249,8 +259,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
  * ARGUMENT: no such operand, a width that is none, a key outside of the mask or the width, a field
  * that is wider than the value, an action that the site's result or operands do not allow; the
  * sentence says which. UNSUPPORTED: an operand or the result is not in a register, or of a type
- * that only handlers and calls can deal with; a call with such types. Others as for patching the
- * site: RANGE, FULL, MEMORY, SYSTEM. The cache is then as it was.
+ * that only handlers and calls can deal with; a call with such types. STATE: the cache is
+ * destroyed, its module is retired, or a visitor calls. Others as for patching the site: RANGE,
+ * FULL, MEMORY, SYSTEM. The cache is then unchanged.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_add(cairn_ic *ic,
                                                           const struct cairn_ic_case *added,
@@ -289,8 +300,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_remove_ic_key(
     cairn_runtime *runtime, uint64_t key, enum cairn_strength strength, size_t *count,
     struct cairn_error *error);
 
-/** Changes of many caches that are made together. For one thread at a time; its caches have to live
- *  until it is committed, cleared or destroyed. */
+/** Changes of many caches that are made together. For one thread at a time. Commit, clear or
+ * destroy it before the quiescent point after one of its caches is destroyed; until then committing
+ * is STATE. */
 typedef struct cairn_ic_batch cairn_ic_batch;
 
 /** An empty batch for caches of one runtime, from its allocator. To be destroyed before the
@@ -329,7 +341,9 @@ enum cairn_ic_state {
     CAIRN_IC_EMPTY = 0,
     CAIRN_IC_MONOMORPHIC = 1,
     CAIRN_IC_POLYMORPHIC = 2,
-    CAIRN_IC_MEGAMORPHIC = 3
+    CAIRN_IC_MEGAMORPHIC = 3,
+    /** Of a cache that cairn_ic_destroy was called for. */
+    CAIRN_IC_DESTROYED = 4
 };
 
 /** "empty", "monomorphic", …; static. */
@@ -353,7 +367,7 @@ struct cairn_ic_description {
     size_t case_bytes;
 };
 
-/** What the cache is at this moment. */
+/** Describes the cache at this moment. One that is destroyed has no cases and no code. */
 CAIRN_API void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description);
 
 /** The same, one number each. */
@@ -364,8 +378,11 @@ CAIRN_API cairn_site *cairn_ic_site(const cairn_ic *ic);
 /** The site's cache, or NULL. */
 CAIRN_API cairn_ic *cairn_site_ic(cairn_site *site);
 
-/** Calls `visit` for each cache of the runtime, oldest first, until it answers false; with the lock
- *  held, so that it may not call functions of this header, nor load or retire modules. */
+/** Calls `visit` for each cache of the runtime, oldest first, until it answers false. The visitor
+ * runs with the lock of the caches held. Functions of this header that change or create caches
+ * return STATE when it calls them, and cairn_runtime_quiesce does nothing; it may describe caches,
+ * visit them, run code that reaches them, fork, and use everything else, cairn_runtime_destroy
+ * included (the visit holds a share). It must not wait for a thread that uses caches. */
 typedef bool cairn_ic_visitor(const struct cairn_ic_description *description, void *user);
 CAIRN_API void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user);
 

@@ -49,6 +49,10 @@
  * nothing is left: who has two reasons to invalidate a function has one invalidation and counts the
  * reasons.
  *
+ * A site that has an inline cache goes to that, and is left alone: the code goes on using the cache
+ * there. If it has to be left there too, the cache is destroyed first. In a list such a site is
+ * refused (STATE).
+ *
  * WHO ELSE CHANGES A SITE. Invalidations exclude each other; other patches of the same sites at the
  * same time do not, and the last one wins. What is changed while it is invalidated stays as it is
  * then when the invalidation is taken back.
@@ -72,8 +76,9 @@
 extern "C" {
 #endif
 
-/** Whether a site is one of those to be left at. It is asked once for each patch point and shadow
- *  that does not call or jump, live or not, before anything is changed and with no lock held. */
+/** Tells whether a site is one of those to be left at. It is asked once for each patch point and
+ * shadow that does not call or jump, live or not, before anything is changed and with no lock held:
+ * it may call anything, and retire the module (STATE then), but not come to a quiescent point. */
 typedef bool cairn_invalidation_filter(const struct cairn_site_description *site, void *user);
 
 struct cairn_invalidation_options {
@@ -105,7 +110,8 @@ typedef struct cairn_invalidation cairn_invalidation;
  * NOT_FOUND: there is no such function, or none of its sites fits, or none of the module's or the
  * list's. CONFLICT: none is left, because all that could be call or jump already; a site of a list
  * does, or is in it twice. UNMANAGED: a chosen site is not live; the sentence names it and says
- * why. STATE: it holds the host's own bytes, or its module is retired. ARGUMENT: not one of the
+ * why. STATE: it holds the host's own bytes or has an inline cache, or its module is retired,
+ * perhaps by another thread meanwhile (a function may be NOT_FOUND then). ARGUMENT: not one of the
  * three is given, no target, a site of another runtime. MEMORY, and the errors of
  * cairn_batch_commit. Nothing was changed then.
  */
@@ -119,8 +125,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
  * now on go on in the compiled code; those that are in the exit finish what its handler decides.
  * The invalidation then has no sites, and taking it back once more does nothing. Allocates nothing.
  *
- * STATE: the module of a site is retired. SYSTEM, UNSUPPORTED as for patching. Nothing was changed
- * then.
+ * The modules of its sites must still be in memory. STATE: the module of a site is retired. SYSTEM,
+ * UNSUPPORTED as for patching. Nothing was changed then.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidation_take_back(
     cairn_invalidation *invalidation, enum cairn_strength strength, struct cairn_error *error);

@@ -7,7 +7,8 @@
  * site, each execution of it does exactly the old or exactly the new thing. When the patch
  * function returns from a synchronised patch (CAIRN_SYNC), executions that start afterwards do
  * the new thing. Calls already made return to where they came from. On error every site of the
- * batch is as it was. No executing thread blocks, traps or spins. Batches are atomic per site,
+ * batch does what it would do without the batch: what it did before, or what others have made of it
+ * meanwhile. No executing thread blocks, traps or spins. Batches are atomic per site,
  * not across sites.
  *
  * "The old thing" and "the new thing" are those of patches that overlap the execution. A patch
@@ -24,6 +25,26 @@
  *   (D) Stubs and their slots are written and visible to all cores before the store that exposes
  *       them.
  *
+ * WHAT IT RESTS ON. (A) needs a processor that executes either the old or the new instruction when
+ * another core stores one aligned word.
+ *
+ *   - AArch64 promises this where both instructions are in a list: B, BL, BRK, HVC, ISB, NOP, SMC,
+ *     SVC (Arm ARM, DDI 0487, B2.2.5, "Concurrent modification and execution of instructions").
+ *     Recent issues add conditional branches, which Cairn does not count on.
+ *   - The Power ISA promises it for its patch class: I-form branches (b, bl) and the preferred
+ * no-op (Book II, "Concurrent Modification and Execution of Instructions").
+ *   - AMD promises it for a single store within a naturally aligned quadword; one instruction is
+ *     then never executed half old and half new (AMD64 APM, volume 2, 7.6.1, "Cross-Modifying
+ * Code", asynchronous modification).
+ *   - Intel does not promise it. The SDM (volume 3, "Handling Self- and Cross-Modifying Code") asks
+ *     for the other processors to wait and to execute a serialising instruction first, and
+ *     specification updates of several processors list unsynchronised cross-modifying code as an
+ *     erratum. What can be counted on is practice: HotSpot changes calls and method entries, and
+ *     XRay its sleds, under running threads by aligned stores, as Cairn does. Linux is more
+ * careful: jump labels and static calls go through a one-byte breakpoint (text_poke_bp), with all
+ * cores synchronised between the steps. A host that wants no more than Intel's text patches with
+ *     CAIRN_QUIESCENT.
+ *
  * What an old target needs to live for: a thread may have executed the call and not yet the veneer
  * behind it, or be inside the old target. So a target that was replaced may go when no thread can
  * be in the site or in the target any more, which the host knows (a quiescent point), not Cairn.
@@ -38,8 +59,9 @@
  *
  * STACK MAPS. A stack map's shadow holds LLVM's own instructions, mostly. It is live if it begins
  * with no-ops (then it is like a patch point without target), or if the instruction at its address
- * is one that a branch can take the place of, within one aligned word, and that is never
- * interrupted half-way, as string instructions and gathers are. Otherwise it can be patched with
+ * is one that a branch can replace while it is executed: on x86-64 one within one aligned word that
+ * is never interrupted half-way, as string instructions and gathers are; on AArch64 and PPC64 one
+ * of those listed above, so in practice a branch. Otherwise it can be patched with
  * CAIRN_QUIESCENT alone; and code that has to be invalidated while threads run should have a patch
  * point with a null target instead. Nothing is ever written beyond the declared shadow, nor across
  * another record's address, nor beyond the end of the function, as far as stack maps and unwind
@@ -112,8 +134,11 @@ struct cairn_site_description {
 CAIRN_API void cairn_site_describe(const cairn_site *site,
                                    struct cairn_site_description *description);
 
-/** The site with this ID, if all of the runtime's published records with the ID have just one
- *  between them; otherwise NULL: NOT_FOUND, or CONFLICT if there are several. */
+/** Finds the site with this ID, if all of the runtime's published records with the ID have just one
+ *  between them, however many records these are; otherwise NULL: NOT_FOUND, or CONFLICT if there
+ * are several sites. Takes no lock and allocates nothing; async-signal-safe. Takes O(m + r log s)
+ * time for m modules whose IDs may include this one, r records with the ID, and s sites in a
+ * module. */
 CAIRN_API cairn_site *cairn_runtime_find_site(const cairn_runtime *runtime, uint64_t id,
                                               struct cairn_error *error);
 
@@ -130,7 +155,10 @@ enum cairn_strength {
 };
 
 /*
- * Patching one site. Thread-safe, but for CAIRN_QUIESCENT.
+ * Patching one site. Thread-safe, except with CAIRN_QUIESCENT.
+ *
+ * A site is valid until the quiescent point after its module was retired. Once the module is
+ * retired, patching is refused (STATE) and describing still works.
  *
  * In Dual mode, patching a live site takes no lock, allocates nothing and is async-signal-safe, but
  * for two cases. (1) A target out of the direct call's reach (+-2 GiB on x86-64, +-128 MiB on
@@ -142,12 +170,12 @@ enum cairn_strength {
  *
  * Refused before the first write: ARGUMENT (target NULL, no site, no such strength); UNMANAGED (not
  * live, and neither QUIESCENT nor unpublished; the sentence says why); STATE (the module is
- * retired, or the site holds the host's own bytes); RANGE (there is no room for a branch, or in a
- * patch point's or statepoint's region for what a call needs around it on PPC64: 12 bytes in all);
- * UNSUPPORTED (SYNC and QUIESCENT without a
- * barrier, see cairn_runtime_can_synchronise); FULL, MEMORY, SYSTEM (no veneer). SYSTEM after it
- * (the barrier was refused, or Single mode could not replace the page): the site does the old thing
- * again.
+ * retired, the site holds the host's own bytes, or it has an inline cache, which alone changes it
+ * until cairn_ic_destroy); RANGE (there is no room for a branch, or in a patch point's or
+ * statepoint's region for what a call needs around it on PPC64: 12 bytes in all); UNSUPPORTED (SYNC
+ * and QUIESCENT without a barrier, see cairn_runtime_can_synchronise); FULL, MEMORY, SYSTEM (no
+ * veneer). SYSTEM after it (the barrier was refused, or Single mode could not replace the page):
+ * the site does the old thing again.
  *
  * `target` is a C function pointer (a descriptor's address on PPC64 ELFv1).
  */
@@ -190,8 +218,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_write(cairn_site *site, 
                                                               struct cairn_error *error);
 
 /*
- * Batches: many sites, one barrier. A batch is for one thread at a time. It names sites by their
- * address: commit it, clear it or destroy it before a module of them goes, and before the runtime.
+ * Batches: many sites, one barrier. A batch is for one thread at a time. It holds pointers to
+ * sites: commit it, clear it or destroy it before the quiescent point after a module of them is
+ * retired (until then committing is STATE), and before the runtime.
  */
 
 typedef struct cairn_batch cairn_batch;
@@ -220,9 +249,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_restore(cairn_batch *ba
                                                                  struct cairn_error *error);
 
 /** Makes all changes, in the order in which they were noted, then one barrier. The errors are those
- *  of patching one site. All or nothing: on error every site does what it did before (and what
- *  others made of it meanwhile), and the batch keeps its changes. On success it is empty and may be
- *  used again. */
+ *  of patching one site; STATE also if a site has got an inline cache since it was noted. All or
+ *  nothing: on error every site does what it would do without the batch, and the batch keeps its
+ *  changes: it may be committed again, cleared or destroyed. On success it is empty and may be used
+ *  again. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_commit(cairn_batch *batch,
                                                                 enum cairn_strength strength,
                                                                 struct cairn_error *error);

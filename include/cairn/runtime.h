@@ -7,10 +7,22 @@
  * thread and take a lock inside. Lookups take none, allocate nothing and may be made in a
  * signal handler.
  *
- * Quiescence. Retired modules stay in memory until the host says that nobody can be using them:
- * cairn_runtime_quiesce. It is a promise that every thread has, since the last retirement,
- * passed a moment at which it (and no signal handler on top of it) was inside retired code, had
- * a return address into it, or held a record, site or function name of it.
+ * Quiescence. What was retired (modules, exits, closures, code of inline caches, caches that were
+ * destroyed) stays in memory until the host says that nobody can be using it:
+ * cairn_runtime_quiesce. That is a promise about every thread, the calling one included. Since the
+ * last retirement each has passed a moment at which neither it nor a signal handler on top of it
+ * was inside retired code, had a return address into it, or held a module, record, site, cache or
+ * function name of it.
+ *
+ * So a pointer that a lookup has given stays good until the thread that has it passes such a
+ * moment, whoever retires the module meanwhile. Do not look the same PC up twice and expect one
+ * module: it may be retired in between. What is refused once a module is retired: publishing it,
+ * patching its sites, changing its caches, invalidating and taking back (STATE). Retiring twice
+ * does nothing.
+ *
+ * Handlers of exits and caches run on top of the code that they were called from. They may retire
+ * what they run in; they may come to a quiescent point only if they are not inside anything that
+ * was retired; and they must not give up the last share of the runtime.
  *
  * Forked children. A child made by fork() is a copy of its parent at the moment of the fork: it
  * executes its own code from the start, whether or not it calls Cairn, whatever the parent's
@@ -82,9 +94,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_create(
 
 /**
  * Gives one owner's share of the runtime up. With the last share all that it still holds is
- * released: nobody may be executing its code or using its records then. The host has a share
- * from cairn_runtime_create; loaders and LLVM engines hold shares of their own, so that runtime
- * and engines can be destroyed in any order. NULL is allowed. Thread-safe.
+ * released: nobody may be executing its code or using its records then, which a handler of an exit
+ * or of a cache is. The host has a share from cairn_runtime_create; loaders and LLVM engines hold
+ * shares of their own, so that runtime and engines can be destroyed in any order. NULL is allowed.
+ * Thread-safe.
  */
 CAIRN_API void cairn_runtime_destroy(cairn_runtime *runtime);
 
@@ -119,8 +132,9 @@ struct cairn_runtime_statistics {
 CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
                                         struct cairn_runtime_statistics *statistics);
 
-/** The promise described at the top. Releases retired modules of which nobody has a share
- *  (cairn_module_retain), and what inline caches have given up; returns how many modules. */
+/** Makes the promise described at the top. Releases retired modules of which nobody has a share
+ *  (cairn_module_retain), and what inline caches have given up; returns how many modules. Does
+ *  nothing and returns 0 when a visitor of caches calls it. */
 CAIRN_API size_t cairn_runtime_quiesce(cairn_runtime *runtime);
 
 /**

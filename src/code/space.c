@@ -380,6 +380,8 @@ static void add_statistics(const struct code_slab *slab,
     statistics->free_bytes += counts[PAGE_FREE] * slab->page_size;
 }
 
+_Atomic uint32_t *code_space_undone(struct code_space *space) { return &space->undone; }
+
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics)
 {
     statistics->slab_size_bytes = space->slab_size;

@@ -118,6 +118,9 @@ static inline bool code_space_is_own(const struct code_space *space);
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error);
 bool code_space_can_synchronise(const struct code_space *space);
 
+/* Counts changes of code that were undone, for whoever makes them (patch/commit.c). */
+_Atomic uint32_t *code_space_undone(struct code_space *space);
+
 /* ---- Which block holds a PC: lock-free, async-signal-safe ---- */
 
 /* The pointer that code_block_publish gave for the page of `pc`; NULL if there is none. */

@@ -50,6 +50,8 @@ struct code_space {
     /* Over making a forked child's code its own; taken before the client's locks and `lock`. */
     pthread_mutex_t after_fork_lock;
 
+    _Atomic uint32_t undone;
+
     /* All that there are, newest first; they are as long-lived as the space. */
     _Atomic(struct code_stub_chunk *) stub_chunks;
 

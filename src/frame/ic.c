@@ -485,7 +485,9 @@ static enum cairn_status check_site(const cairn_site *site, struct cairn_error *
                          "site %llu at 0x%llx is a %s's: inline caches are for patch points",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          cairn_record_kind_name((enum cairn_record_kind)site->kind));
-    return patch_check_live(site, error);
+    /* One that has a cache is found out under the lock. */
+    bool has_cache = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_CACHE;
+    return has_cache ? CAIRN_OK : patch_check_live(site, error);
 }
 
 enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_options *options,

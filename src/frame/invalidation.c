@@ -12,10 +12,11 @@
 #include <cairn/invalidation.h>
 
 #include "base/error.h"
-#include "runtime/runtime.h"
+#include "patch/patch.h"
+#include "runtime/module.h"
 
 /* A site, and what it did before. */
-struct change {
+struct invalidated {
     cairn_site *site;
     bool was_original; /* a shadow's own instruction; otherwise nothing */
 };
@@ -24,7 +25,7 @@ struct cairn_invalidation {
     cairn_runtime *runtime;
     cairn_batch *batch;
     const void *target;
-    struct change *changes;
+    struct invalidated *changes;
     uint32_t count;
     uint32_t capacity;
 };
@@ -43,11 +44,12 @@ static enum cairn_status find_function(const cairn_runtime *runtime, uint64_t ad
                                        struct source *source, struct cairn_error *error)
 {
     struct cairn_function function;
-    if (!cairn_runtime_find_function(runtime, address, &function))
+    /* One lookup: the module may be retired at any moment. */
+    source->module = cairn_runtime_find_module(runtime, address);
+    if (source->module == NULL || !module_find_function(source->module, address, &function))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, address,
                          "0x%llx is in no function of a published module",
                          (unsigned long long)address);
-    source->module = cairn_runtime_find_module(runtime, address);
     source->count = cairn_module_function_sites(source->module, function, &source->first);
     return CAIRN_OK;
 }
@@ -166,16 +168,17 @@ static enum cairn_status note_calls(cairn_invalidation *invalidation, bool is_li
         struct cairn_site_description description;
         cairn_site *site = invalidation->changes[i].site;
         cairn_site_describe(site, &description);
-        if (is_branch(description.state) && is_listed)
-            return say_taken(&description, error);
-        if (is_branch(description.state))
+        if (is_branch(description.state) && !is_listed)
             continue;
-        enum cairn_status status =
-            cairn_batch_call(invalidation->batch, site, invalidation->target, error);
+        enum cairn_status status = patch_check_live(site, error);
+        if (status == CAIRN_OK && is_branch(description.state))
+            return say_taken(&description, error);
+        if (status == CAIRN_OK)
+            status = cairn_batch_call(invalidation->batch, site, invalidation->target, error);
         if (status != CAIRN_OK)
             return status;
         bool was_original = description.state == CAIRN_SITE_ORIGINAL;
-        invalidation->changes[kept++] = (struct change){site, was_original};
+        invalidation->changes[kept++] = (struct invalidated){site, was_original};
     }
     invalidation->count = kept;
     return CAIRN_OK;
@@ -284,7 +287,7 @@ static enum cairn_status note_what_was(const cairn_invalidation *invalidation,
                                        struct cairn_error *error)
 {
     for (uint32_t i = 0; i < invalidation->count; i++) {
-        const struct change *change = &invalidation->changes[i];
+        const struct invalidated *change = &invalidation->changes[i];
         if (!calls_target(invalidation, change->site))
             continue;
         enum cairn_status status =

@@ -181,6 +181,14 @@ void index_quiesce(struct index *index)
 
 /* ---- Readers ---- */
 
+/* The entry's table if it may have the ID, and is published; otherwise NULL. */
+static const cairn_table *table_with(const struct entry *entry, uint64_t id)
+{
+    if (id < entry->id_min || id > entry->id_max)
+        return NULL;
+    return atomic_load_explicit(&entry->table, memory_order_acquire);
+}
+
 size_t index_find_id(const struct index *index, uint64_t id, struct cairn_record *records,
                      size_t capacity)
 {
@@ -188,14 +196,23 @@ size_t index_find_id(const struct index *index, uint64_t id, struct cairn_record
     uint32_t count = atomic_load_explicit(&list->count, memory_order_acquire);
     size_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct entry *entry = &list->entries[i];
-        if (id < entry->id_min || id > entry->id_max)
-            continue;
-        const cairn_table *table = atomic_load_explicit(&entry->table, memory_order_acquire);
+        const cairn_table *table = table_with(&list->entries[i], id);
         if (table == NULL)
             continue;
         size_t left = found < capacity ? capacity - found : 0;
         found += cairn_table_find_id(table, id, left == 0 ? NULL : records + found, left);
     }
     return found;
+}
+
+void index_visit_id(const struct index *index, uint64_t id, table_id_visitor *visit, void *user)
+{
+    const struct list *list = atomic_load_explicit(&index->list, memory_order_acquire);
+    uint32_t count = atomic_load_explicit(&list->count, memory_order_acquire);
+    bool goes_on = true;
+    for (uint32_t i = 0; i < count && goes_on; i++) {
+        const cairn_table *table = table_with(&list->entries[i], id);
+        if (table != NULL)
+            goes_on = table_visit_id(table, id, visit, user);
+    }
 }

@@ -17,6 +17,7 @@
 #define INDEX_INDEX_H
 
 #include "base/memory.h"
+#include "index/table.h"
 
 #include <cairn/table.h>
 
@@ -36,5 +37,8 @@ void index_quiesce(struct index *index);
 /* All records with the ID, in the order in which their tables were published. */
 size_t index_find_id(const struct index *index, uint64_t id, struct cairn_record *records,
                      size_t capacity);
+
+/* The same records one by one, until `visit` answers false. */
+void index_visit_id(const struct index *index, uint64_t id, table_id_visitor *visit, void *user);
 
 #endif

@@ -218,28 +218,57 @@ static void candidate_places(const cairn_table *table, uint64_t id, uint32_t *be
     *begin = low;
 }
 
-size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_record *records,
-                           size_t capacity)
+/* The visitor is inlined. Returns whether it has always answered true. */
+static inline __attribute__((always_inline)) bool visit_id(const cairn_table *table, uint64_t id,
+                                                           table_id_visitor *visit, void *user)
 {
     if (table->record_count == 0 || id < table->id_min || id > table->id_max)
-        return 0;
+        return true;
     uint32_t begin;
     uint32_t end;
     candidate_places(table, id, &begin, &end);
     bool sorted = end - begin > ID_BUCKET_SCAN || table->ids_ascend;
-    size_t count = 0;
+    bool found = false;
     for (uint32_t place = begin; place < end; place++) {
         uint32_t index = table_id_place(table, place);
         if (table_id(table, index) != id) {
-            if (sorted && count > 0)
+            if (sorted && found)
                 break;
             continue;
         }
-        if (count < capacity)
-            records[count] = (struct cairn_record){table, index};
-        count++;
+        found = true;
+        if (!visit((struct cairn_record){table, index}, user))
+            return false;
     }
-    return count;
+    return true;
+}
+
+bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user)
+{
+    return visit_id(table, id, visit, user);
+}
+
+struct record_list {
+    struct cairn_record *records;
+    size_t capacity;
+    size_t count; /* of all, also beyond the capacity */
+};
+
+static bool append_record(struct cairn_record record, void *user)
+{
+    struct record_list *list = user;
+    if (list->count < list->capacity)
+        list->records[list->count] = record;
+    list->count++;
+    return true;
+}
+
+size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_record *records,
+                           size_t capacity)
+{
+    struct record_list list = {.records = records, .capacity = capacity};
+    visit_id(table, id, append_record, &list);
+    return list.count;
 }
 
 /* ---- Records ---- */

@@ -12,6 +12,11 @@
 void table_set_owner(cairn_table *table, void *owner);
 void *table_owner(const cairn_table *table);
 
+/* Calls `visit` for each record with the ID, until it answers false; returns whether it never did.
+ * Lock-free, async-signal-safe. */
+typedef bool table_id_visitor(struct cairn_record record, void *user);
+bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user);
+
 /* The lowest address of a record beyond `address`; UINT64_MAX if there is none. */
 uint64_t table_next_address(const cairn_table *table, uint64_t address);
 

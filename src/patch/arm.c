@@ -146,7 +146,8 @@ static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_p
 }
 
 /* One instruction, in one word, and as long as a branch can be made: the branch takes its place,
- * with the same boundaries. A thread that has done half of it must not go on with the branch. */
+ * with the same boundaries. The architecture must let it change while it is executed. A thread that
+ * has done half of it must not go on with the branch. */
 static bool fits_live(const cairn_site *site, size_t length)
 {
     const struct cairn_arch *arch = site->table->arch;
@@ -154,6 +155,7 @@ static bool fits_live(const cairn_site *site, size_t length)
         arch->instruction_bytes_max > 0 ? arch->instruction_bytes_max : arch->instruction_bytes;
     return length >= arch->instruction_bytes && length <= longest &&
            site->address % arch->word_bytes + length <= arch->word_bytes &&
+           arch->may_be_exchanged(arch, region_of(site), length) &&
            !boundaries_may_stop_inside(arch, region_of(site), length);
 }
 
@@ -191,6 +193,12 @@ static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *err
     if (boundary == 0)
         return site_refuse(site, error, "the shadow's instructions cannot be decoded");
     set_instruction(site, 0, boundary);
+    if (arch->fixed_instruction_bytes != 0)
+        return site_refuse(site, error,
+                           "the shadow does not begin with an instruction that the architecture "
+                           "lets change while threads execute it (a branch or a no-op): "
+                           "CAIRN_QUIESCENT only; a patch point with a null target can be patched "
+                           "live");
     return site_refuse(site, error,
                        "the shadow does not begin with an instruction that a branch can replace "
                        "while threads run (%zu to %zu bytes in one aligned word, never interrupted "
@@ -284,4 +292,5 @@ void arm_bind(cairn_site *site)
     atomic_init(&site->noted_bits, word_instruction_bits(site, word));
     if (site->keeps_original)
         site->initial.bits = word_instruction_bits(site, word);
+    atomic_store_explicit(&site->settled, word_instruction_bits(site, word), memory_order_relaxed);
 }

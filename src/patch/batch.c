@@ -115,7 +115,11 @@ static enum cairn_status check_site(const cairn_batch *batch, const cairn_site *
         return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
                          "site %llu at 0x%llx belongs to another runtime than the batch",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    enum cairn_status status = patch_check_module(site->table, CAIRN_RELAXED, error);
+    /* Mostly it is enough to look. */
+    enum cairn_status status = CAIRN_OK;
+    if (atomic_load_explicit(&site->table->retired, memory_order_acquire) ||
+        !code_space_is_own(batch->space))
+        status = patch_check_module(site->table, CAIRN_RELAXED, error);
     return status == CAIRN_OK ? patch_check_live(site, error) : status;
 }
 
@@ -214,29 +218,6 @@ static enum cairn_status plan_all(cairn_batch *batch, enum cairn_strength streng
     return CAIRN_OK;
 }
 
-/* Takes back the first `count` changes, the last one first. */
-static void undo(const cairn_batch *batch, uint32_t count)
-{
-    while (count-- > 0)
-        commit_undo(&batch->changes[count]);
-}
-
-static enum cairn_status write_all(cairn_batch *batch, struct cairn_error *error)
-{
-    for (uint32_t i = 0; i < batch->count; i++) {
-        struct change *change = &batch->changes[i];
-        change->old_bits = word_read_instruction(change->site);
-        enum cairn_status status = commit_change(change, error);
-        if (status == CAIRN_OK)
-            continue;
-        for (uint32_t left = i; left < batch->count; left++)
-            plan_release(&batch->changes[left]);
-        undo(batch, i);
-        return status;
-    }
-    return CAIRN_OK;
-}
-
 enum cairn_status cairn_batch_commit(cairn_batch *batch, enum cairn_strength strength,
                                      struct cairn_error *error)
 {
@@ -245,14 +226,11 @@ enum cairn_status cairn_batch_commit(cairn_batch *batch, enum cairn_strength str
     if (batch->count == 0)
         return CAIRN_OK;
     enum cairn_status status = plan_all(batch, strength, error);
-    if (status == CAIRN_OK)
-        status = write_all(batch, error);
     if (status != CAIRN_OK)
         return status;
-    status = patch_synchronise(batch->space, strength, error);
+    const struct commit_list list = {batch->changes, sizeof *batch->changes, batch->count};
+    status = commit_all(batch->space, &list, strength, error);
     if (status == CAIRN_OK)
         cairn_batch_clear(batch);
-    else
-        undo(batch, batch->count);
     return status;
 }

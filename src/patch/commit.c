@@ -61,6 +61,36 @@
  * patcher that is stopped between the two could bring back a target of another one's that a
  * third, finished change had already replaced.)
  *
+ * Changes that fail. A change that asks for a barrier is written first, and the barrier may be
+ * refused; in Single mode the store itself may be. Then the site must do what it would do
+ * without that change. That is not what it did before: others may have changed it since, some
+ * of them to the very same instruction, and those may fail, too.
+ *  (E) A change is settled when it cannot fail any more: without a barrier in Dual mode before
+ *      it writes the word, otherwise when the barrier has succeeded. `settled` is the
+ *      instruction of the last change that was written and is settled. A veneer that it goes
+ *      to is not taken, as if the instruction went there. A change that waits for its barrier
+ *      has a number, from `sequence`. `latest` is the number of the change that was written
+ *      last, or 0 if that is one without a barrier. Changes up to number `superseded` have a
+ *      settled one on top of them, and so have all while `latest` is 0: when their barriers
+ *      succeed, they settle nothing.
+ *  (F) A change that has failed and is the latest replaces its instruction by the settled one.
+ *      If it is not the latest, the word is that of another change, also if that is the same
+ *      instruction. It then looks at `settled` again: a change that was settled meanwhile,
+ *      perhaps with the very instruction that was just replaced, is put in place.
+ *  (G) What (F) replaces the instruction of may have been on top of an earlier change that
+ *      still waits for its barrier, or may be the same instruction of one that has just begun.
+ *      So undoing is counted (`undone`), before and after it touches the word. A change notes
+ *      the count before it writes. If the count has changed when its barrier has succeeded,
+ *      and it is not superseded, it is written once more, with a new number and another
+ *      barrier.
+ * So whatever fails while whatever else is waiting for its barrier, the site does in the end
+ * what the last successful change asked for. What is settled and which change is the latest
+ * are stored without an atomic read-modify-write, which would double the time of a change. So
+ * two changes that are stored within the same few nanoseconds may be settled in another order
+ * than they were written; which of the two a change that fails later restores is then open.
+ * And a change that is settled in the few nanoseconds of another one's undoing may be put in
+ * place by that, after its own barrier.
+ *
  * None of this waits for anybody; a signal handler may patch the site whose change it interrupts.
  *
  * SPDX-License-Identifier: MIT
@@ -68,7 +98,7 @@
 #include "patch/commit.h"
 
 #include "arch/arch.h"
-#include "base/error.h"
+#include "patch/patch.h"
 #include "patch/veneers.h"
 
 /* ---- Dual mode: through the other view ---- */
@@ -93,10 +123,10 @@ static void exchange_in_word(const cairn_site *site, uint64_t bits, const uint64
 {
     uint64_t mask = word_instruction_mask(site);
     uint64_t *alias = alias_of(site);
-    uint64_t word = __atomic_load_n(alias, __ATOMIC_RELAXED);
+    uint64_t word = __atomic_load_n(alias, __ATOMIC_ACQUIRE);
     while (expected == NULL || word_instruction_bits(site, word) == *expected)
         if (__atomic_compare_exchange_n(alias, &word, (word & ~mask) | bits << site->word_shift,
-                                        true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+                                        true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             break;
 }
 
@@ -105,7 +135,7 @@ static void exchange_narrow_word(const cairn_site *site, uint64_t bits, uint64_t
 {
     uint32_t found = (uint32_t)expected;
     __atomic_compare_exchange_n((uint32_t *)alias_of(site), &found, (uint32_t)bits, false,
-                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+                                __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 static void make_visible(const cairn_site *site)
@@ -127,30 +157,63 @@ static enum cairn_status write_instruction(const cairn_site *site, uint64_t bits
                             site->instruction_length, error);
 }
 
-/* ---- Changes ---- */
+/* ---- One change ---- */
 
 static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
 
-static enum cairn_status write_change(const struct change *change, struct cairn_error *error)
+static void store_instruction(const struct change *change)
 {
     const cairn_site *site = change->site;
-    plan_write_slot(change);
-    if (!is_dual(site))
-        return write_instruction(site, change->bits, error);
     if (site->shares_word)
         exchange_in_word(site, change->bits, NULL);
     else
         store_word(site, change->bits);
     atomic_store_explicit(&change->site->noted_bits, change->bits, memory_order_release);
     make_visible(site);
+}
+
+static uint32_t load(const _Atomic uint32_t *number)
+{
+    return atomic_load_explicit(number, memory_order_acquire);
+}
+
+static void store(_Atomic uint32_t *number, uint32_t value)
+{
+    atomic_store_explicit(number, value, memory_order_release);
+}
+
+/* (E) */
+static void take_number(struct change *change)
+{
+    cairn_site *site = change->site;
+    uint32_t sequence = load(&site->sequence) + 1;
+    change->undone = load(&site->undone);
+    change->sequence = sequence + (sequence == 0);
+    store(&site->sequence, change->sequence);
+    if (load(&site->latest) == 0)
+        store(&site->superseded, change->sequence - 1);
+    store(&site->latest, change->sequence);
+}
+
+static enum cairn_status write_change(struct change *change, struct cairn_error *error)
+{
+    const cairn_site *site = change->site;
+    take_number(change);
+    plan_write_slot(change);
+    if (!is_dual(site))
+        return write_instruction(site, change->bits, error);
+    store_instruction(change);
     return CAIRN_OK;
 }
 
-enum cairn_status commit_change(struct change *change, struct cairn_error *error)
+void commit_at_once(struct change *change)
 {
-    enum cairn_status status = write_change(change, error);
+    cairn_site *site = change->site;
+    plan_write_slot(change);
+    atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+    store(&site->latest, 0);
+    store_instruction(change);
     plan_release(change);
-    return status;
 }
 
 /* A forked child that has changed nothing yet has its own code in the executed view alone. */
@@ -176,32 +239,151 @@ const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
     }
 }
 
-/* Writes `bits` if the instruction is still the change's. */
-static void replace_change(const struct change *change, uint64_t bits)
+/* ---- Undoing ---- */
+
+/* Writes `to` if the instruction is `from`. In Single mode that may fail, for want of a page; then
+ * the site goes on doing the new thing. */
+static void replace(cairn_site *site, uint64_t from, uint64_t to)
 {
-    const cairn_site *site = change->site;
     if (!is_dual(site)) {
-        if (word_read_instruction(site) != change->bits)
+        if (word_read_instruction(site) != from)
             return;
-        enum cairn_status undone = write_instruction(site, bits, NULL);
+        enum cairn_status undone = write_instruction(site, to, NULL);
         (void)undone;
         return;
     }
     if (word_is_narrow(site))
-        exchange_narrow_word(site, bits, change->bits);
+        exchange_narrow_word(site, to, from);
     else
-        exchange_in_word(site, bits, &change->bits);
-    commit_note(change->site);
+        exchange_in_word(site, to, &from);
+    commit_note(site);
     make_visible(site);
 }
 
-void commit_undo(const struct change *change)
+static void count_undoing(cairn_site *site)
 {
-    struct site_veneer *veneer = veneers_find(change->site, change->old_bits);
-    /* Its slot still holds the old target, if nobody has taken it since. */
-    if (veneer != NULL && !veneers_try_to_take(change->site, veneer))
+    atomic_fetch_add_explicit(&site->undone, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(code_space_undone(site->table->space), 1, memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* (F) */
+static void undo(const struct change *change)
+{
+    cairn_site *site = change->site;
+    uint64_t from = change->bits;
+    uint64_t to;
+    if (load(&site->latest) != change->sequence)
         return;
-    replace_change(change, change->old_bits);
-    if (veneer != NULL)
-        veneers_give_back(veneer);
+    count_undoing(site);
+    while ((to = atomic_load_explicit(&site->settled, memory_order_acquire)) != from) {
+        replace(site, from, to);
+        count_undoing(site);
+        from = to;
+    }
+}
+
+/* ---- Many changes, all or none ---- */
+
+static struct change *change_at(const struct commit_list *list, size_t index)
+{
+    return (struct change *)(void *)((char *)list->first + index * list->stride);
+}
+
+static void release_all(const struct commit_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        plan_release(change_at(list, i));
+}
+
+/* Undoes the first `count` changes, the last one first. */
+static void undo_all(const struct commit_list *list, size_t count)
+{
+    while (count-- > 0)
+        undo(change_at(list, count));
+}
+
+static enum cairn_status write_all(const struct commit_list *list, size_t *written,
+                                   struct cairn_error *error)
+{
+    for (*written = 0; *written < list->count; ++*written) {
+        enum cairn_status status = write_change(change_at(list, *written), error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+static bool is_superseded(const struct change *change)
+{
+    const cairn_site *site = change->site;
+    return load(&site->latest) == 0 || (int32_t)(load(&site->superseded) - change->sequence) >= 0;
+}
+
+/* No change of these sites was undone since they were written. `undone` is what the space had
+ * counted before that: mostly that is all that has to be looked at. */
+static bool is_undisturbed(struct code_space *space, const struct commit_list *list,
+                           uint32_t undone)
+{
+    if (load(code_space_undone(space)) == undone)
+        return true;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct change *change = change_at(list, i);
+        if (load(&change->site->undone) != change->undone && !is_superseded(change))
+            return false;
+    }
+    return true;
+}
+
+/* The veneer is held until it is settled. */
+static void settle(struct change *change)
+{
+    cairn_site *site = change->site;
+    if (!is_superseded(change)) {
+        atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+        store(&site->superseded, change->sequence);
+    }
+    plan_release(change);
+}
+
+/* (G) False: some of the sites may not do the new thing any more, and nothing was settled. Whoever
+ * undoes something later finds it settled. */
+static bool settle_all(struct code_space *space, const struct commit_list *list, uint32_t undone)
+{
+    if (!is_undisturbed(space, list, undone))
+        return false;
+    for (size_t i = 0; i < list->count; i++)
+        settle(change_at(list, i));
+    atomic_thread_fence(memory_order_seq_cst);
+    return true;
+}
+
+static enum cairn_status commit_at_once_all(const struct commit_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        commit_at_once(change_at(list, i));
+    return CAIRN_OK;
+}
+
+enum cairn_status commit_all(struct code_space *space, const struct commit_list *list,
+                             enum cairn_strength strength, struct cairn_error *error)
+{
+    if (list->count == 0)
+        return CAIRN_OK;
+    if (strength == CAIRN_RELAXED && commit_is_at_once(list->first->site))
+        return commit_at_once_all(list);
+    enum cairn_status status;
+    uint32_t undone;
+    do {
+        size_t written;
+        undone = load(code_space_undone(space));
+        status = write_all(list, &written, error);
+        if (status == CAIRN_OK)
+            status = patch_synchronise(space, strength, error);
+        if (status != CAIRN_OK) {
+            undo_all(list, written);
+            release_all(list);
+        }
+    } while (status == CAIRN_OK && !settle_all(space, list, undone));
+    return status;
 }

@@ -8,12 +8,30 @@
 
 #include "patch/plan.h"
 
+/* Planned changes of live sites of one space: `count` of them, each `stride` bytes after the one
+ * before, as they lie in larger structures. */
+struct commit_list {
+    struct change *first;
+    size_t stride;
+    size_t count;
+};
+
 /*
- * Makes a planned change of a live site: the veneer's slot first, then one store of the patch word
- * (A, D of cairn/patch.h); no barrier. Then the change's veneer is given back, for good or ill.
- * Cannot fail in Dual mode; SYSTEM in Single mode, and then the word is as it was.
+ * Makes the changes: for each the veneer's slot first, then one store of the patch word (A, D of
+ * cairn/patch.h); then the barrier that `strength` asks for. Then the veneers are given back, for
+ * good or ill. UNSUPPORTED, SYSTEM: each site does what it would do if the changes had not been
+ * made. In Single mode undoing may fail, for want of a page; then a site goes on doing the new
+ * thing.
  */
-enum cairn_status commit_change(struct change *change, struct cairn_error *error);
+enum cairn_status commit_all(struct code_space *space, const struct commit_list *list,
+                             enum cairn_strength strength, struct cairn_error *error);
+
+/* Whether a change of the site without a barrier is a store that cannot fail; and that change. */
+static inline bool commit_is_at_once(const cairn_site *site)
+{
+    return site->table->alias_distance != 0;
+}
+void commit_at_once(struct change *change);
 
 /* Makes sure that the site's note (patch/fork.c) is its instruction. */
 void commit_note(cairn_site *site);
@@ -22,10 +40,5 @@ void commit_note(cairn_site *site);
  * veneer, or NULL. Lock-free. */
 const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
                                       uint64_t *veneer_target);
-
-/* Puts back the instruction that was noted in `old_bits` before the change was made, unless another
- * change has been made since or is being made. In Single mode that may fail, for want of a page;
- * then the site goes on doing the new thing. */
-void commit_undo(const struct change *change);
 
 #endif

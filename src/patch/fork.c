@@ -53,11 +53,15 @@ void site_table_write_words(struct site_table *sites)
     if (sites->alias_distance == 0)
         return;
     for (uint32_t i = 0; i < sites->count; i++) {
-        const cairn_site *site = &sites->sites[i];
+        cairn_site *site = &sites->sites[i];
         uint8_t bytes[ARCH_WORD_BYTES_MAX];
         if (!has_word(site))
             continue;
-        word_put_bits(site, atomic_load_explicit(&site->noted_bits, memory_order_relaxed), bytes);
+        /* Whatever waits for a barrier in the parent is settled here. */
+        uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_relaxed);
+        atomic_store_explicit(&site->settled, noted, memory_order_relaxed);
+        atomic_store_explicit(&site->latest, 0, memory_order_relaxed);
+        word_put_bits(site, noted, bytes);
         code_block_write_copy(sites->block, word_instruction_address(site), bytes,
                               site->instruction_length);
     }

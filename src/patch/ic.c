@@ -53,15 +53,28 @@ static enum cairn_status say_bound(const cairn_site *site, struct cairn_error *e
                      (unsigned long long)site_id(site), (unsigned long long)site->address);
 }
 
+static void set_form(cairn_site *site, enum site_form form)
+{
+    atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
+}
+
+/* From here on no other patch of the site begins. */
 static enum cairn_status bind_locked(cairn_ic *ic, struct cairn_error *error)
 {
-    if (ic->site->ic != NULL)
-        return say_bound(ic->site, error);
+    cairn_site *site = ic->site;
+    if (site->ic != NULL)
+        return say_bound(site, error);
+    enum cairn_status status = patch_check_live(site, error);
+    if (status != CAIRN_OK)
+        return status;
     struct ic_change change;
     ic_change_begin(&change, ic);
-    enum cairn_status status = ic_changes_apply(&change, 1, CAIRN_RELAXED, error);
+    set_form(site, SITE_FORM_CACHE);
+    status = ic_changes_apply(&change, 1, CAIRN_RELAXED, error);
     if (status == CAIRN_OK)
         link_last(ic->set, ic);
+    else
+        set_form(site, SITE_FORM_INITIAL);
     return status;
 }
 
@@ -92,14 +105,45 @@ void ic_forget(cairn_ic *ic)
     ic_free(ic);
 }
 
+static enum cairn_status say_destroyed(const cairn_ic *ic, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
+                     "the inline cache of the site at 0x%llx has been destroyed",
+                     (unsigned long long)ic->site->address);
+}
+
+enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error)
+{
+    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
+        return say_destroyed(ic, error);
+    if (ic_is_retired(ic))
+        return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
+                         "the module of the inline cache has been retired");
+    return CAIRN_OK;
+}
+
+static enum cairn_status restore_site(cairn_site *site, enum cairn_strength strength,
+                                      struct cairn_error *error)
+{
+    struct change change = plan_restore(site);
+    enum cairn_status status = patch_check_module(site->table, strength, error);
+    if (status == CAIRN_OK)
+        status = patch_live(&change, strength, error);
+    return status;
+}
+
 static enum cairn_status destroy_locked(cairn_ic *ic, enum cairn_strength strength,
                                         struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
+    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
+        return say_destroyed(ic, error);
     if (!ic_is_retired(ic))
-        status = cairn_site_restore(ic->site, strength, error);
+        status = restore_site(ic->site, strength, error);
     if (status != CAIRN_OK)
         return status;
+    set_form(ic->site, SITE_FORM_INITIAL);
+    atomic_store_explicit(&ic->is_destroyed, true, memory_order_relaxed);
     unbind(ic);
     ic->next = ic->set->retired;
     ic->set->retired = ic;
@@ -125,6 +169,18 @@ enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
 static enum cairn_status say_no_cache(struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no inline cache to change");
+}
+
+/* Takes the set's lock for a change of the cache. */
+static enum cairn_status enter(cairn_ic *ic, struct cairn_error *error)
+{
+    enum cairn_status status = ic_set_enter(ic->set, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = ic_check_usable(ic, error);
+    if (status != CAIRN_OK)
+        ic_set_leave(ic->set);
+    return status;
 }
 
 static bool same_field(const struct cairn_ic_field *left, const struct cairn_ic_field *right)
@@ -172,7 +228,7 @@ enum cairn_status cairn_ic_add(cairn_ic *ic, const struct cairn_ic_case *added,
     struct cairn_ic_case checked = *added;
     enum cairn_status status = ic_check_case(ic, &checked, error);
     if (status == CAIRN_OK)
-        status = ic_set_enter(ic->set, error);
+        status = enter(ic, error);
     if (status != CAIRN_OK)
         return status;
     status = add_locked(ic, &checked, strength, error);
@@ -200,7 +256,7 @@ enum cairn_status cairn_ic_remove(cairn_ic *ic, const struct cairn_ic_guard *gua
     struct cairn_ic_guard checked = *guard;
     enum cairn_status status = ic_check_guard(ic, &checked, error);
     if (status == CAIRN_OK)
-        status = ic_set_enter(ic->set, error);
+        status = enter(ic, error);
     if (status != CAIRN_OK)
         return status;
     status = remove_locked(ic, &checked, strength, error);
@@ -212,7 +268,7 @@ enum cairn_status cairn_ic_remove(cairn_ic *ic, const struct cairn_ic_guard *gua
 static enum cairn_status apply_one(cairn_ic *ic, void (*alter)(struct ic_change *change),
                                    enum cairn_strength strength, struct cairn_error *error)
 {
-    enum cairn_status status = ic_set_enter(ic->set, error);
+    enum cairn_status status = enter(ic, error);
     if (status != CAIRN_OK)
         return status;
     struct ic_change change;

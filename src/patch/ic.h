@@ -6,14 +6,16 @@
  * has the address of, is retired.
  *
  * What must stay true:
- *  - A cache is in its set's list, and in its site, exactly while it is not retired.
- *  - `code` is what the site goes to. It, `cases`, and the list change only with the set's lock
- * held.
+ *  - A cache is in its set's list, and in its site, from ic_bind until it is destroyed or its
+ *    module goes. Meanwhile the site's form is SITE_FORM_CACHE.
+ *  - `code` is what the site goes to. It, `cases`, `is_destroyed` and the list change only with the
+ *    set's lock held.
  *  - What code has the address of (the cache itself, struct ic_call) is in memory until a quiescent
- *    point after the code was retired.
+ *    point after the code was retired. So a cache that has been destroyed is in memory until then,
+ *    too, and a thread that still has its address gets STATE.
  *
- * Locks: the set's, then those of code memory. What the host is called back with (a visitor) runs
- * under the set's.
+ * Locks: the set's, then the runtime's, then those of code memory. A visitor of the host's runs
+ * with the set's held; the lock notices if its own thread wants it again (STATE).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -99,6 +101,7 @@ struct cairn_ic {
     _Atomic uint64_t misses;
     /* While a change is being made: its place among the changes, plus 1. */
     size_t pending;
+    _Atomic bool is_destroyed;
 };
 
 /* ---- Caches ---- */
@@ -118,6 +121,9 @@ static inline bool ic_is_retired(const cairn_ic *ic)
 {
     return atomic_load_explicit(&ic->site->table->retired, memory_order_acquire);
 }
+
+/* The cache may be changed: it is not destroyed, and its module is not retired. STATE. */
+enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error);
 
 /* ---- Changes, with the set's lock held ---- */
 

@@ -131,7 +131,7 @@ static enum cairn_status check_cache(const cairn_ic_batch *batch, const cairn_ic
         return error_set(error, CAIRN_ERROR_ARGUMENT, ic->site->address,
                          "the inline cache of site %llu belongs to another runtime than the batch",
                          (unsigned long long)site_id(ic->site));
-    return CAIRN_OK;
+    return ic_check_usable(ic, error);
 }
 
 static enum cairn_status note(cairn_ic_batch *batch, const struct noted *noted,
@@ -185,7 +185,9 @@ static enum cairn_status make_noted(struct changes *changes, const struct noted 
                                     struct cairn_error *error)
 {
     struct ic_change *change;
-    enum cairn_status status = change_of(changes, noted->ic, &change, error);
+    enum cairn_status status = ic_check_usable(noted->ic, error);
+    if (status == CAIRN_OK)
+        status = change_of(changes, noted->ic, &change, error);
     if (status != CAIRN_OK)
         return status;
     switch (noted->operation) {

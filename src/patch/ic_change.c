@@ -216,8 +216,6 @@ static enum cairn_status prepare(struct ic_change *change, enum cairn_strength s
         status = patch_check_module(site->table, strength, error);
     *checked = site->table;
     if (status == CAIRN_OK)
-        status = patch_check_live(site, error);
-    if (status == CAIRN_OK)
         status = ic_code_make(change->ic, &change->next, &change->code, error);
     if (status != CAIRN_OK)
         return status;
@@ -258,41 +256,28 @@ static void retire_code(const cairn_ic *ic, struct ic_code *code)
     code->stub.size = 0;
 }
 
-/* Threads may be in its code. Where the system refuses even to bring the old word back, the change
- * stays made: the cache has to know what its site does. */
-static void take_back(struct ic_change *change)
-{
-    commit_undo(&change->patch);
-    change->is_made = word_read_instruction(change->patch.site) == change->patch.bits;
-    if (!change->is_made)
-        retire_code(change->ic, &change->code);
-}
-
-/* The last one first. */
-static void take_all_back(struct ic_change *changes, size_t count)
-{
-    while (count-- > 0)
-        take_back(&changes[count]);
-}
-
-static enum cairn_status write_all(struct ic_change *changes, size_t count,
-                                   struct cairn_error *error)
+/* Threads may be in the code of changes that have failed. Where the system refuses even to bring
+ * the old word back, the change stays made: the cache has to know what its site does. */
+static void note_failure(struct ic_change *changes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct change *patch = &changes[i].patch;
-        patch->old_bits = word_read_instruction(patch->site);
-        enum cairn_status status = commit_change(patch, error);
-        changes[i].is_made = status == CAIRN_OK;
-        if (status == CAIRN_OK)
-            continue;
-        for (size_t left = i; left < count; left++) {
-            plan_release(&changes[left].patch);
-            release_code(&changes[left]);
-        }
-        take_all_back(changes, i);
-        return status;
+        const struct change *patch = &changes[i].patch;
+        changes[i].is_made = word_read_instruction(patch->site) == patch->bits;
+        if (!changes[i].is_made)
+            retire_code(changes[i].ic, &changes[i].code);
     }
-    return CAIRN_OK;
+}
+
+static enum cairn_status commit(struct ic_change *changes, size_t count,
+                                enum cairn_strength strength, struct cairn_error *error)
+{
+    const struct commit_list list = {&changes[0].patch, sizeof *changes, count};
+    enum cairn_status status = commit_all(changes[0].ic->set->space, &list, strength, error);
+    for (size_t i = 0; i < count; i++)
+        changes[i].is_made = status == CAIRN_OK;
+    if (status != CAIRN_OK)
+        note_failure(changes, count);
+    return status;
 }
 
 /* ---- Afterwards ---- */
@@ -325,13 +310,8 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
                                    enum cairn_strength strength, struct cairn_error *error)
 {
     enum cairn_status status = prepare_all(changes, count, strength, error);
-    if (status == CAIRN_OK)
-        status = write_all(changes, count, error);
-    if (status == CAIRN_OK && count > 0) {
-        status = patch_synchronise(changes[0].ic->set->space, strength, error);
-        if (status != CAIRN_OK)
-            take_all_back(changes, count);
-    }
+    if (status == CAIRN_OK && count > 0)
+        status = commit(changes, count, strength, error);
     for (size_t i = 0; i < count; i++)
         if (changes[i].is_made)
             adopt(&changes[i]);

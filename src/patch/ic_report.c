@@ -26,14 +26,18 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
         [CAIRN_IC_MONOMORPHIC] = "monomorphic",
         [CAIRN_IC_POLYMORPHIC] = "polymorphic",
         [CAIRN_IC_MEGAMORPHIC] = "megamorphic",
+        [CAIRN_IC_DESTROYED] = "destroyed",
     };
     return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 
 /* ---- One cache ---- */
 
-static enum cairn_ic_state state_of(const struct ic_cases *cases)
+static enum cairn_ic_state state_of(const cairn_ic *ic)
 {
+    const struct ic_cases *cases = &ic->cases;
+    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
+        return CAIRN_IC_DESTROYED;
     if (cases->is_megamorphic)
         return CAIRN_IC_MEGAMORPHIC;
     if (cases->count == 0)
@@ -43,20 +47,22 @@ static enum cairn_ic_state state_of(const struct ic_cases *cases)
 
 static void describe_locked(cairn_ic *ic, struct cairn_ic_description *description)
 {
+    enum cairn_ic_state state = state_of(ic);
+    bool is_destroyed = state == CAIRN_IC_DESTROYED;
     *description = (struct cairn_ic_description){
         .ic = ic,
         .site = ic->site,
         .id = site_id(ic->site),
         .address = ic->site->address,
-        .state = state_of(&ic->cases),
-        .case_count = ic->cases.count,
+        .state = state,
+        .case_count = is_destroyed ? 0 : ic->cases.count,
         .case_limit = ic->options.case_limit,
         .counts_hits = ic->options.counts_hits,
         .misses = atomic_load_explicit(&ic->misses, memory_order_relaxed),
-        .code_bytes = ic->code.stub.size,
-        .case_bytes = ic->code.case_bytes,
+        .code_bytes = is_destroyed ? 0 : ic->code.stub.size,
+        .case_bytes = is_destroyed ? 0 : ic->code.case_bytes,
     };
-    for (uint32_t i = 0; i < ic->cases.count; i++) {
+    for (uint32_t i = 0; i < description->case_count; i++) {
         const struct ic_case *entry = &ic->cases.entries[i];
         description->cases[i] = entry->public;
         if (ic->options.counts_hits)
@@ -64,6 +70,7 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
     }
 }
 
+/* A visitor has the lock already. */
 void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description)
 {
     bool is_locked = ic_set_lock(ic->set);
@@ -100,9 +107,8 @@ cairn_ic *cairn_site_ic(cairn_site *site)
 
 /* ---- All of them ---- */
 
-void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
+static void visit_locked(struct ic_set *set, cairn_ic_visitor *visit, void *user)
 {
-    bool is_locked = ic_set_lock(set);
     bool goes_on = true;
     for (cairn_ic *ic = set->first; ic != NULL && goes_on; ic = ic->next) {
         struct cairn_ic_description description;
@@ -111,6 +117,13 @@ void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
         describe_locked(ic, &description);
         goes_on = visit(&description, user);
     }
+}
+
+/* A visitor may visit: nothing changes meanwhile. */
+void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
+{
+    bool is_locked = ic_set_lock(set);
+    visit_locked(set, visit, user);
     if (is_locked)
         ic_set_leave(set);
 }

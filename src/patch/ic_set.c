@@ -73,19 +73,18 @@ void ic_set_renew_lock(struct ic_set *set) { init_lock(set); }
 bool ic_set_lock(struct ic_set *set)
 {
     code_space_renew_locks(set->space);
-    return pthread_mutex_lock(&set->lock) == 0;
+    return pthread_mutex_lock(&set->lock) != EDEADLK;
 }
 
 enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error)
 {
     enum cairn_status status = code_space_after_fork(set->space, error);
-    if (status != CAIRN_OK)
+    if (status != CAIRN_OK || pthread_mutex_lock(&set->lock) != EDEADLK)
         return status;
-    if (pthread_mutex_lock(&set->lock) == EDEADLK)
-        return error_set(error, CAIRN_ERROR_STATE, 0,
-                         "a visitor of inline caches, or a signal handler that has interrupted a "
-                         "change of one, cannot change or create any");
-    return CAIRN_OK;
+    return error_set(
+        error, CAIRN_ERROR_STATE, 0,
+        "a visitor of inline caches, or a signal handler that has interrupted a change "
+        "of one, cannot change or create any");
 }
 
 void ic_set_leave(struct ic_set *set) { pthread_mutex_unlock(&set->lock); }

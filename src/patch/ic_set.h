@@ -37,11 +37,11 @@ void ic_set_renew_lock(struct ic_set *set);
 /* Frees what was retired. */
 void ic_set_quiesce(struct ic_set *set);
 
-/* Takes the lock, to look at what it protects. False: the thread has it already, and keeps it. */
+/* Takes the lock, to look at what it protects. False: the thread has it, because it is in a visitor
+ * or in a signal handler that has interrupted another function. */
 bool ic_set_lock(struct ic_set *set);
-/* Takes the lock to change what it protects; in a forked child all code is then its own. SYSTEM;
- * STATE if the thread has the lock: it is in a visitor, or in a signal handler that has interrupted
- * another function. */
+/* The same to change it; in a forked child all code is then its own. SYSTEM; STATE if the thread
+ * has the lock. On an error the lock is not taken. */
 enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error);
 void ic_set_leave(struct ic_set *set);
 

@@ -52,6 +52,10 @@ enum cairn_status patch_refuse(const cairn_site *site, struct cairn_error *error
                          "site %llu at 0x%llx holds bytes of the host: restore it first, with "
                          "CAIRN_QUIESCENT",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
+    if (form_of(site) == SITE_FORM_CACHE)
+        return error_set(error, CAIRN_ERROR_STATE, site->address,
+                         "site %llu at 0x%llx has an inline cache: destroy that first",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
     return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
                      "site %llu at 0x%llx cannot be patched live: %s",
                      (unsigned long long)site_id(site), (unsigned long long)site->address,
@@ -82,26 +86,18 @@ enum cairn_status patch_synchronise(struct code_space *space, enum cairn_strengt
 
 /* ---- Live changes ---- */
 
-/* Without a barrier, a change cannot fail once it is written. */
-static enum cairn_status patch_relaxed(struct change *change, struct cairn_error *error)
+enum cairn_status patch_live(struct change *change, enum cairn_strength strength,
+                             struct cairn_error *error)
 {
     enum cairn_status status = plan_change(change, error);
-    return status == CAIRN_OK ? commit_change(change, error) : status;
-}
-
-static enum cairn_status patch_live(struct change *change, enum cairn_strength strength,
-                                    struct cairn_error *error)
-{
-    if (strength == CAIRN_RELAXED)
-        return patch_relaxed(change, error);
-    change->old_bits = word_read_instruction(change->site);
-    enum cairn_status status = patch_relaxed(change, error);
     if (status != CAIRN_OK)
         return status;
-    status = patch_synchronise(change->site->table->space, strength, error);
-    if (status != CAIRN_OK)
-        commit_undo(change);
-    return status;
+    if (strength == CAIRN_RELAXED && commit_is_at_once(change->site)) {
+        commit_at_once(change);
+        return CAIRN_OK;
+    }
+    return commit_all(change->site->table->space, &(struct commit_list){change, sizeof *change, 1},
+                      strength, error);
 }
 
 /* ---- Quiescent changes: more than one instruction ---- */
@@ -287,7 +283,10 @@ static enum cairn_status restore_region(cairn_site *site, enum cairn_strength st
     }
     if (site->live)
         word_put_bits(site, change.bits, bytes + site->instruction_offset);
-    return write_change(&change, bytes, SITE_FORM_INITIAL, strength, error);
+    status = write_change(&change, bytes, SITE_FORM_INITIAL, strength, error);
+    if (status == CAIRN_OK && site->live)
+        atomic_store_explicit(&site->settled, change.bits, memory_order_release);
+    return status;
 }
 
 enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength strength,
@@ -299,11 +298,12 @@ enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength stren
     if (status != CAIRN_OK)
         return status;
     struct change change = plan_restore(site);
-    if (site->live && form_of(site) != SITE_FORM_WRITTEN)
+    enum site_form form = form_of(site);
+    if (site->live && form == SITE_FORM_INITIAL)
         return patch_live(&change, strength, error);
-    if (form_of(site) == SITE_FORM_INITIAL)
+    if (form == SITE_FORM_INITIAL)
         return CAIRN_OK;
-    if (is_quiescent(site, strength))
+    if (form != SITE_FORM_CACHE && is_quiescent(site, strength))
         return restore_region(site, strength, error);
     return patch_refuse(site, error);
 }
@@ -329,6 +329,8 @@ static enum cairn_status check_write(const cairn_site *site, const void *bytes, 
                          "site %llu at 0x%llx is published: writing all of it needs "
                          "CAIRN_QUIESCENT",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
+    if (form_of(site) == SITE_FORM_CACHE)
+        return patch_refuse(site, error);
     return patch_check_module(site->table, strength, error);
 }
 

@@ -16,12 +16,18 @@ enum cairn_status patch_check_module(const struct site_table *sites, enum cairn_
 /* Of a site that patch_check_live does not let through. UNMANAGED, STATE. */
 enum cairn_status patch_refuse(const cairn_site *site, struct cairn_error *error);
 
-/* The site may be changed by one store while threads execute it. UNMANAGED, STATE. */
+/* The site may be changed by one store while threads execute it, and has no inline cache.
+ * UNMANAGED, STATE. */
 static inline enum cairn_status patch_check_live(const cairn_site *site, struct cairn_error *error)
 {
-    bool written = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_WRITTEN;
-    return site->live && !written ? CAIRN_OK : patch_refuse(site, error);
+    bool is_initial = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_INITIAL;
+    return site->live && is_initial ? CAIRN_OK : patch_refuse(site, error);
 }
+
+/* Makes a change of a live site, which the site may have. The errors are those of cairn_site_call.
+ */
+enum cairn_status patch_live(struct change *change, enum cairn_strength strength,
+                             struct cairn_error *error);
 
 /* A branch has a target. ARGUMENT. */
 enum cairn_status patch_check_target(const cairn_site *site, const void *target,

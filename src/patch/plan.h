@@ -17,12 +17,14 @@ struct change {
     /* What is wanted. */
     uint64_t target;
     enum arch_branch branch;
-    bool is_direct;    /* the target is a place in code, no function pointer (arch/arch.h) */
-    bool original;     /* LLVM's own instruction instead of a branch */
-    uint64_t old_bits; /* noted in between, if the change may have to be taken back */
+    bool is_direct; /* the target is a place in code, no function pointer (arch/arch.h) */
+    bool original;  /* LLVM's own instruction instead of a branch */
     /* What plan_change adds. */
     uint64_t bits;              /* of the instruction */
     struct site_veneer *veneer; /* that it goes to, taken; NULL: straight to the target */
+    /* What patch/commit.c notes: the change's number, and how often the site was undone before. */
+    uint32_t sequence;
+    uint32_t undone;
 };
 
 /* A branch at the site. The target may be anywhere. */

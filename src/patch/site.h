@@ -10,10 +10,15 @@
  *    patchers of one site can only replace each other's word, never mix them. Where the word
  *    reaches into another site's region (`shares_word`), that does not hold, and the instruction
  *    is exchanged within the word that is there.
- *  - Everything but `form`, `noted_bits` and the list of veneers stays the same once the table has
- *    been made.
- *  - While `form` is SITE_FORM_WRITTEN, no live change is made. It changes only under the host's
- *    promise of quiescence, which includes that nobody else is changing the site.
+ *  - Everything but `form`, the bits and numbers of changes, and the list of veneers stays the
+ *    same once the table has been made.
+ *  - While `form` is SITE_FORM_WRITTEN, no live change is made. To and from this, and to and from
+ *    SITE_FORM_BRANCH, it changes only under the host's promise of quiescence, which includes that
+ *    nobody else is changing the site.
+ *  - `form` is SITE_FORM_CACHE exactly while the site has an inline cache; only the cache changes
+ *    such a site. It changes with the lock of the set of caches held.
+ *  - `settled` is what the instruction is to be if all changes that are being made fail. `latest`,
+ *    `sequence`, `superseded` and `undone` say which changes these are (patch/commit.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,13 +41,38 @@ struct site_veneer;
 /* What the region holds. */
 enum site_form {
     SITE_FORM_INITIAL, /* what it held when the table was made */
-    SITE_FORM_BRANCH,  /* a branch of Cairn's */
-    SITE_FORM_WRITTEN  /* the host's bytes */
+    SITE_FORM_BRANCH,  /* a branch of Cairn's, in a site that is not live */
+    SITE_FORM_WRITTEN, /* the host's bytes */
+    SITE_FORM_CACHE    /* a branch to an inline cache */
 };
 
 struct cairn_site {
+    /* What a live change reads and writes comes first. */
     struct site_table *table;
-    uint64_t address;      /* of the region */
+    uint64_t address; /* of the region */
+    uint64_t word_base;
+    _Atomic uint64_t settled; /* bits of the instruction; of a live site */
+    _Atomic uint32_t latest;
+    _Atomic uint32_t undone;
+    uint32_t instruction_offset;
+    uint8_t instruction_length; /* 0: there is no room for a branch */
+    uint8_t word_shift;         /* of the instruction in the patch word, in bits */
+    uint8_t kind;               /* enum cairn_record_kind */
+    bool live;
+    _Atomic uint8_t form; /* enum site_form */
+    bool shares_word;
+    bool saves_toc;         /* around the instruction, where the architecture needs it for a call:
+                               in place if the site is live, else to be put there with the branch */
+    bool keeps_original;    /* a live shadow whose word holds LLVM's instruction at first */
+    bool initial_direct;    /* the initial branch goes to a place in code, not a function pointer */
+    uint8_t initial_branch; /* enum arch_branch, of a live site that keeps no original */
+    _Atomic uint32_t sequence;
+    _Atomic uint32_t superseded;
+    _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
+    union {
+        uint64_t target; /* of the initial branch */
+        uint64_t bits;   /* of LLVM's instruction, if it is kept */
+    } initial;
     uint32_t byte_count;   /* of the region */
     uint32_t limit;        /* bytes that may be written: to the next record or the function's end */
     uint32_t record;       /* of the table */
@@ -50,30 +80,12 @@ struct cairn_site {
     /* Bytes from the region's start that a branch takes the place of; beyond `limit` if the last
      * instruction goes on beyond it. */
     uint32_t replaced_bytes;
-    uint32_t instruction_offset;
-    uint32_t return_offset;     /* of a call, from the region's start; 0: none is known */
-    uint8_t instruction_length; /* 0: there is no room for a branch */
-    uint8_t word_shift;         /* of the instruction in the patch word, in bits */
-    uint8_t kind;               /* enum cairn_record_kind */
-    uint8_t initial_branch;     /* enum arch_branch, of a live site that keeps no original */
-    bool live;
-    bool keeps_original; /* a live shadow whose word holds LLVM's instruction at first */
-    bool shares_word;
-    bool saves_toc;       /* around the instruction, where the architecture needs it for a call:
-                             in place if the site is live, else to be put there with the branch */
-    bool initial_direct;  /* the initial branch goes to a place in code, not a function pointer */
-    _Atomic uint8_t form; /* enum site_form */
-    uint64_t word_base;
+    uint32_t return_offset; /* of a call, from the region's start; 0: none is known */
     union {
         _Atomic uint64_t noted_bits; /* live: the instruction, for forked children; patch/fork.c */
         char *reason;                /* not live: why it is not, or NULL */
     };
-    union {
-        uint64_t target; /* of the initial branch */
-        uint64_t bits;   /* of LLVM's instruction, if it is kept */
-    } initial;
-    _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
-    struct cairn_ic *ic;                   /* its inline cache, or NULL; under the set's lock */
+    struct cairn_ic *ic; /* its inline cache, or NULL; under the set's lock */
 };
 
 struct site_table {

@@ -3,15 +3,16 @@
  *
  * What must stay true:
  *  - A veneer is free, or taken by one change, from before that writes the slot until it has
- *    written the instruction. Nobody takes one that the instruction goes to. So as long as the
- *    instruction goes to a veneer, its slot holds the one target that was meant with it.
+ *    written the instruction, and has had its barrier if it asks for one. Nobody takes one that the
+ *    instruction or the settled one (patch/site.h) goes to. So as long as one of these goes to a
+ *    veneer, its slot holds the one target that was meant with it.
  *  - A veneer for calls stays one for calls, a veneer for jumps one for jumps: a thread that has
  *    executed the call, and not yet the veneer behind it, goes to where some call was to go,
  *    with its return address on the stack, however long it was stopped there.
  *  - A site's veneers for calls are all of one kind: framed where nothing is saved around the
  *    instruction and the architecture needs something to be.
  *  - Veneers stay with their site until its module goes. There are as many of a kind as were ever
- *    needed at once: one in use, and one for each thread that is changing the site.
+ *    needed at once: one or two in use, and one for each thread that is changing the site.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -50,7 +51,8 @@ static inline bool veneers_try_to_take(const cairn_site *site, struct site_venee
         atomic_load_explicit(&veneer->taken, memory_order_relaxed) ||
         atomic_exchange_explicit(&veneer->taken, true, memory_order_acq_rel))
         return false;
-    if (veneer->bits != word_read_instruction(site))
+    if (veneer->bits != word_read_instruction(site) &&
+        veneer->bits != atomic_load_explicit(&site->settled, memory_order_acquire))
         return true;
     veneers_give_back(veneer);
     return false;

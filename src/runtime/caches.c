@@ -37,7 +37,10 @@ enum cairn_status cairn_ic_batch_create(cairn_runtime *runtime, cairn_ic_batch *
 
 void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user)
 {
+    /* The visitor may give the host's share up. */
+    cairn_runtime_retain(runtime);
     ic_set_visit(&runtime->ics, visit, user);
+    cairn_runtime_destroy(runtime);
 }
 
 size_t cairn_runtime_format_ics(cairn_runtime *runtime, char *text, size_t size)

@@ -187,6 +187,12 @@ uint32_t cairn_module_function_sites(const cairn_module *module, struct cairn_fu
     return site_table_from(module->sites, function.first_record + function.record_count) - *first;
 }
 
+bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_function *function)
+{
+    return code_block_holds_code(module->block, pc, 1) &&
+           functions_find(module->functions, module->table, pc, function);
+}
+
 /* ---- From a record to its module ---- */
 
 cairn_module *cairn_record_module(struct cairn_record record)
@@ -210,41 +216,37 @@ cairn_site *cairn_record_site(struct cairn_record record)
 
 /* ---- Sites by ID, and batches ---- */
 
-/* The only site among the records; NULL and an error if there is none, or a second one. */
-static cairn_site *only_site(const struct cairn_record *records, size_t count, uint64_t id,
-                             struct cairn_error *error)
+struct site_search {
+    cairn_site *found;
+    bool is_ambiguous;
+};
+
+static bool note_site(struct cairn_record record, void *user)
 {
-    cairn_site *found = NULL;
-    for (size_t i = 0; i < count; i++) {
-        cairn_site *site = cairn_record_site(records[i]);
-        if (site != NULL && found != NULL) {
-            error_set(error, CAIRN_ERROR_CONFLICT, id,
-                      "ID %llu has several sites: take them from cairn_runtime_find_id",
-                      (unsigned long long)id);
-            return NULL;
-        }
-        if (site != NULL)
-            found = site;
-    }
-    if (found == NULL)
-        error_set(error, CAIRN_ERROR_NOT_FOUND, id, "no record with the ID %llu has a site",
-                  (unsigned long long)id);
-    return found;
+    struct site_search *search = user;
+    cairn_site *site = cairn_record_site(record);
+    if (site == NULL)
+        return true;
+    search->is_ambiguous = search->found != NULL;
+    search->found = site;
+    return !search->is_ambiguous;
 }
 
 cairn_site *cairn_runtime_find_site(const cairn_runtime *runtime, uint64_t id,
                                     struct cairn_error *error)
 {
-    enum { FEW = 16 };
-    struct cairn_record few[FEW];
-    size_t count = cairn_runtime_find_id(runtime, id, few, FEW);
-    if (count <= FEW)
-        return only_site(few, count, id, error);
-    /* Without a second list: more than a few records of one ID are the exception. */
-    error_set(error, CAIRN_ERROR_CONFLICT, id,
-              "ID %llu has %zu records: take their sites from cairn_runtime_find_id",
-              (unsigned long long)id, count);
-    return NULL;
+    struct site_search search = {0};
+    index_visit_id(runtime->index, id, note_site, &search);
+    if (search.is_ambiguous) {
+        error_set(error, CAIRN_ERROR_CONFLICT, id,
+                  "ID %llu has several sites: take them from cairn_runtime_find_id",
+                  (unsigned long long)id);
+        return NULL;
+    }
+    if (search.found == NULL)
+        error_set(error, CAIRN_ERROR_NOT_FOUND, id, "no record with the ID %llu has a site",
+                  (unsigned long long)id);
+    return search.found;
 }
 
 enum cairn_status cairn_batch_create(cairn_runtime *runtime, cairn_batch **batch,

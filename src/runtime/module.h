@@ -2,7 +2,10 @@
  * runtime/module.h - a loaded module.
  *
  * Owns its pages, its table, its sites and its declarations; all of them live until a quiescent
- * point after it was retired.
+ * point after it was retired. Lookups stop finding it at any moment, so whoever has found a module
+ * goes on with that pointer: a second lookup of the same PC may give NULL, or another module. What
+ * was found stays in memory until the thread itself has passed a quiescent point; what it must not
+ * do any more, patching and publishing, is refused (STATE).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -37,6 +40,9 @@ struct cairn_module {
     cairn_module *next;
     cairn_module *previous;
 };
+
+/* As cairn_runtime_find_function, for a PC in the module's memory. Lock-free, async-signal-safe. */
+bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_function *function);
 
 /* Puts a new module into its runtime's list. */
 void module_add(cairn_module *module);

@@ -154,6 +154,10 @@ size_t cairn_runtime_quiesce(cairn_runtime *runtime)
     /* A forked child that cannot have its own code keeps what is retired. */
     if (runtime_enter(runtime, NULL) != CAIRN_OK)
         return 0;
+    /* A visitor of inline caches holds on to them, and modules cannot go without theirs. */
+    if (ic_set_enter(&runtime->ics, NULL) != CAIRN_OK)
+        return 0;
+    ic_set_leave(&runtime->ics);
     runtime_lock(runtime);
     cairn_module *retired = module_take_unshared(&runtime->retired);
     index_quiesce(runtime->index);
@@ -199,9 +203,7 @@ bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                  struct cairn_function *function)
 {
     const cairn_module *module = code_space_find_owner(runtime->space, pc);
-    if (module == NULL || !code_block_holds_code(module->block, pc, 1))
-        return false;
-    return functions_find(module->functions, module->table, pc, function);
+    return module != NULL && module_find_function(module, pc, function);
 }
 
 size_t cairn_runtime_find_pc_entries(const cairn_runtime *runtime, uint64_t pc,

@@ -259,13 +259,15 @@ static void check_shadow(void)
 {
     struct cairn_error error = {0};
     check_result(HAS_SHADOW, 45 + CALLER_CANARY, "a shadow's instruction");
-    check_ok(cairn_site_call(site(HAS_SHADOW), &callees[1], CAIRN_SYNC, &error), &error,
+    check(cairn_site_nop(site(HAS_SHADOW), CAIRN_SYNC, &error) == CAIRN_ERROR_UNMANAGED,
+          "an instruction that must not change while it is executed");
+    check_ok(cairn_site_call(site(HAS_SHADOW), &callees[1], CAIRN_QUIESCENT, &error), &error,
              "a call in place of a shadow's instruction");
     check_result(HAS_SHADOW, 2000 + CALLER_CANARY, "each reads its own canary");
     check(describe(HAS_SHADOW).target == (uintptr_t)&callees[1], "the target is the descriptor");
-    check_ok(cairn_site_nop(site(HAS_SHADOW), CAIRN_SYNC, &error), &error, "a no-op");
+    check_ok(cairn_site_nop(site(HAS_SHADOW), CAIRN_QUIESCENT, &error), &error, "a no-op");
     check_result(HAS_SHADOW, 40 + CALLER_CANARY, "the instruction is gone");
-    check_ok(cairn_site_restore(site(HAS_SHADOW), CAIRN_SYNC, &error), &error, "back");
+    check_ok(cairn_site_restore(site(HAS_SHADOW), CAIRN_QUIESCENT, &error), &error, "back");
     check_result(HAS_SHADOW, 45 + CALLER_CANARY, "as LLVM made it");
 }
 
@@ -288,14 +290,15 @@ static void note_exit(struct cairn_deopt *deopt, void *user)
 static void check_exit(const cairn_exit *to_handler, int id)
 {
     struct cairn_error error = {0};
+    enum cairn_strength strength = describe(id).live ? CAIRN_SYNC : CAIRN_QUIESCENT;
     at_exit.calls = 0;
-    check_ok(cairn_site_call(site(id), cairn_exit_target(to_handler), CAIRN_SYNC, &error), &error,
+    check_ok(cairn_site_call(site(id), cairn_exit_target(to_handler), strength, &error), &error,
              "an exit");
     check_result(id, 40 + CALLER_CANARY, "the code goes on");
     check(at_exit.calls == 1, "the handler is called once");
     check(at_exit.id == (uint64_t)id, "it finds the site's record");
     check(at_exit.toc == descriptor_of(originals[id - 1])->toc, "it finds the site's TOC");
-    check_ok(cairn_site_restore(site(id), CAIRN_SYNC, &error), &error, "back");
+    check_ok(cairn_site_restore(site(id), strength, &error), &error, "back");
 }
 
 static void check_exits(void)

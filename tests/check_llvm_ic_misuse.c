@@ -1,0 +1,548 @@
+/*
+ * What is plausible to do with inline caches, and wrong: using one that is destroyed, patching a
+ * site that has one, changing one from a visitor. Each gets a status, and nothing changes. Also
+ * what a barrier that fails leaves of caches.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/barrier_support.h"
+#include "tests/ic_support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INTEGER                                                                                    \
+    {                                                                                              \
+        .kind = CAIRN_TYPE_INTEGER, .bits = 64                                                     \
+    }
+#define POINTER                                                                                    \
+    {                                                                                              \
+        .kind = CAIRN_TYPE_POINTER, .bits = 64                                                     \
+    }
+
+enum { SITES = 2, ANSWER = 4711 };
+
+static cairn_runtime *runtime;
+static struct ic_program program;
+static cairn_ic *caches[SITES];
+static struct ic_access access_0;
+
+static unsigned misses;
+static void (*also)(struct cairn_ic_miss *miss);
+
+static void missed(struct cairn_ic_miss *miss, void *user)
+{
+    struct cairn_value value = cairn_value_of_integer(64, ANSWER);
+    (void)user;
+    misses++;
+    if (also != NULL)
+        also(miss);
+    ck_assert_ok(cairn_ic_return(miss, &value, NULL));
+}
+
+static const struct cairn_ic_options options = {.handler = missed, .counts_hits = true};
+
+static void set_up(void)
+{
+    struct cairn_error error = {0};
+    const struct ic_function get = {.calling_convention = CAIRN_CALLING_CONVENTION_C,
+                                    .result = INTEGER,
+                                    .operand_count = 1,
+                                    .operands = {POINTER}};
+    const struct ic_function functions[SITES] = {get, get};
+    misses = 0;
+    also = NULL;
+    ic_assert_done(cairn_runtime_create(NULL, &runtime, &error), error);
+    ic_load(&program, runtime, functions, SITES, IC_FIRST_SITE);
+    for (int i = 0; i < SITES; i++)
+        ic_assert_done(cairn_ic_create(program.sites[i], &options, &caches[i], &error), error);
+}
+
+static void tear_down(void)
+{
+    ic_unload(&program);
+    cairn_runtime_quiesce(runtime);
+    cairn_runtime_destroy(runtime);
+}
+
+static struct cairn_ic_case constant_case(uint32_t shape)
+{
+    return (struct cairn_ic_case){.guard = {.width = sizeof(uint32_t), .key = shape},
+                                  .action = CAIRN_IC_CONSTANT,
+                                  .constant = 100 + shape};
+}
+
+static void add(int index, uint32_t shape)
+{
+    struct cairn_error error = {0};
+    const struct cairn_ic_case added = constant_case(shape);
+    ic_assert_done(cairn_ic_add(caches[index], &added, CAIRN_SYNC, &error), error);
+}
+
+static uint64_t run(int index, uint32_t shape)
+{
+    uint64_t result;
+    uint32_t object[4] = {shape};
+    ic_set_pointer(&access_0, 0, object);
+    memset(access_0.result, 0, sizeof access_0.result);
+    program.functions[index](&access_0);
+    memcpy(&result, access_0.result, sizeof result);
+    return result;
+}
+
+static void check(int index, uint32_t shape, bool hits)
+{
+    unsigned before = misses;
+    ck_assert_uint_eq(run(index, shape), hits ? 100 + shape : ANSWER);
+    ck_assert_uint_eq(misses, before + !hits);
+}
+
+static void destroy(int index)
+{
+    struct cairn_error error = {0};
+    ic_assert_done(cairn_ic_destroy(caches[index], CAIRN_SYNC, &error), error);
+}
+
+/* Each function that changes the cache, or would, has this status. */
+static void expect_all(cairn_ic *ic, enum cairn_status status)
+{
+    struct cairn_error error;
+    const struct cairn_ic_case added = constant_case(9);
+    ck_assert_int_eq(cairn_ic_add(ic, &added, CAIRN_RELAXED, &error), status);
+    ck_assert_int_eq(cairn_ic_add(ic, &added, CAIRN_SYNC, &error), status);
+    ck_assert_int_eq(cairn_ic_remove(ic, &added.guard, CAIRN_RELAXED, &error), status);
+    ck_assert_int_eq(cairn_ic_reset(ic, CAIRN_RELAXED, &error), status);
+    ck_assert_int_eq(cairn_ic_order(ic, CAIRN_RELAXED, &error), status);
+    ck_assert_int_eq(cairn_ic_destroy(ic, CAIRN_RELAXED, &error), status);
+    ck_assert_int_eq(cairn_ic_destroy(ic, CAIRN_SYNC, &error), status);
+    ck_assert_uint_gt(strlen(error.message), 10);
+}
+
+/* ---- A cache that is destroyed ---- */
+
+START_TEST(a_destroyed_cache_has_a_state_and_refuses_every_change)
+{
+    struct cairn_ic_description description;
+    cairn_ic_batch *batch;
+    const struct cairn_ic_case added = constant_case(9);
+    add(0, 1);
+    destroy(0);
+    expect_all(caches[0], CAIRN_ERROR_STATE);
+    ck_assert_ok(cairn_ic_batch_create(runtime, &batch, NULL));
+    ck_assert_int_eq(cairn_ic_batch_add(batch, caches[0], &added, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_ic_batch_remove(batch, caches[0], &added.guard, NULL),
+                     CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_ic_batch_reset(batch, caches[0], NULL), CAIRN_ERROR_STATE);
+    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL));
+    cairn_ic_batch_destroy(batch);
+    cairn_ic_describe(caches[0], &description);
+    ck_assert_int_eq(description.state, CAIRN_IC_DESTROYED);
+    ck_assert_uint_eq(description.case_count, 0);
+    ck_assert_uint_eq(description.code_bytes, 0);
+    ck_assert_int_eq(cairn_ic_state(caches[0]), CAIRN_IC_DESTROYED);
+    ck_assert_str_eq(cairn_ic_state_name(CAIRN_IC_DESTROYED), "destroyed");
+    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 0);
+    ck_assert_ptr_eq(cairn_ic_site(caches[0]), program.sites[0]);
+    ck_assert_ptr_null(cairn_site_ic(program.sites[0]));
+    run(0, 1);
+    ck_assert_uint_eq(misses, 0);
+    add(1, 1);
+    check(1, 1, true);
+}
+END_TEST
+
+START_TEST(a_batch_that_names_a_destroyed_cache_changes_nothing)
+{
+    cairn_ic_batch *batch;
+    const struct cairn_ic_case added = constant_case(9);
+    ck_assert_ok(cairn_ic_batch_create(runtime, &batch, NULL));
+    ck_assert_ok(cairn_ic_batch_add(batch, caches[1], &added, NULL));
+    ck_assert_ok(cairn_ic_batch_add(batch, caches[0], &added, NULL));
+    destroy(0);
+    ck_assert_int_eq(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
+    ck_assert_uint_eq(cairn_ic_case_count(caches[1]), 0);
+    cairn_ic_batch_clear(batch);
+    ck_assert_ok(cairn_ic_batch_add(batch, caches[1], &added, NULL));
+    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL));
+    cairn_ic_batch_destroy(batch);
+    check(1, 9, true);
+}
+END_TEST
+
+/* As if another thread had destroyed it meanwhile. */
+static void destroy_and_add(struct cairn_ic_miss *miss)
+{
+    const struct cairn_ic_case added = constant_case(1);
+    ck_assert_ok(cairn_ic_destroy(miss->ic, CAIRN_SYNC, NULL));
+    ck_assert_int_eq(cairn_ic_add(miss->ic, &added, CAIRN_RELAXED, NULL), CAIRN_ERROR_STATE);
+    expect_all(miss->ic, CAIRN_ERROR_STATE);
+}
+
+START_TEST(a_handler_that_adds_to_a_cache_that_was_destroyed_is_refused)
+{
+    also = destroy_and_add;
+    check(0, 1, false);
+    also = NULL;
+    cairn_runtime_quiesce(runtime);
+    run(0, 1);
+    ck_assert_uint_eq(misses, 1);
+}
+END_TEST
+
+static void replace_cache(struct cairn_ic_miss *miss)
+{
+    const struct cairn_ic_case added = constant_case(1);
+    cairn_site *site = cairn_ic_site(miss->ic);
+    ck_assert_ok(cairn_ic_destroy(miss->ic, CAIRN_RELAXED, NULL));
+    ck_assert_ok(cairn_ic_create(site, &options, &caches[0], NULL));
+    ck_assert_ok(cairn_ic_add(caches[0], &added, CAIRN_RELAXED, NULL));
+    ck_assert_int_eq(cairn_ic_state(miss->ic), CAIRN_IC_DESTROYED);
+}
+
+START_TEST(a_handler_may_give_the_site_another_cache)
+{
+    also = replace_cache;
+    check(0, 1, false);
+    check(0, 1, true);
+    check(0, 1, true);
+}
+END_TEST
+
+START_TEST(a_cache_of_a_retired_module_refuses_changes_and_is_destroyed)
+{
+    struct cairn_error error;
+    struct cairn_site_description description;
+    const struct cairn_ic_case added = constant_case(1);
+    add(0, 1);
+    cairn_site_describe(program.sites[0], &description);
+    cairn_module *module = cairn_record_module(description.record);
+    cairn_module_retire(module);
+    ck_assert_int_eq(cairn_ic_add(caches[0], &added, CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_ic_reset(caches[0], CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_module_reset_ics(module, CAIRN_RELAXED, NULL, &error),
+                     CAIRN_ERROR_STATE);
+    check(0, 1, true);
+    ck_assert_ok(cairn_ic_destroy(caches[0], CAIRN_SYNC, &error));
+    expect_all(caches[0], CAIRN_ERROR_STATE);
+}
+END_TEST
+
+/* ---- A site that has a cache ---- */
+
+static void target(void) {}
+#define TARGET ((const void *)(uintptr_t)target)
+
+static void expect_no_patch(cairn_site *site)
+{
+    struct cairn_site_description description;
+    cairn_batch *batch;
+    cairn_site_describe(site, &description);
+    ck_assert_ok(cairn_batch_create(runtime, &batch, NULL));
+    for (int i = CAIRN_RELAXED; i <= CAIRN_QUIESCENT; i++) {
+        enum cairn_strength strength = (enum cairn_strength)i;
+        ck_assert_int_eq(cairn_site_call(site, TARGET, strength, NULL), CAIRN_ERROR_STATE);
+        ck_assert_int_eq(cairn_site_jump(site, TARGET, strength, NULL), CAIRN_ERROR_STATE);
+        ck_assert_int_eq(cairn_site_nop(site, strength, NULL), CAIRN_ERROR_STATE);
+        ck_assert_int_eq(cairn_site_restore(site, strength, NULL), CAIRN_ERROR_STATE);
+        ck_assert_int_eq(cairn_site_write(site, description.original_bytes, description.byte_count,
+                                          strength, NULL),
+                         CAIRN_ERROR_STATE);
+    }
+    ck_assert_int_eq(cairn_batch_call(batch, site, TARGET, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_batch_jump(batch, site, TARGET, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_batch_nop(batch, site, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_batch_restore(batch, site, NULL), CAIRN_ERROR_STATE);
+    cairn_batch_destroy(batch);
+}
+
+START_TEST(a_site_that_has_a_cache_is_not_patched)
+{
+    cairn_ic *second;
+    struct cairn_error error;
+    add(0, 1);
+    expect_no_patch(program.sites[0]);
+    ck_assert_int_eq(cairn_site_nop(program.sites[0], CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
+    ck_assert_ptr_nonnull(strstr(error.message, "inline cache"));
+    ck_assert_int_eq(cairn_ic_create(program.sites[0], &options, &second, NULL),
+                     CAIRN_ERROR_CONFLICT);
+    check(0, 1, true);
+    check(0, 2, false);
+    destroy(0);
+    ck_assert_ok(cairn_site_nop(program.sites[0], CAIRN_SYNC, NULL));
+    ck_assert_ok(cairn_ic_create(program.sites[0], &options, &caches[0], NULL));
+    check(0, 1, false);
+}
+END_TEST
+
+START_TEST(a_batch_is_refused_if_one_of_its_sites_has_got_a_cache)
+{
+    cairn_batch *batch;
+    struct cairn_site_description description;
+    destroy(0);
+    destroy(1);
+    ck_assert_ok(cairn_batch_create(runtime, &batch, NULL));
+    ck_assert_ok(cairn_batch_call(batch, program.sites[0], TARGET, NULL));
+    ck_assert_ok(cairn_batch_call(batch, program.sites[1], TARGET, NULL));
+    ck_assert_ok(cairn_ic_create(program.sites[1], &options, &caches[1], NULL));
+    ck_assert_int_eq(cairn_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
+    cairn_site_describe(program.sites[0], &description);
+    ck_assert_int_eq(description.state, CAIRN_SITE_NOP);
+    check(1, 1, false);
+    ck_assert_ok(cairn_ic_destroy(caches[1], CAIRN_RELAXED, NULL));
+    ck_assert_ok(cairn_batch_commit(batch, CAIRN_SYNC, NULL));
+    cairn_batch_destroy(batch);
+}
+END_TEST
+
+static void answer_exit(struct cairn_deopt *deopt, void *user)
+{
+    struct cairn_value value = cairn_value_of_integer(64, 77);
+    (void)user;
+    ck_assert_ok(cairn_deopt_continue(deopt, &value, NULL));
+}
+
+/* Of a function or module the sites with caches are left out; of a list they are refused. */
+START_TEST(an_invalidation_leaves_sites_with_caches_alone)
+{
+    struct cairn_site_description description;
+    cairn_invalidation *invalidation;
+    cairn_exit *exit;
+    destroy(1);
+    add(0, 1);
+    cairn_site_describe(program.sites[0], &description);
+    ck_assert_ok(cairn_exit_create(runtime, answer_exit, NULL, &exit, NULL));
+    struct cairn_invalidation_options wanted = {.module = cairn_record_module(description.record),
+                                                .target = cairn_exit_target(exit)};
+    ck_assert_ok(cairn_invalidate(runtime, &wanted, &invalidation, NULL));
+    ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 1);
+    ck_assert_ptr_eq(cairn_invalidation_site(invalidation, 0), program.sites[1]);
+    check(0, 1, true);
+    ck_assert_uint_eq(run(1, 1), 77);
+    ck_assert_ok(cairn_invalidation_take_back(invalidation, CAIRN_SYNC, NULL));
+    cairn_invalidation_destroy(invalidation);
+    wanted = (struct cairn_invalidation_options){
+        .sites = program.sites, .site_count = SITES, .target = cairn_exit_target(exit)};
+    ck_assert_int_eq(cairn_invalidate(runtime, &wanted, &invalidation, NULL), CAIRN_ERROR_STATE);
+    check(0, 1, true);
+    wanted = (struct cairn_invalidation_options){.function = description.address,
+                                                 .target = cairn_exit_target(exit)};
+    ck_assert_int_eq(cairn_invalidate(runtime, &wanted, &invalidation, NULL), CAIRN_ERROR_CONFLICT);
+    cairn_exit_destroy(exit);
+}
+END_TEST
+
+/* A site that gets a cache while it is invalidated stays with it. */
+START_TEST(taking_an_invalidation_back_leaves_a_new_cache_alone)
+{
+    cairn_invalidation *invalidation;
+    cairn_exit *exit;
+    destroy(0);
+    ck_assert_ok(cairn_exit_create(runtime, answer_exit, NULL, &exit, NULL));
+    const struct cairn_invalidation_options wanted = {
+        .sites = program.sites, .site_count = 1, .target = cairn_exit_target(exit)};
+    ck_assert_ok(cairn_invalidate(runtime, &wanted, &invalidation, NULL));
+    ck_assert_ok(cairn_ic_create(program.sites[0], &options, &caches[0], NULL));
+    add(0, 1);
+    ck_assert_ok(cairn_invalidation_take_back(invalidation, CAIRN_SYNC, NULL));
+    check(0, 1, true);
+    cairn_invalidation_destroy(invalidation);
+    cairn_exit_destroy(exit);
+}
+END_TEST
+
+/* ---- Visitors ---- */
+
+static unsigned visits;
+
+static bool count_visit(const struct cairn_ic_description *description, void *user)
+{
+    (void)description;
+    ++*(unsigned *)user;
+    return true;
+}
+
+static bool do_all(const struct cairn_ic_description *description, void *user)
+{
+    cairn_ic *second;
+    cairn_ic_batch *batch = user;
+    unsigned nested = 0;
+    char text[64];
+    struct cairn_ic_description again;
+    visits++;
+    expect_all(description->ic, CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_runtime_remove_ic_key(runtime, 1, CAIRN_SYNC, NULL, NULL),
+                     CAIRN_ERROR_STATE);
+    ck_assert_int_eq(
+        cairn_module_reset_ics(
+            cairn_record_module((struct cairn_record){
+                cairn_module_table(cairn_runtime_find_module(runtime, description->address)), 0}),
+            CAIRN_SYNC, NULL, NULL),
+        CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_ic_create(description->site, &options, &second, NULL),
+                     CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_site_nop(description->site, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
+    cairn_ic_describe(description->ic, &again);
+    ck_assert_int_eq(again.state, description->state);
+    ck_assert_int_eq(cairn_ic_state(description->ic), description->state);
+    ck_assert_uint_eq(cairn_ic_case_count(description->ic), description->case_count);
+    ck_assert_ptr_eq(cairn_site_ic(description->site), description->ic);
+    cairn_runtime_visit_ics(runtime, count_visit, &nested);
+    ck_assert_uint_eq(nested, SITES);
+    ck_assert_uint_gt(cairn_runtime_format_ics(runtime, text, sizeof text), sizeof text);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
+    run((int)visits - 1, 1);
+    return true;
+}
+
+START_TEST(a_visitor_that_changes_caches_is_refused)
+{
+    cairn_ic_batch *batch;
+    const struct cairn_ic_case added = constant_case(9);
+    add(0, 1);
+    add(1, 1);
+    ck_assert_ok(cairn_ic_batch_create(runtime, &batch, NULL));
+    ck_assert_ok(cairn_ic_batch_add(batch, caches[0], &added, NULL));
+    visits = 0;
+    cairn_runtime_visit_ics(runtime, do_all, batch);
+    ck_assert_uint_eq(visits, SITES);
+    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL));
+    cairn_ic_batch_destroy(batch);
+    check(0, 9, true);
+    check(1, 9, false);
+}
+END_TEST
+
+static bool give_up_share(const struct cairn_ic_description *description, void *user)
+{
+    (void)description;
+    cairn_runtime_destroy(user);
+    visits++;
+    return false;
+}
+
+/* The last share but the visit's own. */
+START_TEST(a_visitor_may_give_up_the_runtime)
+{
+    visits = 0;
+    ic_unload(&program);
+    cairn_runtime_visit_ics(runtime, give_up_share, runtime);
+    ck_assert_uint_le(visits, 1);
+    if (visits == 0)
+        cairn_runtime_destroy(runtime);
+    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+    const struct ic_function get = {.calling_convention = CAIRN_CALLING_CONVENTION_C,
+                                    .result = INTEGER,
+                                    .operand_count = 1,
+                                    .operands = {POINTER}};
+    ic_load(&program, runtime, &get, 1, IC_FIRST_SITE);
+}
+END_TEST
+
+/* ---- Barriers that fail ---- */
+
+/* Meanwhile the cache is locked, and its site is the cache's. */
+static bool refuse(void *user)
+{
+    bool *is_seen = user;
+    *is_seen = true;
+    expect_no_patch(program.sites[0]);
+    return false;
+}
+
+static void expect_as_before(void)
+{
+    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 2);
+    ck_assert_uint_eq(cairn_ic_case_count(caches[1]), 1);
+    check(0, 1, true);
+    check(0, 2, true);
+    check(0, 3, false);
+    check(1, 1, true);
+    check(1, 2, false);
+}
+
+START_TEST(a_change_whose_barrier_fails_leaves_the_caches)
+{
+    bool is_seen = false;
+    cairn_ic_batch *batch;
+    const struct cairn_ic_case third = constant_case(3);
+    const struct cairn_ic_case first = constant_case(1);
+    struct cairn_site_description description;
+    add(0, 1);
+    add(0, 2);
+    add(1, 1);
+    cairn_site_describe(program.sites[0], &description);
+    ck_assert_ok(cairn_ic_batch_create(runtime, &batch, NULL));
+    ck_assert_ok(cairn_ic_batch_add(batch, caches[1], &third, NULL));
+    ck_assert_ok(cairn_ic_batch_reset(batch, caches[0], NULL));
+    for (int deed = 0; deed < 8; deed++) {
+        enum cairn_status status = CAIRN_OK;
+        support_set_barrier((struct support_barrier){refuse, &is_seen});
+        switch (deed) {
+        case 0:
+            status = cairn_ic_add(caches[0], &third, CAIRN_SYNC, NULL);
+            break;
+        case 1:
+            status = cairn_ic_remove(caches[0], &first.guard, CAIRN_SYNC, NULL);
+            break;
+        case 2:
+            status = cairn_ic_reset(caches[0], CAIRN_SYNC, NULL);
+            break;
+        case 3:
+            status = cairn_ic_order(caches[0], CAIRN_SYNC, NULL);
+            break;
+        case 4:
+            status = cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL);
+            break;
+        case 5:
+            status = cairn_runtime_remove_ic_key(runtime, 1, CAIRN_SYNC, NULL, NULL);
+            break;
+        case 6:
+            status = cairn_module_reset_ics(cairn_record_module(description.record), CAIRN_SYNC,
+                                            NULL, NULL);
+            break;
+        default:
+            status = cairn_ic_destroy(caches[0], CAIRN_SYNC, NULL);
+            break;
+        }
+        support_set_barrier((struct support_barrier){0});
+        ck_assert_int_eq(status, CAIRN_ERROR_SYSTEM);
+        ck_assert(is_seen);
+        expect_as_before();
+    }
+    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL));
+    cairn_ic_batch_destroy(batch);
+    check(0, 1, false);
+    check(1, 3, true);
+    cairn_runtime_quiesce(runtime);
+    check(0, 1, false);
+    check(1, 3, true);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *all[] = {
+        a_destroyed_cache_has_a_state_and_refuses_every_change,
+        a_batch_that_names_a_destroyed_cache_changes_nothing,
+        a_handler_that_adds_to_a_cache_that_was_destroyed_is_refused,
+        a_handler_may_give_the_site_another_cache,
+        a_cache_of_a_retired_module_refuses_changes_and_is_destroyed,
+        a_site_that_has_a_cache_is_not_patched,
+        a_batch_is_refused_if_one_of_its_sites_has_got_a_cache,
+        an_invalidation_leaves_sites_with_caches_alone,
+        taking_an_invalidation_back_leaves_a_new_cache_alone,
+        a_visitor_that_changes_caches_is_refused,
+        a_visitor_may_give_up_the_runtime,
+        a_change_whose_barrier_fails_leaves_the_caches,
+    };
+    Suite *suite = suite_create("misuse of inline caches");
+    TCase *tests = tcase_create("misuse");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tcase_add_test(tests, all[i]);
+    suite_add_tcase(suite, tests);
+    return support_main(suite);
+}
