@@ -361,30 +361,10 @@ static void sites_without_barrier(void *user)
     destroy_crowd(&crowd);
 }
 
-START_TEST(without_a_barrier_dual_mode_refuses_to_synchronise)
+START_TEST(without_a_barrier_no_mode_synchronises)
 {
-    enum cairn_code_mode mode = CAIRN_CODE_MODE_DUAL;
+    enum cairn_code_mode mode = site_modes[_i];
     support_in_child(sites_without_barrier, &mode);
-}
-END_TEST
-
-/* A replaced page makes all cores forget the old one, so that nothing is missing. */
-static void single_mode_without_barrier(void *user)
-{
-    struct crowd crowd;
-    (void)user;
-    support_refuse(&no_barrier, 1);
-    create_crowd(&crowd, CAIRN_CODE_MODE_SINGLE);
-    support_expect(cairn_runtime_can_synchronise(crowd.runtime));
-    note_calls(&crowd, COUNT, near_two(&crowd));
-    support_expect(cairn_batch_commit(crowd.batch, CAIRN_SYNC, NULL) == CAIRN_OK);
-    support_expect(count_results(&crowd, 2) == COUNT);
-    destroy_crowd(&crowd);
-}
-
-START_TEST(without_a_barrier_single_mode_synchronises)
-{
-    support_in_child(single_mode_without_barrier, NULL);
 }
 END_TEST
 
@@ -471,8 +451,7 @@ int main(void)
         tcase_add_loop_test(tests, both[i], first_mode, SITE_MODES);
     if (support_can_refuse()) {
         tcase_add_loop_test(tests, barrier_that_fails_takes_all_changes_back, 0, SITE_MODES);
-        tcase_add_test(tests, without_a_barrier_dual_mode_refuses_to_synchronise);
-        tcase_add_test(tests, without_a_barrier_single_mode_synchronises);
+        tcase_add_loop_test(tests, without_a_barrier_no_mode_synchronises, 0, SITE_MODES);
         tcase_add_test(tests, page_of_the_last_site_that_cannot_be_replaced_takes_all_changes_back);
     }
     suite_add_tcase(suite, tests);

@@ -102,7 +102,8 @@ CAIRN_API enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runt
  *  the runtime. */
 CAIRN_API const char *cairn_runtime_code_mode_reason(const cairn_runtime *runtime);
 
-/** Whether CAIRN_SYNC patches can be had (membarrier with SYNC_CORE, or Single mode). */
+/** Whether CAIRN_SYNC and CAIRN_QUIESCENT patches can be had, in any mode: membarrier with
+ *  SYNC_CORE (Linux 4.16, where the architecture has it). */
 CAIRN_API bool cairn_runtime_can_synchronise(const cairn_runtime *runtime);
 
 struct cairn_runtime_statistics {

@@ -112,9 +112,7 @@ static inline enum code_space_stage code_space_stage(const struct code_space *sp
 static inline bool code_space_is_own(const struct code_space *space);
 
 /* Barrier: when it returns, every other core has, since the call, executed a core-serialising
- * event. UNSUPPORTED without membarrier SYNC_CORE, except in Single mode: there each patch has
- * taken the page away from the other cores, and membarrier is added where it exists. SYSTEM.
- * Async-signal-safe. */
+ * event. UNSUPPORTED without membarrier SYNC_CORE, in every mode. SYSTEM. Async-signal-safe. */
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error);
 bool code_space_can_synchronise(const struct code_space *space);
 
@@ -267,7 +265,7 @@ void code_space_quiesce_stubs(struct code_space *space);
 void *code_block_writable_alias(const struct code_block *block, uint64_t address);
 
 /* Stores one aligned patch word of `arch->word_bytes` bytes to the block's code, atomically as
- * seen by executing threads, and maintains the caches; no barrier (Single mode implies one). In
+ * seen by executing threads, and maintains the caches; no barrier. In
  * Dual mode without a lock and async-signal-safe, except in a child that has just been forked.
  * ARGUMENT (not aligned, not the block's code), SYSTEM. */
 enum cairn_status code_block_store_word(struct code_block *block, uint64_t address,

@@ -22,8 +22,8 @@ static enum cairn_status check_strength(const struct site_table *sites,
                          (unsigned)strength);
     if (strength != CAIRN_RELAXED && !code_space_can_synchronise(sites->space))
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "this kernel has no membarrier with core synchronisation: patch with "
-                         "CAIRN_RELAXED, or force Single mode");
+                         "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
+                         "cores cannot be made to see a patch at once: patch with CAIRN_RELAXED");
     return CAIRN_OK;
 }
 
