@@ -2,15 +2,14 @@
  * Batches: changes are noted one by one, and planned and written together.
  *
  * A commit checks and plans all changes first; that may fail, and then nothing was written. What
- * is left, in Dual mode, is a loop of exchanges and one barrier. In Single mode a write is a
- * system call. If one fails, or the barrier does, those before it are taken back.
+ * is left is to write all sites (commit.h), which fails for all of them or for none, and one
+ * barrier. If that fails, the changes are undone.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "patch/batch.h"
 
 #include "base/error.h"
-#include "patch/commit.h"
 #include "patch/patch.h"
 
 #include <string.h>
@@ -214,29 +213,6 @@ static enum cairn_status plan_all(cairn_batch *batch, enum cairn_strength streng
     return CAIRN_OK;
 }
 
-/* Takes back the first `count` changes, the last one first. */
-static void undo(const cairn_batch *batch, uint32_t count)
-{
-    while (count-- > 0)
-        commit_undo(&batch->changes[count]);
-}
-
-static enum cairn_status write_all(cairn_batch *batch, struct cairn_error *error)
-{
-    for (uint32_t i = 0; i < batch->count; i++) {
-        struct change *change = &batch->changes[i];
-        change->old_bits = word_read_instruction(change->site);
-        enum cairn_status status = commit_change(change, error);
-        if (status == CAIRN_OK)
-            continue;
-        for (uint32_t left = i; left < batch->count; left++)
-            plan_release(&batch->changes[left]);
-        undo(batch, i);
-        return status;
-    }
-    return CAIRN_OK;
-}
-
 enum cairn_status cairn_batch_commit(cairn_batch *batch, enum cairn_strength strength,
                                      struct cairn_error *error)
 {
@@ -244,15 +220,11 @@ enum cairn_status cairn_batch_commit(cairn_batch *batch, enum cairn_strength str
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no batch to commit");
     if (batch->count == 0)
         return CAIRN_OK;
+    const struct change_list list = {batch->changes, batch->count, sizeof *batch->changes};
     enum cairn_status status = plan_all(batch, strength, error);
     if (status == CAIRN_OK)
-        status = write_all(batch, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = patch_synchronise(batch->space, strength, error);
+        status = patch_commit(&list, strength, error);
     if (status == CAIRN_OK)
         cairn_batch_clear(batch);
-    else
-        undo(batch, batch->count);
     return status;
 }

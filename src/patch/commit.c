@@ -114,43 +114,112 @@ static void make_visible(const cairn_site *site)
                            site->table->arch->word_bytes);
 }
 
-/* ---- Single mode: the page is replaced by a changed copy ---- */
-
-/* Only the instruction is written, and under the code space's lock: the other bytes are those of
- * that moment, whoever they belong to. */
-static enum cairn_status write_instruction(const cairn_site *site, uint64_t bits,
-                                           struct cairn_error *error)
+static void change_word(const struct change *change)
 {
+    if (change->site->shares_word)
+        exchange_in_word(change->site, change->bits, NULL);
+    else
+        store_word(change->site, change->bits);
+    atomic_store_explicit(&change->site->noted_bits, change->bits, memory_order_release);
+    make_visible(change->site);
+}
+
+/* ---- Single and Toggle mode: pages are replaced, or toggled ---- */
+
+/* Only instructions are written, and with the code space locked: the other bytes of their words are
+ * those of that moment, whoever they belong to. */
+struct writing {
+    const struct change_list *list;
     uint8_t bytes[ARCH_WORD_BYTES_MAX];
-    word_put_bits(site, bits, bytes);
-    return code_block_write(site->table->block, word_instruction_address(site), bytes,
-                            site->instruction_length, error);
+};
+
+static void fill_write(struct writing *writing, const cairn_site *site, uint64_t bits,
+                       struct code_write *write)
+{
+    word_put_bits(site, bits, writing->bytes);
+    *write = (struct code_write){
+        .block = site->table->block,
+        .address = word_instruction_address(site),
+        .bytes = writing->bytes,
+        .size = site->instruction_length,
+    };
+}
+
+static bool next_change(void *user, size_t index, struct code_write *write)
+{
+    struct writing *writing = user;
+    struct change *change = change_at(writing->list, index);
+    change->old_bits = word_read_instruction(change->site);
+    fill_write(writing, change->site, change->bits, write);
+    return true;
+}
+
+/* Only of sites that still do what the change has made them do. */
+static bool next_undo(void *user, size_t index, struct code_write *write)
+{
+    struct writing *writing = user;
+    const struct change *change = change_at(writing->list, index);
+    if (!change->may_undo || word_read_instruction(change->site) != change->bits)
+        return false;
+    fill_write(writing, change->site, change->old_bits, write);
+    return true;
+}
+
+static enum cairn_status write_all(const struct change_list *list, code_write_source *source,
+                                   struct cairn_error *error)
+{
+    struct writing writing = {.list = list};
+    return code_space_write_all(list->first->site->table->space, source, &writing, list->count,
+                                error);
 }
 
 /* ---- Changes ---- */
 
 static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
 
-static enum cairn_status write_change(const struct change *change, struct cairn_error *error)
+static inline void change_one_word(struct change *change)
 {
-    const cairn_site *site = change->site;
     plan_write_slot(change);
-    if (!is_dual(site))
-        return write_instruction(site, change->bits, error);
-    if (site->shares_word)
-        exchange_in_word(site, change->bits, NULL);
-    else
-        store_word(site, change->bits);
-    atomic_store_explicit(&change->site->noted_bits, change->bits, memory_order_release);
-    make_visible(site);
+    change_word(change);
+    plan_release(change);
+}
+
+static void change_words(const struct change_list *list, bool may_be_undone)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct change *change = change_at(list, i);
+        if (may_be_undone)
+            change->old_bits = word_read_instruction(change->site);
+        change_one_word(change);
+    }
+}
+
+static enum cairn_status change_pages(const struct change_list *list, struct cairn_error *error)
+{
+    for (size_t i = 0; i < list->count; i++)
+        plan_write_slot(change_at(list, i));
+    enum cairn_status status = write_all(list, next_change, error);
+    plan_release_all(list);
+    return status;
+}
+
+enum cairn_status commit_changes(const struct change_list *list, bool may_be_undone,
+                                 struct cairn_error *error)
+{
+    if (list->count == 0)
+        return CAIRN_OK;
+    if (!is_dual(list->first->site))
+        return change_pages(list, error);
+    change_words(list, may_be_undone);
     return CAIRN_OK;
 }
 
 enum cairn_status commit_change(struct change *change, struct cairn_error *error)
 {
-    enum cairn_status status = write_change(change, error);
-    plan_release(change);
-    return status;
+    if (!is_dual(change->site))
+        return commit_changes(&(struct change_list){change, 1, sizeof *change}, false, error);
+    change_one_word(change);
+    return CAIRN_OK;
 }
 
 /* A forked child that has changed nothing yet has its own code in the executed view alone. */
@@ -176,32 +245,45 @@ const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
     }
 }
 
-/* Writes `bits` if the instruction is still the change's. */
-static void replace_change(const struct change *change, uint64_t bits)
+/* Writes the old instruction, if the instruction is still the change's. */
+static void undo_word(const struct change *change)
 {
     const cairn_site *site = change->site;
-    if (!is_dual(site)) {
-        if (word_read_instruction(site) != change->bits)
-            return;
-        enum cairn_status undone = write_instruction(site, bits, NULL);
-        (void)undone;
-        return;
-    }
     if (word_is_narrow(site))
-        exchange_narrow_word(site, bits, change->bits);
+        exchange_narrow_word(site, change->old_bits, change->bits);
     else
-        exchange_in_word(site, bits, &change->bits);
+        exchange_in_word(site, change->old_bits, &change->bits);
     commit_note(change->site);
     make_visible(site);
 }
 
-void commit_undo(const struct change *change)
+/* The veneer that the old instruction goes to: its slot still holds the old target, if nobody has
+ * taken it since. */
+static void begin_undo(struct change *change)
 {
-    struct site_veneer *veneer = veneers_find(change->site, change->old_bits);
-    /* Its slot still holds the old target, if nobody has taken it since. */
-    if (veneer != NULL && !veneers_try_to_take(change->site, veneer))
-        return;
-    replace_change(change, change->old_bits);
-    if (veneer != NULL)
-        veneers_give_back(veneer);
+    change->veneer = veneers_find(change->site, change->old_bits);
+    change->may_undo = true;
+    if (change->veneer != NULL && !veneers_try_to_take(change->site, change->veneer)) {
+        change->veneer = NULL;
+        change->may_undo = false;
+    }
+}
+
+/* The last one first. */
+enum cairn_status commit_undo(const struct change_list *list, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    if (list->count == 0)
+        return status;
+    bool dual = is_dual(list->first->site);
+    for (size_t i = list->count; i-- > 0;) {
+        struct change *change = change_at(list, i);
+        begin_undo(change);
+        if (dual && change->may_undo)
+            undo_word(change);
+    }
+    if (!dual)
+        status = write_all(list, next_undo, error);
+    plan_release_all(list);
+    return status;
 }

@@ -9,10 +9,16 @@
 #include "patch/plan.h"
 
 /*
- * Makes a planned change of a live site: the veneer's slot first, then one store of the patch word
- * (A, D of cairn/patch.h); no barrier. Then the change's veneer is given back, for good or ill.
- * Cannot fail in Dual mode; SYSTEM in Single mode, and then the word is as it was.
+ * Makes planned changes of live sites of one runtime. Each is the veneer's slot first, then one
+ * store of the patch word (A, D of cairn/patch.h); no barrier. What commit_undo needs is noted if
+ * the changes may be undone. Then the changes' veneers are given back. Cannot fail in Dual mode.
+ * Otherwise MEMORY, SYSTEM or UNSUPPORTED, and then no site is changed, as far as
+ * code_space_write_all promises it.
  */
+enum cairn_status commit_changes(const struct change_list *list, bool may_be_undone,
+                                 struct cairn_error *error);
+
+/* The same for one change that is not undone. */
 enum cairn_status commit_change(struct change *change, struct cairn_error *error);
 
 /* Makes sure that the site's note (patch/fork.c) is its instruction. */
@@ -23,9 +29,9 @@ void commit_note(cairn_site *site);
 const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
                                       uint64_t *veneer_target);
 
-/* Puts back the instruction that was noted in `old_bits` before the change was made, unless another
- * change has been made since or is being made. In Single mode that may fail, for want of a page;
- * then the site goes on doing the new thing. */
-void commit_undo(const struct change *change);
+/* Undoes changes that were made: each site gets the instruction noted in `old_bits`, unless another
+ * change of it has been made since or is being made. Cannot fail in Dual mode. Otherwise as
+ * commit_changes; if it fails, the sites go on doing the new thing. */
+enum cairn_status commit_undo(const struct change_list *list, struct cairn_error *error);
 
 #endif

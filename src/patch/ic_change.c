@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
-#include "patch/commit.h"
 #include "patch/ic.h"
 #include "patch/patch.h"
 #include "patch/word.h"
@@ -258,41 +257,17 @@ static void retire_code(const cairn_ic *ic, struct ic_code *code)
     code->stub.size = 0;
 }
 
-/* Threads may be in its code. Where the system refuses even to bring the old word back, the change
- * stays made: the cache has to know what its site does. */
-static void take_back(struct ic_change *change)
-{
-    commit_undo(&change->patch);
-    change->is_made = word_read_instruction(change->patch.site) == change->patch.bits;
-    if (!change->is_made)
-        retire_code(change->ic, &change->code);
-}
-
-/* The last one first. */
-static void take_all_back(struct ic_change *changes, size_t count)
-{
-    while (count-- > 0)
-        take_back(&changes[count]);
-}
-
-static enum cairn_status write_all(struct ic_change *changes, size_t count,
-                                   struct cairn_error *error)
+/* Says which changes are made: all, or, if `status` is a failure, those that the system refused to
+ * undo. The cache has to know what its site does. Threads may be in the code of the others. */
+static void note_made(struct ic_change *changes, size_t count, enum cairn_status status)
 {
     for (size_t i = 0; i < count; i++) {
-        struct change *patch = &changes[i].patch;
-        patch->old_bits = word_read_instruction(patch->site);
-        enum cairn_status status = commit_change(patch, error);
-        changes[i].is_made = status == CAIRN_OK;
-        if (status == CAIRN_OK)
-            continue;
-        for (size_t left = i; left < count; left++) {
-            plan_release(&changes[left].patch);
-            release_code(&changes[left]);
-        }
-        take_all_back(changes, i);
-        return status;
+        const struct change *patch = &changes[i].patch;
+        changes[i].is_made =
+            status == CAIRN_OK || word_read_instruction(patch->site) == patch->bits;
+        if (!changes[i].is_made)
+            retire_code(changes[i].ic, &changes[i].code);
     }
-    return CAIRN_OK;
 }
 
 /* ---- Afterwards ---- */
@@ -325,12 +300,10 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
                                    enum cairn_strength strength, struct cairn_error *error)
 {
     enum cairn_status status = prepare_all(changes, count, strength, error);
-    if (status == CAIRN_OK)
-        status = write_all(changes, count, error);
     if (status == CAIRN_OK && count > 0) {
-        status = patch_synchronise(changes[0].ic->set->space, strength, error);
-        if (status != CAIRN_OK)
-            take_all_back(changes, count);
+        const struct change_list list = {&changes->patch, count, sizeof *changes};
+        status = patch_commit(&list, strength, error);
+        note_made(changes, count, status);
     }
     for (size_t i = 0; i < count; i++)
         if (changes[i].is_made)

@@ -82,32 +82,44 @@ enum cairn_status patch_synchronise(struct code_space *space, enum cairn_strengt
 
 /* ---- Live changes ---- */
 
-/* Without a barrier, a change cannot fail once it is written. */
-static enum cairn_status patch_relaxed(struct change *change, struct cairn_error *error)
+enum cairn_status patch_commit(const struct change_list *list, enum cairn_strength strength,
+                               struct cairn_error *error)
 {
-    enum cairn_status status = plan_change(change, error);
-    return status == CAIRN_OK ? commit_change(change, error) : status;
+    const bool may_be_undone = strength != CAIRN_RELAXED;
+    enum cairn_status status = commit_changes(list, may_be_undone, error);
+    if (status != CAIRN_OK || !may_be_undone)
+        return status;
+    status = patch_synchronise(list->first->site->table->space, strength, error);
+    if (status == CAIRN_OK)
+        return CAIRN_OK;
+    struct cairn_error failure;
+    if (commit_undo(list, &failure) != CAIRN_OK)
+        error_set_system(error, failure.system_error,
+                         "the barrier after a patch was refused, and undoing the patch, too: the "
+                         "sites do the new thing");
+    return status;
+}
+
+static enum cairn_status commit_one(struct change *change, enum cairn_strength strength,
+                                    struct cairn_error *error)
+{
+    if (strength == CAIRN_RELAXED)
+        return commit_change(change, error);
+    const struct change_list list = {change, 1, sizeof *change};
+    return patch_commit(&list, strength, error);
 }
 
 static enum cairn_status patch_live(struct change *change, enum cairn_strength strength,
                                     struct cairn_error *error)
 {
-    if (strength == CAIRN_RELAXED)
-        return patch_relaxed(change, error);
-    change->old_bits = word_read_instruction(change->site);
-    enum cairn_status status = patch_relaxed(change, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = patch_synchronise(change->site->table->space, strength, error);
-    if (status != CAIRN_OK)
-        commit_undo(change);
-    return status;
+    enum cairn_status status = plan_change(change, error);
+    return status == CAIRN_OK ? commit_one(change, strength, error) : status;
 }
 
 /* ---- Quiescent changes: more than one instruction ---- */
 
-/* Writes all that may be written of the region. On failure it is as it was. `old` is room for as
- * much. */
+/* Writes all that may be written of the region. On failure it is unchanged; only if undoing fails
+ * as well, it keeps the new bytes. `old` has space for as many bytes. */
 static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, uint8_t *old,
                                       enum site_form form, enum cairn_strength strength,
                                       struct cairn_error *error)
@@ -116,18 +128,22 @@ static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, ui
     memcpy(old, (const void *)(uintptr_t)site->address, site->limit);
     enum cairn_status status =
         code_block_write(sites->block, site->address, bytes, site->limit, error);
-    if (status == CAIRN_OK)
-        status = patch_synchronise(sites->space, strength, error);
-    if (status != CAIRN_OK) {
-        enum cairn_status undone =
-            code_block_write(sites->block, site->address, old, site->limit, NULL);
-        (void)undone;
+    if (status != CAIRN_OK)
         return status;
+    status = patch_synchronise(sites->space, strength, error);
+    struct cairn_error failure;
+    if (status != CAIRN_OK) {
+        if (code_block_write(sites->block, site->address, old, site->limit, &failure) == CAIRN_OK)
+            return status;
+        error_set_system(error, failure.system_error,
+                         "the barrier after a patch was refused, and undoing the patch, too: site "
+                         "%llu at 0x%llx has the new bytes",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
     }
     if (site->live)
         commit_note(site);
     atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
-    return CAIRN_OK;
+    return status;
 }
 
 /* The region as it was at first, and as much room again for write_region. NULL: no memory. */

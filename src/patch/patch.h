@@ -27,6 +27,11 @@ static inline enum cairn_status patch_check_live(const cairn_site *site, struct 
 enum cairn_status patch_check_target(const cairn_site *site, const void *target,
                                      struct cairn_error *error);
 
+/* Makes planned changes of live sites of one runtime, and the barrier that `strength` asks for: all
+ * or none. MEMORY, SYSTEM, UNSUPPORTED. */
+enum cairn_status patch_commit(const struct change_list *list, enum cairn_strength strength,
+                               struct cairn_error *error);
+
 /* The barrier that `strength` asks for. */
 enum cairn_status patch_synchronise(struct code_space *space, enum cairn_strength strength,
                                     struct cairn_error *error);

@@ -19,11 +19,24 @@ struct change {
     enum arch_branch branch;
     bool is_direct;    /* the target is a place in code, no function pointer (arch/arch.h) */
     bool original;     /* LLVM's own instruction instead of a branch */
-    uint64_t old_bits; /* noted in between, if the change may have to be taken back */
+    bool may_undo;     /* while it is undone: nobody else has taken the old instruction's veneer */
+    uint64_t old_bits; /* what the change replaced; noted when it is made, to undo it */
     /* What plan_change adds. */
     uint64_t bits;              /* of the instruction */
     struct site_veneer *veneer; /* that it goes to, taken; NULL: straight to the target */
 };
+
+/* Changes that are made together, each of them part of an element of `stride` bytes. */
+struct change_list {
+    struct change *first;
+    size_t count;
+    size_t stride;
+};
+
+static inline struct change *change_at(const struct change_list *list, size_t index)
+{
+    return (struct change *)(void *)((char *)list->first + index * list->stride);
+}
 
 /* A branch at the site. The target may be anywhere. */
 static inline struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target)
@@ -42,6 +55,12 @@ static inline void plan_release(struct change *change)
     if (change->veneer != NULL)
         veneers_give_back(change->veneer);
     change->veneer = NULL;
+}
+
+static inline void plan_release_all(const struct change_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        plan_release(change_at(list, i));
 }
 
 /* The veneer's slot: what the instruction is to go to. */
