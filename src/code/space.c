@@ -148,11 +148,17 @@ static enum cairn_status add_slab(struct code_space *space, struct code_slab *sl
     return CAIRN_OK;
 }
 
+/* With the map of the first slab. If that is refused by now, as memory files are when the process
+ * has no file left or its RLIMIT_FSIZE has been lowered, with another one of the same mode. */
 static enum cairn_status create_slab(struct code_space *space, struct cairn_error *error)
 {
     struct code_slab *slab;
     enum cairn_status status =
         slab_create(&space->allocator, space->map, space->slab_size, &slab, error);
+    for (size_t i = 0; status == CAIRN_ERROR_SYSTEM && i < MAP_COUNT; i++)
+        if (maps[i] != space->map && maps[i]->mode == space->map->mode &&
+            try_map(space, maps[i], &slab, NULL) == CAIRN_OK)
+            status = CAIRN_OK;
     return status == CAIRN_OK ? add_slab(space, slab, error) : status;
 }
 
@@ -321,7 +327,9 @@ enum cairn_status code_space_create(const struct code_space_options *options,
     created->slab_size = slab_size;
     created->slab_limit = options->slab_limit;
     space_create_locks(created);
-    status = fill_space(created, options->mode, error);
+    status = map_check_personality(error);
+    if (status == CAIRN_OK)
+        status = fill_space(created, options->mode, error);
     if (status != CAIRN_OK) {
         code_space_destroy(created);
         return status;
