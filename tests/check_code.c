@@ -79,7 +79,7 @@ END_TEST
 
 START_TEST(unknown_mode_is_refused)
 {
-    struct code_space_options options = {.arch = arch_host(), .mode = (enum cairn_code_mode)3};
+    struct code_space_options options = {.arch = arch_host(), .mode = (enum cairn_code_mode)4};
     ck_assert_int_eq(try_space(options, NULL), CAIRN_ERROR_ARGUMENT);
 }
 END_TEST

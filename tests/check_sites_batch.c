@@ -10,6 +10,8 @@
 #include "tests/machine.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -30,6 +32,7 @@ enum {
 };
 
 struct crowd {
+    enum cairn_code_mode mode;
     cairn_runtime *runtime;
     cairn_module *module;
     uint8_t *code;
@@ -83,6 +86,7 @@ static void load_crowd(struct crowd *crowd)
 
 static void create_crowd(struct crowd *crowd, enum cairn_code_mode mode)
 {
+    crowd->mode = mode;
     crowd->runtime = site_runtime(mode);
     load_crowd(crowd);
 }
@@ -361,30 +365,10 @@ static void sites_without_barrier(void *user)
     destroy_crowd(&crowd);
 }
 
-START_TEST(without_a_barrier_dual_mode_refuses_to_synchronise)
+START_TEST(without_a_barrier_no_mode_synchronises)
 {
-    enum cairn_code_mode mode = CAIRN_CODE_MODE_DUAL;
+    enum cairn_code_mode mode = site_modes[_i];
     support_in_child(sites_without_barrier, &mode);
-}
-END_TEST
-
-/* A replaced page makes all cores forget the old one, so that nothing is missing. */
-static void single_mode_without_barrier(void *user)
-{
-    struct crowd crowd;
-    (void)user;
-    support_refuse(&no_barrier, 1);
-    create_crowd(&crowd, CAIRN_CODE_MODE_SINGLE);
-    support_expect(cairn_runtime_can_synchronise(crowd.runtime));
-    note_calls(&crowd, COUNT, near_two(&crowd));
-    support_expect(cairn_batch_commit(crowd.batch, CAIRN_SYNC, NULL) == CAIRN_OK);
-    support_expect(count_results(&crowd, 2) == COUNT);
-    destroy_crowd(&crowd);
-}
-
-START_TEST(without_a_barrier_single_mode_synchronises)
-{
-    support_in_child(single_mode_without_barrier, NULL);
 }
 END_TEST
 
@@ -417,36 +401,244 @@ START_TEST(barrier_that_fails_takes_all_changes_back)
 }
 END_TEST
 
-/* In Single mode, the last site's page cannot be replaced: mremap to its address is refused. */
-static void last_page_is_refused(void *user)
+static uint64_t page_of(const struct crowd *crowd, uint32_t index)
+{
+    return site_describe(site_of(crowd, index)).address & ~(uint64_t)(PAGE - 1);
+}
+
+/* mremap to a page's address. */
+static struct support_refusal refuse_page(uint64_t page)
 {
     enum { NEW_ADDRESS = 4 };
+    return (struct support_refusal){.call = SYS_mremap,
+                                    .error = ENOMEM,
+                                    .argument = NEW_ADDRESS,
+                                    .mask = ~(uint32_t)(PAGE - 1),
+                                    .value = (uint32_t)page};
+}
+
+/* In Single mode, the pages of the first and the last site cannot be replaced. */
+static void pages_are_refused(void *user)
+{
     struct crowd crowd;
     (void)user;
     create_crowd(&crowd, CAIRN_CODE_MODE_SINGLE);
-    uint64_t last = site_describe(site_of(&crowd, LAST)).address & ~(uint64_t)(PAGE - 1);
-    const struct support_refusal refusal = {.call = SYS_mremap,
-                                            .error = ENOMEM,
-                                            .argument = NEW_ADDRESS,
-                                            .mask = ~(uint32_t)(PAGE - 1),
-                                            .value = (uint32_t)last};
+    const struct support_refusal refusals[] = {refuse_page(page_of(&crowd, 0)),
+                                               refuse_page(page_of(&crowd, LAST))};
     note_calls(&crowd, COUNT, near_two(&crowd));
-    support_refuse(&refusal, 1);
+    support_refuse(refusals, 2);
     check_refused_commit(&crowd, CAIRN_SYNC, CAIRN_ERROR_SYSTEM);
     check_refused_commit(&crowd, CAIRN_RELAXED, CAIRN_ERROR_SYSTEM);
     support_expect(cairn_site_call(site_of(&crowd, LAST), near_two(&crowd), CAIRN_SYNC, NULL) ==
                    CAIRN_ERROR_SYSTEM);
     support_expect(is_unchanged(&crowd));
     cairn_batch_clear(crowd.batch);
-    note_calls(&crowd, LAST, near_two(&crowd));
+    uint32_t first = 0;
+    while (page_of(&crowd, first) == page_of(&crowd, 0))
+        first++;
+    for (uint32_t i = first; i < LAST; i++)
+        support_expect(cairn_batch_call(crowd.batch, site_of(&crowd, i), near_two(&crowd), NULL) ==
+                       CAIRN_OK);
     support_expect(cairn_batch_commit(crowd.batch, CAIRN_SYNC, NULL) == CAIRN_OK);
-    support_expect(count_results(&crowd, 2) == LAST);
+    support_expect(count_results(&crowd, 2) == LAST - first);
     destroy_crowd(&crowd);
 }
 
-START_TEST(page_of_the_last_site_that_cannot_be_replaced_takes_all_changes_back)
+START_TEST(pages_that_cannot_be_replaced_leave_all_sites_unchanged)
 {
-    support_in_child(last_page_is_refused, NULL);
+    support_in_child(pages_are_refused, NULL);
+}
+END_TEST
+
+/* ---- The kernel refuses all that comes after some call ---- */
+
+static const long memory_calls[] = {SYS_mmap, SYS_mremap, SYS_mprotect, SYS_munmap, SYS_madvise};
+static const long all_calls[] = {SYS_mmap,    SYS_mremap,     SYS_mprotect,     SYS_munmap,
+                                 SYS_madvise, SYS_membarrier, SYS_memfd_create, SYS_ftruncate};
+
+/* A thread that executes all sites, over and over. */
+struct executing {
+    const struct crowd *crowd;
+    _Atomic bool stop;
+    _Atomic uint32_t rounds;
+    _Atomic uint32_t wrong;
+};
+
+static void *execute(void *user)
+{
+    struct executing *executing = user;
+    while (!executing->stop) {
+        for (uint32_t i = 0; i < COUNT; i++) {
+            const uint8_t *code = executing->crowd->code + function_offset(i);
+            long (*function)(void) = (long (*)(void))(uintptr_t)code;
+            long result = function();
+            executing->wrong += result < 0 || result > 2;
+        }
+        executing->rounds++;
+    }
+    return NULL;
+}
+
+/* Changes `count` sites, so that they return 2. */
+struct operation {
+    enum cairn_strength strength;
+    uint32_t count;
+    bool is_far;
+    bool is_batch;
+};
+
+static const struct operation operations[] = {
+    {CAIRN_RELAXED, COUNT, false, true}, {CAIRN_SYNC, COUNT, false, true},
+    {CAIRN_RELAXED, 700, true, true},    {CAIRN_SYNC, 700, true, true},
+    {CAIRN_RELAXED, 1, false, false},    {CAIRN_SYNC, 1, true, false},
+};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+/* Sites all over the code, if not all of them. */
+static cairn_site *changed_site(const struct crowd *crowd, const struct operation *operation,
+                                uint32_t index)
+{
+    return site_of(crowd, index * (COUNT / operation->count));
+}
+
+static enum cairn_status change_sites(struct crowd *crowd, const struct operation *operation,
+                                      struct cairn_error *error)
+{
+    const void *target = operation->is_far ? SITE_TWO : near_two(crowd);
+    if (!operation->is_batch)
+        return cairn_site_call(changed_site(crowd, operation, 0), target, operation->strength,
+                               error);
+    return cairn_batch_commit(crowd->batch, operation->strength, error);
+}
+
+static void note_operation(struct crowd *crowd, const struct operation *operation)
+{
+    const void *target = operation->is_far ? SITE_TWO : near_two(crowd);
+    cairn_batch_clear(crowd->batch);
+    for (uint32_t i = 0; i < operation->count && operation->is_batch; i++)
+        support_expect(cairn_batch_call(crowd->batch, changed_site(crowd, operation, i), target,
+                                        NULL) == CAIRN_OK);
+}
+
+static void restore_sites(struct crowd *crowd, const struct operation *operation)
+{
+    cairn_batch_clear(crowd->batch);
+    for (uint32_t i = 0; i < operation->count; i++)
+        support_expect(cairn_batch_restore(crowd->batch, changed_site(crowd, operation, i), NULL) ==
+                       CAIRN_OK);
+    support_expect(cairn_batch_commit(crowd->batch, CAIRN_SYNC, NULL) == CAIRN_OK);
+    support_expect(is_unchanged(crowd));
+}
+
+/* Where the barrier is refused and then what would undo the change, the sentence says so: all sites
+ * do the new thing. It is the one case in which a failed change is not undone. */
+static bool says_that_it_is_made(const struct crowd *crowd, const struct operation *operation,
+                                 const struct cairn_error *error)
+{
+    return crowd->mode == CAIRN_CODE_MODE_SINGLE && operation->strength != CAIRN_RELAXED &&
+           strstr(error->message, "do the new thing") != NULL;
+}
+
+/* With each number of calls granted: all sites are changed or none is. Returns how many calls the
+ * change makes. */
+static size_t change_with_refusals(struct crowd *crowd, const struct operation *operation,
+                                   bool refuses_barrier)
+{
+    for (size_t granted = 0;; granted++) {
+        struct cairn_error error = {.status = CAIRN_OK};
+        note_operation(crowd, operation);
+        support_refuse_after(granted);
+        enum cairn_status status = change_sites(crowd, operation, &error);
+        size_t calls = support_grant_all();
+        support_expect(status == CAIRN_OK || (status == error.status && error.message[0] != '\0'));
+        bool is_made = status == CAIRN_OK ||
+                       (refuses_barrier && says_that_it_is_made(crowd, operation, &error));
+        support_expect(count_results(crowd, 2) == (is_made ? operation->count : 0));
+        support_expect(is_made || is_unchanged(crowd));
+        support_expect(status == CAIRN_OK || calls > granted);
+        if (is_made)
+            restore_sites(crowd, operation);
+        if (calls <= granted)
+            return calls;
+    }
+}
+
+struct refusing {
+    enum cairn_code_mode mode;
+    bool refuses_barrier;
+};
+
+static void refuse_from_every_call_on(void *user)
+{
+    const struct refusing *refusing = user;
+    struct crowd crowd;
+    struct executing executing = {.crowd = &crowd};
+    pthread_t thread;
+    bool can_watch =
+        refusing->refuses_barrier
+            ? support_watch_calls(all_calls, sizeof all_calls / sizeof *all_calls)
+            : support_watch_calls(memory_calls, sizeof memory_calls / sizeof *memory_calls);
+    if (!can_watch)
+        return;
+    create_crowd(&crowd, refusing->mode);
+    support_expect(pthread_create(&thread, NULL, execute, &executing) == 0);
+    while (executing.rounds == 0)
+        sched_yield();
+    for (int i = 0; i < OPERATIONS; i++) {
+        size_t calls = change_with_refusals(&crowd, &operations[i], refusing->refuses_barrier);
+        support_expect(calls > 0 || refusing->mode == CAIRN_CODE_MODE_DUAL);
+    }
+    executing.stop = true;
+    pthread_join(thread, NULL);
+    support_expect(executing.wrong == 0);
+    destroy_crowd(&crowd);
+}
+
+START_TEST(refusals_from_any_call_on_change_all_sites_or_none)
+{
+    struct refusing refusing = {site_modes[_i % 2], _i / 2 == 1};
+    support_in_child(refuse_from_every_call_on, &refusing);
+}
+END_TEST
+
+/* ---- Several slabs ---- */
+
+/* Two modules in two slabs; in Single mode the pages of one of them cannot be replaced. */
+static void one_of_two_slabs_is_refused(void *user)
+{
+    enum { SLAB_BYTES = 512 << 10 };
+    const int *refused = user;
+    struct crowd crowds[2] = {{.mode = CAIRN_CODE_MODE_SINGLE}, {.mode = CAIRN_CODE_MODE_SINGLE}};
+    struct cairn_runtime_statistics statistics;
+    struct cairn_error error;
+    const struct cairn_runtime_options options = {.slab_size = SLAB_BYTES,
+                                                  .code_mode = CAIRN_CODE_MODE_SINGLE};
+    support_expect(cairn_runtime_create(&options, &crowds[0].runtime, &error) == CAIRN_OK);
+    crowds[1].runtime = crowds[0].runtime;
+    load_crowd(&crowds[0]);
+    load_crowd(&crowds[1]);
+    cairn_runtime_statistics(crowds[0].runtime, &statistics);
+    support_expect(statistics.slab_count == 2);
+    note_calls(&crowds[0], COUNT, near_two(&crowds[0]));
+    for (uint32_t i = 0; i < COUNT; i++)
+        support_expect(cairn_batch_call(crowds[0].batch, site_of(&crowds[1], i),
+                                        near_two(&crowds[1]), NULL) == CAIRN_OK);
+    if (*refused < 2) {
+        const struct support_refusal refusal = refuse_page(page_of(&crowds[*refused], 0));
+        support_refuse(&refusal, 1);
+        support_expect(cairn_batch_commit(crowds[0].batch, CAIRN_SYNC, &error) ==
+                       CAIRN_ERROR_SYSTEM);
+        support_expect(is_unchanged(&crowds[0]) && is_unchanged(&crowds[1]));
+    } else {
+        support_expect(cairn_batch_commit(crowds[0].batch, CAIRN_SYNC, &error) == CAIRN_OK);
+        support_expect(count_results(&crowds[0], 2) == COUNT);
+        support_expect(count_results(&crowds[1], 2) == COUNT);
+    }
+}
+
+START_TEST(refusal_in_one_of_two_slabs_changes_neither)
+{
+    support_in_child(one_of_two_slabs_is_refused, &_i);
 }
 END_TEST
 
@@ -470,10 +662,12 @@ int main(void)
     for (size_t i = 0; i < sizeof both / sizeof *both; i++)
         tcase_add_loop_test(tests, both[i], first_mode, SITE_MODES);
     if (support_can_refuse()) {
+        tcase_add_loop_test(tests, refusals_from_any_call_on_change_all_sites_or_none, 0,
+                            2 * SITE_MODES);
         tcase_add_loop_test(tests, barrier_that_fails_takes_all_changes_back, 0, SITE_MODES);
-        tcase_add_test(tests, without_a_barrier_dual_mode_refuses_to_synchronise);
-        tcase_add_test(tests, without_a_barrier_single_mode_synchronises);
-        tcase_add_test(tests, page_of_the_last_site_that_cannot_be_replaced_takes_all_changes_back);
+        tcase_add_loop_test(tests, without_a_barrier_no_mode_synchronises, 0, SITE_MODES);
+        tcase_add_loop_test(tests, refusal_in_one_of_two_slabs_changes_neither, 0, 3);
+        tcase_add_test(tests, pages_that_cannot_be_replaced_leave_all_sites_unchanged);
     }
     suite_add_tcase(suite, tests);
     return site_main(suite);

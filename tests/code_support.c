@@ -6,16 +6,29 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 const enum cairn_code_mode support_modes[2] = {CAIRN_CODE_MODE_SINGLE, CAIRN_CODE_MODE_DUAL};
+
+bool support_is_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return true;
+#else
+    return false;
+#endif
+}
 
 bool support_is_emulated(void) { return getenv("CAIRN_TEST_EMULATED") != NULL; }
 
@@ -193,16 +206,10 @@ static bool visit_count(const struct support_mapping *mapping, void *user)
     return true;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { IS_SANITIZED = 1 };
-#else
-enum { IS_SANITIZED = 0 };
-#endif
-
 size_t support_count_mappings(void)
 {
     size_t count = 0;
-    if (IS_SANITIZED || support_is_emulated())
+    if (support_is_sanitized() || support_is_emulated())
         return 0;
     support_each_mapping(visit_count, &count);
     return count;
@@ -289,6 +296,92 @@ void support_refuse(const struct support_refusal *refusals, size_t count)
     };
     support_expect(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     support_expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+/* ---- Refusing all system calls from one on ---- */
+
+/* Seccomp asks a thread that was started before, which is not filtered itself. */
+static struct {
+    int listener;
+    _Atomic size_t seen;
+    _Atomic size_t granted;
+} watched;
+
+static void answer(const struct seccomp_notif *call, struct seccomp_notif_resp *response)
+{
+    memset(response, 0, sizeof *response);
+    response->id = call->id;
+    if (watched.seen++ < watched.granted)
+        response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    else
+        response->error = -ENOMEM;
+}
+
+static void *answer_calls(void *user)
+{
+    sem_t *ready = user;
+    struct seccomp_notif call;
+    struct seccomp_notif_resp response;
+    sem_wait(ready);
+    for (;;) {
+        memset(&call, 0, sizeof call);
+        if (ioctl(watched.listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) {
+            support_expect(errno == EINTR || errno == ENOENT);
+            continue;
+        }
+        answer(&call, &response);
+        /* ENOENT: a signal has interrupted the call, which will be made again. */
+        support_expect(ioctl(watched.listener, SECCOMP_IOCTL_NOTIF_SEND, &response) == 0 ||
+                       errno == ENOENT);
+    }
+    return NULL;
+}
+
+bool support_watch_calls(const long *calls, size_t count)
+{
+    enum { CALLS_MAX = 16 };
+    static sem_t ready;
+    pthread_t thread;
+    struct sock_filter filter[CALLS_MAX + 3];
+    if (support_is_sanitized()) {
+        printf("skipped: the sanitizer's own calls would be refused\n");
+        return false;
+    }
+    support_expect(count <= CALLS_MAX);
+    size_t end = count + 2;
+    filter[0] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (size_t i = 0; i < count; i++)
+        filter[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i],
+                                                     (uint8_t)(end - (i + 2)), 0);
+    filter[end - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    filter[end] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
+    struct sock_fprog program = {.len = (unsigned short)(end + 1), .filter = filter};
+    watched.granted = SIZE_MAX;
+    support_expect(sem_init(&ready, 0, 0) == 0);
+    support_expect(pthread_create(&thread, NULL, answer_calls, &ready) == 0);
+    support_expect(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    watched.listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                                    SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+    if (watched.listener < 0) {
+        printf("skipped: system calls cannot be watched: %s\n", strerror(errno));
+        return false;
+    }
+    sem_post(&ready);
+    return true;
+}
+
+void support_refuse_after(size_t granted)
+{
+    watched.seen = 0;
+    watched.granted = granted;
+}
+
+size_t support_grant_all(void)
+{
+    size_t seen = watched.seen;
+    watched.granted = SIZE_MAX;
+    return seen;
 }
 
 /* ---- Children ---- */

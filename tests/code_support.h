@@ -21,6 +21,8 @@
 extern const enum cairn_code_mode support_modes[2];
 int support_mode_count(void);
 bool support_is_emulated(void);
+/* A sanitizer has memory of its own, which limits and refusals hit as well. */
+bool support_is_sanitized(void);
 
 /* ---- Spaces and functions ---- */
 
@@ -81,6 +83,15 @@ struct support_refusal {
 /* False, having printed why, where an emulator does not let a program filter its system calls. */
 bool support_can_refuse(void);
 void support_refuse(const struct support_refusal *refusals, size_t count);
+
+/* Watches these system calls of this thread, and of those that it starts afterwards. Once in a
+ * process, in a child. False, having printed why, where the system cannot do that. */
+bool support_watch_calls(const long *calls, size_t count);
+/* From here on `granted` of the watched calls are granted, and all after them refused with ENOMEM.
+ */
+void support_refuse_after(size_t granted);
+/* Grants all; returns how many were watched since support_refuse_after. */
+size_t support_grant_all(void);
 
 /* Ends the process if it is not so. Children, and threads of a process that forks, use this instead
  * of ck_assert, which takes a lock of Check's: a child may be born with it held. So do all

@@ -8,8 +8,8 @@
  * function returns from a synchronised patch (CAIRN_SYNC), executions that start afterwards do
  * the new thing. Calls already made return to where they came from. On error every site of the
  * batch does what it would do without the batch: what it did before, or what others have made of it
- * meanwhile. No executing thread blocks, traps or spins. Batches are atomic per site,
- * not across sites.
+ * meanwhile. No executing thread blocks, traps or spins (except in Toggle mode, see
+ * cairn/runtime.h). Batches are atomic per site, not across sites.
  *
  * "The old thing" and "the new thing" are those of patches that overlap the execution. A patch
  * takes effect at one moment between call and return of the patch function; of several that
@@ -166,7 +166,7 @@ enum cairn_strength {
  * keeps those that it has made; it makes one, under a lock, the first and the second time that it
  * gets such a target, for calls and for jumps, and when more threads than ever before patch it at
  * the same time. (2) The first patch in a forked child gives the child's code a second view. Single
- * mode takes a lock and replaces a page.
+ * and Toggle mode take a lock and make system calls.
  *
  * Refused before the first write: ARGUMENT (target NULL, no site, no such strength); UNMANAGED (not
  * live, and neither QUIESCENT nor unpublished; the sentence says why); STATE (the module is
@@ -174,8 +174,10 @@ enum cairn_strength {
  * until cairn_ic_destroy); RANGE (there is no room for a branch, or in a patch point's or
  * statepoint's region for what a call needs around it on PPC64: 12 bytes in all); UNSUPPORTED (SYNC
  * and QUIESCENT without a barrier, see cairn_runtime_can_synchronise); FULL, MEMORY, SYSTEM (no
- * veneer). SYSTEM after it (the barrier was refused, or Single mode could not replace the page):
- * the site does the old thing again.
+ * veneer, or in Single mode the page cannot be replaced). SYSTEM after it (the barrier was
+ * refused): the site does the old thing again. In Single mode that takes a system call; if the
+ * system refuses the barrier and then that call, too, the site does the new thing, and the sentence
+ * says so.
  *
  * `target` is a C function pointer (a descriptor's address on PPC64 ELFv1).
  */
@@ -252,7 +254,12 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_restore(cairn_batch *ba
  *  of patching one site; STATE also if a site has got an inline cache since it was noted. All or
  *  nothing: on error every site does what it would do without the batch, and the batch keeps its
  *  changes: it may be committed again, cleared or destroyed. On success it is empty and may be used
- *  again. */
+ *  again.
+ *
+ *  In Single mode one system call changes all sites of a slab, and all that can fail comes before
+ *  it. Sites of several slabs, or of modules around one that is being loaded, take several calls.
+ *  If the system grants one of them, refuses the next or the barrier, and refuses what undoes the
+ *  first, too, sites stay changed, and the sentence says so. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_commit(cairn_batch *batch,
                                                                 enum cairn_strength strength,
                                                                 struct cairn_error *error);

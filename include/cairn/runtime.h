@@ -59,13 +59,18 @@ extern "C" {
 
 /** How code memory is mapped. In none of them is a page ever writable and executable. */
 enum cairn_code_mode {
-    /** Dual where a self-test at start shows that it works here, otherwise Single. */
+    /** Dual where a self-test at start shows that it works here, otherwise Single; never Toggle. */
     CAIRN_CODE_MODE_AUTOMATIC = 0,
     /** Two views of one memory file: code runs in one, patches are written through the other. */
     CAIRN_CODE_MODE_DUAL = 1,
-    /** One mapping: a patched page is replaced as a whole by a changed copy. Microseconds, not
-     *  nanoseconds, per patch; as safe for running threads. */
-    CAIRN_CODE_MODE_SINGLE = 2
+    /** One mapping: pages that are patched are replaced as a whole by changed copies.
+     *  Microseconds, not nanoseconds, per patch; as safe for running threads. */
+    CAIRN_CODE_MODE_SINGLE = 2,
+    /** One mapping: a page loses its execute permission while it is patched. For systems on which
+     *  the others do not work, and for hosts that ask for it. No thread may execute a page of code
+     *  while a site in it is patched: it would get SIGSEGV. If the system refuses to make the page
+     *  executable again, the code in it is lost. */
+    CAIRN_CODE_MODE_TOGGLE = 3
 };
 
 struct cairn_runtime_options {
@@ -85,8 +90,9 @@ typedef struct cairn_runtime cairn_runtime;
 
 /**
  * A runtime. `options` NULL means the defaults (all zero). ARGUMENT, MEMORY, SYSTEM, and
- * UNSUPPORTED where a forced mode does not work on this machine or the host's architecture has
- * no patching.
+ * UNSUPPORTED where a forced mode does not work on this machine, where no mode but Toggle does and
+ * that was not asked for, where the thread's personality has READ_IMPLIES_EXEC (writable memory
+ * would be executable), or the host's architecture has no patching.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_create(
     const struct cairn_runtime_options *options, cairn_runtime **runtime,
@@ -110,12 +116,12 @@ CAIRN_API const struct cairn_allocator *cairn_runtime_allocator(const cairn_runt
 /** The mode in use: never AUTOMATIC. */
 CAIRN_API enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runtime);
 
-/** Why the mode is Single where Automatic was asked for, and, in the rare case that pages cannot be
- *  replaced on this system, that patching running code is not safe; "" otherwise. Lives as long as
- *  the runtime. */
+/** Why the mode is Single where Automatic was asked for; "" otherwise. Valid as long as the
+ *  runtime. */
 CAIRN_API const char *cairn_runtime_code_mode_reason(const cairn_runtime *runtime);
 
-/** Whether CAIRN_SYNC patches can be had (membarrier with SYNC_CORE, or Single mode). */
+/** Whether CAIRN_SYNC and CAIRN_QUIESCENT patches can be had, in any mode: membarrier with
+ * SYNC_CORE (Linux 4.16, where the architecture has it). */
 CAIRN_API bool cairn_runtime_can_synchronise(const cairn_runtime *runtime);
 
 struct cairn_runtime_statistics {

@@ -551,25 +551,6 @@ static void write_unprotected(uint64_t address, const void *bytes, size_t size)
     arch_host_code_written(code, code, size);
 }
 
-static enum cairn_status write_locked(struct code_block *block, uint64_t address,
-                                      const uint8_t *bytes, size_t size, struct cairn_error *error)
-{
-    size_t page_size = block->space->page_size;
-    size_t offset = slab_offset(block, address);
-    while (size > 0) {
-        size_t in_page = page_size - (offset & (page_size - 1));
-        size_t part = size < in_page ? size : in_page;
-        enum cairn_status status =
-            block->space->map->write(block->slab, offset, bytes, part, error);
-        if (status != CAIRN_OK)
-            return status;
-        offset += part;
-        bytes += part;
-        size -= part;
-    }
-    return CAIRN_OK;
-}
-
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error)
 {
@@ -580,7 +561,8 @@ enum cairn_status code_block_write(struct code_block *block, uint64_t address, c
     if (status != CAIRN_OK)
         return status;
     if (block->is_protected)
-        status = write_locked(block, address, bytes, size, error);
+        status =
+            block->space->map->write(block->slab, slab_offset(block, address), bytes, size, error);
     else
         write_unprotected(address, bytes, size);
     space_leave(block->space);

@@ -280,7 +280,7 @@ static enum cairn_status add_views(struct code_space *space, struct cairn_error 
     for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
         enum cairn_status status = slab_forget_unfinished(slab, error);
         if (status == CAIRN_OK)
-            status = space->map->after_fork(slab, error);
+            status = slab->map->after_fork(slab, error);
         if (status != CAIRN_OK)
             return status;
         drop_copy(slab);

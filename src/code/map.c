@@ -1,7 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/map.h"
 
+#include "base/error.h"
+
+#include <errno.h>
 #include <string.h>
+#include <sys/personality.h>
+
+/* EAGAIN: the kernel counts what it reserves as locked. */
+enum cairn_status map_cannot_reserve(size_t size, const char *purpose, int reason,
+                                     struct cairn_error *error)
+{
+    const char *advice = reason == EAGAIN
+                             ? "all new memory is locked (mlockall): raise RLIMIT_MEMLOCK, or lower"
+                             : "raise RLIMIT_AS, or lower";
+    return error_set_system(error, reason,
+                            "cannot reserve %zu bytes of address space to %s (%s slab_size in "
+                            "struct cairn_runtime_options)",
+                            size, purpose, advice);
+}
+
+/* Each thread has its own personality, which only it can change, so what is found here is true of
+ * the mappings that the caller makes next. Where a sandbox refuses the question, the default is
+ * assumed. */
+enum cairn_status map_check_personality(struct cairn_error *error)
+{
+    const unsigned long only_ask = 0xFFFFFFFF;
+    int found = personality(only_ask);
+    if (found == -1 || (found & READ_IMPLIES_EXEC) == 0)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                     "READ_IMPLIES_EXEC is set in this thread's personality, so that writable "
+                     "memory would be executable: clear it with personality(2), or link the "
+                     "program with -z noexecstack");
+}
 
 static bool is_aligned(const uint8_t *address, size_t size)
 {

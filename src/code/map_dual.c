@@ -4,12 +4,13 @@
  * The written view covers the whole slab and is made first, of a memory file or, where those are
  * refused, of shared anonymous pages. No file stays open: the executed view of a page is a
  * duplicate of the written one, which mremap makes when its old size is 0. Pages that hold nothing
- * take no memory.
+ * take no memory; and as the written view has no access beyond the pages that have been used, they
+ * take none even of a process that locks all its memory (mlockall).
  *
- * Neither view is ever writable and executable: the written one stays read-write, the executed one
- * goes from read-write to read-execute.
+ * Neither view is ever writable and executable: the written one becomes read-write, the executed
+ * one goes from read-write to read-execute.
  *
- * Source: mremap(2), memfd_create(2), madvise(2) (MADV_REMOVE).
+ * Source: mremap(2), memfd_create(2), madvise(2) (MADV_REMOVE), setrlimit(2) (RLIMIT_FSIZE).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,8 +19,11 @@
 #include "code/map.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MFD_EXEC
@@ -42,6 +46,28 @@ static int create_file(void)
     return file;
 }
 
+/* Sets the file's size. Beyond RLIMIT_FSIZE the kernel refuses that with EFBIG and sends SIGXFSZ to
+ * this thread, which would end the process. So the signal waits and is taken back, unless one was
+ * waiting before: the two cannot be told apart, and the host is to get its own. 0 or an errno. */
+static int resize_file(int file, size_t size)
+{
+    sigset_t too_large, before, pending;
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    int reason = pthread_sigmask(SIG_BLOCK, &too_large, &before);
+    if (reason != 0)
+        return reason;
+    sigpending(&pending);
+    if (ftruncate(file, (off_t)size) != 0)
+        reason = errno;
+    const struct timespec at_once = {0};
+    if (reason == EFBIG && sigismember(&pending, SIGXFSZ) == 0)
+        while (sigtimedwait(&too_large, NULL, &at_once) < 0 && errno == EINTR)
+            continue;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return reason;
+}
+
 static uint8_t *view_file(size_t size, struct cairn_error *error)
 {
     int file = create_file();
@@ -50,19 +76,25 @@ static uint8_t *view_file(size_t size, struct cairn_error *error)
         return NULL;
     }
     void *view = MAP_FAILED;
-    if (ftruncate(file, (off_t)size) == 0)
-        view = mmap(NULL, size, READ_WRITE, MAP_SHARED, file, 0);
-    int reason = errno;
+    int reason = resize_file(file, size);
+    if (reason == 0) {
+        view = mmap(NULL, size, PROT_NONE, MAP_SHARED, file, 0);
+        reason = errno;
+    }
     close(file);
     if (view != MAP_FAILED)
         return view;
-    error_set_system(error, reason, "cannot map a memory file of %zu bytes", size);
+    if (reason == EFBIG)
+        error_set_system(error, reason, "a memory file cannot have %zu bytes (raise RLIMIT_FSIZE)",
+                         size);
+    else
+        map_cannot_reserve(size, "write code through", reason, error);
     return NULL;
 }
 
 static uint8_t *view_shared(size_t size, struct cairn_error *error)
 {
-    void *view = mmap(NULL, size, READ_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *view = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (view != MAP_FAILED)
         return view;
     error_set_system(error, errno, "cannot map %zu bytes of shared memory", size);
@@ -76,16 +108,53 @@ static enum cairn_status open_with(make_view_function *make_view, struct code_sl
     return slab->alias == NULL ? CAIRN_ERROR_SYSTEM : CAIRN_OK;
 }
 
+/* Makes the first `size` bytes of the view writable. */
+static enum cairn_status make_writable(uint8_t *view, size_t size, struct cairn_error *error)
+{
+    enum cairn_status status = map_check_personality(error);
+    if (status != CAIRN_OK || size == 0 || mprotect(view, size, READ_WRITE) == 0)
+        return status;
+    return error_set_system(error, errno, "cannot make %zu bytes writable to write code through",
+                            size);
+}
+
+/* In steps of several pages, since code is mostly taken a page at a time. */
+static enum cairn_status extend_writable(struct code_slab *slab, size_t end,
+                                         struct cairn_error *error)
+{
+    enum { STEP = 64 << 10 };
+    if (end <= slab->alias_writable)
+        return CAIRN_OK;
+    size_t extended = (end + STEP - 1) & ~(size_t)(STEP - 1);
+    if (extended > slab->size)
+        extended = slab->size;
+    enum cairn_status status = make_writable(slab->alias, extended, error);
+    if (status == CAIRN_OK)
+        slab->alias_writable = extended;
+    return status;
+}
+
 /* ---- The executed view ---- */
 
+/* The duplicate is made elsewhere first: there the kernel checks all limits, and nothing is lost if
+ * it refuses. */
 static enum cairn_status map_code(struct code_slab *slab, size_t offset, size_t size,
                                   struct cairn_error *error)
 {
-    void *view =
-        mremap(slab->alias + offset, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset);
-    if (view != MAP_FAILED)
+    enum cairn_status status = extend_writable(slab, offset + size, error);
+    if (status != CAIRN_OK)
+        return status;
+    void *view = mremap(slab->alias + offset, 0, size, MREMAP_MAYMOVE);
+    if (view == MAP_FAILED)
+        return error_set_system(error, errno,
+                                "cannot map a second view of %zu bytes of code (RLIMIT_AS, "
+                                "RLIMIT_MEMLOCK, or too many mappings?)",
+                                size);
+    if (mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset) != MAP_FAILED)
         return CAIRN_OK;
-    return error_set_system(error, errno, "cannot map a second view of %zu bytes of code", size);
+    error_set_system(error, errno, "cannot map a second view of %zu bytes of code", size);
+    munmap(view, size);
+    return CAIRN_ERROR_SYSTEM;
 }
 
 static void discard_code(struct code_slab *slab, size_t offset, size_t size)
@@ -138,19 +207,40 @@ static enum cairn_status replace_code(struct code_slab *slab, uint8_t *written,
     return CAIRN_OK;
 }
 
+/* The two parts of the written view are two mappings, and mremap moves one at a time. */
+static enum cairn_status replace_alias(struct code_slab *slab, uint8_t *written,
+                                       struct cairn_error *error)
+{
+    const size_t starts[] = {slab->alias_writable, 0};
+    const size_t sizes[] = {slab->size - slab->alias_writable, slab->alias_writable};
+    for (int i = 0; i < 2; i++)
+        if (sizes[i] > 0 &&
+            mremap(written + starts[i], sizes[i], sizes[i], MREMAP_MAYMOVE | MREMAP_FIXED,
+                   slab->alias + starts[i]) == MAP_FAILED)
+            return error_set_system(error, errno,
+                                    "cannot put a forked child's written view in place");
+    return CAIRN_OK;
+}
+
+/* The child need not have what its parent had. */
+static uint8_t *view_any(size_t size, struct cairn_error *error)
+{
+    uint8_t *view = view_file(size, error);
+    return view != NULL ? view : view_shared(size, error);
+}
+
 /* If it fails half way, some pages are views of the new memory and the others are what they were;
  * all hold the right code, and a repeated call copies them all again. */
-static enum cairn_status after_fork_with(make_view_function *make_view, struct code_slab *slab,
-                                         struct cairn_error *error)
+static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *error)
 {
-    uint8_t *written = make_view(slab->size, error);
+    uint8_t *written = view_any(slab->size, error);
     if (written == NULL)
         return CAIRN_ERROR_SYSTEM;
-    enum cairn_status status = replace_code(slab, written, error);
-    if (status == CAIRN_OK && mremap(written, slab->size, slab->size, MREMAP_MAYMOVE | MREMAP_FIXED,
-                                     slab->alias) == MAP_FAILED)
-        status =
-            error_set_system(error, errno, "cannot put a forked child's written view in place");
+    enum cairn_status status = make_writable(written, slab->alias_writable, error);
+    if (status == CAIRN_OK)
+        status = replace_code(slab, written, error);
+    if (status == CAIRN_OK)
+        status = replace_alias(slab, written, error);
     if (status != CAIRN_OK)
         munmap(written, slab->size);
     return status;
@@ -168,21 +258,11 @@ static enum cairn_status open_shared(struct code_slab *slab, struct cairn_error 
     return open_with(view_shared, slab, error);
 }
 
-static enum cairn_status after_fork_file(struct code_slab *slab, struct cairn_error *error)
-{
-    return after_fork_with(view_file, slab, error);
-}
-
-static enum cairn_status after_fork_shared(struct code_slab *slab, struct cairn_error *error)
-{
-    return after_fork_with(view_shared, slab, error);
-}
-
 const struct code_map code_map_dual_file = {
     .name = "two views of a memory file",
     .mode = CAIRN_CODE_MODE_DUAL,
     .open = open_file,
-    .after_fork = after_fork_file,
+    .after_fork = after_fork,
     .map_code = map_code,
     .discard_code = discard_code,
     .write = write_alias,
@@ -192,7 +272,7 @@ const struct code_map code_map_dual_shared = {
     .name = "two views of shared memory",
     .mode = CAIRN_CODE_MODE_DUAL,
     .open = open_shared,
-    .after_fork = after_fork_shared,
+    .after_fork = after_fork,
     .map_code = map_code,
     .discard_code = discard_code,
     .write = write_alias,

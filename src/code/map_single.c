@@ -1,18 +1,28 @@
 /*
- * Single mode: code has one mapping, and a page that is to change is replaced by a changed copy.
+ * Single mode: code has one mapping, and pages that are to change are replaced by changed copies.
  *
- * The copy is made elsewhere, read-write, becomes read-execute there, and mremap then moves it
- * over the old page in one system call. A thread that fetches from the page meanwhile waits for
- * that call in its page fault and sees the old page before it and the new one after it: never a
- * page without execute permission, never one that is writable. Two changes of one page exclude
- * each other by the space's lock.
+ * The copies are made elsewhere, read-write, become read-execute there, and one mremap moves them
+ * over the old pages. A thread that fetches from such a page meanwhile waits for that call in its
+ * page fault and sees the old page before it and the new one after it: never a page without execute
+ * permission, never one that is writable. Two changes exclude each other by the space's lock.
  *
- * The workshop. The kernel joins neighbouring mappings only if their pages were born at distances
- * that fit (vm_pgoff) and share their anonymous-memory root. So each page of code is born in an
- * area as large as the slab, at the page's own offset, one mapping all along; MREMAP_DONTUNMAP
- * leaves that area in place. Code that was patched anywhere then still is one mapping. With pages
- * from anywhere (single_fresh) each patched page splits its mapping for good: two more mappings a
- * patched page at most, of the 65530 that Linux allows a process by default.
+ * Failures. All that needs memory, address space or one more mapping is done before the move, and
+ * is without effect on running threads. The move itself has the same size in both places, so that
+ * it passes every limit (RLIMIT_AS, RLIMIT_DATA, the number of mappings) even if the process is
+ * above it; the kernel looks at its arguments and at the number of mappings before it unmaps the
+ * old pages (since Linux 5.1). MREMAP_DONTUNMAP would not do: it needs address space, and asks for
+ * that when the old pages are gone.
+ *
+ * The workshop, `alias`. The kernel joins neighbouring mappings only if their pages were born at
+ * distances that fit (vm_pgoff) and share their anonymous-memory root. So each page of code is born
+ * in an area as large as the slab, at the page's own offset. Code that was patched anywhere then
+ * still is one mapping. The area has no access except where a copy is being made, so that it takes
+ * no memory, not even of a process that locks all its memory (mlockall). What was moved out of it
+ * leaves a hole, which is mapped again at once; if that fails, before the next change.
+ *
+ * Toggle mode, for machines on which pages cannot be moved, and only if the host asks for it: pages
+ * lose their execute permission while they are written. A thread that executes one meanwhile gets
+ * SIGSEGV, and so does every thread if the system then refuses to make it executable again.
  *
  * Source: mremap(2); Linux, mm/mremap.c, mm/vma.c (is_mergeable_anon_vma).
  *
@@ -25,37 +35,12 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4 /* since Linux 5.7 */
-#endif
 
 enum {
     READ_WRITE = PROT_READ | PROT_WRITE,
     READ_EXECUTE = PROT_READ | PROT_EXEC,
-    PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+    RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 };
-
-/* The page of `offset` with `size` bytes at `offset` changed, in `copy`. */
-static void build_copy(const struct code_slab *slab, uint8_t *copy, size_t offset,
-                       const void *bytes, size_t size)
-{
-    size_t in_page = offset & (slab->page_size - 1);
-    memcpy(copy, slab->base + offset - in_page, slab->page_size);
-    memcpy(copy + in_page, bytes, size);
-    arch_host_code_written(copy, copy, slab->page_size);
-}
-
-static uint8_t *page_at(const struct code_slab *slab, uint8_t *area, size_t offset)
-{
-    return area + (offset & ~(slab->page_size - 1));
-}
-
-static enum cairn_status replacement_failed(struct cairn_error *error)
-{
-    return error_set_system(error, errno, "cannot replace a page of code by a changed copy");
-}
 
 /* Nothing to give back but the mapping, which has been replaced by the reservation. */
 static void discard_code(struct code_slab *slab, size_t offset, size_t size)
@@ -65,98 +50,223 @@ static void discard_code(struct code_slab *slab, size_t offset, size_t size)
     (void)size;
 }
 
+/* ---- Writing in steps ---- */
+
+/* One run: from the page of the first byte to that of the last. */
+static enum cairn_status write_run(struct code_slab *slab, size_t offset, const void *bytes,
+                                   size_t size, struct cairn_error *error)
+{
+    const struct code_change_steps *steps = slab->map->steps;
+    size_t in_page = offset & (slab->page_size - 1);
+    size_t first = offset - in_page;
+    size_t run = (in_page + size + slab->page_size - 1) & ~(slab->page_size - 1);
+    enum cairn_status status = steps->begin(slab, error);
+    if (status == CAIRN_OK)
+        status = steps->prepare(slab, first, run, error);
+    if (status != CAIRN_OK)
+        return status;
+    map_store(steps->contents(slab, first) + in_page, bytes, size);
+    status = steps->seal(slab, first, run, error);
+    if (status == CAIRN_OK)
+        status = steps->place(slab, first, run, error);
+    if (status != CAIRN_OK)
+        steps->abandon(slab, first, run);
+    steps->end(slab);
+    return status;
+}
+
 /* ---- The workshop ---- */
 
-/* The whole area read-write and empty, with the anonymous-memory root that its pages will share. */
-static enum cairn_status make_workshop(struct code_slab *slab, void *address, int fixed,
-                                       struct cairn_error *error)
+static bool map_no_access(uint8_t *address, size_t size)
 {
-    uint8_t *area = mmap(address, slab->size, READ_WRITE, PRIVATE | fixed, -1, 0);
-    if (area == MAP_FAILED)
-        return error_set_system(error, errno, "cannot reserve %zu bytes to change code in",
-                                slab->size);
-    *(volatile uint8_t *)area = 0;
-    slab->alias = area;
-    slab->alias_soiled = false;
-    return CAIRN_OK;
+    return mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+/* Gives the whole area the anonymous-memory root that its pages will share: the first page to be
+ * written to has one, and shares it with the mapping that it is joined to afterwards. */
+static enum cairn_status give_root(struct code_slab *slab, struct cairn_error *error)
+{
+    if (mprotect(slab->alias, slab->page_size, READ_WRITE) == 0) {
+        *(volatile uint8_t *)slab->alias = 0;
+        if (mprotect(slab->alias, slab->page_size, PROT_NONE) == 0)
+            return CAIRN_OK;
+    }
+    return error_set_system(error, errno, "cannot prepare the memory to change code in");
 }
 
 static enum cairn_status open_workshop(struct code_slab *slab, struct cairn_error *error)
 {
-    return make_workshop(slab, NULL, 0, error);
+    uint8_t *area = mmap(NULL, slab->size, PROT_NONE, RESERVED, -1, 0);
+    if (area == MAP_FAILED)
+        return map_cannot_reserve(slab->size, "change code in", errno, error);
+    slab->alias = area;
+    return give_root(slab, error);
 }
 
-static enum cairn_status clean_workshop(struct code_slab *slab, struct cairn_error *error)
+/* Private pages are the child's own. But the parent may have been changing some. */
+static enum cairn_status after_fork_workshop(struct code_slab *slab, struct cairn_error *error)
 {
-    return make_workshop(slab, slab->alias, MAP_FIXED, error);
+    if (!map_no_access(slab->alias, slab->size))
+        return error_set_system(error, errno,
+                                "cannot reserve a forked child's memory to change code in");
+    slab->alias_spent_size = 0;
+    return give_root(slab, error);
 }
 
-/* Moves pages from the workshop to where they are used; their place in it is empty afterwards. */
+/* Nothing may be prepared in the workshop: it would be lost. */
+static enum cairn_status renew_spent(struct code_slab *slab, struct cairn_error *error)
+{
+    if (slab->alias_spent_size == 0)
+        return CAIRN_OK;
+    if (!map_no_access(slab->alias + slab->alias_spent_offset, slab->alias_spent_size))
+        return error_set_system(error, errno,
+                                "cannot map %zu bytes to change code in (RLIMIT_AS, or too many "
+                                "mappings?)",
+                                slab->alias_spent_size);
+    slab->alias_spent_size = 0;
+    return CAIRN_OK;
+}
+
+/* If the system refuses, the next change tries again, and fails before anything is seen. */
+static void tidy_workshop(struct code_slab *slab)
+{
+    enum cairn_status renewed = renew_spent(slab, NULL);
+    (void)renewed;
+}
+
+/* The spent part is one range that holds all that was used since it was renewed. */
+static void note_spent(struct code_slab *slab, size_t offset, size_t size)
+{
+    size_t end = offset + size;
+    if (slab->alias_spent_size > 0) {
+        size_t spent_end = slab->alias_spent_offset + slab->alias_spent_size;
+        offset = offset < slab->alias_spent_offset ? offset : slab->alias_spent_offset;
+        end = end > spent_end ? end : spent_end;
+    }
+    slab->alias_spent_offset = offset;
+    slab->alias_spent_size = end - offset;
+}
+
+/* Pages of the workshop, read-write and filled with zeros. */
+static enum cairn_status use_workshop(struct code_slab *slab, size_t offset, size_t size,
+                                      struct cairn_error *error)
+{
+    enum cairn_status status = map_check_personality(error);
+    if (status != CAIRN_OK)
+        return status;
+    note_spent(slab, offset, size);
+    if (mprotect(slab->alias + offset, size, READ_WRITE) == 0)
+        return CAIRN_OK;
+    return error_set_system(error, errno,
+                            "cannot make %zu bytes writable to change code in (RLIMIT_DATA, or too "
+                            "many mappings?)",
+                            size);
+}
+
 static bool move_out(struct code_slab *slab, size_t offset, size_t size)
 {
-    return mremap(slab->alias + offset, size, size,
-                  MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+    return mremap(slab->alias + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
                   slab->base + offset) != MAP_FAILED;
-}
-
-/* Emulators may take the place that pages were moved from for unmapped: whoever touches it then is
- * ended. So the system is asked to, with a file's name to be read from there, which only fails. */
-static bool is_still_there(const uint8_t *place)
-{
-    return access((const char *)place, F_OK) == 0 || errno != EFAULT;
 }
 
 static enum cairn_status map_from_workshop(struct code_slab *slab, size_t offset, size_t size,
                                            struct cairn_error *error)
 {
-    if (slab->alias_soiled) {
-        enum cairn_status status = clean_workshop(slab, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    if (move_out(slab, offset, size) && is_still_there(slab->alias + offset))
-        return CAIRN_OK;
-    return error_set_system(error, errno, "cannot map %zu bytes of code", size);
+    enum cairn_status status = renew_spent(slab, error);
+    if (status == CAIRN_OK)
+        status = use_workshop(slab, offset, size, error);
+    if (status == CAIRN_OK && !move_out(slab, offset, size))
+        status = error_set_system(error, errno, "cannot map %zu bytes of code", size);
+    tidy_workshop(slab);
+    return status;
 }
 
-static enum cairn_status replace_from_workshop(struct code_slab *slab, size_t offset,
-                                               const void *bytes, size_t size,
-                                               struct cairn_error *error)
+static uint8_t *workshop_contents(const struct code_slab *slab, size_t offset)
 {
-    if (slab->alias_soiled) {
-        enum cairn_status status = clean_workshop(slab, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    uint8_t *copy = page_at(slab, slab->alias, offset);
-    build_copy(slab, copy, offset, bytes, size);
-    slab->alias_soiled = true;
-    if (mprotect(copy, slab->page_size, READ_EXECUTE) != 0 ||
-        !move_out(slab, (size_t)(copy - slab->alias), slab->page_size))
-        return replacement_failed(error);
-    /* The page is changed. If its place in the workshop stays soiled, the next one cleans up. */
-    slab->alias_soiled = mprotect(copy, slab->page_size, READ_WRITE) != 0;
-    arch_host_code_written(slab->base + offset, slab->base + offset, size);
+    return slab->alias + offset;
+}
+
+/* Free pages between those of code are left empty. */
+static enum cairn_status prepare_copies(struct code_slab *slab, size_t offset, size_t size,
+                                        struct cairn_error *error)
+{
+    enum cairn_status status = use_workshop(slab, offset, size, error);
+    if (status != CAIRN_OK)
+        return status;
+    for (size_t page = offset; page < offset + size; page += slab->page_size)
+        if (slab->states[page / slab->page_size] == PAGE_CODE)
+            memcpy(slab->alias + page, slab->base + page, slab->page_size);
     return CAIRN_OK;
 }
 
-/* Private pages are the child's own. But the parent may have been changing a page. */
-static enum cairn_status after_fork_workshop(struct code_slab *slab, struct cairn_error *error)
+static enum cairn_status seal_copies(struct code_slab *slab, size_t offset, size_t size,
+                                     struct cairn_error *error)
 {
-    return clean_workshop(slab, error);
+    uint8_t *copies = slab->alias + offset;
+    arch_host_code_written(copies, copies, size);
+    if (mprotect(copies, size, READ_EXECUTE) == 0)
+        return CAIRN_OK;
+    return error_set_system(error, errno, "cannot make %zu bytes of changed code executable", size);
 }
 
-const struct code_map code_map_single_workshop = {
-    .name = "pages moved from a workshop",
+/* Free pages get their reservation back. If the system refuses that, they stay empty and
+ * executable, which the next use of them changes. */
+static void reserve_free_pages(struct code_slab *slab, size_t offset, size_t size)
+{
+    size_t end = (offset + size) / slab->page_size;
+    size_t page = offset / slab->page_size;
+    while (page < end) {
+        size_t first = page;
+        while (page < end && slab->states[page] == PAGE_FREE)
+            page++;
+        if (page > first)
+            map_no_access(slab->base + first * slab->page_size, (page - first) * slab->page_size);
+        else
+            page++;
+    }
+}
+
+static enum cairn_status place_copies(struct code_slab *slab, size_t offset, size_t size,
+                                      struct cairn_error *error)
+{
+    if (!move_out(slab, offset, size))
+        return error_set_system(error, errno, "cannot replace %zu bytes of code by a changed copy",
+                                size);
+    arch_host_code_written(slab->base + offset, slab->base + offset, size);
+    reserve_free_pages(slab, offset, size);
+    return CAIRN_OK;
+}
+
+static void abandon_copies(struct code_slab *slab, size_t offset, size_t size)
+{
+    /* They are in the spent part. */
+    (void)slab;
+    (void)offset;
+    (void)size;
+}
+
+static const struct code_change_steps workshop_steps = {
+    .begin = renew_spent,
+    .prepare = prepare_copies,
+    .contents = workshop_contents,
+    .seal = seal_copies,
+    .place = place_copies,
+    .abandon = abandon_copies,
+    .end = tidy_workshop,
+};
+
+const struct code_map code_map_single = {
+    .name = "changed copies of pages moved into place",
     .mode = CAIRN_CODE_MODE_SINGLE,
     .open = open_workshop,
     .after_fork = after_fork_workshop,
     .map_code = map_from_workshop,
     .discard_code = discard_code,
-    .write = replace_from_workshop,
+    .write = write_run,
+    .steps = &workshop_steps,
 };
 
-/* ---- Fresh pages ---- */
+/* ---- Toggling ---- */
 
 static enum cairn_status open_nothing(struct code_slab *slab, struct cairn_error *error)
 {
@@ -173,55 +283,71 @@ static enum cairn_status map_in_place(struct code_slab *slab, size_t offset, siz
     return error_set_system(error, errno, "cannot map %zu bytes of code", size);
 }
 
-static enum cairn_status replace_by_fresh(struct code_slab *slab, size_t offset, const void *bytes,
-                                          size_t size, struct cairn_error *error)
+static uint8_t *contents_in_place(const struct code_slab *slab, size_t offset)
 {
-    uint8_t *copy = mmap(NULL, slab->page_size, READ_WRITE, PRIVATE, -1, 0);
-    if (copy == MAP_FAILED)
-        return replacement_failed(error);
-    build_copy(slab, copy, offset, bytes, size);
-    if (mprotect(copy, slab->page_size, READ_EXECUTE) != 0 ||
-        mremap(copy, slab->page_size, slab->page_size, MREMAP_MAYMOVE | MREMAP_FIXED,
-               page_at(slab, slab->base, offset)) == MAP_FAILED) {
-        replacement_failed(error);
-        munmap(copy, slab->page_size);
-        return CAIRN_ERROR_SYSTEM;
-    }
-    arch_host_code_written(slab->base + offset, slab->base + offset, size);
+    return slab->base + offset;
+}
+
+static bool protect_code(struct code_slab *slab, size_t offset, size_t size, int protection)
+{
+    return mprotect(slab->base + offset, size, protection) == 0;
+}
+
+static enum cairn_status make_writable(struct code_slab *slab, size_t offset, size_t size,
+                                       struct cairn_error *error)
+{
+    enum cairn_status status = map_check_personality(error);
+    if (status != CAIRN_OK || protect_code(slab, offset, size, READ_WRITE))
+        return status;
+    return error_set_system(error, errno, "cannot make %zu bytes of code writable", size);
+}
+
+static enum cairn_status seal_nothing(struct code_slab *slab, size_t offset, size_t size,
+                                      struct cairn_error *error)
+{
+    (void)slab;
+    (void)offset;
+    (void)size;
+    (void)error;
     return CAIRN_OK;
 }
 
-const struct code_map code_map_single_fresh = {
-    .name = "fresh pages moved into place",
-    .mode = CAIRN_CODE_MODE_SINGLE,
-    .open = open_nothing,
-    .after_fork = open_nothing,
-    .map_code = map_in_place,
-    .discard_code = discard_code,
-    .write = replace_by_fresh,
+static enum cairn_status make_executable(struct code_slab *slab, size_t offset, size_t size,
+                                         struct cairn_error *error)
+{
+    arch_host_code_written(slab->base + offset, slab->base + offset, size);
+    if (!protect_code(slab, offset, size, READ_EXECUTE))
+        return error_set_system(error, errno, "cannot make %zu bytes of code executable again",
+                                size);
+    reserve_free_pages(slab, offset, size);
+    return CAIRN_OK;
+}
+
+static void make_executable_again(struct code_slab *slab, size_t offset, size_t size)
+{
+    if (protect_code(slab, offset, size, READ_EXECUTE))
+        reserve_free_pages(slab, offset, size);
+}
+
+static void end_nothing(struct code_slab *slab) { (void)slab; }
+
+static const struct code_change_steps toggle_steps = {
+    .begin = open_nothing,
+    .prepare = make_writable,
+    .contents = contents_in_place,
+    .seal = seal_nothing,
+    .place = make_executable,
+    .abandon = make_executable_again,
+    .end = end_nothing,
 };
 
-/* ---- Toggling ---- */
-
-static enum cairn_status write_toggled(struct code_slab *slab, size_t offset, const void *bytes,
-                                       size_t size, struct cairn_error *error)
-{
-    uint8_t *page = page_at(slab, slab->base, offset);
-    if (mprotect(page, slab->page_size, READ_WRITE) != 0)
-        return error_set_system(error, errno, "cannot make a page of code writable");
-    map_store(slab->base + offset, bytes, size);
-    arch_host_code_written(slab->base + offset, slab->base + offset, size);
-    if (mprotect(page, slab->page_size, READ_EXECUTE) != 0)
-        return error_set_system(error, errno, "cannot make a page of code executable again");
-    return CAIRN_OK;
-}
-
-const struct code_map code_map_single_toggle = {
+const struct code_map code_map_toggle = {
     .name = "pages whose protection is toggled",
-    .mode = CAIRN_CODE_MODE_SINGLE,
+    .mode = CAIRN_CODE_MODE_TOGGLE,
     .open = open_nothing,
     .after_fork = open_nothing,
     .map_code = map_in_place,
     .discard_code = discard_code,
-    .write = write_toggled,
+    .write = write_run,
+    .steps = &toggle_steps,
 };

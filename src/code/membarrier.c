@@ -30,19 +30,17 @@ static bool barrier(void)
            membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
 }
 
-bool code_space_can_synchronise(const struct code_space *space)
-{
-    return space->has_barrier || space->map->mode == CAIRN_CODE_MODE_SINGLE;
-}
+/* In Single mode, too. That the kernel takes a page away from the other cores is no such event:
+ * AArch64, and newer AMD processors (INVLPGB), do it without interrupting them. */
+bool code_space_can_synchronise(const struct code_space *space) { return space->has_barrier; }
 
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error)
 {
     if (!code_space_can_synchronise(space))
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "this kernel has no membarrier with SYNC_CORE, so other cores cannot be "
-                         "made to see a patch at once; patch with CAIRN_RELAXED, or force Single "
-                         "mode");
-    if (!space->has_barrier || barrier())
+                         "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
+                         "cores cannot be made to see a patch at once: patch with CAIRN_RELAXED");
+    if (barrier())
         return CAIRN_OK;
     return error_set_system(error, errno, "the barrier after a patch failed (membarrier)");
 }

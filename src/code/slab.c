@@ -58,10 +58,12 @@ static bool map_bookkeeping(struct code_slab *slab)
 
 static enum cairn_status map_slab(struct code_slab *slab, struct cairn_error *error)
 {
+    enum cairn_status status = map_check_personality(error);
+    if (status != CAIRN_OK)
+        return status;
     slab->base = reserve(slab->size, slab->page_size);
     if (slab->base == NULL)
-        return error_set_system(error, errno, "cannot reserve %zu bytes of address space for code",
-                                slab->size);
+        return map_cannot_reserve(slab->size, "hold code", errno, error);
     if (!map_bookkeeping(slab))
         return error_set_system(error, errno, "cannot map the page table of a code slab");
     return slab->map->open(slab, error);
@@ -312,7 +314,9 @@ static enum cairn_status map_pages(struct code_slab *slab, enum page_use use, si
 static enum cairn_status take(struct code_slab *slab, enum page_use use, size_t first_page,
                               size_t page_count, struct cairn_error *error)
 {
-    enum cairn_status status = map_pages(slab, use, first_page, page_count, error);
+    enum cairn_status status = map_check_personality(error);
+    if (status == CAIRN_OK)
+        status = map_pages(slab, use, first_page, page_count, error);
     if (status != CAIRN_OK)
         return status;
     bool is_code = use == PAGES_FOR_CODE;
@@ -349,6 +353,9 @@ enum cairn_status slab_protect(struct code_slab *slab, enum page_use use, size_t
     size_t size = page_count * slab->page_size;
     if (use == PAGES_FOR_DATA)
         return CAIRN_OK;
+    enum cairn_status status = map_check_personality(error);
+    if (status != CAIRN_OK)
+        return status;
     int protection = use == PAGES_FOR_CODE ? PROT_READ | PROT_EXEC : PROT_READ;
     if (mprotect(address, size, protection) != 0)
         return error_set_system(error, errno, "cannot make %zu bytes of %s", size,

@@ -43,7 +43,7 @@ struct code_slab {
     struct code_slab *next;
     const struct code_map *map;
     uint8_t *base;  /* where code runs */
-    uint8_t *alias; /* Dual: the writable view. Single: where copies are made, or NULL */
+    uint8_t *alias; /* Dual: the written view. Single: where copies are made. Toggle: NULL */
     size_t size;
     size_t page_size;
     size_t page_count;
@@ -58,8 +58,11 @@ struct code_slab {
     size_t room_at_least;
     size_t room_at_most;
     uint32_t open_blocks;
-    /* Single: something was left where copies are made. */
-    bool alias_soiled;
+    /* Dual: the first bytes of the alias that are writable; the others have no access. */
+    size_t alias_writable;
+    /* Single: the part of the alias that has to be mapped anew before it is used. */
+    size_t alias_spent_offset;
+    size_t alias_spent_size;
 
     /* Dual. `copy` holds the code pages at their offsets, in private memory, while the process
      * forks and until its child has put them in place; NULL otherwise. `is_detached` is true in a

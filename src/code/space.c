@@ -29,7 +29,7 @@ static enum cairn_status check_options(const struct code_space_options *options,
     if (arch == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn cannot hold code for this architecture");
-    if ((unsigned)options->mode > CAIRN_CODE_MODE_SINGLE)
+    if ((unsigned)options->mode > CAIRN_CODE_MODE_TOGGLE)
         return error_set(error, CAIRN_ERROR_ARGUMENT, (uint64_t)options->mode, "%d is no code mode",
                          (int)options->mode);
     size_t size = options->slab_size == 0 ? arch->slab_bytes_default : options->slab_size;
@@ -109,6 +109,29 @@ bool code_space_holds(const struct code_space *space, uint64_t pc)
     return find_slab(space, pc) != NULL;
 }
 
+/* ---- Ways of mapping ---- */
+
+static const struct code_map *const maps[] = {
+    &code_map_dual_file,
+    &code_map_dual_shared,
+    &code_map_single,
+    &code_map_toggle,
+};
+enum { MAP_COUNT = sizeof maps / sizeof *maps };
+
+/* Makes the first slab with this map, and tests it. */
+static enum cairn_status try_map(struct code_space *space, const struct code_map *map,
+                                 struct code_slab **slab, struct cairn_error *error)
+{
+    enum cairn_status status = slab_create(&space->allocator, map, space->slab_size, slab, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = self_test_run(*slab, space->arch, error);
+    if (status != CAIRN_OK)
+        slab_destroy(&space->allocator, *slab);
+    return status;
+}
+
 /* ---- Adding and choosing slabs ---- */
 
 static enum cairn_status add_slab(struct code_space *space, struct code_slab *slab,
@@ -125,11 +148,17 @@ static enum cairn_status add_slab(struct code_space *space, struct code_slab *sl
     return CAIRN_OK;
 }
 
+/* With the map of the first slab. If that is refused by now, as memory files are when the process
+ * has no file left or its RLIMIT_FSIZE has been lowered, with another one of the same mode. */
 static enum cairn_status create_slab(struct code_space *space, struct cairn_error *error)
 {
     struct code_slab *slab;
     enum cairn_status status =
         slab_create(&space->allocator, space->map, space->slab_size, &slab, error);
+    for (size_t i = 0; status == CAIRN_ERROR_SYSTEM && i < MAP_COUNT; i++)
+        if (maps[i] != space->map && maps[i]->mode == space->map->mode &&
+            try_map(space, maps[i], &slab, NULL) == CAIRN_OK)
+            status = CAIRN_OK;
     return status == CAIRN_OK ? add_slab(space, slab, error) : status;
 }
 
@@ -176,25 +205,6 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
 
 /* ---- Choosing a map ---- */
 
-static const struct code_map *const maps[] = {
-    &code_map_dual_file,    &code_map_dual_shared,   &code_map_single_workshop,
-    &code_map_single_fresh, &code_map_single_toggle,
-};
-enum { MAP_COUNT = sizeof maps / sizeof *maps };
-
-/* Makes the first slab with this map, and tests it. */
-static enum cairn_status try_map(struct code_space *space, const struct code_map *map,
-                                 struct code_slab **slab, struct cairn_error *error)
-{
-    enum cairn_status status = slab_create(&space->allocator, map, space->slab_size, slab, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = self_test_run(*slab, space->arch, error);
-    if (status != CAIRN_OK)
-        slab_destroy(&space->allocator, *slab);
-    return status;
-}
-
 static void append_reason(struct code_space *space, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -216,34 +226,42 @@ static void add_failure(struct code_space *space, const struct code_map *map,
 
 static bool is_asked_for(const struct code_map *map, enum cairn_code_mode mode)
 {
-    return mode == CAIRN_CODE_MODE_AUTOMATIC || mode == map->mode;
+    if (mode == CAIRN_CODE_MODE_AUTOMATIC)
+        return map->mode != CAIRN_CODE_MODE_TOGGLE;
+    return mode == map->mode;
 }
 
-static enum cairn_status no_map_works(const struct code_space *space, enum cairn_code_mode mode,
-                                      enum cairn_status status, const struct cairn_error *last,
-                                      struct cairn_error *error)
+/* Toggling is not safe for running threads, so it is not taken unasked. */
+static enum cairn_status name_toggle_mode(struct code_space *space, const struct cairn_error *last,
+                                          struct cairn_error *error)
 {
-    if (status == CAIRN_ERROR_MEMORY || mode != CAIRN_CODE_MODE_DUAL) {
-        if (error != NULL)
-            *error = *last;
-        return status;
-    }
-    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Dual code memory does not work here: %s",
-              space->reason);
+    struct code_slab *slab;
+    if (try_map(space, &code_map_toggle, &slab, NULL) != CAIRN_OK)
+        return last->status;
+    slab_destroy(&space->allocator, slab);
+    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+              "ask for code_mode CAIRN_CODE_MODE_TOGGLE, if no thread executes code while it is "
+              "patched; no other mode works here: %s",
+              last->message);
     if (error != NULL)
         error->system_error = last->system_error;
     return CAIRN_ERROR_UNSUPPORTED;
 }
 
-/* What failed is of interest only if the mode is not the one that was hoped for. */
-static void settle_reason(struct code_space *space, enum cairn_code_mode asked)
+static enum cairn_status no_map_works(struct code_space *space, enum cairn_code_mode mode,
+                                      const struct cairn_error *last, struct cairn_error *error)
 {
-    bool toggles = space->map == &code_map_single_toggle;
-    if (space->map->mode == CAIRN_CODE_MODE_DUAL || (asked == CAIRN_CODE_MODE_SINGLE && !toggles))
-        space->reason[0] = '\0';
-    if (toggles)
-        append_reason(space, "; so the protection of pages is toggled, and no thread may execute a "
-                             "page of code while a site in it is patched");
+    if (error != NULL)
+        *error = *last;
+    if (last->status == CAIRN_ERROR_MEMORY)
+        return last->status;
+    if (mode == CAIRN_CODE_MODE_AUTOMATIC || mode == CAIRN_CODE_MODE_SINGLE)
+        return name_toggle_mode(space, last, error);
+    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "%s code memory does not work here: %s",
+              mode == CAIRN_CODE_MODE_DUAL ? "Dual" : "Toggle", space->reason);
+    if (error != NULL)
+        error->system_error = last->system_error;
+    return CAIRN_ERROR_UNSUPPORTED;
 }
 
 static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mode mode,
@@ -257,12 +275,14 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
         status = try_map(space, maps[i], slab, &last);
         if (status == CAIRN_OK) {
             space->map = maps[i];
-            settle_reason(space, mode);
+            /* What failed is of interest only if the mode is not the one that was hoped for. */
+            if (mode != CAIRN_CODE_MODE_AUTOMATIC || maps[i]->mode == CAIRN_CODE_MODE_DUAL)
+                space->reason[0] = '\0';
             return CAIRN_OK;
         }
         add_failure(space, maps[i], &last);
     }
-    return no_map_works(space, mode, status, &last, error);
+    return no_map_works(space, mode, &last, error);
 }
 
 /* ---- Making and unmaking ---- */
@@ -307,7 +327,9 @@ enum cairn_status code_space_create(const struct code_space_options *options,
     created->slab_size = slab_size;
     created->slab_limit = options->slab_limit;
     space_create_locks(created);
-    status = fill_space(created, options->mode, error);
+    status = map_check_personality(error);
+    if (status == CAIRN_OK)
+        status = fill_space(created, options->mode, error);
     if (status != CAIRN_OK) {
         code_space_destroy(created);
         return status;

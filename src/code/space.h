@@ -56,16 +56,18 @@ struct code_space_options {
 /* ---- The space ---- */
 
 /* In Dual mode, forced or not, only if a self-test shows that what is written through one view is
- * executed in the other. ARGUMENT (a slab larger than the architecture's reach), MEMORY, SYSTEM,
- * UNSUPPORTED (no architecture, or the forced mode does not work here; the sentence says why). */
+ * executed in the other; in Toggle mode only if that is asked for. ARGUMENT (a slab larger than the
+ * architecture's reach), MEMORY, SYSTEM, UNSUPPORTED (no architecture; the forced mode does not
+ * work here, or none but Toggle, or the thread's personality makes all memory executable; the
+ * sentence says why). */
 enum cairn_status code_space_create(const struct code_space_options *options,
                                     struct code_space **space, struct cairn_error *error);
 /* Unmaps everything. No block is left. */
 void code_space_destroy(struct code_space *space);
 
 enum cairn_code_mode code_space_mode(const struct code_space *space);
-/* Why the mode is Single where Automatic was asked for, and why pages are toggled where they
- * cannot be replaced; "" otherwise. Lives as long as the space. */
+/* Why the mode is Single where Automatic was asked for; "" otherwise. Valid as long as the space.
+ */
 const char *code_space_mode_reason(const struct code_space *space);
 const struct cairn_arch *code_space_arch(const struct code_space *space);
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics);
@@ -112,9 +114,7 @@ static inline enum code_space_stage code_space_stage(const struct code_space *sp
 static inline bool code_space_is_own(const struct code_space *space);
 
 /* Barrier: when it returns, every other core has, since the call, executed a core-serialising
- * event. UNSUPPORTED without membarrier SYNC_CORE, except in Single mode: there each patch has
- * taken the page away from the other cores, and membarrier is added where it exists. SYSTEM.
- * Async-signal-safe. */
+ * event. UNSUPPORTED without membarrier SYNC_CORE, in every mode. SYSTEM. Async-signal-safe. */
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error);
 bool code_space_can_synchronise(const struct code_space *space);
 
@@ -270,16 +270,15 @@ void code_space_quiesce_stubs(struct code_space *space);
 void *code_block_writable_alias(const struct code_block *block, uint64_t address);
 
 /* Stores one aligned patch word of `arch->word_bytes` bytes to the block's code, atomically as
- * seen by executing threads, and maintains the caches; no barrier (Single mode implies one). In
- * Dual mode without a lock and async-signal-safe, except in a child that has just been forked.
- * ARGUMENT (not aligned, not the block's code), SYSTEM. */
+ * seen by executing threads, and maintains the caches; no barrier. In Dual mode without a lock and
+ * async-signal-safe, except in a child that has just been forked. ARGUMENT (not aligned, not the
+ * block's code), SYSTEM. */
 enum cairn_status code_block_store_word(struct code_block *block, uint64_t address,
                                         const uint8_t *word, struct cairn_error *error);
 
-/* Any bytes of the block's code, not atomically: the caller vouches for quiescence. (In Single
- * mode, unless pages are toggled, what lies in one page does change as a whole, and two callers
- * that change different bytes of one word do not disturb each other.) ARGUMENT, SYSTEM: pages
- * before the one that failed may have changed. */
+/* Any bytes of the block's code, in Dual mode not atomically: the caller vouches for quiescence. In
+ * Single mode they change as a whole, and two callers that change different bytes of one word do
+ * not disturb each other. ARGUMENT, SYSTEM: nothing has changed. */
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error);
 
@@ -287,5 +286,24 @@ enum cairn_status code_block_write(struct code_block *block, uint64_t address, c
  * Does nothing if it is not being made. */
 void code_block_write_copy(struct code_block *block, uint64_t address, const void *bytes,
                            size_t size);
+
+/* Bytes of protected code of the block, all of them in one of its spans. */
+struct code_write {
+    const struct code_block *block;
+    uint64_t address;
+    const uint8_t *bytes;
+    size_t size;
+};
+
+/* Fills in write number `index`; false if it is not to be made after all. It is called several
+ * times with the space's lock held, before anything is written, and answers the same each time.
+ * `bytes` are valid until the next call. */
+typedef bool code_write_source(void *user, size_t index, struct code_write *write);
+
+/* Only in Single and Toggle mode: makes `count` writes, all of them or none (code/change.c says
+ * what is left of that where the system refuses to undo). Those in one page change at the same
+ * moment. MEMORY, SYSTEM, UNSUPPORTED. */
+enum cairn_status code_space_write_all(struct code_space *space, code_write_source *source,
+                                       void *user, size_t count, struct cairn_error *error);
 
 #endif

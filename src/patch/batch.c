@@ -2,8 +2,8 @@
  * Batches: changes are noted one by one, and planned and written together.
  *
  * A commit checks and plans all changes first; that may fail, and then nothing was written. What
- * is left, in Dual mode, is a loop of exchanges and one barrier. In Single mode a write is a
- * system call. If one fails, or the barrier does, those before it are taken back.
+ * is left is to write all sites (commit.h), which fails for all of them or for none, and one
+ * barrier. If that fails, the changes are undone.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -225,10 +225,10 @@ enum cairn_status cairn_batch_commit(cairn_batch *batch, enum cairn_strength str
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no batch to commit");
     if (batch->count == 0)
         return CAIRN_OK;
+    const struct change_list list = {batch->changes, batch->count, sizeof *batch->changes};
     enum cairn_status status = plan_all(batch, strength, error);
     if (status != CAIRN_OK)
         return status;
-    const struct commit_list list = {batch->changes, sizeof *batch->changes, batch->count};
     status = commit_all(batch->space, &list, strength, error);
     if (status == CAIRN_OK)
         cairn_batch_clear(batch);

@@ -98,6 +98,7 @@
 #include "patch/commit.h"
 
 #include "arch/arch.h"
+#include "base/error.h"
 #include "patch/patch.h"
 #include "patch/veneers.h"
 
@@ -144,20 +145,55 @@ static void make_visible(const cairn_site *site)
                            site->table->arch->word_bytes);
 }
 
-/* ---- Single mode: the page is replaced by a changed copy ---- */
+/* ---- Single and Toggle mode: pages are replaced, or toggled ---- */
 
-/* Only the instruction is written, and under the code space's lock: the other bytes are those of
- * that moment, whoever they belong to. */
-static enum cairn_status write_instruction(const cairn_site *site, uint64_t bits,
-                                           struct cairn_error *error)
-{
+/* Only instructions are written, and with the code space locked: the other bytes of their words are
+ * those of that moment, whoever they belong to. */
+struct writing {
+    const struct change_list *list;
     uint8_t bytes[ARCH_WORD_BYTES_MAX];
-    word_put_bits(site, bits, bytes);
-    return code_block_write(site->table->block, word_instruction_address(site), bytes,
-                            site->instruction_length, error);
+};
+
+static void fill_write(struct writing *writing, const cairn_site *site, uint64_t bits,
+                       struct code_write *write)
+{
+    word_put_bits(site, bits, writing->bytes);
+    *write = (struct code_write){
+        .block = site->table->block,
+        .address = word_instruction_address(site),
+        .bytes = writing->bytes,
+        .size = site->instruction_length,
+    };
 }
 
-/* ---- One change ---- */
+static bool next_change(void *user, size_t index, struct code_write *write)
+{
+    struct writing *writing = user;
+    const struct change *change = change_at(writing->list, index);
+    fill_write(writing, change->site, change->bits, write);
+    return true;
+}
+
+static bool next_undo(void *user, size_t index, struct code_write *write)
+{
+    struct writing *writing = user;
+    const struct change *change = change_at(writing->list, index);
+    if (change->undo_from == change->undo_to ||
+        word_read_instruction(change->site) != change->undo_from)
+        return false;
+    fill_write(writing, change->site, change->undo_to, write);
+    return true;
+}
+
+static enum cairn_status write_pages(const struct change_list *list, code_write_source *source,
+                                     struct cairn_error *error)
+{
+    struct writing writing = {.list = list};
+    return code_space_write_all(list->first->site->table->space, source, &writing, list->count,
+                                error);
+}
+
+/* ---- Changes ---- */
 
 static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
 
@@ -195,15 +231,17 @@ static void take_number(struct change *change)
     store(&site->latest, change->sequence);
 }
 
-static enum cairn_status write_change(struct change *change, struct cairn_error *error)
+static enum cairn_status write_changes(const struct change_list *list, struct cairn_error *error)
 {
-    const cairn_site *site = change->site;
-    take_number(change);
-    plan_write_slot(change);
-    if (!is_dual(site))
-        return write_instruction(site, change->bits, error);
-    store_instruction(change);
-    return CAIRN_OK;
+    const bool dual = is_dual(list->first->site);
+    for (size_t i = 0; i < list->count; i++) {
+        struct change *change = change_at(list, i);
+        take_number(change);
+        plan_write_slot(change);
+        if (dual)
+            store_instruction(change);
+    }
+    return dual ? CAIRN_OK : write_pages(list, next_change, error);
 }
 
 void commit_at_once(struct change *change)
@@ -241,17 +279,9 @@ const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
 
 /* ---- Undoing ---- */
 
-/* Writes `to` if the instruction is `from`. In Single mode that may fail, for want of a page; then
- * the site goes on doing the new thing. */
+/* Writes `to` if the instruction is `from`. */
 static void replace(cairn_site *site, uint64_t from, uint64_t to)
 {
-    if (!is_dual(site)) {
-        if (word_read_instruction(site) != from)
-            return;
-        enum cairn_status undone = write_instruction(site, to, NULL);
-        (void)undone;
-        return;
-    }
     if (word_is_narrow(site))
         exchange_narrow_word(site, to, from);
     else
@@ -267,52 +297,65 @@ static void count_undoing(cairn_site *site)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* (F) */
-static void undo(const struct change *change)
+static uint64_t settled(const cairn_site *site)
 {
-    cairn_site *site = change->site;
-    uint64_t from = change->bits;
-    uint64_t to;
-    if (load(&site->latest) != change->sequence)
-        return;
-    count_undoing(site);
-    while ((to = atomic_load_explicit(&site->settled, memory_order_acquire)) != from) {
-        replace(site, from, to);
-        count_undoing(site);
-        from = to;
-    }
+    return atomic_load_explicit(&site->settled, memory_order_acquire);
 }
 
-/* ---- Many changes, all or none ---- */
-
-static struct change *change_at(const struct commit_list *list, size_t index)
+/* (F) Sets what is to be replaced by what; false: nothing, since the site has been changed again or
+ * does what is settled. */
+static bool begin_undo(struct change *change)
 {
-    return (struct change *)(void *)((char *)list->first + index * list->stride);
+    change->undo_from = change->bits;
+    change->undo_to = change->bits;
+    if (load(&change->site->latest) != change->sequence)
+        return false;
+    count_undoing(change->site);
+    change->undo_to = settled(change->site);
+    return change->undo_to != change->undo_from;
 }
 
-static void release_all(const struct commit_list *list)
+/* The same after the replacement: something else may have been settled meanwhile. */
+static bool go_on_undoing(struct change *change)
 {
+    if (change->undo_from == change->undo_to)
+        return false;
+    count_undoing(change->site);
+    change->undo_from = change->undo_to;
+    change->undo_to = settled(change->site);
+    return change->undo_to != change->undo_from;
+}
+
+static enum cairn_status undo_pages(const struct change_list *list, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    bool any = false;
     for (size_t i = 0; i < list->count; i++)
-        plan_release(change_at(list, i));
+        any |= begin_undo(change_at(list, i));
+    while (any && status == CAIRN_OK) {
+        status = write_pages(list, next_undo, error);
+        any = false;
+        for (size_t i = 0; i < list->count; i++)
+            any |= go_on_undoing(change_at(list, i));
+    }
+    return status;
 }
 
-/* Undoes the first `count` changes, the last one first. */
-static void undo_all(const struct commit_list *list, size_t count)
+/* The last one first. Fails in Single and Toggle mode alone; then the sites go on doing the new
+ * thing. */
+static enum cairn_status undo_all(const struct change_list *list, struct cairn_error *error)
 {
-    while (count-- > 0)
-        undo(change_at(list, count));
-}
-
-static enum cairn_status write_all(const struct commit_list *list, size_t *written,
-                                   struct cairn_error *error)
-{
-    for (*written = 0; *written < list->count; ++*written) {
-        enum cairn_status status = write_change(change_at(list, *written), error);
-        if (status != CAIRN_OK)
-            return status;
+    if (!is_dual(list->first->site))
+        return undo_pages(list, error);
+    for (size_t i = list->count; i-- > 0;) {
+        struct change *change = change_at(list, i);
+        for (bool any = begin_undo(change); any; any = go_on_undoing(change))
+            replace(change->site, change->undo_from, change->undo_to);
     }
     return CAIRN_OK;
 }
+
+/* ---- Many changes, all or none ---- */
 
 static bool is_superseded(const struct change *change)
 {
@@ -322,7 +365,7 @@ static bool is_superseded(const struct change *change)
 
 /* No change of these sites was undone since they were written. `undone` is what the space had
  * counted before that: mostly that is all that has to be looked at. */
-static bool is_undisturbed(struct code_space *space, const struct commit_list *list,
+static bool is_undisturbed(struct code_space *space, const struct change_list *list,
                            uint32_t undone)
 {
     if (load(code_space_undone(space)) == undone)
@@ -348,7 +391,7 @@ static void settle(struct change *change)
 
 /* (G) False: some of the sites may not do the new thing any more, and nothing was settled. Whoever
  * undoes something later finds it settled. */
-static bool settle_all(struct code_space *space, const struct commit_list *list, uint32_t undone)
+static bool settle_all(struct code_space *space, const struct change_list *list, uint32_t undone)
 {
     if (!is_undisturbed(space, list, undone))
         return false;
@@ -358,14 +401,31 @@ static bool settle_all(struct code_space *space, const struct commit_list *list,
     return true;
 }
 
-static enum cairn_status commit_at_once_all(const struct commit_list *list)
+static enum cairn_status commit_at_once_all(const struct change_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         commit_at_once(change_at(list, i));
     return CAIRN_OK;
 }
 
-enum cairn_status commit_all(struct code_space *space, const struct commit_list *list,
+static enum cairn_status write_and_synchronise(struct code_space *space,
+                                               const struct change_list *list,
+                                               enum cairn_strength strength,
+                                               struct cairn_error *error)
+{
+    enum cairn_status status = write_changes(list, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = patch_synchronise(space, strength, error);
+    struct cairn_error failure;
+    if (status != CAIRN_OK && undo_all(list, &failure) != CAIRN_OK)
+        error_set_system(error, failure.system_error,
+                         "the barrier after a patch was refused, and undoing the patch, too: the "
+                         "sites do the new thing");
+    return status;
+}
+
+enum cairn_status commit_all(struct code_space *space, const struct change_list *list,
                              enum cairn_strength strength, struct cairn_error *error)
 {
     if (list->count == 0)
@@ -375,15 +435,10 @@ enum cairn_status commit_all(struct code_space *space, const struct commit_list 
     enum cairn_status status;
     uint32_t undone;
     do {
-        size_t written;
         undone = load(code_space_undone(space));
-        status = write_all(list, &written, error);
-        if (status == CAIRN_OK)
-            status = patch_synchronise(space, strength, error);
-        if (status != CAIRN_OK) {
-            undo_all(list, written);
-            release_all(list);
-        }
+        status = write_and_synchronise(space, list, strength, error);
     } while (status == CAIRN_OK && !settle_all(space, list, undone));
+    if (status != CAIRN_OK)
+        plan_release_all(list);
     return status;
 }

@@ -8,22 +8,15 @@
 
 #include "patch/plan.h"
 
-/* Planned changes of live sites of one space: `count` of them, each `stride` bytes after the one
- * before, as they lie in larger structures. */
-struct commit_list {
-    struct change *first;
-    size_t stride;
-    size_t count;
-};
-
 /*
  * Makes the changes: for each the veneer's slot first, then one store of the patch word (A, D of
  * cairn/patch.h); then the barrier that `strength` asks for. Then the veneers are given back, for
- * good or ill. UNSUPPORTED, SYSTEM: each site does what it would do if the changes had not been
- * made. In Single mode undoing may fail, for want of a page; then a site goes on doing the new
- * thing.
+ * good or ill. MEMORY, SYSTEM, UNSUPPORTED: each site does what it would do if the changes had not
+ * been made, as far as code_space_write_all promises it. In Single mode, undoing after a barrier
+ * that was refused may be refused, too; then the sites go on doing the new thing, and the sentence
+ * says so.
  */
-enum cairn_status commit_all(struct code_space *space, const struct commit_list *list,
+enum cairn_status commit_all(struct code_space *space, const struct change_list *list,
                              enum cairn_strength strength, struct cairn_error *error);
 
 /* Whether a change of the site without a barrier is a store that cannot fail; and that change. */

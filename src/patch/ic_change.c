@@ -271,7 +271,7 @@ static void note_failure(struct ic_change *changes, size_t count)
 static enum cairn_status commit(struct ic_change *changes, size_t count,
                                 enum cairn_strength strength, struct cairn_error *error)
 {
-    const struct commit_list list = {&changes[0].patch, sizeof *changes, count};
+    const struct change_list list = {&changes[0].patch, count, sizeof *changes};
     enum cairn_status status = commit_all(changes[0].ic->set->space, &list, strength, error);
     for (size_t i = 0; i < count; i++)
         changes[i].is_made = status == CAIRN_OK;

@@ -22,8 +22,8 @@ static enum cairn_status check_strength(const struct site_table *sites,
                          (unsigned)strength);
     if (strength != CAIRN_RELAXED && !code_space_can_synchronise(sites->space))
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "this kernel has no membarrier with core synchronisation: patch with "
-                         "CAIRN_RELAXED, or force Single mode");
+                         "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
+                         "cores cannot be made to see a patch at once: patch with CAIRN_RELAXED");
     return CAIRN_OK;
 }
 
@@ -96,14 +96,14 @@ enum cairn_status patch_live(struct change *change, enum cairn_strength strength
         commit_at_once(change);
         return CAIRN_OK;
     }
-    return commit_all(change->site->table->space, &(struct commit_list){change, sizeof *change, 1},
+    return commit_all(change->site->table->space, &(struct change_list){change, 1, sizeof *change},
                       strength, error);
 }
 
 /* ---- Quiescent changes: more than one instruction ---- */
 
-/* Writes all that may be written of the region. On failure it is as it was. `old` is room for as
- * much. */
+/* Writes all that may be written of the region. On failure it is unchanged; only if undoing fails
+ * as well, it keeps the new bytes. `old` has space for as many bytes. */
 static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, uint8_t *old,
                                       enum site_form form, enum cairn_strength strength,
                                       struct cairn_error *error)
@@ -112,18 +112,22 @@ static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, ui
     memcpy(old, (const void *)(uintptr_t)site->address, site->limit);
     enum cairn_status status =
         code_block_write(sites->block, site->address, bytes, site->limit, error);
-    if (status == CAIRN_OK)
-        status = patch_synchronise(sites->space, strength, error);
-    if (status != CAIRN_OK) {
-        enum cairn_status undone =
-            code_block_write(sites->block, site->address, old, site->limit, NULL);
-        (void)undone;
+    if (status != CAIRN_OK)
         return status;
+    status = patch_synchronise(sites->space, strength, error);
+    struct cairn_error failure;
+    if (status != CAIRN_OK) {
+        if (code_block_write(sites->block, site->address, old, site->limit, &failure) == CAIRN_OK)
+            return status;
+        error_set_system(error, failure.system_error,
+                         "the barrier after a patch was refused, and undoing the patch, too: site "
+                         "%llu at 0x%llx has the new bytes",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
     }
     if (site->live)
         commit_note(site);
     atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
-    return CAIRN_OK;
+    return status;
 }
 
 /* The region as it was at first, and as much room again for write_region. NULL: no memory. */

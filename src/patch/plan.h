@@ -25,7 +25,23 @@ struct change {
     /* What patch/commit.c notes: the change's number, and how often the site was undone before. */
     uint32_t sequence;
     uint32_t undone;
+    /* While it is undone: the instruction that it has written, and the one to be written. */
+    uint64_t undo_from;
+    uint64_t undo_to;
 };
+
+/* Changes of live sites of one space that are made together, each of them part of an element of
+ * `stride` bytes. */
+struct change_list {
+    struct change *first;
+    size_t count;
+    size_t stride;
+};
+
+static inline struct change *change_at(const struct change_list *list, size_t index)
+{
+    return (struct change *)(void *)((char *)list->first + index * list->stride);
+}
 
 /* A branch at the site. The target may be anywhere. */
 static inline struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target)
@@ -44,6 +60,12 @@ static inline void plan_release(struct change *change)
     if (change->veneer != NULL)
         veneers_give_back(change->veneer);
     change->veneer = NULL;
+}
+
+static inline void plan_release_all(const struct change_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        plan_release(change_at(list, i));
 }
 
 /* The veneer's slot: what the instruction is to go to. */
