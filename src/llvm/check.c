@@ -460,7 +460,7 @@ static void check_architecture(struct checker *checker)
                            architecture == CAIRN_ARCHITECTURE_AARCH64 ||
                            architecture == CAIRN_ARCHITECTURE_RISCV64;
     if (architecture == CAIRN_ARCHITECTURE_RISCV64 && !LLVM_HAS_RISCV_STACKMAPS)
-        report(checker, "LLVM has no stack maps for RISC-V before version 19",
+        report(checker, "LLVM has no stack maps for RISC-V before version 18",
                "code without them, or compile it with a later one");
     else if (checker->call.kind == CAIRN_RECORD_STATEPOINT && !has_statepoints)
         report(checker, "LLVM cannot select statepoints for this architecture",

@@ -45,7 +45,7 @@
 /* AArch64's floating-point control register is read by instructions, and so may be live. */
 #define LLVM_HAS_LIVE_FPCR (LLVM_VERSION_MAJOR >= 16)
 /* Stack maps, patch points and statepoints on RISC-V. */
-#define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 19)
+#define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 18)
 
 /* PPC64 big-endian has the vectors of AltiVec without being asked; 20 and 21 have not been tried.
  */
