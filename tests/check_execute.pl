@@ -27,7 +27,8 @@ sub build {
     my @files = (
         "$source/tests/cross/execute.c", "$source/tests/cross/execute_context.c",
         "$source/tests/registers_$arch.S", "$source/tests/machine_registers_$arch.c",
-        "$source/src/base/error.c",      "$source/src/frame/context.c",
+        "$source/src/base/error.c",      "$source/src/base/utf8.c",
+        "$source/src/frame/context.c",
         "$source/arch/arch.c",           "$source/arch/exit.c",
         "$source/arch/words.c",
         glob("$source/arch/*/inline_cache.c"),
