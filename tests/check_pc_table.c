@@ -43,6 +43,8 @@ static struct {
     uint32_t section_count;
     struct written_entry entries[ENTRIES_MAX];
     uint32_t entry_count;
+    size_t values[ENTRIES_MAX]; /* of one section: where the constants of its groups begin */
+    uint32_t group_count;
     bool knows_code;
 } written;
 
@@ -58,7 +60,7 @@ static void put_number(struct sample_section *section, bool is_compressed, uint6
     section_put(section, value, 1);
 }
 
-/* As a front end would have them: most are small, and none leads from here into the code. */
+/* As a front end would have them: most are small. */
 static uint64_t random_constant(uint8_t bytes)
 {
     uint64_t value = (uint64_t)below(1u << 16) << 8 * below(4);
@@ -96,6 +98,7 @@ static void put_group(uint32_t number)
     uint64_t size = schema->has_size ? below(below(4) == 0 ? CODE_BYTES : 64) : 0;
     if (schema->has_size)
         put_number(bytes, schema->is_compressed, size, 4);
+    written.values[written.group_count++] = bytes->size;
     for (uint8_t i = 0; i < schema->constant_count; i++) {
         uint64_t constant = random_constant(schema->constant_bytes[i]);
         put_number(bytes, schema->is_compressed, constant, schema->constant_bytes[i]);
@@ -108,7 +111,36 @@ static void put_group(uint32_t number)
 
 static const char *const names[SECTIONS_MAX] = {"first", "second", "second", ""};
 
-static void put_section(uint32_t number)
+/* Whether what begins at the place would be taken for an address of code, as constants are, and
+ * what follows them, once in some thousand sections. */
+static bool leads_to_code(const struct sample_section *bytes, uint64_t address, uint8_t width,
+                          size_t at)
+{
+    uint64_t word = 0;
+    if (at + width > bytes->size)
+        return false;
+    for (size_t i = 0; i < width; i++) {
+        size_t place = bytes->byte_order == CAIRN_BIG_ENDIAN ? i : width - 1u - i;
+        word = word << 8 | bytes->bytes[at + place];
+    }
+    if (width == 4)
+        word = (uint64_t)(int64_t)(int32_t)(uint32_t)word;
+    word += address + at;
+    return word >= CODE && word <= CODE + CODE_BYTES;
+}
+
+static bool is_ambiguous(uint32_t number)
+{
+    const struct cairn_pc_table_section *section = &written.sections[number];
+    for (uint32_t i = 0; i < written.group_count; i++)
+        if (leads_to_code(&written.bytes[number], section->address, section->schema.address_bytes,
+                          written.values[i]) &&
+            !section->schema.has_size && section->schema.constant_count > 0)
+            return true;
+    return false;
+}
+
+static void try_section(uint32_t number)
 {
     struct sample_section *bytes = &written.bytes[number];
     *bytes = (struct sample_section){.byte_order =
@@ -116,6 +148,7 @@ static void put_section(uint32_t number)
     struct cairn_pc_table_section *section = &written.sections[number];
     *section = (struct cairn_pc_table_section){
         .name = names[number], .address = DATA + number * UINT64_C(0x10000) + below(16)};
+    written.group_count = 0;
     bool is_raw = below(8) == 0;
     if (!is_raw)
         section->schema = random_schema();
@@ -128,6 +161,17 @@ static void put_section(uint32_t number)
     if (written.knows_code)
         for (uint32_t zeros = below(3) == 0 ? below(40) : 0; zeros > 0; zeros--)
             section_put(bytes, 0, 1);
+}
+
+static void put_section(uint32_t number)
+{
+    uint32_t before = written.entry_count;
+    try_section(number);
+    while (written.knows_code && is_ambiguous(number)) {
+        section_free(&written.bytes[number]);
+        written.entry_count = before;
+        try_section(number);
+    }
 }
 
 /* The bytes end at a page that nobody may touch. */
