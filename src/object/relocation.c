@@ -486,7 +486,7 @@ static enum cairn_status apply_loaded(const struct relocation_target *target, ui
                                       struct relocation_list *list, struct cairn_error *error)
 {
     struct relocation_sources *sources = target->sources;
-    struct source source = {.count = 0};
+    struct source source = {.file = sources->file};
     uint32_t opened = 0;
     enum cairn_status status = CAIRN_OK;
     for (size_t i = find_loaded(target); is_of_target(target, i) && status == CAIRN_OK; i++) {
