@@ -29,15 +29,16 @@ static cairn_runtime *runtime;
 
 /* ---- What is loaded ---- */
 
-/* A pointer into data of the loader has to be made relative to where it is: these sections have
- * addresses of 8 bytes, so the input's first byte of each word is added to the code's address. */
-static void point_to_code(uint8_t *bytes, size_t size, uint64_t code)
+/* Where the input has an A, the 8 bytes are made an address in the code, the byte after the A
+ * further on; in PC sections, whose addresses are relative to their own place, the distance to it.
+ */
+static void point_to_code(uint8_t *bytes, size_t size, uint64_t code, bool is_relative)
 {
-    for (size_t i = 0; i + 9 <= size; i++)
+    for (size_t i = 0; i + sizeof code <= size; i++)
         if (bytes[i] == 'A') {
-            uint64_t address = code + bytes[i + 1];
+            uint64_t address = code + bytes[i + 1] - (is_relative ? (uintptr_t)(bytes + i) : 0);
             memcpy(bytes + i, &address, sizeof address);
-            i += 7;
+            i += sizeof address - 1;
         }
 }
 
@@ -55,13 +56,17 @@ static void *allocate_pcsection(cairn_loader *loader, size_t size, size_t alignm
 static void load_section(struct fuzz_input *input, cairn_loader *loader, uint64_t code,
                          allocate_function *allocate)
 {
-    size_t size = (size_t)fuzz_number(input, 2) & 0x3FF;
-    uint8_t *bytes = allocate(loader, size + 1, 8, NULL);
+    uint64_t number = fuzz_number(input, 2);
+    size_t size = number & 0x3FF;
+    size_t zeros = number >> 10 & 7;
+    if (size + zeros == 0)
+        return;
+    uint8_t *bytes = allocate(loader, size + zeros, 8, NULL);
     require(bytes != NULL);
     for (size_t i = 0; i < size; i++)
         bytes[i] = fuzz_u8(input);
-    bytes[size] = 0;
-    point_to_code(bytes, size, code);
+    memset(bytes + size, 0, zeros);
+    point_to_code(bytes, size, code, allocate == allocate_pcsection);
 }
 
 static void load_stackmap(struct fuzz_input *input, cairn_loader *loader, uint64_t code)

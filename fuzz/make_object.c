@@ -304,6 +304,8 @@ static void *count(void *user, void *block, size_t old_size, size_t new_size)
     struct fuzz_memory *memory = user;
     require(old_size <= memory->used || block == NULL);
     memory->used += new_size - (block == NULL ? 0 : old_size);
+    if (memory->first == 0)
+        memory->first = new_size;
     if (memory->used > memory->most)
         memory->most = memory->used;
     if (new_size == 0) {

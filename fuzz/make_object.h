@@ -44,6 +44,7 @@ uint32_t checksum_of(const uint8_t *bytes, size_t size);
 
 /* Counts memory. */
 struct fuzz_memory {
+    size_t first; /* bytes of the first block: an object itself, which its limit does not count */
     size_t used;
     size_t most;
 };
