@@ -26,7 +26,7 @@ static void check_line(const char *text, size_t length)
     }
     require(memcmp(&lines[0], &lines[1], sizeof lines[0]) == 0);
     require(lines[0].kind <= ADDRESS_LINE_JUNK);
-    require(!lines[0].is_frame || copy[0] == '\t');
+    require(lines[0].is_frame == (length > 0 && text[0] == '\t'));
     if (lines[0].kind == ADDRESS_LINE_MAPPING) {
         const struct mapping *mapping = &lines[0].mapping;
         require(mapping->path >= copy && mapping->path_length > 0);

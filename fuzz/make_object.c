@@ -81,7 +81,7 @@ static uint8_t *take_content(size_t size)
 static void add_section(struct fuzz_input *input, struct elf_file *file)
 {
     enum { COMPRESSED_EXTRA = 64 };
-    uint8_t bytes[256];
+    uint8_t bytes[256] = {0};
     unsigned kind = fuzz_u8(input) % (sizeof kinds / sizeof *kinds);
     size_t size = fuzz_u8(input);
     uint8_t link = fuzz_u8(input);

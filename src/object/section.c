@@ -206,7 +206,8 @@ struct relocation section_read_address(const cairn_object *object, const struct 
 {
     const struct relocation *relocation = relocation_find(&prepared->relocations, offset);
     uint64_t value = cairn_load_u64(prepared->bytes + offset, object->file.byte_order);
-    /* Another relocation may have changed some of the bytes: then they are not this one's address. */
+    /* Another relocation may have changed some of the bytes: then they are not this one's address.
+     */
     if (relocation != NULL && relocation->is_address && relocation->width == sizeof value &&
         relocation->value == value)
         return *relocation;
