@@ -889,6 +889,41 @@ static void move_is_refused(void *user)
 START_TEST(write_that_is_refused_half_way_is_undone) { support_in_child(move_is_refused, NULL); }
 END_TEST
 
+/* Memory of other threads stays where it is, also if they map it where pages have just been moved
+ * away, and code can be changed afterwards. */
+static void places_are_taken(void *user)
+{
+    enum { ROUNDS = 5 };
+    static const long map = SYS_mmap;
+    struct apart apart;
+    (void)user;
+    struct code_block *block = load_apart(&apart, CAIRN_CODE_MODE_SINGLE);
+    if (!support_watch_calls(&map, 1))
+        return;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t before = support_expect_taken_places();
+        support_take_places(1);
+        support_expect(try_patch(apart.blocks[0], apart.code[0], 9, NULL) == CAIRN_OK);
+        support_expect(support_call(apart.code[0]) == 9);
+        support_take_places(2);
+        support_expect(write_both(&apart, 7) == CAIRN_OK);
+        expect_both(&apart, 7);
+        support_take_places(0);
+        support_expect(write_both(&apart, 5) == CAIRN_OK);
+        expect_both(&apart, 5);
+        support_expect(support_expect_taken_places() == before + 3);
+    }
+    code_block_destroy(block);
+    unload_apart(&apart);
+    support_expect(support_expect_taken_places() == 3 * ROUNDS);
+}
+
+START_TEST(changes_leave_memory_of_other_threads_alone)
+{
+    support_in_child(places_are_taken, NULL);
+}
+END_TEST
+
 /* ---- Limits that are below what the process has ---- */
 
 enum { EXECUTED = 300 };
@@ -1150,6 +1185,7 @@ int main(void)
     tcase_add_loop_test(tests, writes_around_a_module_that_is_being_loaded_leave_it_alone, 0, 2);
     if (!support_is_sanitized())
         tcase_add_test(tests, write_that_is_refused_half_way_is_undone);
+    tcase_add_test(tests, changes_leave_memory_of_other_threads_alone);
     tcase_add_loop_test(tests, refusals_from_any_call_on_harm_only_the_new_module, 0,
                         support_mode_count());
     tcase_add_test(tests, refusals_from_any_call_on_make_a_whole_space_or_none);

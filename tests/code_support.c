@@ -300,17 +300,58 @@ void support_refuse(const struct support_refusal *refusals, size_t count)
 
 /* ---- Refusing all system calls from one on ---- */
 
+enum { PLACES_MAX = 32 };
+
 /* Seccomp asks a thread that was started before, which is not filtered itself. */
 static struct {
     int listener;
     _Atomic size_t seen;
     _Atomic size_t granted;
+    _Atomic size_t places_to_take;
+    _Atomic size_t taken_count;
+    uint8_t *taken[PLACES_MAX];
 } watched;
+
+enum { MARK_OF_TAKEN = 77 };
+
+static void take_place(const struct seccomp_notif *call)
+{
+    enum { FLAGS = 3 };
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    if (watched.places_to_take == 0 || call->data.nr != SYS_mmap ||
+        (call->data.args[FLAGS] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0)
+        return;
+    uint8_t *place = (uint8_t *)(uintptr_t)call->data.args[0];
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *taken = mmap(place, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (taken == MAP_FAILED)
+        return;
+    support_expect(taken == place);
+    memset(taken, MARK_OF_TAKEN, size);
+    watched.taken[watched.taken_count++] = taken;
+    watched.places_to_take--;
+}
+
+void support_take_places(size_t count)
+{
+    support_expect(watched.taken_count + count <= PLACES_MAX);
+    watched.places_to_take = count;
+}
+
+size_t support_expect_taken_places(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < watched.taken_count; i++)
+        for (size_t byte = 0; byte < size; byte++)
+            support_expect(watched.taken[i][byte] == MARK_OF_TAKEN);
+    return watched.taken_count;
+}
 
 static void answer(const struct seccomp_notif *call, struct seccomp_notif_resp *response)
 {
     memset(response, 0, sizeof *response);
     response->id = call->id;
+    take_place(call);
     if (watched.seen++ < watched.granted)
         response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     else

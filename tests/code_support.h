@@ -92,6 +92,11 @@ bool support_watch_calls(const long *calls, size_t count);
 void support_refuse_after(size_t granted);
 /* Grants all; returns how many were watched since support_refuse_after. */
 size_t support_grant_all(void);
+/* Maps a page, as another thread could, wherever a watched mmap is about to map memory at a fixed
+ * address and nothing is mapped yet; up to `count` times. */
+void support_take_places(size_t count);
+/* Returns how many pages were mapped so far; they must hold what they held then. */
+size_t support_expect_taken_places(void);
 
 /* Ends the process if it is not so. Children, and threads of a process that forks, use this instead
  * of ck_assert, which takes a lock of Check's: a child may be born with it held. So do all

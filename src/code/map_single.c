@@ -17,8 +17,15 @@
  * distances that fit (vm_pgoff) and share their anonymous-memory root. So each page of code is born
  * in an area as large as the slab, at the page's own offset. Code that was patched anywhere then
  * still is one mapping. The area has no access except where a copy is being made, so that it takes
- * no memory, not even of a process that locks all its memory (mlockall). What was moved out of it
- * leaves a hole, which is mapped again at once; if that fails, before the next change.
+ * no memory, not even of a process that locks all its memory (mlockall).
+ *
+ * What was moved out of the workshop leaves a hole, which is mapped again at once. Before that,
+ * another thread's mmap may be given the same place, and what it maps there must stay
+ * (MAP_FIXED_NOREPLACE). Then, and where the system refuses the mapping, that part of the workshop
+ * is lost. Before the next change it is mapped after all, or else, if the place is taken, there is
+ * a new workshop elsewhere, whose pages do not join those of the old one. This is rare because of
+ * the page without access at each end of the area: without it, a hole at the end would be part of
+ * the free space next to it, where a mapping of any size fits, such as a new thread's stack.
  *
  * Toggle mode, for machines on which pages cannot be moved, and only if the host asks for it: pages
  * lose their execute permission while they are written. A thread that executes one meanwhile gets
@@ -82,13 +89,28 @@ static bool map_no_access(uint8_t *address, size_t size)
     return mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
+/* False: another thread has mapped something there (errno is EEXIST), or the system refuses. */
+static bool map_hole(uint8_t *address, size_t size)
+{
+    void *mapped = mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED_NOREPLACE, -1, 0);
+    if (mapped == address)
+        return true;
+    /* Linux before 4.17 does not know the flag, and maps elsewhere. */
+    if (mapped != MAP_FAILED) {
+        munmap(mapped, size);
+        errno = EEXIST;
+    }
+    return false;
+}
+
 /* Gives the whole area the anonymous-memory root that its pages will share: the first page to be
  * written to has one, and shares it with the mapping that it is joined to afterwards. */
 static enum cairn_status give_root(struct code_slab *slab, struct cairn_error *error)
 {
-    if (mprotect(slab->alias, slab->page_size, READ_WRITE) == 0) {
-        *(volatile uint8_t *)slab->alias = 0;
-        if (mprotect(slab->alias, slab->page_size, PROT_NONE) == 0)
+    uint8_t *page = slab->alias - slab->alias_guard;
+    if (mprotect(page, slab->page_size, READ_WRITE) == 0) {
+        *(volatile uint8_t *)page = 0;
+        if (mprotect(page, slab->page_size, PROT_NONE) == 0)
             return CAIRN_OK;
     }
     return error_set_system(error, errno, "cannot prepare the memory to change code in");
@@ -96,42 +118,71 @@ static enum cairn_status give_root(struct code_slab *slab, struct cairn_error *e
 
 static enum cairn_status open_workshop(struct code_slab *slab, struct cairn_error *error)
 {
-    uint8_t *area = mmap(NULL, slab->size, PROT_NONE, RESERVED, -1, 0);
+    uint8_t *area = mmap(NULL, slab->size + 2 * slab->page_size, PROT_NONE, RESERVED, -1, 0);
     if (area == MAP_FAILED)
         return map_cannot_reserve(slab->size, "change code in", errno, error);
-    slab->alias = area;
+    slab->alias_guard = slab->page_size;
+    slab->alias = area + slab->alias_guard;
+    slab->alias_spent_size = 0;
     return give_root(slab, error);
+}
+
+static enum cairn_status reopen_workshop(struct code_slab *slab, struct cairn_error *error)
+{
+    slab_unmap_alias(slab);
+    return open_workshop(slab, error);
 }
 
 /* Private pages are the child's own. But the parent may have been changing some. */
 static enum cairn_status after_fork_workshop(struct code_slab *slab, struct cairn_error *error)
 {
-    if (!map_no_access(slab->alias, slab->size))
+    if (slab->alias == NULL || slab->alias_lost_size > 0)
+        return reopen_workshop(slab, error);
+    if (!map_no_access(slab->alias - slab->alias_guard, slab->size + 2 * slab->alias_guard))
         return error_set_system(error, errno,
                                 "cannot reserve a forked child's memory to change code in");
     slab->alias_spent_size = 0;
     return give_root(slab, error);
 }
 
-/* Nothing may be prepared in the workshop: it would be lost. */
-static enum cairn_status renew_spent(struct code_slab *slab, struct cairn_error *error)
+static bool find_lost(struct code_slab *slab)
 {
-    if (slab->alias_spent_size == 0)
-        return CAIRN_OK;
-    if (!map_no_access(slab->alias + slab->alias_spent_offset, slab->alias_spent_size))
-        return error_set_system(error, errno,
-                                "cannot map %zu bytes to change code in (RLIMIT_AS, or too many "
-                                "mappings?)",
-                                slab->alias_spent_size);
+    if (slab->alias_lost_size > 0 &&
+        !map_hole(slab->alias + slab->alias_lost_offset, slab->alias_lost_size))
+        return false;
+    slab->alias_lost_size = 0;
+    return true;
+}
+
+static bool wipe_spent(struct code_slab *slab)
+{
+    if (slab->alias_spent_size > 0 &&
+        !map_no_access(slab->alias + slab->alias_spent_offset, slab->alias_spent_size))
+        return false;
     slab->alias_spent_size = 0;
-    return CAIRN_OK;
+    return true;
+}
+
+/* Nothing may be prepared in the workshop: it would be lost. */
+static enum cairn_status renew_workshop(struct code_slab *slab, struct cairn_error *error)
+{
+    if (slab->alias == NULL)
+        return open_workshop(slab, error);
+    if (find_lost(slab) && wipe_spent(slab))
+        return CAIRN_OK;
+    if (slab->alias_lost_size > 0 && errno == EEXIST)
+        return reopen_workshop(slab, error);
+    return error_set_system(error, errno,
+                            "cannot map %zu bytes to change code in (RLIMIT_AS, or too many "
+                            "mappings?)",
+                            slab->alias_lost_size + slab->alias_spent_size);
 }
 
 /* If the system refuses, the next change tries again, and fails before anything is seen. */
 static void tidy_workshop(struct code_slab *slab)
 {
-    enum cairn_status renewed = renew_spent(slab, NULL);
-    (void)renewed;
+    if (slab->alias_lost_size == 0)
+        wipe_spent(slab);
 }
 
 /* The spent part is one range that holds all that was used since it was renewed. */
@@ -145,6 +196,21 @@ static void note_spent(struct code_slab *slab, size_t offset, size_t size)
     }
     slab->alias_spent_offset = offset;
     slab->alias_spent_size = end - offset;
+}
+
+/* The lost part is one range, too. Runs are moved out in ascending order: what was between two that
+ * are lost is not needed any more. */
+static void note_lost(struct code_slab *slab, size_t offset, size_t size)
+{
+    if (slab->alias_lost_size > 0) {
+        size_t lost_end = slab->alias_lost_offset + slab->alias_lost_size;
+        if (offset > lost_end)
+            munmap(slab->alias + lost_end, offset - lost_end);
+        size += offset - slab->alias_lost_offset;
+        offset = slab->alias_lost_offset;
+    }
+    slab->alias_lost_offset = offset;
+    slab->alias_lost_size = size;
 }
 
 /* Pages of the workshop, read-write and filled with zeros. */
@@ -165,14 +231,20 @@ static enum cairn_status use_workshop(struct code_slab *slab, size_t offset, siz
 
 static bool move_out(struct code_slab *slab, size_t offset, size_t size)
 {
-    return mremap(slab->alias + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
-                  slab->base + offset) != MAP_FAILED;
+    if (mremap(slab->alias + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+               slab->base + offset) == MAP_FAILED)
+        return false;
+    if (!map_hole(slab->alias + offset, size))
+        note_lost(slab, offset, size);
+    else if (slab->alias_spent_offset == offset && slab->alias_spent_size == size)
+        slab->alias_spent_size = 0;
+    return true;
 }
 
 static enum cairn_status map_from_workshop(struct code_slab *slab, size_t offset, size_t size,
                                            struct cairn_error *error)
 {
-    enum cairn_status status = renew_spent(slab, error);
+    enum cairn_status status = renew_workshop(slab, error);
     if (status == CAIRN_OK)
         status = use_workshop(slab, offset, size, error);
     if (status == CAIRN_OK && !move_out(slab, offset, size))
@@ -246,7 +318,7 @@ static void abandon_copies(struct code_slab *slab, size_t offset, size_t size)
 }
 
 static const struct code_change_steps workshop_steps = {
-    .begin = renew_spent,
+    .begin = renew_workshop,
     .prepare = prepare_copies,
     .contents = workshop_contents,
     .seal = seal_copies,

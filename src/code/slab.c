@@ -90,10 +90,27 @@ enum cairn_status slab_create(const struct cairn_allocator *allocator, const str
     return CAIRN_OK;
 }
 
+void slab_unmap_alias(struct code_slab *slab)
+{
+    if (slab->alias == NULL)
+        return;
+    uint8_t *start = slab->alias - slab->alias_guard;
+    uint8_t *end = slab->alias + slab->size + slab->alias_guard;
+    if (slab->alias_lost_size > 0) {
+        uint8_t *lost = slab->alias + slab->alias_lost_offset;
+        if (lost > start)
+            munmap(start, (size_t)(lost - start));
+        start = lost + slab->alias_lost_size;
+    }
+    if (end > start)
+        munmap(start, (size_t)(end - start));
+    slab->alias = NULL;
+    slab->alias_lost_size = 0;
+}
+
 void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *slab)
 {
-    if (slab->alias != NULL)
-        munmap(slab->alias, slab->size);
+    slab_unmap_alias(slab);
     if (slab->copy != NULL)
         munmap(slab->copy, slab->copy_bytes);
     if (slab->owners != NULL)

@@ -60,9 +60,15 @@ struct code_slab {
     uint32_t open_blocks;
     /* Dual: the first bytes of the alias that are writable; the others have no access. */
     size_t alias_writable;
+    /* Single: bytes without access before and after the alias, which are mapped with it. */
+    size_t alias_guard;
     /* Single: the part of the alias that has to be mapped anew before it is used. */
     size_t alias_spent_offset;
     size_t alias_spent_size;
+    /* Single: the part of the alias that is not mapped any more, or that another thread has mapped
+     * something in since. */
+    size_t alias_lost_offset;
+    size_t alias_lost_size;
 
     /* Dual. `copy` holds the code pages at their offsets, in private memory, while the process
      * forks and until its child has put them in place; NULL otherwise. `is_detached` is true in a
@@ -82,6 +88,8 @@ enum cairn_status slab_create(const struct cairn_allocator *allocator, const str
                               size_t size, struct code_slab **slab, struct cairn_error *error);
 /* Unmaps all of it. */
 void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *slab);
+/* Unmaps the alias, except for its lost part, and sets it to NULL. */
+void slab_unmap_alias(struct code_slab *slab);
 
 /* Whether `address` is in the slab; needs no lock. */
 bool slab_holds(const struct code_slab *slab, uint64_t address);
