@@ -27,9 +27,13 @@ struct fixture {
     struct code_veneer veneer;
 };
 
+/* For the shadow of a larger slab, sanitizers map memory in calls of munmap, which may be refused.
+ */
+enum { SLAB_BYTES = 256 << 10 };
+
 static void load(struct fixture *fixture, enum cairn_code_mode mode)
 {
-    fixture->space = support_space(mode, 0, 0);
+    fixture->space = support_space(mode, SLAB_BYTES, 0);
     fixture->block = support_block(fixture->space);
     fixture->code = support_functions(fixture->block, 200, 1);
     void *data;

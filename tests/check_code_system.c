@@ -683,9 +683,11 @@ END_TEST
 
 static void release_refused(void *user)
 {
+    /* For the shadow of a larger slab, sanitizers map memory in calls of munmap. */
+    enum { SLAB_BYTES = 256 << 10 };
     struct loaded *loaded = user;
     uint8_t *code;
-    loaded->space = support_space(loaded->mode, 0, 0);
+    loaded->space = support_space(loaded->mode, SLAB_BYTES, 0);
     struct code_block *block = support_loaded(loaded->space, 1, 9, &code);
     loaded->block = support_loaded(loaded->space, 300, 1, &loaded->code);
     const struct support_refusal refusal = {SYS_mmap, ENOMEM, 3, MAP_FIXED, MAP_FIXED};

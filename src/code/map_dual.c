@@ -207,18 +207,22 @@ static enum cairn_status replace_code(struct code_slab *slab, uint8_t *written,
     return CAIRN_OK;
 }
 
-/* The two parts of the written view are two mappings, and mremap moves one at a time. */
-static enum cairn_status replace_alias(struct code_slab *slab, uint8_t *written,
+/* The two parts of the written view are two mappings, and mremap moves one at a time. The first
+ * `left` bytes have not been moved; where the others were, another thread may have mapped
+ * something. */
+static enum cairn_status replace_alias(struct code_slab *slab, uint8_t *written, size_t *left,
                                        struct cairn_error *error)
 {
     const size_t starts[] = {slab->alias_writable, 0};
     const size_t sizes[] = {slab->size - slab->alias_writable, slab->alias_writable};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         if (sizes[i] > 0 &&
             mremap(written + starts[i], sizes[i], sizes[i], MREMAP_MAYMOVE | MREMAP_FIXED,
                    slab->alias + starts[i]) == MAP_FAILED)
             return error_set_system(error, errno,
                                     "cannot put a forked child's written view in place");
+        *left = starts[i];
+    }
     return CAIRN_OK;
 }
 
@@ -236,13 +240,14 @@ static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *
     uint8_t *written = view_any(slab->size, error);
     if (written == NULL)
         return CAIRN_ERROR_SYSTEM;
+    size_t left = slab->size;
     enum cairn_status status = make_writable(written, slab->alias_writable, error);
     if (status == CAIRN_OK)
         status = replace_code(slab, written, error);
     if (status == CAIRN_OK)
-        status = replace_alias(slab, written, error);
+        status = replace_alias(slab, written, &left, error);
     if (status != CAIRN_OK)
-        munmap(written, slab->size);
+        munmap(written, left);
     return status;
 }
 
