@@ -768,6 +768,28 @@ START_TEST(relocations_without_addends_use_what_stands_there)
 }
 END_TEST
 
+START_TEST(address_that_another_relocation_has_changed_is_what_the_section_holds)
+{
+    static struct sample sample;
+    sample_begin(&sample, EM_X86_64, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_add_symbol(&sample, NAME_FIRST, STB_LOCAL, STT_FUNC, sample.text, 0x10);
+    sample_add_rela(&sample, 0, 1, R_X86_64_64, 0);
+    sample_add_rela(&sample, 2, 0, R_X86_64_32, 0x77);
+    sample_add_rela(&sample, 8, 1, R_X86_64_64, 0);
+    sample_add_rela(&sample, 12, 0, R_X86_64_32, 0);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_add_relocation_section(&sample, SHT_RELA, 0, sample.stackmaps);
+    sample_finish(&sample);
+    cairn_object *object = sample_open(&sample);
+    struct cairn_object_section section = sample_section(object);
+    ck_assert_uint_eq(sample_word(&section, 0), 0x770010);
+    ck_assert_uint_eq(cairn_object_function(object, &section, 0).entry, 0x770010);
+    ck_assert_ptr_null(cairn_object_function(object, &section, 0).name);
+    ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "first");
+    cairn_object_close(object);
+}
+END_TEST
+
 START_TEST(undefined_symbol_still_names_its_address)
 {
     static struct sample sample;
@@ -1507,6 +1529,7 @@ static Suite *make_suite(void)
                         ADDRESS_RELOCATION_COUNT);
     tcase_add_test(names, asking_twice_relocates_once);
     tcase_add_test(names, relocations_without_addends_use_what_stands_there);
+    tcase_add_test(names, address_that_another_relocation_has_changed_is_what_the_section_holds);
     tcase_add_test(names, undefined_symbol_still_names_its_address);
     tcase_add_loop_test(names, dynamic_relocations_are_applied, 0, ADDRESS_RELOCATION_COUNT);
     tcase_add_test(names, relocations_that_a_linker_kept_are_left_alone);

@@ -205,8 +205,11 @@ struct relocation section_read_address(const cairn_object *object, const struct 
                                        uint64_t offset)
 {
     const struct relocation *relocation = relocation_find(&prepared->relocations, offset);
-    if (relocation != NULL && relocation->is_address && relocation->width == 8)
-        return *relocation;
     uint64_t value = cairn_load_u64(prepared->bytes + offset, object->file.byte_order);
+    /* Another relocation may have changed some of the bytes: then they are not this one's address.
+     */
+    if (relocation != NULL && relocation->is_address && relocation->width == sizeof value &&
+        relocation->value == value)
+        return *relocation;
     return (struct relocation){.offset = offset, .value = value};
 }
