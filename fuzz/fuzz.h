@@ -57,4 +57,15 @@ static inline struct cairn_section fuzz_section(const struct fuzz_input *input, 
                                   (flags & 1) != 0 ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN};
 }
 
+/* A copy that is exactly as long as the bytes, so that sanitizers see what is read after their end.
+ * To be freed. */
+static inline void *fuzz_copy(const void *bytes, size_t size)
+{
+    void *copy = malloc(size > 0 ? size : 1);
+    require(copy != NULL);
+    if (size > 0)
+        memcpy(copy, bytes, size);
+    return copy;
+}
+
 #endif

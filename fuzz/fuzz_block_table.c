@@ -102,6 +102,7 @@ static void show_ranges(void)
         for (size_t i = 0; i < range_count; i++)
             if (!is_decided[i] && (next == NULL || ranges[i].base < next->base))
                 next = &ranges[i];
+        require(next != NULL);
         is_decided[next - ranges] = true;
         next->is_shown = next->end > next->base && next->base >= end;
         if (next->is_shown)
@@ -185,6 +186,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             make_function(&input);
         section = (struct cairn_section){made.bytes, made.size, CAIRN_LITTLE_ENDIAN};
     }
+    void *copy = fuzz_copy(section.bytes, section.size);
+    section.bytes = copy;
     build(&section, (flags & 6) == 2 ? CAIRN_BBMAP_V0 : CAIRN_BBMAP_VERSIONED);
+    free(copy);
     return 0;
 }

@@ -169,6 +169,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             make_entry(&input, commons, &common_count);
         frame.section = (struct cairn_section){made.bytes, made.size, CAIRN_LITTLE_ENDIAN};
     }
+    void *copy = fuzz_copy(frame.section.bytes, frame.section.size);
+    frame.section.bytes = copy;
     compare(&frame, arch);
+    free(copy);
     return 0;
 }

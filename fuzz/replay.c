@@ -1,6 +1,6 @@
 /*
  * Runs a fuzz target on files, and on all files of folders. Without arguments: on its part of the
- * corpus, fuzz/corpus/TARGET below $srcdir, for a program named replay_TARGET.
+ * corpus, fuzz/corpus/TARGET below $srcdir, for a program named fuzz_TARGET.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -69,15 +69,16 @@ static int run_path(const char *path)
 
 static int run_corpus(const char *program)
 {
-    const char *target = strstr(program, "replay_");
+    const char *slash = strrchr(program, '/');
+    const char *target = strstr(slash == NULL ? program : slash, "fuzz_");
     const char *source = getenv("srcdir");
     char path[4096];
     if (target == NULL) {
-        fprintf(stderr, "usage: replay_TARGET [FILE or FOLDER]...\n");
+        fprintf(stderr, "usage: fuzz_TARGET [FILE or FOLDER]...\n");
         return 2;
     }
     snprintf(path, sizeof path, "%s/fuzz/corpus/%s", source == NULL ? "." : source,
-             target + strlen("replay_"));
+             target + strlen("fuzz_"));
     return run_path(path);
 }
 
