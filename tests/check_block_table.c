@@ -489,6 +489,25 @@ START_TEST(a_builder_goes_on_after_a_table_was_made)
 }
 END_TEST
 
+START_TEST(a_table_of_nothing_has_no_blocks)
+{
+    static const uint64_t places[] = {0, 0x1000, UINT64_MAX};
+    cairn_block_builder *builder;
+    cairn_block_table *table;
+    struct cairn_block found[3];
+    ck_assert_ok(cairn_block_builder_create(NULL, &builder, NULL));
+    ck_assert_ok(cairn_block_builder_finish(builder, &table, NULL));
+    cairn_block_builder_destroy(builder);
+    expect_equal(cairn_block_table_function_count(table), 0);
+    expect_equal(cairn_block_table_block_count(table), 0);
+    expect_equal(cairn_block_table_hidden_count(table), 0);
+    for (unsigned i = 0; i < 3; i++)
+        expect(!cairn_block_table_find(table, places[i], &found[0]));
+    expect_equal(cairn_block_table_find_all(table, places, 3, found), 0);
+    cairn_block_table_destroy(table);
+}
+END_TEST
+
 START_TEST(a_function_whose_blocks_overlap_is_refused_and_the_others_stay)
 {
     /* Of the encoding in which offsets count from the function's begin. */
@@ -586,6 +605,7 @@ int main(void)
     tcase_add_test(tests, each_range_is_where_it_was_placed);
     tcase_add_test(tests, many_lookups_are_the_same_as_each_by_itself);
     tcase_add_test(tests, a_builder_goes_on_after_a_table_was_made);
+    tcase_add_test(tests, a_table_of_nothing_has_no_blocks);
     tcase_add_test(tests, a_function_whose_blocks_overlap_is_refused_and_the_others_stay);
     tcase_add_test(tests, each_allocation_may_fail);
     tcase_add_test(tests, what_is_not_there_is_an_argument);
