@@ -455,6 +455,10 @@ START_TEST(every_entry_point_works_in_a_child_while_caches_change)
     enum { CHILDREN_EACH = 2 };
     struct world world;
     pthread_t thread;
+#ifdef __SANITIZE_ADDRESS__
+    printf("skipped: GCC's AddressSanitizer does not renew its own locks in children\n");
+    return;
+#endif
     create_world(&world, site_modes[_i]);
     ck_assert_int_eq(pthread_create(&thread, NULL, change_all_the_time, &world), 0);
     for (int i = 0; i < CHILDREN_EACH * ENTRY_COUNT; i++) {
