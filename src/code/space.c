@@ -404,6 +404,8 @@ static void add_statistics(const struct code_slab *slab,
 
 _Atomic uint32_t *code_space_undone(struct code_space *space) { return &space->undone; }
 
+_Atomic uint32_t *code_space_sequence(struct code_space *space) { return &space->sequence; }
+
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics)
 {
     statistics->slab_size_bytes = space->slab_size;

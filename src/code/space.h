@@ -120,6 +120,8 @@ bool code_space_can_synchronise(const struct code_space *space);
 
 /* Counts changes of code that were undone, for whoever makes them (patch/commit.c). */
 _Atomic uint32_t *code_space_undone(struct code_space *space);
+/* The number of the next of these changes. */
+_Atomic uint32_t *code_space_sequence(struct code_space *space);
 
 /* ---- Which block holds a PC: lock-free, async-signal-safe ---- */
 

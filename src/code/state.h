@@ -51,6 +51,7 @@ struct code_space {
     pthread_mutex_t after_fork_lock;
 
     _Atomic uint32_t undone;
+    _Atomic uint32_t sequence;
 
     /* All that there are, newest first; they are as long-lived as the space. */
     _Atomic(struct code_stub_chunk *) stub_chunks;

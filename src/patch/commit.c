@@ -69,9 +69,9 @@
  *      it writes the word, otherwise when the barrier has succeeded. `settled` is the
  *      instruction of the last change that was written and is settled. A veneer that it goes
  *      to is not taken, as if the instruction went there. A change that waits for its barrier
- *      has a number, from `sequence`. `latest` is the number of the change that was written
- *      last, or 0 if that is one without a barrier. Changes up to number `superseded` have a
- *      settled one on top of them, and so have all while `latest` is 0: when their barriers
+ *      has a number, which no other change of the space has. `latest` is the number of the change
+ * that was written last, or 0 if that is one without a barrier. Changes up to number `superseded`
+ * have a settled one on top of them, and so have all while `latest` is 0: when their barriers
  *      succeed, they settle nothing.
  *  (F) A change that has failed and is the latest replaces its instruction by the settled one.
  *      If it is not the latest, the word is that of another change, also if that is the same
@@ -83,13 +83,15 @@
  *      the count before it writes. If the count has changed when its barrier has succeeded,
  *      and it is not superseded, it is written once more, with a new number and another
  *      barrier.
+ *  (H) Between the stores of `latest` and of the word, another change may do both. So a change
+ *      with a number looks at `latest` after it has written the word, and does both again if it is
+ *      another's.
  * So whatever fails while whatever else is waiting for its barrier, the site does in the end
- * what the last successful change asked for. What is settled and which change is the latest
- * are stored without an atomic read-modify-write, which would double the time of a change. So
- * two changes that are stored within the same few nanoseconds may be settled in another order
- * than they were written; which of the two a change that fails later restores is then open.
- * And a change that is settled in the few nanoseconds of another one's undoing may be put in
- * place by that, after its own barrier.
+ * what the last successful change asked for. A change without a barrier stores what is settled,
+ * which change is the latest, and the word without an atomic read-modify-write, which would double
+ * its time. So if a whole change with a barrier falls between two of these stores, which of the two
+ * a change that fails later restores is open. And a change that is settled in the few nanoseconds
+ * of another one's undoing may be put in place by that, after its own barrier.
  *
  * None of this waits for anybody; a signal handler may patch the site whose change it interrupts.
  *
@@ -218,30 +220,66 @@ static void store(_Atomic uint32_t *number, uint32_t value)
     atomic_store_explicit(number, value, memory_order_release);
 }
 
+/* (E) As many numbers that follow each other as there are changes; returns the first. */
+static uint32_t take_numbers(const struct change_list *list)
+{
+    _Atomic uint32_t *sequence = code_space_sequence(list->first->site->table->space);
+    uint32_t count = (uint32_t)list->count;
+    uint32_t first;
+    do
+        first = atomic_fetch_add_explicit(sequence, count, memory_order_acq_rel);
+    while (first == 0 || first + count < first);
+    return first;
+}
+
 /* (E) */
-static void take_number(struct change *change)
+static void note_number(struct change *change)
 {
     cairn_site *site = change->site;
-    uint32_t sequence = load(&site->sequence) + 1;
     change->undone = load(&site->undone);
-    change->sequence = sequence + (sequence == 0);
-    store(&site->sequence, change->sequence);
     if (load(&site->latest) == 0)
         store(&site->superseded, change->sequence - 1);
     store(&site->latest, change->sequence);
 }
 
+/* (H) */
+static bool is_latest(const struct change *change)
+{
+    return load(&change->site->latest) == change->sequence;
+}
+
+static enum cairn_status write_changes_of_pages(const struct change_list *list,
+                                                struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    bool again = true;
+    while (again && status == CAIRN_OK) {
+        again = false;
+        for (size_t i = 0; i < list->count; i++)
+            note_number(change_at(list, i));
+        status = write_pages(list, next_change, error);
+        for (size_t i = 0; i < list->count; i++)
+            again |= !is_latest(change_at(list, i));
+    }
+    return status;
+}
+
 static enum cairn_status write_changes(const struct change_list *list, struct cairn_error *error)
 {
     const bool dual = is_dual(list->first->site);
+    uint32_t number = take_numbers(list);
     for (size_t i = 0; i < list->count; i++) {
         struct change *change = change_at(list, i);
-        take_number(change);
+        change->sequence = number++;
         plan_write_slot(change);
-        if (dual)
+        do {
+            if (!dual)
+                break;
+            note_number(change);
             store_instruction(change);
+        } while (!is_latest(change));
     }
-    return dual ? CAIRN_OK : write_pages(list, next_change, error);
+    return dual ? CAIRN_OK : write_changes_of_pages(list, error);
 }
 
 void commit_at_once(struct change *change)

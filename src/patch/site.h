@@ -17,8 +17,8 @@
  *    nobody else is changing the site.
  *  - `form` is SITE_FORM_CACHE exactly while the site has an inline cache; only the cache changes
  *    such a site. It changes with the lock of the set of caches held.
- *  - `settled` is what the instruction is to be if all changes that are being made fail. `latest`,
- *    `sequence`, `superseded` and `undone` say which changes these are (patch/commit.c).
+ *  - `settled` is what the instruction is to be if all changes that are being made fail.
+ *    `latest`, `superseded` and `undone` say which changes these are (patch/commit.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -66,7 +66,6 @@ struct cairn_site {
     bool keeps_original;    /* a live shadow whose word holds LLVM's instruction at first */
     bool initial_direct;    /* the initial branch goes to a place in code, not a function pointer */
     uint8_t initial_branch; /* enum arch_branch, of a live site that keeps no original */
-    _Atomic uint32_t sequence;
     _Atomic uint32_t superseded;
     _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
     union {
