@@ -603,7 +603,10 @@ sub module {
     my $text = "declare void \@llvm.experimental.stackmap(i64, i32, ...)\n"
         . "declare void \@llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"
         . "declare void \@outside()\n$body";
-    $text =~ s/ptr \@outside/i8* bitcast (void ()* \@outside to i8*)/g if $compilers[-1] < 15;
+    if ($compilers[-1] < 15) {
+        $text =~ s/ptr \@outside/i8* bitcast (void ()* \@outside to i8*)/g;
+        $text =~ s/\bptr\b/i8*/g;
+    }
     return spit($name, $text);
 }
 
