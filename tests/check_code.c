@@ -606,7 +606,7 @@ END_TEST
 START_TEST(nobody_owns_addresses_outside)
 {
     struct code_space *space = support_space(support_modes[_i], small_slab(), 0);
-    int local;
+    int local = 0;
     ck_assert_ptr_null(code_space_find_owner(space, 0));
     ck_assert_ptr_null(code_space_find_owner(space, UINT64_MAX));
     ck_assert_ptr_null(code_space_find_owner(space, number(&local)));

@@ -1090,11 +1090,11 @@ enum { CALLED_FUNCTION, CALLED_STATEPOINT, CALLED_PATCHPOINT, CALLED_INTRINSIC }
 
 static const char *const bundle_callees[] = {
     [CALLED_FUNCTION] = "void @callee()",
-    [CALLED_STATEPOINT] = "token (i64, i32, ptr, i32, i32, ...) "
-                          "@llvm.experimental.gc.statepoint.p0(i64 1, i32 0, "
-                          "ptr elementtype(void ()) @callee, i32 0, i32 0, i32 0, i32 0)",
-    [CALLED_PATCHPOINT] = "void (i64, i32, ptr, i32, ...) "
-                          "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 0)",
+    [CALLED_STATEPOINT] = ("token (i64, i32, ptr, i32, i32, ...) "
+                           "@llvm.experimental.gc.statepoint.p0(i64 1, i32 0, "
+                           "ptr elementtype(void ()) @callee, i32 0, i32 0, i32 0, i32 0)"),
+    [CALLED_PATCHPOINT] = ("void (i64, i32, ptr, i32, ...) "
+                           "@llvm.experimental.patchpoint.void(i64 1, i32 64, ptr null, i32 0)"),
     [CALLED_INTRINSIC] = "void @llvm.sideeffect()",
 };
 
