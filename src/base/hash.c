@@ -11,7 +11,7 @@ static void fill_without_system(struct hash_key *key)
     struct timespec now = {0};
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t state = (uint64_t)(uintptr_t)key ^ (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec;
-    uint64_t words[sizeof *key / sizeof(uint64_t)];
+    uint64_t words[sizeof *key / sizeof(uint64_t)] = {0};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         /* splitmix64 */
         state += UINT64_C(0x9E3779B97F4A7C15);

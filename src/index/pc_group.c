@@ -55,7 +55,7 @@ static enum cairn_status say_not_code(const struct pc_group_reader *reader, size
 {
     const struct cairn_pc_table_section *section = reader->section;
     uint64_t address;
-    struct cairn_error reason;
+    struct cairn_error reason = {0};
     if (!pcsection_read_address(&section->section, section->address, section->schema.address_bytes,
                                 offset, &address))
         error_set(&reason, CAIRN_ERROR_TRUNCATED, offset,
@@ -133,7 +133,7 @@ static enum cairn_status read_group(const struct pc_group_reader *reader, struct
 {
     const struct cairn_pcsection_schema *schema = &reader->section->schema;
     bool may_be_run = schema->constant_count > 0 && !schema->has_size;
-    struct cairn_error reason;
+    struct cairn_error reason = {0};
     if (!leads_to_code(reader, group->offset, &group->address))
         return say_not_code(reader, group->offset);
     enum cairn_status status =
@@ -147,7 +147,7 @@ static enum cairn_status read_single(const struct pc_group_reader *reader, struc
 {
     const struct cairn_pc_table_section *section = reader->section;
     struct cairn_pcsection_entry entry;
-    struct cairn_error reason;
+    struct cairn_error reason = {0};
     size_t end = group->offset;
     enum cairn_status status = cairn_pcsection_read(&section->section, section->address,
                                                     &section->schema, &end, &entry, &reason);

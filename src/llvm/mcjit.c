@@ -129,9 +129,9 @@ typedef void *loader_allocate(cairn_loader *loader, size_t size, size_t alignmen
 static uint8_t *allocate(cairn_memory_manager *manager, loader_allocate *from_loader,
                          uintptr_t size, unsigned alignment)
 {
+    struct cairn_error error = {0};
     cairn_loader *loader = open_loader(manager);
     if (loader != NULL) {
-        struct cairn_error error = {0};
         uint8_t *memory = from_loader(loader, size, alignment == 0 ? 1 : alignment, &error);
         if (memory != NULL)
             return memory;
@@ -177,9 +177,9 @@ static bool is_faultmap(const char *section_name)
 static uint8_t *allocate_pcsection(cairn_memory_manager *manager, const struct capture *capture,
                                    uintptr_t size, unsigned alignment)
 {
+    struct cairn_error error = {0};
     cairn_loader *loader = open_loader(manager);
     if (loader != NULL) {
-        struct cairn_error error = {0};
         uint8_t *memory = cairn_loader_allocate_pcsection(
             loader, capture->name, capture->has_schema ? &capture->schema : NULL, size,
             alignment == 0 ? 1 : alignment, &error);
