@@ -486,7 +486,7 @@ static enum cairn_status apply_loaded(const struct relocation_target *target, ui
                                       struct relocation_list *list, struct cairn_error *error)
 {
     struct relocation_sources *sources = target->sources;
-    struct source source = {.file = sources->file};
+    struct source source = {.count = 0};
     uint32_t opened = 0;
     enum cairn_status status = CAIRN_OK;
     for (size_t i = find_loaded(target); is_of_target(target, i) && status == CAIRN_OK; i++) {
@@ -496,7 +496,7 @@ static enum cairn_status apply_loaded(const struct relocation_target *target, ui
                              "section %u is loaded at the same addresses as others: there are %zu "
                              "relocations, and more would be applied",
                              target->section, sources->loaded_count);
-        if (loaded->source != opened)
+        if (source.entries.bytes == NULL || loaded->source != opened)
             status = open_source(sources->file, loaded->source, &source, error);
         opened = loaded->source;
         if (status != CAIRN_OK)
