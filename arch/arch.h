@@ -252,7 +252,7 @@ struct cairn_arch {
     /* How many of the bytes are no-ops, from the first one on, in any form that LLVM emits. */
     size_t (*leading_nops)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
-    /* Length of the call that `bytes` begin with, so that it returns behind them; 0 if they do not
+    /* Length of the call that `bytes` begin with, so that it returns after them; 0 if they do not
      * begin with a call, in any form that LLVM emits, or if it goes on beyond `size`. */
     size_t (*call_length)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 

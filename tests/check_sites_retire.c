@@ -274,7 +274,7 @@ START_TEST(a_handler_may_give_up_its_exit_its_module_and_a_share_of_the_runtime)
 }
 END_TEST
 
-/* Until the quiescent point the exit is as it was. */
+/* Until the quiescent point the exit is unchanged. */
 START_TEST(a_site_may_call_a_destroyed_exit_until_the_quiescent_point)
 {
     struct cairn_error error;

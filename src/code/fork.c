@@ -209,7 +209,7 @@ static void copy_before_fork(struct code_space *space)
         space->fork_client->note_words(space->fork_user);
 }
 
-/* In the child: the code as it was at the fork. */
+/* In the child: the code of the moment of the fork. */
 static enum cairn_status complete_copies(struct code_space *space, struct cairn_error *error)
 {
     enum cairn_status status = make_copies(space, error);
