@@ -116,7 +116,8 @@ my @commands = (
     ['pcsections'],
 );
 
-# All commands, and some addresses and names; a pattern that one of the complaints has to match.
+# All commands, or those given, and some addresses and names; a pattern that one of the complaints has to
+# match.
 sub survives {
     my ($name, $bytes, $pattern, %more) = @_;
     my $path = spit('hostile', $bytes);
@@ -124,7 +125,7 @@ sub survives {
     my $asked = spit('asked', $more{asked} // "0x10\nfirst\n.text:0\n");
     my $samples = spit('samples', $more{samples} // "0x10\n");
     my (@failed, $complaints);
-    my @chosen = (@commands, ['lookup'], ['profile']);
+    my @chosen = $more{commands} ? @{$more{commands}} : (@commands, ['lookup'], ['profile']);
     @chosen = $chosen[rand @chosen] if $is_repeated;
     for my $command (@chosen) {
         my ($first, @options) = @$command;
@@ -212,6 +213,31 @@ subtest 'names inside of each other' => sub {
     survives('sections', elf(names => "\0" . 'n' x 900000 . "\0", sections =>
         [map { {name => $_, flags => ALLOC | EXECUTED, bytes => "\x90"} } 1 .. 15000]), undef,
         asked => join '', map { "nnnnn:0\n.text+1\n" } 1 .. 60000);
+};
+
+subtest 'PC sections of one name after many others' => sub {
+    survives('names', elf(sections => [{%text},
+        map { {name => $_, flags => LINKED, link => 1, bytes => "\0"} } map({ "xray_$_" } 1 .. 20000), ("pcs") x 20000]),
+        qr/: pcs\b/, commands => [['pcsections']]);
+};
+
+# `$offset` is that of a record's code, by number.
+sub records {
+    my ($count, $offset) = @_;
+    my $records = join '', map { pack 'Q<L<S<S<S<S<L<', $_, $offset->($_), 0, 0, 0, 0, 0 } 0 .. $count - 1;
+    return pack('CCS<L<L<L<Q<Q<Q<', 3, 0, 0, 1, 0, $count, 0x1000, 8, $count) . $records;
+}
+
+subtest 'disassembled records' => sub {
+    my $count = 20000;
+    my %offsets = (
+        'at one address' => sub { 0 }, 'from the last to the first' => sub { $count - $_[0] },
+        'from the first to the last' => sub { $_[0] });
+    for my $name (sort keys %offsets) {
+        survives($name, elf(type => 2, sections => [{%text, address => 0x1000, bytes => "\x90" x 500000},
+            {name => '.llvm_stackmaps', flags => ALLOC, address => 0x100000, bytes => records($count, $offsets{$name})}]),
+            undef, commands => [['stackmap', '--disassemble'], ['stackmap', '--disassemble', '--json']]);
+    }
 };
 
 subtest 'names that are asked for' => sub {

@@ -6,8 +6,11 @@
 
 void write_indentation(struct output *output, unsigned columns)
 {
-    while (columns-- > 0)
-        output_character(output, ' ');
+    static const char spaces[] = "                                        ";
+    for (size_t left = columns, part; left > 0; left -= part) {
+        part = left < sizeof spaces - 1 ? left : sizeof spaces - 1;
+        output_bytes(output, spaces, part);
+    }
 }
 
 /* ---- Instructions ---- */
@@ -48,6 +51,8 @@ static int count_digits(uint64_t value)
     return digits;
 }
 
+static const char digits_of[] = "0123456789abcdef";
+
 static void write_instruction_bytes(const struct code_writer *writer, const uint8_t *bytes,
                                     size_t length, uint64_t address, int digits)
 {
@@ -55,11 +60,13 @@ static void write_instruction_bytes(const struct code_writer *writer, const uint
     write_indentation(output, writer->indentation + 2);
     output_format(output, "0x%-*llx", digits, (unsigned long long)address);
     output_style(output, STYLE_FAINT);
-    for (size_t i = 0; i < length; i++)
-        output_format(output, " %02x", bytes[i]);
+    for (size_t i = 0; i < length; i++) {
+        const char text[] = {' ', digits_of[bytes[i] >> 4], digits_of[bytes[i] & 15], '\0'};
+        output_text(output, text);
+    }
     output_style(output, STYLE_PLAIN);
-    for (size_t i = length; i < writer->columns; i++)
-        output_text(output, "   ");
+    if (length < writer->columns)
+        write_indentation(output, 3 * (writer->columns - (unsigned)length));
 }
 
 static void write_reference(const struct code_writer *writer, enum code_form form, uint64_t address,

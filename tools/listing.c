@@ -12,10 +12,6 @@
 /* Of a record of which nobody says how many bytes it has. */
 enum { INSTRUCTIONS_SHOWN = 4, TEXT_INDENTATION = 6 };
 
-/* As many bytes are looked at: of many records in a long run of no-ops, each would have all of it.
- */
-enum { UNDECLARED_BYTES_MAX = 4096 };
-
 struct listing {
     cairn_object *object;
     const cairn_declarations *declarations;
@@ -161,10 +157,8 @@ static enum shown look_at(struct listing *listing, const struct listed_record *r
         return SHOWN_NO_SITE;
     if (!find_code(listing, record, offset_of_site(record, kind, byte_count), &code))
         return SHOWN_NO_CODE;
-    if (declaration == NULL && byte_count == 0) {
-        code.limit = least(code.limit, UNDECLARED_BYTES_MAX);
+    if (declaration == NULL && byte_count == 0)
         return look_at_code(listing, &code);
-    }
     snprintf(preview->error.message, sizeof preview->error.message, "no memory");
     if (!preview_site(preview, &code, kind, byte_count))
         return SHOWN_NO_CODE;

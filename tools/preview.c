@@ -12,7 +12,7 @@ enum { CALL_BYTES_MAX = 64 };
 
 /* What is looked at where nobody has said how many bytes a site has: any number of records may have
  * the same no-ops after them. */
-enum { LOOK_BYTES_MAX = 256 };
+enum { LOOK_BYTES_MAX = 128 };
 
 /* ---- Which sites there can be ---- */
 

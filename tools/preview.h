@@ -41,7 +41,7 @@ struct preview {
 bool preview_site(struct preview *preview, const struct preview_code *code,
                   enum cairn_record_kind kind, uint32_t byte_count);
 
-/* Returns how many bytes, up to 256, from the first one on LLVM may have emitted for a patch point;
+/* Returns how many bytes, up to 128, from the first one on LLVM may have emitted for a patch point;
  * 0, with the reason in `error`, if they are none, or if the architecture's sites cannot be
  * managed. */
 uint32_t preview_find_patchpoint(const struct preview_code *all, struct cairn_error *error);

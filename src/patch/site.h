@@ -47,32 +47,36 @@ enum site_form {
 };
 
 struct cairn_site {
-    /* What a live change reads and writes comes first. */
+    /* What a live change to a near target reads and writes comes first: one cache line. */
     struct site_table *table;
     uint64_t address; /* of the region */
     uint64_t word_base;
     _Atomic uint64_t settled; /* bits of the instruction; of a live site */
+    union {
+        _Atomic uint64_t noted_bits; /* live: the instruction, for forked children; patch/fork.c */
+        char *reason;                /* not live: why it is not, or NULL */
+    };
     _Atomic uint32_t latest;
     _Atomic uint32_t undone;
+    _Atomic uint32_t superseded;
     uint32_t instruction_offset;
     uint8_t instruction_length; /* 0: there is no room for a branch */
     uint8_t word_shift;         /* of the instruction in the patch word, in bits */
     uint8_t kind;               /* enum cairn_record_kind */
+    _Atomic uint8_t form;       /* enum site_form */
     bool live;
-    _Atomic uint8_t form; /* enum site_form */
     bool shares_word;
     bool saves_toc;         /* around the instruction, where the architecture needs it for a call:
                                in place if the site is live, else to be put there with the branch */
     bool keeps_original;    /* a live shadow whose word holds LLVM's instruction at first */
     bool initial_direct;    /* the initial branch goes to a place in code, not a function pointer */
     uint8_t initial_branch; /* enum arch_branch, of a live site that keeps no original */
-    _Atomic uint32_t superseded;
+    uint32_t byte_count;    /* of the region */
     _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
     union {
         uint64_t target; /* of the initial branch */
         uint64_t bits;   /* of LLVM's instruction, if it is kept */
     } initial;
-    uint32_t byte_count;   /* of the region */
     uint32_t limit;        /* bytes that may be written: to the next record or the function's end */
     uint32_t record;       /* of the table */
     uint32_t bytes_offset; /* of the region's copies, in the table's */
@@ -80,11 +84,7 @@ struct cairn_site {
      * instruction goes on beyond it. */
     uint32_t replaced_bytes;
     uint32_t return_offset; /* of a call, from the region's start; 0: none is known */
-    union {
-        _Atomic uint64_t noted_bits; /* live: the instruction, for forked children; patch/fork.c */
-        char *reason;                /* not live: why it is not, or NULL */
-    };
-    struct cairn_ic *ic; /* its inline cache, or NULL; under the set's lock */
+    struct cairn_ic *ic;    /* its inline cache, or NULL; under the set's lock */
 };
 
 struct site_table {
