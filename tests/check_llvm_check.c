@@ -764,15 +764,19 @@ static char *with_bytes(const char *bytes, const char *target)
 
 #define FAR_TARGET "inttoptr (i64 20015998343868 to ptr)"
 
-static size_t section_size(LLVMBinaryRef binary, const char *name)
+/* Valid as long as the binary is; without bytes if it has no such section. */
+static struct cairn_section find_section(LLVMBinaryRef binary, const char *name)
 {
-    size_t size = 0;
+    struct cairn_section found = {0};
     LLVMSectionIteratorRef section = LLVMObjectFileCopySectionIterator(binary);
     for (; !LLVMObjectFileIsSectionIteratorAtEnd(binary, section); LLVMMoveToNextSection(section))
         if (LLVMGetSectionName(section) != NULL && strcmp(LLVMGetSectionName(section), name) == 0)
-            size = LLVMGetSectionSize(section);
+            found =
+                (struct cairn_section){.bytes = (const uint8_t *)LLVMGetSectionContents(section),
+                                       .size = LLVMGetSectionSize(section),
+                                       .byte_order = CAIRN_LITTLE_ENDIAN};
     LLVMDisposeSectionIterator(section);
-    return size;
+    return found;
 }
 
 static size_t code_size(const char *text, const char *triple)
@@ -784,7 +788,7 @@ static size_t code_size(const char *text, const char *triple)
     char *message = NULL;
     LLVMBinaryRef binary = LLVMCreateBinary(object, NULL, &message);
     ck_assert_ptr_nonnull(binary);
-    size_t size = section_size(binary, ".text");
+    size_t size = find_section(binary, ".text").size;
     ck_assert_uint_gt(size, 0);
     LLVMDisposeBinary(binary);
     LLVMDisposeMemoryBuffer(object);
@@ -1082,6 +1086,116 @@ START_TEST(statepoints_that_keep_values_in_registers_are_judged_like_live_values
 }
 END_TEST
 
+/* ---- Calls of which no record is made ---- */
+
+#define DEOPT_CALL "  call void @callee() [\"deopt\"(i64 %x)]\n"
+#define DEOPT_INVOKE                                                                               \
+    "  invoke void @callee() [\"deopt\"(i64 %x)] to label %fine unwind label %pad\n"               \
+    "pad:\n  %l = landingpad { ptr, i32 } cleanup\n  ret void\n"                                   \
+    "fine:\n"
+#define DEOPT_STACKMAP                                                                             \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x)\n"
+#define DEOPT_PATCHPOINT                                                                           \
+    "  call void (i64, i32, ptr, i32, ...) "                                                       \
+    "@llvm.experimental.patchpoint.void(i64 1, i32 16, ptr null, i32 0)\n"
+#define DEOPT_INTRINSIC                                                                            \
+    "  call void (...) @llvm.experimental.deoptimize.isVoid() [\"deopt\"(i64 %x)]\n"
+
+/* GlobalISel, which AArch64 has at -O0, leaves the records out of the functions that it compiles:
+ * all but those with something that it leaves to SelectionDAG. */
+static const struct {
+    bool are_left_out;
+    unsigned records; /* otherwise */
+    const char *body;
+} deopt_rows[] = {
+    {true, 1, DEOPT_CALL "  ret void\n"},
+    {true, 1, "  tail call void @callee() [\"deopt\"(i64 %x)]\n  ret void\n"},
+    {true, 1, "  call void @callee() \"statepoint-id\"=\"7\" [\"deopt\"(i64 %x)]\n  ret void\n"},
+    {true, 2,
+     "  br label %loop\nloop:\n" DEOPT_CALL DEOPT_CALL
+     "  br i1 %c, label %loop, label %end\nend:\n  ret void\n"},
+    {true, 1, DEOPT_CALL "  ret void\nunreached:\n" DEOPT_STACKMAP "  ret void\n"},
+    {true, 1, DEOPT_CALL "  ret void\nunreached:\n" DEOPT_INVOKE "  ret void\n"},
+    {true, 1,
+     DEOPT_CALL "  ret void\n"
+                "one:\n  br label %two\n"
+                "two:\n" DEOPT_STACKMAP "  br i1 %c, label %one, label %end\n"
+                "end:\n  ret void\n"},
+    {false, 2, DEOPT_CALL DEOPT_STACKMAP "  ret void\n"},
+    {false, 2, DEOPT_PATCHPOINT DEOPT_CALL "  ret void\n"},
+    {false, 2, DEOPT_CALL "  %t = " STATEPOINT_CALL "\n  ret void\n"},
+    {false, 2, DEOPT_CALL DEOPT_INTRINSIC "  ret void\n"},
+    {false, 1, DEOPT_INTRINSIC "  ret void\n"},
+    {false, 1, DEOPT_INVOKE "  ret void\n"},
+    {false, 2, DEOPT_CALL DEOPT_INVOKE "  ret void\n"},
+    {false, 2,
+     "  br label %loop\nloop:\n" DEOPT_STACKMAP DEOPT_CALL
+     "  br i1 %c, label %loop, label %end\nend:\n  ret void\n"},
+    {false, 2,
+     DEOPT_CALL "  switch i64 %x, label %end [ i64 1, label %end\n    i64 2, label %one ]\n"
+                "one:\n  br label %two\n"
+                "two:\n" DEOPT_STACKMAP "  br i1 %c, label %one, label %end\n"
+                "end:\n  ret void\n"},
+};
+enum { DEOPT_ROWS = sizeof deopt_rows / sizeof *deopt_rows };
+
+static const char *with_deopt_row(int row)
+{
+    static char text[4096];
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS STATEPOINT_DECLARATION
+             "declare void @callee()\n"
+             "declare void @llvm.experimental.deoptimize.isVoid(...)\n"
+             "declare i32 @__gxx_personality_v0(...)\n"
+             "define void @culprit(i64 %%x, i1 %%c) gc \"statepoint-example\"\n"
+             "    personality " SUPPORT_PERSONALITY " {\n%s}\n"
+             "define void @other() {\n"
+             "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n"
+             "  ret void\n}\n",
+             deopt_rows[row].body);
+    return text;
+}
+
+/* Without those of the function `other`. */
+static unsigned count_records(const char *text, const struct judgement *judgement)
+{
+    const struct support_compilation compilation = {.triple = judgement->triple,
+                                                    .optimisation_level =
+                                                        judgement->optimisation_level,
+                                                    .liveness = CAIRN_LIVENESS_OFF_BY_HOST};
+    LLVMModuleRef module = parse_for(text, judgement->triple);
+    LLVMMemoryBufferRef object = support_compile_to_memory(module, &compilation);
+    char *message = NULL;
+    LLVMBinaryRef binary = LLVMCreateBinary(object, NULL, &message);
+    ck_assert_ptr_nonnull(binary);
+    struct cairn_section section = find_section(binary, ".llvm_stackmaps");
+    struct cairn_stackmap map;
+    size_t offset = 0;
+    ck_assert_ok(cairn_stackmap_read(&section, &offset, &map, NULL));
+    LLVMDisposeBinary(binary);
+    LLVMDisposeMemoryBuffer(object);
+    LLVMDisposeModule(module);
+    return map.record_count - 1;
+}
+
+START_TEST(calls_of_which_global_isel_makes_no_record_are_refused_and_no_others)
+{
+    static const char *const triples[] = {"aarch64-linux-gnu", "x86_64-linux-gnu"};
+    const char *text = with_deopt_row(_i);
+    for (unsigned i = 0; i < 4; i++) {
+        struct judgement judgement = {.triple = triples[i / 2], .optimisation_level = i % 2};
+        bool are_left_out = i == 0 && deopt_rows[_i].are_left_out;
+        if (are_left_out)
+            assert_says(text, &judgement, "makes no record", "-O1");
+        else
+            assert_compiles(text, &judgement);
+        if (support_has_target(judgement.triple))
+            ck_assert_uint_eq(count_records(text, &judgement),
+                              are_left_out ? 0 : deopt_rows[_i].records);
+    }
+}
+END_TEST
+
 /* ---- Operand bundles ---- */
 
 #if LLVM_HAS_OPAQUE_POINTERS
@@ -1166,7 +1280,11 @@ START_TEST(bundles_that_end_llvm_are_refused_and_no_others)
         struct judgement judgement = {.triple = triples[i / 2], .optimisation_level = i % 2 * 2};
         /* GlobalISel, which AArch64 has at -O0 for what it can select, does not look at bundles. */
         bool may_compile = i == 2;
-        if (!bundle_rows[_i].ends_llvm || !LLVM_ENDS_AT_FOREIGN_BUNDLES)
+        bool has_deopt_call = bundle_rows[_i].callee == CALLED_FUNCTION &&
+                              strstr(bundle_rows[_i].bundle, "\"deopt\"") != NULL;
+        if (has_deopt_call && may_compile && !LLVM_ENDS_AT_FOREIGN_BUNDLES)
+            assert_says(text, &judgement, "makes no record", "-O1");
+        else if (!bundle_rows[_i].ends_llvm || !LLVM_ENDS_AT_FOREIGN_BUNDLES)
             assert_compiles(text, &judgement);
         else
             assert_ends(text, &judgement, may_compile);
@@ -1516,7 +1634,7 @@ static bool has_section(const char *text, const char *name)
     char *message = NULL;
     LLVMBinaryRef binary = LLVMCreateBinary(object, NULL, &message);
     ck_assert_ptr_nonnull(binary);
-    bool has = section_size(binary, name) > 0;
+    bool has = find_section(binary, name).size > 0;
     LLVMDisposeBinary(binary);
     LLVMDisposeMemoryBuffer(object);
     LLVMDisposeModule(module);
@@ -1924,6 +2042,8 @@ int main(void)
 #if LLVM_HAS_OPAQUE_POINTERS
     tcase_add_loop_test(tests, bundles_that_end_llvm_are_refused_and_no_others, 0, BUNDLE_ROWS);
 #endif
+    tcase_add_loop_test(tests, calls_of_which_global_isel_makes_no_record_are_refused_and_no_others,
+                        0, DEOPT_ROWS);
     tcase_add_test(tests, kept_liveness_refuses_calls_behind_patchpoints);
     tcase_add_loop_test(tests, kept_liveness_refuses_floating_point, 0, FLOATING_POINT_COUNT);
     tcase_add_test(tests, kept_liveness_refuses_awkward_live_values);

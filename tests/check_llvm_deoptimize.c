@@ -237,6 +237,12 @@ static const char *const calls[] = {
     "  %l = landingpad { ptr, i32 } cleanup\n"
     "  ret i64 0\n}\n"
     "attributes #0 = { \"statepoint-id\"=\"17\" }\n",
+    "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"
+    "define i64 @f(i64 %x, double %d, i32 %small, ptr %p) {\n"
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n"
+    "  %callee = bitcast ptr %p to FUNCTION\n"
+    "  %r = call i64 %callee(i64 %x) \"statepoint-id\"=\"17\" [ \"deopt\"(i64 %x, double %d) ]\n"
+    "  ret i64 %r\n}\n",
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -250,12 +256,32 @@ static LLVMModuleRef parse_call(int index)
     return parse(text);
 }
 
+/* At -O0 on AArch64 no LLVM makes records of the calls that are alone in their function. */
+static bool has_no_record(int index, unsigned optimisation_level)
+{
+    return index < 2 && optimisation_level == 0 &&
+           cairn_architecture_host() == CAIRN_ARCHITECTURE_AARCH64;
+}
+
+static void assert_refused(LLVMModuleRef module, struct cairn_engine_options options)
+{
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_engine_create(runtime, module, &options, &engine, &error),
+                     CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "makes no record") != NULL, "%s", error.message);
+    LLVMDisposeModule(module);
+}
+
 START_TEST(records_of_calls_with_a_deopt_bundle_are_declared)
 {
     if (!has_statepoints())
         return;
     int index = _i % CALLS;
     struct cairn_engine_options options = {.optimisation_level = (unsigned)(_i / CALLS)};
+    if (has_no_record(index, options.optimisation_level)) {
+        assert_refused(parse_call(index), options);
+        return;
+    }
     guarded *f = load(parse_call(index), options);
     walk_calls = 0;
     ck_assert_int_eq(f(6, 3.5, 1, (const void *)(uintptr_t)stopped), 7);
@@ -299,14 +325,16 @@ START_TEST(statepoint_that_needs_too_many_registers_fails_the_finalisation)
         return;
     LLVMParseCommandLineOptions(2, option, NULL);
     char text[4096];
-    char *end = text + sprintf(text, "declare void @g()\n"
-                                     "define void @f(i64 %%x) {\n");
+    char *end = text + sprintf(text, SUPPORT_INTRINSICS "declare void @g()\n"
+                                                        "define void @f(i64 %%x) {\n");
     for (int i = 0; i < VALUES; i++)
         end += sprintf(end, "  %%x%d = add i64 %%x, %d\n", i, i);
     end += sprintf(end, "  call void @g() [ \"deopt\"(i64 %%x");
     for (int i = 0; i < VALUES; i++)
         end += sprintf(end, ", i64 %%x%d", i);
-    strcpy(end, ") ]\n  ret void\n}\n");
+    /* With the stack map AArch64 has a statepoint at -O0, too. */
+    strcpy(end, ") ]\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n"
+                "  ret void\n}\n");
     struct cairn_error error = {0};
     struct cairn_engine_options options = {.skip_check = true};
     ck_assert_ok(cairn_engine_create(runtime, parse(text), &options, &engine, &error));

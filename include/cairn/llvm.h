@@ -214,9 +214,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
  * is the call's attribute "statepoint-id", or else 2882400015, and their reserved bytes are
  * "statepoint-num-patch-bytes". Before LLVM 19 records of statepoints have the low 32 bits of their
  * IDs, and so have their declarations. (Before LLVM 18 calls with a "deopt" bundle that is empty
- * are not seen, except for those of llvm.experimental.deoptimize.*.) IDs that come more than once
- * are normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a
- * sentence that names both functions. CORRUPT if an operand that has to be constant is not;
+ * are not seen, except for those of llvm.experimental.deoptimize.*. At -O0 on AArch64 LLVM 14 to 22
+ * make no record of ordinary calls with a "deopt" bundle, unless the function has an intrinsic that
+ * makes one, or an invoke with such a bundle: cairn_check_module refuses them.) IDs that come more
+ * than once are normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ,
+ * with a sentence that names both functions. CORRUPT if an operand that has to be constant is not;
  * UNSUPPORTED if LLVM would not call the target of a patch point (struct cairn_patchpoint), or if
  * the LLVM in use writes operand bundles in a way that is not known (before LLVM 18 they are read
  * from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added

@@ -11,6 +11,7 @@
  */
 #include "base/error.h"
 #include "llvm/liveness.h"
+#include "llvm/selection.h"
 #include "llvm/site_call.h"
 #include "llvm/target.h"
 #include "llvm/types.h"
@@ -31,6 +32,8 @@ struct checker {
     struct site_call call;  /* that is being checked */
     LLVMValueRef function;  /* that it is in */
     LLVMValueRef liveness_checked;
+    LLVMValueRef selection_checked;
+    bool is_left_to_dag; /* the function `selection_checked` */
     size_t found;
     size_t expected; /* 0 while they are counted */
     struct cairn_error *error;
@@ -524,6 +527,29 @@ static void check_liveness(struct checker *checker)
                      : "none in this function, or leave liveness off (CAIRN_LIVENESS_OFF)");
 }
 
+/* ---- Calls of which no record is made ---- */
+
+/* AArch64 has GlobalISel at -O0, also with EnableFastISel. */
+static enum cairn_status check_selection(struct checker *checker)
+{
+    LLVMValueRef call = checker->call.call;
+    enum cairn_status status = CAIRN_OK;
+    if (checker->architecture != CAIRN_ARCHITECTURE_AARCH64 ||
+        checker->options->optimisation_level > 0 || LLVMIsACallInst(call) == NULL ||
+        !site_call_has_deopt_bundle(call))
+        return CAIRN_OK;
+    if (checker->selection_checked != checker->function)
+        status =
+            selection_leaves_to_dag(checker->function, &checker->is_left_to_dag, checker->error);
+    if (status != CAIRN_OK)
+        return status;
+    checker->selection_checked = checker->function;
+    if (!checker->is_left_to_dag)
+        report(checker, "at -O0 LLVM makes no record of calls with a \"deopt\" bundle on AArch64",
+               "a call of llvm.experimental.gc.statepoint, or compile at -O1");
+    return CAIRN_OK;
+}
+
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
@@ -541,7 +567,7 @@ static enum cairn_status check_record(struct checker *checker, LLVMValueRef call
     checker->function = function;
     for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule++)
         rules[rule](checker);
-    return CAIRN_OK;
+    return check_selection(checker);
 }
 
 /* Calls that make no record, and other instructions. */
@@ -594,6 +620,7 @@ static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef 
     enum cairn_status status = CAIRN_OK;
     checker->found = 0;
     checker->liveness_checked = NULL;
+    checker->selection_checked = NULL;
     for (LLVMValueRef function = LLVMGetFirstFunction(module);
          function != NULL && status == CAIRN_OK; function = LLVMGetNextFunction(function))
         status = check_function(checker, function);

@@ -1,0 +1,18 @@
+/*
+ * llvm/selection.h - which of LLVM's two instruction selectors compiles a function.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LLVM_SELECTION_H
+#define LLVM_SELECTION_H
+
+#include <cairn/status.h>
+#include <llvm-c/Core.h>
+#include <stdbool.h>
+
+/* Whether GlobalISel, where LLVM tries it first, is known to leave the function to SelectionDAG.
+ * MEMORY. */
+enum cairn_status selection_leaves_to_dag(LLVMValueRef function, bool *leaves,
+                                          struct cairn_error *error);
+
+#endif
