@@ -1111,6 +1111,9 @@ static const struct {
     {true, 1, DEOPT_CALL "  ret void\n"},
     {true, 1, "  tail call void @callee() [\"deopt\"(i64 %x)]\n  ret void\n"},
     {true, 1, "  call void @callee() \"statepoint-id\"=\"7\" [\"deopt\"(i64 %x)]\n  ret void\n"},
+#if LLVM_TELLS_BUNDLES
+    {true, 1, "  call void @callee() [\"deopt\"()]\n  ret void\n"},
+#endif
     {true, 2,
      "  br label %loop\nloop:\n" DEOPT_CALL DEOPT_CALL
      "  br i1 %c, label %loop, label %end\nend:\n  ret void\n"},
