@@ -377,9 +377,12 @@ START_TEST(bundles_are_told_apart)
 }
 END_TEST
 
+/* Has GC transitions. */
+static const char statepoint_triple[] = "x86_64-linux-gnu";
+
 static struct cairn_statepoint compile_statepoint(LLVMModuleRef module)
 {
-    const struct support_compilation compilation = {.triple = "x86_64-linux-gnu"};
+    const struct support_compilation compilation = {.triple = statepoint_triple};
     LLVMMemoryBufferRef buffer = support_compile_to_memory(module, &compilation);
     cairn_object *object;
     struct cairn_object_section section = {0};
@@ -401,9 +404,10 @@ static struct cairn_statepoint compile_statepoint(LLVMModuleRef module)
 START_TEST(record_has_the_deopt_values_that_are_declared)
 {
     const struct bundles_row *row = &bundles_rows[_i / 2];
-    if (!support_has_target("x86_64-linux-gnu"))
+    if (!support_has_target(statepoint_triple))
         return;
     LLVMModuleRef module = parse_bundles(row->bundles, _i % 2 != 0);
+    LLVMSetTarget(module, statepoint_triple);
     if (cairn_check_module(module, NULL, NULL) != CAIRN_OK) {
         /* An invoke with a bundle at which this LLVM ends the process. */
         ck_assert(LLVM_ENDS_AT_FOREIGN_BUNDLES && _i % 2 != 0);
