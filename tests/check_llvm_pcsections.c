@@ -411,15 +411,16 @@ static void expect_all_of_access(const struct loaded *loaded, const struct acces
     ck_assert_uint_eq(count, 0);
 }
 
-/* Returns whether it is the instruction that has faulted: those before it make the address. */
+/* Returns whether it is the instruction that has faulted: those before it make the address and the
+ * value that is stored. Accesses share some of those, so they may be anywhere between the beginning
+ * of the function, `begin_pc`, and the access. */
 static bool expect_access(const struct loaded *loaded, const struct cairn_pc_table_entry *entry,
-                          const struct attached *function)
+                          uint64_t begin_pc, const struct attached *function)
 {
-    enum { ADDRESS_BYTES_MAX = 32 };
     uint64_t id = entry->value.constants[0];
     ck_assert_uint_lt(id, planned.access_count);
     const struct access *access = &planned.accesses[id];
-    ck_assert_uint_le(access->pc - entry->value.address, ADDRESS_BYTES_MAX);
+    ck_assert_uint_le(access->pc - entry->value.address, access->pc - begin_pc);
     expect_all_of_access(loaded, access, entry->value.address, function);
     return entry->value.address == access->pc;
 }
@@ -464,7 +465,7 @@ static void expect_accesses_of(const struct loaded *loaded, uint32_t number, uin
     for (uint32_t index = 0; cairn_pc_table_next(table, ids, &index, &entry);) {
         if (entry.value.address - begin_pc >= function.value.size)
             continue;
-        *seen += expect_access(loaded, &entry, &planned.functions[number]);
+        *seen += expect_access(loaded, &entry, begin_pc, &planned.functions[number]);
     }
 }
 
