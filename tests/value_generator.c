@@ -483,7 +483,14 @@ static bool build_stackmap(struct generator *generator, struct cairn_error *erro
            cairn_build_stackmap(generator->builder, made->id + 1, 0, NULL, 0, error) != NULL;
 }
 
-static LLVMTypeRef site_result_type(struct generator *generator)
+/* LLVM keeps values of type half live on PPC64, but crashes on such results in any register. */
+static bool is_refused_result(LLVMTypeRef type, bool is_anyreg)
+{
+    return is_anyreg && LLVMGetTypeKind(type) == LLVMHalfTypeKind &&
+           cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+}
+
+static LLVMTypeRef site_result_type(struct generator *generator, bool is_anyreg)
 {
     if (one_in(generator, 2))
         return LLVMVoidTypeInContext(generator->context);
@@ -492,7 +499,8 @@ static LLVMTypeRef site_result_type(struct generator *generator)
         LLVMTypeKind kind = LLVMGetTypeKind(type);
         bool is_small = kind == LLVMIntegerTypeKind || kind == LLVMPointerTypeKind;
         bool is_whole = is_scalar(type) || cairn_type_size(types_convert(type)) == 16;
-        if (is_small || (is_whole && LLVM_PATCHPOINT_RETURNS_ANY_TYPE))
+        if (is_small ||
+            (is_whole && LLVM_PATCHPOINT_RETURNS_ANY_TYPE && !is_refused_result(type, is_anyreg)))
             return type;
     }
 }
@@ -503,7 +511,7 @@ static bool build_patchpoint(struct generator *generator, bool is_anyreg, struct
     struct generated_function *made = generator->made;
     LLVMValueRef ordinary[] = {load(generator, generator->int64, generator->buffers->input),
                                LLVMConstInt(generator->int64, 7, 0)};
-    LLVMTypeRef result_type = site_result_type(generator);
+    LLVMTypeRef result_type = site_result_type(generator, is_anyreg);
     struct cairn_patchpoint patchpoint = {
         .id = made->id,
         .byte_count =

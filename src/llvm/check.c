@@ -392,21 +392,58 @@ static void check_live_in(struct checker *checker)
     check_limits(checker, count);
 }
 
-/* The x87 stack is none of the registers in which anyregcc may leave a result, and a bfloat has
- * none of its own. */
+/* Of results LLVM promotes integers alone. Where live values are promoted, and the result is not:
+ * half on PPC64 and RISC-V, bfloat everywhere but on AArch64. */
+static bool is_result_in_any_register(const struct checker *checker, LLVMTypeRef type)
+{
+    enum cairn_architecture architecture = checker->architecture;
+    bool is_ppc64 = architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2 ||
+                    architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1;
+    const char *instead;
+    unsigned bits;
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMVoidTypeKind:
+    case LLVMStructTypeKind:
+    case LLVMArrayTypeKind:
+        return true;
+    case LLVMIntegerTypeKind:
+        bits = LLVMGetIntTypeWidth(type);
+        /* Before others are promoted, LLVM has put them into registers of no class; used in the
+         * same block some are not. */
+        if (is_ppc64 && checker->options->optimisation_level == 0)
+            return bits == 32 || bits == 64 ||
+                   (bits == 1 && architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2);
+        return bits <= 64;
+    case LLVMX86_FP80TypeKind: /* the x87 stack is none of the registers */
+        return false;
+    case LLVMBFloatTypeKind:
+        return architecture == CAIRN_ARCHITECTURE_AARCH64;
+    case LLVMHalfTypeKind:
+        if (is_ppc64 || architecture == CAIRN_ARCHITECTURE_RISCV64)
+            return false;
+        break;
+    default:
+        break;
+    }
+    return types_live_value(type, architecture, checker->function, &instead) == LIVE_VALUE_FITS;
+}
+
 static void check_result(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(call->call));
-    bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    if (!anyreg || checker->architecture != CAIRN_ARCHITECTURE_X86_64)
+    LLVMTypeRef type = LLVMTypeOf(call->call);
+    if (call->calling_convention != CAIRN_CALLING_CONVENTION_ANYREG ||
+        checker->architecture == CAIRN_ARCHITECTURE_UNKNOWN ||
+        is_result_in_any_register(checker, type))
         return;
-    if (kind == LLVMX86_FP80TypeKind)
-        report(checker, "anyregcc has no register for a result of type x86_fp80",
-               "a double, or another calling convention");
-    if (kind == LLVMBFloatTypeKind)
-        report(checker, "anyregcc has no register for a result of type bfloat",
-               "an integer, or another calling convention");
+    char why[100];
+    char *name = LLVMPrintTypeToString(type);
+    snprintf(why, sizeof why, "anyregcc has no register for a result of type %.24s", name);
+    LLVMDisposeMessage(name);
+    report(checker, why,
+           LLVMGetTypeKind(type) == LLVMX86_FP80TypeKind
+               ? "a double, or another calling convention"
+               : "an integer of 64 bits, or another calling convention");
 }
 
 /* ---- Bytes ---- */
