@@ -90,6 +90,9 @@ struct arch_results {
     uint16_t general[ARCH_RESULTS_MAX];
     uint16_t floating[ARCH_RESULTS_MAX];
     uint16_t vector[ARCH_RESULTS_MAX];
+    /* LLVM before 22 returns a half in a floating-point register, newer LLVM its bits in a general
+     * register. */
+    bool halves_are_in_either;
 };
 
 /* How an integer of two registers is passed. */

@@ -552,13 +552,23 @@ static void choose_counts(struct generator *generator, uint32_t kind)
     made->live_value_count = 1 + below(generator, is_optimised ? many : 4);
 }
 
+/* On PPC64 a half has another register since LLVM 22, and takes another away from later results. */
+static LLVMTypeRef any_result(struct generator *generator, uint32_t count)
+{
+    if (count == 1 && one_in(generator, 3))
+        return any_integer(generator);
+    LLVMTypeRef type = register_type(generator);
+    bool is_refused = count > 1 && LLVMGetTypeKind(type) == LLVMHalfTypeKind &&
+                      cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+    return is_refused ? LLVMFloatTypeInContext(generator->context) : type;
+}
+
 static LLVMTypeRef choose_results(struct generator *generator, LLVMTypeRef *types)
 {
     struct generated_function *made = generator->made;
     made->result_count = below(generator, GENERATED_RESULTS_MAX + 1);
     for (uint32_t i = 0; i < made->result_count; i++) {
-        types[i] = made->result_count == 1 && one_in(generator, 3) ? any_integer(generator)
-                                                                   : register_type(generator);
+        types[i] = any_result(generator, made->result_count);
         made->results[i] = types_convert(types[i]);
     }
     if (made->result_count == 0)

@@ -118,6 +118,13 @@ static inline bool is_one_integer(const struct cairn_value *results, uint32_t co
     return count == 1 && kind_of(results[0].type) == KIND_GENERAL && results[0].type.bits != 0;
 }
 
+/* Whether the version of LLVM decides which register the result is in. */
+static bool is_half_in_either(struct cairn_type type)
+{
+    return type.kind == CAIRN_TYPE_HALF && type.element_count == 0 &&
+           arch_host()->results.halves_are_in_either;
+}
+
 enum cairn_status results_check(const struct cairn_context *context,
                                 const struct cairn_value *results, uint32_t count,
                                 struct cairn_error *error)
@@ -126,6 +133,11 @@ enum cairn_status results_check(const struct cairn_context *context,
     if (is_one_integer(results, count))
         return CAIRN_OK;
     for (uint32_t i = 0; i < count; i++) {
+        if (count > 1 && is_half_in_either(results[i].type))
+            return error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
+                             "result %u of %u is a half: which register it is in depends on LLVM's "
+                             "version; return a float",
+                             i, count);
         if (has_register(context, results[i].type, &taken))
             continue;
         char name[TYPE_NAME_BYTES];
@@ -165,6 +177,15 @@ static void write_integer(struct cairn_context *context, uint16_t dwarf,
         write_register(context, dwarf, &extended, sizeof extended);
 }
 
+/* Where it is the only result, both registers are free. */
+static void write_half_bits(struct cairn_context *context, const struct cairn_value *result)
+{
+    uint16_t bits;
+    memcpy(&bits, result->bytes, sizeof bits);
+    const uint64_t extended = bits;
+    write_register(context, arch_host()->results.general[0], &extended, sizeof extended);
+}
+
 static void write_wide(struct cairn_context *context, uint16_t dwarf,
                        const struct cairn_value *result)
 {
@@ -193,5 +214,7 @@ void results_write(struct cairn_context *context, const struct cairn_value *resu
             write_integer(context, *dwarf, &results[i], extends_sign);
         else if (registers == 1)
             write_wide(context, *dwarf, &results[i]);
+        if (is_half_in_either(results[i].type))
+            write_half_bits(context, &results[i]);
     }
 }
