@@ -214,6 +214,9 @@ struct cairn_arch {
      * was written there and made visible (`arch_host_code_written`), even if the instruction that
      * leads there was stored after that. */
     bool new_code_needs_barrier;
+    /* Cores fetch what has been stored without cache maintenance, so that `arch_host_code_written`
+     * has nothing to do. */
+    bool fetch_is_coherent;
 
     /*
      * The functions. `arch` is the table itself: those of one processor's ABIs share them.

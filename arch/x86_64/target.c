@@ -423,6 +423,7 @@ const struct cairn_arch x86_64_arch = {
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .has_link_register = false,
     .signs_return_addresses = false,
+    .fetch_is_coherent = true,
     .results = {{0, 1}, {17, 18}, {17, 18}},
     .arguments = {.general = {5, 4, 1, 2, 8, 9},
                   .general_count = 6,

@@ -123,66 +123,68 @@ static enum cairn_status check_site(const cairn_batch *batch, const cairn_site *
     return status == CAIRN_OK ? patch_check_live(site, error) : status;
 }
 
-static enum cairn_status add_change(cairn_batch *batch, const struct change *change,
+/* Makes space for a change of the site. The caller fills it in. */
+static enum cairn_status add_change(cairn_batch *batch, cairn_site *site, struct change **change,
                                     struct cairn_error *error)
 {
-    if (batch->count == batch->capacity) {
-        enum cairn_status status = grow(batch, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    uint32_t *place = find_place(batch, change->site);
+    enum cairn_status status = check_site(batch, site, error);
+    if (status == CAIRN_OK && batch->count == batch->capacity)
+        status = grow(batch, error);
+    if (status != CAIRN_OK)
+        return status;
+    uint32_t *place = find_place(batch, site);
     if (*place != 0)
-        return error_set(error, CAIRN_ERROR_CONFLICT, change->site->address,
+        return error_set(error, CAIRN_ERROR_CONFLICT, site->address,
                          "site %llu at 0x%llx is in the batch already",
-                         (unsigned long long)site_id(change->site),
-                         (unsigned long long)change->site->address);
-    batch->changes[batch->count] = *change;
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
+    *change = &batch->changes[batch->count];
     *place = ++batch->count;
     return CAIRN_OK;
 }
 
-static enum cairn_status note_branch(cairn_batch *batch, cairn_site *site, enum arch_branch branch,
-                                     const void *target, struct cairn_error *error)
+static enum cairn_status add_branch(cairn_batch *batch, cairn_site *site, enum arch_branch branch,
+                                    const void *target, struct cairn_error *error)
 {
-    enum cairn_status status = check_site(batch, site, error);
-    if (status == CAIRN_OK)
+    struct change *change;
+    enum cairn_status status = CAIRN_OK;
+    if (site != NULL)
         status = patch_check_target(site, target, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct change change = plan_branch(site, branch, (uintptr_t)target);
-    return add_change(batch, &change, error);
+    if (status == CAIRN_OK)
+        status = add_change(batch, site, &change, error);
+    if (status == CAIRN_OK)
+        plan_set_branch(change, site, branch, (uintptr_t)target);
+    return status;
 }
 
 enum cairn_status cairn_batch_call(cairn_batch *batch, cairn_site *site, const void *target,
                                    struct cairn_error *error)
 {
-    return note_branch(batch, site, ARCH_BRANCH_CALL, target, error);
+    return add_branch(batch, site, ARCH_BRANCH_CALL, target, error);
 }
 
 enum cairn_status cairn_batch_jump(cairn_batch *batch, cairn_site *site, const void *target,
                                    struct cairn_error *error)
 {
-    return note_branch(batch, site, ARCH_BRANCH_JUMP, target, error);
+    return add_branch(batch, site, ARCH_BRANCH_JUMP, target, error);
 }
 
 enum cairn_status cairn_batch_nop(cairn_batch *batch, cairn_site *site, struct cairn_error *error)
 {
-    enum cairn_status status = check_site(batch, site, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct change change = plan_branch(site, ARCH_BRANCH_NOP, 0);
-    return add_change(batch, &change, error);
+    struct change *change;
+    enum cairn_status status = add_change(batch, site, &change, error);
+    if (status == CAIRN_OK)
+        plan_set_branch(change, site, ARCH_BRANCH_NOP, 0);
+    return status;
 }
 
 enum cairn_status cairn_batch_restore(cairn_batch *batch, cairn_site *site,
                                       struct cairn_error *error)
 {
-    enum cairn_status status = check_site(batch, site, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct change change = plan_restore(site);
-    return add_change(batch, &change, error);
+    struct change *change;
+    enum cairn_status status = add_change(batch, site, &change, error);
+    if (status == CAIRN_OK)
+        *change = plan_restore(site);
+    return status;
 }
 
 /* ---- Committing ---- */

@@ -143,6 +143,8 @@ static void exchange_narrow_word(const cairn_site *site, uint64_t bits, uint64_t
 
 static void make_visible(const cairn_site *site)
 {
+    if (site->table->arch->fetch_is_coherent)
+        return;
     arch_host_code_written(alias_of(site), (const void *)(uintptr_t)word_address(site),
                            site->table->arch->word_bytes);
 }

@@ -45,9 +45,10 @@ static bool needs_veneer(const struct change *change)
 static bool encode_straight(struct change *change)
 {
     const cairn_site *site = change->site;
-    return !needs_veneer(change) && site->table->arch->encode_branch(
-                                        change->branch, word_instruction_address(site),
-                                        change->target, site->instruction_length, &change->bits);
+    return !needs_veneer(change) &&
+           site->table->arch->encode_branch((enum arch_branch)change->branch,
+                                            word_instruction_address(site), change->target,
+                                            site->instruction_length, &change->bits);
 }
 
 static enum cairn_status plan_through_veneer(struct change *change, struct cairn_error *error)
@@ -57,7 +58,8 @@ static enum cairn_status plan_through_veneer(struct change *change, struct cairn
                          "the place 0x%llx that LLVM's call goes to is out of the branch's reach, "
                          "and has no descriptor for a veneer",
                          (unsigned long long)change->target);
-    enum cairn_status status = veneers_take(change->site, change->branch, &change->veneer, error);
+    enum cairn_status status =
+        veneers_take(change->site, (enum arch_branch)change->branch, &change->veneer, error);
     if (status == CAIRN_OK)
         change->bits = change->veneer->bits;
     return status;

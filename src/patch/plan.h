@@ -16,16 +16,16 @@ struct change {
     cairn_site *site;
     /* What is wanted. */
     uint64_t target;
-    enum arch_branch branch;
-    bool is_direct; /* the target is a place in code, no function pointer (arch/arch.h) */
+    uint8_t branch; /* enum arch_branch */
+    bool is_direct; /* the target is a place in code, not a function pointer (arch/arch.h) */
     bool original;  /* LLVM's own instruction instead of a branch */
-    /* What plan_change adds. */
-    uint64_t bits;              /* of the instruction */
-    struct site_veneer *veneer; /* that it goes to, taken; NULL: straight to the target */
     /* What patch/commit.c notes: the change's number, and how often the site was undone before. */
     uint32_t sequence;
     uint32_t undone;
-    /* While it is undone: the instruction that it has written, and the one to be written. */
+    /* What plan_change adds. */
+    uint64_t bits;              /* of the instruction */
+    struct site_veneer *veneer; /* that it branches to, taken; NULL: straight to the target */
+    /* While it is undone: bits of the instruction that it has written, and of the one to write. */
     uint64_t undo_from;
     uint64_t undo_to;
 };
@@ -43,10 +43,23 @@ static inline struct change *change_at(const struct change_list *list, size_t in
     return (struct change *)(void *)((char *)list->first + index * list->stride);
 }
 
-/* A branch at the site. The target may be anywhere. */
+/* Makes it a branch at the site. The target may be anywhere. What plan_change adds, and what
+ * patch/commit.c notes, is left out: batches have thousands of changes. */
+static inline void plan_set_branch(struct change *change, cairn_site *site, enum arch_branch branch,
+                                   uint64_t target)
+{
+    change->site = site;
+    change->target = target;
+    change->branch = (uint8_t)branch;
+    change->is_direct = false;
+    change->original = false;
+}
+
 static inline struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target)
 {
-    return (struct change){.site = site, .branch = branch, .target = target};
+    struct change change = {0};
+    plan_set_branch(&change, site, branch, target);
+    return change;
 }
 
 /* What the site was at first. */
