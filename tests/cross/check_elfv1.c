@@ -50,7 +50,7 @@ extern long calls_nothing(long);
 extern long has_shadow(long);
 typedef long function(long);
 static function *const originals[] = {calls, calls_at_smallest_size, calls_nothing, has_shadow};
-static const uint32_t byte_counts[] = {48, 36, 16, 4};
+static const uint32_t byte_counts[] = {48, SMALLEST_CALL_BYTES, 16, 4};
 static const enum cairn_record_kind kinds[] = {CAIRN_RECORD_PATCHPOINT, CAIRN_RECORD_PATCHPOINT,
                                                CAIRN_RECORD_PATCHPOINT, CAIRN_RECORD_STACKMAP};
 

@@ -15,7 +15,7 @@ define i64 @calls(i64 %x) section "cairn_code" {
 }
 
 define i64 @calls_at_smallest_size(i64 %x) section "cairn_code" {
-  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 2, i32 36, ptr inttoptr (i64 536870912 to ptr), i32 1, i64 %x)
+  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 2, i32 40, ptr inttoptr (i64 536870912 to ptr), i32 1, i64 %x)
   %c = load volatile i64, ptr @caller_canary
   %s = add i64 %r, %c
   ret i64 %s
