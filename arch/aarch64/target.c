@@ -308,7 +308,7 @@ const struct cairn_arch aarch64_arch = {
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .has_link_register = true,
     .signs_return_addresses = true,
-    .results = {{0, 1}, {64, 65}, {64, 65}},
+    .results = {{0, 1}, {64, 65}, {64, 65}, .halves_are_in_either = false},
     .arguments = {.general = {0, 1, 2, 3, 4, 5, 6, 7},
                   .general_count = 8,
                   .floating = 64,

@@ -424,7 +424,7 @@ const struct cairn_arch x86_64_arch = {
     .has_link_register = false,
     .signs_return_addresses = false,
     .fetch_is_coherent = true,
-    .results = {{0, 1}, {17, 18}, {17, 18}},
+    .results = {{0, 1}, {17, 18}, {17, 18}, .halves_are_in_either = false},
     .arguments = {.general = {5, 4, 1, 2, 8, 9},
                   .general_count = 6,
                   .floating = 17,
