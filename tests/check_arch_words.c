@@ -8,6 +8,7 @@
  */
 #include "arch/arch.h"
 #include "code_support.h"
+#include "stackmap_support.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -193,8 +194,7 @@ START_TEST(no_op_is_counted_whole)
     uint8_t bytes[REGION_MAX];
     write_nops(machine, bytes, sizeof bytes);
     for (size_t size = 0; size <= sizeof bytes; size++)
-        ck_assert_uint_eq(table(machine)->leading_nops(table(machine), bytes, size),
-                          size / WORD * WORD);
+        expect_equal(table(machine)->leading_nops(table(machine), bytes, size), size / WORD * WORD);
 }
 END_TEST
 
@@ -208,7 +208,7 @@ START_TEST(cut_no_op_is_none)
         uint8_t *cut = malloc(size + 1);
         ck_assert_ptr_nonnull(cut);
         memcpy(cut, nop, size);
-        ck_assert_uint_eq(table(machine)->leading_nops(table(machine), cut, size), 0);
+        expect_equal(table(machine)->leading_nops(table(machine), cut, size), 0);
         free(cut);
     }
 }
@@ -218,7 +218,7 @@ static size_t length_of_call(const struct machine *machine, uint32_t word)
 {
     uint8_t bytes[WORD];
     write_word(machine, bytes, word);
-    ck_assert_uint_eq(table(machine)->call_length(table(machine), bytes, WORD - 1), 0);
+    expect_equal(table(machine)->call_length(table(machine), bytes, WORD - 1), 0);
     return table(machine)->call_length(table(machine), bytes, WORD);
 }
 
@@ -227,15 +227,15 @@ START_TEST(calls_are_one_instruction_long)
     const struct machine *machine = &machines[_i];
     bool is_aarch64 = machine->architecture == CAIRN_ARCHITECTURE_AARCH64;
     uint32_t displacement = machine->displacement_mask & 0x00FF00F0;
-    ck_assert_uint_eq(length_of_call(machine, machine->branch_with_link | displacement), WORD);
-    ck_assert_uint_eq(length_of_call(machine, machine->branch | displacement), 0);
-    ck_assert_uint_eq(length_of_call(machine, machine->nop), 0);
+    expect_equal(length_of_call(machine, machine->branch_with_link | displacement), WORD);
+    expect_equal(length_of_call(machine, machine->branch | displacement), 0);
+    expect_equal(length_of_call(machine, machine->nop), 0);
     /* blr x17; bctrl */
-    ck_assert_uint_eq(length_of_call(machine, is_aarch64 ? 0xD63F0220 : 0x4E800421), WORD);
+    expect_equal(length_of_call(machine, is_aarch64 ? 0xD63F0220 : 0x4E800421), WORD);
     /* br x17; bctr */
-    ck_assert_uint_eq(length_of_call(machine, is_aarch64 ? 0xD61F0220 : 0x4E800420), 0);
+    expect_equal(length_of_call(machine, is_aarch64 ? 0xD61F0220 : 0x4E800420), 0);
     /* ret; blr, without its link */
-    ck_assert_uint_eq(length_of_call(machine, is_aarch64 ? 0xD65F03C0 : 0x4E800020), 0);
+    expect_equal(length_of_call(machine, is_aarch64 ? 0xD65F03C0 : 0x4E800020), 0);
 }
 END_TEST
 
@@ -247,8 +247,7 @@ START_TEST(counting_ends_before_the_first_other_instruction)
             uint8_t code[REGION_MAX];
             write_nops(machine, code, sizeof code);
             write_word(machine, code + offset, machine->nop ^ UINT32_C(1) << bit);
-            ck_assert_uint_eq(table(machine)->leading_nops(table(machine), code, sizeof code),
-                              offset);
+            expect_equal(table(machine)->leading_nops(table(machine), code, sizeof code), offset);
         }
     }
 }
@@ -260,7 +259,7 @@ START_TEST(instructions_that_are_like_no_ops_are_none)
     for (size_t i = 0; i < sizeof machine->like_no_ops / WORD; i++) {
         uint8_t bytes[WORD];
         write_word(machine, bytes, machine->like_no_ops[i]);
-        ck_assert_uint_eq(table(machine)->leading_nops(table(machine), bytes, WORD), 0);
+        expect_equal(table(machine)->leading_nops(table(machine), bytes, WORD), 0);
     }
 }
 END_TEST
@@ -275,7 +274,7 @@ START_TEST(filling_writes_no_ops_and_nothing_behind)
         memset(expected, 0xCC, sizeof expected);
         write_nops(machine, expected, size / WORD * WORD);
         table(machine)->fill_nops(table(machine), filled, size);
-        ck_assert_int_eq(memcmp(filled, expected, sizeof filled), 0);
+        expect_equal(memcmp(filled, expected, sizeof filled), 0);
     }
 }
 END_TEST
@@ -301,7 +300,7 @@ static void expect_word_refused(const struct machine *machine, const uint8_t *re
     char value[32];
     snprintf(place, sizeof place, "byte %zu ", offset);
     snprintf(value, sizeof value, "0x%08x", read_word(machine, region + offset));
-    ck_assert_int_eq(recognise(machine, region, size, &found, &error), CAIRN_ERROR_CORRUPT);
+    expect_equal(recognise(machine, region, size, &found, &error), CAIRN_ERROR_CORRUPT);
     ck_assert_msg(error.offset == BASE + offset, "byte %zu: '%s'", offset, error.message);
     ck_assert_msg(strstr(error.message, place) != NULL && strstr(error.message, value) != NULL,
                   "'%s' does not say %sand %s", error.message, place, value);
@@ -315,11 +314,11 @@ START_TEST(call_is_recognised_at_every_size)
         struct arch_patchpoint found;
         struct cairn_error error;
         write_call(machine, region, size);
-        ck_assert_int_eq(recognise(machine, region, size, &found, &error), CAIRN_OK);
-        ck_assert(found.has_call);
-        ck_assert(!found.is_direct);
-        ck_assert_uint_eq(found.target, TARGET);
-        ck_assert_uint_eq(found.return_offset, machine->return_offset);
+        expect_equal(recognise(machine, region, size, &found, &error), CAIRN_OK);
+        expect(found.has_call);
+        expect(!found.is_direct);
+        expect_equal(found.target, TARGET);
+        expect_equal(found.return_offset, machine->return_offset);
     }
 }
 END_TEST
@@ -346,8 +345,8 @@ START_TEST(every_target_of_48_bits_is_recognised)
                        (call[i].word & ~operand) | (uint32_t)parts[part++]
                                                        << __builtin_ctz(operand));
         }
-        ck_assert_int_eq(recognise(machine, region, sizeof region, &found, &error), CAIRN_OK);
-        ck_assert_uint_eq(found.target, target);
+        expect_equal(recognise(machine, region, sizeof region, &found, &error), CAIRN_OK);
+        expect_equal(found.target, target);
     }
 }
 END_TEST
@@ -360,9 +359,9 @@ START_TEST(no_ops_alone_have_no_call)
         struct arch_patchpoint found;
         struct cairn_error error;
         write_nops(machine, region, size);
-        ck_assert_int_eq(recognise(machine, region, size, &found, &error), CAIRN_OK);
-        ck_assert(!found.has_call);
-        ck_assert_uint_eq(found.return_offset, 0);
+        expect_equal(recognise(machine, region, size, &found, &error), CAIRN_OK);
+        expect(!found.has_call);
+        expect_equal(found.return_offset, 0);
     }
 }
 END_TEST
@@ -372,8 +371,8 @@ START_TEST(empty_region_is_recognised)
     struct arch_patchpoint found;
     struct cairn_error error;
     const uint8_t none = 0xCC;
-    ck_assert_int_eq(recognise(&machines[_i], &none, 0, &found, &error), CAIRN_OK);
-    ck_assert(!found.has_call);
+    expect_equal(recognise(&machines[_i], &none, 0, &found, &error), CAIRN_OK);
+    expect(!found.has_call);
 }
 END_TEST
 
@@ -391,7 +390,7 @@ START_TEST(every_bit_that_is_no_operand_counts)
             struct cairn_error error;
             if ((machine->call[i < SEQUENCE_MAX ? i : 0].operand & flipped) != 0 &&
                 i < machine->call_words)
-                ck_assert_int_eq(recognise(machine, region, SIZE, &found, &error), CAIRN_OK);
+                expect_equal(recognise(machine, region, SIZE, &found, &error), CAIRN_OK);
             else
                 expect_word_refused(machine, region, SIZE, i * WORD);
         }
@@ -441,8 +440,8 @@ START_TEST(call_that_is_cut_is_refused_where_it_ends)
         uint8_t *cut = malloc(size);
         ck_assert_ptr_nonnull(cut);
         memcpy(cut, whole, size);
-        ck_assert_int_eq(recognise(machine, cut, size, &found, &error), CAIRN_ERROR_CORRUPT);
-        ck_assert_uint_eq(error.offset, BASE + size / WORD * WORD);
+        expect_equal(recognise(machine, cut, size, &found, &error), CAIRN_ERROR_CORRUPT);
+        expect_equal(error.offset, BASE + size / WORD * WORD);
         free(cut);
     }
 }
@@ -461,7 +460,7 @@ START_TEST(region_of_parts_of_instructions_is_refused)
             enum cairn_status status =
                 arch->recognise(arch, region, size, BASE + part, &found, &error);
             bool whole = size % WORD == 0 && part == 0;
-            ck_assert_int_eq(status, whole ? CAIRN_OK : CAIRN_ERROR_CORRUPT);
+            expect_equal(status, whole ? CAIRN_OK : CAIRN_ERROR_CORRUPT);
         }
     }
 }
@@ -474,11 +473,11 @@ START_TEST(refused_region_leaves_the_answer_alone)
     write_call(machine, region, sizeof region);
     write_word(machine, region + REGION_MAX - WORD, 0);
     struct arch_patchpoint found = {.has_call = true, .target = 7, .return_offset = 9};
-    ck_assert_int_eq(
+    expect_equal(
         table(machine)->recognise(table(machine), region, sizeof region, BASE, &found, NULL),
         CAIRN_ERROR_CORRUPT);
-    ck_assert_uint_eq(found.target, 7);
-    ck_assert_uint_eq(found.return_offset, 9);
+    expect_equal(found.target, 7);
+    expect_equal(found.return_offset, 9);
 }
 END_TEST
 
@@ -499,11 +498,11 @@ START_TEST(direct_call_is_recognised_where_llvm_emits_it)
                 expect_word_refused(machine, region, size, 0);
                 continue;
             }
-            ck_assert_int_eq(recognise(machine, region, size, &found, &error), CAIRN_OK);
-            ck_assert(found.has_call);
-            ck_assert(found.is_direct);
-            ck_assert_uint_eq(found.target, BASE + 0x1000);
-            ck_assert_uint_eq(found.return_offset, WORD);
+            expect_equal(recognise(machine, region, size, &found, &error), CAIRN_OK);
+            expect(found.has_call);
+            expect(found.is_direct);
+            expect_equal(found.target, BASE + 0x1000);
+            expect_equal(found.return_offset, WORD);
         }
     }
 }
@@ -529,8 +528,8 @@ START_TEST(direct_call_s_other_words_are_named)
     struct arch_patchpoint found;
     struct cairn_error error;
     write_word(machine, region, machine->branch_with_link | 0x1000);
-    ck_assert_int_eq(recognise(machine, region, WORD, &found, &error), CAIRN_ERROR_CORRUPT);
-    ck_assert_uint_eq(error.offset, BASE + WORD);
+    expect_equal(recognise(machine, region, WORD, &found, &error), CAIRN_ERROR_CORRUPT);
+    expect_equal(error.offset, BASE + WORD);
 }
 END_TEST
 
@@ -556,13 +555,13 @@ START_TEST(place_is_found_exactly_where_there_is_one)
             enum cairn_status status =
                 arch->place(arch, &no_target, size, BASE + part, &placement, &error);
             bool fits = size >= place_bytes_min(machine) && part == 0;
-            ck_assert_int_eq(status, fits ? CAIRN_OK : CAIRN_ERROR_RANGE);
+            expect_equal(status, fits ? CAIRN_OK : CAIRN_ERROR_RANGE);
             if (!fits) {
-                ck_assert_uint_eq(error.offset, BASE + part);
+                expect_equal(error.offset, BASE + part);
                 continue;
             }
-            ck_assert_uint_eq(placement.instruction_offset, around);
-            ck_assert_uint_eq(placement.return_offset, around + WORD);
+            expect_equal(placement.instruction_offset, around);
+            expect_equal(placement.return_offset, around + WORD);
         }
     }
 }
@@ -575,11 +574,11 @@ START_TEST(call_returns_where_llvm_s_did_if_there_is_room)
     const struct arch_patchpoint call = call_of(machine);
     for (size_t words = machine->call_words_min; words <= REGION_MAX / WORD; words++) {
         struct arch_placement placement;
-        ck_assert_int_eq(arch->place(arch, &call, words * WORD, BASE, &placement, NULL), CAIRN_OK);
-        ck_assert_uint_eq(placement.instruction_offset + WORD, placement.return_offset);
+        expect_equal(arch->place(arch, &call, words * WORD, BASE, &placement, NULL), CAIRN_OK);
+        expect_equal(placement.instruction_offset + WORD, placement.return_offset);
         bool reload_outside = words < machine->call_words;
-        ck_assert_uint_eq(placement.return_offset,
-                          reload_outside ? machine->return_offset - WORD : machine->return_offset);
+        expect_equal(placement.return_offset,
+                     reload_outside ? machine->return_offset - WORD : machine->return_offset);
     }
 }
 END_TEST
@@ -592,7 +591,7 @@ static void expect_armed(const struct machine *machine, const struct arch_patchp
     uint8_t region[REGION_MAX + 1];
     struct arch_placement placement;
     memset(region, 0xCC, sizeof region);
-    ck_assert_int_eq(arch->place(arch, patchpoint, size, BASE, &placement, NULL), CAIRN_OK);
+    expect_equal(arch->place(arch, patchpoint, size, BASE, &placement, NULL), CAIRN_OK);
     arch->arm(arch, region, size, patchpoint, &placement);
     for (size_t offset = 0; offset < size; offset += WORD) {
         uint32_t expected = machine->nop;
@@ -600,9 +599,9 @@ static void expect_armed(const struct machine *machine, const struct arch_patchp
             expected = machine->save;
         if (has_toc(machine) && offset == placement.return_offset)
             expected = machine->reload;
-        ck_assert_uint_eq(read_word(machine, region + offset), expected);
+        expect_equal(read_word(machine, region + offset), expected);
     }
-    ck_assert_uint_eq(region[size], 0xCC);
+    expect_equal(region[size], 0xCC);
 }
 
 START_TEST(armed_region_holds_the_patch_word_and_what_belongs_to_it)
@@ -638,12 +637,12 @@ static void check_round_trip(const struct machine *machine, enum arch_branch bra
     enum arch_branch decoded;
     uint64_t target = address + (uint64_t)displacement;
     uint32_t opcode = branch == ARCH_BRANCH_CALL ? machine->branch_with_link : machine->branch;
-    ck_assert(arch->encode_branch(branch, address, target, WORD, &bits));
-    ck_assert_uint_eq(bits, opcode | ((uint32_t)displacement >> machine->displacement_shift &
-                                      machine->displacement_mask));
-    ck_assert(arch->decode_branch(bits, address, WORD, &decoded, &decoded_target));
-    ck_assert_int_eq(decoded, branch);
-    ck_assert_uint_eq(decoded_target, target);
+    expect(arch->encode_branch(branch, address, target, WORD, &bits));
+    expect_equal(bits, opcode | ((uint32_t)displacement >> machine->displacement_shift &
+                                 machine->displacement_mask));
+    expect(arch->decode_branch(bits, address, WORD, &decoded, &decoded_target));
+    expect_equal(decoded, branch);
+    expect_equal(decoded_target, target);
 }
 
 START_TEST(branches_come_back_at_every_edge_of_the_reach)
@@ -696,7 +695,7 @@ START_TEST(one_step_beyond_the_reach_is_refused)
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         for (size_t j = 0; j < 2; j++) {
             uint64_t bits;
-            ck_assert(
+            expect(
                 !arch->encode_branch(branches[j], BASE, BASE + (uint64_t)beyond[i], WORD, &bits));
         }
     }
@@ -713,8 +712,8 @@ START_TEST(target_that_is_no_instruction_s_address_is_refused)
         for (uint64_t part = 1; part < WORD; part++) {
             uint64_t bits;
             uint64_t target = BASE + (uint64_t)aligned[i] + part;
-            ck_assert(!arch->encode_branch(ARCH_BRANCH_CALL, BASE, target, WORD, &bits));
-            ck_assert(!arch->encode_branch(ARCH_BRANCH_JUMP, BASE, target, WORD, &bits));
+            expect(!arch->encode_branch(ARCH_BRANCH_CALL, BASE, target, WORD, &bits));
+            expect(!arch->encode_branch(ARCH_BRANCH_JUMP, BASE, target, WORD, &bits));
         }
     }
 }
@@ -727,11 +726,11 @@ START_TEST(no_op_ignores_its_target)
     uint64_t bits;
     uint64_t target;
     enum arch_branch branch;
-    ck_assert(arch->encode_branch(ARCH_BRANCH_NOP, BASE, 3, WORD, &bits));
-    ck_assert_uint_eq(bits, machine->nop);
-    ck_assert(arch->decode_branch(bits, BASE, WORD, &branch, &target));
-    ck_assert_int_eq(branch, ARCH_BRANCH_NOP);
-    ck_assert_uint_eq(target, 0);
+    expect(arch->encode_branch(ARCH_BRANCH_NOP, BASE, 3, WORD, &bits));
+    expect_equal(bits, machine->nop);
+    expect(arch->decode_branch(bits, BASE, WORD, &branch, &target));
+    expect_equal(branch, ARCH_BRANCH_NOP);
+    expect_equal(target, 0);
 }
 END_TEST
 
@@ -752,7 +751,7 @@ START_TEST(other_bits_are_no_branch)
         uint64_t opcode = bits & ~(uint64_t)machine->displacement_mask;
         bool expected = opcode == machine->branch || opcode == machine->branch_with_link ||
                         bits == machine->nop;
-        ck_assert(arch->decode_branch(bits, BASE, WORD, &branch, &target) == expected);
+        expect(arch->decode_branch(bits, BASE, WORD, &branch, &target) == expected);
     }
 }
 END_TEST
@@ -763,8 +762,8 @@ START_TEST(slab_is_in_reach_of_itself)
     const struct cairn_arch *arch = table(machine);
     uint64_t bits;
     uint64_t last = BASE + arch->reach_bytes - WORD;
-    ck_assert(arch->encode_branch(ARCH_BRANCH_CALL, BASE, last, WORD, &bits));
-    ck_assert(arch->encode_branch(ARCH_BRANCH_CALL, last, BASE, WORD, &bits));
+    expect(arch->encode_branch(ARCH_BRANCH_CALL, BASE, last, WORD, &bits));
+    expect(arch->encode_branch(ARCH_BRANCH_CALL, last, BASE, WORD, &bits));
     ck_assert_uint_le(arch->slab_bytes_default, arch->reach_bytes);
 }
 END_TEST
@@ -777,11 +776,11 @@ static void encode_veneer(const struct machine *machine, uint64_t address, uint6
     const struct cairn_arch *arch = table(machine);
     uint8_t code[ARCH_VENEER_BYTES_MAX + 1];
     memset(code, 0xEE, sizeof code);
-    ck_assert(arch->encode_veneer(arch, address, slot, code));
+    expect(arch->encode_veneer(arch, address, slot, code));
     ck_assert_uint_le(arch->veneer_bytes, VENEER_WORDS_MAX * WORD);
     for (size_t i = 0; i < arch->veneer_bytes / WORD; i++)
         words[i] = read_word(machine, code + i * WORD);
-    ck_assert_uint_eq(code[arch->veneer_bytes], 0xEE);
+    expect_equal(code[arch->veneer_bytes], 0xEE);
 }
 
 /* Where the veneer's first instructions load from, as the manual says that they compute it. */
@@ -789,8 +788,8 @@ static uint64_t loaded_by_aarch64(uint64_t address, const uint32_t *words)
 {
     uint64_t pages = (words[0] >> 29 & 3) | (uint64_t)(words[0] >> 5 & 0x7FFFF) << 2;
     pages = (pages ^ (1U << 20)) - (1U << 20);
-    ck_assert_uint_eq(words[0] & 0x9F00001F, 0x90000010); /* adrp x16 */
-    ck_assert_uint_eq(words[1] & 0xFFC003FF, 0xF9400210); /* ldr x16, [x16, #] */
+    expect_equal(words[0] & 0x9F00001F, 0x90000010); /* adrp x16 */
+    expect_equal(words[1] & 0xFFC003FF, 0xF9400210); /* ldr x16, [x16, #] */
     return (address & ~UINT64_C(0xFFF)) + (pages << 12) + (words[1] >> 10 & 0xFFF) * 8;
 }
 
@@ -798,12 +797,12 @@ static uint64_t sign_extended(uint32_t word) { return (uint64_t)(int64_t)(int16_
 
 static uint64_t loaded_by_ppc64(const uint32_t *words)
 {
-    ck_assert_uint_eq(words[0] >> 16, 0x3D80); /* lis r12 */
-    ck_assert_uint_eq(words[1] >> 16, 0x618C); /* ori r12, r12 */
-    ck_assert_uint_eq(words[2], 0x798C07C6);   /* sldi r12, r12, 32 */
-    ck_assert_uint_eq(words[3] >> 16, 0x658C); /* oris r12, r12 */
-    ck_assert_uint_eq(words[4] >> 16, 0xE98C); /* ld r12, #(r12) */
-    ck_assert_uint_eq(words[4] & 3, 0);
+    expect_equal(words[0] >> 16, 0x3D80); /* lis r12 */
+    expect_equal(words[1] >> 16, 0x618C); /* ori r12, r12 */
+    expect_equal(words[2], 0x798C07C6);   /* sldi r12, r12, 32 */
+    expect_equal(words[3] >> 16, 0x658C); /* oris r12, r12 */
+    expect_equal(words[4] >> 16, 0xE98C); /* ld r12, #(r12) */
+    expect_equal(words[4] & 3, 0);
     uint64_t value = sign_extended(words[0]) << 16;
     value |= words[1] & 0xFFFF;
     value <<= 32;
@@ -815,7 +814,7 @@ static uint64_t loaded(const struct machine *machine, uint64_t address, const ui
 {
     if (!has_toc(machine))
         return loaded_by_aarch64(address, words);
-    ck_assert_uint_eq(words[0], machine->save);
+    expect_equal(words[0], machine->save);
     return loaded_by_ppc64(words + 1);
 }
 
@@ -835,10 +834,10 @@ START_TEST(veneer_jumps_through_its_slot)
     size_t load_words = has_toc(machine) ? 6 : 2;
     size_t count = table(machine)->veneer_bytes / WORD;
     encode_veneer(machine, BASE, BASE + 0x12348, words);
-    ck_assert_uint_eq(loaded(machine, BASE, words), BASE + 0x12348);
+    expect_equal(loaded(machine, BASE, words), BASE + 0x12348);
     for (size_t i = load_words; i < count; i++)
-        ck_assert_uint_eq(words[i], veneer_ends[_i][i - load_words]);
-    ck_assert_uint_eq(veneer_ends[_i][count - load_words], 0);
+        expect_equal(words[i], veneer_ends[_i][i - load_words]);
+    expect_equal(veneer_ends[_i][count - load_words], 0);
 }
 END_TEST
 
@@ -853,7 +852,7 @@ START_TEST(veneer_loads_every_slot_of_its_slab)
         uint64_t address = base + (next_random() % reach & ~UINT64_C(15));
         uint64_t slot = base + (next_random() % reach & ~UINT64_C(7));
         encode_veneer(machine, address, slot, words);
-        ck_assert_uint_eq(loaded(machine, address, words), slot);
+        expect_equal(loaded(machine, address, words), slot);
     }
 }
 END_TEST
@@ -867,7 +866,7 @@ START_TEST(veneer_loads_slots_around_every_carry)
         for (uint64_t offset = 0; offset < 0x20000; offset += 8) {
             uint32_t words[VENEER_WORDS_MAX] = {0};
             encode_veneer(machine, bases[i], bases[i] + offset, words);
-            ck_assert_uint_eq(loaded(machine, bases[i], words), bases[i] + offset);
+            expect_equal(loaded(machine, bases[i], words), bases[i] + offset);
         }
     }
 }
@@ -882,10 +881,10 @@ START_TEST(veneer_reaches_a_slot_up_to_the_edge)
     bool relative = !has_toc(machine);
     for (uint64_t part = 0; part < 0x1000; part += 16) {
         uint64_t from = BASE + part;
-        ck_assert(arch->encode_veneer(arch, from, BASE + reach - 8, code));
-        ck_assert(arch->encode_veneer(arch, from, BASE + reach, code) == !relative);
-        ck_assert(arch->encode_veneer(arch, from, BASE - reach, code));
-        ck_assert(arch->encode_veneer(arch, from, BASE - reach - 8, code) == !relative);
+        expect(arch->encode_veneer(arch, from, BASE + reach - 8, code));
+        expect(arch->encode_veneer(arch, from, BASE + reach, code) == !relative);
+        expect(arch->encode_veneer(arch, from, BASE - reach, code));
+        expect(arch->encode_veneer(arch, from, BASE - reach - 8, code) == !relative);
     }
 }
 END_TEST
@@ -922,22 +921,22 @@ START_TEST(framed_veneer_keeps_what_a_call_changes)
     uint8_t code[ARCH_VENEER_BYTES_MAX + 1];
     uint32_t words[VENEER_WORDS_MAX + 1] = {0};
     size_t count = arch->framed_veneer_bytes / WORD;
-    ck_assert((arch->encode_framed_veneer != NULL) == has_toc(machine));
-    ck_assert((count > 0) == has_toc(machine));
+    expect((arch->encode_framed_veneer != NULL) == has_toc(machine));
+    expect((count > 0) == has_toc(machine));
     if (count == 0)
         return;
     memset(code, 0xEE, sizeof code);
-    ck_assert(arch->encode_framed_veneer(arch, BASE, BASE + 0x12348, code));
+    expect(arch->encode_framed_veneer(arch, BASE, BASE + 0x12348, code));
     for (size_t i = 0; i < count; i++)
         words[i] = read_word(machine, code + i * WORD);
-    ck_assert_uint_eq(code[arch->framed_veneer_bytes], 0xEE);
+    expect_equal(code[arch->framed_veneer_bytes], 0xEE);
     size_t begin = framed_veneers[_i].begin_words;
     for (size_t i = 0; i < begin; i++)
-        ck_assert_uint_eq(words[i], framed_veneers[_i].begin[i]);
-    ck_assert_uint_eq(loaded_by_ppc64(words + begin), BASE + 0x12348);
+        expect_equal(words[i], framed_veneers[_i].begin[i]);
+    expect_equal(loaded_by_ppc64(words + begin), BASE + 0x12348);
     for (size_t i = begin + 5; i < count; i++)
-        ck_assert_uint_eq(words[i], framed_veneers[_i].end[i - begin - 5]);
-    ck_assert_uint_eq(words[arch->veneer_frame->return_offset / WORD - 1], 0x4E800421 /* bctrl */);
+        expect_equal(words[i], framed_veneers[_i].end[i - begin - 5]);
+    expect_equal(words[arch->veneer_frame->return_offset / WORD - 1], 0x4E800421 /* bctrl */);
 }
 END_TEST
 
@@ -959,20 +958,20 @@ START_TEST(framed_veneer_s_frame_is_as_the_table_says)
     const struct arch_veneer_frame *frame = arch->veneer_frame;
     const uint32_t *begin = framed_veneers[_i].begin;
     size_t count = framed_veneers[_i].begin_words;
-    ck_assert((frame != NULL) == has_toc(machine));
+    expect((frame != NULL) == has_toc(machine));
     if (frame == NULL)
         return;
-    ck_assert_uint_eq(begin[2], 0xF8210001 | (-(uint32_t)frame->bytes & 0xFFFC));
-    ck_assert(stores(begin, 2, R12, frame->return_address));
-    ck_assert_uint_eq(frame->registers[0].dwarf, arch->toc_register);
-    ck_assert_uint_eq(frame->registers[0].offset, arch->toc_save_offset);
+    expect_equal(begin[2], 0xF8210001 | (-(uint32_t)frame->bytes & 0xFFFC));
+    expect(stores(begin, 2, R12, frame->return_address));
+    expect_equal(frame->registers[0].dwarf, arch->toc_register);
+    expect_equal(frame->registers[0].offset, arch->toc_save_offset);
     for (size_t i = 0; i < frame->register_count; i++) {
         uint32_t dwarf = frame->registers[i].dwarf;
-        ck_assert(stores(begin + 3, count - 3, dwarf == CTR ? (uint32_t)R12 : dwarf,
-                         frame->registers[i].offset));
+        expect(stores(begin + 3, count - 3, dwarf == CTR ? (uint32_t)R12 : dwarf,
+                      frame->registers[i].offset));
     }
-    ck_assert_uint_eq(frame->register_count, count - 4);
-    ck_assert_uint_eq(arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf, LR);
+    expect_equal(frame->register_count, count - 4);
+    expect_equal(arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf, LR);
 }
 END_TEST
 
@@ -980,16 +979,16 @@ END_TEST
 static uint64_t handed_over(const struct machine *machine, uint64_t address, uint32_t *words)
 {
     if (has_toc(machine)) {
-        ck_assert_uint_eq(words[5], 0x7D8903A6);        /* mtctr r12 */
-        ck_assert_uint_eq(words[10] >> 16, 0x398C);     /* addi r12, r12 */
-        ck_assert_uint_eq(words[11], 0x4E800420);       /* bctr */
+        expect_equal(words[5], 0x7D8903A6);             /* mtctr r12 */
+        expect_equal(words[10] >> 16, 0x398C);          /* addi r12, r12 */
+        expect_equal(words[11], 0x4E800420);            /* bctr */
         words[10] = (words[10] & 0xFFFF) | 0xE98C0000U; /* as if it loaded from there */
-        ck_assert_uint_eq(loaded_by_ppc64(words), loaded_by_ppc64(words + 6));
+        expect_equal(loaded_by_ppc64(words), loaded_by_ppc64(words + 6));
         return loaded_by_ppc64(words);
     }
-    ck_assert_uint_eq(words[1] & 0xFFC003FF, 0x91000210); /* add x16, x16, # */
-    ck_assert_uint_eq(words[2], 0xF9400211);              /* ldr x17, [x16] */
-    ck_assert_uint_eq(words[3], 0xD61F0220);              /* br x17 */
+    expect_equal(words[1] & 0xFFC003FF, 0x91000210); /* add x16, x16, # */
+    expect_equal(words[2], 0xF9400211);              /* ldr x17, [x16] */
+    expect_equal(words[3], 0xD61F0220);              /* br x17 */
     uint32_t offset = words[1] >> 10 & 0xFFF;
     words[1] = 0xF9400210;
     return loaded_by_aarch64(address, words) + offset;
@@ -1008,11 +1007,11 @@ START_TEST(exit_hands_over_every_data_of_its_slab)
         uint64_t address = base + (next_random() % reach & ~UINT64_C(15));
         uint64_t data = base + (next_random() % reach & ~UINT64_C(7));
         memset(code, 0xEE, sizeof code);
-        ck_assert(arch->encode_exit(arch, address, data, code));
-        ck_assert_uint_eq(code[arch->exit_bytes], 0xEE);
+        expect(arch->encode_exit(arch, address, data, code));
+        expect_equal(code[arch->exit_bytes], 0xEE);
         for (size_t i = 0; i < arch->exit_bytes / WORD; i++)
             words[i] = read_word(machine, code + i * WORD);
-        ck_assert_uint_eq(handed_over(machine, address, words), data);
+        expect_equal(handed_over(machine, address, words), data);
     }
 }
 END_TEST
@@ -1024,10 +1023,10 @@ START_TEST(exit_reaches_its_data_up_to_the_edge)
     uint8_t code[ARCH_EXIT_CODE_BYTES_MAX];
     uint64_t reach = UINT64_C(1) << 32;
     bool relative = !has_toc(machine);
-    ck_assert(arch->encode_exit(arch, BASE, BASE + reach - 8, code));
-    ck_assert(arch->encode_exit(arch, BASE, BASE + reach, code) == !relative);
-    ck_assert(arch->encode_exit(arch, BASE, BASE - reach, code));
-    ck_assert(arch->encode_exit(arch, BASE, BASE - reach - 8, code) == !relative);
+    expect(arch->encode_exit(arch, BASE, BASE + reach - 8, code));
+    expect(arch->encode_exit(arch, BASE, BASE + reach, code) == !relative);
+    expect(arch->encode_exit(arch, BASE, BASE - reach, code));
+    expect(arch->encode_exit(arch, BASE, BASE - reach - 8, code) == !relative);
 }
 END_TEST
 
@@ -1036,13 +1035,13 @@ START_TEST(self_test_is_a_function)
     const struct machine *machine = &machines[_i];
     const struct cairn_arch *arch = table(machine);
     uint8_t code[ARCH_SELF_TEST_BYTES_MAX];
-    ck_assert_uint_eq(arch->encode_self_test(arch, 7, code), 2 * WORD);
-    ck_assert_uint_eq(read_word(machine, code), machine->self_test[0]);
-    ck_assert_uint_eq(read_word(machine, code + WORD), machine->self_test[1]);
+    expect_equal(arch->encode_self_test(arch, 7, code), 2 * WORD);
+    expect_equal(read_word(machine, code), machine->self_test[0]);
+    expect_equal(read_word(machine, code + WORD), machine->self_test[1]);
     for (int value = 0; value <= 1000; value++) {
         arch->encode_self_test(arch, value, code);
         uint32_t word = read_word(machine, code);
-        ck_assert_int_eq((int)(has_toc(machine) ? word & 0xFFFF : word >> 5 & 0xFFFF), value);
+        expect_equal((int)(has_toc(machine) ? word & 0xFFFF : word >> 5 & 0xFFFF), value);
     }
 }
 END_TEST
@@ -1053,19 +1052,18 @@ START_TEST(table_says_what_the_manuals_say)
 {
     const struct machine *machine = &machines[_i];
     const struct cairn_arch *arch = table(machine);
-    ck_assert_uint_eq(arch->word_bytes, WORD);
-    ck_assert_uint_eq(arch->instruction_bytes, WORD);
-    ck_assert_uint_eq(arch->instruction_bytes_max, WORD);
-    ck_assert_uint_eq(arch->fixed_instruction_bytes, WORD);
-    ck_assert_uint_eq(arch->reach_bytes, (size_t)reach_of(machine));
-    ck_assert_uint_eq(arch->toc_save_offset, machine->save & 0xFFFF);
-    ck_assert(arch->calls_need_veneer == has_toc(machine));
-    ck_assert(arch->has_descriptors == (_i == PPC64_ELFV1));
-    ck_assert_int_eq(arch->byte_order,
-                     machine->big_endian ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN);
-    ck_assert_uint_eq(arch->call_bytes, has_toc(machine) ? 3 * WORD : WORD);
-    ck_assert_uint_eq(arch->veneer_bytes % arch->veneer_alignment, 0);
-    ck_assert_uint_eq(arch->framed_veneer_bytes % arch->veneer_alignment, 0);
+    expect_equal(arch->word_bytes, WORD);
+    expect_equal(arch->instruction_bytes, WORD);
+    expect_equal(arch->instruction_bytes_max, WORD);
+    expect_equal(arch->fixed_instruction_bytes, WORD);
+    expect_equal(arch->reach_bytes, (size_t)reach_of(machine));
+    expect_equal(arch->toc_save_offset, machine->save & 0xFFFF);
+    expect(arch->calls_need_veneer == has_toc(machine));
+    expect(arch->has_descriptors == (_i == PPC64_ELFV1));
+    expect_equal(arch->byte_order, machine->big_endian ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN);
+    expect_equal(arch->call_bytes, has_toc(machine) ? 3 * WORD : WORD);
+    expect_equal(arch->veneer_bytes % arch->veneer_alignment, 0);
+    expect_equal(arch->framed_veneer_bytes % arch->veneer_alignment, 0);
 }
 END_TEST
 
@@ -1146,10 +1144,10 @@ START_TEST(every_branch_may_change_while_it_is_executed)
     for (enum arch_branch branch = ARCH_BRANCH_NOP; branch <= ARCH_BRANCH_JUMP; branch++)
         for (uint64_t distance = WORD; distance < arch->reach_bytes; distance *= 2) {
             uint64_t bits;
-            ck_assert(arch->encode_branch(branch, BASE, BASE + distance, WORD, &bits));
-            ck_assert(may_be_exchanged(machine, (uint32_t)bits));
-            ck_assert(arch->encode_branch(branch, BASE, BASE - distance, WORD, &bits));
-            ck_assert(may_be_exchanged(machine, (uint32_t)bits));
+            expect(arch->encode_branch(branch, BASE, BASE + distance, WORD, &bits));
+            expect(may_be_exchanged(machine, (uint32_t)bits));
+            expect(arch->encode_branch(branch, BASE, BASE - distance, WORD, &bits));
+            expect(may_be_exchanged(machine, (uint32_t)bits));
         }
 }
 END_TEST

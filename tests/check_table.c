@@ -801,13 +801,6 @@ static struct seen *see_all(const struct cairn_section *sections, uint32_t secti
     return all;
 }
 
-/* What is asked very often: Check's own notes down that it was asked. */
-#define expect(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            ck_abort_msg("not so: " #condition);                                                   \
-    } while (0)
-
 static void expect_seen_values(struct cairn_record record, const struct seen *seen)
 {
     expect(cairn_record_location_count(record) == seen->record.location_count);

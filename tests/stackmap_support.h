@@ -20,7 +20,7 @@
 #define expect(condition)                                                                          \
     do {                                                                                           \
         if (!(condition))                                                                          \
-            ck_abort_msg("not so: " #condition);                                                   \
+            ck_abort_msg("not so: %s", #condition);                                                \
     } while (0)
 
 /* The same of two integers. */
@@ -29,7 +29,7 @@
         uintmax_t left_is = (uintmax_t)(left);                                                     \
         uintmax_t right_is = (uintmax_t)(right);                                                   \
         if (left_is != right_is)                                                                   \
-            ck_abort_msg(#left " is %ju, and " #right " is %ju", left_is, right_is);               \
+            ck_abort_msg("%s is %ju, and %s is %ju", #left, left_is, #right, right_is);            \
     } while (0)
 
 /* ---- Sections as they should be ---- */
