@@ -51,7 +51,8 @@ static void check_site(enum deed expected, const char *what, uint64_t number)
     struct cairn_site_description site = site_describe(fixture.site);
     const void *target = expected == FIRST ? SITE_ONE : target_of(expected);
     ck_assert_msg((const void *)(uintptr_t)site.target == target,
-                  "%s %llu: it does not do what was asked for", what, (unsigned long long)number);
+                  "%s %llu: its target is %p, not %p", what, (unsigned long long)number,
+                  (void *)(uintptr_t)site.target, target);
     ck_assert_msg(fixture.function() == results[expected], "%s %llu: wrong result", what,
                   (unsigned long long)number);
 }

@@ -65,14 +65,17 @@
  * refused; in Single mode the store itself may be. Then the site must do what it would do
  * without that change. That is not what it did before: others may have changed it since, some
  * of them to the very same instruction, and those may fail, too.
- *  (E) A change is settled when it cannot fail any more: without a barrier in Dual mode before
+ *  (E) A change is settled when it cannot fail any more: without a barrier in dual mapping before
  *      it writes the word, otherwise when the barrier has succeeded. `settled` is the
- *      instruction of the last change that was written and is settled. A veneer that it goes
- *      to is not taken, as if the instruction went there. A change that waits for its barrier
- *      has a number, which no other change of the space has. `latest` is the number of the change
- * that was written last, or 0 if that is one without a barrier. Changes up to number `superseded`
- * have a settled one on top of them, and so have all while `latest` is 0: when their barriers
- *      succeed, they settle nothing.
+ *      instruction of the last change that was written and is settled. A veneer that it branches
+ *      to is not taken, as if the instruction branched there. A change that waits for its
+ *      barrier has a number, which no other change of the space has, and which is larger than that
+ *      of every change that was written to the site before. `latest` is the number of the change
+ *      that was written last, or 0 if that is one without a barrier. Changes up to number
+ *      `superseded` have a settled one on top of them, and so have all while `latest` is 0: when
+ *      their barriers succeed, they settle nothing. `highest` is the largest number that was
+ *      written: the first change with a number after one without a barrier finds there up to which
+ *      number changes are superseded. A change whose number is not larger takes another.
  *  (F) A change that has failed and is the latest replaces its instruction by the settled one.
  *      If it is not the latest, the word is that of another change, also if that is the same
  *      instruction. It then looks at `settled` again: a change that was settled meanwhile,
@@ -82,16 +85,16 @@
  *      So undoing is counted (`undone`), before and after it touches the word. A change notes
  *      the count before it writes. If the count has changed when its barrier has succeeded,
  *      and it is not superseded, it is written once more, with a new number and another
- *      barrier.
+ *      barrier. It looks at the count before it is settled and again after that: an undoing that
+ *      is not seen then finds it settled.
  *  (H) Between the stores of `latest` and of the word, another change may do both. So a change
- *      with a number looks at `latest` after it has written the word, and does both again if it is
- *      another's.
+ *      looks at `latest` after it has written the word, and does both again if it is another's.
  * So whatever fails while whatever else is waiting for its barrier, the site does in the end
- * what the last successful change asked for. A change without a barrier stores what is settled,
- * which change is the latest, and the word without an atomic read-modify-write, which would double
- * its time. So if a whole change with a barrier falls between two of these stores, which of the two
- * a change that fails later restores is open. And a change that is settled in the few nanoseconds
- * of another one's undoing may be put in place by that, after its own barrier.
+ * what the last successful change asked for. A change without a barrier makes no atomic
+ * read-modify-write and no fence, either of which would double its time: its check (H) misses a
+ * change that is made while its own stores wait in the core's store buffer. And a change that is
+ * settled between two of the stores by which another one is settled or undone may be put in place
+ * by that, after its own barrier.
  *
  * None of this waits for anybody; a signal handler may patch the site whose change it interrupts.
  *
@@ -222,25 +225,32 @@ static void store(_Atomic uint32_t *number, uint32_t value)
     atomic_store_explicit(number, value, memory_order_release);
 }
 
-/* (E) As many numbers that follow each other as there are changes; returns the first. */
-static uint32_t take_numbers(const struct change_list *list)
+/* (E) `count` numbers that follow each other; returns the first. */
+static uint32_t take_numbers(const cairn_site *site, size_t count)
 {
-    _Atomic uint32_t *sequence = code_space_sequence(list->first->site->table->space);
-    uint32_t count = (uint32_t)list->count;
+    _Atomic uint32_t *sequence = code_space_sequence(site->table->space);
+    uint32_t taken = (uint32_t)count;
     uint32_t first;
     do
-        first = atomic_fetch_add_explicit(sequence, count, memory_order_acq_rel);
-    while (first == 0 || first + count < first);
+        first = atomic_fetch_add_explicit(sequence, taken, memory_order_acq_rel);
+    while (first == 0 || first + taken < first);
     return first;
 }
+
+/* Numbers begin again at 1 after the last one. */
+static bool reaches(uint32_t number, uint32_t other) { return (int32_t)(number - other) >= 0; }
 
 /* (E) */
 static void note_number(struct change *change)
 {
     cairn_site *site = change->site;
+    uint32_t highest = load(&site->highest);
     change->undone = load(&site->undone);
     if (load(&site->latest) == 0)
-        store(&site->superseded, change->sequence - 1);
+        store(&site->superseded, highest);
+    if (reaches(highest, change->sequence))
+        change->sequence = take_numbers(site, 1);
+    store(&site->highest, change->sequence);
     store(&site->latest, change->sequence);
 }
 
@@ -269,7 +279,7 @@ static enum cairn_status write_changes_of_pages(const struct change_list *list,
 static enum cairn_status write_changes(const struct change_list *list, struct cairn_error *error)
 {
     const bool dual = is_dual(list->first->site);
-    uint32_t number = take_numbers(list);
+    uint32_t number = take_numbers(list->first->site, list->count);
     for (size_t i = 0; i < list->count; i++) {
         struct change *change = change_at(list, i);
         change->sequence = number++;
@@ -288,9 +298,11 @@ void commit_at_once(struct change *change)
 {
     cairn_site *site = change->site;
     plan_write_slot(change);
-    atomic_store_explicit(&site->settled, change->bits, memory_order_release);
-    store(&site->latest, 0);
-    store_instruction(change);
+    do {
+        atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+        store(&site->latest, 0);
+        store_instruction(change);
+    } while (load(&site->latest) != 0);
     plan_release(change);
 }
 
@@ -400,7 +412,7 @@ static enum cairn_status undo_all(const struct change_list *list, struct cairn_e
 static bool is_superseded(const struct change *change)
 {
     const cairn_site *site = change->site;
-    return load(&site->latest) == 0 || (int32_t)(load(&site->superseded) - change->sequence) >= 0;
+    return load(&site->latest) == 0 || reaches(load(&site->superseded), change->sequence);
 }
 
 /* No change of these sites was undone since they were written. `undone` is what the space had
@@ -418,26 +430,42 @@ static bool is_undisturbed(struct code_space *space, const struct change_list *l
     return true;
 }
 
-/* The veneer is held until it is settled. */
 static void settle(struct change *change)
 {
     cairn_site *site = change->site;
-    if (!is_superseded(change)) {
-        atomic_store_explicit(&site->settled, change->bits, memory_order_release);
-        store(&site->superseded, change->sequence);
-    }
-    plan_release(change);
+    if (is_superseded(change))
+        return;
+    change->is_settled = true;
+    atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+    store(&site->superseded, change->sequence);
 }
 
-/* (G) False: some of the sites may not do the new thing any more, and nothing was settled. Whoever
- * undoes something later finds it settled. */
+/* (G) Whoever undoes something from now on finds it settled, or its undoing is found here. */
+static bool was_undone_meanwhile(struct code_space *space, const struct change_list *list,
+                                 uint32_t undone)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (load(code_space_undone(space)) == undone)
+        return false;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct change *change = change_at(list, i);
+        if (change->is_settled && load(&change->site->undone) != change->undone)
+            return true;
+    }
+    return false;
+}
+
+/* (G) False: some of the sites may not do the new thing any more. The veneers are held until they
+ * do. */
 static bool settle_all(struct code_space *space, const struct change_list *list, uint32_t undone)
 {
     if (!is_undisturbed(space, list, undone))
         return false;
     for (size_t i = 0; i < list->count; i++)
         settle(change_at(list, i));
-    atomic_thread_fence(memory_order_seq_cst);
+    if (was_undone_meanwhile(space, list, undone))
+        return false;
+    plan_release_all(list);
     return true;
 }
 

@@ -68,6 +68,7 @@ static enum cairn_status plan_through_veneer(struct change *change, struct cairn
 enum cairn_status plan_change(struct change *change, struct cairn_error *error)
 {
     change->veneer = NULL;
+    change->is_settled = false;
     if (change->original) {
         change->bits = change->site->initial.bits;
         return CAIRN_OK;

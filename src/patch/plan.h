@@ -16,9 +16,10 @@ struct change {
     cairn_site *site;
     /* What is wanted. */
     uint64_t target;
-    uint8_t branch; /* enum arch_branch */
-    bool is_direct; /* the target is a place in code, not a function pointer (arch/arch.h) */
-    bool original;  /* LLVM's own instruction instead of a branch */
+    uint8_t branch;  /* enum arch_branch */
+    bool is_direct;  /* the target is a place in code, not a function pointer (arch/arch.h) */
+    bool original;   /* LLVM's own instruction instead of a branch */
+    bool is_settled; /* patch/commit.c; false when it has been planned */
     /* What patch/commit.c notes: the change's number, and how often the site was undone before. */
     uint32_t sequence;
     uint32_t undone;

@@ -18,7 +18,7 @@
  *  - `form` is SITE_FORM_CACHE exactly while the site has an inline cache; only the cache changes
  *    such a site. It changes with the lock of the set of caches held.
  *  - `settled` is what the instruction is to be if all changes that are being made fail.
- *    `latest`, `superseded` and `undone` say which changes these are (patch/commit.c).
+ *    `latest`, `highest`, `superseded` and `undone` say which changes these are (patch/commit.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -59,10 +59,10 @@ struct cairn_site {
     _Atomic uint32_t latest;
     _Atomic uint32_t undone;
     _Atomic uint32_t superseded;
+    _Atomic uint32_t highest;
     uint32_t instruction_offset;
     uint8_t instruction_length; /* 0: there is no room for a branch */
     uint8_t word_shift;         /* of the instruction in the patch word, in bits */
-    uint8_t kind;               /* enum cairn_record_kind */
     _Atomic uint8_t form;       /* enum site_form */
     bool live;
     bool shares_word;
@@ -71,6 +71,7 @@ struct cairn_site {
     bool keeps_original;    /* a live shadow whose word holds LLVM's instruction at first */
     bool initial_direct;    /* the initial branch goes to a place in code, not a function pointer */
     uint8_t initial_branch; /* enum arch_branch, of a live site that keeps no original */
+    uint8_t kind;           /* enum cairn_record_kind */
     uint32_t byte_count;    /* of the region */
     _Atomic(struct site_veneer *) veneers; /* newest first; see patch/veneers.h */
     union {
