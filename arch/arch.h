@@ -1,9 +1,9 @@
 /*
- * arch/arch.h - what an architecture supplies.
+ * arch/arch.h - the interface that each architecture implements.
  *
  * Everything in `struct cairn_arch` is pure: plain values and bytes in, bytes out. So every
  * architecture is compiled and tested on every host. What only the host's own architecture can
- * do (cache maintenance, contexts) stands below it, implemented once per build in
+ * do (cache maintenance, contexts) is declared after it and implemented once per build, in
  * arch/<name>/host.c, host_context.c and context.S.
  *
  * SPDX-License-Identifier: MIT
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the instruction in a patch word does. */
+/* The three kinds of instruction that a patch word can hold. */
 enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
 
 enum {
@@ -32,80 +32,80 @@ enum {
     ARCH_SELF_TEST_BYTES_MAX = 32
 };
 
-/* What LLVM emitted for a patch point, as `recognise` found it. */
+/* LLVM's code for a patch point, as `recognise` found it. */
 struct arch_patchpoint {
-    /* A call was emitted; otherwise the region holds no-ops only. */
+    /* Whether there is a call. If not, the region holds only no-ops. */
     bool has_call;
-    /* The call is a branch to `target`, which is a place in code: a function of the same module,
-     * or a linker's stub. Otherwise `target` is a function pointer. It makes a difference where
-     * `calls_need_veneer` or `has_descriptors`. */
+    /* Whether the call is a branch to `target`, the address of an instruction: of a function in
+     * the same module, or of a linker's stub. If not, `target` is a function pointer. The two
+     * differ where `calls_need_veneer` or `has_descriptors`. */
     bool is_direct;
-    /* Of the call: the immediate in the instructions, or where the branch goes. */
+    /* The call's target: the immediate operand of the instructions, or the branch's target. */
     uint64_t target;
-    /* Bytes from the region's start to the address that LLVM's own call returns to. */
+    /* Bytes from the start of the region to the return address of LLVM's call. */
     size_t return_offset;
 };
 
-/* Where, in an armed region, the instruction that changes lies. */
+/* The place of the instruction that changes, in an armed region. */
 struct arch_placement {
-    size_t instruction_offset; /* from the region's start */
-    size_t return_offset;      /* from the region's start, behind the call */
+    size_t instruction_offset; /* bytes from the start of the region */
+    size_t return_offset;      /* bytes from the start of the region to the return address */
 };
 
 /*
- * A walker over frames holds, for each frame, what functions keep for their callers: one slot of 8
- * bytes for each of these. A register of 16 bytes has two slots, with 0 and 8 as `byte`. What a
- * slot holds is the 8 bytes as the function stored them, which for a field of PPC64's condition
- * register is the 4 bytes of the whole register, and 4 more.
+ * A walk over frames keeps the callee-saved registers of each frame in slots of 8 bytes. A register
+ * of 16 bytes has two slots, with `byte` 0 and 8. A slot holds the 8 bytes as the function stored
+ * them: for a field of PPC64's condition register, these are the 4 bytes of the whole register and
+ * 4 unspecified bytes.
  */
 struct arch_unwind_slot {
-    uint16_t dwarf; /* as .eh_frame numbers registers */
-    uint16_t byte;  /* where in the register's memory the 8 bytes begin */
+    uint16_t dwarf; /* register number in .eh_frame */
+    uint16_t byte;  /* offset of the 8 bytes in the register's value in memory */
 };
 
-/* Slots that every architecture has in the same place. The stack pointer that a caller gets back
- * is the CFA. */
+/* Slots with the same index on every architecture. The caller's stack pointer is the CFA. */
 enum { ARCH_UNWIND_STACK_POINTER = 0, ARCH_UNWIND_RETURN_ADDRESS = 1, ARCH_UNWIND_SLOTS_MAX = 80 };
 
 enum { ARCH_VENEER_REGISTERS_MAX = 3 };
 
-/* A framed veneer's frame, while the function that it calls runs: all that the veneer has changed
- * can be found in it. */
+/* The call frame of a framed veneer while its callee runs. The frame holds the values of all
+ * registers that the veneer has changed. */
 struct arch_veneer_frame {
-    size_t return_offset;  /* from the veneer's start to where its call returns */
-    size_t bytes;          /* from its stack pointer to the site's, which its first 8 bytes hold */
-    size_t return_address; /* of the site's call, from the site's stack pointer on */
+    size_t return_offset;  /* from the veneer's start to the return address of its call */
+    size_t bytes;          /* size of the frame; its first 8 bytes hold the site's stack pointer */
+    size_t return_address; /* offset of the site's return address from the site's stack pointer */
     struct {
         uint16_t dwarf;
-        uint16_t offset; /* from the veneer's stack pointer on, 8 bytes */
+        uint16_t offset; /* of 8 bytes, from the veneer's stack pointer */
     } registers[ARCH_VENEER_REGISTERS_MAX];
     size_t register_count;
 };
 
 enum { ARCH_RESULTS_MAX = 2, ARCH_GENERAL_ARGUMENTS_MAX = 8 };
 
-/* The registers in which functions return, by DWARF number: integers and pointers, floating-point
- * numbers, vectors, each in their order. */
+/* DWARF numbers of the registers in which functions return integers and pointers, floating-point
+ * numbers, and vectors, in the order in which they are used. */
 struct arch_results {
     uint16_t general[ARCH_RESULTS_MAX];
     uint16_t floating[ARCH_RESULTS_MAX];
     uint16_t vector[ARCH_RESULTS_MAX];
-    /* LLVM before 22 returns a half in a floating-point register, newer LLVM its bits in a general
-     * register. */
+    /* LLVM before 22 returns a half in a floating-point register; LLVM 22 returns its bits in a
+     * general register. */
     bool halves_are_in_either;
 };
 
 /* How an integer of two registers is passed. */
 enum arch_pair {
-    /* In the next two registers, or in memory that is aligned to 16; never in both. */
+    /* In the next two registers, or on the stack, aligned to 16 bytes; never in both. */
     ARCH_PAIR_WHOLE,
-    /* The same, and the first register is an even one. If there are too few, none is left. */
+    /* The same, and the first register has an even number. If fewer than two registers are left,
+     * later arguments do not use them either. */
     ARCH_PAIR_EVEN,
     /* As two arguments. */
     ARCH_PAIR_SPLIT
 };
 
-/* What C returns in registers as LLVM returns the members of a structure of two. */
+/* The structures of two members that C returns in the same registers as LLVM. */
 enum arch_structures {
     ARCH_STRUCTURES_NONE,
     ARCH_STRUCTURES_OF_ONE_KIND, /* two integers, or two floating-point numbers */
@@ -113,9 +113,9 @@ enum arch_structures {
 };
 
 /*
- * How arguments are passed by the C calling convention, by DWARF number; `floating` and `vector`
- * are the first of registers with consecutive numbers. What has no register is on the stack, each
- * argument aligned to its size, but at least to 8 bytes.
+ * The registers in which the C calling convention passes arguments, by DWARF number. `floating` and
+ * `vector` are the first of registers with consecutive numbers. Arguments that have no register
+ * are on the stack, aligned to their size, but at least to 8 bytes.
  */
 struct arch_arguments {
     uint16_t general[ARCH_GENERAL_ARGUMENTS_MAX];
@@ -124,34 +124,34 @@ struct arch_arguments {
     uint8_t vector_count;
     uint16_t floating;
     uint16_t vector; /* the same as `floating`: they share their registers */
-    /* Every argument has a place in memory, also if a register has the value; the first ones of 8
-     * bytes are those of the general registers. */
+    /* Whether every argument has a place on the stack, even if it is passed in a register. The
+     * first places, of 8 bytes each, are those of the general registers. */
     bool has_places;
-    /* Registers hold floats as doubles. */
+    /* Whether floating-point registers hold floats as doubles. */
     bool widens_floats;
     enum arch_pair pair;
     enum arch_structures structures;
 };
 
 /*
- * The frame between a function that was entered in another's place and the caller, where there has
- * to be one; it is what the entered function returns to. Code of its own (`encode_entry`) takes it
- * away. While it is there, `frame_register` + `cfa_offset` is the caller's stack pointer, and below
- * or above that are the registers of the caller that it keeps.
+ * The call frame between a function that was entered in another function's place and the caller,
+ * where one is needed. The entered function returns to it, and the code of `encode_entry` removes
+ * it. While it exists, `frame_register` + `cfa_offset` is the caller's stack pointer, and `saved`
+ * says where it keeps the caller's registers.
  */
 enum { ARCH_ENTRY_SAVED_MAX = 3, ARCH_ENTRY_CODE_BYTES_MAX = 48 };
 
 struct arch_entry_frame {
     size_t code_bytes;
-    /* Where the entered function returns to. The instruction before it is the frame's, too: of a
-     * return address unwinders look at the instruction before. */
+    /* Offset of the entered function's return address. The instruction before it belongs to the
+     * frame, too, because unwinders look up a return address less 1. */
     size_t return_offset;
     uint16_t frame_register;
     uint8_t cfa_offset;
     uint8_t saved_count;
     struct {
         uint16_t dwarf;
-        int8_t words; /* from the caller's stack pointer, in 8 bytes */
+        int8_t words; /* offset from the caller's stack pointer, in units of 8 bytes */
     } saved[ARCH_ENTRY_SAVED_MAX];
 };
 
@@ -160,70 +160,70 @@ struct cairn_arch {
     const char *name;
     enum cairn_byte_order byte_order;
 
-    /* The patch word: its size and alignment, and the size of the instruction in it. */
+    /* Size and alignment of the patch word, and size of the instruction in it. */
     size_t word_bytes;
     size_t instruction_bytes;
     size_t instruction_bytes_max;
-    /* Where one instruction has the same size as every other; 0 where they vary. */
+    /* Size of every instruction; 0 if sizes vary. */
     size_t fixed_instruction_bytes;
-    /* The smallest region that holds a call with what belongs to it. */
+    /* Size of the smallest region that holds a call and the instructions it needs around it. */
     size_t call_bytes;
 
-    /* Reach of the direct call, forwards and backwards; no slab is larger. */
+    /* Reach of the direct call, forwards and backwards. No slab is larger. */
     size_t reach_bytes;
     size_t slab_bytes_default;
 
     size_t veneer_bytes;
     size_t veneer_alignment;
-    /* Of a framed veneer; 0 where there is none, because a call needs nothing around it. */
+    /* Size of a framed veneer, and its call frame; 0 and NULL where calls need no such veneer. */
     size_t framed_veneer_bytes;
-    const struct arch_veneer_frame *veneer_frame; /* NULL where there is none */
+    const struct arch_veneer_frame *veneer_frame;
     size_t exit_bytes;
 
-    /* A function pointer is the address of a descriptor: 8 bytes each of the entry's address, the
-     * TOC pointer and the environment. Otherwise it is the entry's address. */
+    /* Whether a function pointer is the address of a descriptor, which holds 8 bytes each of the
+     * entry's address, the TOC pointer and the environment. If not, it is the entry's address. */
     bool has_descriptors;
-    /* A function pointer is called through a veneer even where the branch reaches it, because the
-     * callee expects more than the branch gives: its own address or its TOC in a register. */
+    /* Whether function pointers are called through a veneer even if the direct call reaches them,
+     * because the callee expects its own address or its TOC pointer in a register. */
     bool calls_need_veneer;
-    /* From the stack pointer to where a caller keeps its TOC pointer, saved directly before a
-     * call and loaded directly behind it; 0 where there is no TOC. */
+    /* Offset from the stack pointer at which a caller saves its TOC pointer, directly before a call
+     * that it reloads the pointer after; 0 where there is no TOC. */
     size_t toc_save_offset;
     uint16_t toc_register; /* its DWARF number */
 
-    /* Unwinding: the stack pointer, the return address, and what the ABI says that a call leaves
-     * as it was, by slot. */
+    /* Slots for unwinding: the stack pointer, the return address, and the callee-saved
+     * registers. */
     const struct arch_unwind_slot *unwind_slots;
     size_t unwind_slot_count;
-    /* Calls leave the return address in a register, where it may stay; otherwise it is in memory
-     * from the function's first instruction on. */
+    /* Whether a call leaves the return address in a register. If not, it is in memory from the
+     * function's first instruction on. */
     bool has_link_register;
-    /* The stack pointer points to the caller's, and to 0 in the outermost frame, which may have no
-     * unwind rules. */
+    /* Whether the stack pointer points to the caller's stack pointer, or to 0 in the outermost
+     * frame, which may have no unwind rules. */
     bool has_back_chain;
-    /* Return addresses may be signed, and .eh_frame has instructions that say so. */
+    /* Whether return addresses may be signed, and .eh_frame says where. */
     bool signs_return_addresses;
 
     struct arch_results results;
     struct arch_arguments arguments;
     struct arch_entry_frame entry_frame;
-    /* LLVM's code for the architecture's oldest processor spills vectors of 16 bytes with their
-     * second half first. (What a function saves for its caller is in order.) */
+    /* Whether LLVM's code for the oldest processor of the architecture spills vectors of 16 bytes
+     * with the second half first. (Callee-saved registers are saved in order.) */
     bool swaps_spilled_vectors;
-    /* Cores that have not synchronised since may execute what stood at an address before new code
-     * was written there and made visible (`arch_host_code_written`), even if the instruction that
-     * leads there was stored after that. */
+    /* Whether a core may execute old code at an address after new code was written there and made
+     * visible (`arch_host_code_written`), until it has passed a context synchronisation, even if
+     * the branch to that address was stored later. */
     bool new_code_needs_barrier;
-    /* Cores fetch what has been stored without cache maintenance, so that `arch_host_code_written`
-     * has nothing to do. */
+    /* Whether cores fetch stored instructions without cache maintenance, so that
+     * `arch_host_code_written` has nothing to do. */
     bool fetch_is_coherent;
 
     /*
-     * The functions. `arch` is the table itself: those of one processor's ABIs share them.
+     * The functions. `arch` is this table, because the ABIs of one processor share functions.
      */
 
-    /* Recognises LLVM's sequence in a region as it was loaded. CORRUPT, with the offset of the
-     * first byte or word that is not LLVM's. */
+    /* Recognises LLVM's code for a patch point in a region that was not changed since it was
+     * loaded. CORRUPT, with the offset of the first byte or word that LLVM does not emit. */
     enum cairn_status (*recognise)(const struct cairn_arch *arch, const uint8_t *region,
                                    size_t size, uint64_t address,
                                    struct arch_patchpoint *patchpoint, struct cairn_error *error);
@@ -234,147 +234,148 @@ struct cairn_arch {
                                uint64_t address, struct arch_placement *placement,
                                struct cairn_error *error);
 
-    /* Fills the region with no-ops around the place of the instruction, and with what a call
-     * there needs besides (PPC64's TOC save and reload). The instruction itself becomes a no-op. */
+    /* Fills the region with no-ops, and with the instructions that a call at the placement needs
+     * around it (PPC64's TOC save and reload). The instruction at the placement is a no-op. */
     void (*arm)(const struct cairn_arch *arch, uint8_t *region, size_t size,
                 const struct arch_patchpoint *patchpoint, const struct arch_placement *placement);
 
-    /* The instruction at `address` that does `branch`, `length` bytes long, as the integer that a
-     * store of the patch word holds at its place. `length` is `instruction_bytes`, or, where
-     * `instruction_bytes_max` is larger, up to that: the instruction is then padded inside, so
-     * that it stays one. False if `target` is out of reach (never for a no-op, which ignores it).
-     */
+    /* Encodes one instruction of `length` bytes at `address`, as an integer in the host's byte
+     * order. `length` is at least `instruction_bytes` and at most `instruction_bytes_max`; a longer
+     * instruction is padded with prefixes. False if `target` is out of reach; no-ops ignore it. */
     bool (*encode_branch)(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
                           uint64_t *bits);
 
-    /* The reverse. False if the bits are none of the three. */
+    /* Decodes such an instruction. False if it is not one of the three. */
     bool (*decode_branch)(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
                           uint64_t *target);
 
-    /* Fills `size` bytes with no-ops. Where all instructions have one size, a part of one at the
-     * end stays as it is: the rest of it lies behind the bytes. */
+    /* Fills `size` bytes with no-ops. Where all instructions have one size, a remainder smaller
+     * than an instruction is left unchanged. */
     void (*fill_nops)(const struct cairn_arch *arch, uint8_t *bytes, size_t size);
 
-    /* How many of the bytes are no-ops, from the first one on, in any form that LLVM emits. */
+    /* Returns the number of bytes at the start that are no-ops, in any form that LLVM emits. */
     size_t (*leading_nops)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
-    /* Length of the call that `bytes` begin with, so that it returns after them; 0 if they do not
-     * begin with a call, in any form that LLVM emits, or if it goes on beyond `size`. */
+    /* Returns the length of the call instruction at the start, in any form that LLVM emits; 0 if
+     * there is none, or if it does not end within `size` bytes. */
     size_t (*call_length)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
-    /* Whether an instruction of LLVM's, within one patch word, is one that the architecture lets a
-     * core execute while another core replaces it by a branch or a no-op of `encode_branch`, or
-     * replaces such a branch by it: the core then executes the one or the other. False where the
-     * manuals promise that for some instructions only, and this is not one of them. */
+    /* Whether a core may execute this instruction, which lies in one patch word, while another core
+     * replaces it by an instruction of `encode_branch`, or the reverse, so that it executes one of
+     * the two. False where the architecture's manual promises that only for listed instructions,
+     * and this one is not listed. */
     bool (*may_be_exchanged)(const struct cairn_arch *arch, const uint8_t *bytes, size_t length);
 
-    /* Code that jumps to the function whose pointer the aligned 8-byte slot at `slot_address`
-     * holds, changing no register that a call's arguments or a callee's caller may rely on. False
-     * if the slot is out of reach. */
+    /* Encodes a jump to the function whose pointer is in the aligned 8-byte slot at
+     * `slot_address`. It changes only registers that the ABI reserves for such code. False if the
+     * slot is out of reach. */
     bool (*encode_veneer)(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code);
 
-    /* Code for a call without arguments at an instruction that nothing is saved around (a stack
-     * map's shadow): it is called, calls the function whose pointer the slot holds from a frame of
-     * its own, and returns. What a call changes besides what the function does (PPC64's TOC
-     * pointer, and registers that LLVM keeps values in across stack maps), it keeps there and
-     * brings back. NULL where there is none. */
+    /* Encodes a veneer with a call frame, for a call without arguments at an instruction around
+     * which nothing is saved (a stack map's shadow). The veneer calls the function whose pointer is
+     * in the slot, and returns. It saves and restores the registers that a call changes and in
+     * which LLVM keeps values across stack maps (on PPC64, the TOC pointer among them). NULL where
+     * calls need no such veneer. */
     bool (*encode_framed_veneer)(const struct cairn_arch *arch, uint64_t address,
                                  uint64_t slot_address, uint8_t *code);
 
-    /* Code that, called, jumps to the entry of the struct arch_exit at `data_address` (aligned to
-     * 8), with that address where the entry expects it and with every register as at the call, but
-     * for those that veneers change. False if the data is out of reach. */
+    /* Encodes a jump to the entry of the struct arch_exit at `data_address`, which is aligned to 8.
+     * It passes that address to the entry and changes only the registers that veneers change. False
+     * if the data is out of reach. */
     bool (*encode_exit)(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code);
 
-    /* The code of `entry_frame`: where it begins a thread gets into an entered function, if that
-     * needs more than a branch; the rest takes the frame away and returns. */
+    /* Encodes the code of `entry_frame`. It begins with what a thread executes to enter the
+     * function, if that takes more than a branch; the remainder removes the frame and returns. */
     void (*encode_entry)(const struct cairn_arch *arch, uint8_t *code);
 
-    /* The code of an inline cache at `address`, which is aligned to ARCH_CACHE_ALIGNMENT, into
-     * ARCH_CACHE_BYTES_MAX bytes. Its size does not depend on the addresses. False if
-     * `site_end` is out of reach. */
+    /* Encodes an inline cache at `address`, which is aligned to ARCH_CACHE_ALIGNMENT, in at most
+     * ARCH_CACHE_BYTES_MAX bytes. The size does not depend on the addresses. False if `site_end` is
+     * out of reach. */
     bool (*encode_cache)(const struct cairn_arch *arch, const struct arch_cache *cache,
                          uint64_t address, uint8_t *code, struct arch_cache_size *size);
 
-    /* The code of a function `int f(void)` that returns `value` (0 to 1000); returns its size. */
+    /* Encodes a function `int f(void)` that returns `value` (0 to 1000). Returns its size. */
     size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
 
-    /* Name of a DWARF register, or NULL. */
+    /* Returns the name of a DWARF register, or NULL. */
     const char *(*register_name)(uint16_t dwarf);
 
-    /* The register that a number in a stack map is a part of, or is: LLVM numbers some halves. */
+    /* Returns the register that contains the register with this number in a stack map, because LLVM
+     * numbers some halves of registers separately. */
     uint16_t (*whole_register)(uint16_t dwarf);
 };
 
-/* The table of an architecture; NULL if it has none. */
+/* Returns the table of an architecture, or NULL. */
 const struct cairn_arch *arch_find(enum cairn_architecture architecture);
 
-/* The host's; NULL where the host has no patching. */
+/* Returns the table of the host's architecture; NULL if Cairn cannot patch code on the host. */
 const struct cairn_arch *arch_host(void);
 
 /*
  * Makes `size` new bytes of code, written through `written` and executed at `executed`, visible
- * to instruction fetch on all cores. Bytes that another core is executing at this moment need a
- * barrier besides. Implemented once per build, by arch/<host>/host.c.
+ * to instruction fetch on all cores. Bytes that another core is executing at this moment also need
+ * a barrier. Implemented once per build, in arch/<host>/host.c.
  */
 void arch_host_code_written(const void *written, const void *executed, size_t size);
 
 /*
- * Contexts. Implemented once per build, by arch/<host>/host_context.c and context.S, which also
- * holds cairn_context_capture and cairn_context_resume. Async-signal-safe.
+ * Contexts. Implemented once per build, in arch/<host>/host_context.c and context.S, which also
+ * implements cairn_context_capture and cairn_context_resume. Async-signal-safe.
  */
 
+/* How a context holds a register, and which bytes of it a narrower value has. */
 enum arch_register_form {
-    /* Its part is the low bytes, in the host's byte order. */
+    /* An integer in the host's byte order; a narrower value has its low bytes. */
     ARCH_REGISTER_INTEGER,
-    /* Its part is the first bytes. */
+    /* Bytes; a narrower value has the first ones. */
     ARCH_REGISTER_VECTOR,
-    /* 16 bytes, the first doubleword first, each doubleword in the host's byte order. Its part is
-     * the low bytes of the first doubleword; the whole is as a store puts it into memory. */
+    /* 16 bytes, the first doubleword first, each in the host's byte order. A narrower value has the
+     * low bytes of the first doubleword; a value of 16 bytes is as a store writes it to memory. */
     ARCH_REGISTER_DOUBLEWORDS,
-    /* The same, but as a store puts it into memory. */
+    /* The same registers, as a store writes them to memory. */
     ARCH_REGISTER_QUADWORD
 };
 
-/* Where a context keeps a register. */
+/* The place of a register in a context. */
 struct arch_register {
     size_t offset;
     size_t bytes;
     enum arch_register_form form;
-    /* Of a field of flags, in the low 4 bytes of an integer: its first bit, counted from the lowest
-     * one; the others are below. 0: no such field. */
+    /* For a field of flags in the low 4 bytes of an integer: its highest bit, counted from the
+     * lowest bit of the integer. 0 for other registers. */
     uint8_t first_flag;
-    /* It controls how the machine computes: calls leave it as it is, and LLVM does not list it. */
+    /* Whether the register controls how the machine computes: calls preserve it, and LLVM does not
+     * list it. */
     bool is_control;
 };
 
-/* Whether the context has a place for the register, and where. Whether it has the register, its
- * head's `present` says besides. */
+/* Finds the place of a register; false if contexts have none. Whether this context holds the
+ * register is in its head's `present`. */
 bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
                         struct arch_register *found);
 
-/* DWARF number of the stack pointer. */
+/* Returns the DWARF number of the stack pointer. */
 uint16_t arch_host_stack_pointer(void);
 
 /*
- * Where contexts keep registers, for those who ask often: the same as arch_host_register says,
- * without a call. A context may be without any of them.
+ * The places of registers in contexts, as a table: what arch_host_register returns, without a
+ * call. A context need not hold all of these registers.
  */
 struct arch_context_layout {
     uint16_t stack_pointer; /* its DWARF number */
-    /* Registers with lower numbers have a scalar of at most 8 bytes as the low bytes of an integer,
+    /* Registers with lower numbers hold a scalar of at most 8 bytes in the low bytes of an integer,
      * which is their first 8 bytes. */
     uint16_t scalars_end;
-    bool floats_are_doubles; /* but 4 bytes that float are there as a double */
-    /* Of a register's first byte, by DWARF number; 0 for those that only arch_host_register knows,
-     * or whose first bytes are not what functions store of them. */
+    bool floats_are_doubles; /* except that a float of 4 bytes is held as a double */
+    /* Offset of a register's first byte, by DWARF number; 0 for registers that only
+     * arch_host_register knows, or whose first bytes are not what functions store of them. */
     uint16_t offsets[ARCH_CONTEXT_REGISTERS];
 };
 extern const struct arch_context_layout arch_host_layout;
 
-/* Entries of `offsets`: of 16 registers, from `number` on, each `stride` behind the one before. */
+/* Entries of `offsets` for 16 registers from `number` on, `stride` bytes apart. */
 #define ARCH_OFFSETS_OF_4(offset, stride)                                                          \
     (offset), (offset) + (stride), (offset) + 2 * (stride), (offset) + 3 * (stride)
 #define ARCH_OFFSETS_OF_16(number, offset, stride)                                                 \
@@ -383,62 +384,62 @@ extern const struct arch_context_layout arch_host_layout;
     ARCH_OFFSETS_OF_4((offset) + 8 * (stride), stride),                                            \
     ARCH_OFFSETS_OF_4((offset) + 12 * (stride), stride)
 
-/* Gives a register that functions keep for their callers its value back: the slot's 8 bytes, as a
- * function has stored them. */
+/* Restores a callee-saved register from the slot's 8 bytes, as a function has stored them. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes);
 
-/* A function that a thread is to enter as if it were called from where the context is. */
+/* A function that a thread enters as if it were called from the place of a context. */
 struct arch_entry {
     const void *function; /* a function pointer */
-    uint64_t code;        /* where `encode_entry` has put its code */
-    /* Arguments on the stack, from the first of them on, or from the first place. */
+    uint64_t code;        /* address of the code of `encode_entry` */
+    /* The arguments on the stack, from the first one or the first place on. */
     const void *stack;
     size_t stack_bytes;
     unsigned floating_count; /* registers that hold floating-point numbers and vectors */
 };
 
-/* So much below the stack pointer is written by entering, and by resuming after that, at most. */
+/* Returns how many bytes below the stack pointer are written at most by entering a function, and by
+ * resuming the context after that. */
 size_t arch_host_entry_reach(size_t stack_bytes);
 
-/* So much of a context, from its begin, has a meaning to a function that begins: its arguments and
- * what it keeps for its caller are there. */
+/* Returns the size of the start of a context that holds all registers with a meaning at the entry
+ * of a function: arguments and callee-saved registers. */
 size_t arch_host_entered_bytes(void);
 
-/* Writes to the stack, and to the context: but for the registers that hold arguments it is what the
- * function is to begin with. */
+/* Makes the context that of the function's entry, except for the registers that hold arguments,
+ * and writes the stack. */
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry);
 
-/* A return address without the signature that it may have. */
+/* Returns a return address without its signature, if it has one. */
 uint64_t arch_host_strip_return_address(uint64_t address);
 
-/* As cairn_context_from_signal and cairn_context_to_signal. */
+/* Implement cairn_context_from_signal and cairn_context_to_signal. */
 enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,
                                         struct cairn_error *error);
 enum cairn_status arch_host_to_signal(const struct cairn_context *context, void *ucontext,
                                       struct cairn_error *error);
 
-/* The program counter alone, of what a signal handler gets as its third argument; where there are
- * no contexts, 0 and nothing. Async-signal-safe. */
+/* Read and write the program counter in a signal handler's third argument. Where there are no
+ * contexts, they return 0 and do nothing. Async-signal-safe. */
 uint64_t arch_host_signal_pc(const void *ucontext);
 void arch_host_set_signal_pc(void *ucontext, uint64_t pc);
 
-/* The vector registers that the machine and the kernel have, from 1 to the architecture's number of
- * levels; 0 if there are some that no exit can save, or no exits. */
+/* Returns the level of vector registers that the machine and the kernel support, from 1 to the
+ * architecture's number of levels; 0 if exits cannot save all of them, or there are no exits. */
 uint32_t arch_host_vector_level(void);
 
-/* The exit's entry that saves this level. */
+/* Returns the address of the exits' entry that saves the registers of this level. */
 uint64_t arch_host_exit_entry(uint32_t vector_level);
 
 /*
- * An exit that calls `handler` with all registers of the thread that came through the stub, and
- * lets it go on with what the handler has made of them. `handler` gets a context on the thread's
- * own stack, as long-lived as the call. UNSUPPORTED.
+ * Initialises an exit that calls `handler` with all registers of the thread that reached the stub,
+ * and then resumes the thread with the registers that the handler has left. The context that
+ * `handler` gets is on the thread's own stack and valid during the call. UNSUPPORTED.
  */
 enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
                                  struct cairn_error *error);
 
-/* With the registers of a level up to the machine's. */
+/* Does the same with the registers of this level, which is at most the machine's. */
 void arch_exit_init_level(struct arch_exit *data, arch_exit_handler *handler, void *user,
                           uint32_t vector_level);
 
