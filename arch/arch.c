@@ -1,7 +1,7 @@
 /*
- * The architectures' tables, by number, and the host's.
+ * The tables of all architectures, by number, and the host's table.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 
@@ -11,11 +11,11 @@
 #include "arch/systemz/target.h"
 #include "arch/x86_64/target.h"
 
-/* ORDER ARCHITECTURE: as in enum cairn_architecture. */
+/* ORDER ARCHITECTURE: the order of enum cairn_architecture. */
 static const struct {
     const char *name;
     const char *(*register_name)(uint16_t dwarf);
-    const struct cairn_arch *arch; /* NULL: records decode, sites cannot be managed */
+    const struct cairn_arch *arch; /* NULL if records can be decoded, but sites cannot be managed */
 } architectures[] = {
     [CAIRN_ARCHITECTURE_UNKNOWN] = {.name = "unknown"},
     [CAIRN_ARCHITECTURE_X86_64] = {"x86-64", x86_64_register_name, &x86_64_arch},

@@ -1,8 +1,8 @@
 /*
- * arch/call.h - a call by the C calling convention, whose arguments are in memory. For C and for
- * assembly; arch/<name>/call.S.
+ * arch/call.h - calls by the C calling convention with arguments from memory. For C and for
+ * assembly; implemented in arch/<name>/call.S.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_CALL_H
 #define ARCH_CALL_H
@@ -12,7 +12,7 @@
 #define CALL_GENERAL 0
 #define CALL_FLOATING 64
 #define CALL_VECTOR 272
-#define CALL_REGISTER_BYTES 16 /* of a floating-point or vector register */
+#define CALL_REGISTER_BYTES 16 /* size of a floating-point or vector register */
 #define CALL_FUNCTION 464
 #define CALL_STACK_BYTES 472
 #define CALL_FLOATING_COUNT 480
@@ -32,24 +32,26 @@ enum {
     ARCH_CALL_FLOATING = 13,
     ARCH_CALL_VECTOR = 12,
     ARCH_CALL_RESULTS = 2,
-    /* 64 arguments of at most 16 bytes. */
+    /* Enough for 64 arguments of at most 16 bytes. */
     ARCH_CALL_STACK_BYTES_MAX = 1024
 };
 
 typedef unsigned char arch_call_register[CALL_REGISTER_BYTES];
 
 /*
- * Registers in the order of struct arch_arguments and struct arch_results; of a floating-point or
- * vector register the first bytes, and of PPC64's floating-point registers the double. Where
- * floating-point numbers and vectors share their registers, they are in `floating`.
+ * The arguments and results of a call. Registers are in the order of struct arch_arguments and
+ * struct arch_results. A floating-point or vector register is represented by its first bytes, and a
+ * PPC64 floating-point register by the double in it. Where floating-point numbers and vectors share
+ * their registers, they are in `floating`.
  */
 struct arch_call {
     uint64_t general[ARCH_CALL_GENERAL];
     _Alignas(16) arch_call_register floating[ARCH_CALL_FLOATING];
     arch_call_register vector[ARCH_CALL_VECTOR];
     const void *function; /* a function pointer */
-    uint64_t stack_bytes; /* a multiple of 16; with PPC64's places for arguments in registers */
-    /* Registers that hold something: if there are none, none of them is loaded. */
+    uint64_t stack_bytes; /* a multiple of 16; includes PPC64's places for arguments in registers */
+    /* Numbers of registers that hold arguments. If a number is 0, no register of this kind is
+     * loaded. */
     uint32_t floating_count;
     uint32_t vector_count;
     uint32_t returns_vector;
@@ -79,7 +81,7 @@ CALL_ASSERT_OFFSET(vector_results, CALL_VECTOR_RESULTS);
 CALL_ASSERT_OFFSET(stack, CALL_STACK);
 #endif
 
-/* Calls the function, and fills in the results. */
+/* Calls the function and stores the results. */
 void arch_call_function(struct arch_call *call);
 #endif
 #endif

@@ -1,16 +1,16 @@
 /*
- * arch/context.h - what contexts and exits are made of on every host. For C and for assembly.
+ * arch/context.h - the parts of contexts and exits that all hosts share. For C and for assembly.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_CONTEXT_H
 #define ARCH_CONTEXT_H
 
-/* ---- The begin of every context; the rest is in arch/<name>/context.h ---- */
+/* ---- Start of every context; the remainder is in arch/<name>/context.h ---- */
 
-#define CONTEXT_PRESENT 0       /* by DWARF number, one bit each: the context has the register */
-#define CONTEXT_VECTOR_LEVEL 16 /* which vector registers have a place; 0: none */
-#define CONTEXT_CONTROL 20      /* of floating point */
+#define CONTEXT_PRESENT 0       /* one bit per DWARF number: the context holds the register */
+#define CONTEXT_VECTOR_LEVEL 16 /* vector registers that have a place; 0: no such registers */
+#define CONTEXT_CONTROL 20      /* floating-point control register */
 #define CONTEXT_FLAGS 24
 #define CONTEXT_PC 32
 #define CONTEXT_HEAD_BYTES 64
@@ -18,11 +18,12 @@
 #define CONTEXT_BYTES 2560
 #define CONTEXT_ALIGNMENT 64
 
-/* At most this much of a context is used. The rest stays empty: on x86-64 resuming writes as much
- * below the stack pointer, where the context itself may be. */
+/* Maximum number of bytes of a context that are used. The remainder is unused because on x86-64,
+ * resuming writes up to that many bytes below the stack pointer, where the context itself may
+ * be. */
 #define CONTEXT_USED_BYTES_MAX 2304
 
-/* ---- An exit ---- */
+/* ---- Exits ---- */
 
 #define ARCH_EXIT_ENTRY 0
 #define ARCH_EXIT_SELF 8
@@ -36,7 +37,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero: has no register. It stands in the bytes of struct cairn_context. */
+/* The head of a context. If all bytes are zero, the context holds no registers. The head is stored
+ * in the bytes of struct cairn_context. */
 struct __attribute__((may_alias)) arch_context_head {
     uint64_t present[2];
     uint32_t vector_level;
@@ -48,22 +50,22 @@ struct __attribute__((may_alias)) arch_context_head {
 
 enum { ARCH_CONTEXT_REGISTERS = 128 };
 
-/* Whether the context has a register. */
+/* Whether the context holds a register. */
 static inline bool arch_context_has(const struct cairn_context *context, uint16_t dwarf)
 {
     const struct arch_context_head *head = (const struct arch_context_head *)context;
     return dwarf < ARCH_CONTEXT_REGISTERS && (head->present[dwarf / 64] >> dwarf % 64 & 1) != 0;
 }
 
-/* What the functions that exits call get: the thread's registers, to be changed if they like. */
+/* A function that exits call. It gets the thread's registers and may change them. */
 typedef void arch_exit_handler(struct cairn_context *context, void *user);
 
 /*
- * The data of an exit, which a stub (`encode_exit`) hands on. It must not change while a thread may
- * be in the stub or in the handler, and is aligned to 8.
+ * The data of an exit, which a stub (`encode_exit`) passes to the exit's entry. It is aligned to 8,
+ * and must not change while a thread may be in the stub or in the handler.
  */
 struct arch_exit {
-    uint64_t entry; /* an address in code: arch_host_exit_init */
+    uint64_t entry; /* address of an instruction, from arch_host_exit_entry */
     struct arch_exit *self;
     arch_exit_handler *handler;
     void *user;

@@ -1,7 +1,7 @@
 /*
- * Making an exit: which of the host's entries it has is decided once.
+ * Initialisation of exits. The entry of an exit is chosen once, when it is initialised.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 

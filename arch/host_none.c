@@ -1,8 +1,8 @@
 /*
- * A host without patching: arch_host() has no table, so nobody tells of written code. And without
- * contexts.
+ * A host on which Cairn can neither patch code nor use contexts. arch_host() returns NULL, so
+ * arch_host_code_written is never called.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 #include "arch/call.h"
@@ -18,7 +18,7 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
     (void)size;
 }
 
-/* ---- Contexts: none has a register ---- */
+/* ---- Contexts: they hold no registers ---- */
 
 bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
                         struct arch_register *found)
@@ -51,14 +51,14 @@ void arch_host_enter(struct cairn_context *context, const struct arch_entry *ent
     (void)entry;
 }
 
-/* Nobody calls this: a signature has a host. */
+/* Is never called, because signatures exist only on supported hosts. */
 void arch_call_function(struct arch_call *call)
 {
     (void)call;
     __builtin_trap();
 }
 
-/* They are never signed. */
+/* Return addresses are never signed here. */
 uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
 
 static enum cairn_status refuse(struct cairn_error *error)
@@ -108,7 +108,7 @@ int cairn_context_capture(struct cairn_context *context)
     return 0;
 }
 
-/* No context has a program counter to go on from, so nobody calls this. */
+/* Is never called, because no context holds a program counter. */
 void cairn_context_resume(const struct cairn_context *context)
 {
     (void)context;

@@ -1,15 +1,17 @@
 /*
- * arch/inline_cache.h - the code of an inline cache: guards, what a hit does, and the way out.
+ * arch/inline_cache.h - the machine code of inline caches: guards, the actions of hits, and the
+ * branch of misses.
  *
- * Pure, like all of `struct cairn_arch`: plain values in, bytes out. Registers are given by DWARF
- * number, as `whole_register` gives it; which of them are vector registers their numbers say.
+ * Pure, like all of `struct cairn_arch`: plain values in, bytes out. Registers are DWARF numbers,
+ * as `whole_register` returns them; the number also tells vector registers from general registers.
  *
- * The code keeps every register but the result's, and the architecture's scratch registers, in
- * which LLVM has no values across patch points, whatever the calling convention: r11 on x86-64, x16
- * and x17 on AArch64, r11, r12, CTR and LR on PPC64. Operands come in none of them but PPC64's r11,
- * which exits then find as it was. Nothing is written below the stack pointer.
+ * The code preserves every register except for the result's and the scratch registers of the
+ * architecture, in which LLVM keeps no values across patch points, whatever the calling convention:
+ * r11 on x86-64, x16 and x17 on AArch64, r11, r12, CTR and LR on PPC64. Operands are never in these
+ * registers, except for PPC64's r11, which is then unchanged when the code reaches an exit. Nothing
+ * is written below the stack pointer.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_INLINE_CACHE_H
 #define ARCH_INLINE_CACHE_H
@@ -24,23 +26,26 @@ enum arch_cache_action {
     ARCH_CACHE_LOAD,
     ARCH_CACHE_STORE,
     ARCH_CACHE_CONSTANT,
-    /* As an exit's stub, to the struct arch_exit at `target`, as if the site had called it. */
+    /* Jumps to the struct arch_exit at `target`, like an exit's stub, as if the site had called
+     * it. */
     ARCH_CACHE_EXIT,
-    /* To a function, with all as it was at the site. Only where the site calls. */
+    /* Jumps to a function with all registers as they were at the site. Only where the site
+     * calls. */
     ARCH_CACHE_JUMP
 };
 
-/* What a load or a store gets to. */
+/* The memory that a load or a store accesses. */
 struct arch_cache_field {
     int32_t offset;
     uint8_t width;          /* 1, 2, 4 or 8 bytes; 4 or 8 where `value` is a vector register */
-    bool is_signed;         /* a load into a general register extends by the sign to all of it */
-    bool is_out_of_line;    /* the offset is from where the pointer in the receiver points to */
-    int32_t pointer_offset; /* of that pointer, of 8 bytes */
+    bool is_signed;         /* a load into a general register sign-extends to the whole register */
+    bool is_out_of_line;    /* the offset is relative to the address that a pointer in the receiver
+                             * holds */
+    int32_t pointer_offset; /* offset of that pointer, of 8 bytes */
 };
 
-/* What must stay true: `mask` and `key` have no bits beyond the width, `key` none beyond `mask`.
- * `receiver` is a general register and not the stack pointer; it may be `value`, too. */
+/* Invariants: `mask` and `key` have no bits beyond the width, and `key` has no bits outside `mask`.
+ * `receiver` is a general register other than the stack pointer; it may be the same as `value`. */
 struct arch_cache_case {
     uint16_t receiver;
     uint8_t key_width; /* 1, 2, 4 or 8 bytes */
@@ -49,59 +54,61 @@ struct arch_cache_case {
     uint64_t key;
 
     enum arch_cache_action action;
-    uint16_t value; /* the result's register, or the one that is stored; not of a jump */
+    uint16_t value; /* register of the result, or of the value to store; unused by jumps */
     struct arch_cache_field field;
-    /* What the register's low 8 bytes, or as many as `constant_width` of a vector register, become.
-     * PPC64's floating-point registers hold a float of 4 bytes as a double. */
+    /* New value of the low 8 bytes of the register, or of the low `constant_width` bytes of a
+     * vector register. PPC64's floating-point registers hold a float of 4 bytes as a double. */
     uint64_t constant;
     uint8_t constant_width;
     uint64_t target; /* a function pointer, or the address of a struct arch_exit */
 
-    /* Address of 8 bytes that a hit adds 1 to, aligned; 0: none. */
+    /* Address of an aligned counter of 8 bytes that a hit increments; 0 if there is no counter. */
     uint64_t counter;
 };
 
-/* What must stay true: `count` is at most ARCH_CACHE_CASES_MAX; no case jumps unless `is_called`.
- */
+/* Invariants: `count` is at most ARCH_CACHE_CASES_MAX; cases jump only if `is_called`. */
 struct arch_cache {
     const struct arch_cache_case *cases;
     size_t count;
-    /* Registers that operands are in, whether a case names them or not. */
+    /* Registers that hold operands, whether a case uses them or not. */
     const uint16_t *operands;
     size_t operand_count;
-    /* The site calls the code, which returns; otherwise the site jumps to it, and it jumps to where
-     * the site's bytes end, in reach of a direct branch. */
+    /* Whether the site calls the code, which then returns. If not, the site jumps to the code, and
+     * the code jumps to the end of the site's bytes, `site_end`, which must be in reach of a direct
+     * branch. */
     bool is_called;
     uint64_t site_end;
-    /* Of a call at the site: what exits are told. */
+    /* Return address of a call at the site, which exits get. */
     uint64_t return_address;
-    /* Flags stay as they are where that takes time; on AArch64 and PPC64 they always do. */
+    /* Whether flags are preserved even if that takes time. AArch64 and PPC64 always preserve
+     * them. */
     bool keeps_flags;
-    /* Cases may be told apart without a branch for each, where the architecture can and they allow
-     * it: at the cost of such flags as `keeps_flags` is about. */
+    /* Whether cases may be distinguished without a branch for each one, where the architecture and
+     * the cases allow it. This may change the flags that `keeps_flags` is about. */
     bool may_select;
-    /* Behind the last case: as an exit's stub (`encode_exit`), to the struct arch_exit at this
-     * address, which is anywhere, as if the site had called it. */
+    /* Target after the last case: the code jumps to the struct arch_exit at this address, like an
+     * exit's stub (`encode_exit`), as if the site had called it. The address may be anywhere. */
     uint64_t exit_data;
-    /* Or to the function with this pointer, if it is not 0; then `is_called`. */
+    /* Or, if it is not 0, the pointer of the function to jump to instead; `is_called` must be
+     * true. */
     uint64_t miss_target;
 };
 
-/* Of all architectures. */
+/* Limits for all architectures. */
 enum {
     ARCH_CACHE_CASES_MAX = 16,
     ARCH_CACHE_CASE_BYTES_MAX = 192,
     ARCH_CACHE_END_BYTES_MAX = 128,
     ARCH_CACHE_BYTES_MAX =
         ARCH_CACHE_CASES_MAX * ARCH_CACHE_CASE_BYTES_MAX + ARCH_CACHE_END_BYTES_MAX,
-    /* Of the code's address. */
+    /* Alignment of the code's address. */
     ARCH_CACHE_ALIGNMENT = 32
 };
 
-/* What was written. */
+/* Sizes of the written code. */
 struct arch_cache_size {
     size_t bytes;
-    size_t case_bytes; /* those before the way out for misses, and literals of cases */
+    size_t case_bytes; /* bytes before the code for misses, and before literals of cases */
 };
 
 #endif

@@ -59,7 +59,7 @@ bool words_match_any(const struct cairn_arch *arch, const uint8_t *bytes, size_t
     return false;
 }
 
-/* ---- What LLVM emits ---- */
+/* ---- Recognising LLVM's code ---- */
 
 enum cairn_status words_expect_aligned(size_t size, uint64_t address, struct cairn_error *error)
 {

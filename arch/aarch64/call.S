@@ -1,13 +1,13 @@
 /*
- * AArch64: a call whose arguments are in memory.
+ * AArch64: a call with arguments from memory.
  *
  * Source: Procedure Call Standard for the Arm 64-bit Architecture, section "Parameter passing".
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/call.h"
 
-/* A no-op for processors that do not know it. */
+/* A no-op on processors without branch target identification. */
 #define BTI_C hint #34
 
     .text
@@ -66,7 +66,7 @@ arch_call_function:
 
     .section .note.GNU-stack, "", %progbits
 
-/* Indirect branches come to landing pads only. */
+/* All targets of indirect branches in this file are landing pads (BTI). */
     .section .note.gnu.property, "a", %note
     .p2align 3
     .word 4, 16, 5

@@ -1,22 +1,22 @@
 /*
- * AArch64: capture, resume, and the exit that stubs jump to.
+ * AArch64: capture, resume, and the exit entry that stubs jump to.
  *
- * x16 and x17 are given up, as the procedure call standard allows between caller and callee: the
- * one for the way out, the other for the stack pointer. Of SVE's registers the lower 128 bits are
- * saved; loading them makes the upper ones zero, as calling a C function may.
+ * x16 and x17 are clobbered, as the procedure call standard allows between caller and callee: x16
+ * holds the branch target, x17 the stack pointer. Only the lower 128 bits of SVE registers are
+ * saved. Loading them clears the upper bits, as a call of a C function may.
  *
- * Unwinders get from here to the frame that a context describes: where the context is complete, the
- * rules read its registers from it.
+ * Unwinders can walk from this code to the frame that a context describes: where the context is
+ * complete, the unwind rules read the caller's registers from it.
  *
  * Sources: Arm Architecture Reference Manual for A-profile architecture (DDI 0487); Procedure Call
  * Standard for the Arm 64-bit Architecture, sections "General-purpose Registers" and "SIMD and
  * Floating-Point Registers".
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/context.h"
 
-/* No-ops for processors that do not know them. */
+/* No-ops on processors without branch target identification. */
 #define BTI_C hint #34
 #define BTI_JC hint #38
 
@@ -29,12 +29,12 @@
 #define SLEB(offset) ((offset) & 0x7f | 0x80), ((offset) >> 7)
 #define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
 
-/* The caller's register `number` is saved at `base` + `offset`. */
+/* Unwind rule: the caller's register `number` is saved at `base` + `offset`. */
 .macro cfi_saved base, number, offset
     .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
 .endm
 
-/* The caller's registers are those of the context that register `base` points to. */
+/* Unwind rules: the caller's registers are in the context at the address in register `base`. */
 .macro cfi_context base
     .cfi_escape 0x0f, 4, BASE_PLUS(\base, CONTEXT_SP), 0x06
     .irp n, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29
@@ -50,7 +50,7 @@
     \instruction q\n, q\next, [\base, #CONTEXT_Q(\n)]
 .endm
 
-/* Those of which a function keeps the lower half. */
+/* The registers whose lower halves are callee-saved. */
 .macro kept_q instruction, base
     pair_of_q \instruction, \base, 8, 9
     pair_of_q \instruction, \base, 10, 11
@@ -78,8 +78,8 @@
 
     .text
 
-/* A stub gets here with the site's return address in x30 and the address of struct arch_exit in
- * x16, and with everything else but x17 as at the site. */
+/* Entry of an exit. A stub jumps here with the site's return address in x30 and the address of
+ * struct arch_exit in x16. All other registers except x17 are those of the site. */
     .p2align 6
     .type exit_simd, %function
 exit_simd:
@@ -127,7 +127,7 @@ exit_simd:
     .cfi_endproc
     .size exit_simd, . - exit_simd
 
-/* By level. */
+/* The entries, indexed by level. */
     .section .data.rel.ro, "aw", %progbits
     .p2align 3
     .globl arch_exit_entries
@@ -151,7 +151,7 @@ resume:
     ldr     w1, [x0, #CONTEXT_VECTOR_LEVEL]
     cbz     w1, .Lload_general
     all_q   ldp, x0
-    /* Setting these takes longer than comparing them. */
+    /* Writing these registers takes longer than comparing them. */
     ldr     w1, [x0, #CONTEXT_FPCR]
     mrs     x2, fpcr
     cmp     x1, x2
@@ -186,9 +186,11 @@ resume:
     .cfi_same_value \n
     .endr
     .cfi_register 30, 16
-    /* Only now: a signal may overwrite what lies below the stack pointer, as the context may. */
+    /* This must come last: a signal may overwrite memory below the stack pointer, where the context
+     * may be. */
     mov     sp, x17
-    /* The return is predicted where the program counter is the exit's, and needs no landing pad. */
+    /* The processor predicts this return correctly if the program counter is the exit's return
+     * address, and a return needs no landing pad. */
     ret     x16
     .cfi_endproc
     .size cairn_context_resume, . - cairn_context_resume
@@ -228,11 +230,11 @@ cairn_context_capture:
 
     .ltorg
 
-/* ---- What the linker and the kernel want to know ---- */
+/* ---- Notes for the linker and the kernel ---- */
 
     .section .note.GNU-stack, "", %progbits
 
-/* Indirect branches come to landing pads only. */
+/* All targets of indirect branches in this file are landing pads (BTI). */
     .section .note.gnu.property, "a", %note
     .p2align 3
     .word 4, 16, 5

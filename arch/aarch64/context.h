@@ -1,7 +1,7 @@
 /*
- * AArch64: where the registers are in a context. For C and for assembly.
+ * AArch64: offsets of the registers in a context. For C and for assembly.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_AARCH64_CONTEXT_H
 #define ARCH_AARCH64_CONTEXT_H
@@ -21,12 +21,13 @@
 #define CONTEXT_LEVEL_SIMD 1
 #define CONTEXT_LEVELS 1
 
-/* `present`, first word: 0 to 31 general. Second: 64 to 95 vector. */
+/* Bits of `present`. First word: 0 to 31, general registers. Second word: 64 to 95, vector
+ * registers. */
 #define CONTEXT_PRESENT_GENERAL 0xFFFFFFFF
 #define CONTEXT_PRESENT_VECTORS 0xFFFFFFFF
-/* Not x16 and x17, which stubs use. */
+/* Without x16 and x17, which stubs use. */
 #define CONTEXT_PRESENT_AT_EXIT 0xFFFCFFFF
-/* x19 to x29 and the stack pointer, v8 to v15 (of which a function keeps the lower half). */
+/* x19 to x29, the stack pointer, and v8 to v15 (of which the lower halves are callee-saved). */
 #define CONTEXT_PRESENT_KEPT 0xBFF80000
 #define CONTEXT_PRESENT_KEPT_VECTORS 0xFF00
 

@@ -1,27 +1,29 @@
 /*
- * AArch64 as the host: instruction fetch sees what was stored after the data cache has been
- * cleaned, and the instruction cache made to forget, to the point of unification.
+ * AArch64 as the host: makes written code visible to instruction fetch, by cleaning the data cache
+ * and then invalidating the instruction cache, both to the point of unification.
  *
  * Source: Arm Architecture Reference Manual for A-profile architecture (DDI 0487), section
- * "Synchronization and coherency issues between data and instruction accesses", which has this
- * very sequence, and the description of CTR_EL0. The register is read each time: a thread may
- * have moved to a core with other cache lines, for which the kernel gives the smallest.
+ * "Synchronization and coherency issues between data and instruction accesses", which lists this
+ * sequence, and the description of CTR_EL0. The code reads CTR_EL0 on each call, because the thread
+ * may have moved to a core with a different cache line size. The kernel reports the smallest size
+ * for such machines.
  *
- * The two views of the code are two addresses of the same memory: the data cache is cleaned by
- * the one that was written through, the instruction cache by the one that is executed.
+ * With a dual mapping, the code has two addresses for the same memory: the data cache is cleaned by
+ * the address that was written through, the instruction cache invalidated by the address that is
+ * executed.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 
 enum {
-    INSTRUCTION_LINE_SHIFT = 0, /* IminLine: log2 of a line's words */
+    INSTRUCTION_LINE_SHIFT = 0, /* IminLine: log2 of the line size in words */
     DATA_LINE_SHIFT = 16,       /* DminLine */
     LINE_MASK = 15,
     WORD_BYTES = 4
 };
 
-/* IDC: no data line needs cleaning. DIC: no instruction line needs invalidating. */
+/* IDC: no data lines need cleaning. DIC: no instruction lines need invalidating. */
 #define NO_CLEANING (UINT64_C(1) << 28)
 #define NO_INVALIDATING (UINT64_C(1) << 29)
 

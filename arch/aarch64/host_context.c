@@ -1,16 +1,16 @@
 /*
- * AArch64: where contexts keep registers, and what signal frames have of them.
+ * AArch64: the places of registers in contexts and in signal frames.
  *
- * Behind the general registers a signal frame has records, each with a number and a size. The
- * kernel always writes that of the V registers. Where the thread has SVE registers in use there is
- * a record of those too, perhaps in an extra space that a record points to. Their lower 128 bits
- * are the V registers once more: on return from the signal the kernel takes these from the V
- * registers' record; both are kept equal here.
+ * After the general registers, a signal frame contains records, each with a magic number and a
+ * size. The kernel always writes a record of the V registers. If the thread uses SVE registers,
+ * there is also a record of those, which may be in an extra space that another record points to.
+ * The lower 128 bits of the SVE registers are the V registers. When the signal handler returns, the
+ * kernel takes these bits from the V registers' record; this code keeps both records equal.
  *
  * Sources: Linux, arch/arm64/include/uapi/asm/sigcontext.h and Documentation/arch/arm64/sve.rst;
  * DWARF for the Arm 64-bit Architecture (AArch64), section "DWARF register names".
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/context.h"
 
@@ -58,7 +58,7 @@ const struct arch_context_layout arch_host_layout = {
                 ARCH_OFFSETS_OF_16(DWARF_V0 + 16, CONTEXT_Q(16), CONTEXT_VECTOR_BYTES)},
 };
 
-/* Contexts have these registers as functions store them. */
+/* Contexts hold these registers as functions store them. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes)
 {
@@ -67,7 +67,7 @@ void arch_host_restore_slot(struct cairn_context *context, const struct arch_unw
         memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
 }
 
-/* XPACLRI: does nothing on processors that do not sign. */
+/* The instruction is XPACLRI, a no-op on processors without pointer authentication. */
 uint64_t arch_host_strip_return_address(uint64_t address)
 {
     register uint64_t link __asm__("x30") = address;
@@ -86,7 +86,7 @@ size_t arch_host_entry_reach(size_t stack_bytes)
 
 size_t arch_host_entered_bytes(void) { return sizeof(struct host_context); }
 
-/* The arguments are above the stack pointer, so there has to be a frame around them. */
+/* Writes the call frame that the arguments need, because they are above the stack pointer. */
 static void make_frame(struct host_context *host, const struct arch_entry *entry)
 {
     uint64_t frame = host->general[DWARF_SP] - FRAME_BYTES;
@@ -108,7 +108,7 @@ void arch_host_enter(struct cairn_context *context, const struct arch_entry *ent
     host->head.pc = (uintptr_t)entry->function;
 }
 
-/* ---- What the machine has ---- */
+/* ---- Vector levels ---- */
 
 uint32_t arch_host_vector_level(void) { return CONTEXT_LEVEL_SIMD; }
 
@@ -118,7 +118,7 @@ uint64_t arch_host_exit_entry(uint32_t vector_level) { return arch_exit_entries[
 
 /* ---- Records of a signal frame ---- */
 
-/* The kernel's structures, by name in its header. */
+/* These structures are those of the kernel's header. */
 struct record {
     uint32_t magic;
     uint32_t size;
@@ -151,7 +151,7 @@ enum { FLAGS_SHIFT = 28, FLAGS_MASK = 15, EXTRA_BYTES_MAX = 1 << 20 };
 
 struct records {
     struct simd_record *simd; /* or NULL */
-    struct sve_record *sve;   /* with registers in it; or NULL */
+    struct sve_record *sve;   /* NULL if there are no SVE registers in the frame */
     uint8_t *extra;           /* or NULL */
     size_t extra_size;
 };
@@ -176,7 +176,7 @@ static void take_record(struct record *record, struct records *records)
     }
 }
 
-/* False if they do not end, with a record of nothing, within `size` bytes. */
+/* Reads the records up to the terminating one; false if it is not within `size` bytes. */
 static bool take_records(uint8_t *bytes, size_t size, struct records *records)
 {
     size_t at = 0;
@@ -231,7 +231,7 @@ static void write_vectors(const struct records *records, const struct host_conte
     records->simd->fpsr = (uint32_t)host->head.unused[0];
 }
 
-/* ---- The others ---- */
+/* ---- General registers ---- */
 
 static void read_general(const mcontext_t *frame, struct host_context *host)
 {

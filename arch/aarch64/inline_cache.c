@@ -1,19 +1,19 @@
 /*
- * AArch64: the code of inline caches.
+ * AArch64: the machine code of inline caches.
  *
- * x16 and x17 hold everything on the way: the ABI has them for code between caller and callee, and
- * LLVM has no values in them at patch points, with anyregcc either. NZCV stays as it is, because
- * keys are compared by `sub` or `eor` and CBNZ, which costs nothing. So `keeps_flags` changes
- * nothing here, and `may_select` neither: cases are told apart one by one.
+ * The code uses x16 and x17 for all intermediate values: the ABI reserves them for code between
+ * caller and callee, and LLVM keeps no values in them at patch points, not even with anyregcc. NZCV
+ * is preserved at no cost, because keys are compared by `sub` or `eor` and CBNZ. So `keeps_flags`
+ * has no effect here. `may_select` has no effect either: cases are tested one by one.
  *
- * The site branches to the code directly, which needs no landing pad; out of it, functions are
- * entered through x16, and exits through x17, as veneers and exits' stubs do it.
+ * The site branches to the code directly, which needs no landing pad. The code branches to
+ * functions through x16 and to exits through x17, as veneers and exits' stubs do.
  *
  * Sources: Arm Architecture Reference Manual for A-profile architecture (DDI 0487), descriptions of
  * the instructions; Procedure Call Standard for the Arm 64-bit Architecture, section
  * "General-purpose Registers" (x16, x17).
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/target.h"
 #include "arch/words.h"
@@ -27,7 +27,7 @@ enum {
     DWARF_STACK_POINTER = 31,
     DWARF_FIRST_VECTOR = 64,
     DWARF_LAST_VECTOR = 95,
-    HALVES = 4, /* of a register: MOVZ, MOVN and MOVK have 16 bits each */
+    HALVES = 4, /* 16-bit parts of a register; MOVZ, MOVN and MOVK have 16-bit operands */
     IMMEDIATE_BITS = 12
 };
 
@@ -41,7 +41,7 @@ static bool is_vector(uint16_t dwarf)
     return dwarf >= DWARF_FIRST_VECTOR && dwarf <= DWARF_LAST_VECTOR;
 }
 
-/* A register that a case may name; its number in instructions is the low 5 bits. */
+/* Whether a case may use the register. Its number in instructions is the low 5 bits. */
 static bool is_free(uint16_t dwarf)
 {
     return is_vector(dwarf) || (dwarf < DWARF_STACK_POINTER && dwarf != X16 && dwarf != X17);
@@ -70,7 +70,7 @@ static void append_move(struct words_code *code, uint32_t opcode, uint32_t to, u
     words_append(code, opcode | index << 21 | half << 5 | to);
 }
 
-/* As few instructions as MOVZ, MOVN and MOVK allow. */
+/* Appends the shortest sequence of MOVZ, MOVN and MOVK that loads the value. */
 static void append_constant(struct words_code *code, uint32_t to, uint64_t value)
 {
     bool is_inverted = count_halves(value, 0xFFFF) > count_halves(value, 0);
@@ -90,7 +90,7 @@ static void append_constant(struct words_code *code, uint32_t to, uint64_t value
         append_move(code, is_inverted ? MOVN : MOVZ, to, 0, 0);
 }
 
-/* Always four instructions: the code's size does not depend on addresses. */
+/* Always appends four instructions, because the code's size must not depend on addresses. */
 static void append_address(struct words_code *code, uint32_t to, uint64_t address)
 {
     append_move(code, MOVZ, to, 0, half_of(address, 0));
@@ -100,7 +100,8 @@ static void append_address(struct words_code *code, uint32_t to, uint64_t addres
 
 /* ---- Loads and stores ---- */
 
-/* What all forms of the instruction have in common but the base; `opc` is 0 for a store. */
+/* Returns the bits that all forms of the instruction share, without the base; `opc` is 0 for a
+ * store. */
 static uint32_t access_of(uint16_t dwarf, unsigned width, uint32_t opc)
 {
     uint32_t size = (uint32_t)__builtin_ctz(width);
@@ -115,7 +116,7 @@ static uint32_t load_of(uint16_t dwarf, unsigned width, bool is_signed)
 
 static uint32_t store_of(uint16_t dwarf, unsigned width) { return access_of(dwarf, width, 0); }
 
-/* Offsets that no form has as an immediate are in x17. */
+/* Appends a load or a store. x17 holds offsets that no form can encode as an immediate. */
 static void append_access(struct words_code *code, uint32_t access, unsigned width, uint32_t base,
                           int32_t offset)
 {
@@ -137,8 +138,8 @@ static void append_access(struct words_code *code, uint32_t access, unsigned wid
 
 static uint64_t bits_of_width(unsigned width) { return UINT64_MAX >> (64 - 8 * width); }
 
-/* Whether the ones are side by side, bit 0 being beside bit 63: such a mask is an immediate of AND.
- * `*first` is the lowest of them, or the lowest above the zeros. */
+/* Whether the ones of the mask are contiguous, with bit 0 next to bit 63: AND can encode such a
+ * mask as an immediate. `*first` is the lowest one, or the lowest one above the zeros. */
 static bool find_run(uint64_t mask, uint32_t *first, uint32_t *count)
 {
     uint64_t starts = mask & ~(mask << 1 | mask >> 63);
@@ -149,7 +150,7 @@ static bool find_run(uint64_t mask, uint32_t *first, uint32_t *count)
     return true;
 }
 
-/* Of x16. */
+/* Applies the mask to x16. */
 static void append_mask(struct words_code *code, uint64_t mask)
 {
     uint32_t first;
@@ -163,7 +164,7 @@ static void append_mask(struct words_code *code, uint64_t mask)
     words_append(code, UINT32_C(0x8A110210)); /* and x16, x16, x17 */
 }
 
-/* x16 becomes 0 if, and only if, it is the key. */
+/* Makes x16 zero if and only if it equals the key. */
 static void append_comparison(struct words_code *code, uint64_t key)
 {
     const uint64_t low = IMMEDIATE_END - 1;
@@ -182,7 +183,7 @@ static void append_comparison(struct words_code *code, uint64_t key)
     words_append(code, UINT32_C(0xCA110210)); /* eor x16, x16, x17 */
 }
 
-/* Returns where the branch is that a miss takes; it goes nowhere yet. */
+/* Returns the position of the branch that a miss takes. Its target is not yet set. */
 static size_t append_guard(struct words_code *code, const struct arch_cache_case *one)
 {
     append_access(code, load_of(X16, one->key_width, false), one->key_width, number(one->receiver),
@@ -195,7 +196,7 @@ static size_t append_guard(struct words_code *code, const struct arch_cache_case
     return branch;
 }
 
-/* The branch goes to where the code now ends. */
+/* Sets the branch's target to the current end of the code. */
 static void finish_guard(const struct words_code *code, size_t branch)
 {
     uint32_t words = (uint32_t)(code->size - branch) / WORDS_BYTES;
@@ -228,8 +229,8 @@ static void append_field(struct words_code *code, const struct arch_cache_case *
     append_access(code, access, field->width, base, field->offset);
 }
 
-/* A vector register gets it through x16: that is no longer than a load of a literal in most cases,
- * and there are no data between the instructions. */
+/* Loads the constant. A vector register is loaded through x16: in most cases this is no longer than
+ * a load of a literal, and it needs no data between the instructions. */
 static void append_result(struct words_code *code, const struct arch_cache_case *one)
 {
     if (!is_vector(one->value)) {
@@ -250,7 +251,7 @@ static void append_jump(struct words_code *code, uint64_t target)
     words_append(code, UINT32_C(0xD61F0200)); /* br x16 */
 }
 
-/* The exit's entry takes the site's return address from x30, which a call would have put there. */
+/* Loads the site's return address into x30, where the exit's entry expects it, as after a call. */
 static void append_link(struct words_code *code, const struct arch_cache *cache, uint64_t address)
 {
     uint32_t page;
@@ -262,7 +263,7 @@ static void append_link(struct words_code *code, const struct arch_cache *cache,
     words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
 }
 
-/* As an exit's stub, to the one with this data. */
+/* Jumps to the exit with this data, like an exit's stub. */
 static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
                         uint64_t address)
 {
@@ -274,7 +275,7 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     words_append(code, UINT32_C(0xD61F0220)); /* br x17 */
 }
 
-/* `address` is the code's. */
+/* `address` is the address of the code. */
 static void append_hit(struct words_code *code, const struct arch_cache *cache,
                        const struct arch_cache_case *one, uint64_t address)
 {
@@ -297,7 +298,7 @@ static void append_hit(struct words_code *code, const struct arch_cache *cache,
     words_append_return(code, cache, address, UINT32_C(0xD65F03C0)); /* ret */
 }
 
-/* Others say nothing about a register. */
+/* Whether the case uses `value`. */
 static bool gives_value(const struct arch_cache_case *one)
 {
     return one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;

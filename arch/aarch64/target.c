@@ -1,21 +1,21 @@
 /*
- * AArch64: what LLVM emits for patch points, and the instructions of armed ones.
+ * AArch64: recognising LLVM's code for patch points, and the instructions of armed ones.
  *
- * The patch word is one instruction: B, BL or NOP, which are among those that may be changed while
- * another core executes them, without more than the store. So every region of 4 bytes has a
- * place for it.
+ * The patch word is one instruction: B, BL or NOP. The architecture allows a single store to
+ * replace these while another core executes them. So every region of 4 bytes has a place for the
+ * patch word.
  *
- * LLVM loads the lower 48 bits of a call's target, and no others. A target that is a symbol it
- * takes for a number: 14 to 19 put the address of their own description of the symbol into the
- * instructions, so the call that is recognised goes nowhere. A target has to be an immediate, or
- * null and patched later.
+ * LLVM loads only the lower 48 bits of a call's target. It treats a target that is a symbol as a
+ * number: LLVM 14 to 19 emit the address of their own description of the symbol as the immediate,
+ * so that the recognised call has an invalid target. A target must be an immediate, or null and
+ * patched later.
  *
  * Sources: Arm Architecture Reference Manual for A-profile architecture (DDI 0487), section
- * "Concurrent modification and execution of instructions" and the descriptions of the
- * instructions; Procedure Call Standard for the Arm 64-bit Architecture, section "General-purpose
- * Registers" (x16, x17); LLVM, lib/Target/AArch64/AArch64AsmPrinter.cpp, LowerPATCHPOINT.
+ * "Concurrent modification and execution of instructions" and the descriptions of the instructions;
+ * Procedure Call Standard for the Arm 64-bit Architecture, section "General-purpose Registers"
+ * (x16, x17); LLVM, lib/Target/AArch64/AArch64AsmPrinter.cpp, LowerPATCHPOINT.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/target.h"
 
@@ -75,12 +75,12 @@ static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, s
     return 0;
 }
 
-/* ---- Instructions that may change while they are executed ---- */
+/* ---- Instructions that may change while another core executes them ---- */
 
 /* B, BL, BRK, HVC, ISB, NOP, SMC, SVC. Recent issues of the manual add B.cond, CBZ, CBNZ, TBZ and
- * TBNZ; processors that were designed by an earlier one do not promise anything for these.
- * Source: Arm Architecture Reference Manual for A-profile architecture (DDI 0487, issue K.a),
- * B2.2.5, "Concurrent modification and execution of instructions". */
+ * TBNZ; processors designed to an earlier issue do not guarantee anything for these. Source: Arm
+ * Architecture Reference Manual for A-profile architecture (DDI 0487, issue K.a), B2.2.5,
+ * "Concurrent modification and execution of instructions". */
 static const struct words_pattern exchangeable[] = {
     {0xFC000000, BRANCH, "b"},       {0xFC000000, BRANCH_WITH_LINK, "bl"},
     {0xFFE0001F, 0xD4200000, "brk"}, {0xFFE0001F, 0xD4000002, "hvc"},
@@ -94,7 +94,7 @@ static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes
                            sizeof exchangeable / sizeof *exchangeable);
 }
 
-/* ---- What LLVM emits ---- */
+/* ---- Recognising LLVM's code ---- */
 
 static const struct words_pattern call_patterns[CALL_WORDS] = {
     {0xFFE0001F, 0xD2C00010, "movz x16, #, lsl #32"},
@@ -103,7 +103,7 @@ static const struct words_pattern call_patterns[CALL_WORDS] = {
     {0xFFFFFFFF, 0xD63F0200, "blr x16"},
 };
 
-/* Of movz and movk: the 16 bits of their operand. */
+/* Returns the 16-bit operand of a movz or movk. */
 static uint64_t immediate(const struct cairn_arch *arch, const uint8_t *region, size_t index)
 {
     return words_read(arch, region + index * WORDS_BYTES) >> 5 & 0xFFFF;
@@ -198,7 +198,7 @@ bool aarch64_encode_page(uint32_t general, uint64_t address, uint64_t target, ui
     return true;
 }
 
-/* `adrp x16, target`; false if that is out of reach. */
+/* Writes `adrp x16, target`; false if the target is out of reach. */
 static bool write_page(const struct cairn_arch *arch, uint64_t address, uint64_t target,
                        uint8_t *code)
 {
@@ -210,10 +210,10 @@ static bool write_page(const struct cairn_arch *arch, uint64_t address, uint64_t
 }
 
 /*
- * `adrp x16, slot; ldr x16, [x16, #slot]; br x16`, padded with brk so that nothing runs on past
- * it. The literal load that would do with two instructions reaches 1 MiB, which is less than a
- * slab. x16 is the procedure call standard's for this purpose, LLVM counts it as gone at patch
- * points and stack maps, and a BR through it may land on `bti c`.
+ * Writes `adrp x16, slot; ldr x16, [x16, #slot]; br x16`, and a brk as padding, so that execution
+ * cannot run past the end. A load of a literal would take only two instructions, but it reaches 1
+ * MiB, which is less than a slab. The procedure call standard reserves x16 for this purpose, LLVM
+ * assumes that patch points and stack maps clobber it, and a BR through it may land on `bti c`.
  */
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
@@ -228,8 +228,9 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
     return true;
 }
 
-/* `adrp x16, data; add x16, x16, #data; ldr x17, [x16]; br x17`: the data's address in x16. The
- * ABI has both registers for this purpose, and LLVM counts both as gone. */
+/* Writes `adrp x16, data; add x16, x16, #data; ldr x17, [x16]; br x17`, which passes the data's
+ * address in x16. The ABI reserves both registers for this purpose, and LLVM assumes that both are
+ * clobbered. */
 static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code)
 {
@@ -264,8 +265,8 @@ static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t
 
 /* ---- Unwinding ---- */
 
-/* Procedure Call Standard for the Arm 64-bit Architecture, "Registers": x19 to x29, and the lower
- * halves of v8 to v15, which are d8 to d15. */
+/* Source: Procedure Call Standard for the Arm 64-bit Architecture, "Registers": x19 to x29, and the
+ * lower halves of v8 to v15, which are d8 to d15. */
 static const struct arch_unwind_slot unwind_slots[] = {
     [ARCH_UNWIND_STACK_POINTER] = {31, 0},
     [ARCH_UNWIND_RETURN_ADDRESS] = {30, 0},

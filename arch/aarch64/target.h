@@ -6,8 +6,8 @@
 
 extern const struct cairn_arch aarch64_arch;
 
-/* `adrp` of the register, at `address`; false if `target` is out of reach. What `add` adds to it is
- * aarch64_in_page(target). */
+/* Encodes an `adrp` of the register, at `address`; false if `target` is out of reach. An `add` of
+ * aarch64_in_page(target) completes the address. */
 bool aarch64_encode_page(uint32_t general, uint64_t address, uint64_t target,
                          uint32_t *instruction);
 uint32_t aarch64_in_page(uint64_t address);

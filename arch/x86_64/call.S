@@ -1,10 +1,10 @@
 /*
- * x86-64: a call whose arguments are in memory.
+ * x86-64: a call with arguments from memory.
  *
  * Source: System V Application Binary Interface, AMD64 Architecture Processor Supplement, section
  * "Parameter Passing".
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/call.h"
 
@@ -34,7 +34,7 @@ arch_call_function:
     sub     $8, %rcx
     jnz     1b
 .Lload_floating:
-    /* rax is for functions with variable arguments. */
+    /* Functions with variable arguments expect the number of vector registers in rax. */
     mov     CALL_FLOATING_COUNT(%rbx), %eax
     test    %eax, %eax
     jz      .Lload_general
@@ -63,7 +63,8 @@ arch_call_function:
 
     .section .note.GNU-stack, "", @progbits
 
-/* Indirect branches come to endbr64 only; returns go where calls came from. */
+/* All targets of indirect branches in this file are endbr64 (IBT), and returns match calls (shadow
+ * stack). */
     .section .note.gnu.property, "a", @note
     .p2align 3
     .long 4, 16, 5

@@ -1,23 +1,24 @@
 /*
- * x86-64: capture, resume, and the exits that stubs jump to.
+ * x86-64: capture, resume, and the exit entries that stubs jump to.
  *
- * Vector registers are moved one by one: XSAVE and XRSTOR take several times as long.
+ * Vector registers are moved one by one, because XSAVE and XRSTOR take several times as long.
  *
- * Unwinders get from here to the frame that a context describes: where the context is complete, the
- * rules read its registers from it.
+ * Unwinders can walk from this code to the frame that a context describes: where the context is
+ * complete, the unwind rules read the caller's registers from it.
  *
  * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volumes 1 and 2; System V
  * Application Binary Interface, AMD64 Architecture Processor Supplement, sections "The Stack Frame"
- * (red zone) and "Registers" (what a function leaves as it finds it).
+ * (red zone) and "Registers" (callee-saved registers).
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/context.h"
 
-/* The ABI's red zone, which is left alone below every stack pointer. */
+/* The red zone of the ABI. This code leaves it unchanged below every stack pointer. */
 #define RED_ZONE 128
 
-/* Without direction flag, trap flag and the rest: the bit that is always set, and interrupts. */
+/* The flag that is always set, and the interrupt flag. Direction flag, trap flag and all others are
+ * clear. */
 #define FLAGS_DEFAULT 0x202
 
 #define DWARF_RSP 7
@@ -28,12 +29,12 @@
 #define SLEB(offset) ((offset) & 0x7f | 0x80), ((offset) >> 7)
 #define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
 
-/* The caller's register `number` is saved at `base` + `offset`. */
+/* Unwind rule: the caller's register `number` is saved at `base` + `offset`. */
 .macro cfi_saved base, number, offset
     .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
 .endm
 
-/* The caller's registers are those of the context that register `base` points to. */
+/* Unwind rules: the caller's registers are in the context at the address in register `base`. */
 .macro cfi_context base
     .cfi_escape 0x0f, 4, BASE_PLUS(\base, CONTEXT_RSP), 0x06
     cfi_saved \base, 3, CONTEXT_RBX
@@ -59,7 +60,7 @@
     .endr
 .endm
 
-/* From here on the C function may use SSE without a penalty. */
+/* The final vzeroupper lets the C function use SSE without a transition penalty. */
 .macro save_avx
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
     vmovaps %ymm\n, CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rsp)
@@ -97,9 +98,10 @@
 /* ---- Exits ---- */
 
 /*
- * A stub gets here with the site's return address and, above it, the address of struct arch_exit on
- * the stack, and with everything else as at the site. `frame` is what lies between the context and
- * the site's stack pointer: these two, the red zone, the flags and rdi.
+ * Entries of exits. A stub jumps here with two words on the stack: the site's return address, and
+ * below it, at the stack pointer, the address of struct arch_exit. All registers are those of the
+ * site. FRAME is the size of what is between the context and the site's stack pointer: the red
+ * zone, which includes these two words, the flags and rdi.
  */
 #define FRAME (RED_ZONE + 16)
 
@@ -166,7 +168,7 @@ exit_\name:
     exit avx, CONTEXT_LEVEL_AVX, save_avx, CONTEXT_PRESENT_CONTROL
     exit avx512, CONTEXT_LEVEL_AVX512, save_avx512, (CONTEXT_PRESENT_CONTROL | CONTEXT_PRESENT_AVX512)
 
-/* By level. */
+/* The entries, indexed by level. */
     .section .data.rel.ro, "aw", @progbits
     .p2align 3
     .globl arch_exit_entries
@@ -181,9 +183,9 @@ arch_exit_entries:
 /* ---- Resume ---- */
 
 /*
- * What the last instructions need lies below the red zone of the new stack pointer, in this order.
- * None of it is used space of the context: that ends CONTEXT_BYTES - CONTEXT_USED_BYTES_MAX before
- * the context does.
+ * Offsets of the words that the last instructions need, below the red zone of the new stack
+ * pointer, in this order. They do not overwrite the used part of the context, which ends
+ * CONTEXT_BYTES - CONTEXT_USED_BYTES_MAX bytes before the end of the context.
  */
 #define LAST_FLAGS (RED_ZONE + 40)
 #define LAST_RCX (RED_ZONE + 32)
@@ -216,7 +218,7 @@ resume:
 .Lload_avx512:
     load_avx512
 
-    /* Setting MXCSR takes longer than comparing it. */
+    /* Writing MXCSR takes longer than comparing it. */
 .Lload_control:
     testb   $CONTEXT_PRESENT_CONTROL, CONTEXT_PRESENT + 8(%rdi)
     jz      .Lload_general
@@ -227,8 +229,9 @@ resume:
     ldmxcsr CONTEXT_MXCSR(%rdi)
 
     /*
-     * A signal may overwrite what lies below the stack pointer's red zone. So the stack pointer is
-     * not above the context, nor above the new one's last words, until all is read and written.
+     * A signal may overwrite memory below the red zone of the stack pointer. So, until all of it
+     * has been read and written, the stack pointer must not be above the context or above the words
+     * that the last instructions need.
      */
 .Lload_general:
     mov     CONTEXT_RSP(%rdi), %rcx
@@ -308,11 +311,12 @@ cairn_context_capture:
     .cfi_endproc
     .size cairn_context_capture, . - cairn_context_capture
 
-/* ---- What the linker and the kernel want to know ---- */
+/* ---- Notes for the linker and the kernel ---- */
 
     .section .note.GNU-stack, "", @progbits
 
-/* Indirect branches come to endbr64 only. No shadow stack: resuming may go anywhere. */
+/* All targets of indirect branches in this file are endbr64 (IBT). Shadow stacks are not supported,
+ * because resuming may branch to any address. */
     .section .note.gnu.property, "a", @note
     .p2align 3
     .long 4, 16, 5

@@ -1,7 +1,7 @@
 /*
- * x86-64: where the registers are in a context. For C and for assembly.
+ * x86-64: offsets of the registers in a context. For C and for assembly.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_X86_64_CONTEXT_H
 #define ARCH_X86_64_CONTEXT_H
@@ -35,8 +35,8 @@
 #define CONTEXT_LEVEL_AVX512 3
 #define CONTEXT_LEVELS 3
 
-/* `present`, first and second word: 0 to 16 general and PC, 17 to 32 vector, 49 flags, 64 MXCSR,
- * 67 to 82 vector, 118 to 125 mask. */
+/* Bits of `present`, in both words: 0 to 16 general registers and PC, 17 to 32 vector registers, 49
+ * flags, 64 MXCSR, 67 to 82 vector registers, 118 to 125 mask registers. */
 #define CONTEXT_PRESENT_GENERAL 0x000200000001FFFF
 #define CONTEXT_PRESENT_VECTORS 0x00000001FFFE0000
 #define CONTEXT_PRESENT_CONTROL 0x0000000000000001

@@ -1,17 +1,18 @@
 /*
- * x86-64: where contexts keep registers, and what signal frames have of them.
+ * x86-64: the places of registers in contexts and in signal frames.
  *
- * A signal frame's vector registers are in an XSAVE area: the FXSAVE area, in it the kernel's own
- * description of what follows, then the XSAVE header and the components, whose places CPUID tells.
- * A component whose bit in the header's XSTATE_BV is clear has its initial value, zero, whatever
- * the memory holds. The kernel writes the standard format; the compact one is read too.
+ * The vector registers of a signal frame are in an XSAVE area. It starts with the FXSAVE area,
+ * which includes the kernel's description of the remainder. The XSAVE header and the components
+ * follow, at offsets that CPUID reports. If the bit of a component in the header's XSTATE_BV is
+ * clear, the component has its initial value, zero, whatever the memory holds. The kernel writes
+ * the standard format; this code also reads the compact format.
  *
  * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter
  * "Managing State Using the XSAVE Feature Set"; Linux, arch/x86/include/uapi/asm/sigcontext.h;
  * System V Application Binary Interface, AMD64 Architecture Processor Supplement, figure "DWARF
  * Register Number Mapping".
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/context.h"
 
@@ -107,7 +108,7 @@ const struct arch_context_layout arch_host_layout = {
                                    CONTEXT_VECTOR_BYTES)},
 };
 
-/* Contexts have these registers as functions store them. */
+/* Contexts hold these registers as functions store them. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes)
 {
@@ -116,12 +117,12 @@ void arch_host_restore_slot(struct cairn_context *context, const struct arch_unw
         memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
 }
 
-/* They are never signed. */
+/* Return addresses are never signed on x86-64. */
 uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
 
 /* ---- Entering a function ---- */
 
-/* What resuming writes: context.S. */
+/* BELOW_RED_ZONE_END is the number of bytes that resuming writes; see context.S. */
 enum { BELOW_RED_ZONE_END = 128 + 40, FRAME_BYTES = 16, STACK_ALIGNMENT = 16 };
 
 static void store(uint64_t address, uint64_t value)
@@ -135,10 +136,11 @@ size_t arch_host_entry_reach(size_t stack_bytes)
     return frame + sizeof(uint64_t) + BELOW_RED_ZONE_END;
 }
 
-/* The registers behind xmm15, or their parts, are no arguments, and nobody keeps them. */
+/* No register after xmm15 holds arguments or is callee-saved. */
 size_t arch_host_entered_bytes(void) { return CONTEXT_VECTORS + 16 * CONTEXT_VECTOR_BYTES; }
 
-/* The arguments are to lie above the return address, so there has to be a frame around them. */
+/* Writes the call frame that the arguments need, because they must be directly above the return
+ * address. Returns the address of the arguments. */
 static uint64_t make_frame(struct host_context *host, const struct arch_entry *entry)
 {
     uint64_t frame = host->general[DWARF_RSP] - FRAME_BYTES;
@@ -151,7 +153,7 @@ static uint64_t make_frame(struct host_context *host, const struct arch_entry *e
     return arguments;
 }
 
-/* rax is for functions with variable arguments. */
+/* Functions with variable arguments expect the number of vector registers in rax. */
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
 {
     struct host_context *host = (struct host_context *)context;
@@ -162,7 +164,7 @@ void arch_host_enter(struct cairn_context *context, const struct arch_entry *ent
     host->head.pc = (uintptr_t)entry->function;
 }
 
-/* ---- What the machine has ---- */
+/* ---- Vector levels ---- */
 
 enum {
     STATE_SSE = 1 << 1,
@@ -181,7 +183,7 @@ static uint64_t enabled_states(void)
     return (uint64_t)edx << 32 | eax;
 }
 
-/* Masks of 64 bits came with AVX-512BW: exits move no others. */
+/* Exits move mask registers only as 64 bits, which needs AVX-512BW. */
 static uint32_t level_of_avx512(void)
 {
     unsigned eax;
@@ -229,14 +231,14 @@ enum {
     HEADER_END = 576,
 
     CPUID_XSAVE = 0xD,
-    CPUID_IS_ALIGNED = 1 << 1 /* in compact format */
+    CPUID_IS_ALIGNED = 1 << 1 /* of a component in the compact format */
 };
 
 #define MAGIC_BEGIN UINT32_C(0x46505853)
 #define MAGIC_END UINT32_C(0x46505845)
 #define COMPACT (UINT64_C(1) << 63)
 
-/* The kernel's, in the FXSAVE area. */
+/* The kernel's description, in the FXSAVE area. */
 struct description {
     uint32_t magic;
     uint32_t extended_size;
@@ -244,11 +246,11 @@ struct description {
     uint32_t state_size;
 };
 
-/* An XSAVE area. Its components by their numbers; -1: has none. */
+/* An XSAVE area, and the offsets of its components. */
 struct area {
     uint8_t *bytes;
     uint32_t level;
-    /* XSAVE's header is there, and this is its XSTATE_BV. */
+    /* Whether there is an XSAVE header; `in_use` is its XSTATE_BV. */
     bool has_header;
     uint64_t in_use;
     size_t avx;
@@ -264,7 +266,7 @@ static uint64_t read_u64(const uint8_t *bytes)
     return value;
 }
 
-/* Where a component begins; `size` if it does not lie within the area. */
+/* Returns the offset of a component; `size` if the component is not within the area. */
 static size_t place_component(unsigned number, uint64_t compact, size_t size)
 {
     size_t at = HEADER_END;
@@ -341,7 +343,7 @@ static enum cairn_status find_area(const ucontext_t *signal, struct area *area,
     return place_components(area, description.features, description.state_size, error);
 }
 
-/* ---- Moving them: component by component ---- */
+/* ---- Reading and writing them, component by component ---- */
 
 static void read_component(const struct area *area, unsigned number, size_t offset, void *to,
                            size_t stride, size_t bytes, size_t count)
@@ -406,9 +408,9 @@ static bool has_control(const struct host_context *host)
     return (host->head.present[1] & CONTEXT_PRESENT_CONTROL) != 0;
 }
 
-/* ---- The others ---- */
+/* ---- General registers ---- */
 
-/* By DWARF number. */
+/* Indexed by DWARF number. */
 static const uint8_t general_in_frame[DWARF_GENERAL_END] = {
     REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
     REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,

@@ -1,17 +1,17 @@
 /*
- * x86-64: the code of inline caches.
+ * x86-64: the machine code of inline caches.
  *
- * The cases, one behind the other: a guard that ends with a branch to the next case, what the hit
- * does, and the end of the hit. Or all cases at once (`put_selection`). Then the way out for
- * misses, and literals. The one register that is free is r11. A guard loads the key's word once, so
- * that it sees no halves of two.
+ * The code of the cases comes first, one after another: a guard, which ends with a branch to the
+ * next case, the hit's action, and the end of the hit. Alternatively, one sequence tests all cases
+ * (`put_selection`). The code for misses and the literals follow. Only r11 is free. A guard loads
+ * the key's word with one load, so that it never sees parts of two different words.
  *
  * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters
  * "Instruction Format" and "Instruction Set Reference"; System V Application Binary Interface,
  * AMD64 Architecture Processor Supplement, sections "The Stack Frame" (red zone) and "Registers"
  * (r11).
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/target.h"
 
@@ -22,18 +22,19 @@ enum {
     RED_ZONE_BYTES = 128,
     LITERAL_BYTES_MAX = 8,
     LITERALS_MAX = 2 * ARCH_CACHE_CASES_MAX,
-    /* With fewer cases, branches that are foreseen are faster. */
+    /* With fewer cases, well-predicted branches are faster. */
     SELECTED_CASES_MIN = 3
 };
 
-/* Registers as instructions number them. */
+/* Register numbers in instructions. */
 enum { RSP = 4, RBP = 5, RSI = 4, R11 = 11, VECTOR_EVEX = 16 };
 
-/* ---- What is written ---- */
+/* ---- The code being written ---- */
 
 struct literal {
     uint64_t value;
-    size_t place; /* of the displacement, with which its instruction ends */
+    size_t place; /* offset of the displacement at the end of the instruction that uses the
+                   * literal */
 };
 
 struct writer {
@@ -52,7 +53,7 @@ static void put(struct writer *writer, uint64_t value, size_t bytes)
         writer->code[writer->bytes++] = (uint8_t)(value >> 8 * i);
 }
 
-/* 4 bytes that are written already. */
+/* Overwrites 4 bytes at `place`. */
 static void put_at(struct writer *writer, size_t place, uint64_t value)
 {
     for (size_t i = 0; i < 4; i++)
@@ -70,7 +71,7 @@ static void put_bytes(struct writer *writer, const uint8_t *bytes, size_t count)
 static bool fits_i8(int64_t value) { return value >= INT8_MIN && value <= INT8_MAX; }
 static bool fits_i32(int64_t value) { return value >= INT32_MIN && value <= INT32_MAX; }
 
-/* The displacement with which an instruction ends. */
+/* Writes the displacement at the end of an instruction. */
 static void put_relative(struct writer *writer, uint64_t target)
 {
     int64_t displacement = (int64_t)(target - (writer->address + writer->bytes + 4));
@@ -128,7 +129,7 @@ static void put_literal_operand(struct writer *writer, unsigned reg, uint64_t va
     put(writer, 0, 4);
 }
 
-/* ModRM and what belongs to it. Displacements of one byte count in units of `scale`. */
+/* Writes ModRM, SIB and displacement. 1-byte displacements are in units of `scale`. */
 static void put_operand(struct writer *writer, unsigned reg, const struct memory *memory, int scale)
 {
     if (memory->place == PLACE_LITERAL) {
@@ -136,7 +137,7 @@ static void put_operand(struct writer *writer, unsigned reg, const struct memory
         return;
     }
     bool has_index = memory->place == PLACE_BASE_AND_R11;
-    unsigned index = has_index ? R11 & 7 : RSP; /* RSP stands for none */
+    unsigned index = has_index ? R11 & 7 : RSP; /* as an index, RSP means that there is none */
     bool has_sib = has_index || (memory->base & 7) == RSP;
     bool is_short = memory->offset % scale == 0 && fits_i8(memory->offset / scale);
     unsigned mode = is_short ? 1 : 2;
@@ -154,11 +155,11 @@ static void put_operand(struct writer *writer, unsigned reg, const struct memory
 /* ---- Instructions ---- */
 
 struct operation {
-    uint8_t prefix; /* 0x66, 0xF2, 0xF3; 0: none */
+    uint8_t prefix; /* 0x66, 0xF2 or 0xF3; 0: no prefix */
     uint8_t opcode;
-    bool is_wide; /* 64 bits */
+    bool is_wide; /* 64-bit operands */
     bool has_0f;
-    bool is_of_byte; /* the register is: sil, dil, bpl are there with a REX prefix only */
+    bool is_of_byte; /* the register operand is a byte: sil, dil and bpl need a REX prefix */
 };
 
 static void put_operation_at(struct writer *writer, const struct operation *operation, unsigned reg,
@@ -181,10 +182,10 @@ static void put_operation_at(struct writer *writer, const struct operation *oper
     put_operand(writer, reg, memory, 1);
 }
 
-/* Extensions of opcodes, in ModRM's place for a register. */
+/* Opcode extensions, in the register field of ModRM. */
 enum { EXTENSION_AND = 4, EXTENSION_CMP = 7 };
 
-/* `operation $immediate, memory`; `and` or `cmp`, of 4 or 8 bytes. */
+/* Writes `and` or `cmp`, of 4 or 8 bytes: `operation $immediate, memory`. */
 static void put_immediate_at(struct writer *writer, unsigned extension, bool is_wide,
                              int64_t immediate, const struct memory *memory)
 {
@@ -195,7 +196,7 @@ static void put_immediate_at(struct writer *writer, unsigned extension, bool is_
     put(writer, (uint64_t)immediate, is_short ? 1 : 4);
 }
 
-/* `operation $immediate, %r11` */
+/* Writes `operation $immediate, %r11`. */
 static void put_immediate(struct writer *writer, unsigned extension, bool is_wide,
                           int64_t immediate)
 {
@@ -207,7 +208,7 @@ static void put_immediate(struct writer *writer, unsigned extension, bool is_wid
     put(writer, (uint64_t)immediate, is_short ? 1 : 4);
 }
 
-/* No form of it changes flags. */
+/* Loads the value. No form of this code changes flags. */
 static void put_constant(struct writer *writer, unsigned reg, uint64_t value)
 {
     unsigned rex = reg >> 3;
@@ -223,7 +224,8 @@ static void put_constant(struct writer *writer, unsigned reg, uint64_t value)
     put(writer, value, is_small || is_signed ? 4 : 8);
 }
 
-/* Addresses: `movabs`, also where a shorter form would do. */
+/* Loads an address into r11. Always uses `movabs`, because the size must not depend on
+ * addresses. */
 static void put_address(struct writer *writer, uint64_t value)
 {
     put_byte(writer, 0x49);
@@ -237,7 +239,7 @@ static void put_jump_r11(struct writer *writer)
     put_bytes(writer, bytes, sizeof bytes);
 }
 
-/* By the logarithm of the width. */
+/* Tables by log2 of the width. */
 enum { WIDTHS = 4 };
 
 static unsigned width_index(uint8_t width)
@@ -246,7 +248,8 @@ static unsigned width_index(uint8_t width)
     return (unsigned)__builtin_ctz(width);
 }
 
-/* Whole registers are written: zeros above 4 bytes are what every instruction of 4 bytes writes. */
+/* The loads write whole registers: every instruction with a 4-byte result clears the upper 4
+ * bytes. */
 static const struct operation loads[WIDTHS] = {
     {.opcode = 0xB6, .has_0f = true},
     {.opcode = 0xB7, .has_0f = true},
@@ -275,7 +278,7 @@ static void put_load_r11(struct writer *writer, uint8_t width, const struct memo
 
 enum { VECTOR_LOAD = 0x10, VECTOR_STORE = 0x11 };
 
-/* `vmovss`, `vmovsd` in the form that has 32 registers. */
+/* Writes `vmovss` or `vmovsd` in EVEX encoding, which has 32 registers. */
 static void put_evex_move(struct writer *writer, uint8_t opcode, uint8_t width, unsigned reg,
                           const struct memory *memory)
 {
@@ -283,14 +286,14 @@ static void put_evex_move(struct writer *writer, uint8_t opcode, uint8_t width, 
     unsigned inverted = (~(reg >> 3) & 1) << 7 | 0x40 | (~(reg >> 4) & 1) << 4;
     inverted |= (has_base ? ~(memory->base >> 3) & 1 : 1) << 5;
     put_byte(writer, 0x62);
-    put_byte(writer, inverted | 0x01);          /* the opcodes that begin with 0F */
-    put_byte(writer, width == 4 ? 0x7E : 0xFF); /* as by F3; as by F2, with W */
+    put_byte(writer, inverted | 0x01);          /* opcode map 0F */
+    put_byte(writer, width == 4 ? 0x7E : 0xFF); /* like prefix F3; like prefix F2, and W */
     put_byte(writer, 0x08);
     put_byte(writer, opcode);
     put_operand(writer, reg, memory, width);
 }
 
-/* `movss`, `movsd` of the low 4 or 8 bytes; a load makes zeros of the others. */
+/* Writes `movss` or `movsd` of the low 4 or 8 bytes. A load clears the remaining bytes. */
 static void put_vector_move(struct writer *writer, uint8_t opcode, uint8_t width, unsigned reg,
                             const struct memory *memory)
 {
@@ -321,7 +324,8 @@ struct guard {
     uint64_t key;
 };
 
-/* Of a word of which only lower bits count, the lower part is loaded. */
+/* Returns the guard of a case. If the mask covers only low bits of the word, the guard loads only
+ * the low part of the word. */
 static struct guard guard_of(const struct arch_cache_case *from)
 {
     struct guard guard = {
@@ -344,8 +348,7 @@ static void put_compare_byte(struct writer *writer, const struct guard *guard)
     put_byte(writer, (unsigned)guard->key);
 }
 
-/* An immediate of 2 bytes has a prefix that changes the instruction's length, which decoders of
- * many processors are slow at. */
+/* A 2-byte immediate needs a length-changing prefix, which many processors decode slowly. */
 static void put_compare_2_bytes(struct writer *writer, const struct guard *guard)
 {
     put_load_r11(writer, 2, &guard->word);
@@ -376,7 +379,7 @@ static void put_whole_guard(struct writer *writer, const struct guard *guard)
         put_compare_8_bytes(writer, guard);
 }
 
-/* The bits of the word under the mask are then in r11; the zero flag says whether there are any. */
+/* Loads the masked bits of the word into r11. The zero flag is set if they are all zero. */
 static void put_masked_word(struct writer *writer, const struct guard *guard)
 {
     static const struct operation and = {.opcode = 0x23, .is_wide = true};
@@ -405,7 +408,7 @@ static void put_masked_guard(struct writer *writer, const struct guard *guard)
         put_operation_at(writer, &compare, R11, &literal);
 }
 
-/* The zero flag then says whether the case hits. */
+/* Writes a guard, which sets the zero flag if and only if the case hits. */
 static void put_guard(struct writer *writer, const struct arch_cache_case *from)
 {
     const struct guard guard = guard_of(from);
@@ -417,7 +420,7 @@ static void put_guard(struct writer *writer, const struct arch_cache_case *from)
 
 /* ---- Flags ---- */
 
-/* They are kept on the stack, below the red zone. */
+/* Flags are saved on the stack, below the red zone. */
 static void put_save_flags(struct writer *writer)
 {
     static const uint8_t bytes[] = {0x48, 0x8D, 0x64, 0x24, (uint8_t)-RED_ZONE_BYTES, /* lea */
@@ -439,7 +442,8 @@ static bool saves_flags(const struct arch_cache *cache)
 
 /* ---- Exits ---- */
 
-/* As `encode_exit`: the site's return address and the exit's on the stack. `data` is the exit's. */
+/* Jumps to the exit with this data, with the site's return address and the exit's address on the
+ * stack, like the code of `encode_exit`. */
 static void put_exit(struct writer *writer, const struct arch_cache *cache, uint64_t data)
 {
     static const uint8_t lea_relative_r11[] = {0x4C, 0x8D, 0x1D};
@@ -467,7 +471,8 @@ static void put_counter(struct writer *writer, uint64_t counter)
     put_operation_at(writer, &increment, 0, &at);
 }
 
-/* Where the field is; of one that is out of line the pointer is then in r11. */
+/* Returns the field's place in memory. For an out-of-line field, the code loads the pointer into
+ * r11. */
 static struct memory put_field(struct writer *writer, const struct arch_cache_case *hit)
 {
     unsigned base = general(hit->receiver);
@@ -515,7 +520,7 @@ static void put_constant_result(struct writer *writer, const struct arch_cache_c
         put_constant(writer, general(hit->value), hit->constant);
 }
 
-/* Back to behind the site. */
+/* Returns to the end of the site. */
 static void put_return(struct writer *writer, const struct arch_cache *cache)
 {
     if (cache->is_called) {
@@ -612,7 +617,7 @@ static void put_cases(struct writer *writer, const struct arch_cache *cache)
 
 /* ---- All cases at once ---- */
 
-/* Whether the case is a load that nothing counts, with a key of 4 or 8 bytes without a mask. */
+/* Whether the case is a load without a counter, with an unmasked key of 4 or 8 bytes. */
 static bool is_selectable(const struct arch_cache_case *from)
 {
     bool is_whole = from->key_width >= 4 && from->mask == all_bits(from->key_width);
@@ -620,7 +625,7 @@ static bool is_selectable(const struct arch_cache_case *from)
            is_whole && from->field.offset > INT32_MIN;
 }
 
-/* Whether the two differ in nothing but the guard and the field's offset. */
+/* Whether the two cases differ only in the guard and in the field's offset. */
 static bool is_alike(const struct arch_cache_case *a, const struct arch_cache_case *b)
 {
     const struct arch_cache_field *x = &a->field;
@@ -652,7 +657,7 @@ static enum selection selection_of(const struct arch_cache *cache)
     return are_of_one_word ? SELECTION_BY_LITERAL : SELECTION_NONE;
 }
 
-/* One byte before the lowest of all fields. */
+/* Returns the origin: 1 byte before the lowest field. */
 static int32_t origin_of(const struct arch_cache *cache)
 {
     int32_t lowest = INT32_MAX;
@@ -662,13 +667,13 @@ static int32_t origin_of(const struct arch_cache *cache)
     return lowest - 1;
 }
 
-/* From there; never 0. */
+/* Returns the distance of the field from the origin, which is never 0. */
 static uint32_t distance_of(const struct arch_cache_case *from, int32_t origin)
 {
     return (uint32_t)from->field.offset - (uint32_t)origin;
 }
 
-/* `cmpX $key, word; cmove literal(%rip), %r11d` */
+/* Writes `cmpX $key, word; cmove literal(%rip), %r11d`. */
 static void put_selected_case(struct writer *writer, const struct arch_cache_case *from,
                               uint32_t distance)
 {
@@ -695,10 +700,11 @@ static void put_selected_load(struct writer *writer, const struct arch_cache_cas
 }
 
 /*
- * In r11 the distance of the field from the origin, so that 0 is left for a miss. Every compare
- * loads the word again, as guards of single cases do. So if another thread changes it meanwhile,
- * what is done is what one case's guard was true for when it was evaluated, or none was true, and
- * it is a miss. Of equal keys the first one's case hits: it is the last one that is compared.
+ * Writes one sequence for all cases. It leaves the field's distance from the origin in r11, or 0
+ * for a miss. Every comparison loads the word again, as the guards of single cases do. So, if
+ * another thread changes the word meanwhile, the result is that of a case whose guard was true when
+ * it was evaluated; if no guard was true, it is a miss. If keys are equal, the first case wins,
+ * because it is compared last.
  */
 static void put_selection(struct writer *writer, const struct arch_cache *cache)
 {
@@ -724,7 +730,7 @@ static bool is_lower_half(const struct arch_cache *cache, uint32_t number)
     return false;
 }
 
-/* The lower half of no key: the lowest number from 1 on. */
+/* Returns the lowest number from 1 on that is not the lower half of any key. */
 static uint32_t find_tag(const struct arch_cache *cache)
 {
     uint32_t tag = 1;
@@ -733,7 +739,7 @@ static uint32_t find_tag(const struct arch_cache *cache)
     return tag;
 }
 
-/* `cmp key(%rip), %r11; cmove distance:tag(%rip), %r11` */
+/* Writes `cmp key(%rip), %r11; cmove distance:tag(%rip), %r11`. */
 static void put_tagged_case(struct writer *writer, uint64_t key, uint64_t tagged)
 {
     static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
@@ -745,9 +751,10 @@ static void put_tagged_case(struct writer *writer, uint64_t key, uint64_t tagged
 }
 
 /*
- * The same with keys that no immediate holds. The word is loaded once, into r11. Where it equals a
- * key, the distance takes its place, with a tag as its lower half that no key has, so that no other
- * case's key is equal to it. A word that has the tag from the start is a miss.
+ * Does the same for keys that do not fit into an immediate. The word is loaded once, into r11. If
+ * it equals a key, the field's distance replaces it, with a tag in the lower half. No key has this
+ * tag as its lower half, so that no later comparison succeeds. A word that has the tag when it is
+ * loaded is a miss.
  */
 static void put_wide_selection(struct writer *writer, const struct arch_cache *cache)
 {

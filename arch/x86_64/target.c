@@ -1,15 +1,16 @@
 /*
- * x86-64: what LLVM emits for patch points, and the instructions of armed ones.
+ * x86-64: recognising LLVM's code for patch points, and the instructions of armed ones.
  *
- * The patch word is an aligned 8-byte word that holds a 5-byte call, jump or no-op whole, so it
- * begins at an address of which the lowest three bits are 0 to 3. Every region of 9 bytes has such
- * a place: the worst start, 4 beyond alignment, is 4 bytes away from the next word.
+ * The patch word is an aligned 8-byte word that contains a whole 5-byte call, jump or no-op. So the
+ * instruction begins at an address whose lowest three bits are 0 to 3. Every region of 9 bytes has
+ * such a place: in the worst case the region starts 4 bytes past an aligned address, and the next
+ * word is 4 bytes away.
  *
  * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2 (CALL, JMP, NOP,
  * MOV) and volume 3, section "Guaranteed Atomic Operations"; LLVM,
  * lib/Target/X86/X86MCInstLower.cpp.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/target.h"
 
@@ -35,8 +36,8 @@ enum {
     EXIT_BYTES = 16
 };
 
-/* Half of what rel32 reaches: a slab of this size is in reach of itself from anywhere in it, and
- * it may not come near the edge. */
+/* Half the reach of rel32. Every place in a slab of this size reaches every other place in it, with
+ * a margin. */
 #define REACH_BYTES ((size_t)1 << 30)
 #define SLAB_BYTES_DEFAULT ((size_t)256 << 20)
 
@@ -44,7 +45,7 @@ enum {
 
 enum { NOP_BYTES_MAX = 9 };
 
-/* The forms that the manual recommends, by length ("Recommended Multi-Byte Sequence of NOP"). */
+/* The forms that the manual recommends ("Recommended Multi-Byte Sequence of NOP"), by length. */
 static const uint8_t nops[NOP_BYTES_MAX + 1][NOP_BYTES_MAX] = {
     [1] = {0x90},
     [2] = {0x66, 0x90},
@@ -68,7 +69,7 @@ static void fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size
     }
 }
 
-/* Bytes of ModRM, SIB and displacement of the operand that begins at `modrm`. */
+/* Returns the total size of ModRM, SIB and displacement of the operand that starts at `modrm`. */
 static size_t memory_operand_length(const uint8_t *modrm, size_t size)
 {
     if (size == 0)
@@ -86,8 +87,8 @@ static size_t memory_operand_length(const uint8_t *modrm, size_t size)
     return length;
 }
 
-/* Length of the no-op that `bytes` begin with, in any of the forms that assemblers emit; 0 if
- * they do not begin with one. */
+/* Returns the length of the no-op at the start of `bytes`, in any of the forms that assemblers
+ * emit; 0 if there is no no-op. */
 static size_t nop_length(const uint8_t *bytes, size_t size)
 {
     size_t prefixes = 0;
@@ -122,8 +123,8 @@ static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, 
 
 enum { OPCODE_GROUP_5 = 0xFF, GROUP_5_CALL = 2, DIRECT_CALL_BYTES = 5 };
 
-/* Prefixes that change nothing, or only how an address is computed: notrack, addr32, segments, and
- * 0x66 with REX.W. */
+/* Whether the byte is a prefix that does not change a call, or changes only how an address is
+ * computed: notrack, addr32, segment overrides, and 0x66 with REX.W. */
 static bool is_call_prefix(uint8_t byte)
 {
     return byte == 0x66 || byte == 0x67 || byte == 0x2E || byte == 0x3E || byte == 0x64 ||
@@ -134,7 +135,7 @@ static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, s
 {
     (void)arch;
     size_t at = 0;
-    bool is_short = false; /* 0x66 without REX.W: processors differ */
+    bool is_short = false; /* 0x66 without REX.W, which processors decode differently */
     for (; at < size && is_call_prefix(bytes[at]); at++)
         is_short |= bytes[at] == 0x66;
     if (at < size && (bytes[at] & 0xF0) == 0x40)
@@ -150,10 +151,10 @@ static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, s
     return length <= size && length <= ARCH_CALL_BYTES_MAX ? length : 0;
 }
 
-/* ---- Instructions that may change while they are executed ---- */
+/* ---- Instructions that may change while another core executes them ---- */
 
-/* No manual names any: what counts is that one aligned word holds all of it, which is the caller's
- * condition. What Intel and AMD promise is in cairn/patch.h. */
+/* No manual lists such instructions. The only condition is that one aligned word contains the whole
+ * instruction, which the caller ensures. The guarantees of Intel and AMD are in cairn/patch.h. */
 static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length)
 {
     (void)arch;
@@ -161,15 +162,16 @@ static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes
     return length >= BRANCH_BYTES && length <= WORD_BYTES;
 }
 
-/* ---- What LLVM emits ---- */
+/* ---- Recognising LLVM's code ---- */
 
-/* `movabs $target, %register`: REX.W, with REX.B for the upper eight registers. */
+/* Whether this is `movabs $target, %register`: REX.W, with REX.B for the upper eight registers. */
 static bool is_movabs(const uint8_t *bytes, size_t size)
 {
     return size >= MOVABS_BYTES && (bytes[0] & 0xFE) == 0x48 && (bytes[1] & 0xF8) == 0xB8;
 }
 
-/* `call *%register` with the register of the movabs before it; 0 if it is something else. */
+/* Returns the length of a `call *%register` with the movabs's register; 0 if it is another
+ * instruction. */
 static size_t call_register_length(const uint8_t *movabs, const uint8_t *call, size_t size)
 {
     bool upper = (movabs[0] & 1) != 0;
@@ -266,7 +268,7 @@ static void write_u32(uint8_t *bytes, uint32_t value)
         bytes[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* Displacements count from the end of the instruction. */
+/* Displacements are relative to the end of the instruction. */
 static bool displacement_fits(uint64_t from, uint64_t to, uint32_t *displacement)
 {
     int64_t difference = (int64_t)(to - from);
@@ -282,7 +284,8 @@ static uint64_t nop_bits(size_t length)
     return bits;
 }
 
-/* Padding is CS prefixes, which near branches ignore: the instruction stays one, however long. */
+/* Returns CS prefixes, which near branches ignore, as padding: the result is still one
+ * instruction. */
 static uint64_t prefix_bits(size_t count)
 {
     uint64_t bits = 0;
@@ -334,8 +337,8 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 
 enum { RELATIVE_BYTES = 6, MODRM_JUMP = 0x25, MODRM_PUSH = 0x35 };
 
-/* `opcode *target(%rip)`, of 6 bytes, with opcode 0xFF and its extension in ModRM; false if the
- * target is out of reach. */
+/* Writes `opcode *target(%rip)` in 6 bytes, with opcode 0xFF and its extension in ModRM; false if
+ * the target is out of reach. */
 static bool write_relative(uint8_t modrm, uint64_t address, uint64_t target, uint8_t *code)
 {
     uint32_t displacement;
@@ -347,7 +350,7 @@ static bool write_relative(uint8_t modrm, uint64_t address, uint64_t target, uin
     return true;
 }
 
-/* `jmp *slot(%rip)`, padded with int3 so that nothing runs on past it. */
+/* Writes `jmp *slot(%rip)`, and int3 as padding, so that execution cannot run past the end. */
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
 {
@@ -358,7 +361,7 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
     return true;
 }
 
-/* `pushq self(%rip); jmp *entry(%rip)`: no register changes, nor a flag. */
+/* Writes `pushq self(%rip); jmp *entry(%rip)`, which changes no registers and no flags. */
 static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code)
 {
@@ -394,7 +397,7 @@ static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t
 
 /* ---- Unwinding ---- */
 
-/* System V ABI, AMD64 supplement, "Registers": rbx, rbp, r12 to r15. */
+/* Source: System V ABI, AMD64 supplement, "Registers": rbx, rbp, r12 to r15. */
 static const struct arch_unwind_slot unwind_slots[] = {
     [ARCH_UNWIND_STACK_POINTER] = {7, 0},
     [ARCH_UNWIND_RETURN_ADDRESS] = {16, 0},
