@@ -1,12 +1,12 @@
 /*
- * PPC64, ABIs ELFv2 and ELFv1: a call whose arguments are in memory.
+ * PPC64, ABIs ELFv2 and ELFv1: a call with arguments from memory.
  *
- * Arguments in registers have places on the stack, too, in which there is anything.
+ * Arguments in registers also have places on the stack, whose contents are unspecified.
  *
  * Sources: 64-Bit ELF V2 ABI Specification and 64-bit PowerPC ELF Application Binary Interface
  * Supplement (ELFv1), on the stack frame and function calls.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/call.h"
 
@@ -20,7 +20,7 @@
 #define SAVED_TOC 40
 #endif
 
-/* At the end of the frame: r30 and r31. */
+/* Size of the saved r30 and r31, at the end of the frame. */
 #define SAVED 16
 
     .text
@@ -96,7 +96,7 @@ arch_call_function:
     std     %r4, CALL_GENERAL_RESULTS + 8(%r30)
     stfd    %f1, CALL_FLOATING_RESULTS(%r30)
     stfd    %f2, CALL_FLOATING_RESULTS + CALL_REGISTER_BYTES(%r30)
-    /* Not every processor has vector registers. */
+    /* Some processors have no vector registers. */
     lwz     %r9, CALL_RETURNS_VECTOR(%r30)
     cmpwi   %r9, 0
     beq     5f

@@ -1,16 +1,17 @@
 /*
- * PPC64, ABIs ELFv2 and ELFv1: capture, resume, and the exits that stubs jump to.
+ * PPC64, ABIs ELFv2 and ELFv1: capture, resume, and the exit entries that stubs jump to.
  *
- * r12 is given up on the way out, for the stack pointer; and CTR, for the program counter, if that
- * is not LR. (Where it is, a return keeps the processor's predictions of returns right.)
+ * Resuming clobbers r12, which holds the stack pointer, and CTR, which holds the program counter
+ * unless that equals LR. If they are equal, a return instruction is used, which keeps the
+ * processor's return prediction correct.
  *
- * Unwinders get from here to the frame that a context describes: where the context is complete, the
- * rules read its registers from it.
+ * Unwinders can walk from this code to the frame that a context describes: where the context is
+ * complete, the unwind rules read the caller's registers from it.
  *
  * Sources: Power ISA, Book I; 64-Bit ELF V2 ABI Specification and 64-bit PowerPC ELF Application
  * Binary Interface Supplement (ELFv1), on registers, the stack frame and function calls.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/context.h"
 
@@ -19,7 +20,7 @@
     .abiversion 2
 #endif
 
-/* What programs, kernels and debuggers keep below every stack pointer, at most. */
+/* Maximum size of what programs, kernels and debuggers preserve below every stack pointer. */
 #define RED_ZONE 512
 
 #define DWARF_R1 1
@@ -29,7 +30,7 @@
 #define DWARF_CR2 70
 #define DWARF_V0 77
 
-/* Of CR's 8 bytes in a context, those that hold it: unwinders read 4. */
+/* Offset of the 4 bytes of CR in its 8-byte place, because unwinders read 4 bytes. */
 #ifdef __LITTLE_ENDIAN__
 #define CONTEXT_CR_WORD CONTEXT_CR
 #else
@@ -45,12 +46,12 @@
 #define SLEB(offset) ((offset) & 0x7f | 0x80), ((offset) >> 7)
 #define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
 
-/* The caller's register `number` is saved at `base` + `offset`. */
+/* Unwind rule: the caller's register `number` is saved at `base` + `offset`. */
 .macro cfi_saved base, number, offset
     .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
 .endm
 
-/* The caller's registers are those of the context at register `base` + `offset`. */
+/* Unwind rules: the caller's registers are in the context at register `base` + `offset`. */
 .macro cfi_context base, offset
     .cfi_escape 0x0f, 4, BASE_PLUS(\base, \offset + CONTEXT_R(1)), 0x06
     .irp n, FROM_14
@@ -64,7 +65,7 @@
     cfi_saved \base, DWARF_LR, \offset + CONTEXT_PC
 .endm
 
-/* A function that C calls. */
+/* Begins a function that C code calls. */
 .macro begin name
     .p2align 4
     .globl \name
@@ -92,7 +93,7 @@
 #endif
 .endm
 
-/* ---- Vector registers, at `offset` from r1 (save) or r3 (load); r10 and r4 are used ---- */
+/* ---- Vector registers, at `offset` from r1 (save) or r3 (load); clobber r10 and r4 ---- */
 
 .macro save_float offset
     .irp n, EVERY
@@ -143,10 +144,10 @@
 /* ---- Exits ---- */
 
 /*
- * A stub gets here with the site's return address in LR and the address of struct arch_exit in r12,
- * and with everything else but CTR as at the site. The frame for the handler's call is: the ABI's
- * header with room for parameters, then the context. Between it and the site's red zone lie two
- * registers, while the frame is made.
+ * Entries of exits. A stub jumps here with the site's return address in LR and the address of
+ * struct arch_exit in r12. All other registers except for CTR are those of the site. The frame for
+ * the handler's call consists of the ABI's header with space for parameters, and of the context.
+ * While the frame is being set up, two saved registers are between it and the site's red zone.
  */
 #define HEADER 128
 #define SAVED 128
@@ -218,7 +219,7 @@ exit_\name:
     .size exit_\name, . - exit_\name
 .endm
 
-/* As the exits put them together. */
+/* Check the values of `present` that the exits build from immediates. */
 #if ~CONTEXT_PRESENT_AT_EXIT != 0x1000
 #error "present at exit, first word"
 #endif
@@ -231,7 +232,7 @@ exit_\name:
     exit altivec, CONTEXT_LEVEL_ALTIVEC, save_float_and_altivec
     exit vsx, CONTEXT_LEVEL_VSX, save_vsx
 
-/* By level. */
+/* The entries, indexed by level. */
     .section .data.rel.ro, "aw", @progbits
     .p2align 3
     .globl arch_exit_entries
@@ -245,7 +246,7 @@ arch_exit_entries:
 
 /* ---- Resume ---- */
 
-/* All but LR and CTR; then `branch` goes to the program counter. */
+/* Loads all registers except for LR and CTR; then `branch` branches to the program counter. */
 .macro load_general branch
     ld      %r0, CONTEXT_XER(%r3)
     mtxer   %r0
@@ -270,7 +271,8 @@ arch_exit_entries:
     .else
     .cfi_same_value DWARF_LR
     .endif
-    /* Only now: a signal may overwrite what lies below the stack pointer, as the context may. */
+    /* This must come last: a signal may overwrite memory below the stack pointer, where the context
+     * may be. */
     mr      %r1, %r12
     \branch
 .endm
@@ -283,7 +285,7 @@ resume:
     cmpwi   %r4, 0
     beq     .Lload_general
     mr      %r5, %r4
-    /* Setting FPSCR takes longer than comparing it. */
+    /* Writing FPSCR takes longer than comparing it. */
     mffs    %f0
     stfd    %f0, -16(%r1)
     ld      %r6, -16(%r1)

@@ -1,7 +1,7 @@
 /*
- * PPC64: where the registers are in a context. For C and for assembly.
+ * PPC64: offsets of the registers in a context. For C and for assembly.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_PPC64_CONTEXT_H
 #define ARCH_PPC64_CONTEXT_H
@@ -15,30 +15,31 @@
 #define CONTEXT_GENERAL 64
 #define CONTEXT_R(number) (CONTEXT_GENERAL + 8 * (number))
 #define CONTEXT_FPSCR 320
-/* vs0 to vs31 with the first doubleword first: f0 to f31. Then vs32 to vs63 as a store of the
- * vector has them: v0 to v31. */
+/* First vs0 to vs31, which include f0 to f31, with the first doubleword first. Then vs32 to vs63,
+ * which are v0 to v31, as a vector store writes them. */
 #define CONTEXT_VECTORS 384
 #define CONTEXT_VECTOR_BYTES 16
 #define CONTEXT_VS(number) (CONTEXT_VECTORS + CONTEXT_VECTOR_BYTES * (number))
 
-/* The first doublewords of vs0 to vs31; vs32 to vs63 besides; all. */
+/* FLOAT: the first doublewords of vs0 to vs31. ALTIVEC: vs32 to vs63 in addition. VSX: all of vs0
+ * to vs63. */
 #define CONTEXT_LEVEL_FLOAT 1
 #define CONTEXT_LEVEL_ALTIVEC 2
 #define CONTEXT_LEVEL_VSX 3
 #define CONTEXT_LEVELS 3
 
 /*
- * `present`, first word: 0 to 31 general, 32 to 63 floating. Second: 64 and 68 to 75 CR, 65 LR,
- * 66 CTR, 76 XER; 77 to 108 vector.
+ * Bits of `present`. First word: 0 to 31 general registers, 32 to 63 floating-point registers.
+ * Second word: 64 and 68 to 75 CR, 65 LR, 66 CTR, 76 XER; 77 to 108 vector registers.
  */
 #define CONTEXT_PRESENT_GENERAL 0x00000000FFFFFFFF
 #define CONTEXT_PRESENT_FLOAT 0xFFFFFFFF00000000
 #define CONTEXT_PRESENT_SPECIAL 0x0000000000001FF7
 #define CONTEXT_PRESENT_VECTORS 0x00001FFFFFFFE000
-/* Not r12 and CTR, which stubs use. */
+/* Without r12 and CTR, which stubs use. */
 #define CONTEXT_PRESENT_AT_EXIT 0xFFFFFFFFFFFFEFFF
 #define CONTEXT_PRESENT_SPECIAL_AT_EXIT 0x0000000000001FF3
-/* r1, r13 to r31, f14 to f31; CR (of which a function keeps fields 2 to 4); v20 to v31. */
+/* r1, r13 to r31, f14 to f31; CR (of which fields 2 to 4 are callee-saved); v20 to v31. */
 #define CONTEXT_PRESENT_KEPT 0xFFFFC000FFFFE002
 #define CONTEXT_PRESENT_KEPT_SPECIAL 0x0000000000000FF1
 #define CONTEXT_PRESENT_KEPT_VECTORS 0x00001FFE00000000
@@ -60,7 +61,7 @@ CONTEXT_ASSERT_OFFSET(struct host_context, fpscr, CONTEXT_FPSCR);
 CONTEXT_ASSERT_OFFSET(struct host_context, vectors, CONTEXT_VECTORS);
 _Static_assert(sizeof(struct host_context) <= CONTEXT_USED_BYTES_MAX, "as on every host");
 
-/* For assembly. */
+/* Declared here for assembly. */
 uint32_t arch_host_vector_level(void);
 #endif
 #endif

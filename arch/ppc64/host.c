@@ -1,21 +1,22 @@
 /*
- * PPC64 as the host: instruction fetch sees what was stored after the data cache's blocks have
- * been written to memory, and the instruction cache's been made invalid.
+ * PPC64 as the host: makes written code visible to instruction fetch, by writing the data cache
+ * blocks to memory and then invalidating the instruction cache blocks.
  *
- * Source: Power ISA, Book II, section "Instruction Storage", which has this very sequence, and
- * the descriptions of dcbst and icbi. Both work by real address on all processors, as long as the
- * block is memory that needs coherence.
+ * Source: Power ISA, Book II, section "Instruction Storage", which lists this sequence, and the
+ * descriptions of dcbst and icbi. On all processors both work by real address, if the memory of the
+ * block requires coherence.
  *
- * The two views of the code are two addresses of the same memory: the data cache is cleaned by
- * the one that was written through, the instruction cache by the one that is executed.
+ * With a dual mapping, the code has two addresses for the same memory: the data cache is cleaned by
+ * the address that was written through, the instruction cache invalidated by the address that is
+ * executed.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 
 #include <sys/auxv.h>
 
-/* The smallest of any 64-bit processor, where the kernel does not say. */
+/* The smallest block size of any 64-bit processor, used if the kernel does not report the size. */
 enum { BLOCK_BYTES_MIN = 32 };
 
 static uintptr_t block_bytes(unsigned long type)

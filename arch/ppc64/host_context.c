@@ -1,17 +1,17 @@
 /*
- * PPC64: where contexts keep registers, and what signal frames have of them.
+ * PPC64: the places of registers in contexts and in signal frames.
  *
- * A signal frame has the first doublewords of vs0 to vs31 as its floating-point registers; at its
- * end, if the processor has AltiVec, vs32 to vs63 with VSCR and VRSAVE, and if it has VSX, the
- * second doublewords of vs0 to vs31 behind these. Bits of its MSR tell which of them are filled in;
- * where one is clear, the thread has not used such registers, and they are zero. The kernel looks
- * at the same bits when the handler returns.
+ * The floating-point registers of a signal frame are the first doublewords of vs0 to vs31. At the
+ * end of the frame, if the processor has AltiVec, are vs32 to vs63, VSCR and VRSAVE. If it has VSX,
+ * the second doublewords of vs0 to vs31 follow these. Bits of the frame's MSR tell which of these
+ * registers are valid. If a bit is clear, the thread has not used such registers, and they are
+ * zero. The kernel checks the same bits when the handler returns.
  *
  * Sources: Linux, arch/powerpc/include/uapi/asm/sigcontext.h and arch/powerpc/kernel/signal_64.c;
  * 64-Bit ELF V2 ABI Specification, section "DWARF Register Number Mapping"; LLVM,
  * lib/Target/PowerPC/PPCRegisterInfo.td (vector-scalar registers).
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/context.h"
 
@@ -37,7 +37,7 @@ enum {
 
     REGISTERS = 32, /* of each kind */
 
-    FIRST_FLAG = 31, /* of CR, from its lowest bit */
+    FIRST_FLAG = 31, /* highest bit of CR, counted from its lowest bit */
     FLAGS_IN_FIELD = 4
 };
 
@@ -55,7 +55,8 @@ static struct arch_register field(unsigned number)
     return found;
 }
 
-/* A field of CR has CR's place: frames save it whole, under the number of one of its fields. */
+/* A field of CR has the place of CR, because frames save CR as a whole, under the number of one of
+ * its fields. */
 static bool find_special(uint16_t dwarf, struct arch_register *found)
 {
     if (dwarf == DWARF_CR)
@@ -101,7 +102,7 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
 
 uint16_t arch_host_stack_pointer(void) { return DWARF_R1; }
 
-/* With VSX and without it, the first doublewords of vs0 to vs31. */
+/* With and without VSX, the offsets are those of the first doublewords of vs0 to vs31. */
 const struct arch_context_layout arch_host_layout = {
     .stack_pointer = DWARF_R1,
     .scalars_end = DWARF_F0_END,
@@ -114,7 +115,8 @@ const struct arch_context_layout arch_host_layout = {
                 ARCH_OFFSETS_OF_16(DWARF_V0 + 16, CONTEXT_VS(48), CONTEXT_VECTOR_BYTES)},
 };
 
-/* With ELFv1 the number of field 2 stands for all three that functions keep. */
+/* Returns the bits of CR that a rule for this field restores. With ELFv1, the rule for field 2
+ * applies to all three callee-saved fields. */
 static uint32_t kept_flags(uint16_t dwarf)
 {
 #if _CALL_ELF == 2
@@ -125,7 +127,8 @@ static uint32_t kept_flags(uint16_t dwarf)
 #endif
 }
 
-/* A function that has stored CR may have stored the fields alone that it has a rule for. */
+/* Restores only the fields with a rule, because a function that has stored CR may have stored only
+ * those. */
 static void restore_field(struct cairn_context *context, uint16_t dwarf, uint64_t bytes)
 {
     uint32_t stored;
@@ -135,7 +138,7 @@ static void restore_field(struct cairn_context *context, uint16_t dwarf, uint64_
     host->head.flags = (host->head.flags & ~(uint64_t)kept) | (stored & kept);
 }
 
-/* Contexts have all but CR as functions store it. */
+/* Contexts hold all these registers except for CR as functions store them. */
 void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
                             uint64_t bytes)
 {
@@ -146,12 +149,13 @@ void arch_host_restore_slot(struct cairn_context *context, const struct arch_unw
         memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
 }
 
-/* They are never signed. */
+/* Return addresses are never signed on PPC64. */
 uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
 
 /* ---- Entering a function ---- */
 
-/* The begin of a frame, from the back chain to the arguments; at least so many bytes of these. */
+/* Size of the start of a frame, from the back chain to the arguments, and minimum size of the
+ * arguments. */
 #if _CALL_ELF == 2
 enum { HEADER_BYTES = 32 };
 #else
@@ -159,7 +163,7 @@ enum { HEADER_BYTES = 48 };
 #endif
 enum {
     PLACES_BYTES_MIN = 64,
-    SAVED_BYTES = 16, /* r2 and r31, at the frame's end */
+    SAVED_BYTES = 16, /* r2 and r31, at the end of the frame */
     SAVED_R31 = -8,
     SAVED_R2 = -16,
     SAVED_LR = 16, /* in the caller's frame */
@@ -180,7 +184,7 @@ size_t arch_host_entry_reach(size_t stack_bytes)
 
 size_t arch_host_entered_bytes(void) { return sizeof(struct host_context); }
 
-/* The entry's code, and the registers that it reads. */
+/* Sets the program counter to the entry's code, and the registers that this code reads. */
 static void go_to(struct host_context *host, const struct arch_entry *entry)
 {
 #if _CALL_ELF == 2
@@ -195,7 +199,7 @@ static void go_to(struct host_context *host, const struct arch_entry *entry)
 #endif
 }
 
-/* There is always a frame, for the TOC pointer. */
+/* There is always a frame, which saves the TOC pointer. */
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
 {
     struct host_context *host = (struct host_context *)context;
@@ -213,7 +217,7 @@ void arch_host_enter(struct cairn_context *context, const struct arch_entry *ent
     go_to(host, entry);
 }
 
-/* ---- What the machine has ---- */
+/* ---- Vector levels ---- */
 
 #define HAS_ALTIVEC 0x10000000UL
 #define HAS_VSX 0x00000080UL
@@ -236,7 +240,7 @@ uint64_t arch_host_exit_entry(uint32_t vector_level) { return arch_exit_entries[
 #define MSR_VSX (UINT64_C(1) << 23)
 
 enum {
-    /* In gp_regs, behind the general registers. */
+    /* Indexes in gp_regs, after the general registers. */
     FRAME_NIP = 32,
     FRAME_MSR = 33,
     FRAME_CTR = 35,
@@ -245,19 +249,19 @@ enum {
     FRAME_CR = 38,
     FRAME_FPSCR = 32, /* in fp_regs */
 
-    ALTIVEC_BYTES = 34 * CONTEXT_VECTOR_BYTES /* with VSCR and VRSAVE */
+    ALTIVEC_BYTES = 34 * CONTEXT_VECTOR_BYTES /* includes VSCR and VRSAVE */
 };
 
 static uint8_t *altivec_of(const mcontext_t *frame) { return (uint8_t *)frame->v_regs; }
 
-/* What the frame has room for. */
+/* Returns the level of vector registers that the frame can hold. */
 static uint32_t level_of(const mcontext_t *frame)
 {
     uint32_t level = arch_host_vector_level();
     return altivec_of(frame) == NULL ? CONTEXT_LEVEL_FLOAT : level;
 }
 
-/* Or zeros, if the registers are not in use. */
+/* Copies the registers, or zeros if they are not in use. */
 static void read_or_clear(void *to, const uint8_t *from, size_t size, bool in_use)
 {
     if (in_use)
@@ -300,7 +304,7 @@ static void write_float(mcontext_t *frame, const struct host_context *host, size
                &host->vectors[index][1], sizeof(uint64_t));
 }
 
-/* What the frame does not have in use is zero from here on, and in use. */
+/* Marks the registers of the level as in use. Those that were not in use become zero. */
 static void use_vectors(mcontext_t *frame, uint32_t level)
 {
     uint8_t *altivec = altivec_of(frame);
@@ -330,7 +334,7 @@ static void write_vectors(mcontext_t *frame, const struct host_context *host)
     memcpy(&frame->fp_regs[FRAME_FPSCR], &host->fpscr, sizeof host->fpscr);
 }
 
-/* ---- The others ---- */
+/* ---- General registers ---- */
 
 static void read_general(const mcontext_t *frame, struct host_context *host)
 {

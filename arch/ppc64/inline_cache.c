@@ -1,21 +1,22 @@
 /*
- * PPC64, ABIs ELFv2 and ELFv1: the code of inline caches.
+ * PPC64, ABIs ELFv2 and ELFv1: the machine code of inline caches.
  *
- * r11, r12 and CTR hold everything on the way: the ABIs have them for code between caller and
- * callee, and LLVM has no values in them across patch points. With anyregcc it may have an operand
- * in r11; then that is in LR meanwhile, which LLVM counts as changed by the site's call. With
- * anyregcc it may have some in r0, and in every field of the condition register, so nothing here
- * compares: a loaded key is changed such that the right one becomes 1, and BDNZ tells that from
- * everything else. XER stays, too: nothing that carries is used. So `keeps_flags` changes nothing
- * here, and `may_select` neither: cases are told apart one by one.
+ * The code uses r11, r12 and CTR for all intermediate values: the ABIs reserve them for code
+ * between caller and callee, and LLVM keeps no values in them across patch points. With anyregcc,
+ * LLVM may pass an operand in r11. The code then keeps it in LR while r11 is in use; LLVM assumes
+ * that the site's call clobbers LR. With anyregcc, LLVM may also keep values in r0 and in every
+ * field of the condition register, so the code contains no compare instructions: it adds to a
+ * loaded key so that the expected key becomes 1, which BDNZ distinguishes from all other values.
+ * XER is preserved as well, because no instruction with a carry is used. So `keeps_flags` has no
+ * effect here. `may_select` has no effect either: cases are tested one by one.
  *
- * r0 as the base of an address, and as an operand of addi and addis, means zero: a receiver in it
+ * As the base of an address, and as an operand of addi and addis, r0 means zero: a receiver in r0
  * is copied.
  *
  * Sources: Power ISA, Book I, descriptions of the instructions; 64-Bit ELF V2 ABI Specification and
  * 64-bit PowerPC ELF Application Binary Interface Supplement (ELFv1), on function calls.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/target.h"
 #include "arch/words.h"
@@ -45,8 +46,8 @@ enum {
 #define LOAD UINT32_C(0xE8000000)  /* ld */
 #define STORE UINT32_C(0xF8000000) /* std */
 
-/* The bits of a register's number: of what an instruction writes, or stores; of its base, or what
- * logical instructions write; of its index. */
+/* Register fields of an instruction: the register that it writes or stores; its base, or the
+ * register that logical instructions write; its index. */
 static uint32_t target(uint32_t number) { return number << 21; }
 static uint32_t base_of(uint32_t number) { return number << 16; }
 static uint32_t index_of(uint32_t number) { return number << 11; }
@@ -55,8 +56,8 @@ static uint32_t low_half(int64_t value) { return (uint32_t)value & 0xFFFF; }
 
 static bool is_general(uint16_t dwarf) { return dwarf < DWARF_FIRST_FLOAT; }
 
-/* Those of VSX, which LLVM uses for floating-point numbers too. The others that are not general
- * are floating-point registers. */
+/* Whether this is one of vs32 to vs63, which LLVM also uses for floating-point numbers. The other
+ * registers that are not general are floating-point registers. */
 static bool is_vector(uint16_t dwarf)
 {
     return dwarf >= DWARF_FIRST_VECTOR && dwarf <= DWARF_LAST_VECTOR;
@@ -67,7 +68,7 @@ static uint32_t number(uint16_t dwarf)
     return is_vector(dwarf) ? dwarf - (uint32_t)DWARF_FIRST_VECTOR : dwarf & 31;
 }
 
-/* A register that a case may name. */
+/* Whether a case may use the register. */
 static bool is_free(uint16_t dwarf)
 {
     if (is_general(dwarf))
@@ -77,8 +78,8 @@ static bool is_free(uint16_t dwarf)
 
 /* ---- Constants ---- */
 
-/* What addi, or the displacement of a load, adds last; and what is to be added before, in units of
- * 65536: the displacement has a sign. */
+/* Split a value into the part that addi, or the displacement of a load, adds last, and the part to
+ * add before, in units of 65536. The displacement is signed. */
 static int64_t low_part(int64_t value)
 {
     return (int64_t)(((uint64_t)value & 0xFFFF) ^ 0x8000) - 0x8000;
@@ -91,8 +92,7 @@ static bool fits(int64_t value, unsigned bits)
     return value >= -end && value < end;
 }
 
-/* addis, as often as it takes: for an offset at most twice. Returns the register that has the sum.
- */
+/* Appends as many addis as needed: at most two for an offset. Returns the register with the sum. */
 static uint32_t append_high(struct words_code *code, uint32_t to, uint32_t from, int64_t high)
 {
     while (high != 0) {
@@ -106,14 +106,14 @@ static uint32_t append_high(struct words_code *code, uint32_t to, uint32_t from,
     return from;
 }
 
-/* ori or oris, unless there is nothing to do. */
+/* Appends an ori or oris, unless the operand is 0. */
 static void append_or(struct words_code *code, uint32_t opcode, uint32_t to, uint64_t half)
 {
     if ((half & 0xFFFF) != 0)
         words_append(code, opcode | target(to) | base_of(to) | (uint32_t)(half & 0xFFFF));
 }
 
-/* Of 32 bits, with a sign: one or two instructions. */
+/* Loads a signed 32-bit value, in one or two instructions. */
 static void append_narrow_constant(struct words_code *code, uint32_t to, int64_t value)
 {
     if (fits(value, 16)) {
@@ -124,7 +124,7 @@ static void append_narrow_constant(struct words_code *code, uint32_t to, int64_t
     append_or(code, ORI, to, (uint64_t)value);
 }
 
-/* At most five instructions. */
+/* Loads a value, in at most five instructions. */
 static void append_constant(struct words_code *code, uint32_t to, uint64_t value)
 {
     if (fits((int64_t)value, 32)) {
@@ -139,7 +139,8 @@ static void append_constant(struct words_code *code, uint32_t to, uint64_t value
     append_or(code, ORI, to, value);
 }
 
-/* Into r12, always five instructions: the code's size does not depend on addresses. */
+/* Loads an address into r12. Always appends five instructions, because the code's size must not
+ * depend on addresses. */
 static void append_address(struct words_code *code, uint64_t address, uint32_t last)
 {
     (void)ppc64_write_address(code->arch, address, last, code->bytes + code->size);
@@ -148,14 +149,14 @@ static void append_address(struct words_code *code, uint64_t address, uint32_t l
 
 /* ---- Loads and stores ---- */
 
-/* A base register and a displacement that an instruction has room for. */
+/* A base register, and a displacement that fits into an instruction. */
 struct place {
     uint32_t base;
     uint32_t displacement;
 };
 
-/* Some instructions want the displacement to be a multiple of `unit`. What is not in the receiver's
- * register, nor in the displacement, is in r12. */
+/* Computes the place of an access. Some instructions require a displacement that is a multiple of
+ * `unit`. If the receiver's register and the displacement are not enough, r12 is the base. */
 static struct place append_place(struct words_code *code, uint32_t base, int32_t offset, int unit)
 {
     int64_t low = low_part(offset);
@@ -171,7 +172,7 @@ static struct place append_place(struct words_code *code, uint32_t base, int32_t
     return (struct place){base, low_half(low)};
 }
 
-/* Loads and stores with a displacement. */
+/* A load or a store with a displacement. */
 struct access {
     uint32_t opcode;
     int unit;
@@ -184,7 +185,7 @@ static const struct access loads[] = {
     [8] = {LOAD, 4},
 };
 static const struct access signed_loads[] = {
-    [1] = {0x88000000, 1}, /* lbz, and extsb behind it */
+    [1] = {0x88000000, 1}, /* lbz, followed by extsb */
     [2] = {0xA8000000, 1}, /* lha */
     [4] = {0xE8000002, 4}, /* lwa */
     [8] = {LOAD, 4},
@@ -204,7 +205,7 @@ static const struct access float_stores[] = {
     [8] = {0xD8000000, 1}, /* stfd */
 };
 
-/* With the address in a register alone, for the registers that were Altivec's. */
+/* Loads and stores of AltiVec registers, which take the address only in a register. */
 static const uint32_t vector_loads[] = {
     [4] = 0x7C000419, /* lxsspx */
     [8] = 0x7C000499, /* lxsdx */
@@ -221,7 +222,7 @@ static void append_access(struct words_code *code, const struct access *access, 
     words_append(code, access->opcode | target(value) | base_of(place.base) | place.displacement);
 }
 
-/* An address that is no base and displacement is r12's. */
+/* If base and displacement are both needed, r12 holds the address. */
 static void append_vector_access(struct words_code *code, uint32_t opcode, uint32_t value,
                                  uint32_t base, int32_t offset)
 {
@@ -237,12 +238,13 @@ static void append_vector_access(struct words_code *code, uint32_t opcode, uint3
 
 static uint64_t bits_of_width(unsigned width) { return UINT64_MAX >> (64 - 8 * width); }
 
-/* Of r11. Nothing with an immediate: andi. changes the condition register. */
+/* Applies the mask to r11. Does not use an immediate, because andi. changes the condition
+ * register. */
 static void append_mask(struct words_code *code, uint64_t mask)
 {
     bool is_low_bits = mask != 0 && (mask & (mask + 1)) == 0;
     if (is_low_bits) {
-        /* rldicl r11, r11, 0, the first bit that stays */
+        /* rldicl r11, r11, 0, the first bit to keep */
         uint32_t first = (uint32_t)__builtin_clzll(mask);
         words_append(code, UINT32_C(0x78000000) | target(R11) | base_of(R11) | (first & 31) << 6 |
                                (first & 32));
@@ -252,7 +254,7 @@ static void append_mask(struct words_code *code, uint64_t mask)
     words_append(code, UINT32_C(0x7D6B6038)); /* and r11, r11, r12 */
 }
 
-/* r11 becomes 1 if, and only if, it is the key. */
+/* Makes r11 equal to 1 if and only if it equals the key. */
 static void append_comparison(struct words_code *code, uint64_t key)
 {
     int64_t difference = (int64_t)(1 - key);
@@ -266,7 +268,7 @@ static void append_comparison(struct words_code *code, uint64_t key)
         words_append(code, ADDI | target(R11) | base_of(R11) | low_half(difference));
 }
 
-/* Returns where the branch is that a miss takes; it goes nowhere yet. */
+/* Returns the position of the branch that a miss takes. Its target is not yet set. */
 static size_t append_guard(struct words_code *code, const struct arch_cache_case *one)
 {
     append_access(code, &loads[one->key_width], R11, number(one->receiver), one->key_offset);
@@ -279,7 +281,7 @@ static size_t append_guard(struct words_code *code, const struct arch_cache_case
     return branch;
 }
 
-/* The branch goes to where the code now ends. */
+/* Sets the branch's target to the current end of the code. */
 static void finish_guard(const struct words_code *code, size_t branch)
 {
     uint8_t *at = code->bytes + branch;
@@ -336,7 +338,7 @@ static void append_field(struct words_code *code, const struct arch_cache_case *
     append_value_access(code, one, base);
 }
 
-/* Behind the code, at a multiple of 8, as the code is. */
+/* Appends the literal after the case's code. Like the start of the code, it is aligned to 8. */
 static void append_literal(struct words_code *code, const struct arch_cache_case *one)
 {
     bool is_big_endian = code->arch->byte_order == CAIRN_BIG_ENDIAN;
@@ -350,21 +352,21 @@ static void append_literal(struct words_code *code, const struct arch_cache_case
     words_append(code, is_big_endian ? low : high);
 }
 
-/* Instructions from a literal's address to the literal. */
+/* Returns the number of bytes from the code that loads the literal's address to the literal. */
 static size_t literal_distance(const struct arch_cache_case *one)
 {
     enum { RETURN_BYTES = WORDS_BYTES, ACCESS_BYTES = WORDS_BYTES };
     return PPC64_ADDRESS_BYTES + RETURN_BYTES + (is_vector(one->value) ? (size_t)ACCESS_BYTES : 0);
 }
 
-/* A literal stands between this case and the next one; its address is known already. */
+/* Returns the offset of the literal, which follows this case's code, before it is written. */
 static uint64_t literal_offset(const struct words_code *code, const struct arch_cache_case *one)
 {
     uint64_t end = code->size + literal_distance(one);
     return end + end % sizeof(uint64_t);
 }
 
-/* `address` is the code's. */
+/* `address` is the address of the code. */
 static void append_result(struct words_code *code, const struct arch_cache_case *one,
                           uint64_t address)
 {
@@ -391,8 +393,8 @@ static void append_jump(struct words_code *code, uint64_t function)
     words_append(code, BCTR);
 }
 
-/* As an exit's stub, to the one with this data. Its entry takes the site's return address from LR,
- * which a call would have put there. */
+/* Jumps to the exit with this data, like an exit's stub. The exit's entry expects the site's return
+ * address in LR, as after a call. */
 static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
                         uint64_t address)
 {
@@ -400,7 +402,7 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
         append_address(code, cache->return_address, PPC64_ADD);
         words_append(code, MTLR_R12);
     }
-    /* Every address is in reach of that. */
+    /* This always succeeds, because it reaches every address. */
     (void)code->arch->encode_exit(code->arch, address + code->size, data, code->bytes + code->size);
     code->size += code->arch->exit_bytes;
 }
@@ -458,7 +460,7 @@ static void append_bring_back_r11(struct words_code *code, const struct arch_cac
 
 /* ---- Cases ---- */
 
-/* Others say nothing about a register. */
+/* Whether the case uses `value`. */
 static bool gives_value(const struct arch_cache_case *one)
 {
     return one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;

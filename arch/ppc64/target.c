@@ -1,38 +1,40 @@
 /*
- * PPC64, ABIs ELFv2 and ELFv1: what LLVM emits for patch points, and the instructions of armed
- * ones. What the ABIs do differently is read from their tables.
+ * PPC64, ABIs ELFv2 and ELFv1: recognising LLVM's code for patch points, and the instructions of
+ * armed ones. The tables at the end contain the differences between the ABIs.
  *
- * The patch word is one instruction: `b`, `bl` or the preferred no-op, which may be changed into
- * each other while other processors execute them ("patch class").
+ * The patch word is one instruction: `b`, `bl` or the preferred no-op. The architecture allows
+ * changing these into each other while other processors execute them ("patch class").
  *
- * THE TOC. r2 points to the module's table of contents, and a callee of another module has
- * another. So the armed form is three instructions,
+ * THE TOC. r2 points to the table of contents of the module, and a callee in another module has
+ * another one. So the armed form is three instructions:
  *
  *     std r2, save(r1)        save: 24 with ELFv2, 40 with ELFv1
  *     bl / b / nop            the patch word
  *     ld r2, save(r1)
  *
- * in every region, that of a null target included: LLVM's no-ops have neither the save nor the
- * reload, and a call into another module would come back with that module's r2. That takes
- * 12 bytes. Both are executed whatever the word is, so a thread that is stopped anywhere in the
- * region, or in a callee, loads what it has stored itself; and together they change nothing,
- * whatever r2 holds. The slot is the frame's own: LLVM gives every function with a patch point or
- * a stack map a frame, and uses the slot for r2 alone. The target of a jump finds in it the r2 of
- * the function that it left.
+ * This takes 12 bytes. Every region has this form, including that of a null target: LLVM's no-ops
+ * have neither the save nor the reload, so that a call into another module would return with r2 of
+ * that module. The save and the reload are executed whatever the patch word is. So a thread that is
+ * stopped anywhere in the region, or in a callee, reloads the value that it has stored itself.
+ * Together they change nothing, whatever r2 holds. The slot is in the function's own frame: LLVM
+ * gives every function with a patch point or a stack map a frame, and uses the slot only for r2.
+ * The target of a jump finds in the slot the r2 of the function that the jump left.
  *
- * A stack map's instruction has no room for that around it. A call in its place goes to a framed
- * veneer, which has it instead; a jump goes to a veneer that saves r2, as a region would have.
+ * The instruction of a stack map has no space for the save and the reload around it. A call in its
+ * place calls a framed veneer, which contains both; a jump reaches a veneer that saves r2, as an
+ * armed region does.
  *
- * WHERE LLVM'S OWN RELOAD IS. LLVM emits 4 bytes more than asked (llvm-project #177453), so in a
- * region of the smallest size the reload lies behind it. The armed form is all inside; where the
- * reload behind it is executed too, it loads the same again.
+ * THE PLACE OF LLVM'S RELOAD. LLVM emits 4 bytes more than requested (llvm-project #177453), so
+ * with a region of the smallest size the reload follows the region. The armed form is completely
+ * inside the region. If the reload after the region is also executed, it loads the same value
+ * again.
  *
- * TARGETS. A target that is a symbol makes LLVM emit `bl` and a no-op, which a linker turns into
- * the reload if its stub, which saves r2, stands between. This call goes to a place in code
- * (`is_direct`): with ELFv2 perhaps behind the entry that sets r2 up, with ELFv1 not to a
- * descriptor. Everything else is called through a veneer, because the entry behind an ELFv2
- * function pointer computes its TOC from its own address in r12, and that behind an ELFv1
- * descriptor has it there.
+ * TARGETS. For a target that is a symbol, LLVM emits `bl` and a no-op, which a linker replaces by
+ * the reload if it inserts a stub that saves r2. The target of this call is the address of an
+ * instruction (`is_direct`): with ELFv2 possibly past the entry that sets up r2; with ELFv1 not a
+ * descriptor. All other targets are called through a veneer: the entry that an ELFv2 function
+ * pointer points to computes its TOC pointer from its own address in r12, and with ELFv1 the TOC
+ * pointer is in the descriptor.
  *
  * Sources: Power ISA, Book I (the instructions) and Book II, section "Concurrent Modification and
  * Execution of Instructions"; 64-Bit ELF V2 ABI Specification, sections "Function Call Linkage
@@ -40,7 +42,7 @@
  * (ELFv1), sections "Function Descriptors" and "Function Calling Sequence"; LLVM,
  * lib/Target/PowerPC/PPCAsmPrinter.cpp, LowerPATCHPOINT.
  *
- * SPDX-License-Identifier: MIT
+ *  SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/target.h"
 
@@ -60,8 +62,8 @@ enum {
     ELFV2_FRAMED_VENEER_BYTES = 80,
     ELFV1_FRAMED_VENEER_BYTES = 112,
 
-    /* A framed veneer's frame: the ABI's header, room for a callee's 8 parameters in registers,
-     * and two doublewords of its own. */
+    /* The frame of a framed veneer: the ABI's header, space for 8 parameters of a callee, and two
+     * doublewords for CTR and r11. */
     ELFV2_FRAME_BYTES = 112,
     ELFV1_FRAME_BYTES = 128,
     CTR_BELOW_END = 16,
@@ -71,7 +73,7 @@ enum {
     ELFV2_TOC_SAVE = 24,
     ELFV1_TOC_SAVE = 40,
 
-    /* Of framed veneers: from their start to where the call returns. */
+    /* Bytes from the start of a framed veneer to the return address of its call. */
     ELFV2_FRAMED_RETURN = 13 * WORDS_BYTES,
     ELFV1_FRAMED_RETURN = 17 * WORDS_BYTES,
 
@@ -132,11 +134,10 @@ static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, s
     return 0;
 }
 
-/* ---- Instructions that may change while they are executed ---- */
+/* ---- Instructions that may change while another core executes them ---- */
 
-/* The "patch class": I-form branches (b, ba, bl, bla), and the preferred no-op.
- * Source: Power ISA (version 3.0B), Book II, "Concurrent Modification and Execution of
- * Instructions". */
+/* The "patch class": I-form branches (b, ba, bl, bla), and the preferred no-op. Source: Power ISA
+ * (version 3.0B), Book II, "Concurrent Modification and Execution of Instructions". */
 static const struct words_pattern exchangeable[] = {
     {0xFC000000, BRANCH, "b"},
     {0xFFFFFFFF, NOP, "nop"},
@@ -148,7 +149,7 @@ static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes
                            sizeof exchangeable / sizeof *exchangeable);
 }
 
-/* ---- What LLVM emits ---- */
+/* ---- Recognising LLVM's code ---- */
 
 static const struct words_pattern load_target = {0xFFFF0000, 0x39800000, "li r12, #"};
 static const struct words_pattern direct_call[] = {
@@ -156,7 +157,7 @@ static const struct words_pattern direct_call[] = {
     {0xFFFFFFFF, NOP, "nop"},
 };
 
-/* The call of an immediate, the reload last; returns how many instructions it is. */
+/* Lists the instructions of a call of an immediate, with the reload last. Returns their number. */
 static size_t list_call(const struct cairn_arch *arch, struct words_pattern *patterns)
 {
     struct words_pattern *next = patterns;
@@ -177,13 +178,13 @@ static size_t list_call(const struct cairn_arch *arch, struct words_pattern *pat
     return (size_t)(next - patterns);
 }
 
-/* Of li, oris and ori: the 16 bits of their operand. */
+/* Returns the 16-bit operand of a li, oris or ori. */
 static uint64_t immediate(const struct cairn_arch *arch, const uint8_t *region, size_t index)
 {
     return words_read(arch, region + index * WORDS_BYTES) & 0xFFFF;
 }
 
-/* `*end`: of the sequence, or of the region if that ends before the reload. */
+/* `*end` is the end of the sequence, or of the region if that ends before the reload. */
 static enum cairn_status recognise_call(const struct cairn_arch *arch, const uint8_t *region,
                                         size_t size, uint64_t address,
                                         struct arch_patchpoint *patchpoint, size_t *end,
@@ -299,11 +300,12 @@ static uint8_t *write_words(const struct cairn_arch *arch, uint8_t *code, const 
 #define WRITE_WORDS(arch, code, words)                                                             \
     write_words((arch), (code), (words), sizeof(words) / sizeof *(words))
 
-/* The address is absolute: the first instructions that count from their own are POWER10's. */
+/* The address is absolute, because only POWER10 and later have PC-relative instructions. */
 uint8_t *ppc64_write_address(const struct cairn_arch *arch, uint64_t address, uint32_t last,
                              uint8_t *code)
 {
-    /* What is added last has a sign, which the parts above it make up for. */
+    /* The lower part is sign-extended when it is added, so the upper parts compensate for its
+     * sign. */
     uint64_t low = address & 0xFFFF;
     uint64_t rest = address - ((low ^ 0x8000) - 0x8000);
     const uint32_t words[] = {
@@ -322,8 +324,8 @@ static const uint32_t enter_by_address[] = {
 };
 
 static const uint32_t enter_by_descriptor[] = {
-    0xE96C0000, /* ld r11, 0(r12): the entry */
-    0xE84C0008, /* ld r2, 8(r12): the TOC */
+    0xE96C0000, /* ld r11, 0(r12): the entry's address */
+    0xE84C0008, /* ld r2, 8(r12): the TOC pointer */
     0x7D6903A6, /* mtctr r11 */
     0xE96C0010, /* ld r11, 16(r12): the environment */
 };
@@ -334,7 +336,8 @@ uint8_t *ppc64_write_entering(const struct cairn_arch *arch, uint8_t *code)
                                  : WRITE_WORDS(arch, code, enter_by_address);
 }
 
-/* The function whose pointer the slot holds; all but the branch to CTR. */
+/* Writes the instructions that enter the function whose pointer is in the slot, except for the
+ * branch to CTR. */
 static uint8_t *write_entering_slot(const struct cairn_arch *arch, uint64_t slot_address,
                                     uint8_t *code)
 {
@@ -342,7 +345,7 @@ static uint8_t *write_entering_slot(const struct cairn_arch *arch, uint64_t slot
     return ppc64_write_entering(arch, ppc64_write_address(arch, slot_address, PPC64_LOAD, code));
 }
 
-/* Traps, so that nothing runs on past it. */
+/* Fills the remainder with traps, so that execution cannot run past the end. */
 static void write_padding(const struct cairn_arch *arch, const uint8_t *code, uint8_t *end,
                           size_t veneer_bytes)
 {
@@ -350,13 +353,13 @@ static void write_padding(const struct cairn_arch *arch, const uint8_t *code, ui
 }
 
 /*
- * With ELFv2 the function is entered with its address in r12; with ELFv1 with what its descriptor
- * says in CTR, r2 and r11, which closures of libffi need. r11, r12 and CTR are the ABIs' for this
- * purpose. A descriptor never changes and the slot is read once, so entry and TOC are of one
- * function.
+ * With ELFv2, the veneer passes the function's address in r12. With ELFv1, it loads CTR, r2 and r11
+ * from the descriptor; libffi's closures need r11. The ABIs reserve r11, r12 and CTR for this
+ * purpose. A descriptor never changes, and the slot is read once, so entry and TOC pointer belong
+ * to the same function.
  *
- * r2 goes to its place in the frame first: what is jumped to from a shadow finds it there, as it
- * does behind an armed region's own save, which has put the same there.
+ * The veneer first saves r2 in its slot in the frame. A function that is jumped to from a shadow
+ * expects it there. After the save of an armed region, this stores the same value again.
  */
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
@@ -372,11 +375,12 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
 }
 
 /*
- * A function with a frame. What LLVM may keep across a stack map, and a call in its place would
- * lose besides what the function called changes: r2 and CTR, with ELFv1 r11, whose values the
- * frame keeps. r12 and LR are free there (arch/README.md), r0, CR and XER are left alone. The
- * site's return address lies where a callee keeps it, in the frame of the site's function, and r2
- * where a caller does, in the veneer's own; so the back chain is whole.
+ * Writes a function with a frame. LLVM may keep values across a stack map in registers that a call
+ * in its place would change even if the called function preserved them: r2 and CTR, and with ELFv1
+ * r11. The frame saves these. r12 and LR are free there (arch/README.md); r0, CR and XER are not
+ * changed. The site's return address is where a callee saves it, in the frame of the site's
+ * function. r2 is where a caller saves it, in the veneer's own frame. So the back chain is
+ * complete.
  */
 static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address,
                                  uint64_t slot_address, uint8_t *code)
@@ -433,8 +437,9 @@ static const struct arch_veneer_frame elfv1_veneer_frame = {
     .register_count = 3,
 };
 
-/* The entry, which is an address in code whatever function pointers are, into CTR; then the data's
- * address into r12. The two registers are those that the veneers of both ABIs change. */
+/* Loads the entry into CTR, which is the address of an instruction whatever function pointers are,
+ * and then the data's address into r12. The veneers of both ABIs change these two registers as
+ * well. */
 static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code)
 {
@@ -448,9 +453,9 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
 }
 
 /*
- * With ELFv2 an entered function expects its address in r12, which resuming gives up; r11 has it. A
- * function of another TOC leaves its own in r2, and a caller that has called within its module does
- * not load it again.
+ * With ELFv2, an entered function expects its address in r12, which resuming clobbers, so r11 holds
+ * it. A function with another TOC returns with its own TOC pointer in r2, and a caller that called
+ * within its module does not reload r2.
  */
 enum { ENTRY_RETURN = 16, ENTRY_BYTES = 40 };
 
@@ -481,7 +486,8 @@ static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 
 /* ---- Arguments ---- */
 
-/* 64-Bit ELF V2 ABI Specification, "Parameter Passing in Registers", which agrees with ELFv1. */
+/* Source: 64-Bit ELF V2 ABI Specification, "Parameter Passing in Registers", which agrees with
+ * ELFv1. */
 #define ARGUMENTS_OF_BOTH                                                                          \
     .general = {3, 4, 5, 6, 7, 8, 9, 10}, .general_count = 8, .floating = 33,                      \
     .floating_count = 13, .vector = 79, .vector_count = 12, .has_places = true,                    \
@@ -498,11 +504,13 @@ static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t
 /* ---- Unwinding ---- */
 
 /*
- * 64-Bit ELF V2 ABI Specification, "Register Roles", which agrees with ELFv1: r14 to r31, f14 to
- * f31, v20 to v31, and fields 2 to 4 of the condition register. Functions store the whole condition
- * register in their caller's frame. And r2, the TOC pointer: LLVM uses it for anything in functions
- * without a TOC and brings it back, since calls within a module do. With ELFv2 each field that is
- * valid in it has a rule; with ELFv1 the rule of field 2 is that of all three.
+ * Source: 64-Bit ELF V2 ABI Specification, "Register Roles", which agrees with ELFv1: r14 to r31,
+ * f14 to f31, v20 to v31, and fields 2 to 4 of the condition register. Functions store the whole
+ * condition register in their caller's frame. With ELFv2, each field that is valid there has a
+ * rule; with ELFv1, the rule for field 2 applies to all three.
+ *
+ * The slots include r2, the TOC pointer: functions without a TOC may use it for any value, and LLVM
+ * saves and restores it there, because calls within a module rely on it.
  */
 #define SLOTS_OF_BOTH                                                                              \
     [ARCH_UNWIND_STACK_POINTER] = {1, 0}, [ARCH_UNWIND_RETURN_ADDRESS] = {65, 0}, {2, 0}, {14, 0}, \
@@ -531,11 +539,11 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
 };
 
 /*
- * Spilled vectors: in little-endian order POWER8 has stxvd2x, which swaps, and LLVM never spills
- * with anything else there (PPCInstrInfo::storeRegToStackSlot). For POWER9 and later, asked for
- * with "target-cpu", it takes stxv, which does not swap; records do not tell the two apart.
+ * Spilled vectors: on little-endian POWER8, LLVM always spills with stxvd2x, which swaps the
+ * doublewords (PPCInstrInfo::storeRegToStackSlot). For POWER9 and later, selected by "target-cpu",
+ * it uses stxv, which does not swap. Records do not distinguish the two.
  *
- * Linux has ELFv2 in big-endian order too: one more table.
+ * Linux also has big-endian ELFv2, which would need one more table.
  */
 const struct cairn_arch ppc64_elfv2_arch = {
     .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2,
