@@ -1,7 +1,7 @@
 /*
  * The tables of all architectures, by number, and the host's table.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 

@@ -2,7 +2,7 @@
  * arch/call.h - calls by the C calling convention with arguments from memory. For C and for
  * assembly; implemented in arch/<name>/call.S.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_CALL_H
 #define ARCH_CALL_H

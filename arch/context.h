@@ -1,7 +1,7 @@
 /*
  * arch/context.h - the parts of contexts and exits that all hosts share. For C and for assembly.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_CONTEXT_H
 #define ARCH_CONTEXT_H

@@ -1,7 +1,7 @@
 /*
  * Initialisation of exits. The entry of an exit is chosen once, when it is initialised.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 

@@ -2,7 +2,7 @@
  * A host on which Cairn can neither patch code nor use contexts. arch_host() returns NULL, so
  * arch_host_code_written is never called.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 #include "arch/call.h"

@@ -11,7 +11,7 @@
  * registers, except for PPC64's r11, which is then unchanged when the code reaches an exit. Nothing
  * is written below the stack pointer.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_INLINE_CACHE_H
 #define ARCH_INLINE_CACHE_H

@@ -5,7 +5,7 @@
  * Instructions are integers here; the byte order in the architecture's table determines their bytes
  * in memory.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_WORDS_H
 #define ARCH_WORDS_H

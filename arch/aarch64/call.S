@@ -3,7 +3,7 @@
  *
  * Source: Procedure Call Standard for the Arm 64-bit Architecture, section "Parameter passing".
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/call.h"
 

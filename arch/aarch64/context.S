@@ -12,7 +12,7 @@
  * Standard for the Arm 64-bit Architecture, sections "General-purpose Registers" and "SIMD and
  * Floating-Point Registers".
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/context.h"
 

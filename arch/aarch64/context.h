@@ -1,7 +1,7 @@
 /*
  * AArch64: offsets of the registers in a context. For C and for assembly.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_AARCH64_CONTEXT_H
 #define ARCH_AARCH64_CONTEXT_H

@@ -10,7 +10,7 @@
  * Sources: Linux, arch/arm64/include/uapi/asm/sigcontext.h and Documentation/arch/arm64/sve.rst;
  * DWARF for the Arm 64-bit Architecture (AArch64), section "DWARF register names".
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/context.h"
 

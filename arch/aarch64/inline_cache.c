@@ -13,7 +13,7 @@
  * the instructions; Procedure Call Standard for the Arm 64-bit Architecture, section
  * "General-purpose Registers" (x16, x17).
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/target.h"
 #include "arch/words.h"

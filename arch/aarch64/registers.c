@@ -26,5 +26,5 @@ const char *aarch64_register_name(uint16_t dwarf)
     return dwarf < sizeof names / sizeof *names ? names[dwarf] : NULL;
 }
 
-/* LLVM numbers whole registers only. */
+/* LLVM has no separate numbers for parts of registers. */
 uint16_t aarch64_whole_register(uint16_t dwarf) { return dwarf; }

@@ -15,7 +15,7 @@
  * Procedure Call Standard for the Arm 64-bit Architecture, section "General-purpose Registers"
  * (x16, x17); LLVM, lib/Target/AArch64/AArch64AsmPrinter.cpp, LowerPATCHPOINT.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/target.h"
 

@@ -6,7 +6,7 @@
  * Sources: 64-Bit ELF V2 ABI Specification and 64-bit PowerPC ELF Application Binary Interface
  * Supplement (ELFv1), on the stack frame and function calls.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/call.h"
 

@@ -11,7 +11,7 @@
  * Sources: Power ISA, Book I; 64-Bit ELF V2 ABI Specification and 64-bit PowerPC ELF Application
  * Binary Interface Supplement (ELFv1), on registers, the stack frame and function calls.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/context.h"
 

@@ -10,7 +10,7 @@
  * the address that was written through, the instruction cache invalidated by the address that is
  * executed.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 

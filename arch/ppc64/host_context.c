@@ -11,7 +11,7 @@
  * 64-Bit ELF V2 ABI Specification, section "DWARF Register Number Mapping"; LLVM,
  * lib/Target/PowerPC/PPCRegisterInfo.td (vector-scalar registers).
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/context.h"
 

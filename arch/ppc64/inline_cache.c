@@ -16,7 +16,7 @@
  * Sources: Power ISA, Book I, descriptions of the instructions; 64-Bit ELF V2 ABI Specification and
  * 64-bit PowerPC ELF Application Binary Interface Supplement (ELFv1), on function calls.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/target.h"
 #include "arch/words.h"

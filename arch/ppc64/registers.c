@@ -30,7 +30,7 @@ static const char *const names[] = {
     [108] = "v31",
 };
 
-/* LLVM numbers the lower 32 bits of a general register 1200 and up. */
+/* LLVM numbers the lower 32 bits of the general registers from 1200 on. */
 enum { FIRST_LOWER_HALF = 1200, GENERAL_REGISTERS = 32 };
 
 uint16_t ppc64_whole_register(uint16_t dwarf)

@@ -42,7 +42,7 @@
  * (ELFv1), sections "Function Descriptors" and "Function Calling Sequence"; LLVM,
  * lib/Target/PowerPC/PPCAsmPrinter.cpp, LowerPATCHPOINT.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/target.h"
 

@@ -4,7 +4,7 @@
  * Source: System V Application Binary Interface, AMD64 Architecture Processor Supplement, section
  * "Parameter Passing".
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/call.h"
 

@@ -10,7 +10,7 @@
  * Application Binary Interface, AMD64 Architecture Processor Supplement, sections "The Stack Frame"
  * (red zone) and "Registers" (callee-saved registers).
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/context.h"
 

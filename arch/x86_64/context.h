@@ -1,7 +1,7 @@
 /*
  * x86-64: offsets of the registers in a context. For C and for assembly.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #ifndef ARCH_X86_64_CONTEXT_H
 #define ARCH_X86_64_CONTEXT_H

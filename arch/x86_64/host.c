@@ -6,7 +6,7 @@
  * nothing needs to be cleaned. Other cores see the store at their next fetch, and at the latest
  * after the caller's barrier.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 

@@ -12,7 +12,7 @@
  * System V Application Binary Interface, AMD64 Architecture Processor Supplement, figure "DWARF
  * Register Number Mapping".
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/context.h"
 

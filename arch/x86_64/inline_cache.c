@@ -11,7 +11,7 @@
  * AMD64 Architecture Processor Supplement, sections "The Stack Frame" (red zone) and "Registers"
  * (r11).
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/target.h"
 

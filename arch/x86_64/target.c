@@ -10,7 +10,7 @@
  * MOV) and volume 3, section "Guaranteed Atomic Operations"; LLVM,
  * lib/Target/X86/X86MCInstLower.cpp.
  *
- *  SPDX-License-Identifier: MIT
+ * SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/target.h"
 
