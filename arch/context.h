@@ -18,9 +18,9 @@
 #define CONTEXT_BYTES 2560
 #define CONTEXT_ALIGNMENT 64
 
-/* Maximum number of bytes of a context that are used. The remainder is unused because on x86-64,
- * resuming writes up to that many bytes below the stack pointer, where the context itself may
- * be. */
+/* Maximum number of bytes of a context that are used. The remainder must stay unused: on x86-64,
+ * resuming writes below the stack pointer, where the context itself may be, and writes at most as
+ * many bytes as remain. */
 #define CONTEXT_USED_BYTES_MAX 2304
 
 /* ---- Exits ---- */

@@ -33,8 +33,7 @@ enum { RSP = 4, RBP = 5, RSI = 4, R11 = 11, VECTOR_EVEX = 16 };
 
 struct literal {
     uint64_t value;
-    size_t place; /* offset of the displacement at the end of the instruction that uses the
-                   * literal */
+    size_t place; /* offset of the displacement that ends its instruction */
 };
 
 struct writer {
