@@ -4,7 +4,8 @@
  * Each table has its own random key from the system. For any two different numbers, the probability
  * that the upper 32 bits of hash_u64 are the same is 2^-32 (Dietzfelbinger 1996, "Universal hashing
  * and k-wise independent random variables via integer arithmetic without primes"). So no input can
- * force collisions, and lookups take expected O(1) time.
+ * be constructed that puts many numbers into one bucket of a table, and lookups take expected O(1)
+ * time.
  *
  * SPDX-License-Identifier: MIT
  */

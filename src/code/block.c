@@ -143,7 +143,8 @@ static enum cairn_status full(const struct code_block *block, enum page_use use,
 
 /* ---- Taking pages ---- */
 
-/* Returns the number of pages to take if `needed` pages are needed. */
+/* Returns the number of pages to take: as many as the block already has for this use, at most
+ * GROWTH_PAGES_MAX, but at least `needed`. */
 static size_t grown_count(const struct code_block *block, enum page_use use, size_t needed)
 {
     size_t count = block->page_counts[use];

@@ -6,9 +6,10 @@
  * replaces all pages between the first and the last write, including free ones. Only pages that are
  * being loaded, and data, cannot be among them. So writes to several slabs, or on both sides of a
  * module that is being loaded, take several calls, one for each run of pages. For several runs, the
- * old pages are copied first. If a call is refused, the copies are moved into place by the same
- * kind of call. If that is also refused, some writes stay in effect, and the error says so. This
- * happens only on a system that permanently refuses a call that it has just granted.
+ * old pages are copied first. If a call is refused, the same kind of call moves the copies of the
+ * runs that were already replaced back into place. If that is also refused, some writes stay in
+ * effect, and the error says so. This happens only on a system that permanently refuses a call that
+ * it has just granted.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -11,8 +11,8 @@
  *  - Before the fork, they take all locks of all spaces. So no thread is loading, freeing or
  *    writing code, and all lists are consistent. Then they copy the code pages to private memory.
  *    Live patches take no lock and continue, so a word may change before or after its page is
- *    copied. Therefore each patch records the instruction that it has stored in the private memory
- *    of its site (patch/fork.c).
+ *    copied. Therefore each patch also records, in the private memory of its site, the instruction
+ *    that it has stored (patch/fork.c).
  *  - The kernel's copy of private memory is a consistent snapshot in this sense: if the child sees
  *    a store, it sees all stores that happened before it. (A page that has been copied is
  *    write-protected, and a thread that writes to it waits until the whole copy is done.) So if a
@@ -37,7 +37,8 @@
  * correct as long as the parent has not freed code since the fork. Such a child does not handle the
  * case in which a thread of the parent held a lock or was changing a list; POSIX allows it to call
  * only async-signal-safe functions if its parent had several threads. A child made with vfork or
- * clone(CLONE_VM) shares all memory with its parent, so that the mark is not wiped.
+ * clone(CLONE_VM) shares all memory with its parent. The mark is not wiped there, so that nothing
+ * is copied.
  *
  * SPDX-License-Identifier: MIT
  */

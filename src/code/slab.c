@@ -17,8 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* One part in DATA_SHARE at the high end is reserved for writable data until the remainder is
- * full. */
+/* The last 1/DATA_SHARE of the slab is kept for writable data until the remainder is full. */
 enum { DATA_SHARE = 16 };
 
 /* Slabs of at least this size begin at a multiple of it, so that they need few page tables. */

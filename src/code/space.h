@@ -267,7 +267,7 @@ enum cairn_status code_block_write_stub(struct code_block *block, const struct c
  * code_block_retire_stub. */
 void code_block_release_stub(struct code_block *block, const struct code_stub *stub);
 
-/* Releases a stub that threads may be executing: it stays intact until code_space_quiesce_stubs. */
+/* Retires a stub that threads may be executing: it stays intact until code_space_quiesce_stubs. */
 void code_block_retire_stub(struct code_block *block, const struct code_stub *stub);
 
 /* Returns the owner of the stub that contains `pc`, or NULL. A retired stub keeps its owner until

@@ -35,8 +35,7 @@ struct cairn_module {
     struct site_table *sites;
     cairn_declarations *declarations;
     enum module_state state; /* with the runtime's lock held */
-    uint32_t shares; /* number of references, with the runtime's lock held; the module is not freed
-                        while it is above 0 */
+    uint32_t shares;         /* references that keep it from being freed; with the lock held */
     /* Links in the runtime's `modules` or `retired`. */
     cairn_module *next;
     cairn_module *previous;

@@ -31,12 +31,13 @@ struct cairn_runtime {
     cairn_module *modules;
     cairn_module *retired;
     _Atomic uint32_t references;
-    /* True while the process forks if a visitor of inline caches forks it, so that the thread
-     * already holds their lock. */
+    /* Whether the process is forked by a visitor of inline caches, which already holds their lock.
+     * Valid only during a fork. */
     bool visitor_forks;
 };
 
-/* Take and release the lock. All functions use these, because they handle forked children. */
+/* Take and release the lock. In a forked child whose locks are still copies of its parent's,
+ * runtime_lock first makes them anew. */
 void runtime_lock(cairn_runtime *runtime);
 void runtime_unlock(cairn_runtime *runtime);
 
@@ -44,8 +45,8 @@ void runtime_unlock(cairn_runtime *runtime);
 void runtime_watch_forks(cairn_runtime *runtime);
 void runtime_ignore_forks(cairn_runtime *runtime);
 
-/* Makes code memory and locks a forked child's own. Must be called before code is loaded, retired
- * or changed, with no lock held. Errors: SYSTEM. */
+/* Gives a forked child its own code memory and locks; does nothing in other processes. Must be
+ * called before code is loaded, retired or changed, with no lock held. Errors: SYSTEM. */
 CAIRN_MUST_CHECK enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error);
 
 #endif
