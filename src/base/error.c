@@ -1,6 +1,6 @@
 /*
- * Sentences may quote names from files: what a terminal would obey, and what is not UTF-8, is
- * replaced in all of them.
+ * Messages may quote names from files. So all messages are made valid UTF-8 without control
+ * characters.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,7 +31,7 @@ enum cairn_status error_set(struct cairn_error *error, enum cairn_status status,
     return status;
 }
 
-/* What the errno means, behind the sentence, as far as there is room. */
+/* Appends the meaning of the errno to the message, as far as there is space. */
 static void append_meaning(struct cairn_error *error)
 {
     size_t length = strlen(error->message);

@@ -1,5 +1,5 @@
 /*
- * base/error.h - filling in a caller's cairn_error.
+ * base/error.h - setting a caller's cairn_error.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,16 +9,16 @@
 #include <cairn/status.h>
 #include <stdint.h>
 
-/* Fills in `error`, if it is not NULL, and returns `status`, so that a failing function can end
- * with `return error_set(…)`. */
+/* Sets `error`, if it is not NULL, and returns `status`, so that a failing function can end with
+ * `return error_set(…)`. */
 enum cairn_status error_set(struct cairn_error *error, enum cairn_status status, uint64_t offset,
                             const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* SYSTEM, with `system_error` (an errno) and its meaning behind the sentence. */
+/* Sets SYSTEM and `system_error` (an errno), whose meaning is appended to the message. */
 enum cairn_status error_set_system(struct cairn_error *error, int system_error, const char *format,
                                    ...) __attribute__((format(printf, 3, 4)));
 
-/* A static analyser does not look into other files: this tells it what comes back. */
+/* A static analyser does not read other files, so these macros show it the returned status. */
 #ifdef __clang_analyzer__
 #define error_set(error, status, ...) ((void)(error_set)((error), (status), __VA_ARGS__), (status))
 #define error_set_system(...) ((void)(error_set_system)(__VA_ARGS__), CAIRN_ERROR_SYSTEM)

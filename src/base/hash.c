@@ -5,7 +5,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* Where the system has no random bytes, or not yet: what a file's author does not know, either. */
+/* Fills in a key if the system has no random bytes, or none yet. The key is made of values that the
+ * author of a file does not know either. */
 static void fill_without_system(struct hash_key *key)
 {
     struct timespec now = {0};

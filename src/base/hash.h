@@ -1,10 +1,11 @@
 /*
- * base/hash.h - hashing of numbers that come from input, by a key that the input cannot know.
+ * base/hash.h - hashing of numbers from input, with a key that the input cannot know.
  *
- * Each table has a key of its own from the system. For two different numbers, whatever they are,
- * the probability of the same upper 32 bits of hash_u64 is 2^-32 (Dietzfelbinger 1996, "Universal
- * hashing and k-wise independent random variables via integer arithmetic without primes"): no input
- * can be made that fills one place of a table, and so lookups take expected constant time.
+ * Each table has its own random key from the system. For any two different numbers, the probability
+ * that the upper 32 bits of hash_u64 are the same is 2^-32 (Dietzfelbinger 1996, "Universal hashing
+ * and k-wise independent random variables via integer arithmetic without primes"). So no input can
+ * be constructed that puts many numbers into one bucket of a table, and lookups take expected O(1)
+ * time.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +18,7 @@
 
 __extension__ typedef unsigned __int128 hash_wide;
 
-/* Two numbers of 128 bits. */
+/* The multiplier and the addend, of 128 bits each. */
 struct hash_key {
     uint64_t multiplier_low;
     uint64_t multiplier_high;
@@ -28,14 +29,14 @@ struct hash_key {
 /* Returns a random key. Async-signal-safe. */
 struct hash_key hash_key_create(void);
 
-/* Returns the upper 64 bits of multiplier × number + added, of which there are 128. */
+/* Returns the upper 64 of the 128 bits of multiplier × number + addend. */
 static inline uint64_t hash_u64(const struct hash_key *key, uint64_t number)
 {
     hash_wide low = (hash_wide)key->multiplier_low * number + key->added_low;
     return (uint64_t)(low >> 64) + key->multiplier_high * number + key->added_high;
 }
 
-/* Hashes `size` bytes, a multiple of 4. */
+/* Returns the hash of `size` bytes, a multiple of 4. */
 static inline uint64_t hash_words(const struct hash_key *key, const void *words, size_t size)
 {
     uint64_t hash = size;

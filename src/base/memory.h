@@ -9,18 +9,19 @@
 #include <cairn/allocator.h>
 #include <stddef.h>
 
-/* `chosen` itself if it names a function, otherwise an allocator over malloc. `chosen` may be NULL.
- */
+/* Returns `*chosen` if it has a function, otherwise an allocator that uses malloc. `chosen` may be
+ * NULL. */
 struct cairn_allocator memory_allocator(const struct cairn_allocator *chosen);
 
-/* Zeroed memory; NULL if there is none, or if `count * size` overflows or is 0. */
+/* Allocates zeroed memory. Returns NULL if memory runs out, or if `count * size` overflows or is
+ * 0. */
 void *memory_new(const struct cairn_allocator *allocator, size_t count, size_t size);
 
-/* NULL (and the old block stays) if there is no memory. */
+/* Resizes a block. Returns NULL and leaves the block unchanged if memory runs out. */
 void *memory_resize(const struct cairn_allocator *allocator, void *block, size_t old_size,
                     size_t new_size);
 
-/* NULL is allowed. */
+/* Frees a block of `size` bytes. NULL is allowed. */
 void memory_free(const struct cairn_allocator *allocator, void *block, size_t size);
 
 #endif

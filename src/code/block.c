@@ -1,9 +1,10 @@
 /*
- * A block: the pages of one module, from its first section until nobody executes it any more.
+ * A block: the pages of one module, from its first section until no thread executes it any more.
  *
- * Sections of one kind are packed into spans of pages. A span is as large as its sections need at
- * first and grows, in place where the pages behind it are free, by as much as the block has, so
- * that many small sections cost few system calls; what is too much goes back at protection.
+ * Sections of one kind are packed into spans of pages. At first a span is as large as its sections
+ * need. It grows in place if the pages after it are free, by as many pages as the block already
+ * has, so that many small sections take few system calls. Protection releases the pages that are
+ * not used.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +15,7 @@
 
 #include <string.h>
 
-/* Pages taken beyond what is needed, at most. */
+/* Maximum number of pages by which a span grows beyond what is needed. */
 enum { GROWTH_PAGES_MAX = 256 };
 enum { SPANS_AT_FIRST = 4, VENEERS_AT_FIRST = 8 };
 
@@ -38,7 +39,7 @@ struct code_block {
     uint32_t veneer_count;
     uint32_t veneer_capacity;
 
-    bool reuses_code; /* at addresses that held other code before */
+    bool reuses_code; /* whether some code is at addresses that held other code before */
     bool is_protected;
     bool is_published;
 };
@@ -79,7 +80,8 @@ static size_t aligned_end(const struct code_span *span, size_t alignment)
     return (span->used_bytes + alignment - 1) & ~(alignment - 1);
 }
 
-/* Pages for `size` bytes; more than any slab has if the sum overflows. */
+/* Returns the number of pages for `size` bytes. It is larger than any slab if rounding up would
+ * overflow. */
 static size_t pages_for(const struct code_space *space, size_t size)
 {
     return size / space->page_size + (size % space->page_size != 0);
@@ -141,7 +143,8 @@ static enum cairn_status full(const struct code_block *block, enum page_use use,
 
 /* ---- Taking pages ---- */
 
-/* What to take where `needed` pages are needed. */
+/* Returns the number of pages to take: as many as the block already has for this use, at most
+ * GROWTH_PAGES_MAX, but at least `needed`. */
 static size_t grown_count(const struct code_block *block, enum page_use use, size_t needed)
 {
     size_t count = block->page_counts[use];
@@ -172,7 +175,7 @@ static enum cairn_status extend(struct code_block *block, struct code_span *span
     return CAIRN_OK;
 }
 
-/* Makes the span large enough for a section, where the pages behind it are free. */
+/* Extends the span so that a section fits, if the pages after it are free. */
 static enum cairn_status extend_for(struct code_block *block, struct code_span *span, size_t size,
                                     size_t alignment, bool *found, struct cairn_error *error)
 {
@@ -391,7 +394,7 @@ void code_block_unpublish(struct code_block *block)
     block->is_published = false;
 }
 
-/* ---- Unmaking ---- */
+/* ---- Destroying ---- */
 
 static void release_all(struct code_block *block)
 {
@@ -408,7 +411,7 @@ void code_block_destroy(struct code_block *block)
         return;
     struct code_space *space = block->space;
     code_block_unpublish(block);
-    /* A child that could not get pages of its own must leave its parent's alone. */
+    /* A forked child that could not get its own pages must not change its parent's pages. */
     if (space_enter(space, NULL) == CAIRN_OK) {
         release_all(block);
         space_leave(space);
@@ -418,7 +421,7 @@ void code_block_destroy(struct code_block *block)
     memory_free(&space->allocator, block, sizeof *block);
 }
 
-/* ---- What it holds ---- */
+/* ---- Memory ranges ---- */
 
 struct code_space *code_block_space(const struct code_block *block) { return block->space; }
 
@@ -543,7 +546,7 @@ static enum cairn_status check_code(const struct code_block *block, uint64_t add
                      (unsigned long long)address);
 }
 
-/* Code that is not protected yet is written where it lies. */
+/* Writes code that is not protected yet in place. */
 static void write_unprotected(uint64_t address, const void *bytes, size_t size)
 {
     uint8_t *code = (uint8_t *)(uintptr_t)address;
@@ -595,7 +598,7 @@ void code_block_write_copy(struct code_block *block, uint64_t address, const voi
     if (copy == NULL)
         return;
     uint8_t *place = copy + slab_offset(block, address);
-    /* The page is shared with the parent until it is written to. */
+    /* Writing would copy the page, which is shared with the parent until then. */
     if (memcmp(place, bytes, size) != 0)
         memcpy(place, bytes, size);
 }

@@ -1,13 +1,15 @@
 /*
- * Many writes to protected code at once, where pages of code are replaced: all of them or none.
+ * Many writes to protected code at once, where pages of code are replaced: all of the writes or
+ * none of them.
  *
- * Undoing a replacement needs a system call, which the system may refuse, too. So the pages of all
- * writes are replaced by one system call: those between the first and the last, free ones included.
- * Only pages that are being loaded, and data, cannot be among them; so writes to several slabs, or
- * around a module that is being loaded, take several calls, one for each run of pages. For those,
- * copies of the old pages are made ready first, and if a call is refused, they go back to their
- * places by the same call. If that is refused, too, some writes stay made, and the error says so:
- * it needs a system that refuses for good a call that it has just granted.
+ * Undoing a replacement takes a system call, which the system may also refuse. So one system call
+ * replaces all pages between the first and the last write, including free ones. Only pages that are
+ * being loaded, and data, cannot be among them. So writes to several slabs, or on both sides of a
+ * module that is being loaded, take several calls, one for each run of pages. For several runs, the
+ * old pages are copied first. If a call is refused, the same kind of call moves the copies of the
+ * runs that were already replaced back into place. If that is also refused, some writes stay in
+ * effect, and the error says so. This happens only on a system that permanently refuses a call that
+ * it has just granted.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,24 +21,24 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pages of a slab, all of them code or free, the first and the last of which change. */
+/* Pages of a slab, all of them code or free. The first and the last one change. */
 struct run {
     struct code_slab *slab;
     size_t first;
     size_t end;
 };
 
-/* What is to be written, with the space's lock held. */
+/* The writes to make, with the space's lock held. */
 struct change {
     struct code_space *space;
     code_write_source *source;
     void *user;
     size_t count;
 
-    struct run *runs; /* `only`, or allocated */
+    struct run *runs; /* points to `only` or is allocated */
     size_t run_count;
     struct run only;
-    /* Of several runs: copies of their old pages, one run after the other. */
+    /* If there are several runs: copies of their old pages, one run after the other. */
     uint8_t *old;
     size_t old_bytes;
 };
@@ -48,7 +50,7 @@ static bool may_be_in_run(const struct code_slab *slab, size_t page)
     return slab->states[page] == PAGE_CODE || slab->states[page] == PAGE_FREE;
 }
 
-/* The first page from `from` on, and the last before `limit`, that a write to the slab changes. */
+/* Finds the first and the last page in [`from`, `limit`) that a write to the slab changes. */
 static bool find_bounds(const struct change *change, const struct code_slab *slab, size_t from,
                         size_t limit, size_t *first, size_t *last)
 {
@@ -69,7 +71,8 @@ static bool find_bounds(const struct change *change, const struct code_slab *sla
     return found;
 }
 
-/* The next run after `run`, in its slab or another one; the first one if `run` has no slab. */
+/* Finds the run after `*run`, in the same slab or a later one; the first run if `run->slab` is
+ * NULL. */
 static bool next_run(const struct change *change, struct run *run)
 {
     struct code_slab *slab = run->slab == NULL ? change->space->slabs : run->slab;
@@ -162,7 +165,7 @@ static enum cairn_status keep_old(struct change *change, struct cairn_error *err
                             bytes);
 }
 
-/* Puts the old pages of the first `count` runs back. */
+/* Restores the old pages of the first `count` runs. */
 static enum cairn_status put_back(const struct change *change, size_t count,
                                   struct cairn_error *error)
 {
@@ -183,7 +186,7 @@ static enum cairn_status put_back(const struct change *change, size_t count,
     return CAIRN_OK;
 }
 
-/* What was put back leaves holes in it. */
+/* Unmaps the copies, except for the ones that were moved into place. */
 static void forget_old(const struct change *change, size_t put_back_count)
 {
     size_t used = 0;

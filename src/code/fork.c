@@ -1,42 +1,44 @@
 /*
- * Forked children: a child's code is a copy of its parent's at the moment of the fork.
+ * Forked children: a child's code is a copy of the parent's code at the moment of the fork.
  *
- * Private memory (tables, veneers' slots, data) is copied by the kernel. Code pages are shared in
- * dual mapping, so a child would execute what its parent patches, frees and loads afterwards. The
- * guarantee, for children made by fork(): when fork() returns, the child executes its own code,
- * whatever the threads of the parent do before, at and after that moment, and whether or not the
- * child calls Cairn; and no change that the child makes reaches its parent.
+ * The kernel copies private memory (tables, the slots of veneers, data). In dual mapping, code
+ * pages are shared, so that a child would execute what its parent patches, frees and loads after
+ * the fork. Guarantee for children made by fork(): when fork() returns, the child executes its own
+ * code, whatever the threads of the parent do before, during and after the fork, and whether or not
+ * the child calls Cairn. No change that the child makes reaches its parent.
  *
- * How. pthread_atfork has this file called in the thread that forks.
- *  - Before the fork, all locks of all spaces are taken. So nobody is loading, freeing or writing
- *    code, and no list is half linked. Then the code pages are copied to private memory. Live
- *    patches take no lock and go on: a word may change before or after its page is copied. So each
- *    patch notes, in the private memory of its site, the instruction that it has stored
- *    (patch/fork.c).
- *  - The kernel copies private memory at one moment, in this sense: if the child sees a store, it
- *    sees all stores that happened before it. (A page that has been copied is write-protected, and
- *    a thread that writes to it waits until the whole copy is done.) A patch that has returned, and
- *    the slot of the veneer that its word goes to, are therefore in the child's notes and slots. A
- *    patch that had not returned yet is in the child or it is not.
- *  - In the child, the notes are written over those words of the copied pages that differ, and the
- *    pages are moved to where the code runs: private pages, with one view. That copies nothing, so
- *    a child that only executes another program costs little more than the parent's copy.
- *  - In both, the locks are free. The child's are made anew.
+ * Method. The handlers below run in the thread that forks (pthread_atfork).
+ *  - Before the fork, they take all locks of all spaces. So no thread is loading, freeing or
+ *    writing code, and all lists are consistent. Then they copy the code pages to private memory.
+ *    Live patches take no lock and continue, so a word may change before or after its page is
+ *    copied. Therefore each patch also records, in the private memory of its site, the instruction
+ *    that it has stored (patch/fork.c).
+ *  - The kernel's copy of private memory is a consistent snapshot in this sense: if the child sees
+ *    a store, it sees all stores that happened before it. (A page that has been copied is
+ *    write-protected, and a thread that writes to it waits until the whole copy is done.) So if a
+ *    patch has returned, the child sees its record and the slot of the veneer that the patched word
+ *    branches to. If a patch has not returned, the child may or may not have it.
+ *  - In the child, they write the recorded words over those words of the copied pages that differ,
+ *    and move the pages to the address where the code runs. These are private pages with one view.
+ *    Moving copies nothing, so a child that only executes another program costs little more than
+ *    the parent's copy.
+ *  - In both processes, the locks are free afterwards. The child makes its locks anew.
  *
  * The child's first change of code gives the pages a second view (code_space_after_fork).
  *
  * The handlers need a list of all spaces in the process, which is this library's only global
- * variable: pthread_atfork takes no argument for its handlers.
+ * variable: pthread_atfork handlers have no argument.
  *
- * Children made in another way (clone, _Fork) run no handlers. There a mark tells: a page that the
- * kernel wipes in a child (MADV_WIPEONFORK, Linux 4.14), so that asking is one load. Every entry
- * point that takes a lock calls code_space_renew_locks, and every one that changes code calls
- * code_space_after_fork. Until that the child executes its parent's pages, and what it copies then
- * is the parent's code of that moment with its own words in it: right as long as the parent has
- * not freed code since. That a thread of the parent held a lock, with a list half linked, is not
- * provided for there; POSIX does not let such a child of a process with several threads call
- * anything but async-signal-safe functions. A child made with vfork or clone(CLONE_VM) shares all
- * memory with its parent, and the mark says so.
+ * Children made in another way (clone, _Fork) run no handlers. They are recognised by a mark in a
+ * page that the kernel wipes in a child (MADV_WIPEONFORK, Linux 4.14), so that the check takes one
+ * load. Every entry point that takes a lock calls code_space_renew_locks, and every one that
+ * changes code calls code_space_after_fork. Until that call, the child executes its parent's pages.
+ * At that call it copies the parent's current code and writes its own words over it, which is
+ * correct as long as the parent has not freed code since the fork. Such a child does not handle the
+ * case in which a thread of the parent held a lock or was changing a list; POSIX allows it to call
+ * only async-signal-safe functions if its parent had several threads. A child made with vfork or
+ * clone(CLONE_VM) shares all memory with its parent. The mark is not wiped there, so that nothing
+ * is copied.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -49,10 +51,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- How far a process has come ---- */
+/* ---- The stage of a process ---- */
 
-/* Linux refuses to wipe shared pages. Emulators that ignore the advice (qemu-user before 8.0)
- * promise that as well, and cannot be believed. */
+/* Linux refuses to wipe shared pages. An emulator that ignores the advice (qemu-user before 8.0)
+ * accepts that as well, so that its answer is meaningless. */
 static bool believes_every_advice(size_t page_size)
 {
     void *shared = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -128,7 +130,7 @@ void code_space_renew_locks(struct code_space *space)
         renew_locks(space);
 }
 
-/* The client's before the space's, as everywhere. */
+/* The client's locks are taken before the space's, as everywhere. */
 static void take_locks(struct code_space *space)
 {
     code_space_renew_locks(space);
@@ -168,7 +170,7 @@ static enum cairn_status make_copy(struct code_slab *slab, struct cairn_error *e
     if (copy == MAP_FAILED)
         return error_set_system(error, errno, "cannot copy %zu bytes of code for a forked child",
                                 bytes);
-    /* With pages of 4 KiB the page faults take longer than the copying. */
+    /* With pages of 4 KiB, page faults take longer than copying. */
     (void)madvise(copy, bytes, MADV_HUGEPAGE);
     slab->copy = copy;
     slab->copy_bytes = bytes;
@@ -179,7 +181,7 @@ static enum cairn_status make_copy(struct code_slab *slab, struct cairn_error *e
     return CAIRN_OK;
 }
 
-/* Of all slabs that need one and have none. */
+/* Copies the code pages of all slabs that need a copy and have none yet. */
 static enum cairn_status make_copies(struct code_space *space, struct cairn_error *error)
 {
     for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
@@ -198,18 +200,18 @@ static void drop_copies(struct code_space *space)
         drop_copy(slab);
 }
 
-/* Where the system has no memory for a copy, the child tries again, with what its parent's code is
- * then. */
+/* If the system has no memory for a copy, the child tries again, with the parent's code at that
+ * time. */
 static void copy_before_fork(struct code_space *space)
 {
     enum cairn_status status = make_copies(space, NULL);
     (void)status;
-    /* In a child that has changed nothing yet, the notes are of its own fork, and still right. */
+    /* In a child that has changed nothing yet, the records of its own fork are still right. */
     if (space->fork_client != NULL && code_space_is_own(space))
         space->fork_client->note_words(space->fork_user);
 }
 
-/* In the child: the code of the moment of the fork. */
+/* Completes the copies in the child, so that they are the code at the moment of the fork. */
 static enum cairn_status complete_copies(struct code_space *space, struct cairn_error *error)
 {
     enum cairn_status status = make_copies(space, error);
@@ -230,16 +232,16 @@ static bool make_executable(const struct code_slab *slab)
     return true;
 }
 
-/* The part of the copy from one offset to another. */
+/* Unmaps the part of the copy between two offsets. */
 static void drop_part(const struct code_slab *slab, size_t from, size_t to)
 {
     if (to > from)
         munmap(slab->copy + from, to - from);
 }
 
-/* Moves the copied pages to where the shared ones are, each run in one step. What is not moved is
- * unmapped, and no more: where pages have been moved from, another thread may have mapped
- * something. */
+/* Moves the copied pages to the place of the shared ones, each run in one step, and unmaps the rest
+ * of the copy. It must not unmap more: another thread may have mapped something where pages were
+ * moved away. */
 static bool move_copy(struct code_slab *slab)
 {
     size_t done = 0;
@@ -259,8 +261,9 @@ static bool move_copy(struct code_slab *slab)
     return is_moved;
 }
 
-/* Lets the child execute its copies. False: some of its code is shared with its parent still. A
- * system that lets no anonymous memory become executable leaves the copies for add_views. */
+/* Makes the child execute its copies. Returns false if it still shares some code with its parent.
+ * If the system does not let anonymous memory become executable, the copies remain for
+ * add_views. */
 static bool place_copies(struct code_space *space)
 {
     bool all = true;
@@ -291,7 +294,7 @@ static enum cairn_status add_views(struct code_space *space, struct cairn_error 
     return CAIRN_OK;
 }
 
-/* If it fails, the copies that there are stay for the next time. */
+/* If it fails, existing copies remain for the next call. */
 static enum cairn_status make_own(struct code_space *space, struct cairn_error *error)
 {
     enum cairn_status status = complete_copies(space, error);
@@ -316,8 +319,8 @@ enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_e
 
 /* ---- All spaces of the process ---- */
 
-/* What must stay true: `first` and what follows are the spaces that exist; changed and read with
- * `lock` held, which is taken before all other locks. */
+/* Invariant: the list that begins at `first` contains all spaces that exist. It is changed and read
+ * with `lock` held, which is taken before all other locks. */
 static struct {
     pthread_mutex_t lock;
     struct code_space *first;
@@ -363,7 +366,8 @@ static void before_fork(void)
 static void after_fork_in_parent(void)
 {
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
-        /* Else they are of the fork that this process comes from, and are still needed. */
+        /* If this process is a child that has not changed code yet, the copies belong to its own
+         * fork and are still needed. */
         if (code_space_is_own(space))
             drop_copies(space);
         release_locks(space);
@@ -371,7 +375,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&spaces.lock);
 }
 
-/* Where the system refuses the child all this, its first change tries again. */
+/* If the system refuses one of these steps, the child's first change tries again. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&spaces.lock, NULL);
@@ -384,8 +388,9 @@ static void after_fork_in_child(void)
     }
 }
 
-/* Early, so that handlers that the host registers later run before these in `before_fork`, with the
- * host's locks taken first, and after them in the child, where they may execute code. */
+/* Registers the handlers early, before the host registers its own. So the host's handlers run
+ * before these in `before_fork`, where they take the host's locks first, and after these in the
+ * child, where they may execute code. */
 __attribute__((constructor)) static void register_handlers(void)
 {
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

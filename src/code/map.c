@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/personality.h>
 
-/* EAGAIN: the kernel counts what it reserves as locked. */
+/* EAGAIN: the kernel counts reserved memory as locked memory. */
 enum cairn_status map_cannot_reserve(size_t size, const char *purpose, int reason,
                                      struct cairn_error *error)
 {
@@ -20,8 +20,8 @@ enum cairn_status map_cannot_reserve(size_t size, const char *purpose, int reaso
                             size, purpose, advice);
 }
 
-/* Each thread has its own personality, which only it can change, so what is found here is true of
- * the mappings that the caller makes next. Where a sandbox refuses the question, the default is
+/* Each thread has its own personality, which only that thread can change. So the result holds for
+ * the mappings that the caller makes next. If a sandbox refuses the query, the default is
  * assumed. */
 enum cairn_status map_check_personality(struct cairn_error *error)
 {

@@ -1,16 +1,14 @@
 /*
- * Dual mode: code runs in one view of shared pages and is written through another.
+ * Dual mapping: code runs in one view of shared pages and is written through another view.
  *
- * The written view covers the whole slab and is made first, of a memory file or, where those are
- * refused, of shared anonymous pages. No file stays open: the executed view of a page is a
- * duplicate of the written one, which mremap makes when its old size is 0. Pages that hold nothing
- * take no memory; and as the written view has no access beyond the pages that have been used, they
- * take none even of a process that locks all its memory (mlockall).
+ * The written view covers the whole slab. It is created first, from a memory file or, if those are
+ * refused, from shared anonymous pages. The file is closed at once: mremap with an old size of 0
+ * duplicates pages of the written view, which makes the executed view. Unused pages take no memory.
+ * The written view has no access past the pages that have been used, so that unused pages take no
+ * memory even if the process locks all its memory (mlockall).
  *
- * Neither view is ever writable and executable: the written one becomes read-write, the executed
- * one goes from read-write to read-execute.
- *
- * Source: mremap(2), memfd_create(2), madvise(2) (MADV_REMOVE), setrlimit(2) (RLIMIT_FSIZE).
+ * Neither view is ever writable and executable. The written view becomes read-write; the executed
+ * view changes from read-write to read-execute.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,8 +34,8 @@ enum { READ_WRITE = PROT_READ | PROT_WRITE };
 
 typedef uint8_t *make_view_function(size_t size, struct cairn_error *error);
 
-/* Where vm.memfd_noexec is 1, a file is executable only if it is asked to be; older kernels do
- * not know the question. */
+/* If vm.memfd_noexec is 1, a memory file is executable only if MFD_EXEC is given. Older kernels do
+ * not know that flag. */
 static int create_file(void)
 {
     int file = memfd_create("cairn-code", MFD_CLOEXEC | MFD_EXEC);
@@ -46,9 +44,10 @@ static int create_file(void)
     return file;
 }
 
-/* Sets the file's size. Beyond RLIMIT_FSIZE the kernel refuses that with EFBIG and sends SIGXFSZ to
- * this thread, which would end the process. So the signal waits and is taken back, unless one was
- * waiting before: the two cannot be told apart, and the host is to get its own. 0 or an errno. */
+/* Sets the file's size. Returns 0 or an errno. If the size exceeds RLIMIT_FSIZE, the kernel refuses
+ * with EFBIG and sends SIGXFSZ to this thread, which would end the process. So the signal is
+ * blocked and then consumed, unless a SIGXFSZ was pending before: the two signals cannot be told
+ * apart, and the host's own must be delivered. */
 static int resize_file(int file, size_t size)
 {
     sigset_t too_large, before, pending;
@@ -118,7 +117,8 @@ static enum cairn_status make_writable(uint8_t *view, size_t size, struct cairn_
                             size);
 }
 
-/* In steps of several pages, since code is mostly taken a page at a time. */
+/* Extends the writable part in steps of several pages, because code is mostly allocated one page at
+ * a time. */
 static enum cairn_status extend_writable(struct code_slab *slab, size_t end,
                                          struct cairn_error *error)
 {
@@ -136,8 +136,8 @@ static enum cairn_status extend_writable(struct code_slab *slab, size_t end,
 
 /* ---- The executed view ---- */
 
-/* The duplicate is made elsewhere first: there the kernel checks all limits, and nothing is lost if
- * it refuses. */
+/* The duplicate is first made at another address. There the kernel checks all limits, and nothing
+ * is lost if it refuses. */
 static enum cairn_status map_code(struct code_slab *slab, size_t offset, size_t size,
                                   struct cairn_error *error)
 {
@@ -174,8 +174,8 @@ static enum cairn_status write_alias(struct code_slab *slab, size_t offset, cons
 
 /* ---- In a forked child ---- */
 
-/* A run of pages with one state. It is made elsewhere and moved over the old one when it is
- * complete, so that there is no moment without the code. */
+/* Replaces a run of pages in the same state. The new run is made at another address and moved over
+ * the old one when it is complete, so that the code is mapped at every moment. */
 static enum cairn_status replace_run(struct code_slab *slab, uint8_t *written, size_t offset,
                                      size_t size, enum page_state state, struct cairn_error *error)
 {
@@ -207,9 +207,9 @@ static enum cairn_status replace_code(struct code_slab *slab, uint8_t *written,
     return CAIRN_OK;
 }
 
-/* The two parts of the written view are two mappings, and mremap moves one at a time. The first
- * `left` bytes have not been moved; where the others were, another thread may have mapped
- * something. */
+/* Moves the written view into place. Its two parts are two mappings, and mremap moves one mapping
+ * at a time. `*left` is the number of bytes at the start that have not been moved; another thread
+ * may have mapped something in place of the others. */
 static enum cairn_status replace_alias(struct code_slab *slab, uint8_t *written, size_t *left,
                                        struct cairn_error *error)
 {
@@ -226,15 +226,15 @@ static enum cairn_status replace_alias(struct code_slab *slab, uint8_t *written,
     return CAIRN_OK;
 }
 
-/* The child need not have what its parent had. */
+/* The child may be refused memory files even if its parent was not, or the reverse. */
 static uint8_t *view_any(size_t size, struct cairn_error *error)
 {
     uint8_t *view = view_file(size, error);
     return view != NULL ? view : view_shared(size, error);
 }
 
-/* If it fails half way, some pages are views of the new memory and the others are what they were;
- * all hold the right code, and a repeated call copies them all again. */
+/* If it fails half way, some pages are views of the new memory and the others are unchanged. All of
+ * them hold the right code, and a repeated call copies all of them again. */
 static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *error)
 {
     uint8_t *written = view_any(slab->size, error);

@@ -1,35 +1,37 @@
 /*
- * Single mode: code has one mapping, and pages that are to change are replaced by changed copies.
+ * Single mapping: code has one mapping, and changed copies of pages replace them.
  *
- * The copies are made elsewhere, read-write, become read-execute there, and one mremap moves them
- * over the old pages. A thread that fetches from such a page meanwhile waits for that call in its
- * page fault and sees the old page before it and the new one after it: never a page without execute
- * permission, never one that is writable. Two changes exclude each other by the space's lock.
+ * The copies are made read-write at another address and become read-execute there. Then one mremap
+ * moves them over the old pages. A thread that fetches from such a page during the call waits in
+ * its page fault. It sees the old page before the call and the new page after it, never a page that
+ * is writable or not executable. The space's lock serialises changes.
  *
- * Failures. All that needs memory, address space or one more mapping is done before the move, and
- * is without effect on running threads. The move itself has the same size in both places, so that
- * it passes every limit (RLIMIT_AS, RLIMIT_DATA, the number of mappings) even if the process is
- * above it; the kernel looks at its arguments and at the number of mappings before it unmaps the
- * old pages (since Linux 5.1). MREMAP_DONTUNMAP would not do: it needs address space, and asks for
- * that when the old pages are gone.
+ * Failures. Everything that needs memory, address space or one more mapping is done before the
+ * move, without effect on running threads. The move has the same size in both places. So it passes
+ * every limit (RLIMIT_AS, RLIMIT_DATA, the number of mappings) even if the process exceeds the
+ * limit, and since Linux 5.1 the kernel checks the arguments and the number of mappings before it
+ * unmaps the old pages. MREMAP_DONTUNMAP is not suitable: it needs address space, and the kernel
+ * checks for that after it has unmapped the old pages.
  *
- * The workshop, `alias`. The kernel joins neighbouring mappings only if their pages were born at
- * distances that fit (vm_pgoff) and share their anonymous-memory root. So each page of code is born
- * in an area as large as the slab, at the page's own offset. Code that was patched anywhere then
- * still is one mapping. The area has no access except where a copy is being made, so that it takes
- * no memory, not even of a process that locks all its memory (mlockall).
+ * The workshop is the area `alias`, in which copies are made. The kernel merges neighbouring
+ * mappings only if their page offsets (vm_pgoff) are contiguous and they share their
+ * anonymous-memory root (anon_vma). So each page of code is created in an area as large as the
+ * slab, at the page's own offset. Then patched code remains one mapping. The area has no access
+ * except where a copy is being made, so that it takes no memory, even if the process locks all its
+ * memory (mlockall).
  *
- * What was moved out of the workshop leaves a hole, which is mapped again at once. Before that,
- * another thread's mmap may be given the same place, and what it maps there must stay
- * (MAP_FIXED_NOREPLACE). Then, and where the system refuses the mapping, that part of the workshop
- * is lost. Before the next change it is mapped after all, or else, if the place is taken, there is
- * a new workshop elsewhere, whose pages do not join those of the old one. This is rare because of
- * the page without access at each end of the area: without it, a hole at the end would be part of
- * the free space next to it, where a mapping of any size fits, such as a new thread's stack.
+ * Moving pages out of the workshop leaves a hole, which is mapped again at once. Before that,
+ * another thread's mmap may get the same address, and its mapping must not be replaced
+ * (MAP_FIXED_NOREPLACE). In this case, and if the system refuses the mapping, that part of the
+ * workshop is lost. The next change tries to map it again first. If the address is taken, a new
+ * workshop is made at another address; its pages do not merge with those of the old one. This is
+ * rare because there is one page without access at each end of the area. Without it, a hole at the
+ * end would be part of the free space next to it, where mappings of any size fit, such as a new
+ * thread's stack.
  *
- * Toggle mode, for machines on which pages cannot be moved, and only if the host asks for it: pages
- * lose their execute permission while they are written. A thread that executes one meanwhile gets
- * SIGSEGV, and so does every thread if the system then refuses to make it executable again.
+ * Toggle mode is for machines on which pages cannot be moved, and is used only on request: pages
+ * are not executable while they are written. A thread that executes one in the meantime gets
+ * SIGSEGV. So does every thread if the system then refuses to make the page executable again.
  *
  * Source: mremap(2); Linux, mm/mremap.c, mm/vma.c (is_mergeable_anon_vma).
  *
@@ -49,7 +51,7 @@ enum {
     RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 };
 
-/* Nothing to give back but the mapping, which has been replaced by the reservation. */
+/* There is no memory to release: the reservation has replaced the only mapping. */
 static void discard_code(struct code_slab *slab, size_t offset, size_t size)
 {
     (void)slab;
@@ -59,7 +61,7 @@ static void discard_code(struct code_slab *slab, size_t offset, size_t size)
 
 /* ---- Writing in steps ---- */
 
-/* One run: from the page of the first byte to that of the last. */
+/* Writes bytes in one run, from the page of the first byte to that of the last. */
 static enum cairn_status write_run(struct code_slab *slab, size_t offset, const void *bytes,
                                    size_t size, struct cairn_error *error)
 {
@@ -89,13 +91,14 @@ static bool map_no_access(uint8_t *address, size_t size)
     return mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* False: another thread has mapped something there (errno is EEXIST), or the system refuses. */
+/* Maps a hole again. Returns false if another thread has mapped something there (errno is EEXIST)
+ * or if the system refuses. */
 static bool map_hole(uint8_t *address, size_t size)
 {
     void *mapped = mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED_NOREPLACE, -1, 0);
     if (mapped == address)
         return true;
-    /* Linux before 4.17 does not know the flag, and maps elsewhere. */
+    /* Linux before 4.17 ignores the flag and maps at another address. */
     if (mapped != MAP_FAILED) {
         munmap(mapped, size);
         errno = EEXIST;
@@ -103,8 +106,8 @@ static bool map_hole(uint8_t *address, size_t size)
     return false;
 }
 
-/* Gives the whole area the anonymous-memory root that its pages will share: the first page to be
- * written to has one, and shares it with the mapping that it is joined to afterwards. */
+/* Gives the whole area the anonymous-memory root that all its pages will share: the first page that
+ * is written gets a root, and shares it with the mapping that it is merged with afterwards. */
 static enum cairn_status give_root(struct code_slab *slab, struct cairn_error *error)
 {
     uint8_t *page = slab->alias - slab->alias_guard;
@@ -133,7 +136,8 @@ static enum cairn_status reopen_workshop(struct code_slab *slab, struct cairn_er
     return open_workshop(slab, error);
 }
 
-/* Private pages are the child's own. But the parent may have been changing some. */
+/* Private pages already belong to the child. But another thread of the parent may have been
+ * changing some during the fork, so the area is mapped anew. */
 static enum cairn_status after_fork_workshop(struct code_slab *slab, struct cairn_error *error)
 {
     if (slab->alias == NULL || slab->alias_lost_size > 0)
@@ -163,7 +167,7 @@ static bool wipe_spent(struct code_slab *slab)
     return true;
 }
 
-/* Nothing may be prepared in the workshop: it would be lost. */
+/* Must not be called while the workshop holds prepared pages: they would be lost. */
 static enum cairn_status renew_workshop(struct code_slab *slab, struct cairn_error *error)
 {
     if (slab->alias == NULL)
@@ -178,14 +182,16 @@ static enum cairn_status renew_workshop(struct code_slab *slab, struct cairn_err
                             slab->alias_lost_size + slab->alias_spent_size);
 }
 
-/* If the system refuses, the next change tries again, and fails before anything is seen. */
+/* If the system refuses, the next change tries again, and fails before it has any visible
+ * effect. */
 static void tidy_workshop(struct code_slab *slab)
 {
     if (slab->alias_lost_size == 0)
         wipe_spent(slab);
 }
 
-/* The spent part is one range that holds all that was used since it was renewed. */
+/* Adds to the spent part, which is one range that contains everything used since the workshop was
+ * renewed. */
 static void note_spent(struct code_slab *slab, size_t offset, size_t size)
 {
     size_t end = offset + size;
@@ -198,8 +204,8 @@ static void note_spent(struct code_slab *slab, size_t offset, size_t size)
     slab->alias_spent_size = end - offset;
 }
 
-/* The lost part is one range, too. Runs are moved out in ascending order: what was between two that
- * are lost is not needed any more. */
+/* Adds to the lost part, which is also one range. Runs are moved out in ascending order, so the
+ * part between two lost runs is not needed any more. */
 static void note_lost(struct code_slab *slab, size_t offset, size_t size)
 {
     if (slab->alias_lost_size > 0) {
@@ -213,7 +219,7 @@ static void note_lost(struct code_slab *slab, size_t offset, size_t size)
     slab->alias_lost_size = size;
 }
 
-/* Pages of the workshop, read-write and filled with zeros. */
+/* Makes pages of the workshop read-write. They are filled with zeros. */
 static enum cairn_status use_workshop(struct code_slab *slab, size_t offset, size_t size,
                                       struct cairn_error *error)
 {
@@ -258,7 +264,7 @@ static uint8_t *workshop_contents(const struct code_slab *slab, size_t offset)
     return slab->alias + offset;
 }
 
-/* Free pages between those of code are left empty. */
+/* Copies the code pages. The free pages among them are left empty. */
 static enum cairn_status prepare_copies(struct code_slab *slab, size_t offset, size_t size,
                                         struct cairn_error *error)
 {
@@ -281,8 +287,8 @@ static enum cairn_status seal_copies(struct code_slab *slab, size_t offset, size
     return error_set_system(error, errno, "cannot make %zu bytes of changed code executable", size);
 }
 
-/* Free pages get their reservation back. If the system refuses that, they stay empty and
- * executable, which the next use of them changes. */
+/* Reserves the free pages again. If the system refuses, they stay empty and executable until they
+ * are next used. */
 static void reserve_free_pages(struct code_slab *slab, size_t offset, size_t size)
 {
     size_t end = (offset + size) / slab->page_size;
@@ -311,7 +317,7 @@ static enum cairn_status place_copies(struct code_slab *slab, size_t offset, siz
 
 static void abandon_copies(struct code_slab *slab, size_t offset, size_t size)
 {
-    /* They are in the spent part. */
+    /* The copies are in the spent part, which is mapped anew later. */
     (void)slab;
     (void)offset;
     (void)size;

@@ -1,9 +1,9 @@
 /*
- * The barrier: every core that runs a thread of this process passes a core-serialising event.
+ * The barrier: every core that runs a thread of this process executes a core-serialising event.
  *
- * Source: membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE (Linux 4.16, where the
- * architecture has it). The kernel copies the registration to a forked child with the rest of the
- * address space's description; a child that has lost it all the same registers again.
+ * Source: membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE (Linux 4.16, on architectures
+ * that have it). The kernel copies the registration to a forked child with the rest of the address
+ * space's description. A child that has lost it registers again.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -30,8 +30,8 @@ static bool barrier(void)
            membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
 }
 
-/* In Single mode, too. That the kernel takes a page away from the other cores is no such event:
- * AArch64, and newer AMD processors (INVLPGB), do it without interrupting them. */
+/* Needed in single mapping, too. Invalidating a page on other cores is not a core-serialising
+ * event: AArch64 and newer AMD processors (INVLPGB) do it without interrupting them. */
 bool code_space_can_synchronise(const struct code_space *space) { return space->has_barrier; }
 
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error)

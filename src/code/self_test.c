@@ -1,7 +1,8 @@
 /*
- * Does this machine execute what is written? A function is written, run, changed and run again, in
- * the very way in which sites are patched. Emulators that keep translations by the address that
- * was written to fail this in Dual mode; kernels and sandboxes that refuse a step fail it there.
+ * Tests whether this machine executes code that was changed: writes a function, runs it, changes it
+ * and runs it again, in the same way in which sites are patched. In dual mapping, emulators fail
+ * this test if they keep translations by the address that was written to. Kernels and sandboxes
+ * that refuse a step fail it at that step.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,8 +14,8 @@
 
 enum { ROUNDS = 12 };
 
-/* The function uses neither TOC nor environment, so a descriptor has none. It is volatile because
- * the compiler does not know that a call reads it. */
+/* The function uses neither TOC nor environment, so its descriptor needs only the entry. The
+ * descriptor is volatile because the compiler does not know that the call reads it. */
 static int call(const struct cairn_arch *arch, const uint8_t *code)
 {
     const volatile uint64_t descriptor[3] = {(uint64_t)(uintptr_t)code};

@@ -1,9 +1,9 @@
 /*
- * A reservation and its pages: looking for free ones, taking, protecting, releasing.
+ * A slab: reserving address space; finding, taking, protecting and releasing pages.
  *
- * Code is looked for from the low end, data from the high end, read-only data from a point a
- * little below it, so that pages with the same protection lie side by side and the kernel keeps
- * them in few mappings.
+ * The search for free pages starts at the low end for code, at the high end for data, and slightly
+ * below that for read-only data. So pages with the same protection are neighbours, and the kernel
+ * keeps them in few mappings.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,15 +17,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The part at the high end that is left to writable data until the rest is full. */
+/* The last 1/DATA_SHARE of the slab is kept for writable data until the remainder is full. */
 enum { DATA_SHARE = 16 };
 
-/* Slabs of this size and more begin at a multiple of it, so that they need few page tables. */
+/* Slabs of at least this size begin at a multiple of it, so that they need few page tables. */
 enum { PAGE_TABLE_SPAN = 2 << 20 };
 
 enum { RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
-/* ---- Making and unmaking ---- */
+/* ---- Creating and destroying ---- */
 
 static uint8_t *reserve(size_t size, size_t page_size)
 {
@@ -42,7 +42,8 @@ static uint8_t *reserve(size_t size, size_t page_size)
     return mapped + before;
 }
 
-/* Mapped, not allocated: of the tables of a large slab only the pages in use take memory. */
+/* The tables are mapped, not allocated, so that in a large slab only the table pages in use take
+ * memory. */
 static bool map_bookkeeping(struct code_slab *slab)
 {
     size_t owners_bytes = slab->page_count * sizeof *slab->owners;
@@ -125,19 +126,19 @@ bool slab_holds(const struct code_slab *slab, uint64_t address)
     return address - (uint64_t)(uintptr_t)slab->base < slab->size;
 }
 
-/* ---- Looking at page states ---- */
+/* ---- Reading page states ---- */
 
-/* The lock is held, so the bytes do not change under the string functions. */
+/* The lock is held, so the bytes do not change while string functions read them. */
 static const uint8_t *states_of(const struct code_slab *slab)
 {
     return (const uint8_t *)slab->states;
 }
 
-/* What many free pages look like: comparing with it is the fastest way to pass over them. */
+/* States of free pages. Comparing with this array is the fastest way to skip many of them. */
 static const uint8_t many_free[4096];
 _Static_assert(PAGE_FREE == 0, "many_free is made of free pages");
 
-/* Free pages from `first` on, counted up to `limit`. */
+/* Returns the number of free pages from `first` on, at most `limit`. */
 static size_t count_free(const uint8_t *states, size_t first, size_t limit)
 {
     size_t count = 0;
@@ -147,7 +148,7 @@ static size_t count_free(const uint8_t *states, size_t first, size_t limit)
     return count;
 }
 
-/* Free pages that end before `end`, counted up to `limit`. */
+/* Returns the number of free pages directly before `end`, at most `limit`. */
 static size_t count_free_down(const uint8_t *states, size_t end, size_t limit)
 {
     size_t count = 0;
@@ -260,9 +261,9 @@ static void set_states(struct code_slab *slab, size_t first_page, size_t page_co
         atomic_store_explicit(&slab->states[page], (uint8_t)state, memory_order_release);
 }
 
-/* Free pages were taken. If they were part of the largest free range, what is left of it lies below
- * and above them; else that range is still whole. So that the slab need not be looked through
- * again, what lies above is counted, up to a limit. */
+/* Updates the lower bound of the largest free range after free pages were taken. If they were part
+ * of that range, its remainder is below and above them; if not, the range is still whole. The pages
+ * above are counted, up to a limit, so that the whole slab need not be searched again. */
 static void note_taken(struct code_slab *slab, size_t first_page, size_t page_count)
 {
     const uint8_t *states = states_of(slab);
@@ -291,15 +292,15 @@ static enum cairn_status map_data(struct code_slab *slab, size_t offset, size_t 
     return error_set_system(error, errno, "cannot map %zu bytes of data beside code", size);
 }
 
-/* No access, no memory, over whatever is there. */
+/* Replaces any mapping by the reservation, which has no access and takes no memory. */
 static bool reserve_again(void *address, size_t size)
 {
     return mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* Mapping failed, and the system may have unmapped what was there before it did; another thread's
- * mapping may have taken the place. Only if nothing is there or the reservation still stands are
- * the pages free. */
+/* Restores the reservation after mapping has failed. The system may have unmapped the old pages
+ * before it failed, and another thread may have mapped something there. The pages are free only if
+ * nothing is mapped there or the reservation still exists. */
 static void restore_reservation(struct code_slab *slab, size_t first_page, size_t page_count)
 {
     for (size_t page = first_page; page < first_page + page_count; page++) {

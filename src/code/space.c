@@ -1,9 +1,9 @@
 /*
- * A space: which mode it has, which slabs, and which slab a new block goes to.
+ * A space: its mode, its slabs, and the choice of a slab for a new block.
  *
- * Lookups read the first slab's place from the space itself, where it never changes, and those of
- * all others from a sorted table that is replaced as a whole when a slab is added. Slabs live as
- * long as the space.
+ * Lookups read the address of the first slab from the space itself, where it never changes. They
+ * read those of all other slabs from a sorted table, which is replaced as a whole when a slab is
+ * added. Slabs are valid as long as the space.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,9 +41,9 @@ static enum cairn_status check_options(const struct code_space_options *options,
     return CAIRN_OK;
 }
 
-/* ---- Slabs, as lookups see them ---- */
+/* ---- The table of slabs for lookups ---- */
 
-/* Those of the older table and the one that was added, by address. */
+/* Fills a table with the slabs of the older table and the added slab, sorted by address. */
 static void fill_table(const struct code_slab *added, struct slab_table *table)
 {
     const struct slab_table *older = table->older;
@@ -80,7 +80,7 @@ enum cairn_status space_publish_slab(struct code_space *space, const struct code
     return CAIRN_OK;
 }
 
-/* NULL if `pc` is in none. */
+/* Returns the slab that contains `pc`, or NULL. */
 static const struct code_slab_lookup *find_slab(const struct code_space *space, uint64_t pc)
 {
     const struct slab_table *table = atomic_load_explicit(&space->slab_table, memory_order_acquire);
@@ -119,7 +119,7 @@ static const struct code_map *const maps[] = {
 };
 enum { MAP_COUNT = sizeof maps / sizeof *maps };
 
-/* Makes the first slab with this map, and tests it. */
+/* Creates a slab with this map and tests it. */
 static enum cairn_status try_map(struct code_space *space, const struct code_map *map,
                                  struct code_slab **slab, struct cairn_error *error)
 {
@@ -148,8 +148,9 @@ static enum cairn_status add_slab(struct code_space *space, struct code_slab *sl
     return CAIRN_OK;
 }
 
-/* With the map of the first slab. If that is refused by now, as memory files are when the process
- * has no file left or its RLIMIT_FSIZE has been lowered, with another one of the same mode. */
+/* Creates a slab with the first slab's map. If the system now refuses that map, tries another one
+ * of the same mode. For example, memory files are refused when the process has no file descriptor
+ * left or its RLIMIT_FSIZE has been lowered. */
 static enum cairn_status create_slab(struct code_space *space, struct cairn_error *error)
 {
     struct code_slab *slab;
@@ -171,7 +172,7 @@ static struct code_slab *roomiest(const struct code_space *space)
     return best;
 }
 
-/* A slab in which a module of half a slab is sure to find room, now and until it is complete. */
+/* Finds a slab in which a module of half a slab is certain to fit until it is complete. */
 static struct code_slab *promising(const struct code_space *space)
 {
     for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
@@ -231,7 +232,7 @@ static bool is_asked_for(const struct code_map *map, enum cairn_code_mode mode)
     return mode == map->mode;
 }
 
-/* Toggling is not safe for running threads, so it is not taken unasked. */
+/* Toggling is not safe for running threads, so it is not used unless it was requested. */
 static enum cairn_status name_toggle_mode(struct code_space *space, const struct cairn_error *last,
                                           struct cairn_error *error)
 {
@@ -275,7 +276,7 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
         status = try_map(space, maps[i], slab, &last);
         if (status == CAIRN_OK) {
             space->map = maps[i];
-            /* What failed is of interest only if the mode is not the one that was hoped for. */
+            /* The failures matter only if the mode is not the preferred one. */
             if (mode != CAIRN_CODE_MODE_AUTOMATIC || maps[i]->mode == CAIRN_CODE_MODE_DUAL)
                 space->reason[0] = '\0';
             return CAIRN_OK;
@@ -285,7 +286,7 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
     return no_map_works(space, mode, &last, error);
 }
 
-/* ---- Making and unmaking ---- */
+/* ---- Creating and destroying ---- */
 
 static void set_first_slab(struct code_space *space, const struct code_slab *slab)
 {
@@ -384,7 +385,7 @@ enum cairn_status space_enter(struct code_space *space, struct cairn_error *erro
 
 void space_leave(struct code_space *space) { pthread_mutex_unlock(&space->lock); }
 
-/* ---- What it is like ---- */
+/* ---- Properties ---- */
 
 enum cairn_code_mode code_space_mode(const struct code_space *space) { return space->map->mode; }
 

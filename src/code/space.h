@@ -1,29 +1,31 @@
 /*
- * code/space.h - code memory: slabs, blocks, stubs, and the only writers of published code.
+ * code/space.h - code memory: slabs, blocks and stubs, and the only functions that write published
+ * code.
  *
- * A slab is one reservation of address space, at most as large as the reach of the direct call.
- * Code grows from its low end, data from its high end. In Dual mode the code pages are shared
- * pages of a memory file with a second, writable view elsewhere; data pages are private and
- * anonymous in either mode, so that a forked child does not share them.
+ * A slab is one reservation of address space. It is at most as large as the reach of the direct
+ * call. Code grows from its low end, data from its high end. In dual mapping, the code pages are
+ * shared pages of a memory file, which also has a writable view at another address. Data pages are
+ * private and anonymous in every mode, so that a forked child does not share them.
  *
- * What must stay true:
- *  - no page is writable and executable at any moment, in no view;
- *  - a page of protected code changes only through code_block_store_word and code_block_write
- *    (or, in Dual mode, one aligned store through code_block_writable_alias);
- *  - everything that one block holds is in one slab, and no page holds things of two blocks.
+ * Invariants:
+ *  - No page is writable and executable at the same time, in any view.
+ *  - A page of protected code changes only through code_block_store_word and code_block_write (or,
+ *    in dual mapping, through one aligned store to code_block_writable_alias).
+ *  - All memory of one block is in one slab, and no page belongs to two blocks.
  *
- * Room. A block goes into a slab at its first allocation: into one whose largest free range is
- * half of the slab or more and in which no other block is being filled, otherwise into a new one.
- * So a module of up to half a slab always loads while slabs may be added. At the limit of slabs it
- * goes where most room is, and may find the slab full.
+ * Choice of a slab. A block is assigned to a slab at its first allocation. It gets a slab whose
+ * largest free range is at least half of the slab and in which no other block is being filled; if
+ * there is no such slab, it gets a new one. So a module of up to half a slab always loads while
+ * slabs may be added. Once the limit of slabs is reached, the block gets the slab with the largest
+ * free range, which may turn out to be too small.
  *
- * Threads: blocks of different loaders may be used at the same time; one block by one thread.
- * The functions lock the space inside where they must.
+ * Threads. Threads may use different blocks at the same time, but only one thread may use a block.
+ * The functions take the space's lock where they need it.
  *
- * Fork. A forked child's code is its own from the start, and its first change gives it a second
- * view (code/fork.c). The parent's other threads do not exist in the child, so a block that one of
- * them was filling at the moment of the fork is lost to the child (its pages stay in use);
- * everything else is whole.
+ * Fork. A forked child has its own copy of the code from the start; its first change adds a second
+ * view (code/fork.c). The parent's other threads do not exist in the child. If one of them was
+ * filling a block at the moment of the fork, the block is lost in the child, and its pages stay in
+ * use. Everything else is complete.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -49,25 +51,25 @@ struct code_space_options {
     const struct cairn_arch *arch;
     struct cairn_allocator allocator;
     size_t slab_size;    /* 0: the architecture's default */
-    uint32_t slab_limit; /* 0: none */
+    uint32_t slab_limit; /* 0: no limit */
     enum cairn_code_mode mode;
 };
 
 /* ---- The space ---- */
 
-/* In Dual mode, forced or not, only if a self-test shows that what is written through one view is
- * executed in the other; in Toggle mode only if that is asked for. ARGUMENT (a slab larger than the
- * architecture's reach), MEMORY, SYSTEM, UNSUPPORTED (no architecture; the forced mode does not
- * work here, or none but Toggle, or the thread's personality makes all memory executable; the
- * sentence says why). */
+/* Creates a space. Dual mapping, requested or not, is used only if a self-test shows that code
+ * written through one view is executed in the other. Toggle mode is used only on request. Errors:
+ * ARGUMENT (a slab larger than the architecture's reach), MEMORY, SYSTEM, UNSUPPORTED (no
+ * architecture; the requested mode does not work here; no mode except toggle works; or the thread's
+ * personality makes all memory executable; the message says which). */
 enum cairn_status code_space_create(const struct code_space_options *options,
                                     struct code_space **space, struct cairn_error *error);
-/* Unmaps everything. No block is left. */
+/* Unmaps everything. All blocks must have been destroyed before. */
 void code_space_destroy(struct code_space *space);
 
 enum cairn_code_mode code_space_mode(const struct code_space *space);
-/* Why the mode is Single where Automatic was asked for; "" otherwise. Valid as long as the space.
- */
+/* Returns the reason why automatic mode chose single mapping; "" in all other cases. Valid as long
+ * as the space. */
 const char *code_space_mode_reason(const struct code_space *space);
 const struct cairn_arch *code_space_arch(const struct code_space *space);
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics);
@@ -75,73 +77,79 @@ void code_space_statistics(struct code_space *space, struct cairn_runtime_statis
 /* ---- Forked children; see code/fork.c ---- */
 
 enum code_space_stage {
-    CODE_SPACE_INHERITED = 0, /* forked, without handlers: locks and code are the parent's */
-    CODE_SPACE_OWN = 1,       /* not forked, or everything is this process's own */
-    CODE_SPACE_RENEWED = 2    /* forked: the locks are; code can be executed and not changed */
+    CODE_SPACE_INHERITED = 0, /* forked without handlers: locks and code are the parent's */
+    CODE_SPACE_OWN = 1,       /* not forked, or everything belongs to this process */
+    CODE_SPACE_RENEWED = 2    /* forked: the locks are new; code can be executed, but not changed */
 };
 
-/* What its client has to do when the process forks. All but `write_words` are called in the thread
- * that forks. */
+/* Functions of the space's client that are called when the process forks. All except `write_words`
+ * are called in the thread that forks. */
 struct code_fork_client {
-    /* Before the fork, and in the parent after it. The space's own lock is taken last. */
+    /* Take and release the client's locks, before the fork and after it in the parent. The space's
+     * own lock is taken last. */
     void (*lock)(void *user);
     void (*unlock)(void *user);
-    /* In the child, which has one thread. */
+    /* Makes new locks. Called in the child, which has one thread. */
     void (*renew_locks)(void *user);
-    /* With all locks held: makes sure that private memory holds what every live word is. */
+    /* Makes sure that private memory holds the current value of every live word. Called with all
+     * locks held. */
     void (*note_words)(void *user);
-    /* In the child: writes them, with code_block_write_copy. Takes the locks that it needs. */
+    /* Writes these words with code_block_write_copy. Called in the child; takes the locks that it
+     * needs. */
     void (*write_words)(void *user);
 };
 
-/* NULL: there is none any more. */
+/* Sets the client, or removes it if `client` is NULL. */
 void code_space_set_fork_client(struct code_space *space, const struct code_fork_client *client,
                                 void *user);
 
-/* Called by every entry point that takes a lock: renews all locks, the client's too, in a child for
- * which no handler did. */
+/* Makes all locks anew, the client's too, in a child in which no fork handler did so. Called by
+ * every entry point that takes a lock. */
 void code_space_renew_locks(struct code_space *space);
 
-/* Called by every entry point that changes code or takes memory: renews the locks, and gives a
- * forked child's code its second view, at the same addresses; does nothing in a process that has
- * not forked. No lock of the space or its client is held. On SYSTEM everything goes on working as
+/* Makes all locks anew and gives a forked child's code its second view, at the same addresses. Does
+ * nothing in a process that has not forked. Called by every entry point that changes code or
+ * allocates memory, with no lock of the space or its client held. On SYSTEM, everything works as
  * before the call, and the call may be repeated. */
 enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_error *error);
 
-/* One load where the kernel knows MADV_WIPEONFORK (4.14), getpid elsewhere. Async-signal-safe. */
+/* Returns the stage. Takes one load if the kernel has MADV_WIPEONFORK (Linux 4.14), a call of
+ * getpid otherwise. Async-signal-safe. */
 static inline enum code_space_stage code_space_stage(const struct code_space *space);
-/* Whether code can be changed at once. */
+/* Whether code can be changed without a call of code_space_after_fork. */
 static inline bool code_space_is_own(const struct code_space *space);
 
-/* Barrier: when it returns, every other core has, since the call, executed a core-serialising
- * event. UNSUPPORTED without membarrier SYNC_CORE, in every mode. SYSTEM. Async-signal-safe. */
+/* Makes every other core execute a core-serialising event between the call and the return. Errors:
+ * UNSUPPORTED if the kernel has no membarrier with SYNC_CORE, in every mode; SYSTEM.
+ * Async-signal-safe. */
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error);
 bool code_space_can_synchronise(const struct code_space *space);
 
-/* Counts changes of code that were undone, for whoever makes them (patch/commit.c). */
+/* Returns the counter of code changes that were undone; patch/commit.c increments it. */
 _Atomic uint32_t *code_space_undone(struct code_space *space);
-/* The number of the next of these changes. */
+/* Returns the counter that gives the next of these changes its number. */
 _Atomic uint32_t *code_space_sequence(struct code_space *space);
 
-/* ---- Which block holds a PC: lock-free, async-signal-safe ---- */
+/* ---- From a PC to its block: lock-free, async-signal-safe ---- */
 
-/* The pointer that code_block_publish gave for the page of `pc`; NULL if there is none. */
+/* Returns the owner that code_block_publish set for the page of `pc`, or NULL. */
 static inline void *code_space_find_owner(const struct code_space *space, uint64_t pc);
 
-/* Whether `pc` is in a slab: code or data of a block, a veneer, or nothing. */
+/* Whether `pc` is in a slab, which may hold code, data, a veneer, or nothing there. */
 bool code_space_holds(const struct code_space *space, uint64_t pc);
 
-/* What the two inline functions read; every space begins with it. Nothing else may touch it. */
+/* The fields that the inline functions read. Every space begins with them. No other code may use
+ * them. */
 struct code_slab_lookup {
     uint64_t base;
     uint64_t size;
-    _Atomic(void *) *owners; /* one a page */
+    _Atomic(void *) *owners; /* one for each page */
 };
 
 struct code_lookup {
-    struct code_slab_lookup first_slab; /* never changes */
+    struct code_slab_lookup first_slab; /* constant */
     uint32_t page_shift;
-    /* The stage, wiped by fork; NULL where the kernel cannot do that. */
+    /* The stage, in a page that fork wipes; NULL if the kernel cannot wipe pages. */
     const _Atomic uint32_t *own_mark;
 };
 
@@ -176,9 +184,10 @@ static inline bool code_space_is_own(const struct code_space *space)
 enum cairn_status code_block_create(struct code_space *space, struct code_block **block,
                                     struct cairn_error *error);
 
-/* Writable memory at the address of its use, for sections packed into the block's pages.
- * `alignment` is a power of two up to a page. ARGUMENT, STATE (after code_block_protect), SYSTEM,
- * MEMORY, FULL (the sentence names what was asked for and what is free). */
+/* Allocates writable memory at the address at which it will be used, for sections that are packed
+ * into the block's pages. `alignment` is a power of two, at most the page size. Errors: ARGUMENT,
+ * STATE (after code_block_protect), SYSTEM, MEMORY, FULL (the message names the requested and the
+ * free size). */
 enum cairn_status code_block_allocate_code(struct code_block *block, size_t size, size_t alignment,
                                            void **address, struct cairn_error *error);
 enum cairn_status code_block_allocate_read_only(struct code_block *block, size_t size,
@@ -187,109 +196,116 @@ enum cairn_status code_block_allocate_read_only(struct code_block *block, size_t
 enum cairn_status code_block_allocate_data(struct code_block *block, size_t size, size_t alignment,
                                            void **address, struct cairn_error *error);
 
-/* Code becomes read-execute, read-only data read-only; for good. Pages that nothing was allocated
- * in go back. STATE if it was done before; SYSTEM: the block can only be destroyed. */
+/* Makes code read-execute and read-only data read-only, permanently. Releases pages in which
+ * nothing was allocated. Errors: STATE if the block was protected before; SYSTEM, after which the
+ * block can only be destroyed. */
 enum cairn_status code_block_protect(struct code_block *block, struct cairn_error *error);
 
-/* From here on code_space_find_owner answers `owner` for the block's pages; and no longer.
- * ARGUMENT (no owner), STATE (not protected, or published). */
+/* Makes code_space_find_owner return `owner` for the block's pages, until code_block_unpublish.
+ * Errors: ARGUMENT (`owner` is NULL), STATE (not protected, or already published). */
 enum cairn_status code_block_publish(struct code_block *block, void *owner,
                                      struct cairn_error *error);
 void code_block_unpublish(struct code_block *block);
 
-/* Gives pages and veneers back. Nobody may execute them any more. NULL is allowed. */
+/* Releases the block's pages and veneers. No thread may execute them any more. NULL is allowed. */
 void code_block_destroy(struct code_block *block);
 
-/* The block's ranges of whole pages, as they are protected now; false beyond the last. */
+/* Returns a range of whole pages of the block with its current protection; false if `index` is past
+ * the last. */
 struct code_space *code_block_space(const struct code_block *block);
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range);
-/* `size` bytes at `address` lie in the block's code. Async-signal-safe. */
+/* Whether `size` bytes at `address` are in the block's code. Async-signal-safe. */
 bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size);
-/* The same of its data, read-only or not. */
+/* The same for the block's data, read-only or writable. */
 bool code_block_holds_data(const struct code_block *block, uint64_t address, size_t size);
 
-/* ---- Veneers: stubs that enter the function in an aligned slot ---- */
+/* ---- Veneers: stubs that enter the function whose pointer is in an aligned slot ---- */
 
 enum code_veneer_kind {
-    CODE_VENEER_PLAIN, /* jumps to it */
-    CODE_VENEER_FRAMED /* calls it, where the architecture has such veneers */
+    CODE_VENEER_PLAIN, /* jumps to the function */
+    CODE_VENEER_FRAMED /* calls the function; not on all architectures */
 };
 enum { CODE_VENEER_KIND_COUNT = CODE_VENEER_FRAMED + 1 };
 
 struct code_veneer {
-    uint64_t address;       /* of its code; 0: none */
-    _Atomic uint64_t *slot; /* the target; written with one aligned store */
+    uint64_t address;       /* address of the code; 0: there is no veneer */
+    _Atomic uint64_t *slot; /* function pointer; written with one aligned store */
 };
 
-/* A veneer in the block's slab, its slot holding `target`, visible to all cores when this
- * returns. It belongs to the block and goes with it. The slot is on a private page: a forked
- * child has its own. FULL, SYSTEM, MEMORY, STATE (the block has no memory yet). */
+/* Adds a veneer to the block, in the block's slab, with `target` in its slot. It is visible to all
+ * cores when this function returns, and is released with the block. The slot is on a private page,
+ * so that a forked child has its own. Errors: FULL, SYSTEM, MEMORY, STATE (the block has no memory
+ * yet). */
 enum cairn_status code_block_add_veneer(struct code_block *block, enum code_veneer_kind kind,
                                         uint64_t target, struct code_veneer *veneer,
                                         struct cairn_error *error);
 
-/* ---- Stubs: code that is made and given up while threads run ---- */
+/* ---- Stubs: code that is added and removed while threads run ---- */
 
-/* Stubs begin at multiples of it. */
+/* Alignment of stubs, in bytes. */
 enum { CODE_STUB_GRANULE = 32 };
 
 struct code_stub {
     uint64_t address;
-    size_t size; /* 0: none */
+    size_t size; /* 0: there is no stub */
     struct code_stub_chunk *chunk;
 };
 
-/* Room for a stub of `owner`, of 1 byte up to a page, in the block's slab, as near as all code of
- * the block. In Dual mode a lock and no system call, unless a page has to be added. FULL, MEMORY,
- * SYSTEM. */
+/* Allocates space for a stub of `owner` in the block's slab, so within reach of the block's code.
+ * `size` is from 1 to the page size. In dual mapping this takes a lock, but makes no system call
+ * unless a page must be added. Errors: FULL, MEMORY, SYSTEM. */
 enum cairn_status code_block_take_stub(struct code_block *block, size_t size, void *owner,
                                        struct code_stub *stub, struct cairn_error *error);
 
-/* Writes a stub, which nobody executes yet, and makes it visible to all cores: an instruction that
- * is stored after that may go there. SYSTEM. */
+/* Writes a stub that no thread executes yet, and makes it visible to all cores: a branch to it may
+ * be stored afterwards. Errors: SYSTEM. */
 enum cairn_status code_block_write_stub(struct code_block *block, const struct code_stub *stub,
                                         const void *bytes, struct cairn_error *error);
 
-/* Gives room back that nobody has executed. No stub is allowed, here and in the next one. */
+/* Releases a stub that no thread has executed. An empty stub is allowed, here and in
+ * code_block_retire_stub. */
 void code_block_release_stub(struct code_block *block, const struct code_stub *stub);
 
-/* The same of room that threads may be executing: it is there until code_space_quiesce_stubs. */
+/* Retires a stub that threads may be executing: it stays intact until code_space_quiesce_stubs. */
 void code_block_retire_stub(struct code_block *block, const struct code_stub *stub);
 
-/* The owner of the stub that `pc` is in, also of a retired one, until it is taken again; NULL if it
- * is in none. Lock-free and async-signal-safe; the time grows with the pages of stubs. */
+/* Returns the owner of the stub that contains `pc`, or NULL. A retired stub keeps its owner until
+ * its space is used again. Lock-free and async-signal-safe; takes time proportional to the number
+ * of pages with stubs. */
 void *code_space_find_stub_owner(const struct code_space *space, uint64_t pc);
 
-/* Nobody executes what was retired before. */
+/* Frees the retired stubs. No thread may execute a stub that was retired before this call. */
 void code_space_quiesce_stubs(struct code_space *space);
 
 /* ---- Writing to protected code ---- */
 
-/* The written alias of an executed address, in Dual mode; NULL in Single mode, and for addresses
- * that are not the block's code. The alias stays the same for the block's life, also over a fork.
- * In a forked child nothing may be read or written through it before code_space_after_fork. */
+/* Returns the writable address of code that is executed at `address`. NULL if the code is not in
+ * dual mapping, or if `address` is not in the block's code. The result stays the same for the life
+ * of the block, in a forked child too, but a child must not read or write through it before
+ * code_space_after_fork. */
 void *code_block_writable_alias(const struct code_block *block, uint64_t address);
 
-/* Stores one aligned patch word of `arch->word_bytes` bytes to the block's code, atomically as
- * seen by executing threads, and maintains the caches; no barrier. In Dual mode without a lock and
- * async-signal-safe, except in a child that has just been forked. ARGUMENT (not aligned, not the
- * block's code), SYSTEM. */
+/* Stores one aligned patch word of `arch->word_bytes` bytes to the block's code, atomically as seen
+ * by executing threads, and maintains the caches. It has no barrier. In dual mapping it is
+ * lock-free and async-signal-safe, except in a child that has just been forked. Errors: ARGUMENT
+ * (not aligned, or not in the block's code), SYSTEM. */
 enum cairn_status code_block_store_word(struct code_block *block, uint64_t address,
                                         const uint8_t *word, struct cairn_error *error);
 
-/* Any bytes of the block's code, in Dual mode not atomically: the caller vouches for quiescence. In
- * Single mode they change as a whole, and two callers that change different bytes of one word do
- * not disturb each other. ARGUMENT, SYSTEM: nothing has changed. */
+/* Writes any bytes of the block's code. In dual mapping the write is not atomic: the caller must
+ * make sure that no thread executes them. In single mapping all bytes change at the same time, and
+ * two callers may change different bytes of one word. Errors: ARGUMENT, SYSTEM; nothing has
+ * changed. */
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error);
 
-/* In a forked child, while its code is made its own: what the block's code is to hold at `address`.
- * Does nothing if it is not being made. */
+/* Sets bytes in the copy of the block's code that a forked child will execute. Called while the
+ * child makes the code its own. Does nothing if there is no copy. */
 void code_block_write_copy(struct code_block *block, uint64_t address, const void *bytes,
                            size_t size);
 
-/* Bytes of protected code of the block, all of them in one of its spans. */
+/* A write to protected code of one block, all of it in one of the block's spans. */
 struct code_write {
     const struct code_block *block;
     uint64_t address;
@@ -297,14 +313,14 @@ struct code_write {
     size_t size;
 };
 
-/* Fills in write number `index`; false if it is not to be made after all. It is called several
- * times with the space's lock held, before anything is written, and answers the same each time.
- * `bytes` are valid until the next call. */
+/* Fills in write number `index`; returns false to skip it. It is called several times for each
+ * write, with the space's lock held and before anything is written, and must return the same each
+ * time. `bytes` are valid until the next call. */
 typedef bool code_write_source(void *user, size_t index, struct code_write *write);
 
-/* Only in Single and Toggle mode: makes `count` writes, all of them or none (code/change.c says
- * what is left of that where the system refuses to undo). Those in one page change at the same
- * moment. MEMORY, SYSTEM, UNSUPPORTED. */
+/* Makes `count` writes, all of them or none of them; not for dual mapping. (code/change.c describes
+ * what happens if the system refuses to undo some of them.) Writes to one page take effect at the
+ * same moment. Errors: MEMORY, SYSTEM, UNSUPPORTED. */
 enum cairn_status code_space_write_all(struct code_space *space, code_write_source *source,
                                        void *user, size_t count, struct cairn_error *error);
 

@@ -1,5 +1,5 @@
 /*
- * code/state.h - a space from inside.
+ * code/state.h - the private definition of a space.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,8 +15,8 @@
 
 enum { SPACE_REASON_BYTES = 5 * CAIRN_ERROR_MESSAGE_SIZE };
 
-/* All slabs by address. Immutable once published; older ones are kept until the space goes,
- * because a lookup may still be reading them. */
+/* All slabs, sorted by address. A published table does not change. Older tables are kept until the
+ * space is destroyed, because a lookup may still be reading them. */
 struct slab_table {
     struct slab_table *older;
     size_t count;
@@ -24,7 +24,7 @@ struct slab_table {
 };
 
 struct code_space {
-    struct code_lookup lookup; /* first: the inline lookups read it */
+    struct code_lookup lookup; /* must be first: the inline lookups read it */
     _Atomic(struct slab_table *) slab_table;
 
     struct cairn_allocator allocator;
@@ -35,69 +35,73 @@ struct code_space {
     uint32_t slab_limit;
     char reason[SPACE_REASON_BYTES];
 
-    /* Membarrier with SYNC_CORE is registered. */
+    /* Whether the process is registered for membarrier with SYNC_CORE. */
     bool has_barrier;
 
-    /* The stage: in a page that fork wipes; where fork cannot, that of `process`. */
+    /* The stage (enum code_space_stage). `own_mark` is in a page that fork wipes. If the kernel
+     * cannot wipe pages, `own_mark` is NULL and `stage` is valid only in `process`. */
     _Atomic uint32_t *own_mark;
     _Atomic uint32_t stage;
     pid_t process;
 
-    /* With the lock over all spaces held, and before the first fork that matters. */
+    /* These three change only with the lock over all spaces held, or before the first fork that
+     * matters. */
     struct code_space *next_space;
-    const struct code_fork_client *fork_client; /* NULL: there is none */
+    const struct code_fork_client *fork_client; /* NULL: no client */
     void *fork_user;
-    /* Over making a forked child's code its own; taken before the client's locks and `lock`. */
+    /* Lock for making a forked child's code its own. Taken before the client's locks and `lock`. */
     pthread_mutex_t after_fork_lock;
 
     _Atomic uint32_t undone;
     _Atomic uint32_t sequence;
 
-    /* All that there are, newest first; they are as long-lived as the space. */
+    /* All chunks of stubs, newest first. They are valid as long as the space. */
     _Atomic(struct code_stub_chunk *) stub_chunks;
 
-    /* Over all below, the slabs' page states and chunks, and replaced pages in Single mode. */
+    /* Lock for all fields below, for the slabs' page states and chunks, and for replacing pages in
+     * single mapping. */
     pthread_mutex_t lock;
     struct code_slab *slabs; /* newest first */
     uint32_t slab_count;
 };
 
-/* Takes the lock, to look at what it protects. */
+/* Takes the lock to read the data that it protects. */
 void space_lock(struct code_space *space);
-/* The same to change it, for which the pages are made this process's own. SYSTEM: the lock is not
- * taken. */
+/* Takes the lock to change that data, after making a forked child's code its own. On SYSTEM, the
+ * lock is not taken. */
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error);
 void space_leave(struct code_space *space);
 
-/* A slab for a block that is about to allocate `page_count` pages; the block is counted as open in
- * it. Under the lock. */
+/* Chooses a slab for a block that is about to allocate `page_count` pages, and counts the block as
+ * open in it. Called with the lock held. */
 enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
                                     struct code_slab **slab, struct cairn_error *error);
 
-/* Shows a slab to lookups. Under the lock, or before anybody knows the space. */
+/* Makes a slab visible to lookups. Called with the lock held, or before other threads know the
+ * space. */
 enum cairn_status space_publish_slab(struct code_space *space, const struct code_slab *slab,
                                      struct cairn_error *error);
 
-/* Where the block's pages are; NULL until its first allocation. */
+/* Returns the slab of the block's pages; NULL before its first allocation. */
 struct code_slab *code_block_slab(const struct code_block *block);
 
-/* Executes what it wrote through the slab's map, changes it, executes it again. UNSUPPORTED where
- * old code is executed; SYSTEM. */
+/* Writes code through the slab's map, executes it, changes it and executes it again. Errors:
+ * UNSUPPORTED if old code is executed; SYSTEM. */
 enum cairn_status self_test_run(struct code_slab *slab, const struct cairn_arch *arch,
                                 struct cairn_error *error);
 
-/* The mark that fork wipes. */
+/* Create and destroy the mark that fork wipes. */
 enum cairn_status ownership_create(struct code_space *space, struct cairn_error *error);
 void ownership_destroy(struct code_space *space);
 
 void space_create_locks(struct code_space *space);
 void space_destroy_locks(struct code_space *space);
 
-/* From the first to the second, children get a copy of the space. */
+/* Children that are forked between these two calls get a copy of the space. */
 void space_watch_forks(struct code_space *space);
 void space_ignore_forks(struct code_space *space);
 
-/* True if SYNC_CORE barriers can be had from now on. */
+/* Registers the process for SYNC_CORE barriers. Returns whether they are available. */
 bool barrier_register(void);
 
 #endif

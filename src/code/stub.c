@@ -53,7 +53,7 @@ static uint32_t granules_of(size_t size)
     return (uint32_t)((size + CODE_STUB_GRANULE - 1) / CODE_STUB_GRANULE);
 }
 
-/* Granules in a row, none of them taken, from the cursor on. */
+/* Finds `wanted` consecutive free granules at or after the cursor. */
 static bool find_run(const struct code_stub_chunk *chunk, uint32_t wanted, uint32_t *first)
 {
     uint32_t found = 0;
@@ -87,7 +87,7 @@ static enum cairn_status take_page(struct code_slab *slab, size_t *page, struct 
     return status;
 }
 
-/* The page may have held other code before, which cores have to forget. */
+/* The page may have held other code before, which cores may still hold. */
 static enum cairn_status prepare(struct code_space *space, struct code_slab *slab, size_t page,
                                  struct cairn_error *error)
 {
@@ -156,7 +156,7 @@ void stub_free_chunks(const struct code_space *space, struct code_slab *slab)
 
 /* ---- Taking ---- */
 
-/* Of the chunks that may have room; those that have none are put away. */
+/* Finds a chunk with enough space. Moves chunks without enough space to the list of full chunks. */
 static struct code_stub_chunk *find_chunk(struct code_slab *slab, uint32_t wanted, uint32_t *first)
 {
     while (slab->stub_chunks != NULL && !find_run(slab->stub_chunks, wanted, first)) {
@@ -202,7 +202,7 @@ enum cairn_status code_block_take_stub(struct code_block *block, size_t size, vo
 
 /* ---- Writing ---- */
 
-/* In Single mode the page is replaced, and that is for one thread at a time. */
+/* In single mapping the page is replaced, which only one thread may do at a time. */
 static enum cairn_status write(struct code_space *space, struct code_slab *slab, size_t offset,
                                const void *bytes, size_t size, struct cairn_error *error)
 {
@@ -229,7 +229,7 @@ enum cairn_status code_block_write_stub(struct code_block *block, const struct c
     return status;
 }
 
-/* ---- Giving back ---- */
+/* ---- Releasing ---- */
 
 static uint32_t first_granule(const struct code_space *space, const struct code_stub *stub)
 {
@@ -239,7 +239,7 @@ static uint32_t first_granule(const struct code_space *space, const struct code_
 void code_block_release_stub(struct code_block *block, const struct code_stub *stub)
 {
     struct code_space *space = code_block_space(block);
-    /* A child that could not get pages of its own leaves all as it is. */
+    /* A forked child that could not get its own pages leaves everything unchanged. */
     if (stub->size == 0 || space_enter(space, NULL) != CAIRN_OK)
         return;
     uint32_t first = first_granule(space, stub);
@@ -297,7 +297,8 @@ static bool has_retired(const struct code_stub_chunk *chunk)
     return chunk != NULL;
 }
 
-/* Those that have room again go back to where room is looked for. */
+/* Frees the retired stubs, and moves full chunks that have free granules again back to the list of
+ * chunks to search. */
 static void quiesce_slab(struct code_slab *slab)
 {
     for (struct code_stub_chunk *chunk = slab->stub_chunks; chunk != NULL; chunk = chunk->next)
@@ -324,7 +325,7 @@ static bool any_retired(const struct code_space *space)
     return slab != NULL;
 }
 
-/* Without the barrier the stubs stay retired until the next quiescent point. */
+/* If the barrier fails, the stubs stay retired until the next quiescent point. */
 static bool forget_old_code(struct code_space *space)
 {
     return !code_space_can_synchronise(space) || code_space_synchronise(space, NULL) == CAIRN_OK;

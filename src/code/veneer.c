@@ -1,9 +1,9 @@
 /*
- * Veneers: code that jumps to the address in a slot. They are written a page at a time, so that
- * having one more costs a bit and a store, and no code is ever written for it.
+ * Veneers: code that jumps to the address in a slot. They are written one page at a time, so that
+ * adding one takes setting a bit and one store, and writes no code.
  *
- * A veneer's code never changes from the moment its page is executable until the page is given
- * back; only its slot does, with one aligned store.
+ * The code of a veneer does not change from the moment its page is executable until the page is
+ * released. Only its slot changes, with one aligned store.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -103,7 +103,7 @@ static bool encode(const struct code_space *space, struct code_slab *slab, struc
 }
 
 /* Writes the veneers and makes them visible to all cores. The address may have held other code
- * before, so cores may have to forget that. */
+ * before, which cores may still hold, so a barrier is needed. */
 static enum cairn_status prepare(struct code_space *space, struct code_slab *slab,
                                  struct code_chunk *chunk, struct cairn_error *error)
 {
@@ -160,7 +160,7 @@ void veneer_free_chunks(const struct code_space *space, struct code_slab *slab)
     }
 }
 
-/* ---- Taking and giving back ---- */
+/* ---- Taking and releasing ---- */
 
 static uint32_t first_free(const struct code_chunk *chunk)
 {

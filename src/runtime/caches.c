@@ -1,5 +1,5 @@
 /*
- * Inline caches, all of a runtime's or of a module's.
+ * Operations on all inline caches of a runtime or of a module.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -37,7 +37,7 @@ enum cairn_status cairn_ic_batch_create(cairn_runtime *runtime, cairn_ic_batch *
 
 void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user)
 {
-    /* The visitor may give the host's share up. */
+    /* The visitor may release the host's reference to the runtime. */
     cairn_runtime_retain(runtime);
     ic_set_visit(&runtime->ics, visit, user);
     cairn_runtime_destroy(runtime);

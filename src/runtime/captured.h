@@ -1,7 +1,7 @@
 /*
- * runtime/captured.h - the PC sections of a loader, until its module has a table of them.
+ * runtime/captured.h - the PC sections of a loader, until the table of its module is built.
  *
- * Their bytes lie in the module's read-only data, and stay there: the table reads from them.
+ * Their bytes are in the module's read-only data and stay there, because the table reads them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,16 +18,17 @@ struct captured {
     size_t capacity;
 };
 
-/* Adds a section without bytes, with a copy of the name; NULL as schema: its entries are not read.
- * ARGUMENT, MEMORY. */
+/* Adds a section without bytes and copies the name. If `schema` is NULL, the section's entries are
+ * not read. Errors: ARGUMENT, MEMORY. */
 enum cairn_status captured_add(struct captured *captured, const struct cairn_allocator *allocator,
                                const char *name, const struct cairn_pcsection_schema *schema,
                                struct cairn_error *error);
 
-/* Gives the bytes of the section that was added last. */
+/* Sets the bytes of the section that was added last. */
 void captured_place(struct captured *captured, const uint8_t *bytes, size_t size);
 
-/* `*table` is NULL if there is no section. What cairn_pc_table_create gives. */
+/* Builds the table; leaves `*table` unchanged if there are no sections. Errors: as
+ * cairn_pc_table_create. */
 enum cairn_status captured_build(const struct captured *captured,
                                  const struct cairn_allocator *allocator,
                                  const struct code_block *block, cairn_pc_table **table,

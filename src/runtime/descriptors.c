@@ -1,6 +1,6 @@
 /*
  * Source: 64-bit PowerPC ELF Application Binary Interface Supplement (ELFv1), section "Function
- * Descriptors"; what LLVM 14 to 19 emit for powerpc64-linux-gnu.
+ * Descriptors"; the code that LLVM 14 to 19 emit for powerpc64-linux-gnu.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* The entry, the TOC pointer and the environment. */
+/* A descriptor holds the entry, the TOC pointer and the environment. */
 enum { DESCRIPTOR_BYTES = 24, DESCRIPTOR_ALIGNMENT = 8 };
 
 static enum cairn_status read_entry(const struct code_block *block, uint32_t number,
@@ -31,7 +31,8 @@ static enum cairn_status read_entry(const struct code_block *block, uint32_t num
                      number, (unsigned long long)descriptor, (unsigned long long)*entry);
 }
 
-/* The section is in the host's byte order, as the descriptors are. */
+/* Resolves the functions of one map. The section and the descriptors are in the host's byte
+ * order. */
 static enum cairn_status resolve_map(const struct code_block *block, uint8_t *bytes,
                                      const struct cairn_stackmap *map, struct cairn_error *error)
 {

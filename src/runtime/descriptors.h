@@ -11,10 +11,13 @@
 #include <cairn/stackmap.h>
 
 /*
- * LLVM's stack maps name a function as a pointer to it does: where the block's architecture has
- * descriptors, by the address of one in the module's data. Puts what it leads to in the place of
- * each such address in `bytes`, which are the section's. An address in the module's code stays.
- * What is wrong with the maps themselves is for their reader to say. CORRUPT.
+ * Replaces the addresses of descriptors in a stack map section by the entries of their functions.
+ *
+ * LLVM's stack maps name a function by a pointer to it. If the block's architecture has
+ * descriptors, that is the address of a descriptor in the module's data. `bytes` are the section's
+ * bytes, which this function changes. Addresses in the module's code stay unchanged. Errors in the
+ * maps themselves are ignored here; the reader of the maps reports them. Errors: CORRUPT (an
+ * address is not a descriptor in the data, or its entry is not in the code).
  */
 enum cairn_status descriptors_resolve(const struct code_block *block, uint8_t *bytes,
                                       const struct cairn_section *section,

@@ -1,7 +1,7 @@
 /*
- * Runtimes in forked children: all their locks, and the words of all their sites.
+ * Runtimes in forked children: all their locks, and the patch words of all their sites.
  *
- * Locks are taken in this order: the inline caches', the runtime's, the code space's.
+ * Lock order: the inline caches' lock, the runtime's, the code space's.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,7 +32,7 @@ static void renew_locks(void *user)
     ic_set_renew_lock(&runtime->ics);
 }
 
-/* Retired modules too: threads may be executing their code. */
+/* Includes retired modules, because threads may be executing their code. */
 static void each_table(const cairn_runtime *runtime, void (*visit)(struct site_table *sites))
 {
     for (const cairn_module *module = runtime->modules; module != NULL; module = module->next)

@@ -1,10 +1,10 @@
 /*
- * Loaders: what belongs to one finalisation, from the first section to a module.
+ * Loaders: everything that belongs to one finalisation, from the first section to the module.
  *
- * Nothing of a loader is visible to lookups. The stack maps and fault maps lie outside of the slab:
- * small ones in memory of the runtime's allocator, others each in a mapping of its own. All go as
- * soon as the module's tables have been built. PC sections lie in the slab, from where 4 bytes
- * reach the code, and stay.
+ * Nothing in a loader is visible to lookups. Stack maps and fault maps are outside the slab: small
+ * ones in memory from the runtime's allocator, each of the others in its own mapping. They are
+ * freed as soon as the module's tables have been built. PC sections are in the slab, within reach
+ * of a 4-byte offset to the code, and stay there.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,8 +26,8 @@
 /* A section that is read when the loader finishes. */
 struct section_memory {
     uint8_t *bytes;
-    size_t size;        /* that was asked for */
-    size_t mapped_size; /* whole pages; 0: it is not a mapping of its own */
+    size_t size;        /* requested size */
+    size_t mapped_size; /* whole pages; 0: not a separate mapping */
 };
 
 struct section_list {
@@ -36,7 +36,8 @@ struct section_list {
     size_t capacity;
 };
 
-/* Mapping and unmapping takes longer than reading a map of this size. */
+/* Maps up to this size are allocated, because mapping and unmapping takes longer than reading
+ * them. */
 enum { SMALL_MAP = 64 << 10 };
 
 struct cairn_loader {
@@ -47,12 +48,12 @@ struct cairn_loader {
     struct section_list stackmaps;
     struct section_list faultmaps;
     struct section_list unwind_tables; /* in the block's read-only data */
-    struct captured captured;          /* likewise */
-    /* An allocation has failed: what was loaded is not complete. */
+    struct captured captured;          /* in the block's read-only data */
+    /* Whether an allocation has failed, so that the loaded code is not complete. */
     bool incomplete;
 };
 
-/* ---- Life ---- */
+/* ---- Creating and abandoning ---- */
 
 static char *copy_name(const struct cairn_allocator *allocator, const char *name)
 {
@@ -339,13 +340,13 @@ static bool skip_faultmap(const struct cairn_section *section, size_t *offset)
     return cairn_faultmap_read(section, offset, &map, NULL) == CAIRN_OK;
 }
 
-/* Bytes up to the end of the last map, behind which there may be zeros. */
+/* Returns the offset of the end of the last map, which zeros may follow. */
 static size_t find_end(const struct cairn_section *section, skip_map *skip)
 {
     size_t offset = 0;
     while (offset < section->size && !is_blank(section->bytes + offset, section->size - offset))
         if (!skip(section, &offset))
-            return section->size; /* what is wrong with it is for the table to say */
+            return section->size; /* the table reports the error */
     return offset == 0 || offset > section->size ? section->size : offset;
 }
 
@@ -380,7 +381,7 @@ static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
     return status;
 }
 
-/* What is made of the unwind tables, which are read once for both. */
+/* Builds everything that needs the unwind tables, which are read only once. */
 static enum cairn_status use_functions(const struct function_list *list, cairn_module *module,
                                        struct cairn_error *error)
 {
@@ -418,7 +419,8 @@ static enum cairn_status read_unwind_tables(const cairn_loader *loader, cairn_mo
     return status;
 }
 
-/* A record outside of the module's code would give it sites and addresses that are not its own. */
+/* Checks that the table's functions are in the module's code. If they were not, the module would
+ * have sites and addresses that belong to other code. */
 static enum cairn_status check_addresses(const cairn_loader *loader, const cairn_table *table,
                                          struct cairn_error *error)
 {
@@ -467,7 +469,7 @@ static enum cairn_status build_fault_table(const cairn_loader *loader, cairn_fau
     return status == CAIRN_OK ? check_faults(loader, *table, error) : status;
 }
 
-/* What is looked up by PC besides records. */
+/* Builds the tables that are searched by PC, except for the table of records. */
 static enum cairn_status build_pc_tables(const cairn_loader *loader, cairn_module *module,
                                          struct cairn_error *error)
 {
@@ -478,7 +480,8 @@ static enum cairn_status build_pc_tables(const cairn_loader *loader, cairn_modul
                           &module->pcs, error);
 }
 
-/* Decodes, arms and protects. What was made is in `module`, for module_destroy, also on failure. */
+/* Decodes and arms the sites and protects the code. On failure, `module` holds what was built; the
+ * caller must destroy it. */
 static enum cairn_status build_module(cairn_loader *loader, cairn_module *module,
                                       struct cairn_error *error)
 {
@@ -502,7 +505,7 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     return code_block_protect(loader->block, error);
 }
 
-/* Moves what the module keeps out of the loader, and frees the rest. */
+/* Moves to the module what it keeps of the loader, and frees the loader. */
 static void hand_over(cairn_loader *loader, cairn_module *module)
 {
     cairn_runtime *runtime = loader->runtime;

@@ -1,5 +1,5 @@
 /*
- * Modules: publishing, retiring, and what can be asked of them.
+ * Modules: publishing, retiring, and queries.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -63,8 +63,8 @@ static enum cairn_status publish_locked(cairn_module *module, struct cairn_error
     if (module->state != MODULE_LOADED)
         return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been %s already",
                          module->name, module->state == MODULE_PUBLISHED ? "published" : "retired");
-    /* The index first: it is the part that may fail. A reader who comes in between finds the
-     * module's records by ID and not yet by PC. */
+    /* The index comes first because it may fail. In between, lookups find the module's records by
+     * ID, but not yet by PC. */
     enum cairn_status status = index_publish(module->runtime->index, module->table, error);
     if (status != CAIRN_OK)
         return status;
@@ -109,7 +109,8 @@ void cairn_module_retire(cairn_module *module)
 {
     if (module == NULL)
         return;
-    /* If a forked child cannot have pages of its own, retiring still works: it frees nothing. */
+    /* If a forked child cannot have its own pages, retiring still works, because it frees
+     * nothing. */
     enum cairn_status entered = runtime_enter(module->runtime, NULL);
     (void)entered;
     runtime_lock(module->runtime);
@@ -119,7 +120,7 @@ void cairn_module_retire(cairn_module *module)
 
 static void change_shares(cairn_module *module, int change)
 {
-    /* As for retiring: only the locks matter here. */
+    /* As in cairn_module_retire, a failure does not matter: this needs only the locks. */
     enum cairn_status entered = runtime_enter(module->runtime, NULL);
     (void)entered;
     pthread_mutex_lock(&module->runtime->lock);
@@ -149,7 +150,7 @@ cairn_module *module_take_unshared(cairn_module **list)
     return taken;
 }
 
-/* ---- What is in it ---- */
+/* ---- Contents ---- */
 
 const char *cairn_module_name(const cairn_module *module) { return module->name; }
 
@@ -193,7 +194,7 @@ bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_
            functions_find(module->functions, module->table, pc, function);
 }
 
-/* ---- From a record to its module ---- */
+/* ---- From a record to its module, declaration and site ---- */
 
 cairn_module *cairn_record_module(struct cairn_record record)
 {

@@ -1,11 +1,11 @@
 /*
  * runtime/module.h - a loaded module.
  *
- * Owns its pages, its table, its sites and its declarations; all of them live until a quiescent
- * point after it was retired. Lookups stop finding it at any moment, so whoever has found a module
- * goes on with that pointer: a second lookup of the same PC may give NULL, or another module. What
- * was found stays in memory until the thread itself has passed a quiescent point; what it must not
- * do any more, patching and publishing, is refused (STATE).
+ * A module owns its pages, tables, sites and declarations. All of them are valid until a quiescent
+ * point after the module was retired. Lookups may stop finding a module at any moment. So code that
+ * has found a module must keep that pointer: a second lookup of the same PC may return NULL, or
+ * another module. A module that a thread has found stays in memory until that thread has passed a
+ * quiescent point. A retired module must not be patched or published; such calls return STATE.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,23 +35,24 @@ struct cairn_module {
     struct site_table *sites;
     cairn_declarations *declarations;
     enum module_state state; /* with the runtime's lock held */
-    uint32_t shares;         /* the same: not freed while there are any */
-    /* In the runtime's `modules` or `retired`. */
+    uint32_t shares;         /* references that keep it from being freed; with the lock held */
+    /* Links in the runtime's `modules` or `retired`. */
     cairn_module *next;
     cairn_module *previous;
 };
 
-/* As cairn_runtime_find_function, for a PC in the module's memory. Lock-free, async-signal-safe. */
+/* Same as cairn_runtime_find_function, for a PC in the module's memory. Lock-free,
+ * async-signal-safe. */
 bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_function *function);
 
-/* Puts a new module into its runtime's list. */
+/* Adds a new module to its runtime's list. */
 void module_add(cairn_module *module);
 
-/* Takes the modules without shares out of the list; they are linked by `next`. With the runtime's
- * lock held. */
+/* Removes the modules without references from the list and returns them, linked by `next`. Called
+ * with the runtime's lock held. */
 cairn_module *module_take_unshared(cairn_module **list);
 
-/* Frees a module that is in no list. Nobody may use it any more. */
+/* Frees a module that is in no list. No thread may use it any more. */
 void module_destroy(cairn_module *module);
 
 #endif

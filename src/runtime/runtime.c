@@ -1,8 +1,8 @@
 /*
  * A runtime: one code space, one index, and the modules that were loaded into it.
  *
- * Loading and retiring are serialised by the runtime's lock; lookups take none and go from the
- * PC's page to its module (code space) to its record (table).
+ * The runtime's lock serialises loading and retiring. Lookups take no lock: they find the module by
+ * the page of the PC (code space), and the record in the module's table.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* ---- Life ---- */
+/* ---- Creating and destroying ---- */
 
 static enum cairn_status create_parts(cairn_runtime *runtime,
                                       const struct cairn_runtime_options *options,
@@ -104,7 +104,7 @@ void cairn_runtime_destroy(cairn_runtime *runtime)
         destroy_runtime(runtime);
 }
 
-/* ---- What it is like ---- */
+/* ---- Properties ---- */
 
 const struct cairn_allocator *cairn_runtime_allocator(const cairn_runtime *runtime)
 {
@@ -151,10 +151,10 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
 
 size_t cairn_runtime_quiesce(cairn_runtime *runtime)
 {
-    /* A forked child that cannot have its own code keeps what is retired. */
+    /* A forked child that cannot have its own code keeps the retired modules. */
     if (runtime_enter(runtime, NULL) != CAIRN_OK)
         return 0;
-    /* A visitor of inline caches holds on to them, and modules cannot go without theirs. */
+    /* A visitor of inline caches is using them, and a module cannot be freed without its caches. */
     if (ic_set_enter(&runtime->ics, NULL) != CAIRN_OK)
         return 0;
     ic_set_leave(&runtime->ics);

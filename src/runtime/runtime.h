@@ -1,12 +1,12 @@
 /*
- * runtime/runtime.h - what loaders and modules need of a runtime.
+ * runtime/runtime.h - the private definition of a runtime, for loaders and modules.
  *
- * What must stay true:
- *  - `modules` holds every module that exists and is not retired, `retired` those that wait for
- *    a quiescent point; both are read and changed with `lock` held.
+ * Invariants:
+ *  - `modules` holds every module that exists and is not retired; `retired` holds the modules that
+ *    wait for a quiescent point. Both are read and changed with `lock` held.
  *  - A module is in the index and owns its pages in the code space exactly while it is published.
- *  - The runtime lives as long as `references` is above 0: one for the host, one for each loader
- *    and engine.
+ *  - The runtime is valid as long as `references` is above 0. The host, each loader and each engine
+ *    have one reference.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,20 +31,22 @@ struct cairn_runtime {
     cairn_module *modules;
     cairn_module *retired;
     _Atomic uint32_t references;
-    /* While the process forks: a visitor of inline caches does it, and has their lock already. */
+    /* Whether the process is forked by a visitor of inline caches, which already holds their lock.
+     * Valid only during a fork. */
     bool visitor_forks;
 };
 
-/* Every function that takes the lock takes it so. */
+/* Take and release the lock. In a forked child whose locks are still copies of its parent's,
+ * runtime_lock first makes them anew. */
 void runtime_lock(cairn_runtime *runtime);
 void runtime_unlock(cairn_runtime *runtime);
 
-/* From the first to the second, children that are forked get a copy of the runtime. */
+/* Children that are forked between these two calls get a copy of the runtime. */
 void runtime_watch_forks(cairn_runtime *runtime);
 void runtime_ignore_forks(cairn_runtime *runtime);
 
-/* Before code is loaded, retired or changed, with no lock held: in a forked child, makes code
- * memory and locks its own. SYSTEM. */
+/* Gives a forked child its own code memory and locks; does nothing in other processes. Must be
+ * called before code is loaded, retired or changed, with no lock held. Errors: SYSTEM. */
 CAIRN_MUST_CHECK enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error);
 
 #endif
