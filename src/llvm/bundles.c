@@ -80,8 +80,8 @@ enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
 
 /* ---- Printing a call with numbered operands ---- */
 
-/* Returns the end of the arguments and bundle operands. The callee follows them; in an invoke, two
- * blocks come before the callee. */
+/* Returns the end of the arguments and bundle operands. In a call, only the callee follows them; in
+ * an invoke, two blocks and the callee. */
 static unsigned operands_end(LLVMValueRef call)
 {
     unsigned others = LLVMGetInstructionOpcode(call) == LLVMInvoke ? 3 : 1;

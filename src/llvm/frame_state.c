@@ -195,7 +195,7 @@ static LLVMValueRef integer_of(const struct encoder *encoder, LLVMValueRef scala
     return LLVMIsAConstantInt(scalar);
 }
 
-/* Returns bits 64 × `index` and following of an integer. The builder folds constants, so it emits
+/* Returns 64 bits of an integer, from bit 64 * `index` on. The builder folds constants, so it emits
  * no instructions. */
 static uint64_t part_of(const struct encoder *encoder, LLVMValueRef integer, unsigned index)
 {
@@ -249,7 +249,7 @@ static bool read_constant(const struct encoder *encoder, LLVMValueRef value, str
 
 /* ---- Small numbers ---- */
 
-/* Returns bits 64 × `index` and following of a constant. The last part is sign-extended. */
+/* Returns 64 bits of a constant, from bit 64 * `index` on. The last part is sign-extended. */
 static int64_t signed_part(struct cairn_type type, const struct constant *constant, uint32_t index)
 {
     uint32_t end = (index + 1) * WORD_BITS;

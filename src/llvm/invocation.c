@@ -303,8 +303,9 @@ static void build_store(struct storing *storing, LLVMValueRef value)
 
 /* ---- The function ---- */
 
-/* Copies the attributes on which the passing of values depends: they determine the vector
- * registers. The caller and the callee must agree on them. */
+/* Copies the attributes that determine the available vector registers, because the passing of
+ * values depends on them. The caller and the callee must agree on these attributes, and on the
+ * extension of small integers (copy_extensions). */
 static void copy_attributes(LLVMValueRef from, LLVMValueRef to)
 {
     static const LLVMAttributeIndex place = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;

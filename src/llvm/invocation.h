@@ -12,8 +12,8 @@
 
 #include "llvm/program.h"
 
-/* The kinds of pieces. A value is a scalar, or scalars in brackets: { structures }, [ arrays ], <
- * vectors >. */
+/* The kinds of pieces. A value is a scalar, or scalars in brackets: { } around the elements of a
+ * structure, [ ] of an array, and < > of a vector. */
 enum invocation_piece_kind { INVOCATION_SCALAR, INVOCATION_OPEN, INVOCATION_CLOSE };
 
 struct invocation_piece {

@@ -26,9 +26,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The result of a finalisation: a loader if it failed, or a published module. The manager holds a
- * reference to the module, because LLVM deregisters the module's unwind tables when the engine is
- * disposed of. */
+/* The result of a finalisation: the loader if it failed, otherwise the published module. The
+ * manager holds a reference to the module, because LLVM deregisters the module's unwind tables when
+ * the engine is disposed of. */
 struct outcome {
     struct outcome *next;
     cairn_loader *failed_loader;
@@ -192,7 +192,7 @@ static uint8_t *allocate_pcsection(cairn_memory_manager *manager, const struct c
     return allocate_scratch(manager, size);
 }
 
-/* Allocates data or a PC section, which no other function handles. */
+/* Allocates a section that no other function handles: data, or a PC section. */
 static uint8_t *allocate_data(cairn_memory_manager *manager, const char *section_name,
                               uintptr_t size, unsigned alignment, bool is_read_only)
 {

@@ -265,9 +265,9 @@ static void write_counter(const struct target *target, unsigned long number)
                                                       (unsigned)length));
 }
 
-/* Appends a tuple that is different for each instruction of the function, so that no two
- * instructions share a node. LLVM emits nothing for its constant: an array of 0 arrays of `number`
- * bytes. */
+/* Appends a tuple that is different for each instruction of the function, because instructions with
+ * the same constants must not share a node. LLVM emits nothing for the tuple's constant: an array
+ * of 0 arrays of `number` bytes. */
 static void push_number(const struct target *target, struct operands *operands)
 {
     unsigned long number = read_counter(target->function) + 1;
@@ -324,7 +324,7 @@ enum cairn_status cairn_attach_pcsections(LLVMValueRef value,
     push_attached(&target, &operands);
     for (uint32_t i = 0; i < count; i++)
         push_section(&target, &sections[i], &operands);
-    /* A function's node is already unique to its entry. */
+    /* A function has only one entry, so it needs no number. */
     if (!target.is_function && any_has_constants(sections, count))
         push_number(&target, &operands);
     if (operands.failed)

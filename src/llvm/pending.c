@@ -21,8 +21,9 @@ static const char marker_section[] = ".cairn.declared";
 static const char mach_o_segment[] = "__DATA,";
 static const char mach_o_section[] = "__cairn_declared";
 
-/* The first new ID for a call whose ID has two shapes. Hosts usually count from 0, and IDs of
- * statepoints have 32 bits before LLVM 19. */
+/* The first new ID for a call whose ID has two shapes. Hosts usually count from 0, so new IDs
+ * rarely equal the host's. New IDs fit into 32 bits, the size of a statepoint's ID before LLVM
+ * 19. */
 #define FIRST_NEW_ID (UINT64_C(1) << 31)
 
 /* The contents of a marker. A module may have been declared to several memory managers. */

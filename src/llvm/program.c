@@ -1,9 +1,9 @@
 /*
  * Reads IR from a file.
  *
- * As far as the C API allows it, the cases in which LLVM ends the process are avoided. Errors that
- * LLVM reports through the context are kept, because LLVM's own handler exits. Undefined names are
- * searched before MCJIT does, because MCJIT aborts if it finds none.
+ * As far as the C API allows it, this file avoids the cases in which LLVM ends the process. It
+ * keeps the errors that LLVM reports through the context, because LLVM's own handler exits. It
+ * looks for undefined symbols before MCJIT does, because MCJIT aborts if it does not find one.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -20,8 +20,9 @@ enum scan_renumbered {
     SCAN_RENUMBERED_ALL
 };
 
-/* Gives each call a new ID whose ID has two shapes, in the module or in the module and `known`. New
- * IDs are unique and start at `*next_id`. The module's declarations are added to `known`. */
+/* Gives new IDs to the calls whose ID has two shapes, in the module or in the module and `known`.
+ * The new IDs are unique and begin at `*next_id`. The module's declarations are added to
+ * `known`. */
 enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, enum scan_renumbered which,
                                           cairn_declarations *known, uint64_t *next_id,
                                           struct cairn_error *error);

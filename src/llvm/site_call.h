@@ -32,8 +32,8 @@ struct site_call {
     /* For statepoints only. */
     struct bundle gc_live_values; /* follow the other live values */
     struct bundle transition_values;
-    bool is_transition; /* as its flags say, like is_live_in: deopt values stay in registers */
-    bool is_live_in;
+    bool is_transition; /* whether the flags mark a GC transition */
+    bool is_live_in;    /* whether the flags keep deopt values in registers */
 };
 
 /* Returns the kind of record that calls of the function make, whatever their bundles are;

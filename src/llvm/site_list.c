@@ -108,8 +108,8 @@ static struct group *find_group(const struct groups *groups, LLVMValueRef functi
     return &groups->places[place];
 }
 
-/* Links each use to its function's list. LLVM lists the latest use first, so prepending restores
- * the order in which the uses were added. */
+/* Links each use to its function's list. LLVM lists the latest use first; prepending reverses that
+ * order. */
 static void fill_groups(struct groups *groups, const struct site_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {

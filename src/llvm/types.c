@@ -222,8 +222,9 @@ bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
 
 /* ---- Types that the code generator can keep live ---- */
 
-/* Whether the type needs registers that the function does not request, on big-endian PPC64 and
- * RISC-V. Little-endian PPC64 always has VSX, because its oldest processor is POWER8. */
+/* Whether the type needs registers that big-endian PPC64 or RISC-V has only if the function
+ * requests them, and the function does not. Little-endian PPC64 always has VSX, because its oldest
+ * supported processor is POWER8. */
 static bool lacks_registers(LLVMTypeRef type, enum cairn_architecture architecture,
                             LLVMValueRef function)
 {
@@ -252,9 +253,9 @@ static unsigned promoted_lane_bits(struct cairn_type vector, enum cairn_architec
     return is_aarch64 && vector.bits * count < 64 ? 64 / count : 128 / count;
 }
 
-/* Whether LLVM promotes the type: small integers, and vectors whose integers are narrower than
- * lanes. On architectures other than AArch64, LLVM adds lanes to a vector that is too short, if its
- * integers are lanes; that does not work. */
+/* Whether LLVM promotes the type: small integers, and vectors of integers that are narrower than
+ * the promoted lanes. On architectures other than AArch64, a vector that is too short but whose
+ * elements are valid lanes gets more lanes instead, which does not work. */
 static bool is_promoted(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     struct cairn_type integer = types_convert(type);

@@ -29,7 +29,7 @@ static bool is_not_optimised(LLVMValueRef call, const struct unsupported_use *us
     return use->optimisation_level == 0 || has_optnone(call);
 }
 
-/* Whether the result is used. LLVM removes the call otherwise. */
+/* Whether the result is used. LLVM emits no code for the intrinsic otherwise. */
 static bool is_used(LLVMValueRef call, const struct unsupported_use *use)
 {
     (void)use;
@@ -139,8 +139,8 @@ static bool is_resumed(LLVMValueRef pad)
     return false;
 }
 
-/* Whether the pad's personality is a function. LLVM does not emit any other personality, nor the
- * table of landing pads, so exceptions skip the frame. */
+/* Whether the pad's personality is a function. LLVM emits neither another personality nor the table
+ * of landing pads of such a function, so exceptions skip the frame. */
 static bool has_personality(LLVMValueRef pad)
 {
     LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(pad));

@@ -14,7 +14,7 @@
 struct unsupported_use {
     enum cairn_architecture architecture;
     unsigned optimisation_level;
-    bool uses_fast_isel; /* at levels 1 to 3, too */
+    bool uses_fast_isel; /* even at levels 1 to 3 */
 };
 
 /* The reason, and what to write instead, as parts of a sentence. */
