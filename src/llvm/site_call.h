@@ -29,7 +29,7 @@ struct site_call {
     /* Operand numbers of the call; see site_call_value. */
     unsigned first_argument;
     struct bundle live_values;
-    /* For statepoints only. */
+    /* Properties of statepoints; 0 for other kinds. */
     struct bundle gc_live_values; /* follow the other live values */
     struct bundle transition_values;
     bool is_transition; /* whether the flags mark a GC transition */

@@ -314,7 +314,7 @@ enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architec
     return is_small ? LIVE_VALUE_WIDEN : LIVE_VALUE_CRASHES;
 }
 
-/* A record holds the low 64 bits of the constant, and its reader sign-extends them. */
+/* Compares the constant with what the reader of a record gets: the low 64 bits, sign-extended. */
 enum live_value_treatment types_live_constant(LLVMValueRef constant, const char **why)
 {
     enum { RECORD_BITS = 64 };

@@ -21,8 +21,8 @@ struct cairn_results types_results(LLVMTypeRef returned);
 
 struct cairn_type types_convert(LLVMTypeRef type);
 
-/* Whether a register of the architecture holds values of the type, without features that the
- * function requests, in the LLVM in use. The type must not be a structure or array. */
+/* Whether a register holds values of the type, if the LLVM in use compiles for the architecture's
+ * default features. The type must not be a structure or array. */
 bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture);
 
 /* What to do with a live value of a type, so that the LLVM in use does not crash on it. */

@@ -43,9 +43,9 @@ static bool always(LLVMValueRef call, const struct unsupported_use *use)
     return true;
 }
 
-/* Whether FastISel selects the return of a value that the call does not produce. FastISel leaves
- * the return of a value in several registers to SelectionDAG. At -O0, LLVM leaves the call to
- * another pass. */
+/* Whether FastISel crashes on the call, because it selects the return of a value that the call does
+ * not produce. FastISel leaves the return of a value in several registers to SelectionDAG. At -O0,
+ * LLVM leaves the call to another pass. */
 static bool is_returned_by_fast_isel(LLVMValueRef call, const struct unsupported_use *use)
 {
     LLVMTypeRef type = LLVMTypeOf(call);
@@ -139,8 +139,8 @@ static bool is_resumed(LLVMValueRef pad)
     return false;
 }
 
-/* Whether the pad's personality is a function. LLVM emits neither another personality nor the table
- * of landing pads of such a function, so exceptions skip the frame. */
+/* Whether the pad's personality is a function. LLVM emits no other personality, and then no table
+ * of landing pads either, so exceptions skip the frame. */
 static bool has_personality(LLVMValueRef pad)
 {
     LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(pad));
