@@ -1,7 +1,7 @@
 /*
- * Building calls of the intrinsics.
+ * Builds calls of the stack map and patch point intrinsics.
  *
- * What can be refused is refused before anything is built.
+ * All parameters are checked before anything is built.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Where to build ---- */
+/* ---- The builder's position ---- */
 
 static LLVMModuleRef module_of(LLVMBuilderRef builder)
 {
@@ -35,7 +35,7 @@ static LLVMModuleRef check_position(LLVMBuilderRef builder, struct cairn_error *
 
 /* ---- Operands ---- */
 
-/* The operands of the call, and how wide live values were before they were widened. */
+/* The operands of the call, and the widths of live values before they were widened. */
 struct operands {
     LLVMValueRef *values;
     unsigned count;
@@ -73,7 +73,8 @@ static LLVMValueRef constant(LLVMModuleRef module, unsigned bits, uint64_t value
     return LLVMConstInt(LLVMIntTypeInContext(LLVMGetModuleContext(module), bits), value, 0);
 }
 
-/* Integers that are wider than any register, but are not put into one. */
+/* Whether the value is an integer constant wider than any register. LLVM does not put such
+ * constants into registers. */
 static bool is_wide_constant(LLVMValueRef value)
 {
     return LLVMIsAConstantInt(value) != NULL && LLVMGetIntTypeWidth(LLVMTypeOf(value)) > 64;
@@ -89,7 +90,7 @@ static enum cairn_status check_wide_constant(LLVMValueRef value, uint32_t index,
                      why, LIVE_CONSTANT_INSTEAD);
 }
 
-/* The builder is in `module`. */
+/* Checks the live values of a call. `builder` is positioned in `module`. */
 static enum cairn_status check_live_values(LLVMBuilderRef builder, LLVMModuleRef module,
                                            LLVMValueRef *live_values, uint32_t count,
                                            struct cairn_error *error)
@@ -186,7 +187,8 @@ LLVMValueRef cairn_build_stackmap(LLVMBuilderRef builder, uint64_t id, uint32_t 
 
 /* ---- Patch points ---- */
 
-/* ORDER ARCHITECTURE. What LLVM's own call sequence takes; what Cairn needs where there is none. */
+/* ORDER ARCHITECTURE. The size of LLVM's call sequence, and the size that Cairn needs in a patch
+ * point without one. */
 static const struct {
     uint32_t with_target;
     uint32_t without_target;
@@ -211,7 +213,8 @@ static bool is_register_integer(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64;
 }
 
-/* Results that the LLVM in use has a patch point for, or that come in the register of an i64. */
+/* Checks that the LLVM in use supports the result type in patch points, or that the result is
+ * returned in the register of an i64. */
 static enum cairn_status check_result(LLVMTypeRef type, struct cairn_error *error)
 {
     if (type == NULL || LLVMGetTypeKind(type) == LLVMVoidTypeKind || is_pointer(type) ||
@@ -232,7 +235,8 @@ static enum cairn_status check_result(LLVMTypeRef type, struct cairn_error *erro
     return status;
 }
 
-/* The target as the intrinsic takes it; what is not a constant stays as it is, and is refused. */
+/* Converts the target to the intrinsic's parameter type. A target that is not a constant is left
+ * unchanged; it is rejected later. */
 static LLVMValueRef target_pointer(LLVMModuleRef module, LLVMValueRef target)
 {
     LLVMTypeRef type = version_byte_pointer_type(LLVMGetModuleContext(module));
@@ -283,7 +287,8 @@ static enum cairn_status check_patchpoint(LLVMModuleRef module,
     return check_result(patchpoint->result_type, error);
 }
 
-/* The result of an i64 patch point as the type that was asked for: both are in one register. */
+/* Converts the result of an i64 patch point to the requested type. Both types are returned in the
+ * same register. */
 static LLVMValueRef narrow_result(LLVMBuilderRef builder, LLVMValueRef call, LLVMTypeRef type,
                                   const char *name)
 {

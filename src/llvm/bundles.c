@@ -1,16 +1,16 @@
 /*
- * Operand bundles.
+ * Finds the operands of operand bundles.
  *
- * Their operands stand behind the arguments of a call, bundle after bundle, in any order. LLVM 18
- * and later tell through the C API where each one ends. Before, the C API has nothing of it, and
- * only the printed call shows it. So a clone of the call is printed in which every operand is the
- * number of its own place:
+ * A call's bundle operands follow its arguments, bundle after bundle, in any order. From LLVM 18
+ * on, the C API tells where each bundle ends. The C API of older versions does not know bundles;
+ * only the printed call shows them. So a clone of the call is printed, in which every operand is
+ * replaced by its own operand number:
  *
  *     call token (...) @llvm.experimental.gc.statepoint.p0(i64 0, i64 1, i64 2, i64 3, i64 4,
  *         i64 5, i64 6) [ "deopt"(i64 7, i64 8), "gc-live"(i64 9) ]
  *
- * No name, type or constant of the program is left in the list, however strange it was; what else
- * is printed has its strings escaped, so that a quotation mark always opens or ends one.
+ * The printed operands then contain no name, type or constant of the program. LLVM escapes the
+ * strings in the remaining text, so every quotation mark begins or ends a string.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,7 +28,8 @@ static bool has_tag(const char *tag, size_t length, const char *wanted)
     return length == strlen(wanted) && memcmp(tag, wanted, length) == 0;
 }
 
-/* LLVM's verifier allows one bundle of each of these tags. */
+/* Stores the bundle if it has one of the known tags. LLVM's verifier allows one bundle of each of
+ * these tags. */
 static void note_bundle(struct bundles *bundles, const char *tag, size_t length,
                         struct bundle bundle)
 {
@@ -79,15 +80,17 @@ enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
 
 /* ---- Printing a call with numbered operands ---- */
 
-/* Behind the bundles stand the callee and, in an invoke, two blocks before it. */
+/* Returns the end of the arguments and bundle operands. In a call, only the callee follows them; in
+ * an invoke, two blocks and the callee. */
 static unsigned operands_end(LLVMValueRef call)
 {
     unsigned others = LLVMGetInstructionOpcode(call) == LLVMInvoke ? 3 : 1;
     return (unsigned)LLVMGetNumOperands(call) - others;
 }
 
-/* A block outside of the program for the clone, because LLVM 14 deletes no instruction that stands
- * in none, and because LLVM numbers all values of a function before it prints one instruction. */
+/* Creates a block outside of the program for the clone. LLVM 14 cannot delete an instruction that
+ * is not in a block, and LLVM numbers all values of a function before it prints one of its
+ * instructions. */
 static LLVMBasicBlockRef create_scratch(LLVMContextRef context)
 {
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("scratch", context);
@@ -113,7 +116,8 @@ static void number_operands(LLVMValueRef clone, LLVMBasicBlockRef scratch, LLVMC
     LLVMSetUnwindDest(clone, scratch);
 }
 
-/* The program is as it was afterwards. To be freed with LLVMDisposeMessage. */
+/* Prints a clone of the call with numbered operands. The program is unchanged afterwards. The
+ * caller frees the text with LLVMDisposeMessage. */
 static char *print_numbered(LLVMValueRef call)
 {
     LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(call));
@@ -130,7 +134,7 @@ static char *print_numbered(LLVMValueRef call)
     return text;
 }
 
-/* ---- Reading it ---- */
+/* ---- Parsing the printed call ---- */
 
 static bool skip(const char **at, const char *expected)
 {
@@ -141,7 +145,8 @@ static bool skip(const char **at, const char *expected)
     return true;
 }
 
-/* The first tag's quotation mark, behind "[ ": array types have a number behind their bracket. */
+/* Returns the quotation mark of the first tag, after "[ ". The bracket of an array type is followed
+ * by a number instead. */
 static const char *find_list(const char *text)
 {
     bool is_quoted = false;
@@ -169,7 +174,8 @@ static bool parse_operands(const char **at, struct bundle *bundle)
     return true;
 }
 
-/* `"tag"(i64 7, i64 8)`; false also if the operands are not the next ones. */
+/* Parses `"tag"(i64 7, i64 8)`. Returns false also if the operand numbers do not continue from
+ * `*next`. */
 static bool parse_bundle(const char **at, unsigned *next, struct bundles *bundles)
 {
     struct bundle bundle = {.first = *next};
@@ -215,7 +221,8 @@ enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
     return status;
 }
 
-/* What cannot be read has to be refused, and is: as a call that may have such a bundle. */
+/* Returns true also if the bundles cannot be parsed, so that the caller treats the call as one with
+ * such a bundle, and bundles_read rejects it. */
 bool bundles_has_deopt(LLVMValueRef call)
 {
     struct bundles bundles;
@@ -230,8 +237,8 @@ bool bundles_has_deopt(LLVMValueRef call)
 
 #if LLVM_ENDS_AT_FOREIGN_BUNDLES
 
-/* What the code generator takes. Source: trials with LLVM 22; its SelectionDAGBuilder.cpp,
- * visitCall and visitInvoke. */
+/* The bundles that the code generator accepts. Sources: trials with LLVM 22; its
+ * SelectionDAGBuilder.cpp, visitCall and visitInvoke. */
 static const struct {
     const char *tag;
     bool of_calls;
@@ -258,8 +265,8 @@ static bool is_known(const char *tag, size_t length, bool is_invoke)
     return false;
 }
 
-/* Calls of intrinsics and of inline assembly are compiled before LLVM looks at their bundles;
- * invokes are not. */
+/* Whether the code generator checks the bundles. It compiles calls of intrinsics and of inline
+ * assembly before that check, but not invokes. */
 static bool is_looked_at(LLVMValueRef call)
 {
     LLVMValueRef callee = LLVMGetCalledValue(call);

@@ -1,5 +1,5 @@
 /*
- * llvm/bundles.h - which operands of a call are in which operand bundle.
+ * llvm/bundles.h - finds which operands of a call are in which operand bundle.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,24 +10,26 @@
 #include <llvm-c/Core.h>
 #include <stdbool.h>
 
-/* Operand numbers of the call, one behind the other; none if the call has no such bundle. */
+/* A bundle's operands, as consecutive operand numbers of the call. `count` is 0 if the call has no
+ * such bundle. */
 struct bundle {
     unsigned first;
     unsigned count;
 };
 
-/* The two whose values a record describes, and the one that LLVM gives to a transition, wherever
- * they stand among others. */
+/* The two bundles whose values a record describes, and the bundle that LLVM passes to a GC
+ * transition. Other bundles may come before, between and after them. */
 struct bundles {
     struct bundle deopt;
     struct bundle gc_live;
     struct bundle gc_transition;
 };
 
-/* Whether the call has a "deopt" bundle; before LLVM 18, one with operands. */
+/* Whether the call has a "deopt" bundle. Before LLVM 18, bundles without operands are not found. */
 bool bundles_has_deopt(LLVMValueRef call);
 
-/* UNSUPPORTED if the LLVM in use writes bundles in a way that is not known. */
+/* Finds the bundles of the call. UNSUPPORTED if the LLVM in use prints bundles in an unknown
+ * way. */
 enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
                                struct cairn_error *error);
 

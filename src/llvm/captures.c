@@ -1,9 +1,9 @@
 /*
- * Captures: from the name that LLVM gives a section to what the host has said of it.
+ * Finds the host's options for a section that LLVM asks memory for, by the section's name.
  *
- * LLVM 16 takes options for a part of the name ("section!C"), and writes numbers whole, each with
- * the bytes that memory would be allocated for: 4 for three of them, 8 for five to seven. Later
- * ones take the options away, and do what they say.
+ * LLVM 16 takes the options as a part of the name ("section!C"). It does not compress numbers, and
+ * pads each to its size in memory: a number of 3 bytes takes 4, a number of 5 to 7 bytes takes 8.
+ * Later versions remove the options from the name, and apply them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,9 +16,9 @@
 
 /* ---- Copying ---- */
 
-/* Bytes of addresses in the entries. Source: llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp,
- * emitPCSections; what the default is: getEffectiveCodeModel and the like in the target machines.
- * Memory managers refuse the other models. */
+/* Returns the bytes of an address in the entries. Sources:
+ * llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp, emitPCSections; for the default code model, functions
+ * such as getEffectiveCodeModel in the target machines. Memory managers reject the other models. */
 static uint8_t address_bytes(LLVMCodeModel code_model)
 {
     enum { NEAR = 4, FAR = 8 };
@@ -95,7 +95,7 @@ static const struct cairn_capture *find(const struct captures *captures, const c
     return NULL;
 }
 
-/* As LLVM 16 writes what was to be compressed. */
+/* Changes the schema to what LLVM 16 writes for a section with the option to compress. */
 static void write_whole(struct cairn_pcsection_schema *schema)
 {
     enum { SHORT = 2, WORD = 4, DOUBLEWORD = 8 };

@@ -1,6 +1,6 @@
 /*
- * llvm/captures.h - which of the sections that LLVM asks memory for are to be kept as PC sections,
- * and how they are read.
+ * llvm/captures.h - finds which of the sections that LLVM asks memory for are to be kept as PC
+ * sections, and their schemas.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,25 +11,27 @@
 
 struct captures {
     struct cairn_allocator allocator;
-    struct cairn_capture *entries; /* names are copies */
+    struct cairn_capture *entries; /* with copies of the names */
     size_t count;
     size_t capacity;
 };
 
 /* A section that is kept. */
 struct capture {
-    char *name; /* without options; for capture_release */
+    char *name; /* without options; owned, see capture_release */
     bool has_schema;
-    struct cairn_pcsection_schema schema; /* as this section is written */
+    struct cairn_pcsection_schema schema; /* as the LLVM in use writes this section */
 };
 
-/* Copies what `options` say of them. On failure there is something to release. ARGUMENT, MEMORY. */
+/* Copies the sections to keep from `options`. The caller releases `captures` on failure, too.
+ * ARGUMENT, MEMORY. */
 enum cairn_status captures_create(const struct cairn_memory_manager_options *options,
                                   const struct cairn_allocator *allocator,
                                   struct captures *captures, struct cairn_error *error);
 void captures_release(struct captures *captures);
 
-/* `*is_captured` is false if no capture fits the name, and on failure. MEMORY. */
+/* Finds the section's entry. `*is_captured` is false if there is no entry with that name, and on
+ * failure. MEMORY. */
 enum cairn_status captures_find(const struct captures *captures, const char *section_name,
                                 struct capture *capture, bool *is_captured,
                                 struct cairn_error *error);

@@ -1,11 +1,11 @@
 /*
- * Finding what is known to crash LLVM's code generator, before it gets to see it.
+ * Finds code that is known to crash LLVM's code generator, before it is compiled.
  *
- * Each rule was found by compiling with LLVM 14 to 19 and 22; a test compiles what the rules
- * refuse, to see that it still crashes, and random modules, to see that nothing else does.
+ * Each rule was found by compiling with LLVM 14 to 19 and 22. A test compiles the code that the
+ * rules reject, to see that it still crashes, and random modules, to see that nothing else crashes.
  *
- * LLVM's verifier comes first: the code generator relies on what it has verified. Then the module
- * is gone through to count, and only if there is something to report, once more to report it.
+ * LLVM's verifier runs first, because the code generator relies on what it verifies. Then the
+ * module is walked to count the findings. If there are any, a second walk reports them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,29 +24,30 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the rules need to know, and what has come of them. */
+/* The input of the rules, and their results. */
 struct checker {
     const struct cairn_check_options *options;
     enum cairn_architecture architecture;
-    uint32_t minimum_bytes; /* of patch points with a target */
-    struct site_call call;  /* that is being checked */
-    LLVMValueRef function;  /* that it is in */
+    uint32_t minimum_bytes; /* minimum size of patch points with a target */
+    struct site_call call;  /* the call that is being checked */
+    LLVMValueRef function;  /* the function that contains it */
     LLVMValueRef liveness_checked;
     LLVMValueRef selection_checked;
-    bool is_left_to_dag; /* the function `selection_checked` */
+    bool is_left_to_dag; /* whether SelectionDAG compiles `selection_checked` */
     size_t found;
-    size_t expected; /* 0 while they are counted */
+    size_t expected; /* the number of findings; 0 while they are counted */
     struct cairn_error *error;
 };
 
-/* ---- Saying what is refused ---- */
+/* ---- Reporting findings ---- */
 
 enum { FUNCTION_WIDTH = 40, INSTRUCTION_WIDTH_MIN = 12, INSTRUCTION_WIDTH_MAX = 60 };
 
-/* Room behind the first sentence for " (and 4294967295 more)". */
+/* Space after the first sentence for " (and 4294967295 more)". */
 enum { SUFFIX_SIZE = 24 };
 
-/* The instruction is cut to what the rest leaves of an error's message. */
+/* Writes the sentence for a finding. The instruction is truncated to the space that the other parts
+ * leave in an error message. */
 static void write_sentence(const struct cairn_finding *finding, char *sentence, size_t size)
 {
     static const char form[] = "in '%.*s': %.*s%s: %s; write %s";
@@ -62,7 +63,7 @@ static void write_sentence(const struct cairn_finding *finding, char *sentence, 
              length > (size_t)width ? "..." : "", finding->why, finding->instead);
 }
 
-/* The first sentence, and how many there are besides. */
+/* Sets the error to the first finding's sentence and the number of further findings. */
 static void set_error(const struct checker *checker, const char *sentence)
 {
     char suffix[SUFFIX_SIZE + 1] = "";
@@ -97,8 +98,8 @@ static void report(struct checker *checker, const char *why, const char *instead
 
 /* ---- Types of live values ---- */
 
-/* An integer that the record has as it is: not an argument, which is put into a register, and not
- * a wide integer of a statepoint, which is stored. */
+/* Whether the value is an integer that the record holds as a constant. Arguments are put into
+ * registers, and wide integers of statepoints are stored in memory. */
 static bool is_recorded_constant(const struct site_call *call, unsigned index)
 {
     enum { RECORD_BITS = 64 };
@@ -123,8 +124,8 @@ static bool fits(const struct checker *checker, unsigned index, const char **ins
                             instead) == LIVE_VALUE_FITS;
 }
 
-/* Whether a value from `first` on, and before `index`, is of the type of value `index` and does
- * not fit either: it has been reported for both. */
+/* Whether a value from `first` on, before `index`, has the same type as value `index` and does not
+ * fit either. The report on that value covers both. */
 static bool is_reported(const struct checker *checker, unsigned first, unsigned index)
 {
     const char *instead;
@@ -148,7 +149,7 @@ static void report_live_value(struct checker *checker, unsigned index, const cha
 static void check_live_values(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    /* Operands that anyregcc puts into any register are recorded like live values. */
+    /* With anyregcc, arguments are recorded like live values. */
     bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
     unsigned first = anyreg ? 0 : call->argument_count;
     unsigned end = call->argument_count + call->live_value_count;
@@ -159,8 +160,8 @@ static void check_live_values(struct checker *checker)
     }
 }
 
-/* A wrong number in a record is as bad as a crash. At the first one: others have the same reason.
- */
+/* Checks the constants, because a wrong number in a record is as bad as a crash. Reports only the
+ * first one: the others have the same reason. */
 static void check_constants(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
@@ -183,8 +184,9 @@ struct registers {
     unsigned x87;
 };
 
-/* ORDER ARCHITECTURE. How many values fit at once, in functions with a frame pointer. One general
- * register less where the stack has a part of variable size, which may take a base pointer. */
+/* ORDER ARCHITECTURE. How many values fit into registers at the same time, in functions with a
+ * frame pointer. There is one general register less in a function with a dynamic alloca, which may
+ * need a base pointer. */
 static const struct registers register_limits[] = {
     [CAIRN_ARCHITECTURE_UNKNOWN] = {UINT_MAX, UINT_MAX, UINT_MAX},
     [CAIRN_ARCHITECTURE_X86_64] = {13, 16, 7},
@@ -195,7 +197,8 @@ static const struct registers register_limits[] = {
     [CAIRN_ARCHITECTURE_RISCV64] = {27, 32, 0},
 };
 
-/* ORDER ARCHITECTURE. Those in which calls take their arguments; the others are on the stack. */
+/* ORDER ARCHITECTURE. How many registers pass arguments; the remaining arguments are on the
+ * stack. */
 static const struct registers argument_registers[] = {
     [CAIRN_ARCHITECTURE_UNKNOWN] = {0, 0, 0},      [CAIRN_ARCHITECTURE_X86_64] = {6, 8, 0},
     [CAIRN_ARCHITECTURE_AARCH64] = {8, 8, 0},      [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {8, 13, 0},
@@ -205,7 +208,8 @@ static const struct registers argument_registers[] = {
 
 static unsigned minimum(unsigned left, unsigned right) { return left < right ? left : right; }
 
-/* Registers that one value takes; a structure or an array takes some for each element. */
+/* Adds the registers that one value takes. A structure or an array takes registers for each
+ * element. */
 static void count_type(LLVMTypeRef type, struct registers *count)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
@@ -219,7 +223,7 @@ static void count_type(LLVMTypeRef type, struct registers *count)
         count->general++;
     } else if (kind == LLVMBFloatTypeKind) {
         count->vector++;
-        count->general++; /* where x86-64 has its bits */
+        count->general++; /* for the bits on x86-64 */
     } else if (kind == LLVMX86_FP80TypeKind) {
         count->x87++;
     } else {
@@ -227,7 +231,8 @@ static void count_type(LLVMTypeRef type, struct registers *count)
     }
 }
 
-/* Arguments stand in registers of their own, whatever else keeps their values. */
+/* Returns the registers that the call's arguments take. An argument has a register of its own, even
+ * if another register also holds its value. */
 static struct registers count_arguments(const struct checker *checker)
 {
     struct registers count = {0};
@@ -240,9 +245,9 @@ static struct registers count_arguments(const struct checker *checker)
     return count;
 }
 
-/* Constants that LLVM loads into registers before a record, and neither records as they are nor
- * finds another place for: at -O0 all but integers and null, otherwise addresses, and numbers that
- * come from memory in one instruction. Statepoints record small numbers as they are. */
+/* Whether LLVM loads the constant into a register before a record. At -O0 it loads all constants
+ * but integers and null. With optimisation it loads addresses, vectors, and floating-point numbers
+ * that one instruction loads from memory. Statepoints record small numbers as constants. */
 static bool is_loaded(const struct checker *checker, LLVMValueRef constant)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(constant));
@@ -260,8 +265,8 @@ static bool is_loaded(const struct checker *checker, LLVMValueRef constant)
            kind == LLVMFP128TypeKind;
 }
 
-/* Variables find a place on the stack, unless nobody optimises. Arguments of anyregcc are put into
- * registers in any case, if the optimiser does not see that they have no value. */
+/* Whether the value takes a register. Variables may be spilled, except at -O0. Arguments of
+ * anyregcc always take registers, unless the optimiser sees that they are undefined. */
 static bool needs_register(const struct checker *checker, unsigned index)
 {
     LLVMValueRef value = site_call_value(&checker->call, index);
@@ -281,7 +286,7 @@ static bool is_repeated(const struct site_call *call, unsigned first, unsigned i
     return false;
 }
 
-/* Adds those of the arguments and live values from `first` up to `end`. */
+/* Adds the registers for the arguments and live values from `first` up to `end`. */
 static void count_values(const struct checker *checker, unsigned first, unsigned end,
                          struct registers *count)
 {
@@ -307,7 +312,7 @@ static bool has_dynamic_alloca(LLVMValueRef function)
     return false;
 }
 
-/* The general registers that there are for the function's `wanted` values. */
+/* Returns the number of general registers available if the call has `wanted` values for them. */
 static unsigned limit_general(const struct checker *checker, unsigned wanted)
 {
     unsigned limit = register_limits[checker->architecture].general;
@@ -343,8 +348,8 @@ static void check_limits(struct checker *checker, struct registers count)
         report_registers(checker, limits);
 }
 
-/* At -O0 all live values are kept in registers at once, with anyregcc the arguments always, and
- * some constants always too. */
+/* Checks that the values fit into registers. At -O0 all live values are in registers at the same
+ * time. Arguments of anyregcc, and some constants, always are. */
 static void check_registers(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
@@ -359,7 +364,8 @@ static void check_registers(struct checker *checker)
     check_limits(checker, count);
 }
 
-/* Values of the x87 stack from `first` up to `end`, constants and undefined ones too. */
+/* Returns the number of x87 stack registers for the values from `first` up to `end`, including
+ * constants and undefined values. */
 static unsigned count_x87(const struct checker *checker, unsigned first, unsigned end)
 {
     unsigned count = 0;
@@ -372,8 +378,8 @@ static unsigned count_x87(const struct checker *checker, unsigned first, unsigne
     return count;
 }
 
-/* Deopt values of statepoints whose flags keep them in registers. On the x87 stack LLVM can keep
- * one of them, and none beside several GC pointers. */
+/* Checks the deopt values of a statepoint whose flags keep them in registers. LLVM can keep one of
+ * them on the x87 stack, but not together with several GC pointers. */
 static void check_live_in(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
@@ -392,8 +398,9 @@ static void check_live_in(struct checker *checker)
     check_limits(checker, count);
 }
 
-/* Of results LLVM promotes integers alone. Where live values are promoted, and the result is not:
- * half on PPC64 and RISC-V, bfloat everywhere but on AArch64. */
+/* Whether anyregcc can return the type. LLVM promotes only integers in results. So some types are
+ * supported as live values and not as results: half on PPC64 and RISC-V, and bfloat on all
+ * architectures except AArch64. */
 static bool is_result_in_any_register(const struct checker *checker, LLVMTypeRef type)
 {
     enum cairn_architecture architecture = checker->architecture;
@@ -408,13 +415,13 @@ static bool is_result_in_any_register(const struct checker *checker, LLVMTypeRef
         return true;
     case LLVMIntegerTypeKind:
         bits = LLVMGetIntTypeWidth(type);
-        /* Before others are promoted, LLVM has put them into registers of no class; used in the
-         * same block some are not. */
+        /* LLVM has put integers of other widths into registers without a class before it promotes
+         * them. Some work if they are used in the same block, others do not. */
         if (is_ppc64 && checker->options->optimisation_level == 0)
             return bits == 32 || bits == 64 ||
                    (bits == 1 && architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2);
         return bits <= 64;
-    case LLVMX86_FP80TypeKind: /* the x87 stack is none of the registers */
+    case LLVMX86_FP80TypeKind: /* anyregcc never returns on the x87 stack */
         return false;
     case LLVMBFloatTypeKind:
         return architecture == CAIRN_ARCHITECTURE_AARCH64;
@@ -446,9 +453,10 @@ static void check_result(struct checker *checker)
                : "an integer of 64 bits, or another calling convention");
 }
 
-/* ---- Bytes ---- */
+/* ---- Region sizes ---- */
 
-/* ORDER ARCHITECTURE. Bytes of which regions are multiples; 0: they may have any number. */
+/* ORDER ARCHITECTURE. Regions are multiples of this number of bytes; 0 means that any size is
+ * valid. */
 static const unsigned instruction_bytes[] = {
     [CAIRN_ARCHITECTURE_UNKNOWN] = 0,     [CAIRN_ARCHITECTURE_X86_64] = 0,
     [CAIRN_ARCHITECTURE_AARCH64] = 4,     [CAIRN_ARCHITECTURE_PPC64_ELFV2] = 4,
@@ -456,10 +464,10 @@ static const unsigned instruction_bytes[] = {
     [CAIRN_ARCHITECTURE_RISCV64] = 4,
 };
 
-/* Only some of this is a crash. What LLVM does with too few bytes is to fill all memory with
- * no-ops on x86-64, as it does everywhere with a number that was meant to be negative; on other
- * architectures, and with a part of an instruction, it writes more bytes than it was told to, and
- * a patch would then leave the rest of them. */
+/* Checks the size of the region. Not every wrong size is a crash. If the region is too small on
+ * x86-64, or has a negative size on any architecture, LLVM fills all memory with no-ops. If it is
+ * too small on another architecture, or ends within an instruction, LLVM writes more bytes than
+ * requested, and a patch would not replace the last ones. */
 static void check_bytes(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
@@ -480,7 +488,8 @@ static void check_bytes(struct checker *checker)
 
 /* ---- Targets ---- */
 
-/* Not always a crash, but worse: a call that goes elsewhere, or disappears. */
+/* Checks the target. LLVM does not crash on every bad target. It may do worse: the call branches to
+ * a wrong address, or disappears. */
 static void check_target(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
@@ -491,7 +500,7 @@ static void check_target(struct checker *checker)
         report(checker, problem->why, problem->instead);
 }
 
-/* ---- What the architecture has ---- */
+/* ---- Support by architecture ---- */
 
 static void check_architecture(struct checker *checker)
 {
@@ -509,7 +518,8 @@ static void check_architecture(struct checker *checker)
 
 /* ---- GC transitions ---- */
 
-/* The nodes by which LLVM marks a transition are x86-64's alone, and take what is in registers. */
+/* Checks GC transitions. Only x86-64 has the nodes by which LLVM marks a transition, and their
+ * operands must be in registers. */
 static void check_transition(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
@@ -545,7 +555,7 @@ static void check_bundles(struct checker *checker)
 
 /* ---- Liveness (llvm-project #53828, #85828) ---- */
 
-/* Once for each function that has patch points, at one of them. */
+/* Checks each function that has patch points once, at one of them. */
 static void check_liveness(struct checker *checker)
 {
     LLVMValueRef function = checker->function;
@@ -564,9 +574,10 @@ static void check_liveness(struct checker *checker)
                      : "none in this function, or leave liveness off (CAIRN_LIVENESS_OFF)");
 }
 
-/* ---- Calls of which no record is made ---- */
+/* ---- Calls for which no record is made ---- */
 
-/* AArch64 has GlobalISel at -O0, also with EnableFastISel. */
+/* Checks for calls whose "deopt" bundle GlobalISel would ignore. AArch64 uses GlobalISel at -O0,
+ * even with EnableFastISel. */
 static enum cairn_status check_selection(struct checker *checker)
 {
     LLVMValueRef call = checker->call.call;
@@ -607,7 +618,7 @@ static enum cairn_status check_record(struct checker *checker, LLVMValueRef call
     return check_selection(checker);
 }
 
-/* Calls that make no record, and other instructions. */
+/* Checks an instruction that makes no record. */
 static void check_other(struct checker *checker, LLVMValueRef instruction)
 {
     const struct unsupported_use use = {
@@ -651,7 +662,7 @@ static enum cairn_status check_function(struct checker *checker, LLVMValueRef fu
     return status;
 }
 
-/* In the order of the module. */
+/* Checks all functions in the order of the module. */
 static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef module)
 {
     enum cairn_status status = CAIRN_OK;
@@ -664,7 +675,7 @@ static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef 
     return status;
 }
 
-/* Counts first, so that the first sentence can say how many there are. */
+/* Counts the findings, then reports them, so that the error can hold their number. */
 static enum cairn_status report_all(struct checker *checker, LLVMModuleRef module)
 {
     enum cairn_status status = check_functions(checker, module);

@@ -12,7 +12,7 @@
 
 /* ---- Targets ---- */
 
-/* Of LLVM as it was built. */
+/* Initialises all targets that LLVM was built with. */
 static void initialise_llvm(void)
 {
     LLVMInitializeAllTargetInfos();
@@ -47,7 +47,8 @@ enum cairn_architecture compile_architecture(const struct program *program)
     return types_architecture(program_module(program));
 }
 
-/* Processors are named for the machine that the IR was made for, if any. */
+/* Removes the processor and its features from all functions, because they belong to the target that
+ * the IR was made for. */
 static void forget_processor(LLVMModuleRef module)
 {
     static const char *const names[] = {"target-cpu", "tune-cpu", "target-features"};

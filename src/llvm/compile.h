@@ -1,6 +1,6 @@
 /*
- * llvm/compile.h - IR into an object for any machine that LLVM has a code generator for: what
- * `cairn run` shows of programs that this machine cannot run.
+ * llvm/compile.h - compiles IR into an object for any target that LLVM supports. `cairn run` uses
+ * it for programs that cannot run on the host.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,19 +17,20 @@ struct compiled {
     size_t size;
 };
 
-/* Of a triple; UNKNOWN where Cairn knows none. */
+/* Returns the architecture of a triple, or UNKNOWN. */
 enum cairn_architecture compile_find_architecture(const char *triple);
 
-/* Of the module's triple; the host's if it has none, and UNKNOWN where Cairn knows none. */
+/* Returns the architecture of the module's triple, or the host's if the module has no triple;
+ * UNKNOWN if Cairn does not know the triple. */
 enum cairn_architecture compile_architecture(const struct program *program);
 
-/* From now on the program is for `triple`, whatever its IR says. UNSUPPORTED (neither LLVM nor
- * Cairn knows all triples). */
+/* Sets the program's target to `triple`, whatever its IR says. UNSUPPORTED if LLVM or Cairn does
+ * not know the triple. */
 enum cairn_status compile_set_target(struct program *program, const char *triple,
                                      struct cairn_error *error);
 
-/* Compiles the module, which is spent by it, as LLVM does for objects that are to be linked; patch
- * point liveness is off in this process then (cairn/llvm.h). UNSUPPORTED, LLVM. */
+/* Compiles the module, as LLVM does for objects that are to be linked. The module must not be used
+ * afterwards. Turns patch point liveness off for the process (cairn/llvm.h). UNSUPPORTED, LLVM. */
 enum cairn_status compile_object(struct program *program, unsigned optimisation_level,
                                  struct compiled *compiled, struct cairn_error *error);
 

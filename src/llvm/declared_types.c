@@ -24,14 +24,14 @@ void declared_types_write(LLVMValueRef call, const unsigned *widths, unsigned co
     LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(call));
     LLVMValueRef *strings = calloc(count, sizeof *strings);
     if (strings == NULL)
-        return; /* the values are then of the types to which they were widened */
+        return; /* the operands' types describe the values then */
     for (unsigned i = 0; i < count; i++)
         strings[i] = width_string(context, widths[i]);
     LLVMSetMetadata(call, kind_of(call), LLVMMDNodeInContext(context, strings, count));
     free(strings);
 }
 
-/* The bits of a type such as "i8"; 0 for anything else. */
+/* Returns the width of an integer type such as "i8"; 0 for any other text. */
 static uint32_t parse_width(LLVMValueRef string)
 {
     unsigned length = 0;
@@ -60,7 +60,7 @@ static void read_strings(const LLVMValueRef *strings, unsigned count, struct cai
 
 void declared_types_read(const struct site_call *call, struct cairn_type *types)
 {
-    if (!LLVMHasMetadata(call->call)) /* spares the lookup of the kind by its name */
+    if (!LLVMHasMetadata(call->call)) /* avoids the lookup of the kind by its name */
         return;
     LLVMValueRef node = LLVMGetMetadata(call->call, kind_of(call->call));
     if (node == NULL || call->live_value_count == 0 ||

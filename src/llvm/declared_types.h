@@ -1,8 +1,8 @@
 /*
- * llvm/declared_types.h - the types that live values had before a builder widened them.
+ * llvm/declared_types.h - keeps the types that live values had before a builder widened them.
  *
- * They are kept as metadata of the call, `!cairn.types`: one string per live value, such as "i1",
- * or "" where the operand's own type is right. So they survive printing, parsing and cloning.
+ * They are stored as metadata of the call, `!cairn.types`: one string per live value, such as "i1",
+ * or "" if the operand's own type applies. Printing, parsing and cloning preserve the metadata.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,11 +11,11 @@
 
 #include "llvm/site_call.h"
 
-/* `widths[i]` is the number of bits that live value i had, or 0. */
+/* Attaches the metadata. `widths[i]` is the width that live value i had, or 0. */
 void declared_types_write(LLVMValueRef call, const unsigned *widths, unsigned count);
 
-/* Puts the declared types over those of the operands. Metadata that does not fit the call, or
- * names no smaller integer than the operand's, is not ours and is ignored. */
+/* Replaces the types of widened live values by their declared types. Metadata is ignored if it does
+ * not match the call, or if a declared integer is not smaller than the operand. */
 void declared_types_read(const struct site_call *call, struct cairn_type *types);
 
 #endif

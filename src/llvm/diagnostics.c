@@ -1,9 +1,9 @@
 /*
- * Observing a context's diagnostics.
+ * Observes a context's diagnostics.
  *
- * Source: llvm/lib/IR/LLVMContext.cpp, LLVMContext::diagnose. Hosts in C++ may have replaced LLVM's
- * whole handler object by one that does not ask the C API's function: then nothing is seen here,
- * and LLVM does what that object says.
+ * If a C++ host has replaced LLVM's handler object by one that does not call the C API's handler,
+ * nothing is observed, and that object decides what LLVM does with an error. Source:
+ * llvm/lib/IR/LLVMContext.cpp, LLVMContext::diagnose.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* LLVM shows the source, in further lines. */
+/* Joins the lines of LLVM's text, which shows the source in further lines. */
 static void join_lines(char *text)
 {
     size_t length = strlen(text);

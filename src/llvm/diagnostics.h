@@ -1,7 +1,7 @@
 /*
- * llvm/diagnostics.h - what LLVM reports through a context while Cairn compiles.
+ * llvm/diagnostics.h - observes what LLVM reports through a context while Cairn compiles.
  *
- * LLVM's own way with an error that nobody handles is to print it and to call exit(1).
+ * If an error has no handler, LLVM prints it and calls exit(1).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 #include <cairn/status.h>
 #include <llvm-c/Core.h>
 
-/* An observed context. It stays where it is while it is observed. */
+/* An observed context. The structure must not be moved while the context is observed. */
 struct diagnostics {
     LLVMContextRef context;
     struct cairn_error *first;
@@ -19,16 +19,16 @@ struct diagnostics {
     void *host_user;
 };
 
-/* From now on the first error that LLVM reports is kept in `first`, with status LLVM, unless there
- * is one; and all that LLVM reports is handed on to the handler that the context has had, if any.
- */
+/* Begins to observe the context. If `first` holds no error, the first error that LLVM reports is
+ * stored there, with status LLVM. Every diagnostic is passed on to the context's previous handler,
+ * if any. */
 void diagnostics_begin(struct diagnostics *diagnostics, LLVMContextRef context,
                        struct cairn_error *first);
 
-/* Gives the context its handler back, unless somebody has set another one meanwhile. */
+/* Restores the context's previous handler, unless another one was set in the meantime. */
 void diagnostics_end(const struct diagnostics *diagnostics);
 
-/* Keeps LLVM's text of `info`, if that is an error, as the first one. */
+/* Stores LLVM's text of `info` in `first`, if it is an error and `first` holds none. */
 void diagnostics_keep_first(LLVMDiagnosticInfoRef info, struct cairn_error *first);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * LLVM's disassembler for every architecture, through the C API.
+ * Calls LLVM's disassembler through the C API.
  *
- * The API has no operands, only text, and no way to ask for a branch's target as an address: some
- * architectures print one, some the distance. So the last operand of a branch is put right here.
+ * The API returns only text, without operands. It has no option to print a branch's target as an
+ * address: LLVM prints the address on some architectures, and the distance on others. So this file
+ * replaces a distance in the last operand of a branch by the address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,27 +20,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether `text`, with `distance` read from its last operand, is a branch of the architecture. */
+/* Whether `text` is a branch whose last operand, `operand`, is a distance. */
 typedef bool finds_distance(const char *text, const char *operand);
 
 struct disassembler {
     LLVMDisasmContextRef llvm;
     enum cairn_architecture architecture;
-    finds_distance *finds_distance; /* NULL: LLVM says what targets there are */
-    bool has_target;                /* of the instruction that LLVM looks at */
+    finds_distance *finds_distance; /* NULL if LLVM reports targets to note_target */
+    bool has_target;                /* for the instruction that LLVM decodes */
     uint64_t target;
 };
 
 /* ---- Distances in text ---- */
 
-/* PPC64: ".+16". */
+/* PPC64 prints a distance as ".+16". */
 static bool finds_dot(const char *text, const char *operand)
 {
     (void)text;
     return operand[0] == '.' && (operand[1] == '+' || operand[1] == '-');
 }
 
-/* RISC-V: a plain number, which stands behind other instructions too. */
+/* RISC-V prints a distance as a plain number, which other instructions also have as their last
+ * operand. */
 static bool finds_number(const char *text, const char *operand)
 {
     static const char *const branches[] = {"j",    "jal",  "beq",  "bne",  "blt",  "bge",
@@ -62,7 +64,7 @@ static char *find_last_operand(char *text)
     return blank == NULL ? text + strlen(text) : blank + 1;
 }
 
-/* ---- What LLVM is asked for ---- */
+/* ---- Options for LLVM ---- */
 
 struct description {
     const char *triple;
@@ -70,7 +72,8 @@ struct description {
     finds_distance *finds_distance;
 };
 
-/* Features are what Linux's programs may have that LLVM would not decode without them. */
+/* Returns the triple and the features. The features enable the instructions that programs for Linux
+ * may contain and that LLVM would not decode by default. */
 static struct description describe(enum cairn_architecture architecture,
                                    enum cairn_byte_order byte_order)
 {
@@ -95,28 +98,29 @@ static struct description describe(enum cairn_architecture architecture,
     return (struct description){0};
 }
 
-/* PPC64's registers are plain numbers otherwise, like its constants. The option is the process's;
- * nothing else prints assembly here. */
+/* Initialises LLVM with full register names on PPC64, where registers are otherwise plain numbers,
+ * like constants. The option applies to the whole process; nothing else prints assembly there. */
 static void initialise_llvm(void)
 {
     static const char *const arguments[] = {"cairn", "-ppc-asm-full-reg-names"};
     LLVMInitializeAllTargetInfos();
     LLVMInitializeAllTargetMCs();
     LLVMInitializeAllDisassemblers();
-    /* LLVM complains of an option that is given again. */
+    /* LLVM reports an error if an option is given twice. */
     LLVMParseCommandLineOptions(2, arguments, NULL);
 }
 
-/* Intel's syntax on x86 has registers without '%'. */
+/* Chooses Intel's syntax on x86-64, in which registers have no '%'. */
 static void choose_syntax(LLVMDisasmContextRef llvm, enum cairn_architecture architecture)
 {
     if (architecture == CAIRN_ARCHITECTURE_X86_64)
         LLVMSetDisasmOptions(llvm, LLVMDisassembler_Option_AsmPrinterVariant);
-    /* Afterwards, because choosing a variant forgets the other options. */
+    /* This call must be the last, because choosing a variant resets the other options. */
     LLVMSetDisasmOptions(llvm, LLVMDisassembler_Option_PrintImmHex);
 }
 
-/* LLVM asks for a name, and gives none; but it says so what branches go to. */
+/* Notes the target of a branch. LLVM calls this function for the name of an address; it returns no
+ * name. */
 static const char *note_target(void *user, uint64_t value, uint64_t *reference_type,
                                uint64_t address, const char **reference_name)
 {
@@ -177,8 +181,8 @@ static bool is_x86_64_prefix(uint8_t byte)
     return (byte & 0xF0) == 0x40 || memchr(others, byte, sizeof others) != NULL;
 }
 
-/* Prefixes whose instruction is not there any more. LLVM names them, and from version 22 on REX.W,
- * too. */
+/* Whether the bytes are prefixes whose instruction is cut off. LLVM decodes them as instructions of
+ * their own; from version 22 on REX.W, too. */
 static bool is_cut_off(const struct disassembler *disassembler, const uint8_t *bytes, size_t size,
                        size_t length)
 {
@@ -223,7 +227,7 @@ bool disassembler_next(struct disassembler *disassembler, const uint8_t *bytes, 
 {
     *instruction = (struct instruction){0};
     disassembler->has_target = false;
-    /* LLVM's parameter is not const; it does not write. */
+    /* LLVM's parameter is not const, but LLVM does not write to it. */
     instruction->length =
         LLVMDisasmInstruction(disassembler->llvm, (uint8_t *)(uintptr_t)bytes, size, address,
                               instruction->text, sizeof instruction->text);

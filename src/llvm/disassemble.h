@@ -1,5 +1,5 @@
 /*
- * llvm/disassemble.h - the instructions of any architecture in words, by LLVM's disassembler.
+ * llvm/disassemble.h - disassembles instructions of any architecture, with LLVM's disassembler.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,31 +14,32 @@
 
 enum { INSTRUCTION_TEXT_BYTES = 128 };
 
-/* One thread at a time. */
+/* A disassembler. Not thread-safe: one thread at a time may use it. */
 struct disassembler;
 
 struct instruction {
     size_t length; /* in bytes */
-    /* On one line, cut where it is too long. Registers are named as cairn_register_name does. */
+    /* One line, truncated if it is too long. Registers have the names that cairn_register_name
+     * returns. */
     char text[INSTRUCTION_TEXT_BYTES];
-    /* It is a branch or a call to a place in code that stands in it. */
+    /* Whether it is a branch or a call whose target is encoded in the instruction. */
     bool has_target;
     uint64_t target;
 };
 
-/* Instructions always lie in memory as the architecture has them; `byte_order` is that of its
- * data, which on PPC64 the instructions share. UNSUPPORTED (LLVM as it was built does not know the
- * architecture, or nobody does), MEMORY. */
+/* Creates a disassembler. `byte_order` is the byte order of the architecture's data. It applies to
+ * instructions only on PPC64; elsewhere the architecture determines their byte order. UNSUPPORTED
+ * if the LLVM in use does not know the architecture, or the architecture is unknown; MEMORY. */
 enum cairn_status disassembler_create(enum cairn_architecture architecture,
                                       enum cairn_byte_order byte_order,
                                       struct disassembler **disassembler,
                                       struct cairn_error *error);
 
-/* NULL is allowed. */
+/* Destroys a disassembler. NULL is allowed. */
 void disassembler_destroy(struct disassembler *disassembler);
 
-/* The instruction at `bytes`, which runs at `address`; false if they are none or it does not end
- * within `size`. */
+/* Decodes the instruction at `bytes`, which is executed at `address`. Returns false if the bytes
+ * are not an instruction, or if it does not end within `size` bytes. */
 bool disassembler_next(struct disassembler *disassembler, const uint8_t *bytes, size_t size,
                        uint64_t address, struct instruction *instruction);
 

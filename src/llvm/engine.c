@@ -1,14 +1,14 @@
 /*
- * Engines: an MCJIT engine over Cairn's memory manager, with scan and check in front.
+ * Engines: MCJIT engines that use Cairn's memory manager, and scan and check each module.
  *
- * LLVM's own ways to fail are kept away from the host as far as the C API lets us: a module that
- * would crash the code generator is refused before LLVM sees it, and the engine is made over an
- * empty module, because LLVM destroys the module that it is given when making an engine fails.
- * While it compiles, the contexts of the modules are observed: an error that LLVM reports there
- * fails the finalisation.
+ * As far as the C API allows it, LLVM's failures do not reach the host. A module that would crash
+ * the code generator is rejected before LLVM compiles it. The engine is created with an empty
+ * module, because LLVM destroys the module that it was given if creating the engine fails. While
+ * LLVM compiles, the modules' contexts are observed: an error that LLVM reports there makes the
+ * finalisation fail.
  *
- * Process-wide state: LLVM's targets and options are global to the process, so setting them up is
- * too, and so is what remembers that it was done.
+ * Process-wide state: LLVM's targets and options are global to the process. So their
+ * initialisation, and the flag that it was done, are process-wide, too.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,13 +28,13 @@ struct cairn_engine {
     cairn_runtime *runtime;
     struct cairn_allocator allocator;
     LLVMExecutionEngineRef llvm;
-    cairn_memory_manager *manager; /* LLVM's, once the engine exists */
+    cairn_memory_manager *manager; /* owned by LLVM once the engine exists */
     struct cairn_check_options check;
     bool skip_check;
-    /* Some function that is defined in a module of the engine; NULL until there is one. */
+    /* Any function that a module of the engine defines, or NULL. */
     LLVMValueRef any_function;
     bool has_unfinished;
-    /* The contexts of the modules that are not finalised yet, each once. */
+    /* The contexts of the modules that are not finalised yet, without duplicates. */
     struct diagnostics *contexts;
     size_t context_count;
     size_t context_capacity;
@@ -70,7 +70,8 @@ static enum cairn_status check(const cairn_engine *engine, LLVMModuleRef module,
     return cairn_check_module(module, &engine->check, error);
 }
 
-/* An empty layout is LLVM's to fill in; another one than the machine's gives wrong code. */
+/* Checks a module's data layout. LLVM fills in an empty layout; a layout that is not the target
+ * machine's leads to wrong code. */
 static enum cairn_status check_data_layout(const cairn_engine *engine, LLVMModuleRef module,
                                            struct cairn_error *error)
 {
@@ -110,7 +111,7 @@ static enum cairn_status check_resolved(const cairn_engine *engine, struct cairn
                      unresolved->message);
 }
 
-/* Makes space for one context more. */
+/* Makes space for one more context. */
 static enum cairn_status reserve_context(cairn_engine *engine, struct cairn_error *error)
 {
     if (engine->context_count < engine->context_capacity)
@@ -179,7 +180,7 @@ static void fill_in_compiler_options(struct LLVMMCJITCompilerOptions *compiler,
     compiler->EnableFastISel = options->enable_fast_isel;
 }
 
-/* The architecture's name ends at the first '-'. */
+/* Whether two triples have the same architecture name, which ends at the first '-'. */
 static bool same_architecture(const char *triple, const char *other)
 {
     size_t length = strcspn(triple, "-");
@@ -200,7 +201,8 @@ static enum cairn_status check_triple(LLVMModuleRef module, struct cairn_error *
     return status;
 }
 
-/* LLVM keeps the name, and no reference to the module. */
+/* Binds what llvm.experimental.deoptimize calls to `target`. LLVM copies the name and does not keep
+ * a reference to the module. */
 static void bind_deoptimize(LLVMExecutionEngineRef llvm, LLVMModuleRef module, const void *target)
 {
     LLVMTypeRef type =
@@ -299,7 +301,7 @@ void cairn_engine_dispose(cairn_engine *engine)
     if (engine == NULL)
         return;
     if (engine->llvm != NULL)
-        LLVMDisposeExecutionEngine(engine->llvm); /* and the memory manager with it */
+        LLVMDisposeExecutionEngine(engine->llvm); /* this also disposes of the memory manager */
     else if (engine->manager != NULL)
         LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(engine->manager));
     cairn_runtime *runtime = engine->runtime;
@@ -311,7 +313,7 @@ void cairn_engine_dispose(cairn_engine *engine)
 
 /* ---- Finalising ---- */
 
-/* LLVM finalises everything when it is asked for any one function. */
+/* Finalises all modules. LLVM does so when it is asked for the address of any function. */
 static void finalise_all(cairn_engine *engine)
 {
     struct cairn_error *first = memory_manager_begin(engine->manager);
@@ -340,8 +342,8 @@ static bool is_loaded(const cairn_engine *engine, uint64_t address)
     return cairn_runtime_find_module(engine->runtime, address) != NULL;
 }
 
-/* LLVM goes on knowing functions of finalisations that failed, which are not executable, and those
- * of modules that the host has retired. */
+/* Whether the function belongs to a module that is not loaded: its finalisation failed, so that it
+ * is not executable, or the host has retired it. LLVM still knows the function's address. */
 static bool is_of_lost_module(const cairn_engine *engine, const char *name, uint64_t address)
 {
     LLVMValueRef definition;
@@ -358,7 +360,7 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
     struct cairn_error failure;
     enum cairn_status status = cairn_engine_finalise(engine, &failure);
     uint64_t address = LLVMGetFunctionAddress(engine->llvm, name);
-    /* What was loaded before the finalisation that failed is still there. */
+    /* Functions that were loaded before the failed finalisation are still valid. */
     if (status != CAIRN_OK && !is_loaded(engine, address)) {
         if (error != NULL)
             *error = failure;

@@ -1,8 +1,9 @@
 /*
- * Features, as "+avx2,-avx512f": those behind overrule those before.
+ * Reads a function's "target-features", such as "+avx2,-avx512f". Later entries override earlier
+ * ones.
  *
- * Source: llvm/lib/Target/X86/X86.td (what implies what), X86Subtarget.h (useAVX512Regs), and
- * trials with LLVM 14 to 19.
+ * Sources: llvm/lib/Target/X86/X86.td (which feature implies which), X86Subtarget.h
+ * (useAVX512Regs), and trials with LLVM 14 to 19.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -34,7 +35,8 @@ static unsigned at_least(unsigned bits, unsigned others) { return bits > others 
 
 static unsigned at_most(unsigned bits, unsigned others) { return bits < others ? bits : others; }
 
-/* Every feature of AVX-512 implies the registers. */
+/* Returns the register width after a feature is turned on. Every AVX-512 feature implies registers
+ * of 512 bits. */
 static unsigned add_feature(unsigned bits, const char *name, size_t length)
 {
     if (begins_with(name, length, "avx512"))
@@ -42,7 +44,8 @@ static unsigned add_feature(unsigned bits, const char *name, size_t length)
     return begins_with(name, length, "avx") ? at_least(bits, AVX_BITS) : bits;
 }
 
-/* What implies a feature goes with it. */
+/* Returns the register width after a feature is turned off, which turns off every feature that
+ * implies it. */
 static unsigned take_feature(unsigned bits, const char *name, size_t length)
 {
     if (is(name, length, "avx") || begins_with(name, length, "sse"))
@@ -57,7 +60,8 @@ static bool has_word(const char *text, size_t length, const char *word)
     return text != NULL && memmem(text, length, word, strlen(word)) != NULL;
 }
 
-/* Whether LLVM may rather do without the widest registers: told so, or for the processor's sake. */
+/* Whether LLVM may avoid the widest registers, because the function asks for that or the processor
+ * prefers it. */
 static bool may_prefer_narrow(LLVMValueRef function, const char *features, size_t features_length)
 {
     unsigned length;
@@ -67,7 +71,7 @@ static bool may_prefer_narrow(LLVMValueRef function, const char *features, size_
            has_word(features, features_length, "+prefer-");
 }
 
-/* A function may say that no vector of it is wider than this. */
+/* Whether the function may have vectors of the widest registers. An attribute can exclude them. */
 static bool needs_widest(LLVMValueRef function)
 {
     unsigned length;
@@ -83,12 +87,12 @@ static unsigned limit(LLVMValueRef function, const char *features, size_t length
 
 /* One entry of the list, as "+name" or "-name". */
 struct feature {
-    char sign; /* or another character, if the entry is neither */
+    char sign; /* '+' or '-'; any other character if the entry is neither */
     const char *name;
     size_t length;
 };
 
-/* Takes the first entry off the list; false at the list's end. */
+/* Removes the first entry from the list. Returns false at the end of the list. */
 static bool next_feature(const char **features, const char *end, struct feature *feature)
 {
     if (*features >= end)
@@ -101,7 +105,7 @@ static bool next_feature(const char **features, const char *end, struct feature 
     return true;
 }
 
-/* Bits by the list alone. */
+/* Returns the register width in bits that the list alone implies. */
 static unsigned read_features(const char *features, size_t length)
 {
     unsigned bits = SSE_BITS;

@@ -1,5 +1,6 @@
 /*
- * llvm/features.h - what a function asks of the processor, as far as Cairn has to know.
+ * llvm/features.h - reads the processor features that a function requests, as far as Cairn needs
+ * them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,14 +11,14 @@
 #include <stdbool.h>
 
 /*
- * Bits of the widest vector that LLVM has in one register of x86-64 in this function: 128, or more
- * if its attribute "target-features" says so. What "target-cpu" implies is not known here: then
- * it is 128. `function` may be NULL.
+ * Returns the number of bits of the widest vector that LLVM puts into one register in this
+ * function, on x86-64: 128, or more if the attribute "target-features" says so. The features that
+ * "target-cpu" implies are not known here; the result is then 128. `function` may be NULL.
  */
 unsigned features_vector_bits(LLVMValueRef function);
 
-/* Whether the function's "target-features" turn the feature on, as "+name", or the default says so
- * and they do not turn it off. `function` may be NULL. */
+/* Whether the feature is on for the function: its "target-features" turn it on, as "+name", or it
+ * is on by default and they do not turn it off. `function` may be NULL. */
 bool features_has(LLVMValueRef function, const char *name, bool by_default);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Frame states: interpreter frames as live values.
+ * Frame states: interpreter frames encoded as live values.
  *
- * The words come first, then the values that they refer to. How many words there are follows from
- * the counts, so both are written in one go.
+ * The words come first, followed by the values that they refer to. The number of words depends only
+ * on the counts of frames and slots, so words and values are written in one pass.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,12 +20,13 @@ enum {
     WORD_BITS = 64,
     BITS_IN_BYTE = 8,
     VALUE_WORDS_MAX = CAIRN_VALUE_BYTES_MAX / WORD_BYTES,
-    LIVE_VALUES_MAX = 0xFFFF /* what a record can count */
+    LIVE_VALUES_MAX = 0xFFFF /* limit of a record */
 };
 
 /* ---- Counts ---- */
 
-/* Words of a state; 0 if it would have more live values than a record, or no frame. */
+/* Returns the number of words of a frame state; 0 if there is no frame, or if the state would have
+ * more live values than a record can hold. */
 static uint32_t count_words(const struct cairn_encoded_frame *frames, uint32_t frame_count)
 {
     uint64_t count = FRAME_STATE_HEADER_WORDS;
@@ -36,7 +37,7 @@ static uint32_t count_words(const struct cairn_encoded_frame *frames, uint32_t f
     return count <= LIVE_VALUES_MAX ? (uint32_t)count : 0;
 }
 
-/* Values that a slot takes at most. */
+/* Returns the maximum number of values that a slot takes. */
 static uint32_t limit_values(LLVMValueRef value)
 {
     if (value == NULL || LLVMIsUndef(value))
@@ -63,7 +64,7 @@ uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *frames, ui
     return limit;
 }
 
-/* ---- What is being written ---- */
+/* ---- The encoder ---- */
 
 struct encoder {
     LLVMContextRef context;
@@ -75,7 +76,7 @@ struct encoder {
     uint32_t value_limit;
     uint32_t capacity;
     struct cairn_error *error;
-    /* For messages: where the slot is. */
+    /* The slot's place, for error messages. */
     uint32_t frame;
     const char *part;
     uint32_t index;
@@ -105,8 +106,8 @@ static bool holds(const struct encoder *encoder, uint32_t at, const LLVMValueRef
     return memcmp(encoder->values + at, run, count * sizeof *run) == 0;
 }
 
-/* Values that follow each other, of which those that are there already are not written again.
- * LLVM has each constant once. */
+/* Appends consecutive values, unless the encoder already has the same run of values. Comparing
+ * pointers suffices, because LLVM uniques constants. */
 static enum cairn_status put_values(struct encoder *encoder, const LLVMValueRef *run,
                                     uint32_t count, uint32_t *first)
 {
@@ -145,7 +146,8 @@ static enum cairn_status refuse_type(const struct encoder *encoder, LLVMTypeRef 
     return status;
 }
 
-/* Without what is above the type of an element: that differs between the kinds of slots. */
+/* Packs a slot's kind and the type of an element. The bits above are not set: they depend on the
+ * slot's kind. */
 static uint64_t pack_type(enum frame_state_slot_kind kind, struct cairn_type type)
 {
     uint32_t parameter = 0;
@@ -166,7 +168,7 @@ static void put_reference(struct encoder *encoder, enum frame_state_slot_kind ki
 
 /* ---- Constants ---- */
 
-/* A constant's bytes, each element (or the scalar) from its least significant one on. */
+/* A constant's bytes. The bytes of each element, or of the scalar, are in little-endian order. */
 struct constant {
     uint64_t words[VALUE_WORDS_MAX];
 };
@@ -179,7 +181,7 @@ static LLVMValueRef without_casts(LLVMValueRef value)
     return value;
 }
 
-/* The scalar as an integer of the same bits; NULL if LLVM does not know them. */
+/* Returns an integer with the scalar's bits; NULL if LLVM does not know them. */
 static LLVMValueRef integer_of(const struct encoder *encoder, LLVMValueRef scalar)
 {
     struct cairn_type type = types_convert(LLVMTypeOf(scalar));
@@ -193,7 +195,8 @@ static LLVMValueRef integer_of(const struct encoder *encoder, LLVMValueRef scala
     return LLVMIsAConstantInt(scalar);
 }
 
-/* Part number `index` of 64 bits. LLVM computes with constants as it builds. */
+/* Returns 64 bits of an integer, from bit 64 * `index` on. The builder folds constants, so it emits
+ * no instructions. */
 static uint64_t part_of(const struct encoder *encoder, LLVMValueRef integer, unsigned index)
 {
     if (LLVMGetIntTypeWidth(LLVMTypeOf(integer)) <= WORD_BITS)
@@ -225,7 +228,8 @@ static bool read_scalar(const struct encoder *encoder, LLVMValueRef scalar, size
     return true;
 }
 
-/* False if it is none, or one that LLVM does not know the bits of. */
+/* Reads a constant's bits. Returns false if the value is not a constant, or if LLVM does not know
+ * its bits. */
 static bool read_constant(const struct encoder *encoder, LLVMValueRef value, struct cairn_type type,
                           struct constant *constant)
 {
@@ -245,7 +249,7 @@ static bool read_constant(const struct encoder *encoder, LLVMValueRef value, str
 
 /* ---- Small numbers ---- */
 
-/* Part number `index` of 64 bits, of which the last one is extended by the sign of the whole. */
+/* Returns 64 bits of a constant, from bit 64 * `index` on. The last part is sign-extended. */
 static int64_t signed_part(struct cairn_type type, const struct constant *constant, uint32_t index)
 {
     uint32_t end = (index + 1) * WORD_BITS;
@@ -253,7 +257,7 @@ static int64_t signed_part(struct cairn_type type, const struct constant *consta
     return (int64_t)(constant->words[index] << unused) >> unused;
 }
 
-/* The scalar's bits, extended by their sign; false if 64 do not say what it is. */
+/* Sign-extends the scalar to 64 bits. Returns false if that does not represent the value. */
 static bool as_number(struct cairn_type type, const struct constant *constant, int64_t *small)
 {
     uint32_t count = (type.bits + WORD_BITS - 1) / WORD_BITS;
@@ -266,8 +270,9 @@ static bool as_number(struct cairn_type type, const struct constant *constant, i
     return true;
 }
 
-/* Constants of more than 26 bits make all locations of their record twice as large in Cairn's
- * table (index/values.h), those of more than 32 bits do not: LLVM has them elsewhere. */
+/* Whether the constant keeps its record compact. In Cairn's table, a constant of 27 to 32 bits
+ * doubles the size of every location of its record (index/values.h). LLVM records wider constants
+ * in a separate table, so they do not. */
 static bool is_well_placed(int64_t word)
 {
     const int64_t compact = (int64_t)1 << 25;
@@ -360,7 +365,7 @@ static enum cairn_status put_frames(struct encoder *encoder,
 {
     enum cairn_status status = CAIRN_OK;
     put_word(encoder, CAIRN_FRAME_STATE_MAGIC | CAIRN_FRAME_STATE_VERSION);
-    put_word(encoder, 0); /* for the counts */
+    put_word(encoder, 0); /* replaced by the counts below */
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         encoder->frame = i;
         status = put_frame(encoder, &frames[i]);

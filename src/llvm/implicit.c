@@ -14,7 +14,8 @@ static bool is_equality(LLVMValueRef comparison)
     return predicate == LLVMIntEQ || predicate == LLVMIntNE;
 }
 
-/* LLVM puts the constant second. */
+/* Whether the value is a comparison of a pointer with null. LLVM makes a constant the second
+ * operand. */
 static bool is_null_check(LLVMValueRef value)
 {
     if (LLVMIsAICmpInst(value) == NULL || !is_equality(value))

@@ -11,10 +11,10 @@
 
 enum { PIECES_MAX = 256, INTEGER_BITS_MAX = 128 };
 
-/* LLVM's numbers (llvm/IR/CallingConv.h) of conventions that any function may call. */
+/* LLVM's numbers of the conventions that any function may call (llvm/IR/CallingConv.h). */
 enum { CONVENTION_C = 0, CONVENTION_FAST = 8, CONVENTION_COLD = 9 };
 
-/* ---- What can be passed ---- */
+/* ---- Values that can be passed ---- */
 
 static bool is_passable(struct cairn_type type)
 {
@@ -35,7 +35,8 @@ static bool is_passable(struct cairn_type type)
     }
 }
 
-/* False: no memory, or more pieces than there may be. */
+/* Appends a piece. Returns false if there is no memory, or if there are more than PIECES_MAX
+ * pieces. */
 static bool add_piece(struct invocation_value *value, struct invocation_piece piece)
 {
     if (value->pieces == NULL)
@@ -65,7 +66,7 @@ static LLVMTypeRef element_type(LLVMTypeRef type, unsigned index)
                                                        : LLVMGetElementType(type);
 }
 
-/* The brackets around its elements; NULL for what has none. */
+/* Returns the brackets around the type's elements; NULL if the type has no elements. */
 static const char *brackets_of(LLVMTypeRef type)
 {
     switch (LLVMGetTypeKind(type)) {
@@ -106,7 +107,7 @@ static LLVMAttributeRef find_attribute(LLVMValueRef function, LLVMAttributeIndex
     return kind == 0 ? NULL : LLVMGetEnumAttributeAtIndex(function, index, kind);
 }
 
-/* Parameters that are not passed as an ordinary value of their type. */
+/* Attributes of parameters that are not passed as ordinary values of their types. */
 static const char *const special_attributes[] = {
     "byval", "sret",      "inalloca",   "preallocated", "nest",
     "inreg", "swiftself", "swifterror", "swiftasync",
@@ -124,7 +125,8 @@ static enum cairn_status check_parameter(LLVMValueRef function, uint32_t index,
     return CAIRN_OK;
 }
 
-/* `index` counts as LLVM's attributes do: 0 is the result. */
+/* Sets the error for a value that cannot be passed. `index` is LLVM's attribute index: 0 is the
+ * result. */
 static enum cairn_status refuse_value(LLVMValueRef function, uint32_t index, const char *type,
                                       struct cairn_error *error)
 {
@@ -226,7 +228,7 @@ static LLVMValueRef build_scalar(LLVMTypeRef type, const struct invocation_scala
     }
 }
 
-/* Takes as many of `*scalars` as the type has. */
+/* Builds a constant, and consumes as many entries of `*scalars` as the type has scalars. */
 static LLVMValueRef build_constant(LLVMTypeRef type, const struct invocation_scalar **scalars)
 {
     LLVMValueRef elements[PIECES_MAX];
@@ -301,8 +303,9 @@ static void build_store(struct storing *storing, LLVMValueRef value)
 
 /* ---- The function ---- */
 
-/* How values are passed depends on them: on which vector registers there are, on who extends small
- * integers. Both sides must agree. */
+/* Copies the attributes that determine the available vector registers, because the passing of
+ * values depends on them. The caller and the callee must agree on these attributes, and on the
+ * extension of small integers (copy_extensions). */
 static void copy_attributes(LLVMValueRef from, LLVMValueRef to)
 {
     static const LLVMAttributeIndex place = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
@@ -377,7 +380,7 @@ enum cairn_status invocation_build(const struct program *program, const char *fu
     copy_attributes(called, invocation);
     build_body(invocation, called, arguments, signature, scalars);
     free(arguments);
-    /* LLVM has made the name unique. */
+    /* LLVM has made the name unique in the module. */
     snprintf(name, INVOCATION_NAME_BYTES, "%s", LLVMGetValueName(invocation));
     return CAIRN_OK;
 }

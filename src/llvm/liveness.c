@@ -1,15 +1,15 @@
 /*
- * Live registers without a DWARF number.
+ * Finds live registers that have no DWARF number.
  *
- * LLVM writes the registers that live across a patch point by their DWARF numbers, and dies on
- * those that have none (llvm-project #53828, #85828). Each instruction that only reads such a
- * register makes it live in all that is before it:
+ * LLVM records the registers that are live across a patch point by their DWARF numbers, and crashes
+ * on registers that have none (llvm-project #53828, #85828). An instruction that reads such a
+ * register, and does not write it, makes it live in all code before the instruction:
  *
  *     x86-64, LLVM 14 to 22       calls: the shadow stack's pointer; floating-point arithmetic:
  *                                 the control registers, mxcsr and fpcw
  *     AArch64, LLVM 16 and later  floating-point arithmetic: the control register, fpcr
  *
- * Nothing of the kind was found on PPC64 and SystemZ.
+ * No such register was found on PPC64 and SystemZ.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -42,8 +42,8 @@ static bool is_floating_point(LLVMTypeRef type)
     }
 }
 
-/* Live values of these types crash LLVM without any arithmetic: seen with x86_fp80 at -O0, and with
- * bfloat. */
+/* Whether live values of the type crash LLVM even without arithmetic. This was seen with x86_fp80
+ * at -O0, and with bfloat. */
 static bool is_awkward(LLVMTypeRef type)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
@@ -59,7 +59,8 @@ static bool moves_awkward(LLVMValueRef instruction)
     return is_awkward(LLVMTypeOf(instruction));
 }
 
-/* Moving a number, its sign too, goes by no control register. */
+/* Whether the instruction reads a floating-point control register. Instructions that only move a
+ * number or change its sign do not. */
 static bool is_arithmetic(LLVMOpcode opcode)
 {
     return opcode == LLVMFAdd || opcode == LLVMFSub || opcode == LLVMFMul || opcode == LLVMFDiv ||
@@ -93,7 +94,8 @@ static const char *intrinsic_name(LLVMValueRef call)
                : LLVMGetValueName2(function, &length);
 }
 
-/* Calls that are certainly none in machine code. Any other intrinsic may become one. */
+/* Whether the call certainly leaves no call in machine code. Any intrinsic that is not listed may
+ * become a call. */
 static bool leaves_no_code(LLVMValueRef call)
 {
     const char *name = intrinsic_name(call);
@@ -102,7 +104,8 @@ static bool leaves_no_code(LLVMValueRef call)
                             strncmp(name, "llvm.lifetime.", strlen("llvm.lifetime.")) == 0);
 }
 
-/* Variables of the thread may be found by a call. */
+/* Whether the value is or contains the address of a thread-local variable, which a call may
+ * compute. */
 static bool is_thread_local(LLVMValueRef value)
 {
     if (!LLVMIsConstant(value))
@@ -129,7 +132,8 @@ static bool uses_thread_local(LLVMValueRef instruction)
     return false;
 }
 
-/* Integers that no one instruction divides, or reads and writes at one go. */
+/* Whether integers of the type are too wide for a single instruction to divide, or to read or write
+ * atomically. */
 static bool is_wide(LLVMTypeRef type)
 {
     if (LLVMGetTypeKind(type) == LLVMVectorTypeKind)
@@ -137,7 +141,7 @@ static bool is_wide(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) > 64;
 }
 
-/* NULL unless the instruction reads or writes memory atomically. */
+/* Returns the type that the instruction reads or writes atomically; NULL for other instructions. */
 static LLVMTypeRef atomic_type(LLVMValueRef instruction, LLVMOpcode opcode)
 {
     if (opcode == LLVMAtomicRMW)
@@ -150,7 +154,8 @@ static LLVMTypeRef atomic_type(LLVMValueRef instruction, LLVMOpcode opcode)
     return LLVMTypeOf(opcode == LLVMLoad ? instruction : LLVMGetOperand(instruction, 0));
 }
 
-/* Of what is no integer, only what is computed with goes by a control register. */
+/* Whether the atomic access may become a call of the run-time library. For types other than
+ * integers, only read-modify-write instructions compute, and so read a control register. */
 static bool is_library_atomic(LLVMValueRef instruction, LLVMTypeRef type)
 {
     if (LLVMGetTypeKind(type) != LLVMIntegerTypeKind)
@@ -158,7 +163,7 @@ static bool is_library_atomic(LLVMValueRef instruction, LLVMTypeRef type)
     return is_wide(type) || 8 * LLVMGetAlignment(instruction) < LLVMGetIntTypeWidth(type);
 }
 
-/* What becomes a call of the run-time library, at least on some processors. */
+/* Whether the instruction becomes a call of the run-time library, at least on some processors. */
 static bool calls_library(LLVMValueRef instruction, LLVMOpcode opcode)
 {
     LLVMTypeRef type = atomic_type(instruction, opcode);

@@ -1,5 +1,5 @@
 /*
- * llvm/liveness.h - what crashes LLVM's liveness of patch points.
+ * llvm/liveness.h - finds code that crashes LLVM's liveness of patch points.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,9 +9,9 @@
 #include <cairn/architecture.h>
 #include <llvm-c/Core.h>
 
-/* An instruction that makes LLVM crash on a function with patch points as long as their liveness
- * is on; NULL if there is none. The last word is the code generator's, which may put any of the
- * function's instructions behind a patch point, so all of them count. */
+/* Returns an instruction at which LLVM crashes if the function has patch points and their liveness
+ * is on; NULL if there is no such instruction. All instructions of the function count, because the
+ * code generator may move any of them after a patch point. */
 LLVMValueRef liveness_find_culprit(LLVMValueRef function, enum cairn_architecture architecture);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * The memory manager: LLVM's callbacks in front, one loader per finalisation behind.
+ * The memory manager: implements LLVM's callbacks, with one loader per finalisation.
  *
- * MCJIT asks for sections while it loads objects, applies relocations later, and then asks once
- * to finalise, possibly for several objects. So a loader is opened by the first section after a
- * finalisation, and the stack maps are read in the finalisation and not when their memory is
- * asked for.
+ * MCJIT asks for sections while it loads objects, applies relocations later, and then asks once to
+ * finalise, possibly for several objects. So the first section after a finalisation opens a loader.
+ * The stack maps are read in the finalisation, and not when their memory is allocated.
  *
- * LLVM ends the process if it is refused memory for a section. So when Cairn cannot give any, the
- * error is kept, LLVM gets scratch memory to finish with, and the finalisation fails. LLVM has by
- * then registered unwind tables in that memory: it stays until the engine goes.
+ * LLVM ends the process if an allocation of a section fails. So when Cairn cannot allocate memory,
+ * it keeps the error, and gives LLVM scratch memory; the finalisation then fails. By then LLVM has
+ * registered unwind tables in that memory, so the memory is kept until the engine is disposed of.
  *
- * Threads: MCJIT calls back with its engine's lock held, so one at a time.
+ * Thread safety: MCJIT calls back with its engine's lock held, so callbacks of one memory manager
+ * do not run concurrently.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,8 +26,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A loader whose finalisation failed, or one published module, of which the manager has a share:
- * LLVM deregisters its unwind tables when the engine is disposed of. */
+/* The result of a finalisation: the loader if it failed, otherwise the published module. The
+ * manager holds a reference to the module, because LLVM deregisters the module's unwind tables when
+ * the engine is disposed of. */
 struct outcome {
     struct outcome *next;
     cairn_loader *failed_loader;
@@ -40,7 +41,7 @@ struct scratch {
     size_t size;
 };
 
-/* A section of markers (llvm/pending.h), until it has been read. */
+/* A section of markers (llvm/pending.h) that is not read yet. */
 struct markers {
     struct markers *next;
     size_t size;
@@ -51,7 +52,7 @@ struct cairn_memory_manager {
     cairn_runtime *runtime;
     struct cairn_allocator allocator;
     LLVMMCJITMemoryManagerRef llvm;
-    /* Whose errors are looked at before anything is published; NULL if that is not known. */
+    /* The engine whose errors are checked before a module is published; NULL if it is not known. */
     LLVMExecutionEngineRef engine;
     struct cairn_memory_manager_options options;
     char *name;
@@ -60,17 +61,17 @@ struct cairn_memory_manager {
     struct outcome *outcomes;
     struct scratch *scratch;
 
-    /* Of the finalisation that is being collected. `loader` is NULL between two of them; with it
-     * there is a place for what becomes of it. */
+    /* The state of the finalisation for which sections are being collected. `loader` is NULL before
+     * its first section. If `loader` is set, `outcome` is allocated. */
     cairn_loader *loader;
     struct outcome *outcome;
     struct markers *markers;
-    /* The first thing that went wrong; CAIRN_OK if nothing has. */
+    /* The first error of this finalisation; CAIRN_OK if there is none. */
     struct cairn_error collected;
 
-    /* Of the last finalisation. */
+    /* The error of the last finalisation. */
     struct cairn_error last;
-    /* Set once LLVM could not resolve a symbol: it would end the process at the next module. */
+    /* Set when LLVM could not resolve a symbol. LLVM would end the process at the next module. */
     struct cairn_error unresolved;
 };
 
@@ -82,7 +83,8 @@ static void keep_first_error(cairn_memory_manager *manager, const struct cairn_e
         manager->collected = *error;
 }
 
-/* Memory that is never executed, so that LLVM can go on to the finalisation, which fails. */
+/* Allocates memory that is never executed, so that LLVM can continue to the finalisation, which
+ * fails. */
 static uint8_t *allocate_scratch(cairn_memory_manager *manager, size_t size)
 {
     struct scratch *scratch = memory_new(&manager->allocator, 1, sizeof *scratch);
@@ -142,7 +144,7 @@ static uint8_t *allocate(cairn_memory_manager *manager, loader_allocate *from_lo
 
 static bool is_stackmap(const char *section_name)
 {
-    /* ELF and COFF; Mach-O. */
+    /* The names in ELF and COFF, and in Mach-O. */
     return strcmp(section_name, ".llvm_stackmaps") == 0 ||
            strcmp(section_name, "__llvm_stackmaps") == 0;
 }
@@ -152,7 +154,7 @@ static bool is_unwind_table(const char *section_name)
     return strcmp(section_name, ".eh_frame") == 0 || strcmp(section_name, "__eh_frame") == 0;
 }
 
-/* Markers are read in the finalisation, like stack maps. */
+/* Allocates a section of markers. Markers are read in the finalisation, like stack maps. */
 static uint8_t *allocate_markers(cairn_memory_manager *manager, uintptr_t size)
 {
     struct markers *markers = memory_new(&manager->allocator, 1, sizeof *markers + size);
@@ -190,7 +192,7 @@ static uint8_t *allocate_pcsection(cairn_memory_manager *manager, const struct c
     return allocate_scratch(manager, size);
 }
 
-/* What no other callback wants: data, or a PC section. */
+/* Allocates a section that no other function handles: data, or a PC section. */
 static uint8_t *allocate_data(cairn_memory_manager *manager, const char *section_name,
                               uintptr_t size, unsigned alignment, bool is_read_only)
 {
@@ -258,8 +260,8 @@ static enum cairn_status publish(cairn_memory_manager *manager, cairn_module *mo
     return status;
 }
 
-/* Where a symbol could not be resolved, LLVM has applied no relocations, and finalises all the
- * same. It tells once. */
+/* Notes a symbol that LLVM could not resolve. LLVM then has applied no relocations, but finalises
+ * nevertheless. It reports the error only once. */
 static void note_unresolved(cairn_memory_manager *manager)
 {
     char *message = NULL;
@@ -302,7 +304,8 @@ static void read_markers(cairn_memory_manager *manager)
     }
 }
 
-/* The loader, if it failed, stays with its outcome until the engine goes. */
+/* Keeps the result of the finalisation. If the loader failed, it is kept until the engine is
+ * disposed of. */
 static void keep_outcome(cairn_memory_manager *manager)
 {
     if (manager->outcome == NULL)
@@ -314,7 +317,8 @@ static void keep_outcome(cairn_memory_manager *manager)
     manager->loader = NULL;
 }
 
-/* However it ends, the next section opens a new loader. */
+/* Finalises the collected sections. On success and on failure, the next section opens a new
+ * loader. */
 static enum cairn_status finalise(cairn_memory_manager *manager, struct cairn_error *error)
 {
     read_markers(manager);
@@ -325,7 +329,7 @@ static enum cairn_status finalise(cairn_memory_manager *manager, struct cairn_er
     return status;
 }
 
-/* Keeps what came of it, unless there was nothing to finalise. */
+/* Finalises and keeps the error, unless there is nothing to finalise. */
 static enum cairn_status finalise_collected(cairn_memory_manager *manager)
 {
     bool nothing_new = manager->loader == NULL && manager->collected.status == CAIRN_OK;
@@ -372,15 +376,15 @@ struct cairn_error *memory_manager_begin(cairn_memory_manager *manager)
     return &manager->collected;
 }
 
-/* LLVM may not have come to finalising. */
+/* Finalises if an error was collected and LLVM did not reach the finalisation. */
 void memory_manager_end(cairn_memory_manager *manager)
 {
     enum cairn_status status =
         manager->collected.status == CAIRN_OK ? CAIRN_OK : finalise_collected(manager);
-    (void)status; /* cairn_memory_manager_status tells */
+    (void)status; /* see cairn_memory_manager_status */
 }
 
-/* ---- Life ---- */
+/* ---- Creating and destroying ---- */
 
 static void destroy_outcomes(cairn_memory_manager *manager)
 {
@@ -420,9 +424,9 @@ static void destroy(cairn_memory_manager *manager)
     cairn_runtime_destroy(runtime);
 }
 
-/* Slabs lie anywhere in the address space, and so do the symbols of the process. The models that
- * rely on short distances get addresses that do not fit, and RuntimeDyld cuts them without a
- * message; some, LLVM ends the process for. */
+/* Rejects code models that rely on short distances. Slabs and the symbols of the process may be
+ * anywhere in the address space. With these models RuntimeDyld truncates addresses that do not fit,
+ * without an error, or LLVM ends the process. */
 static enum cairn_status check_code_model(LLVMCodeModel code_model, struct cairn_error *error)
 {
     static const char *const names[] = {
@@ -457,7 +461,7 @@ static enum cairn_status fill_in(cairn_memory_manager *manager, struct cairn_err
         captures_create(&manager->options, &manager->allocator, &manager->captures, error);
     if (status != CAIRN_OK)
         return status;
-    manager->options.captures = NULL; /* they are the host's */
+    manager->options.captures = NULL; /* owned by the host */
     manager->llvm = LLVMCreateSimpleMCJITMemoryManager(
         manager, code_section_callback, data_section_callback, finalise_callback, destroy_callback);
     if (manager->llvm == NULL)

@@ -1,5 +1,5 @@
 /*
- * llvm/mcjit.h - what engines need of memory managers besides cairn/llvm.h.
+ * llvm/mcjit.h - functions of memory managers that engines need in addition to cairn/llvm.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,16 +8,17 @@
 
 #include <cairn/llvm.h>
 
-/* What LLVM calls for llvm.experimental.deoptimize. */
+/* The name of the function that LLVM calls for llvm.experimental.deoptimize. */
 #define MCJIT_DEOPTIMIZE "__llvm_deoptimize"
 
-/* Around what LLVM compiles and finalises. In between, an error that is written where the first one
- * says, if none is there, fails the finalisation. */
+/* Enclose the compilation and finalisation by LLVM. memory_manager_begin returns where to store an
+ * error, if none is stored there; an error stored before memory_manager_end makes the finalisation
+ * fail. */
 struct cairn_error *memory_manager_begin(cairn_memory_manager *manager);
 void memory_manager_end(cairn_memory_manager *manager);
 
-/* What LLVM could not resolve, with status LLVM: it ends the process at the engine's next module.
- * Status OK: everything so far. */
+/* Returns the error for a symbol that LLVM could not resolve, with status LLVM: LLVM ends the
+ * process at the engine's next module. The status is OK if LLVM has resolved all symbols so far. */
 const struct cairn_error *memory_manager_unresolved(const cairn_memory_manager *manager);
 
 #endif

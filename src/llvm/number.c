@@ -1,5 +1,5 @@
 /*
- * IDs of statepoints: LLVM's pass gives all of them the same one.
+ * Numbers statepoints, because LLVM's pass gives all of them the same ID.
  *
  * Source: llvm/lib/Transforms/Scalar/RewriteStatepointsForGC.cpp and llvm/IR/Statepoint.h
  * (DefaultStatepointID).

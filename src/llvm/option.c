@@ -13,12 +13,12 @@ static void set_option(const char *option)
 
 static void turn_liveness_off(void) { set_option("-enable-patchpoint-liveness=false"); }
 
-/* The pass PPCVSXSwapRemoval leaves vectors with their halves the other way round in registers,
- * also where a record names them. */
+/* Turns off the pass PPCVSXSwapRemoval. It leaves vectors in registers with their halves swapped,
+ * even in registers that a record names. */
 static void keep_swaps(void) { set_option("-disable-ppc-vsx-swap-removal"); }
 
-/* LLVM 14 and 15 do not count a patch point as a call when they choose loops whose counter is in
- * CTR, and their own sequence of it changes CTR. */
+/* Turns off loops whose counter is in CTR. LLVM 14 and 15 do not treat a patch point as a call when
+ * they choose such loops, but the call sequence of a patch point changes CTR. */
 static void keep_counters_out_of_ctr(void) { set_option("-disable-ppc-ctrloops"); }
 
 void option_turn_liveness_off(enum cairn_architecture architecture)

@@ -1,5 +1,5 @@
 /*
- * llvm/option.h - options of LLVM's that hold for the process.
+ * llvm/option.h - sets LLVM's process-wide options.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,12 +8,12 @@
 
 #include <cairn/architecture.h>
 
-/* Turns the liveness of patch points off; for PPC64 in little-endian order also a pass that moves
- * what records name, and one that has values where patch points change them. Only the first call
- * for an architecture does anything. Thread-safe. */
+/* Turns the liveness of patch points off. For little-endian PPC64 it also turns off a pass that
+ * moves values of records, and a pass that keeps values in a register that patch points change.
+ * Only the first call for an architecture has an effect. Thread-safe. */
 void option_turn_liveness_off(enum cairn_architecture architecture);
 
-/* Only the first call does anything. Thread-safe. */
+/* Turns on LLVM's implicit null checks. Only the first call has an effect. Thread-safe. */
 void option_turn_implicit_null_checks_on(void);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * Attaching !pcsections: a node of section names, each followed by tuples of constants.
+ * Attaches !pcsections metadata: a node of section names, each followed by tuples of constants.
  *
- * All that LLVM's code generator takes for granted is checked before anything is attached: it
- * crashes on tuples of anything but constants, and on operands that are neither names nor tuples.
+ * LLVM's code generator crashes if a tuple contains an operand that is not a constant, or if an
+ * operand of the node is neither a name nor a tuple. So all input is checked before anything is
+ * attached.
  *
  * Source: LLVM, "PC Sections Metadata"; llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp, emitPCSections.
  *
@@ -18,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What it is to be attached to ---- */
+/* ---- The function or instruction ---- */
 
 struct target {
     LLVMValueRef value;
-    LLVMValueRef function; /* the value itself, or the one that it is in */
+    LLVMValueRef function; /* the function, or the function that contains the instruction */
     LLVMContextRef context;
     unsigned kind;
     bool is_function;
@@ -77,7 +78,7 @@ static enum cairn_status find_target(LLVMValueRef value, struct target *target,
     return CAIRN_OK;
 }
 
-/* ---- What is to be attached ---- */
+/* ---- Checking the sections ---- */
 
 static enum cairn_status check_constant(const char *section, LLVMValueRef value, uint32_t number,
                                         struct cairn_error *error)
@@ -149,7 +150,7 @@ static enum cairn_status check_sections(const struct cairn_pcsection_metadata *s
 
 /* ---- The node ---- */
 
-/* Operands of a node. With `failed`, there was no memory for all. */
+/* Operands of a node. `failed` is set if there was no memory for one of them. */
 struct operands {
     LLVMMetadataRef *entries;
     size_t count;
@@ -171,7 +172,7 @@ static void push(struct operands *operands, LLVMMetadataRef operand)
     operands->entries[operands->count++] = operand;
 }
 
-/* The node that the function has already; NULL if it has none. */
+/* Returns the node that is attached to the function; NULL if it has none. */
 static LLVMMetadataRef function_node(const struct target *target)
 {
     size_t count;
@@ -192,7 +193,8 @@ static LLVMValueRef attached_node(const struct target *target)
     return node == NULL ? NULL : LLVMMetadataAsValue(target->context, node);
 }
 
-/* The C API gives a tuple of one constant as the constant. */
+/* Converts a value to an operand of a node. The C API returns a tuple of one constant as the
+ * constant. */
 static LLVMMetadataRef operand_of(const struct target *target, LLVMValueRef value)
 {
     LLVMMetadataRef operand = LLVMValueAsMetadata(value);
@@ -263,8 +265,9 @@ static void write_counter(const struct target *target, unsigned long number)
                                                       (unsigned)length));
 }
 
-/* A tuple that no other instruction of the function has, of which LLVM emits nothing: an array of
- * no arrays of so many bytes. */
+/* Appends a tuple that is different for each instruction of the function, because instructions with
+ * the same constants must not share a node. LLVM emits nothing for the tuple's constant: an array
+ * of 0 arrays of `number` bytes. */
 static void push_number(const struct target *target, struct operands *operands)
 {
     unsigned long number = read_counter(target->function) + 1;
@@ -321,7 +324,7 @@ enum cairn_status cairn_attach_pcsections(LLVMValueRef value,
     push_attached(&target, &operands);
     for (uint32_t i = 0; i < count; i++)
         push_section(&target, &sections[i], &operands);
-    /* A function's entry is its own anyway. */
+    /* A function has only one entry, so it needs no number. */
     if (!target.is_function && any_has_constants(sections, count))
         push_number(&target, &operands);
     if (operands.failed)

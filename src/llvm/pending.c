@@ -1,8 +1,8 @@
 /*
- * Declarations that wait for their modules to be loaded.
+ * Declarations of modules that are not loaded yet.
  *
- * The marker is a variable of external linkage, so that passes which remove what nothing uses keep
- * it, and so that it comes along when its module is linked into another one or cloned.
+ * The marker is a variable with external linkage. So passes that remove unused globals keep it, and
+ * it is preserved when its module is linked into another module or cloned.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,23 +15,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The section's name in ELF and COFF, and in Mach-O, where memory managers are given what follows
- * the comma. */
+/* The section's name in ELF and COFF, and in Mach-O. In Mach-O, memory managers get only the name
+ * after the comma. */
 static const char marker_section[] = ".cairn.declared";
 static const char mach_o_segment[] = "__DATA,";
 static const char mach_o_section[] = "__cairn_declared";
 
-/* The first ID that is given to a call whose own has two shapes. Hosts count from 0, and
- * statepoints have IDs of 32 bits before LLVM 19. */
+/* The first new ID for a call whose ID has two shapes. Hosts usually count from 0, so new IDs
+ * rarely equal the host's. New IDs fit into 32 bits, the size of a statepoint's ID before LLVM
+ * 19. */
 #define FIRST_NEW_ID (UINT64_C(1) << 31)
 
-/* What a marker holds. A module may have been declared to several memory managers. */
+/* The contents of a marker. A module may have been declared to several memory managers. */
 struct marker {
     uint64_t list; /* the address of the list */
     uint64_t number;
 };
 
-/* Declarations of one LLVM module. */
+/* The declarations of one LLVM module. */
 struct pending {
     struct pending *next;
     cairn_declarations *declarations;
@@ -41,7 +42,8 @@ struct pending {
 
 /* ---- Markers ---- */
 
-/* As LLVM reads triples: the format at their end, or else that of the system. */
+/* Whether the triple is for Mach-O. As in LLVM, the format at the end of the triple decides,
+ * otherwise the operating system. */
 static bool is_mach_o(const char *triple)
 {
     static const char *const systems[] = {"darwin", "macos", "ios", "tvos", "watchos"};
@@ -102,7 +104,7 @@ void pending_note_loaded(struct pending_list *list, const void *section, size_t 
 /* ---- Conflicts between modules ---- */
 
 /* Adds all declarations of `added` to `set`. An ID with two shapes becomes undeclared if
- * `undeclares`, and is a CONFLICT otherwise. */
+ * `undeclares` is set; otherwise it is a CONFLICT. */
 static enum cairn_status merge(cairn_declarations *set, const cairn_declarations *added,
                                bool undeclares, struct cairn_error *error)
 {
@@ -121,7 +123,7 @@ static enum cairn_status merge(cairn_declarations *set, const cairn_declarations
     return CAIRN_OK;
 }
 
-/* Lets a set decide, for it knows what a conflict is and how to say so. */
+/* Adds both declarations to a new set, which detects a conflict and sets the error. */
 static enum cairn_status check_pair(const struct cairn_allocator *allocator,
                                     const struct cairn_declaration *known,
                                     const struct cairn_declaration *added,
@@ -138,7 +140,8 @@ static enum cairn_status check_pair(const struct cairn_allocator *allocator,
     return status;
 }
 
-/* Two modules that may be loaded together must not declare one ID with two shapes. */
+/* Checks that no ID has different shapes in the new module and in a pending one, because both may
+ * be loaded together. */
 static enum cairn_status check_against_pending(const struct pending_list *list,
                                                const cairn_declarations *added,
                                                struct cairn_error *error)
@@ -216,7 +219,7 @@ enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
     return status;
 }
 
-/* ---- The list ---- */
+/* ---- The list of pending modules ---- */
 
 void pending_init(struct pending_list *list, const struct cairn_allocator *allocator,
                   enum cairn_id_conflicts id_conflicts)
@@ -228,7 +231,7 @@ void pending_init(struct pending_list *list, const struct cairn_allocator *alloc
     };
 }
 
-/* Takes `declarations` over, on success only. */
+/* Appends a module's declarations. Takes ownership of `declarations` on success only. */
 static enum cairn_status append(struct pending_list *list, cairn_declarations *declarations,
                                 LLVMModuleRef module, struct cairn_error *error)
 {

@@ -1,9 +1,9 @@
 /*
- * IR from a file.
+ * Reads IR from a file.
  *
- * LLVM's ways of ending the process are met beforehand where the C API allows it: errors that it
- * reports through the context are kept (its own handler exits), and names that nothing defines
- * are looked for before MCJIT does, which aborts on them.
+ * As far as the C API allows it, this file avoids the cases in which LLVM ends the process. It
+ * keeps the errors that LLVM reports through the context, because LLVM's own handler exits. It
+ * looks for undefined symbols before MCJIT does, because MCJIT aborts if it does not find one.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,13 +26,14 @@
 struct program {
     LLVMContextRef context;
     LLVMModuleRef module;
-    bool is_engines;               /* the module belongs to an engine */
+    bool is_engines;               /* whether the module belongs to an engine */
     struct cairn_error diagnostic; /* the first error that LLVM has reported */
 };
 
 /* ---- Reading ---- */
 
-/* LLVM's messages have several lines: the first says what and where, the others show the source. */
+/* Truncates LLVM's message to its first line, which holds the place and the error. The other lines
+ * show the source. */
 static void cut_to_first_line(char *message) { message[strcspn(message, "\n")] = '\0'; }
 
 static void join_lines(char *message)
@@ -74,7 +75,7 @@ static enum cairn_status parse(const char *path, struct program *program, struct
     if (status != CAIRN_OK)
         return status;
     char *message = NULL;
-    /* The buffer is LLVM's from here on. */
+    /* This call takes ownership of the buffer. */
     if (LLVMParseIRInContext(program->context, buffer, &program->module, &message) == 0)
         return CAIRN_OK;
     program->module = NULL;
@@ -159,7 +160,7 @@ static bool is_definition(LLVMValueRef function)
            LLVMGetLinkage(function) != LLVMAvailableExternallyLinkage;
 }
 
-/* "first, second, third, …" */
+/* Writes "first, second, third, …". */
 static void list_definitions(LLVMModuleRef module, char *text, size_t size)
 {
     size_t length = 0;
@@ -201,9 +202,10 @@ LLVMValueRef program_find_function(const struct program *program, const char *na
     return NULL;
 }
 
-/* ---- What the program needs from outside ---- */
+/* ---- Symbols that the program imports ---- */
 
-/* A name that begins with byte 1 stands for itself, without the target's mangling. */
+/* Whether this process defines the symbol. A first byte of 1, which turns off the target's
+ * mangling, is not part of the name. */
 static bool is_in_process(const char *name)
 {
     if (name[0] == '\1')
@@ -230,7 +232,7 @@ static enum cairn_status report_external(LLVMValueRef global, const char *what,
 
 enum cairn_status program_check_externals(const struct program *program, struct cairn_error *error)
 {
-    LLVMLoadLibraryPermanently(NULL); /* opens this process to LLVM's search */
+    LLVMLoadLibraryPermanently(NULL); /* makes this process's symbols available to LLVM */
     for (LLVMValueRef function = LLVMGetFirstFunction(program->module); function != NULL;
          function = LLVMGetNextFunction(function))
         if (is_missing(function))

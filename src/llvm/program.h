@@ -1,5 +1,6 @@
 /*
- * llvm/program.h - IR from a file, looked at before and after it is compiled: for `cairn run`.
+ * llvm/program.h - reads IR from a file, and inspects it before and after it is compiled. Used by
+ * `cairn run`.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,43 +14,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One LLVM module in a context of its own. */
+/* An LLVM module with its own context. */
 struct program;
 
-/* Reads text or bitcode and verifies it. The sentence begins with the path and, where LLVM knows
- * it, line and column. SYSTEM, LLVM, MEMORY. */
+/* Reads text or bitcode and verifies it. The error message begins with the path and, if LLVM knows
+ * them, line and column. SYSTEM, LLVM, MEMORY. */
 enum cairn_status program_read(const char *path, struct program **program,
                                struct cairn_error *error);
 
-/* The module too, unless an engine has it; then the engine goes first. NULL is allowed. */
+/* Disposes of the program, and of its module unless an engine owns it. That engine must be
+ * destroyed first. NULL is allowed. */
 void program_dispose(struct program *program);
 
-/* An engine over `runtime` with the program's module, which from then on is the engine's. */
+/* Creates an engine for the program's module, which the engine then owns. */
 enum cairn_status program_create_engine(struct program *program, cairn_runtime *runtime,
                                         const struct cairn_engine_options *options,
                                         cairn_engine **engine, struct cairn_error *error);
 
-/* LLVM, with the first error that LLVM's code generator has reported; CAIRN_OK if none. */
+/* Returns LLVM, with the first error that LLVM's code generator has reported; CAIRN_OK if there is
+ * none. */
 enum cairn_status program_status(const struct program *program, struct cairn_error *error);
 
-/* What LLVM gives up on ends the process: `handler` is called before that. */
+/* Sets a function that LLVM calls before a fatal error ends the process. */
 void program_on_fatal_error(void (*handler)(const char *reason));
 
 /* ---- Functions ---- */
 
-/* The program's, or its engine's. */
+/* Returns the program's module, which an engine may own. */
 LLVMModuleRef program_module(const struct program *program);
 
-/* A function that the module defines; NULL and NOT_FOUND, with a sentence that names those that
- * there are, if it does not. */
+/* Returns a function that the module defines. If there is none with this name, returns NULL and
+ * sets NOT_FOUND, with a message that lists the defined functions. */
 LLVMValueRef program_find_function(const struct program *program, const char *name,
                                    struct cairn_error *error);
 
-/* Functions and variables that the module uses and does not define have to be in this process,
- * because LLVM ends it otherwise. NOT_FOUND. */
+/* Checks that this process defines all functions and variables that the module uses and does not
+ * define, because LLVM ends the process otherwise. NOT_FOUND. */
 enum cairn_status program_check_externals(const struct program *program, struct cairn_error *error);
 
-/* After finalisation: what llvm.global_ctors and llvm.global_dtors name. */
+/* Run the functions in llvm.global_ctors and llvm.global_dtors. The engine must be finalised. */
 void program_run_constructors(cairn_engine *engine);
 void program_run_destructors(cairn_engine *engine);
 
@@ -57,7 +60,7 @@ void program_run_destructors(cairn_engine *engine);
 
 struct program_name {
     uint64_t address;
-    const char *name; /* the module's */
+    const char *name; /* owned by the module */
 };
 
 struct program_names {
@@ -65,11 +68,11 @@ struct program_names {
     size_t count;
 };
 
-/* All functions that were loaded. MEMORY. */
+/* Finds the names and addresses of all functions that were loaded. MEMORY. */
 enum cairn_status program_names_read(const struct program *program, cairn_engine *engine,
                                      struct program_names *names, struct cairn_error *error);
 
-/* The function that begins at `address`; NULL if none does. */
+/* Returns the name of the function that begins at `address`, or NULL. */
 const char *program_names_find(const struct program_names *names, uint64_t address);
 
 void program_names_release(struct program_names *names);

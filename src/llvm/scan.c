@@ -1,5 +1,5 @@
 /*
- * Declarations from the IR.
+ * Makes declarations from the IR.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +25,7 @@ static void convert_types(const struct site_call *call, struct cairn_type *types
     declared_types_read(call, types + call->argument_count);
 }
 
-/* `types` has room for those of the call. */
+/* Declares one call. `types` has space for the types of its arguments and live values. */
 static enum cairn_status declare(const struct site_call *call, struct cairn_type *types,
                                  cairn_declarations *declarations, struct cairn_error *error)
 {
@@ -54,12 +54,13 @@ struct scan {
     struct cairn_allocator allocator;
     struct site_call *calls;
     size_t count;
-    /* Room for the types of any one of them. */
+    /* Space for the types of any one of the calls. */
     struct cairn_type *types;
     size_t type_count;
 };
 
-/* Whoever compiles the module without having it checked would get a call that goes anywhere. */
+/* Rejects targets that LLVM does not call correctly, because the host may compile the module
+ * without checking it. */
 static enum cairn_status check_target(const struct site_call *call,
                                       enum cairn_architecture architecture,
                                       struct cairn_error *error)
@@ -118,8 +119,9 @@ static enum cairn_status declare_all(const struct scan *scan, cairn_declarations
 
 /* ---- Conflicts ---- */
 
-/* Whether some ID comes more than once. `places`: a power of two, at least twice as many as there
- * are calls, all zero; what comes to stand in them is the number of a call plus 1. */
+/* Whether two calls have the same ID. `places` is a hash table of `place_count` zeros; the count is
+ * a power of two and at least twice the number of calls. An entry becomes the number of a call plus
+ * 1. */
 static bool repeats_ids(const struct scan *scan, size_t *places, size_t place_count)
 {
     size_t mask = place_count - 1;
@@ -135,7 +137,8 @@ static bool repeats_ids(const struct scan *scan, size_t *places, size_t place_co
     return false;
 }
 
-/* Among themselves. A set of declarations decides, if there are any two to be compared. */
+/* Checks the calls for conflicts with each other. If an ID occurs more than once, a temporary set
+ * of declarations detects conflicts. */
 static enum cairn_status check_themselves(const struct scan *scan, struct cairn_error *error)
 {
     size_t place_count = 2;
@@ -155,7 +158,8 @@ static enum cairn_status check_themselves(const struct scan *scan, struct cairn_
     return status;
 }
 
-/* Adding what is there already changes nothing, but says whether it is the same. */
+/* Checks the calls for conflicts with the known declarations. Adding a known declaration again
+ * changes nothing, and fails if the shapes differ. */
 static enum cairn_status check_known(const struct scan *scan, cairn_declarations *declarations,
                                      struct cairn_error *error)
 {
@@ -168,8 +172,8 @@ static enum cairn_status check_known(const struct scan *scan, cairn_declarations
 
 /* ---- A module ---- */
 
-/* All that can be wrong with the calls comes up before the first is added; what lack of memory
- * leaves half done is undone. */
+/* Declares all calls, or none of them. All conflicts are found before the first declaration is
+ * added. If memory runs out later, the added declarations are removed. */
 static enum cairn_status declare_consistent(const struct scan *scan,
                                             cairn_declarations *declarations,
                                             struct cairn_error *error)
@@ -185,7 +189,7 @@ static enum cairn_status declare_consistent(const struct scan *scan,
     return status;
 }
 
-/* An ID with two shapes becomes undeclared. */
+/* Declares all calls. An ID with two shapes becomes undeclared. */
 static enum cairn_status declare_undisputed(const struct scan *scan,
                                             cairn_declarations *declarations,
                                             struct cairn_error *error)
@@ -225,7 +229,7 @@ static enum cairn_status scan_module(LLVMModuleRef module, declarer *declare_cal
     status = scan_list(&list, declare_calls, declarations, error);
     if (status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_CONFLICT ||
         status == CAIRN_ERROR_UNSUPPORTED) {
-        /* Once more in the order of the module, so that the error is about the first one. */
+        /* Scans again in the order of the module, so that the error is about the first call. */
         site_list_sort(&list);
         status = scan_list(&list, declare_calls, declarations, error);
     }
@@ -251,7 +255,8 @@ enum cairn_status scan_leaving_conflicts_undeclared(LLVMModuleRef module,
 
 /* ---- New IDs ---- */
 
-/* `known` has all the calls: an ID that it does not find has two shapes. */
+/* Gives new IDs to calls. `known` contains all calls, so an ID that it does not find has two
+ * shapes. */
 static void renumber(const struct scan *scan, enum scan_renumbered which,
                      const cairn_declarations *known, uint64_t *next_id)
 {

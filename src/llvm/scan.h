@@ -1,5 +1,5 @@
 /*
- * llvm/scan.h - scanning modules in which one ID has two shapes.
+ * llvm/scan.h - scans modules in which an ID has two shapes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,19 +8,21 @@
 
 #include <cairn/llvm.h>
 
-/* As cairn_scan_module, but IDs with two shapes are left undeclared (cairn/declaration.h). */
+/* Does the same as cairn_scan_module, but leaves IDs with two shapes undeclared
+ * (cairn/declaration.h). */
 enum cairn_status scan_leaving_conflicts_undeclared(LLVMModuleRef module,
                                                     cairn_declarations *declarations,
                                                     struct cairn_error *error);
 
-/* Which calls may get another ID. */
+/* The calls that may get a new ID. */
 enum scan_renumbered {
-    SCAN_RENUMBERED_DEFAULTS, /* those whose ID is LLVM's default, for want of another */
+    SCAN_RENUMBERED_DEFAULTS, /* calls without an ID of their own, which get LLVM's default ID */
     SCAN_RENUMBERED_ALL
 };
 
-/* Gives IDs of their own, from `*next_id` on, to the calls whose ID has two shapes in the module,
- * or in the module and in `known`, to which the module's declarations are added. */
+/* Gives new IDs to the calls whose ID has two shapes, in the module or in the module and `known`.
+ * The new IDs are unique and begin at `*next_id`. The module's declarations are added to
+ * `known`. */
 enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, enum scan_renumbered which,
                                           cairn_declarations *known, uint64_t *next_id,
                                           struct cairn_error *error);

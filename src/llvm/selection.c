@@ -1,9 +1,11 @@
 /*
- * GlobalISel makes no records: it leaves a function to SelectionDAG if one of its blocks has an
- * intrinsic that makes one, or an invoke with a "deopt" bundle. Of calls with such a bundle it
- * makes ordinary calls. Found by trials with LLVM 14, 15, 16, 19 and 22.
+ * Determines the instruction selector of a function.
  *
- * Blocks that cannot be reached from the function's first do not count: LLVM removes them before.
+ * GlobalISel makes no records. If a block has an intrinsic that makes a record, or an invoke with a
+ * "deopt" bundle, GlobalISel leaves the function to SelectionDAG. It compiles a call with a "deopt"
+ * bundle as an ordinary call. This was found by trials with LLVM 14, 15, 16, 19 and 22.
+ *
+ * Unreachable blocks do not count: LLVM removes them before instruction selection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,10 +21,11 @@
 /* The blocks that have been reached. */
 struct reached {
     struct hash_key key;
-    /* A power of two, at least twice as many as there are blocks; NULL where no block is. */
+    /* A hash table; NULL marks a free place. The number of places is a power of two, and at least
+     * twice the number of blocks. */
     LLVMBasicBlockRef *places;
     size_t place_count;
-    /* Those whose instructions have not been looked at; space for every block once. */
+    /* The blocks whose instructions have not been searched; space for all blocks. */
     LLVMBasicBlockRef *waiting;
     size_t waiting_count;
 };

@@ -1,5 +1,5 @@
 /*
- * llvm/selection.h - which of LLVM's two instruction selectors compiles a function.
+ * llvm/selection.h - determines which of LLVM's two instruction selectors compiles a function.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,8 +10,8 @@
 #include <llvm-c/Core.h>
 #include <stdbool.h>
 
-/* Whether GlobalISel, where LLVM tries it first, is known to leave the function to SelectionDAG.
- * MEMORY. */
+/* Finds out whether GlobalISel, if LLVM tries it first, is known to leave the function to
+ * SelectionDAG. MEMORY. */
 enum cairn_status selection_leaves_to_dag(LLVMValueRef function, bool *leaves,
                                           struct cairn_error *error);
 

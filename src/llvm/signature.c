@@ -1,5 +1,5 @@
 /*
- * Signatures of LLVM's function types.
+ * Converts LLVM's function types to signatures.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,8 +1,8 @@
 /*
- * Taking calls that make records apart.
+ * Reads the operands of calls that make records.
  *
- * Source: LLVM Language Reference, "Stack Map Intrinsics"; "Garbage Collection Safepoints in
- * LLVM", section 'llvm.experimental.gc.statepoint' Intrinsic.
+ * Source: LLVM Language Reference, "Stack Map Intrinsics"; "Garbage Collection Safepoints in LLVM",
+ * section 'llvm.experimental.gc.statepoint' Intrinsic.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,7 +26,7 @@ enum {
 };
 enum { FLAG_TRANSITION = 1, FLAG_LIVE_IN = 2 };
 
-/* ---- Which ---- */
+/* ---- Calls that make records ---- */
 
 static const struct {
     const char *prefix;
@@ -38,7 +38,8 @@ static const struct {
     {"llvm.experimental.deoptimize", CAIRN_RECORD_STATEPOINT},
 };
 
-/* Calls to which LLVM gives the ID, and of which it makes statepoints by their bundle. */
+/* The ID that LLVM gives to calls that it compiles as statepoints because of their "deopt"
+ * bundle. */
 #define DEFAULT_DEOPT_ID UINT64_C(0xABCDEF0F)
 
 static bool is_call(LLVMValueRef instruction)
@@ -65,7 +66,7 @@ bool site_call_calls(LLVMValueRef value, LLVMValueRef function)
            LLVMGetCalledValue(value) == function;
 }
 
-/* Other intrinsics and inline assembly have no statepoint, whatever their bundles are. */
+/* Bundles of other intrinsics and of inline assembly never make a statepoint. */
 bool site_call_has_deopt_bundle(LLVMValueRef instruction)
 {
     if (!is_call(instruction) || !bundles_has_deopt(instruction))
@@ -104,7 +105,8 @@ static bool is_deoptimize(LLVMValueRef instruction)
     return calls_intrinsic(instruction, "llvm.experimental.deoptimize");
 }
 
-/* A statepoint with operands for its ID and bytes; otherwise attributes have them. */
+/* Whether the call is a statepoint whose ID and size are operands. Other statepoints have
+ * attributes for them. */
 static bool is_gc_statepoint(LLVMValueRef instruction)
 {
     return calls_intrinsic(instruction, "llvm.experimental.gc.statepoint");
@@ -122,8 +124,8 @@ const char *site_call_function(LLVMValueRef instruction)
 static const char id_attribute[] = "statepoint-id";
 static const char bytes_attribute[] = "statepoint-num-patch-bytes";
 
-/* As LLVM reads them: decimal digits alone, and otherwise nothing. False if there is no such number
- * up to `max`. */
+/* Reads an attribute as LLVM does: a number has only decimal digits, any other text is ignored.
+ * Returns false if there is no number up to `max`. */
 static bool read_attribute(LLVMValueRef call, const char *name, uint64_t max, uint64_t *value)
 {
     LLVMAttributeRef attribute = LLVMGetCallSiteStringAttribute(
@@ -153,9 +155,9 @@ static void set_id_attribute(LLVMValueRef call, uint64_t id)
                                                        (unsigned)length));
 }
 
-/* LLVM calls the function of llvm.experimental.deoptimize as one that returns nothing: what it does
- * return is the frame's. (SelectionDAGBuilder: LowerCallSiteWithDeoptBundleImpl,
- * LowerDeoptimizeCall) */
+/* Reads a call with a "deopt" bundle. LLVM calls the function of llvm.experimental.deoptimize as
+ * one that returns void: the intrinsic's result is what the frame returns. (SelectionDAGBuilder:
+ * LowerCallSiteWithDeoptBundleImpl, LowerDeoptimizeCall) */
 static enum cairn_status read_deopt_call(struct site_call *call, struct cairn_error *error)
 {
     struct bundles bundles;
@@ -218,9 +220,9 @@ static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_er
     return split_operands(call, PATCHPOINT_FIRST_ARGUMENT, arguments, error);
 }
 
-/* The record has the deopt values first, then what is to be known of the GC pointers, whatever the
- * order of the bundles is; nothing else of the call is in it: not the operands of "gc-transition"
- * and other bundles, and no arguments (LLVM: StatepointLowering.cpp, lowerStatepointMetaArgs). */
+/* Reads a statepoint. Whatever the order of the bundles is, the record holds the deopt values
+ * first, then the GC pointers. It does not hold the operands of "gc-transition" or other bundles,
+ * nor the arguments. Source: LLVM, StatepointLowering.cpp, lowerStatepointMetaArgs. */
 static enum cairn_status read_statepoint(struct site_call *call, struct cairn_error *error)
 {
     uint64_t arguments;

@@ -27,7 +27,7 @@ static enum cairn_status append(struct site_list *list, struct site_use use,
     return CAIRN_OK;
 }
 
-/* NULL for calls that stand in no function (yet). */
+/* Returns the function that contains the call; NULL if the call is not in a function. */
 static LLVMValueRef function_of(LLVMValueRef call)
 {
     LLVMBasicBlockRef block = LLVMGetInstructionParent(call);
@@ -49,7 +49,7 @@ static enum cairn_status append_calls(LLVMValueRef intrinsic, enum cairn_record_
     return CAIRN_OK;
 }
 
-/* Calls with a "deopt" bundle are found by no use of anything. */
+/* Appends a function's calls with a "deopt" bundle. No list of uses contains them. */
 static enum cairn_status append_deopt_calls(LLVMValueRef function, struct site_list *list,
                                             struct cairn_error *error)
 {
@@ -82,20 +82,22 @@ static enum cairn_status append_all(LLVMModuleRef module, struct site_list *list
 
 /* ---- By function ---- */
 
-/* The calls of one function: a chain through `next`, in which 0 ends and i + 1 is use i. */
+/* The calls of one function, as a linked list. Indexes are plus 1: `first` and `next` hold i + 1
+ * for use i, and 0 at the end. */
 struct group {
-    LLVMValueRef function; /* NULL: the place is free */
+    LLVMValueRef function; /* NULL in a free place */
     size_t first;
 };
 
-/* What must stay true: a power of two of places, of which half or more are free. */
+/* A hash table of functions. Invariant: the number of places is a power of two, and at least half
+ * of the places are free. */
 struct groups {
     struct group *places;
     size_t place_count;
     size_t *next;
 };
 
-/* The function's place, or the free one where it belongs. */
+/* Returns the function's place, or the free place to insert it at. */
 static struct group *find_group(const struct groups *groups, LLVMValueRef function)
 {
     size_t mask = groups->place_count - 1;
@@ -106,7 +108,8 @@ static struct group *find_group(const struct groups *groups, LLVMValueRef functi
     return &groups->places[place];
 }
 
-/* The latest use comes first in LLVM's lists, so the last one found leads the chain. */
+/* Links each use to its function's list. LLVM lists the latest use first; prepending reverses that
+ * order. */
 static void fill_groups(struct groups *groups, const struct site_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -117,7 +120,8 @@ static void fill_groups(struct groups *groups, const struct site_list *list)
     }
 }
 
-/* Returns how many there were: not those of functions that are in no module. */
+/* Orders the calls by function. Returns their number, which excludes calls in functions outside the
+ * module. */
 static size_t put_in_order(LLVMModuleRef module, const struct groups *groups,
                            const struct site_list *list, struct site_use *ordered)
 {
@@ -176,7 +180,7 @@ void site_list_release(struct site_list *list)
 
 /* ---- Within a function ---- */
 
-/* Writes the calls of `function`, at most `count`; returns how many there are. */
+/* Writes the calls of `function` in order, at most `count` of them. Returns the number written. */
 static size_t walk_function(LLVMValueRef function, struct site_use *uses, size_t count)
 {
     size_t found = 0;
@@ -201,7 +205,7 @@ void site_list_sort(struct site_list *list)
             end++;
         if (end - begin == 1)
             list->uses[sorted++] = list->uses[begin];
-        else /* a call that also has the intrinsic as an argument was there twice */
+        else /* if an argument is the intrinsic, too, the list has the call twice */
             sorted += walk_function(function, &list->uses[sorted], end - begin);
     }
     list->count = sorted;

@@ -1,8 +1,8 @@
 /*
- * llvm/site_list.h - all the calls of a module that make records.
+ * llvm/site_list.h - lists all calls of a module that make records.
  *
- * Those of intrinsics are found by their uses; those with a "deopt" bundle by looking at every
- * instruction, which takes a few nanoseconds for each.
+ * Calls of intrinsics are found by the uses of the intrinsics. Calls with a "deopt" bundle are
+ * found by searching all instructions, which takes a few nanoseconds per instruction.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +15,7 @@
 
 struct site_use {
     LLVMValueRef call;
-    LLVMValueRef function; /* that the call is in */
+    LLVMValueRef function; /* the function that contains the call */
     enum cairn_record_kind kind;
 };
 
@@ -25,14 +25,14 @@ struct site_list {
     size_t capacity;
 };
 
-/* The module's calls, function by function in the order of the module. Within a function they
- * stand in an order that hangs on how the module was made, and is the same each time. MEMORY; then
- * there is nothing to release. */
+/* Lists the module's calls. The functions are in the module's order. The order within a function
+ * depends on how the module was made, and is deterministic. MEMORY; the list then needs no
+ * release. */
 enum cairn_status site_list_create(LLVMModuleRef module, struct site_list *list,
                                    struct cairn_error *error);
 
-/* Puts the calls of each function into the order of its instructions, which takes a walk over
- * those of the functions that have several. */
+/* Sorts the calls of each function into the order of its instructions. Walks over all instructions
+ * of the functions that have several calls. */
 void site_list_sort(struct site_list *list);
 
 void site_list_release(struct site_list *list);

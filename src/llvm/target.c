@@ -1,12 +1,13 @@
 /*
- * Targets of patch points.
+ * Checks targets of patch points.
  *
- * LLVM 14 to 22 read the target when they select instructions: as an address or a symbol if it is
- * one, after casts that change nothing. Of anything else they make garbage without a message: the
- * call disappears, goes to a wild address, or to a symbol that does not exist (".L0"). SelectionDAG
- * and FastISel do this differently, and which of them selects a call depends on the level, on
- * attributes, and on the instructions around it. So only what both take is called a target: not an
- * instruction, even if its value is constant, and not an expression that has to be computed.
+ * LLVM 14 to 22 read the target during instruction selection: as an address or a symbol if it is
+ * one, possibly after casts that change nothing. For any other target they emit wrong code without
+ * an error: the call disappears, or reaches a wrong address or a symbol that does not exist
+ * (".L0"). SelectionDAG and FastISel differ in what they accept. Which of them selects a call
+ * depends on the optimisation level, on attributes, and on the instructions around it. So a target
+ * is accepted only if both accept it. Instructions are rejected, even if their value is constant,
+ * and so are expressions that must be computed.
  *
  * Source: llvm/lib/CodeGen/SelectionDAG/SelectionDAGBuilder.cpp, visitPatchpoint; FastISel.cpp,
  * selectPatchpoint; LowerPATCHPOINT of the targets; trials with LLVM 14, 15, 16, 19 and 22 at all
@@ -44,7 +45,7 @@ static LLVMValueRef without_casts(LLVMValueRef value)
     return value;
 }
 
-/* False if it is not an integer that has been cast to a pointer. */
+/* Reads an address. Returns false if the value is not an integer that was cast to a pointer. */
 static bool read_address(LLVMValueRef value, uint64_t *address)
 {
     enum { ADDRESS_BITS = 64 };

@@ -1,5 +1,5 @@
 /*
- * llvm/target.h - the targets of patch points: which of them LLVM calls.
+ * llvm/target.h - finds the targets of patch points that LLVM cannot call.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,18 +10,18 @@
 #include <llvm-c/Core.h>
 #include <stdbool.h>
 
-/* Why LLVM does not call a target, and what to write instead: parts of a sentence. */
+/* The reason why LLVM does not call a target, and what to write instead, as parts of a sentence. */
 struct target_problem {
     const char *why;
     const char *instead;
 };
 
-/* Returns NULL if LLVM of every version, at every level, calls exactly this target; otherwise the
- * reason. Static. */
+/* Returns NULL if LLVM calls exactly this target in all versions, at all levels; otherwise the
+ * reason why not, in static memory. */
 const struct target_problem *target_find_problem(LLVMValueRef target,
                                                  enum cairn_architecture architecture);
 
-/* Whether LLVM emits no-ops and no call for the target. */
+/* Whether LLVM emits no-ops instead of a call for the target. */
 bool target_is_null(LLVMValueRef target);
 
 #endif

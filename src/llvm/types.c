@@ -58,9 +58,9 @@ struct cairn_type types_convert(LLVMTypeRef type)
     }
 }
 
-/* ---- What functions return ---- */
+/* ---- Results of functions ---- */
 
-/* Adds the values in the type; false if there is no more room. */
+/* Adds the values in the type. Returns false if there are too many. */
 static bool add_results(LLVMTypeRef type, struct cairn_results *results)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
@@ -104,13 +104,13 @@ struct cairn_results types_function_results(LLVMValueRef function)
     return results;
 }
 
-/* ---- What fits a register ---- */
+/* ---- Types that fit into a register ---- */
 
-/* What to write instead of a value that is none. */
+/* What to write instead of a type without a value. */
 static const char nothing[] = "nothing: there is no value in it";
 
-/* All that counts of a structure or an array, because it is all that a record has of it. NULL if
- * there is no value in it. */
+/* Returns the type of the first value in a structure or an array, or the type itself. A record
+ * holds only that value. NULL if there is no value. */
 static LLVMTypeRef first_value(LLVMTypeRef type)
 {
     LLVMTypeRef first = NULL;
@@ -166,14 +166,15 @@ static bool is_lane(LLVMTypeRef type, enum cairn_architecture architecture)
     }
 }
 
-/* SystemZ and RISC-V have vector registers on request only. */
+/* Whether the architecture has vector registers by default. SystemZ and RISC-V have them only on
+ * request. */
 static bool has_vectors(enum cairn_architecture architecture)
 {
     return architecture != CAIRN_ARCHITECTURE_SYSTEMZ && architecture != CAIRN_ARCHITECTURE_RISCV64;
 }
 
-/* 128 bits, and on AArch64 64 too; others are split or widened, which instruction selection does
- * not do for these operands. */
+/* Whether one register holds the vector: 128 bits, and on AArch64 also 64 bits. Other vectors would
+ * have to be split or widened, which instruction selection does not do for these operands. */
 static bool is_register_vector(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     struct cairn_type vector = types_convert(type);
@@ -183,7 +184,7 @@ static bool is_register_vector(LLVMTypeRef type, enum cairn_architecture archite
     return bits == 128 || (bits == 64 && architecture == CAIRN_ARCHITECTURE_AARCH64);
 }
 
-/* x86-64 has wider registers, where the function asks for them. */
+/* Whether one of x86-64's wider registers, which the function must request, holds the vector. */
 static bool is_wide_vector(LLVMTypeRef type, enum cairn_architecture architecture,
                            LLVMValueRef function)
 {
@@ -219,10 +220,11 @@ bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
     }
 }
 
-/* ---- What the code generator can keep live ---- */
+/* ---- Types that the code generator can keep live ---- */
 
-/* What PPC64 big-endian and RISC-V have in registers only if the function asks for it.
- * Little-endian PPC64 begins with POWER8, which has VSX. */
+/* Whether the type needs registers that big-endian PPC64 or RISC-V has only if the function
+ * requests them, and the function does not. Little-endian PPC64 always has VSX, because its oldest
+ * supported processor is POWER8. */
 static bool lacks_registers(LLVMTypeRef type, enum cairn_architecture architecture,
                             LLVMValueRef function)
 {
@@ -239,8 +241,8 @@ static bool lacks_registers(LLVMTypeRef type, enum cairn_architecture architectu
     return !has_vsx && (is_wide || !features_has(function, "altivec", LLVM_HAS_ALTIVEC_BY_DEFAULT));
 }
 
-/* Bits of the lanes to which those of a vector of integers are widened: what an element then has
- * of a register; 0 if there is no such register. */
+/* Returns the lane width to which LLVM widens the elements of an integer vector, so that the vector
+ * fills a register; 0 if there is no such register. */
 static unsigned promoted_lane_bits(struct cairn_type vector, enum cairn_architecture architecture)
 {
     unsigned count = vector.element_count;
@@ -251,8 +253,9 @@ static unsigned promoted_lane_bits(struct cairn_type vector, enum cairn_architec
     return is_aarch64 && vector.bits * count < 64 ? 64 / count : 128 / count;
 }
 
-/* Small integers, and vectors of integers that are no lanes; elsewhere than on AArch64 vectors of
- * lanes that are too short get more lanes instead, which does not work. */
+/* Whether LLVM promotes the type: small integers, and vectors of integers that are narrower than
+ * the promoted lanes. On architectures other than AArch64, a vector that is too short but whose
+ * elements are valid lanes gets more lanes instead, which does not work. */
 static bool is_promoted(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     struct cairn_type integer = types_convert(type);
@@ -311,7 +314,7 @@ enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architec
     return is_small ? LIVE_VALUE_WIDEN : LIVE_VALUE_CRASHES;
 }
 
-/* A record has the low 64 bits of the constant, and who reads it extends them by their sign. */
+/* Compares the constant with what the reader of a record gets: the low 64 bits, sign-extended. */
 enum live_value_treatment types_live_constant(LLVMValueRef constant, const char **why)
 {
     enum { RECORD_BITS = 64 };
@@ -321,7 +324,7 @@ enum live_value_treatment types_live_constant(LLVMValueRef constant, const char 
         return LIVE_VALUE_FITS;
     LLVMTypeRef word = LLVMIntTypeInContext(LLVMGetTypeContext(type), RECORD_BITS);
     long long low = LLVMConstIntGetSExtValue(LLVMConstTrunc(constant, word));
-    /* Equal constants are one. */
+    /* LLVM uniques constants, so equal ones are the same object. */
     if (LLVMConstInt(type, (unsigned long long)low, true) != constant)
         *why = "LLVM records only the low 64 bits of a constant, which are not this one extended "
                "by its sign";
@@ -332,9 +335,9 @@ enum live_value_treatment types_live_constant(LLVMValueRef constant, const char 
     return LIVE_VALUE_CRASHES;
 }
 
-/* ---- What it can keep in memory ---- */
+/* ---- Types that it can keep in memory ---- */
 
-/* Whether the code generator has a way to store values of the type at all. */
+/* Whether the code generator can store values of the type. */
 static bool is_storable(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     switch (LLVMGetTypeKind(type)) {

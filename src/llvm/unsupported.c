@@ -1,6 +1,7 @@
 /*
- * What has no code: intrinsics that passes over IR have to replace, and landing pads of types that
- * no registers are read into. Found by trials with LLVM 14, 15, 16, 19 and 22.
+ * Finds instructions for which LLVM has no code: intrinsics that IR passes must replace, and
+ * landing pads with types that LLVM cannot return in registers. Found by trials with LLVM 14, 15,
+ * 16, 19 and 22.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,13 +23,13 @@ static bool has_optnone(LLVMValueRef call)
                                        kind) != NULL;
 }
 
-/* A pass of optimised code replaces the condition. */
+/* Whether no pass replaces the condition. Only optimisation runs that pass. */
 static bool is_not_optimised(LLVMValueRef call, const struct unsupported_use *use)
 {
     return use->optimisation_level == 0 || has_optnone(call);
 }
 
-/* Code that relates a base to a pointer is made only if somebody uses it. */
+/* Whether the result is used. LLVM emits no code for the intrinsic otherwise. */
 static bool is_used(LLVMValueRef call, const struct unsupported_use *use)
 {
     (void)use;
@@ -42,9 +43,9 @@ static bool always(LLVMValueRef call, const struct unsupported_use *use)
     return true;
 }
 
-/* FastISel selects the return of a value that the call does not have. It does not where it leaves
- * returns to SelectionDAG: of what is in several registers. At level 0 LLVM leaves the call to
- * another pass. */
+/* Whether FastISel crashes on the call, because it selects the return of a value that the call does
+ * not produce. FastISel leaves the return of a value in several registers to SelectionDAG. At -O0,
+ * LLVM leaves the call to another pass. */
 static bool is_returned_by_fast_isel(LLVMValueRef call, const struct unsupported_use *use)
 {
     LLVMTypeRef type = LLVMTypeOf(call);
@@ -105,11 +106,11 @@ static const struct unsupported *find_in_call(LLVMValueRef call, const struct un
 
 /* ---- Landing pads ---- */
 
-/* A landing pad has two values, which come in registers, and which LLVM extends or truncates. */
+/* A landing pad has two values, in registers. LLVM extends or truncates them. */
 enum { PAD_VALUES = 2 };
 
-/* Adds the values in the type; false if one of them is not a pointer or an integer, or if there are
- * more than `PAD_VALUES`. */
+/* Adds the number of values in the type. Returns false if one of them is not a pointer or an
+ * integer, or if there are more than `PAD_VALUES`. */
 static bool add_pad_values(LLVMTypeRef type, unsigned *count)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
@@ -128,7 +129,8 @@ static bool add_pad_values(LLVMTypeRef type, unsigned *count)
     return (kind == LLVMPointerTypeKind || kind == LLVMIntegerTypeKind) && ++*count <= PAD_VALUES;
 }
 
-/* A token stands for no values; gc.relocate may use it, but nothing can resume with it. */
+/* Whether a resume uses the pad. A token holds no values: gc.relocate may use it, but a resume must
+ * not. */
 static bool is_resumed(LLVMValueRef pad)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(pad); use != NULL; use = LLVMGetNextUse(use))
@@ -137,8 +139,8 @@ static bool is_resumed(LLVMValueRef pad)
     return false;
 }
 
-/* LLVM writes no personality that is anything else, and no table of landing pads: exceptions pass
- * the frame as if it had none. */
+/* Whether the pad's personality is a function. LLVM emits no other personality, and then no table
+ * of landing pads either, so exceptions skip the frame. */
 static bool has_personality(LLVMValueRef pad)
 {
     LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(pad));

@@ -1,5 +1,5 @@
 /*
- * llvm/unsupported.h - instructions that make no record, and that the code generator crashes on.
+ * llvm/unsupported.h - finds instructions that make no record and crash the code generator.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,20 +10,20 @@
 #include <llvm-c/Core.h>
 #include <stdbool.h>
 
-/* How the module will be compiled. */
+/* The instruction's architecture and compiler options. */
 struct unsupported_use {
     enum cairn_architecture architecture;
     unsigned optimisation_level;
-    bool uses_fast_isel; /* also at levels 1 to 3 */
+    bool uses_fast_isel; /* even at levels 1 to 3 */
 };
 
-/* Parts of a sentence. */
+/* The reason, and what to write instead, as parts of a sentence. */
 struct unsupported {
     const char *why;
     const char *instead;
 };
 
-/* Returns NULL for an instruction that has code. Static. */
+/* Returns the reason why LLVM has no code for the instruction, in static memory; NULL if it has. */
 const struct unsupported *unsupported_find(LLVMValueRef instruction,
                                            const struct unsupported_use *use);
 
