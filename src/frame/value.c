@@ -7,7 +7,8 @@
 
 /* ---- Types ---- */
 
-/* PPC64's pair of doubles and x86's 80 bits are as their bits say, too. */
+/* Returns the size of an element from its bits, also for PPC64's pair of doubles and x86's 80-bit
+ * numbers. */
 static size_t element_size(struct cairn_type type)
 {
     bool has_bits = type.kind != CAIRN_TYPE_VOID && type.kind != CAIRN_TYPE_OTHER;
@@ -60,7 +61,7 @@ static bool is_scalar(const struct cairn_value *value, enum cairn_type_kind kind
     return value->type.kind == kind && value->type.element_count == 0;
 }
 
-/* The lowest 64 bits, extended by zeros. */
+/* Returns the lowest 64 bits, zero-extended. */
 static uint64_t low_bits(const struct cairn_value *value)
 {
     uint64_t bits = 0;
@@ -68,7 +69,7 @@ static uint64_t low_bits(const struct cairn_value *value)
     return bits;
 }
 
-/* `count` is 1 to 64. */
+/* Returns a mask of the low `count` bits (1 to 64). */
 static uint64_t mask_of(uint32_t count) { return UINT64_MAX >> (64 - count); }
 
 static struct cairn_value scalar_of_bits(struct cairn_type type, uint64_t bits)
