@@ -11,9 +11,8 @@
 /* The action that the handler has chosen. */
 enum deopt_action { DEOPT_CONTINUE, DEOPT_CONTINUE_WITH, DEOPT_RETURN, DEOPT_ENTER };
 
-/* Initialises `deopt` for a thread with this context, which is in a call to the exit and resumes
- * from the context afterwards. `entry_code` is the address of the code that enter_write_code has
- * written. */
+/* Initialises `deopt` for a thread that has called an exit and that resumes from `context`
+ * afterwards. `entry_code` is the address of the code that enter_write_code has written. */
 void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
                  struct cairn_context *context, uint64_t entry_code);
 

@@ -86,7 +86,7 @@ static bool fills_register(struct cairn_type vector, enum storage_form form)
     return is_lane && size >= smallest && (size & (size - 1)) == 0;
 }
 
-/* Finds the storage of a value in its register. Lanes of returned vectors are as wide as
+/* Finds the storage of a value in its register. The lanes of returned vectors are as wide as the
  * elements. */
 static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
                          struct cairn_type type, struct storage *storage)

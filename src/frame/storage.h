@@ -43,8 +43,7 @@ size_t storage_part(struct cairn_type type, struct storage place);
 void storage_read(struct cairn_type type, struct storage place, const void *bytes,
                   struct cairn_value *value);
 
-/* Writes a value to `bytes`, its part of the place. Bits that the value does not use become
- * zero. */
+/* Writes a value to `bytes`, its part of the place. The other bytes of the part become zero. */
 void storage_write(const struct cairn_value *value, struct storage place, void *bytes);
 
 /* Reads a value from a record's constant, which is sign-extended to the type. False for vectors,
