@@ -35,7 +35,8 @@ static struct extent statepoint_extent(const struct extent *all,
 }
 
 /* Finds the locations of a record's live values. LLVM does not record values in x87 registers,
- * which shifts the values after them; such records are refused. */
+ * which shifts the values after them: a patch point or stack map with such values is reported as
+ * corrupt. */
 static enum cairn_status find_live_values(struct cairn_record record, struct extent *extent,
                                           struct cairn_error *error)
 {

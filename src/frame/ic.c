@@ -30,8 +30,8 @@ struct slow_path {
     uint64_t entry_code;
     struct cairn_record record;
     const struct cairn_declaration *declaration;
-    /* Signature of the site's call. If calls cannot have one, `signature` is NULL and `refused` is
-     * the error. */
+    /* The signature of the site's calls; NULL if there cannot be one. `refused` is the error with
+     * which calls are refused, or OK. */
     cairn_signature *signature;
     struct cairn_error refused;
     struct cairn_location locations[CAIRN_IC_OPERANDS_MAX];
@@ -355,8 +355,8 @@ static enum cairn_status take_operands(cairn_ic *ic, const struct cairn_declarat
     return CAIRN_OK;
 }
 
-/* Returns the address of the code to which functions return that are entered in place of a frame.
- * The whole runtime shares one copy. */
+/* The handler of an exit that exists only for its entry code, to which functions return that are
+ * entered in place of a frame. All caches of a runtime share the exit. */
 static void handle_nothing(struct cairn_deopt *deopt, void *user)
 {
     (void)deopt;
