@@ -2,8 +2,8 @@
  * Roots: the places of the pointers that a statepoint keeps alive.
  *
  * Each place has a key: for a callee-saved register its slot, for a place on the stack its distance
- * from the stack pointer. So a set of places is a bitmap, which is small because frames are. A
- * frame whose places are further apart is processed in windows of keys.
+ * from the stack pointer. So a set of places is a bitmap, which is small for a small frame. If the
+ * places of a frame are further apart, they are processed in windows of keys.
  *
  * Invariants: the whole record is checked before the first place is changed; until all bases have
  * been moved, the place of a derived pointer holds its distance from its base.
@@ -684,8 +684,8 @@ static inline uint64_t collect_word(const struct near *near, uint32_t spill, uin
     return (misfits & SPILL_MASK) == 0 && (reach & ~(uint32_t)WORD_PLACES) == 0 ? places : 0;
 }
 
-/* Lists the interior pointers. False if a place is not covered by the word, or is not the only use
- * of its bit. So there are at most WORD_BITS of them. */
+/* Lists the interior pointers. Each needs a separate place in the word, so there are at most
+ * WORD_BITS of them. False if one is outside the word or shares its place. */
 static inline bool list_interiors(const struct near *near, uint32_t spill, uint64_t bases,
                                   uint32_t *interiors, uint32_t *count)
 {
@@ -731,7 +731,8 @@ struct order {
     four_words ascents;
 };
 
-/* Adds the two pairs at `words`. The pair before them must exist. */
+/* Adds the two pairs at `words`, compared with the pair before them, which must already have been
+ * checked. */
 static inline struct order add_to_order(struct order order, const struct near *near,
                                         const uint32_t *words, uint32_t spill)
 {
@@ -778,8 +779,8 @@ static __attribute__((noinline)) void move_in_order(const struct near *near, cai
 
 /* ---- Any near frame ---- */
 
-/* Relocates a frame whose places do not fit in one word. False if the fast path cannot be used;
- * then nothing has been changed. */
+/* Relocates any frame near the stack pointer. False if the fast path cannot be used; then nothing
+ * has been changed. */
 static __attribute__((noinline)) bool relocate_far(const struct near *near, uint32_t spill,
                                                    void **places, cairn_root_mover *move,
                                                    void *user)
