@@ -82,8 +82,9 @@ static bool find_known(struct cairn_walk *walk, uint8_t *found)
     return true;
 }
 
-/* Looks up a frame whose PC was not predicted. Once there is no space for a PC, the walk stops
- * predicting, which does not pay off on a stack of many functions that occur once each. */
+/* Sets the module of a frame whose PC was not predicted, and looks up its entry. Once the entries
+ * have not sufficed, it does no more look-ups: prediction does not pay off on a stack of many
+ * functions that occur once each. */
 static __attribute__((noinline)) void look_up(struct cairn_walk *walk)
 {
     step_set_module(&walk->frame);
