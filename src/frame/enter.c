@@ -121,7 +121,7 @@ static bool is_code(const cairn_module *module, uint64_t address, size_t size)
     return false;
 }
 
-/* Whether the frame returns to code of `encode_entry`. It compares the instructions: any code with
+/* Whether the frame's code is that of `encode_entry`. It compares the instructions: any code with
  * these instructions does nothing but remove a frame. */
 static bool is_entry_code(const struct cairn_frame *frame)
 {

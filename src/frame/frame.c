@@ -87,9 +87,9 @@ static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context
     return CAIRN_OK;
 }
 
-/* Returns the stack pointer after the return address is popped. Without a link register, the return
- * address is on the stack, because the code was called or is about to branch to the handler. In the
- * latter case one more word has been pushed. */
+/* Returns the address above the return address on the stack. Without a link register, the return
+ * address is at the stack pointer if the code was called. If the code is about to branch to the
+ * handler, one more word has been pushed. */
 static uint64_t above_return_address(uint64_t sp, uint64_t return_address)
 {
     enum { PUSHED_MAX = 2 };

@@ -27,7 +27,7 @@ enum signature_form {
     SIGNATURE_SIGNED,  /* 64 bits, sign-extended */
     SIGNATURE_WIDENED, /* a float as a double */
     SIGNATURE_HALVES,  /* two places of 64 bits */
-    SIGNATURE_WHOLE    /* 16 bytes: a vector, or a pair of a result */
+    SIGNATURE_WHOLE    /* 16 bytes: a vector, or a pair that is returned */
 };
 
 struct signature_argument {

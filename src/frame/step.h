@@ -74,9 +74,9 @@ static inline void step_apply(const struct unwind_row *row, uint64_t cfa, struct
         frame->slots[places[i].slot] = step_place(places[i], cfa);
 }
 
-/* Sets the module of a frame that a step has reached. If the frame is a veneer with a call frame,
- * moves on to the site's frame. Callers are usually in the same module; the comparison lets the
- * processor predict that and continue without the result of the lookup. */
+/* Sets the module of a frame that a step has reached. If the frame is that of a veneer, moves on to
+ * the site's frame. Callers are usually in the same module; the comparison lets the processor
+ * predict that and continue without the result of the lookup. */
 static inline void step_set_module(struct cairn_frame *frame)
 {
     cairn_module *module = step_find_module(frame, frame->pc - frame->is_calling);
