@@ -1,11 +1,14 @@
 /*
- * Arguments: each kind of value has registers of its own, which are taken in their order; then
- * there is the stack. All is decided when a signature is made, so that a call only copies.
+ * The places of arguments and results in registers and on the stack.
+ *
+ * Each kind of value has its own registers, which are used in their order; further arguments are
+ * passed on the stack. All places are computed when a signature is created, so that a call only
+ * copies values.
  *
  * Sources: System V Application Binary Interface, AMD64 Architecture Processor Supplement, section
  * "Parameter Passing"; Procedure Call Standard for the Arm 64-bit Architecture, section "Parameter
- * passing"; 64-Bit ELF V2 ABI Specification, section "Parameter Passing in Registers"; and for what
- * is returned lib/Target/…/…CallingConv.td of LLVM, as in results.c.
+ * passing"; 64-Bit ELF V2 ABI Specification, section "Parameter Passing in Registers". For results:
+ * lib/Target/…/…CallingConv.td of LLVM, as in results.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,7 +26,9 @@ static const bool is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
 /* ---- Places ---- */
 
-/* What is taken so far. With places, the first 64 bytes of the stack are the general registers. */
+/* The registers and the stack bytes that the arguments so far use. If the ABI gives every argument
+ * a place in memory (`has_places`), the first 64 bytes of the stack correspond to the general
+ * registers. */
 struct taken {
     unsigned general;
     unsigned floating;
@@ -77,7 +82,8 @@ static void take_pair(const struct arch_arguments *arguments, struct taken *take
     argument->second_offset = (uint16_t)(argument->offset + WORD_BYTES);
 }
 
-/* Of `count` registers that begin at `registers` in struct arch_call. */
+/* Assigns the next of `count` registers that begin at offset `registers` in struct arch_call, or a
+ * place on the stack if all are used. */
 static uint16_t take_wide(const struct arch_arguments *arguments, struct taken *taken,
                           unsigned *used, unsigned count, size_t registers, size_t size)
 {
@@ -137,14 +143,14 @@ static void place(const struct arch_arguments *arguments, struct taken *taken,
 
 /* ---- Registers of results ---- */
 
-/* How many of them are taken; two kinds may share theirs. */
+/* The number of result registers used so far. Two kinds may share their registers. */
 struct returned {
     unsigned general;
     unsigned floating;
     unsigned vector;
 };
 
-/* Where struct arch_call has the next result of the kind. */
+/* Returns the offset in struct arch_call of the next result of this kind. */
 static uint16_t take_result(enum signature_kind kind, struct returned *returned)
 {
     bool is_shared = shares_registers(&arch_host()->arguments);
@@ -210,8 +216,9 @@ static void place_results(cairn_signature *signature)
     }
 }
 
-/* The ABI leaves a register that is too little for a pair to the arguments behind it; so does GCC.
- * LLVM gives half of the pair to it (up to 17), or nothing (18 and later). */
+/* Whether compilers disagree on the place of the argument. If only one register is left for a pair,
+ * the ABI leaves the register to later arguments, and so does GCC. LLVM up to 17 passes half of the
+ * pair in it; LLVM 18 and later leave it unused. */
 static bool is_ambiguous(const struct arch_arguments *arguments, const struct taken *taken,
                          const struct signature_argument *argument)
 {
@@ -243,7 +250,7 @@ enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error
 
 /* ---- Writing ---- */
 
-/* The rest of a value's bytes is zero. */
+/* Returns the value's bytes as an integer. The bytes past the value's size must be zero. */
 static uint64_t word_of(const struct cairn_value *value)
 {
     uint64_t word = 0;
@@ -298,7 +305,7 @@ void arguments_write(const cairn_signature *signature, const struct cairn_value 
 
 /* ---- Reading ---- */
 
-/* Above the value's bits there is anything. */
+/* Reads a value whose bits above the type's width are unspecified. */
 static void read_word(const unsigned char *place, struct cairn_value *result)
 {
     uint64_t word;

@@ -1,5 +1,5 @@
 /*
- * frame/arguments.h - where the arguments of a signature are, and what is returned.
+ * frame/arguments.h - the places of a signature's arguments and results.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,15 +9,15 @@
 #include "arch/call.h"
 #include "frame/signature.h"
 
-/* Gives each argument its place, and says whether there are registers for the results. The kinds
- * and types are there. UNSUPPORTED if an argument's place is not the same to all compilers. */
+/* Assigns a place to each argument, and finds out whether there are registers for the results.
+ * Kinds and types must be set. UNSUPPORTED if compilers disagree on the place of an argument. */
 enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error *error);
 
-/* Writes the arguments to where they are placed: those that signature_check has found good. */
+/* Writes the arguments to their places. signature_check must have accepted them. */
 void arguments_write(const cairn_signature *signature, const struct cairn_value *values,
                      struct arch_call *call);
 
-/* What was returned, if there are registers for it. */
+/* Reads the results. There must be registers for them (`results_refused` is OK). */
 void arguments_read_results(const cairn_signature *signature, const struct arch_call *call,
                             struct cairn_value *results);
 

@@ -1,10 +1,10 @@
 /*
- * What stands between a site and the function that it calls.
+ * Veneers with a call frame, between a site and the function that it calls.
  *
- * A return address is in a veneer only if all of this agrees: it is in code memory and in no
- * module; the frame there is as large as a veneer's; and the site that the frame would return to
- * has a veneer at that very address. Only code memory has such a frame, so the stack is read no
- * further than functions write it.
+ * A return address is in such a veneer only if all of the following hold: the address is in code
+ * memory and in no module; the frame there has the size of a veneer's frame; and the site to which
+ * that frame would return has a veneer at exactly this address. Only frames of code in code memory
+ * are examined, so the stack is read only where functions have written it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@
 
 /* The call of a site. */
 struct site_call {
-    uint64_t pc; /* it returns to */
+    uint64_t pc; /* return address */
     uint64_t sp;
     cairn_module *module;
 };
@@ -30,7 +30,8 @@ static uint64_t load(uint64_t address)
     return value;
 }
 
-/* The call that goes through the veneer which `pc` returns into; false if it is none. */
+/* Finds the site's call that went through the veneer at return address `pc`. False if `pc` is not
+ * in such a veneer. */
 static bool find_call(const cairn_runtime *runtime, uint64_t pc, uint64_t sp,
                       struct site_call *call)
 {
@@ -64,7 +65,8 @@ void between_leave_context(const cairn_runtime *runtime, struct cairn_context *c
     cairn_context_set_sp(context, call.sp);
 }
 
-/* Those that functions keep for their callers: others are not known in a frame that has called. */
+/* Sets the place of a callee-saved register. The values of other registers are unknown in a frame
+ * that has made a call. */
 static void set_slot(struct cairn_frame *frame, uint16_t dwarf, uint64_t address)
 {
     const struct cairn_arch *arch = arch_host();

@@ -1,9 +1,9 @@
 /*
- * frame/between.h - what stands between a site and the function that it calls.
+ * frame/between.h - veneers with a call frame, between a site and the function that it calls.
  *
- * Where a site has no room for what a call needs around it, the call goes through a veneer with a
- * frame of its own (`encode_framed_veneer`). What was called returns into the veneer; but the frame
- * that a handler or a walk is to see is the site's.
+ * If a site has no space for the instructions that a call needs around it, the call goes through a
+ * veneer with its own call frame (`encode_framed_veneer`). The callee then returns to the veneer,
+ * but handlers and walks must see the site's frame.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,12 +12,12 @@
 
 #include <cairn/frame.h>
 
-/* A context that returns into such a veneer becomes that of the site's call, with all that the
- * veneer keeps: going on from it does what going back through the veneer would. Others stay as they
- * are. Async-signal-safe, like the next one. */
+/* Changes a context that returns to such a veneer into the context of the site's call, with the
+ * registers that the veneer has saved. Resuming it has the same effect as returning through the
+ * veneer. Other contexts stay unchanged. Async-signal-safe, as is between_leave_frame. */
 void between_leave_context(const cairn_runtime *runtime, struct cairn_context *context);
 
-/* The same for a frame that was reached by walking, its pc and sp being set. */
+/* Does the same for a frame that a walk has reached. Its pc and sp must be set. */
 void between_leave_frame(struct cairn_frame *frame);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * Closures: code of libffi's that calls a handler of the host's.
+ * Closures: code from libffi that calls one of the host's handlers.
  *
- * A closure of libffi is an instruction sequence followed by what it reads. Both lie in code
- * memory, in a module of their own: so they are protected, retired and given back as other code is,
- * and never writable and executable. libffi's own memory for closures is not used.
+ * A libffi closure is a sequence of instructions followed by the data that it reads. Both are in
+ * code memory, in a separate module. So they are protected, retired and freed like other code, and
+ * are never writable and executable at the same time. Cairn does not use libffi's own memory for
+ * closures.
  *
- * Integers are 64 bits to libffi, whatever their type: the low ones count, and the others are
- * extended here. So libffi takes the members of a structure from a register each, as LLVM returns
- * them, and not packed into one, as C does.
+ * All integers are declared to libffi with 64 bits, whatever their type: arguments use only the low
+ * bits, and results are extended here. Therefore libffi returns each member of a structure in its
+ * own register, as LLVM does, and does not pack the members into one register, as C does.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,7 +23,7 @@
 
 enum { TYPE_NAME_BYTES = 64, CODE_ALIGNMENT = 16, PAIR_BYTES = 16, WORD_BYTES = 8 };
 
-/* An argument may be two of libffi's, and have one before it that fills a register. */
+/* One argument may be two arguments of libffi, or be preceded by one that fills a register. */
 enum { TYPES_MAX = 2 * CAIRN_SIGNATURE_ARGUMENTS_MAX };
 
 /* Read-only once the module is loaded. */
@@ -33,7 +34,7 @@ struct cairn_closure {
     void *user;
     const void *target;
 
-    /* For libffi. */
+    /* libffi's description of the function */
     ffi_cif cif;
     ffi_type pair;
     ffi_type *pair_members[3];
@@ -41,7 +42,7 @@ struct cairn_closure {
     ffi_type *structure_members[3];
     uint32_t type_count;
     ffi_type *types[TYPES_MAX];
-    /* The first of them that is the argument's own. */
+    /* Index in `types` of each argument's first type, not counting one that fills a register. */
     uint8_t first[CAIRN_SIGNATURE_ARGUMENTS_MAX];
 };
 
@@ -52,8 +53,8 @@ static void add_type(cairn_closure *closure, ffi_type *type)
     closure->types[closure->type_count++] = type;
 }
 
-/* `general` counts registers that are taken, where it makes a difference: libffi does not look for
- * an even one. */
+/* Adds the types of a pair. `general` is the number of general registers in use. It matters where
+ * pairs begin in an even register, because libffi does not skip an odd one. */
 static void add_pair(cairn_closure *closure, uint32_t index, unsigned *general)
 {
     const struct arch_arguments *arguments = &arch_host()->arguments;
@@ -71,7 +72,7 @@ static void add_pair(cairn_closure *closure, uint32_t index, unsigned *general)
     *general += 2;
 }
 
-/* NULL for what libffi does not know. */
+/* Returns NULL for types that libffi does not support. */
 static ffi_type *scalar_type(struct cairn_type type)
 {
     switch (signature_kind(type)) {
@@ -132,7 +133,7 @@ static bool returns_float(const struct cairn_results *results)
     return results->count == 1 && results->types[0].kind == CAIRN_TYPE_FLOAT;
 }
 
-/* What a register of a structure is returned as. */
+/* Returns the type in which libffi returns one register of a structure. */
 static ffi_type *word_type(struct cairn_type type)
 {
     return is_floating(type) ? &ffi_type_double : &ffi_type_uint64;
@@ -152,7 +153,7 @@ static ffi_type *structure_type(cairn_closure *closure, ffi_type *first, ffi_typ
     return &closure->structure;
 }
 
-/* NULL if libffi does not return them. */
+/* Returns NULL if libffi cannot return these results. */
 static ffi_type *result_type(cairn_closure *closure)
 {
     const struct cairn_results *results = &closure->signature->results;
@@ -168,7 +169,7 @@ static ffi_type *result_type(cairn_closure *closure)
     return structure_type(closure, word_type(results->types[0]), word_type(results->types[1]));
 }
 
-/* By the number of the last one, which is what is too much in what could be returned but for it. */
+/* Reports the last result, because the results before it could be returned without it. */
 static enum cairn_status refuse_results(const struct cairn_results *results,
                                         struct cairn_error *error)
 {
@@ -201,9 +202,9 @@ static void write_results(const struct cairn_results *types, const struct cairn_
     }
 }
 
-/* ---- What a thread finds ---- */
+/* ---- Execution ---- */
 
-/* The bits above the value's are anything. */
+/* Reads a value whose bits above the type's width are unspecified. */
 static void read_general(struct cairn_type type, const void *bytes, struct cairn_value *value)
 {
     uint64_t word;
@@ -241,7 +242,7 @@ static struct cairn_value zero_of(struct cairn_type type)
     return (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
 }
 
-/* What the handler has written may be anything. */
+/* Replaces results of the wrong type by zeros, because the handler may have written any type. */
 static void check_results(const struct cairn_results *types, struct cairn_value *results)
 {
     for (uint32_t i = 0; i < types->count; i++)
@@ -265,7 +266,7 @@ static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
     write_results(&signature->results, results, returned);
 }
 
-/* ---- Its code and data ---- */
+/* ---- Code and data ---- */
 
 static enum cairn_status prepare(cairn_closure *closure, struct cairn_error *error)
 {
@@ -288,7 +289,8 @@ static enum cairn_status prepare(cairn_closure *closure, struct cairn_error *err
     return CAIRN_OK;
 }
 
-/* Zeros say to libffi that the closure is not from its own memory. */
+/* Writes the closure's code. The zeros tell libffi that the closure is not in libffi's own
+ * memory. */
 static enum cairn_status write_code(cairn_closure *closure, ffi_closure *code,
                                     struct cairn_error *error)
 {
@@ -300,7 +302,7 @@ static enum cairn_status write_code(cairn_closure *closure, ffi_closure *code,
     return CAIRN_OK;
 }
 
-/* What is to be a closure, and where it then is. */
+/* The wanted closure, and the closure that `fill` has made. */
 struct making {
     cairn_closure wanted;
     cairn_closure *made;
@@ -323,7 +325,7 @@ static enum cairn_status fill(cairn_loader *loader, void *user, struct cairn_err
     return status == CAIRN_OK ? write_code(closure, code, error) : status;
 }
 
-/* ---- Making and destroying ---- */
+/* ---- Creating and destroying ---- */
 
 enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signature *signature,
                                        cairn_closure_handler *handler, void *user,

@@ -1,5 +1,5 @@
 /*
- * Without libffi there are no closures.
+ * Closures in a build without libffi: creating one always fails.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,6 @@
 /*
- * Contexts: what of their functions is the same on every host. Where registers are, arch/ knows.
+ * Contexts: the functions that are the same on every host. The places of registers are defined in
+ * arch/.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,14 +37,14 @@ size_t cairn_context_register_size(const struct cairn_context *context, uint16_t
     return known ? found.bytes : 0;
 }
 
-/* ---- Parts ---- */
+/* ---- Parts of registers ---- */
 
 static bool is_big_endian(void) { return CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN; }
 
-/* Where in an integer of `whole` bytes its low `size` bytes begin. */
+/* Returns the offset of the low `size` bytes in an integer of `whole` bytes. */
 static size_t low_part(size_t whole, size_t size) { return is_big_endian() ? whole - size : 0; }
 
-/* Where the part of `size` bytes begins, from the register's first byte on. */
+/* Returns the offset of the part of `size` bytes from the register's first byte. */
 static size_t part_offset(const struct arch_register *place, size_t size)
 {
     switch (place->form) {
@@ -61,7 +62,8 @@ static size_t part_offset(const struct arch_register *place, size_t size)
     return 0;
 }
 
-/* Between two doublewords as a context has them and as a store of the vector puts them. */
+/* Converts two doublewords from their order in a context to the order in which a store of the
+ * vector writes them, or the reverse. */
 static void copy_doublewords(uint8_t *to, const uint8_t *from)
 {
     size_t first = is_big_endian() ? 0 : DOUBLEWORD_BYTES;
@@ -76,7 +78,7 @@ static bool is_whole_of_doublewords(const struct arch_register *place, size_t si
     return place->form == ARCH_REGISTER_DOUBLEWORDS && size == 2 * (size_t)DOUBLEWORD_BYTES;
 }
 
-/* Whether the register has a part of that size. */
+/* Whether the register has a part of this size. */
 static bool size_fits(const struct arch_register *place, size_t size)
 {
     bool has_doublewords =
@@ -133,9 +135,10 @@ enum cairn_status cairn_context_write(struct cairn_context *context, uint16_t dw
     return CAIRN_OK;
 }
 
-/* ---- What every context has ---- */
+/* ---- Program counter, stack pointer and flags ---- */
 
-/* The stack pointer's; a host without contexts has it at its end, unused. */
+/* Returns the offset of the stack pointer. On a host without contexts, it is an unused place at the
+ * context's end. */
 static size_t sp_offset(void)
 {
     size_t offset = arch_host_layout.offsets[arch_host_layout.stack_pointer];

@@ -1,8 +1,8 @@
 /*
- * Deoptimisation: what a thread at an exit goes on with.
+ * Deoptimisation: the actions that a handler can choose for a thread at an exit.
  *
- * Actions are checked while the handler runs and done when it has returned, because until then it
- * reads the frame.
+ * Actions are validated while the handler runs and performed after it has returned, because the
+ * handler may read the frame until then.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -30,13 +30,13 @@ void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
     deopt->entry_code = entry_code;
     deopt->record = (struct cairn_record){0};
     between_leave_context(runtime, context);
-    /* An exit's context has a stack pointer, which is all that could be missing. */
+    /* This cannot fail: only a missing stack pointer is an error, and an exit's context has one. */
     enum cairn_status status = cairn_frame_calling(runtime, context, &deopt->frame, NULL);
     (void)status;
     cairn_frame_record(&deopt->frame, &deopt->record);
 }
 
-/* ---- Going on ---- */
+/* ---- Continuing ---- */
 
 static enum cairn_status check_type(struct cairn_type declared, struct cairn_type given,
                                     const char *what, struct cairn_error *error)
@@ -63,7 +63,8 @@ static enum cairn_status check_result(const struct cairn_deopt *deopt,
     return check_type(declaration->result, result->type, "the site", error);
 }
 
-/* Where the record says with anyregcc, and where the ABI says otherwise. */
+/* Whether the result's place is the record's first location (anyregcc). If not, the ABI defines the
+ * place. */
 static bool is_anyreg(const struct cairn_deopt *deopt)
 {
     return cairn_record_declaration(deopt->record)->calling_convention ==
@@ -99,7 +100,7 @@ enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt, const struct c
 
 /* ---- Returning ---- */
 
-/* What the declaration says of the function; NULL if nothing. */
+/* Returns the results of the frame's function if the declaration contains them, otherwise NULL. */
 static const struct cairn_results *function_results(const struct cairn_deopt *deopt)
 {
     const struct cairn_declaration *declaration =
@@ -108,7 +109,7 @@ static const struct cairn_results *function_results(const struct cairn_deopt *de
     return is_known ? &declaration->function_results : NULL;
 }
 
-/* "i64, double", or "nothing". */
+/* Formats a list of types, such as "i64, double"; "nothing" if it is empty. */
 static void format_types(const struct cairn_type *types, uint32_t count, char *text, size_t size)
 {
     size_t length = (size_t)snprintf(text, size, "%s", count == 0 ? "nothing" : "");
@@ -142,8 +143,8 @@ static enum cairn_status say_different(const struct cairn_deopt *deopt,
                      name == NULL ? "?" : name, declared_names, given_names);
 }
 
-/* By the function's type as far as it is known: a record that was copied into several functions
- * does not say which one a frame is of. */
+/* Checks against the function's type only if it is known: if a record was copied into several
+ * functions, it does not identify the frame's function. */
 enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
                                     const struct cairn_results *given, struct cairn_error *error)
 {

@@ -1,5 +1,5 @@
 /*
- * frame/deopt.h - a thread at an exit, from its arrival to what it goes on with.
+ * frame/deopt.h - a thread at an exit, from its arrival to the action that the handler has chosen.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,19 +8,20 @@
 
 #include <cairn/deopt.h>
 
-/* What the handler has asked for. */
+/* The action that the handler has chosen. */
 enum deopt_action { DEOPT_CONTINUE, DEOPT_CONTINUE_WITH, DEOPT_RETURN, DEOPT_ENTER };
 
-/* `context` is what the thread goes on with, and has called. `entry_code` is where enter_write_code
- * has put its code. */
+/* Initialises `deopt` for a thread that has called an exit and that resumes from `context`
+ * afterwards. `entry_code` is the address of the code that enter_write_code has written. */
 void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
                  struct cairn_context *context, uint64_t entry_code);
 
-/* Whether these are what the frame's function returns, as far as that is known. ARGUMENT. */
+/* Checks that these are the result types of the frame's function, as far as they are known.
+ * ARGUMENT. */
 enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
                                     const struct cairn_results *given, struct cairn_error *error);
 
-/* Does what the handler has asked for to the context. */
+/* Performs the chosen action on the context. */
 void deopt_end(struct cairn_deopt *deopt);
 
 #endif

@@ -1,15 +1,16 @@
 /*
- * Entering a function in a frame's place: the arguments are written to the registers of the context
- * that the thread goes on with, and to the stack.
+ * Entering a function in place of a frame: writes the arguments to the registers of the context
+ * from which the thread resumes, and to the stack.
  *
- * Arguments on the stack, and PPC64's TOC pointer, want a frame between the entered function and
- * the caller. It returns into code that takes that frame away, which lies in the exit's module and
- * has unwind rules of its own; so frames can be walked from the entered function to the caller.
+ * Arguments on the stack, and PPC64's TOC pointer, need a frame between the entered function and
+ * the caller. The entered function returns to code that removes that frame. The code is in the
+ * exit's module and has its own unwind rules, so that walks can step from the entered function to
+ * its caller.
  *
- * The arguments lie where the old frame was, and may reach into the context, which is below that.
- * At its end a context has registers that mean nothing to a function that begins, if any
- * (arch_host_entered_bytes). All else that is in use then, the exit's frame and the handler's data,
- * is further down than arguments reach.
+ * The arguments overwrite the old frame and may reach the end of the context, which is below the
+ * old frame. The bytes of a context from arch_host_entered_bytes on hold only registers without a
+ * meaning at the entry of a function. All other data in use at that time (the exit's frame and the
+ * handler's data) is at lower addresses than the arguments can reach.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,7 +34,7 @@ static struct arch_call *call_of(struct cairn_deopt *deopt)
     return (struct arch_call *)(void *)deopt->entry;
 }
 
-/* ---- Rules for unwinding ---- */
+/* ---- Unwind rules ---- */
 
 enum {
     VERSION_OF_GCC = 1,
@@ -55,7 +56,7 @@ static uint8_t *put_u32(uint8_t *at, size_t value)
     return put(at, &word, sizeof word);
 }
 
-/* The entry's length, when its end is known; the bytes up to that are no-ops. */
+/* Pads the entry to a multiple of 8 bytes with DW_CFA_nop, and writes its length. */
 static uint8_t *end_entry(uint8_t *entry, uint8_t *at)
 {
     while ((at - entry) % 8 != 0)
@@ -64,7 +65,8 @@ static uint8_t *end_entry(uint8_t *entry, uint8_t *at)
     return at;
 }
 
-/* Source: DWARF 5, section 6.4; Linux Standard Base Core Specification, "Exception Frames". */
+/* Writes the CIE. Source: DWARF 5, section 6.4; Linux Standard Base Core Specification, "Exception
+ * Frames". */
 static uint8_t *put_common(const struct cairn_arch *arch, uint8_t *entry)
 {
     const struct arch_entry_frame *frame = &arch->entry_frame;
@@ -108,7 +110,7 @@ void enter_write_code(uint8_t *code, uint8_t *rules)
 
 /* ---- The caller ---- */
 
-/* Whether the bytes are code of the module. */
+/* Whether these bytes are in executable memory of the module. */
 static bool is_code(const cairn_module *module, uint64_t address, size_t size)
 {
     struct cairn_memory_range range;
@@ -119,7 +121,8 @@ static bool is_code(const cairn_module *module, uint64_t address, size_t size)
     return false;
 }
 
-/* By its instructions: whoever wrote them, they do nothing but take a frame away. */
+/* Whether the frame's code is that of `encode_entry`. It compares the instructions: any code with
+ * these instructions does nothing but remove a frame. */
 static bool is_entry_code(const struct cairn_frame *frame)
 {
     const struct cairn_arch *arch = arch_host();
@@ -132,9 +135,10 @@ static bool is_entry_code(const struct cairn_frame *frame)
     return memcmp((const void *)(uintptr_t)frame->pc, code + begin, size) == 0;
 }
 
-/* Moves on from callers that are such code: returning to one is the same as returning to its
- * caller, and the stack does not grow where functions are entered one after the other. A veneer
- * that the frame was called through is no such code: it has to be returned to. */
+/* Finds the caller, skipping frames of such code. Returning to such code has the same effect as
+ * returning to its caller, and skipping it keeps the stack from growing when functions are entered
+ * one after another. A veneer through which the frame was called is not skipped: the function must
+ * return to it. */
 static enum cairn_status find_caller(const struct cairn_frame *frame, struct cairn_frame *caller,
                                      struct cairn_error *error)
 {
@@ -151,7 +155,7 @@ static enum cairn_status find_caller(const struct cairn_frame *frame, struct cai
 
 /* ---- Registers ---- */
 
-/* The register is there: check_registers. */
+/* Writes a register that check_registers has found in the context. */
 static void write_register(struct cairn_context *context, uint16_t dwarf, const void *bytes,
                            size_t size)
 {
@@ -159,7 +163,8 @@ static void write_register(struct cairn_context *context, uint16_t dwarf, const 
     (void)status;
 }
 
-/* Of what floating-point registers hold, PPC64 has the first doubleword alone. */
+/* Returns the number of bytes of a floating-point register that are written. On PPC64 a scalar is
+ * in the first doubleword only. */
 static size_t floating_bytes(const struct arch_arguments *arguments)
 {
     return arguments->widens_floats ? sizeof(uint64_t) : (size_t)CALL_REGISTER_BYTES;
@@ -193,7 +198,7 @@ static void write_registers(struct cairn_context *context, const struct arch_cal
                        CALL_REGISTER_BYTES);
 }
 
-/* ---- Asking for it ---- */
+/* ---- Requesting the entry ---- */
 
 static enum cairn_status check_parts(const cairn_signature *signature, const void *function,
                                      struct cairn_error *error)
@@ -219,7 +224,7 @@ enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signa
         status = find_caller(&deopt->frame, &caller, error);
     if (status != CAIRN_OK)
         return status;
-    /* What no argument is in has no meaning, but should not be anything. */
+    /* Registers without an argument are unspecified, but must not leak uninitialised memory. */
     memset(&call, 0, sizeof call);
     call.function = function;
     arguments_write(signature, arguments, &call);
@@ -232,9 +237,10 @@ enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signa
     return CAIRN_OK;
 }
 
-/* ---- Doing it ---- */
+/* ---- Performing the entry ---- */
 
-/* Exits leave so much room. */
+/* Whether writing the arguments leaves the needed part of the context intact. Exits reserve the
+ * space for that. */
 static bool is_out_of_reach(const struct cairn_context *context, size_t stack_bytes)
 {
     uint64_t lowest = cairn_context_sp(context) - arch_host_entry_reach(stack_bytes);

@@ -1,5 +1,5 @@
 /*
- * frame/enter.h - entering a function in a frame's place.
+ * frame/enter.h - entering a function in place of a frame.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,15 +8,15 @@
 
 #include <cairn/deopt.h>
 
-/* ---- Code that an exit has for it: struct arch_entry_frame ---- */
+/* ---- Code in an exit's module for entered functions: struct arch_entry_frame ---- */
 
-/* Writes the code, and rules for unwinding it to another place. */
+/* Writes the code to `code`, and its unwind rules to `rules`. */
 enum { ENTER_RULES_BYTES = 64 };
 void enter_write_code(uint8_t *code, uint8_t *rules);
 
 /* ---- The action ---- */
 
-/* Does what was asked for, to the context, which is that of the caller, and to the stack. */
+/* Performs the requested entry on the context, which must be the caller's, and on the stack. */
 void enter_begin(struct cairn_deopt *deopt);
 
 #endif

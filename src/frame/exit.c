@@ -1,8 +1,8 @@
 /*
  * Exits: a stub in code memory that calls the host's handler with the thread's registers.
  *
- * An exit is a module of its own, without records, and lies in its data: so it is protected,
- * retired and given back as other code is, and lives as long as its stub.
+ * An exit is a separate module without records; the exit itself is in the module's data. So it is
+ * protected, retired and freed like other code, and is valid as long as its stub.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,8 +20,8 @@ enum { DESCRIPTOR_WORDS = 3 };
 
 /* Read-only once the module is loaded. */
 struct cairn_exit {
-    struct arch_exit data; /* what the stub reads */
-    /* The function pointer, on architectures where that is no code. */
+    struct arch_exit data; /* the data that the stub reads */
+    /* Function descriptor, on architectures where function pointers point to descriptors. */
     uint64_t descriptor[DESCRIPTOR_WORDS];
     const void *target;
     uint64_t entry_code;
@@ -30,9 +30,10 @@ struct cairn_exit {
     void *user;
 };
 
-/* ---- What a thread finds ---- */
+/* ---- Execution ---- */
 
-/* An exit's descriptor has no TOC pointer. Whoever calls by a descriptor has saved his own. */
+/* Restores the caller's TOC pointer, because an exit's descriptor has none. A caller that uses a
+ * descriptor has saved its TOC pointer. */
 static void bring_toc_back(struct cairn_context *context)
 {
     const struct cairn_arch *arch = arch_host();
@@ -55,12 +56,12 @@ static void handle(struct cairn_context *context, void *user)
     deopt_end(&deopt);
 }
 
-/* ---- Its code and data ---- */
+/* ---- Code and data ---- */
 
 struct parts {
     uint8_t *stub;
-    uint8_t *entry; /* what functions that are entered in a frame's place return to */
-    uint8_t *rules; /* for unwinding that */
+    uint8_t *entry; /* return address of functions that are entered in place of a frame */
+    uint8_t *rules; /* unwind rules of that code */
 };
 
 static bool allocate(cairn_loader *loader, struct parts *parts, cairn_exit **exit,
@@ -101,7 +102,7 @@ static enum cairn_status write_stub(cairn_exit *exit, uint8_t *code, struct cair
     return CAIRN_OK;
 }
 
-/* What is to be an exit, and where it then is. */
+/* The wanted exit, and the exit that `fill` has made. */
 struct making {
     struct cairn_exit wanted;
     cairn_exit *made;
@@ -121,7 +122,7 @@ static enum cairn_status fill(cairn_loader *loader, void *user, struct cairn_err
     return write_stub(*exit, parts.stub, error);
 }
 
-/* ---- Making and destroying ---- */
+/* ---- Creating and destroying ---- */
 
 enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_deopt_handler *handler,
                                     void *user, cairn_exit **exit, struct cairn_error *error)

@@ -1,5 +1,5 @@
 /*
- * frame/exit.h - what an exit has besides its stub.
+ * frame/exit.h - the parts of an exit other than its stub.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,7 @@
 
 #include <cairn/deopt.h>
 
-/* Where enter_write_code has put its code. */
+/* Returns the address of the code that enter_write_code has written. */
 uint64_t exit_entry_code(const cairn_exit *exit);
 
 #endif

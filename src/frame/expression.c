@@ -1,8 +1,9 @@
 /*
  * Evaluating DWARF expressions.
  *
- * Those of glibc's and Linux's signal trampolines, of the stubs of binutils and lld, and of
- * functions that GCC and clang realign the stack in. All else is refused by its number.
+ * Supports the operations in the unwind tables of signal trampolines (glibc, Linux), of linker
+ * stubs (binutils, lld), and of functions in which GCC or clang realigns the stack. Other
+ * operations are reported with their opcode.
  *
  * Source: DWARF 5, section 2.5, "DWARF Expressions".
  *
@@ -59,7 +60,8 @@ struct machine {
     const struct cairn_frame *frame;
     struct frame_reader reader;
     uint8_t opcode;
-    /* Something was taken from the empty stack, or put on the full one. */
+    /* Whether the expression has popped from the empty stack, pushed to the full one, or loaded
+     * from address 0. */
     bool is_broken;
     unsigned depth;
     uint64_t stack[DEPTH_MAX];
@@ -86,7 +88,8 @@ static uint64_t pop(struct machine *machine)
 
 /* ---- Registers and memory ---- */
 
-/* Where the return address is always in memory, its number stands for the PC. */
+/* Pushes a register's value plus an offset. If the return address is always in memory, its register
+ * number means the PC. */
 static enum cairn_status push_register(struct machine *machine, uint64_t number)
 {
     const struct cairn_arch *arch = arch_host();
@@ -145,7 +148,7 @@ static bool compare(uint8_t opcode, int64_t left, int64_t right)
     }
 }
 
-/* False if it is not an operation on two values. */
+/* Returns false if the operation does not take two values. */
 static bool run_binary(struct machine *machine)
 {
     uint8_t opcode = machine->opcode;
@@ -169,7 +172,7 @@ static bool run_binary(struct machine *machine)
     return true;
 }
 
-/* False if it is not a constant. */
+/* Returns false if the operation is not a constant. */
 static bool run_constant(struct machine *machine)
 {
     struct frame_reader *reader = &machine->reader;
@@ -264,7 +267,7 @@ static enum cairn_status check(const struct machine *machine)
                      (unsigned long long)machine->frame->pc);
 }
 
-/* The expression's own bytes. */
+/* Returns a reader of the expression's bytes. */
 static struct frame_reader open(const struct eh_frame *section, size_t place)
 {
     struct frame_reader reader = {.frame = section, .at = place, .end = section->section.size};

@@ -1,6 +1,6 @@
 /*
- * frame/expression.h - the DWARF expressions that unwind tables of C code have: in trampolines of
- * signals, in linkers' stubs, in functions that realign their stack.
+ * frame/expression.h - DWARF expressions in the unwind tables of C code: in signal trampolines,
+ * linker stubs, and functions that realign their stack.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,13 +12,13 @@
 #include <cairn/frame.h>
 
 /*
- * The value of the expression that stands at `place` in the section, its length first. It begins
- * with `*first` on its stack, if that is not NULL. Reads the frame's registers, and memory of the
- * process where the expression says so. Takes no jumps, so it ends.
+ * Evaluates the expression at offset `place` of the section, where its length comes first. If
+ * `first` is not NULL, `*first` is on the stack at the start. The expression may read the frame's
+ * registers and the memory of the process. Jumps are not supported, so evaluation ends.
  *
- * UNSUPPORTED: an operation that such expressions do not have. CORRUPT: its stack is too small or
- * too large, it is cut off, it reads from nowhere. NOT_FOUND: a register that the frame does not
- * have.
+ * Errors: UNSUPPORTED: an operation that such expressions do not use. CORRUPT: stack underflow or
+ * overflow, a truncated expression, or a load from address 0. NOT_FOUND: a register whose value the
+ * frame does not have.
  */
 enum cairn_status expression_evaluate(const struct cairn_frame *frame,
                                       const struct eh_frame *section, size_t place,

@@ -1,9 +1,10 @@
 /*
- * Frames: where their registers are, and their callers.
+ * Frames: the places of their registers, and their callers.
  *
- * A frame holds no register's value but the stack pointer's: it holds where the others are, in the
- * context or where a frame further in has saved them. So what is written reaches the code, and a
- * step to the caller changes just what the function has saved.
+ * A frame contains no register's value except the stack pointer's. It contains the places of the
+ * registers: in the context, or in the frame of a callee that has saved them. So writing a register
+ * changes the value that the code will use, and a step to the caller changes only the places of
+ * registers that the function has saved.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,11 +22,12 @@
 
 _Static_assert((int)CAIRN_FRAME_SLOTS >= (int)ARCH_UNWIND_SLOTS_MAX, "a place for each slot");
 
-/* ---- Making one ---- */
+/* ---- Creating a frame ---- */
 
 enum { FLAGS_BYTES = 4 };
 
-/* From an integer's first byte to what functions store of it: of flags the low bytes alone. */
+/* Returns the offset in an integer of the bytes that functions save. Of a flags register they save
+ * only the low bytes. */
 static size_t stored_offset(const struct arch_register *place)
 {
     bool is_big_endian = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
@@ -41,14 +43,15 @@ static __attribute__((noinline)) void *find_special(struct cairn_context *contex
     return context->bytes + place.offset + stored_offset(&place) + slot->byte;
 }
 
-/* Where contexts have the slot's 8 bytes, if the layout tells; otherwise 0. */
+/* Returns the offset of the slot's 8 bytes in a context if the layout defines it; otherwise 0. */
 static inline size_t slot_offset(const struct arch_unwind_slot *slot)
 {
     size_t offset = arch_host_layout.offsets[slot->dwarf];
     return offset != 0 ? offset + slot->byte : 0;
 }
 
-/* Where the context has the slots; NULL for registers that it does not have. */
+/* Finds the places of all slots in the context; NULL for registers that the context does not
+ * have. */
 static void find_slots(const struct cairn_arch *arch, struct cairn_context *context, void **slots)
 {
     const struct arch_unwind_slot *unwind_slots = arch->unwind_slots;
@@ -84,8 +87,9 @@ static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context
     return CAIRN_OK;
 }
 
-/* Where there is no link register, the code was called, or is about to leave for the handler, with
- * the return address on the stack, and then with one word more. */
+/* Returns the address above the return address on the stack. Without a link register, the return
+ * address is at the stack pointer if the code was called. If the code is about to branch to the
+ * handler, one more word has been pushed. */
 static uint64_t above_return_address(uint64_t sp, uint64_t return_address)
 {
     enum { PUSHED_MAX = 2 };
@@ -99,7 +103,8 @@ static uint64_t above_return_address(uint64_t sp, uint64_t return_address)
     return sp;
 }
 
-/* A thread in the code of an inline cache is where its site calls: the code has no frame. */
+/* Moves a frame in the code of an inline cache to the call of its site, because that code has no
+ * call frame. */
 static void leave_cache(struct cairn_frame *frame)
 {
     const cairn_ic *ic = code_space_find_stub_owner(frame->runtime->space, frame->pc);
@@ -188,8 +193,8 @@ enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_err
     return step_by(find_row(frame), frame, FRAME_STACK_END_UNKNOWN, error);
 }
 
-/* Slots that the architecture does not have hold nothing. What was stored in words a moment ago is
- * copied in words: a processor that loads it in one piece has to wait for the stores. */
+/* Copies the slots that the architecture has. It copies word by word, because the words may have
+ * just been stored, and a wider load would stall until the stores complete. */
 static void copy_slots(const struct cairn_frame *frame, struct cairn_frame *copy)
 {
     size_t count = arch_host()->unwind_slot_count;
@@ -239,7 +244,7 @@ static void restore_slot(struct cairn_context *context, const struct arch_unwind
         arch_host_restore_slot(context, slot, bytes);
 }
 
-/* What is loaded first is written last: slots may lie in the context. */
+/* Loads all values before it writes any, because slots may be in the context. */
 void frame_restore(const struct cairn_frame *frame, struct cairn_context *context)
 {
     const struct cairn_arch *arch = arch_host();
@@ -256,7 +261,7 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
     cairn_context_set_pc(context, frame->pc);
 }
 
-/* ---- What is known of it ---- */
+/* ---- Records and functions ---- */
 
 bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record)
 {
@@ -284,7 +289,7 @@ static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t d
                      name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
 }
 
-/* The register's slots, from `*first` on; a wide one has more than one, one behind the other. */
+/* Returns the number of slots of a register, which are consecutive, and the index of the first. */
 static size_t count_slots(const struct cairn_arch *arch, uint16_t dwarf, size_t *first)
 {
     size_t count = 0;
@@ -339,7 +344,8 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
     return CAIRN_OK;
 }
 
-/* Where the part begins. In little-endian order a quadword's first doubleword is stored last. */
+/* Returns the address of the part. In little-endian order, a store writes a quadword's first
+ * doubleword last. */
 static unsigned char *part_of(const struct frame_register *place, size_t part)
 {
     bool is_big_endian = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;

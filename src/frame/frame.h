@@ -1,5 +1,5 @@
 /*
- * frame/frame.h - where a frame has its registers.
+ * frame/frame.h - registers of a frame, steps to callers, and restoring a frame's context.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,33 +11,33 @@
 #include <cairn/declaration.h>
 #include <cairn/frame.h>
 
-/* A register of a frame: its bytes, in the context or where a frame further in has saved it. NULL
- * where the context has them in another order than a store would put them. */
+/* A register of a frame: its bytes, in the context or in the frame of a callee that has saved it.
+ * `bytes` is NULL if the context holds them in another order than a store writes them. */
 struct frame_register {
     uint16_t dwarf;
     struct storage storage;
     void *bytes;
-    /* As a store puts a vector there, and a scalar in its first doubleword. */
+    /* Whether a vector is held as a store writes it, with a scalar in its first doubleword. */
     bool is_quadword;
     uint8_t first_flag; /* as in struct arch_register */
 };
 
-/* NOT_FOUND if the frame does not have the register's value. */
+/* Finds the place of a register. NOT_FOUND if the frame does not have its value. */
 enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t dwarf,
                                       struct frame_register *found, struct cairn_error *error);
 
-/* A part of it, as storage_part says. */
+/* Load and store the part of a register that storage_part returns. */
 enum cairn_status frame_load(const struct cairn_frame *frame, const struct frame_register *place,
                              void *bytes, size_t part, struct cairn_error *error);
 enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_register *place,
                               const void *bytes, size_t part, struct cairn_error *error);
 
-/* The value of a general register, or the stack pointer, that an address is made with. */
+/* Returns the value of a general register or of the stack pointer, as the base of an address. */
 enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, uint64_t *value,
                              struct cairn_error *error);
 
-/* The 8 bytes in which a register of the innermost frame has a scalar, as the low bytes of an
- * integer. NULL: frame_find_register knows more. */
+/* Returns the 8 bytes in which a register of the innermost frame holds a scalar, in the low bytes
+ * of an integer. NULL if only frame_find_register can tell. */
 static inline void *frame_scalar(const struct cairn_frame *frame, uint16_t dwarf)
 {
     const struct arch_context_layout *layout = &arch_host_layout;
@@ -48,27 +48,27 @@ static inline void *frame_scalar(const struct cairn_frame *frame, uint16_t dwarf
 
 /* ---- Live values ---- */
 
-/* Which of a patch point's or stack map's locations is its first live value: with anyregcc the
- * result and the arguments are recorded too, before it. */
+/* Returns the index of the location of the first live value, for a patch point or stack map. With
+ * anyregcc, the locations of the result and of the arguments precede it. */
 uint32_t frame_first_live_location(const struct cairn_declaration *declaration);
 
 /* ---- Steps ---- */
 
-/* To the caller of a frame of native code. As cairn_frame_native_caller; CORRUPT besides if the
- * frame would end above `stack_end`. */
+/* Steps to the caller of a frame of native code. Errors: as cairn_frame_native_caller, and CORRUPT
+ * if the frame would end above `stack_end`. */
 enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_end,
                                     struct cairn_error *error);
 
-/* CORRUPT if the frame cannot end at this address. */
+/* Checks that the frame can end at this address. CORRUPT. */
 enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
                                   struct cairn_error *error);
 
-/* Slots that are in other slots' places further out. Before what is loaded: what is moved is the
- * frame's own. */
+/* Applies the rules by which a slot's value is found in another slot of the frame. It must run
+ * before the rules for loaded slots, because moves use the frame's own slots. */
 struct unwind_row;
 void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame);
 
-/* Why a frame cannot be left. */
+/* Report why a frame cannot be left. */
 enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame,
                                          struct cairn_error *error);
 enum cairn_status frame_say_where_it_ends(const struct cairn_frame *frame, uint64_t cfa,
@@ -77,23 +77,24 @@ enum cairn_status frame_say_not_saved(const struct cairn_frame *frame, struct ca
 
 /* ---- Leaving ---- */
 
-/* The frame's caller, for frame_restore alone (its module is not looked up), if all that it expects
- * to be kept can be brought back: as cairn_frame_caller, and UNSUPPORTED; `caller` is then as it
- * was. */
+/* Finds the frame's caller for use with frame_restore only: the caller's module is not looked up.
+ * All callee-saved registers must be restorable. Errors: as cairn_frame_caller, and UNSUPPORTED;
+ * `caller` is then unchanged. */
 enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
                                                struct cairn_frame *caller,
                                                struct cairn_error *error);
 
-/* Makes the context that of a frame which was reached by walking from it: the thread goes on there,
- * with all registers that calls leave as they are. */
+/* Changes the context into that of a frame which a walk from the context has reached: the thread
+ * resumes in that frame, with its callee-saved registers restored. */
 void frame_restore(const struct cairn_frame *frame, struct cairn_context *context);
 
-/* Whether a value of the type can be written to the location; as cairn_frame_set_value. */
+/* Checks that a value of the type can be written to the location. Errors: as
+ * cairn_frame_set_value. */
 enum cairn_status frame_check_location(const struct cairn_frame *frame,
                                        struct cairn_location location, struct cairn_type type,
                                        struct cairn_error *error);
 
-/* What frame_check_location has found good. */
+/* Writes a value to a location. frame_check_location must have accepted them. */
 void frame_write_location(struct cairn_frame *frame, struct cairn_location location,
                           const struct cairn_value *value);
 

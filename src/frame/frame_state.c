@@ -1,8 +1,8 @@
 /*
  * Frame states: interpreter frames from the live values of a record.
  *
- * A state is checked as a whole when it is found. What is read of it later is taken as it is: the
- * record does not change.
+ * cairn_frame_state_read validates the whole state. Later reads rely on that, because records do
+ * not change.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,9 +18,9 @@
 
 enum { WORD_BYTES = 8, BITS_IN_BYTE = 8, TYPE_NAME_BYTES = 64 };
 
-/* ---- Which locations are live values ---- */
+/* ---- Locations of live values ---- */
 
-/* Locations of a record, from `first` up to `end`. */
+/* A range of a record's locations, from `first` up to, not including, `end`. */
 struct extent {
     struct cairn_record record;
     uint32_t first;
@@ -34,8 +34,9 @@ static struct extent statepoint_extent(const struct extent *all,
     return (struct extent){all->record, first, first + statepoint->deopt_count};
 }
 
-/* LLVM leaves values out that it has in x87 registers: those behind them are then not where they
- * should be. */
+/* Finds the locations of a record's live values. LLVM does not record values in x87 registers,
+ * which shifts the values after them: a patch point or stack map with such values is reported as
+ * corrupt. */
 static enum cairn_status find_live_values(struct cairn_record record, struct extent *extent,
                                           struct cairn_error *error)
 {
@@ -62,17 +63,17 @@ static enum cairn_status find_live_values(struct cairn_record record, struct ext
 
 /* ---- Words ---- */
 
-/* What is being checked. */
+/* A validation in progress. */
 struct check {
     struct extent live;
     struct record_values values;
     struct cairn_frame_state state;
-    uint32_t next; /* location of the word that comes next */
+    uint32_t next; /* location of the next word */
     bool has_bytes;
     struct cairn_error *error;
 };
 
-/* The number of the live value at a location. */
+/* Returns the index of the live value at a location. */
 static uint32_t number_of(const struct check *check, uint32_t location)
 {
     return location - check->live.first;
@@ -142,11 +143,11 @@ static uint32_t field(uint64_t word, unsigned shift, unsigned bits)
 struct slot {
     enum frame_state_slot_kind kind;
     struct cairn_type type;
-    int64_t number; /* a small number */
-    uint32_t value; /* the number of the value, or of the first with bytes */
+    int64_t number; /* the value of a small number */
+    uint32_t value; /* index of the value, or of the first value that contains bytes */
 };
 
-/* ORDER cairn_type_kind. Bits of those that always have the same. */
+/* ORDER cairn_type_kind. The number of bits of kinds with a fixed size. */
 static const uint8_t bits_of_kind[] = {
     [CAIRN_TYPE_VOID] = 0,        [CAIRN_TYPE_INTEGER] = 0,   [CAIRN_TYPE_POINTER] = 64,
     [CAIRN_TYPE_HALF] = 16,       [CAIRN_TYPE_BFLOAT] = 16,   [CAIRN_TYPE_FLOAT] = 32,
@@ -154,7 +155,7 @@ static const uint8_t bits_of_kind[] = {
     [CAIRN_TYPE_PPC_FP128] = 128,
 };
 
-/* Of no size, if there is no such type. */
+/* Returns a type of size 0 if the encoding is invalid. */
 static struct cairn_type unpack_type(uint64_t word)
 {
     uint32_t kind = field(word, SLOT_TYPE_SHIFT, SLOT_TYPE_BITS);
@@ -198,7 +199,8 @@ static struct cairn_location number_location(int64_t number)
         .kind = CAIRN_LOCATION_CONSTANT_INDEX, .size = WORD_BYTES, .constant = (uint64_t)number};
 }
 
-/* Of the types of more than 64 bits, integers alone are what a number extended by its sign says. */
+/* Whether a small number can represent the type's values. Of types with more than 64 bits, only
+ * integers can be represented by a sign-extended number. */
 static bool has_number(struct cairn_type type)
 {
     return cairn_type_size(type) <= WORD_BYTES || type.kind == CAIRN_TYPE_INTEGER;
@@ -226,7 +228,7 @@ static enum cairn_status check_slot(struct check *check, uint64_t word)
     return CAIRN_OK;
 }
 
-/* Once it is known where the values are. */
+/* Checks that the bytes of a slot are constants. The places of the values must be known. */
 static enum cairn_status check_bytes(const struct check *check, uint32_t location)
 {
     struct slot slot = unpack_slot(word_at(&check->values, location));
@@ -240,7 +242,7 @@ static enum cairn_status check_bytes(const struct check *check, uint32_t locatio
     return CAIRN_OK;
 }
 
-/* ---- Finding a state ---- */
+/* ---- Reading a state ---- */
 
 static enum cairn_status check_magic(struct check *check)
 {
@@ -294,7 +296,7 @@ static enum cairn_status check_frame(struct check *check)
     return status;
 }
 
-/* Where a frame's slots begin, and what it has. */
+/* Decodes the frame at a location. */
 static struct cairn_interpreter_frame frame_at(const struct record_values *values,
                                                uint32_t location)
 {
@@ -402,7 +404,7 @@ enum cairn_status cairn_frame_state_frame(const struct cairn_frame_state *state,
 
 /* ---- Values ---- */
 
-/* The bytes that begin with the word at location `first`. */
+/* Reads a value from the bytes in the words from location `first` on. */
 static enum cairn_status read_bytes(const struct record_values *values, uint32_t first,
                                     struct cairn_type type, struct cairn_value *value,
                                     struct cairn_error *error)

@@ -1,9 +1,9 @@
 /*
- * Inline caches, the slow half: what a thread that no case was for comes to.
+ * Inline caches, the slow path: the handlers for threads that no case matched.
  *
- * The code of a cache ends like an exit's stub, so its handler gets a frame with all registers;
- * what is added are the operands. Where they are is found once, when the cache is made: with
- * anyregcc the record says it, and otherwise a signature of their types does.
+ * The code of a cache ends like an exit's stub, so its handlers get a frame with all registers, and
+ * in addition the operands. The places of the operands are found once, when the cache is created:
+ * with anyregcc from the record, otherwise from a signature of their types.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,13 +24,14 @@
 
 enum { TYPE_NAME_BYTES = 64, WORD_BYTES = 8, WORD_BITS = 64 };
 
-/* What must stay true: `locations` are those of the cache's operands. */
+/* Invariant: `locations` are the places of the cache's operands. */
 struct slow_path {
     cairn_runtime *runtime;
     uint64_t entry_code;
     struct cairn_record record;
     const struct cairn_declaration *declaration;
-    /* Of the site's call; NULL if calls cannot have it, and why not. */
+    /* The signature of the site's calls; NULL if there cannot be one. `refused` is the error with
+     * which calls are refused, or OK. */
     cairn_signature *signature;
     struct cairn_error refused;
     struct cairn_location locations[CAIRN_IC_OPERANDS_MAX];
@@ -43,9 +44,10 @@ static void destroy_slow_path(void *destroyed, const struct cairn_allocator *all
     memory_free(allocator, slow, sizeof *slow);
 }
 
-/* ---- Values, most of which are a scalar in a register ---- */
+/* ---- Values, most of which are scalars in registers ---- */
 
-/* Where the value is the low bytes of a word; NULL: it is somewhere else, or of another form. */
+/* Returns the word whose low bytes are the value. NULL if the value is elsewhere or in another
+ * form. */
 static void *scalar_place(const struct cairn_frame *frame, const struct ic_value *value)
 {
     bool is_narrow = value->type.element_count == 0 && value->type.bits <= WORD_BITS;
@@ -64,7 +66,7 @@ static void read_scalar(struct cairn_type type, const void *place, struct cairn_
     storage_copy_low(value->bytes, value->size, &word, sizeof word);
 }
 
-/* One that cannot be read is void. */
+/* Reads an operand. An operand that cannot be read is void. */
 static void read_operand(const struct cairn_frame *frame, const struct ic_value *operand,
                          struct cairn_location location, struct cairn_value *value)
 {
@@ -78,7 +80,7 @@ static void read_operand(const struct cairn_frame *frame, const struct ic_value 
         *value = (struct cairn_value){.size = 0};
 }
 
-/* Does what deopt_end does for this action. */
+/* Does the same as deopt_end if the result is a scalar in a register. False if it is not. */
 static bool write_scalar_result(const cairn_ic *ic, const struct cairn_deopt *deopt)
 {
     void *place = scalar_place(&deopt->frame, &ic->result);
@@ -90,7 +92,7 @@ static bool write_scalar_result(const cairn_ic *ic, const struct cairn_deopt *de
     return true;
 }
 
-/* ---- A thread that has missed ---- */
+/* ---- Handling a miss ---- */
 
 static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cairn_deopt *deopt,
                    struct cairn_value *operands)
@@ -133,7 +135,7 @@ static void handle_megamorphic(struct cairn_context *context, void *user)
     miss(ic, ic->options.megamorphic_handler, context);
 }
 
-/* A case's function is called with the operands. */
+/* Calls a case's function with the operands. */
 static void handle_call(struct cairn_context *context, void *user)
 {
     const struct ic_call *call = user;
@@ -147,7 +149,7 @@ static void handle_call(struct cairn_context *context, void *user)
         cairn_call(slow->signature, call->target, operands, ic->operand_count, &result, NULL);
     if (status == CAIRN_OK && ic->result.type.kind != CAIRN_TYPE_VOID)
         status = cairn_deopt_continue(&deopt, &result, NULL);
-    (void)status; /* the types are the declaration's */
+    (void)status; /* cannot fail: the types are the declaration's */
     leave(ic, &deopt);
 }
 
@@ -164,7 +166,7 @@ enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss, const struct cairn
     return CAIRN_OK;
 }
 
-/* ---- Where the operands are ---- */
+/* ---- Places of the operands ---- */
 
 static uint16_t register_of(struct cairn_location location)
 {
@@ -183,7 +185,8 @@ static enum cairn_status say_operand(const cairn_ic *ic, uint32_t number, struct
                      (unsigned long long)site_id(ic->site), number, name);
 }
 
-/* A miss is a call, and a call loses what is in the register for return addresses. */
+/* Checks that a miss does not lose the operand. A miss is a call, which overwrites the register for
+ * return addresses. */
 static enum cairn_status check_kept(const cairn_ic *ic, uint32_t number, struct cairn_error *error)
 {
     uint16_t link = arch_host()->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
@@ -195,7 +198,7 @@ static enum cairn_status check_kept(const cairn_ic *ic, uint32_t number, struct 
                      arch_host()->register_name(link));
 }
 
-/* The record has the result, if there is one, and then the operands. */
+/* Takes the places from the record: first the result, if there is one, then the operands. */
 static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error)
 {
     struct slow_path *slow = ic->slow_path;
@@ -225,8 +228,8 @@ static struct cairn_location in_register(uint16_t dwarf, size_t size)
         .kind = CAIRN_LOCATION_REGISTER, .size = (uint16_t)size, .dwarf = dwarf};
 }
 
-/* Above the stack pointer there is, where there is a TOC, what every function has there: it ends
- * with the TOC's place. */
+/* Returns the location of an argument on the stack. Where there is a TOC, the area that every
+ * function has above its stack pointer comes first; the TOC pointer's place is at its end. */
 static struct cairn_location on_stack(size_t offset, size_t size)
 {
     size_t linkage =
@@ -237,7 +240,7 @@ static struct cairn_location on_stack(size_t offset, size_t size)
                                    .offset = (int32_t)(linkage + offset)};
 }
 
-/* `offset` is where struct arch_call has the argument. */
+/* Converts an offset in struct arch_call to a location. */
 static struct cairn_location location_at(size_t offset, size_t size)
 {
     const struct arch_arguments *arguments = &arch_host()->arguments;
@@ -286,9 +289,9 @@ static enum cairn_status place_by_signature(cairn_ic *ic, struct cairn_error *er
     return CAIRN_OK;
 }
 
-/* ---- Making one ---- */
+/* ---- Creating ---- */
 
-/* LLVM's numbers (llvm/IR/CallingConv.h). */
+/* Source: llvm/IR/CallingConv.h. */
 enum {
     CONVENTION_FAST = 8,
     CONVENTION_COLD = 9,
@@ -296,7 +299,8 @@ enum {
     CONVENTION_PRESERVE_ALL = 15
 };
 
-/* Those that place arguments as C does. fastcc has no places for arguments in registers. */
+/* Whether arguments have the same places as in C. fastcc passes them as C does except where the C
+ * convention gives arguments in registers a place in memory. */
 static bool places_as_c(uint32_t convention)
 {
     switch (convention) {
@@ -312,7 +316,8 @@ static bool places_as_c(uint32_t convention)
     }
 }
 
-/* The others keep registers that C functions change. */
+/* Whether C functions can be called directly. The other conventions preserve registers that C
+ * functions may change. */
 static bool calls_as_c(uint32_t convention)
 {
     return convention == CAIRN_CALLING_CONVENTION_C || convention == CONVENTION_FAST;
@@ -350,7 +355,8 @@ static enum cairn_status take_operands(cairn_ic *ic, const struct cairn_declarat
     return CAIRN_OK;
 }
 
-/* Code that functions return to which are entered in a frame's place: one for the whole runtime. */
+/* The handler of an exit that exists only for its entry code, to which functions return that are
+ * entered in place of a frame. All caches of a runtime share the exit. */
 static void handle_nothing(struct cairn_deopt *deopt, void *user)
 {
     (void)deopt;
@@ -374,8 +380,8 @@ static enum cairn_status find_entry_code(cairn_runtime *runtime, uint64_t *entry
     return status;
 }
 
-/* What calls of the site take and return. Only where operands are placed by it does it matter if
- * there is none. */
+/* Creates the signature of the site's calls. A failure matters only if the operands are placed by
+ * it. */
 static enum cairn_status make_signature(cairn_ic *ic, struct slow_path *slow,
                                         struct cairn_error *error)
 {
@@ -485,7 +491,7 @@ static enum cairn_status check_site(const cairn_site *site, struct cairn_error *
                          "site %llu at 0x%llx is a %s's: inline caches are for patch points",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          cairn_record_kind_name((enum cairn_record_kind)site->kind));
-    /* One that has a cache is found out under the lock. */
+    /* Whether the site already has a cache is found out under the lock. */
     bool has_cache = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_CACHE;
     return has_cache ? CAIRN_OK : patch_check_live(site, error);
 }

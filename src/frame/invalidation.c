@@ -1,11 +1,11 @@
 /*
- * Invalidations: the sites at which a function is left, changed and brought back together.
+ * Invalidations: the sites at which threads leave a function, changed and reverted together.
  *
- * What must stay true:
- *  - A site is of one invalidation at most: whether it calls already is looked at, and changed,
- * with the runtime's lock held. The host's filter is asked before, without it.
- *  - The batch keeps the room that it needed for invalidating, so that taking back allocates
- *    nothing.
+ * Invariants:
+ * - A site belongs to at most one invalidation: whether it is already a call is checked, and the
+ *   site is changed, under the runtime's lock. The host's filter is called earlier, without the
+ *   lock.
+ * - The batch keeps the memory that it needed for invalidating, so reverting does not allocate.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,10 +15,10 @@
 #include "patch/patch.h"
 #include "runtime/module.h"
 
-/* A site, and what it did before. */
+/* A site and its previous state. */
 struct invalidated {
     cairn_site *site;
-    bool was_original; /* a shadow's own instruction; otherwise nothing */
+    bool was_original; /* a shadow's original instruction; otherwise a no-op */
 };
 
 struct cairn_invalidation {
@@ -30,9 +30,9 @@ struct cairn_invalidation {
     uint32_t capacity;
 };
 
-/* ---- Where sites come from ---- */
+/* ---- Sources of sites ---- */
 
-/* A list, or `count` sites of a module from number `first` on. */
+/* A list, or `count` sites of a module from index `first` on. */
 struct source {
     cairn_site *const *list;
     const cairn_module *module;
@@ -44,7 +44,7 @@ static enum cairn_status find_function(const cairn_runtime *runtime, uint64_t ad
                                        struct source *source, struct cairn_error *error)
 {
     struct cairn_function function;
-    /* One lookup: the module may be retired at any moment. */
+    /* The module is looked up only once, because it may be retired at any time. */
     source->module = cairn_runtime_find_module(runtime, address);
     if (source->module == NULL || !module_find_function(source->module, address, &function))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, address,
@@ -106,7 +106,7 @@ static bool is_chosen(const struct cairn_invalidation_options *options,
     return is_listed || does_nothing_of_the_hosts(site);
 }
 
-/* Of those that were not chosen. */
+/* Counts of sites that were not chosen. */
 struct others {
     uint32_t branches;
     uint32_t not_live;
@@ -158,8 +158,8 @@ static enum cairn_status say_taken(const struct cairn_site_description *site,
                      (unsigned long long)site->address, cairn_site_state_name(site->state));
 }
 
-/* Sites of a list have to be free; of others, those are left out that somebody has been faster
- * with. */
+/* Adds the calls to the batch. Sites of a list must be free. Other sites are skipped if another
+ * thread has changed them in the meantime. */
 static enum cairn_status note_calls(cairn_invalidation *invalidation, bool is_listed,
                                     struct cairn_error *error)
 {
@@ -273,7 +273,7 @@ enum cairn_status cairn_invalidate(cairn_runtime *runtime,
     return CAIRN_OK;
 }
 
-/* ---- Taking back ---- */
+/* ---- Reverting ---- */
 
 static bool calls_target(const cairn_invalidation *invalidation, const cairn_site *site)
 {
@@ -328,7 +328,7 @@ enum cairn_status cairn_invalidation_take_back(cairn_invalidation *invalidation,
     return status;
 }
 
-/* ---- What it is of ---- */
+/* ---- Queries ---- */
 
 uint32_t cairn_invalidation_site_count(const cairn_invalidation *invalidation)
 {

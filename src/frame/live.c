@@ -1,7 +1,8 @@
 /*
- * Live values: from a record's locations and a declaration's types to values, and back.
+ * Live values: converts between values and the locations of a record, with types from its
+ * declaration.
  *
- * Source: LLVM, "Stack maps and patch points in LLVM", section Stack Map Format; which locations a
+ * Source: LLVM, "Stack maps and patch points in LLVM", section Stack Map Format. Which locations a
  * patch point's record has: llvm/lib/CodeGen/StackMaps.cpp, recordPatchPoint.
  *
  * SPDX-License-Identifier: MIT
@@ -15,7 +16,7 @@
 
 enum { TYPE_NAME_BYTES = 64, BITS_IN_BYTE = 8 };
 
-/* ---- Which location a live value has ---- */
+/* ---- Locations of live values ---- */
 
 static bool is_anyreg(const struct cairn_declaration *declaration)
 {
@@ -23,7 +24,8 @@ static bool is_anyreg(const struct cairn_declaration *declaration)
            declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
 }
 
-/* With anyregcc the result comes first, then the arguments. */
+/* Returns the index of the first argument's location with anyregcc, where the result precedes
+ * it. */
 static uint32_t first_argument(const struct cairn_declaration *declaration)
 {
     return declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
@@ -60,13 +62,13 @@ uint32_t cairn_record_live_value_count(struct cairn_record record)
     return live_value_count(declaration, &statepoint);
 }
 
-/* What is to be read or written. */
+/* A value to be read or written. */
 struct live {
     struct cairn_location location;
     struct cairn_type type;
 };
 
-/* What a record and its declaration say, looked up once. */
+/* The parts of a record and its declaration that are used for every value, looked up once. */
 struct recorded {
     const struct cairn_declaration *declaration;
     struct record_values values;
@@ -90,8 +92,9 @@ static enum cairn_status say_beyond(struct cairn_record record, const char *what
                      (unsigned long long)cairn_record_address(record), count, what, index);
 }
 
-/* How many locations the record has to have for location `number` to be what it should. LLVM leaves
- * values out that it has in x87 registers, and those behind them are then somewhere else. */
+/* Whether the record has the locations needed for location `number` to be valid; `*needed` is their
+ * number. LLVM does not record values in x87 registers, which shifts the locations of the values
+ * after them. */
 static inline bool has_all_locations(const struct recorded *recorded, uint32_t number,
                                      uint32_t *needed)
 {
@@ -133,7 +136,7 @@ static inline enum cairn_status find_recorded(struct cairn_record record, struct
     return CAIRN_OK;
 }
 
-/* A range of values of a record, one behind the other. */
+/* Consecutive values of a record. */
 struct range {
     struct recorded recorded;
     uint32_t first_location;
@@ -150,7 +153,7 @@ static struct live live_at(const struct range *range, uint32_t index)
 
 static uint32_t smaller(uint32_t left, uint32_t right) { return left < right ? left : right; }
 
-/* `count` live values from `first` on: 1 or more. */
+/* Finds `count` live values (1 or more) from index `first` on. */
 static inline enum cairn_status find_live_values(struct cairn_record record, uint32_t first,
                                                  uint32_t count, struct range *range,
                                                  struct cairn_error *error)
@@ -203,7 +206,7 @@ static enum cairn_status find_argument(struct cairn_record record, uint32_t inde
     return check_locations(record, &range->recorded, range->first_location, error);
 }
 
-/* ---- Where a location is in a frame ---- */
+/* ---- Places of locations in a frame ---- */
 
 static enum cairn_status say_unfit(const struct live *live, size_t size, struct cairn_error *error)
 {
@@ -234,7 +237,7 @@ static enum cairn_status find_address(const struct cairn_frame *frame,
 
 /* ---- Registers ---- */
 
-/* A vector is in as much of its register as the record says, whatever the machine has of it. */
+/* Limits a vector's storage to the recorded size: the machine's register may be larger. */
 static void use_recorded_size(const struct live *live, struct storage *storage)
 {
     bool is_vector = storage->form == STORAGE_VECTOR || live->type.element_count > 0;
@@ -242,7 +245,7 @@ static void use_recorded_size(const struct live *live, struct storage *storage)
         storage->size = live->location.size;
 }
 
-/* A value's part of a register, and what is below it. */
+/* A value's part of a register, and the bytes below it. */
 struct part {
     struct frame_register place;
     size_t size; /* of the value's part */
@@ -250,8 +253,8 @@ struct part {
     unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
 };
 
-/* A part that does not begin with the register's lowest bits, such as AH, is recorded by the
- * register and how many bits are below. */
+/* Finds the part of a register. If it does not begin at the lowest bit (AH, for example), the
+ * record has the register and the number of bits below the part. */
 static enum cairn_status find_part(const struct cairn_frame *frame, const struct live *live,
                                    struct part *part, struct cairn_error *error)
 {
@@ -270,7 +273,8 @@ static enum cairn_status find_part(const struct cairn_frame *frame, const struct
     return CAIRN_OK;
 }
 
-/* The bytes of flags are loaded where the flag is known: load_flags. */
+/* Loads the part and the bytes below it. Flags are not loaded here, but in load_flags, which knows
+ * the flag. */
 static enum cairn_status load_part(const struct cairn_frame *frame, const struct live *live,
                                    struct part *part, struct cairn_error *error)
 {
@@ -280,7 +284,7 @@ static enum cairn_status load_part(const struct cairn_frame *frame, const struct
     return frame_load(frame, &part->place, part->bytes, part->below + part->size, error);
 }
 
-/* In big-endian order the lowest bytes come last. */
+/* Returns the value's bytes of a loaded part. In big-endian order, the lowest bytes come last. */
 static unsigned char *value_bytes(struct part *part)
 {
     bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
@@ -289,7 +293,8 @@ static unsigned char *value_bytes(struct part *part)
 
 /* ---- Flags ---- */
 
-/* PPC64: a bit of the condition register is recorded by its field, and which one it is there. */
+/* Loads a field of PPC64's condition register, and computes the mask of one flag. A flag is
+ * recorded by its field and its index in the field. */
 static enum cairn_status load_flags(const struct cairn_frame *frame, const struct live *live,
                                     const struct frame_register *place, uint32_t *flags,
                                     uint32_t *mask, struct cairn_error *error)
@@ -342,7 +347,7 @@ static enum cairn_status read_register(const struct cairn_frame *frame, const st
     return CAIRN_OK;
 }
 
-/* What is below a part that is written stays. */
+/* Writes the value's part. The bytes below it stay unchanged. */
 static enum cairn_status write_register(struct cairn_frame *frame, const struct live *live,
                                         const struct cairn_value *value, struct cairn_error *error)
 {
@@ -366,7 +371,7 @@ static enum cairn_status find_memory(const struct cairn_frame *frame, const stru
     *storage = (struct storage){STORAGE_MEMORY, live->location.size};
     if (storage_part(live->type, *storage) == 0) {
         say_unfit(live, live->location.size, error);
-        return CAIRN_ERROR_UNSUPPORTED; /* which an analyser would not see otherwise */
+        return CAIRN_ERROR_UNSUPPORTED; /* explicit, so that static analysers see the failure */
     }
     enum cairn_status status = find_address(frame, live->location, &address, error);
     if (status == CAIRN_OK)
@@ -374,8 +379,8 @@ static enum cairn_status find_memory(const struct cairn_frame *frame, const stru
     return status;
 }
 
-/* Between a vector as it should be and as LLVM's code has spilled it: the same, but for the order
- * of its halves on some machines. */
+/* Converts a vector between its proper order and the order in which LLVM's code spills it. The two
+ * differ only on machines where it spills the second half first. */
 static void copy_spilled(void *to, const void *from, size_t size)
 {
     enum { HALF = 8 };
@@ -450,7 +455,7 @@ static enum cairn_status read_live(const struct cairn_frame *frame, const struct
     return say_unfit(live, sizeof live->location.constant, error);
 }
 
-/* Value number `index` of the range. */
+/* Reads the value with this index in the range. */
 static __attribute__((noinline)) enum cairn_status read_any(const struct cairn_frame *frame,
                                                             const struct range *range,
                                                             uint32_t index,
@@ -462,10 +467,10 @@ static __attribute__((noinline)) enum cairn_status read_any(const struct cairn_f
 }
 
 /*
- * ---- Reading what most values are: scalars of 8 or 4 bytes, with compact locations ----
+ * ---- The fast path for reading: scalars of 8 or 4 bytes with compact locations ----
  *
- * The same as read_any, without looking at what such values never need. What is not one of them
- * goes there.
+ * Most values are of this kind. The fast path has the same results as read_any, without the checks
+ * that such values do not need. All other values are read by read_any.
  */
 
 enum {
@@ -476,15 +481,15 @@ enum {
     COMPACT_FOUND_BY = COMPACT_DWARF_MASK << COMPACT_REGISTER_SHIFT
 };
 
-/* Copies of what is needed of each value, which writing values cannot change. */
+/* Copies of the fields needed for each value, so that writing values cannot change them. */
 struct reader {
     const struct cairn_frame *frame;
     const uint32_t *words; /* locations */
     const struct cairn_type *types;
     const uint64_t *constants;
-    /* The register that the last value in memory was found by, as in the location's word. */
+    /* The base register of the last value in memory, as in the location's word. */
     uint32_t found_by;
-    uint64_t base; /* its value */
+    uint64_t base; /* value of that register */
 };
 
 static struct reader reader_of(const struct cairn_frame *frame, const struct range *range)
@@ -518,7 +523,7 @@ static inline __attribute__((always_inline)) bool is_plain(const struct cairn_ty
     return is_scalar && has_8_or_4_bytes && type->element_count == 0;
 }
 
-/* Whether the place is as large as the value. */
+/* Whether the place is at least as large as the value. */
 static inline bool is_whole(uint32_t word, const struct cairn_type *type)
 {
     return compact_size(word) >= (type->bits == 32 ? COMPACT_SIZE_4 : COMPACT_SIZE_8);
@@ -569,7 +574,7 @@ static inline __attribute__((always_inline)) bool load_spilled(struct reader *re
     return true;
 }
 
-/* The value's bits, with anything above them. */
+/* Loads the value's bits. Bits above them are unspecified. */
 static inline __attribute__((always_inline)) bool load_bits(struct reader *reader, uint32_t word,
                                                             const struct cairn_type *type,
                                                             uint64_t *bits)
@@ -722,5 +727,5 @@ void frame_write_location(struct cairn_frame *frame, struct cairn_location locat
 {
     const struct live live = {location, value->type};
     enum cairn_status status = write_live(frame, &live, value, NULL);
-    (void)status; /* frame_check_location has found it good */
+    (void)status; /* frame_check_location has accepted it */
 }

@@ -1,8 +1,8 @@
 /*
- * Live-outs: from what LLVM has listed to what must survive.
+ * Live-outs: from the registers that LLVM lists to the registers that must be preserved.
  *
- * Source: LLVM, "Stack maps and patch points in LLVM", section Stack Map Format; what is listed:
- * llvm/lib/CodeGen/StackMapLivenessAnalysis.cpp.
+ * Source: LLVM, "Stack maps and patch points in LLVM", section Stack Map Format. Which registers
+ * are listed: llvm/lib/CodeGen/StackMapLivenessAnalysis.cpp.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,11 +15,12 @@ _Static_assert((int)CAIRN_SURVIVORS_REGISTERS == (int)ARCH_CONTEXT_REGISTERS, "b
 
 static const uint16_t register_count = CAIRN_SURVIVORS_REGISTERS;
 
-/* ---- How much of a register ---- */
+/* ---- Sizes ---- */
 
 enum { DOUBLEWORD = 8, VECTOR_BYTES_MIN = 16 };
 
-/* Where calls leave no return address in a register, the number is the program counter's. */
+/* Whether this is the number of the program counter. If calls leave no return address in a
+ * register, the return address has the program counter's number. */
 static bool is_program_counter(uint16_t dwarf)
 {
     const struct cairn_arch *arch = arch_host();
@@ -27,7 +28,7 @@ static bool is_program_counter(uint16_t dwarf)
            dwarf == arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
 }
 
-/* The smallest register of the vector registers' sizes that has so many bytes. */
+/* Rounds up to the size of a vector register, at most `largest`. */
 static size_t round_up(size_t size, size_t smallest, size_t largest)
 {
     size_t rounded = smallest;
@@ -56,7 +57,7 @@ static bool find(const struct cairn_context *context, uint16_t dwarf, struct arc
 
 /* ---- The set ---- */
 
-/* What is listed twice survives as far as either says. */
+/* Adds a register to the set. If it is listed twice, the larger size counts. */
 static void add(const struct cairn_context *context, uint16_t dwarf, size_t size,
                 struct cairn_survivors *survivors)
 {
@@ -115,9 +116,10 @@ void cairn_context_survivors(const struct cairn_context *context, struct cairn_r
     add_control(context, survivors);
 }
 
-/* ---- Bringing back ---- */
+/* ---- Restoring ---- */
 
-/* Of vectors the first bytes; in other registers all bytes survive, or a first doubleword. */
+/* Copies the preserved bytes: the first bytes of vector registers, and all bytes or the first
+ * doubleword of other registers. */
 void cairn_context_bring_back(struct cairn_context *context, const struct cairn_context *from,
                               const struct cairn_survivors *survivors)
 {

@@ -1,9 +1,9 @@
 /*
- * Steps over frames of code that is not Cairn's, by the unwind tables of the program and its
+ * Steps over frames of code that Cairn does not manage, by the unwind tables of the program and its
  * libraries.
  *
- * One entry of .eh_frame is read for each step, from the table where it lies. Nothing is kept: the
- * next step of the same function reads it again.
+ * Each step reads one entry of .eh_frame from the loaded table. Nothing is cached: the next step of
+ * the same function reads the entry again.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -90,7 +90,7 @@ static enum cairn_status find_entry(uint64_t pc, struct entry *entry, struct cai
     return is_inside ? CAIRN_OK : say_no_entry(pc, error);
 }
 
-/* The rules at the PC. */
+/* Finds the rules at the PC. */
 static enum cairn_status find_row(const struct entry *entry, uint64_t pc,
                                   struct call_frame_row *row, struct cairn_error *error)
 {
@@ -109,7 +109,7 @@ static enum cairn_status find_row(const struct entry *entry, uint64_t pc,
 
 /* ---- A step ---- */
 
-/* From a frame to its caller's. */
+/* A step from a frame to its caller. */
 struct step {
     const struct cairn_frame *from;
     const struct entry *entry;
@@ -141,7 +141,8 @@ static const struct arch_unwind_slot *slot_at(size_t slot)
     return &arch_host()->unwind_slots[slot];
 }
 
-/* Where the frame has the register; NULL if nobody knows, or it is none that calls keep. */
+/* Returns the place of a register in the frame; NULL if it is unknown, or if the register is not
+ * callee-saved. */
 static void *find_slot(const struct cairn_frame *frame, uint64_t dwarf, uint16_t byte)
 {
     const struct cairn_arch *arch = arch_host();
@@ -151,7 +152,8 @@ static void *find_slot(const struct cairn_frame *frame, uint64_t dwarf, uint16_t
     return NULL;
 }
 
-/* Where the rule says that the slot's 8 bytes are. NULL: lost, or a value that is nowhere. */
+/* Finds the place of the slot's 8 bytes by a rule. NULL if the value is lost, or is not in
+ * memory. */
 static enum cairn_status find_saved(const struct step *step, struct call_frame_rule rule,
                                     uint16_t byte, void **saved)
 {
@@ -193,7 +195,8 @@ static enum cairn_status apply_rules(struct step *step)
     return status;
 }
 
-/* The caller's is the CFA. What a signal has interrupted has its own saved. */
+/* Finds the caller's stack pointer. It is the CFA, except that a signal frame saves the stack
+ * pointer of the interrupted code. */
 static enum cairn_status find_stack_pointer(struct step *step)
 {
     struct call_frame_rule rule =
@@ -202,7 +205,8 @@ static enum cairn_status find_stack_pointer(struct step *step)
     bool is_cfa = stays(rule) || (rule.kind == CALL_FRAME_VALUE && rule.value == 0);
     bool is_signal_frame = step->entry->description.common.is_signal_frame;
     step->to.sp = step->cfa;
-    /* What Linux has on AArch64 gives the frame pointer and the PC alone, with a CFA made up. */
+    /* On AArch64, Linux's trampoline has rules for the frame pointer and the PC only, and an
+     * artificial CFA. That CFA is not the interrupted code's stack pointer. */
     if (is_cfa && (!is_signal_frame || step->row->cfa == CALL_FRAME_CFA_EXPRESSION))
         return CAIRN_OK;
     enum cairn_status status = find_saved(step, rule, 0, &saved);
@@ -222,21 +226,22 @@ static enum cairn_status say_no_return(const struct step *step)
                      (unsigned long long)step->from->pc);
 }
 
-/* What programs and threads begin with says that there is no return address, and need not say where
- * its frame begins. */
+/* Whether the frame is the first of a program or thread. Its rules state that there is no return
+ * address, and need not define a CFA. */
 static bool is_outermost(const struct step *step)
 {
     uint16_t dwarf = slot_at(ARCH_UNWIND_RETURN_ADDRESS)->dwarf;
     return call_frame_rule(step->row, dwarf).kind == CALL_FRAME_UNDEFINED;
 }
 
-/* Threads begin in code without rules with glibc on PPC64. */
+/* Whether the frame is the first of a stack, by the back chain. With glibc on PPC64, threads begin
+ * in code without unwind rules. */
 static bool begins_stack(const struct cairn_frame *frame)
 {
     return arch_host()->has_back_chain && step_load((const void *)(uintptr_t)frame->sp) == 0;
 }
 
-/* Behind it nothing is known. */
+/* Moves past the outermost frame, where no register is known. */
 static void leave_outermost(struct cairn_frame *frame)
 {
     memset(frame->slots, 0, sizeof frame->slots);
@@ -246,7 +251,7 @@ static void leave_outermost(struct cairn_frame *frame)
     frame->module = NULL;
 }
 
-/* 0 behind the outermost frame, if nothing else says that it is. */
+/* Finds the caller's PC. It is 0 past an outermost frame that its rules do not mark as such. */
 static enum cairn_status find_return_address(struct step *step, uint64_t stack_end)
 {
     const struct cairn_arch *arch = arch_host();
@@ -285,7 +290,7 @@ static enum cairn_status take(struct step *step, uint64_t stack_end)
         return CAIRN_OK;
     }
     enum cairn_status status = find_cfa(step);
-    /* A signal's handler may have a stack of its own. */
+    /* A signal handler may have a separate stack. */
     if (status == CAIRN_OK && !step->entry->description.common.is_signal_frame)
         status = frame_check_cfa(step->from, step->cfa, stack_end, step->error);
     if (status == CAIRN_OK)

@@ -1,5 +1,5 @@
 /*
- * Asking the dynamic linker for an object.
+ * Finding a loaded object through the dynamic linker.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,7 @@
 #include <link.h>
 #include <stddef.h>
 
-/* glibc defines it, as 0 or 1, where it has _dl_find_object. */
+/* glibc defines this macro, as 0 or 1, if it has _dl_find_object. */
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 
 bool objects_find(uint64_t pc, struct object_memory *object)

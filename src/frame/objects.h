@@ -1,5 +1,5 @@
 /*
- * frame/objects.h - the unwind tables of the program and of the libraries that are loaded.
+ * frame/objects.h - the unwind tables of the program and its loaded libraries.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An object that is loaded: its memory, and where in it the sorted table of unwind entries is
+/* A loaded object: its memory, and the address of its sorted table of unwind entries
  * (.eh_frame_hdr; 0 if it has none). */
 struct object_memory {
     uint64_t begin;
@@ -17,9 +17,9 @@ struct object_memory {
     uint64_t header;
 };
 
-/* The object whose memory the PC is in; false if there is none. Async-signal-safe and without locks
- * with glibc 2.35 or later, whose _dl_find_object answers; elsewhere dl_iterate_phdr does, which
- * takes the dynamic linker's lock. */
+/* Finds the object whose memory contains `pc`; false if there is none. With glibc 2.35 or later it
+ * uses _dl_find_object, and is async-signal-safe and lock-free. Elsewhere it uses dl_iterate_phdr,
+ * which takes the dynamic linker's lock. */
 bool objects_find(uint64_t pc, struct object_memory *object);
 
 #endif

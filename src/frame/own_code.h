@@ -1,8 +1,8 @@
 /*
- * frame/own_code.h - code that Cairn has made itself, in code memory.
+ * frame/own_code.h - code that Cairn itself creates in code memory.
  *
- * Such code is a module of its own, without records, and what describes it lies in the module's
- * read-only data: so both are protected, retired and given back as other code is.
+ * Such code is a separate module without records, and its description is in the module's read-only
+ * data. So both are protected, retired and freed like other code.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,15 +13,15 @@
 #include <cairn/runtime.h>
 #include <cairn/status.h>
 
-/* Allocates what the module consists of from the loader, and writes it. */
+/* Allocates the parts of the module from the loader, and writes them. */
 typedef enum cairn_status own_code_filler(cairn_loader *loader, void *user,
                                           struct cairn_error *error);
 
-/* A published module that `fill` has filled. On failure there is none. */
+/* Creates a module, fills it with `fill`, and publishes it. On failure no module remains. */
 enum cairn_status own_code_load(cairn_runtime *runtime, const char *name, own_code_filler *fill,
                                 void *user, struct cairn_error *error);
 
-/* Retires the module that `data` lies in. */
+/* Retires the module that contains `data`. */
 void own_code_retire(cairn_runtime *runtime, const void *data);
 
 #endif

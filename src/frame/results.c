@@ -1,5 +1,5 @@
 /*
- * Results: each kind of value has registers of its own, which are taken in their order.
+ * Results: each kind of value has its own registers, which are used in their order.
  *
  * Source: the calling conventions of LLVM's targets, lib/Target/…/…CallingConv.td, for the C
  * calling convention.
@@ -16,7 +16,7 @@
 
 enum { TYPE_NAME_BYTES = 64, GENERAL_BYTES = 8, GENERAL_BITS = 64, VECTOR_BYTES = 16 };
 
-/* ---- Which register ---- */
+/* ---- Choosing registers ---- */
 
 enum kind { KIND_GENERAL, KIND_PAIR, KIND_FLOATING, KIND_VECTOR, KIND_NONE };
 
@@ -43,14 +43,15 @@ static enum kind kind_of(struct cairn_type type)
     }
 }
 
-/* Registers that are taken; floating-point numbers and vectors may share theirs. */
+/* The number of registers used so far. Floating-point numbers and vectors may share registers. */
 struct taken {
     unsigned general;
     unsigned floating;
     unsigned vector;
 };
 
-/* The next registers for a value of the type: how many, or 0 if there are not enough. */
+/* Assigns the next registers to a value of the type. Returns their number, or 0 if there are not
+ * enough. */
 static unsigned take(struct cairn_type type, struct taken *taken, const uint16_t **dwarf)
 {
     const struct arch_results *registers = &arch_host()->results;
@@ -75,8 +76,8 @@ static unsigned take(struct cairn_type type, struct taken *taken, const uint16_t
 
 /* ---- Checking ---- */
 
-/* Vectors of other sizes, or of other elements, are returned in lanes that depend on the machine.
- */
+/* Whether the vector is returned as a whole. Vectors of other sizes or elements are returned in
+ * lanes that depend on the machine. */
 static bool fills_register(struct cairn_type vector, enum storage_form form)
 {
     size_t size = cairn_type_size(vector);
@@ -85,7 +86,8 @@ static bool fills_register(struct cairn_type vector, enum storage_form form)
     return is_lane && size >= smallest && (size & (size - 1)) == 0;
 }
 
-/* Where in the register a value of the type is. Vectors are returned without wider lanes. */
+/* Finds the storage of a value in its register. The lanes of returned vectors are as wide as the
+ * elements. */
 static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
                          struct cairn_type type, struct storage *storage)
 {
@@ -100,7 +102,8 @@ static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
     return storage_part(type, *storage) != 0;
 }
 
-/* The halves of a pair are integers, which any general register holds. */
+/* Whether there are registers for a value. A pair needs no further check: its halves are integers,
+ * which any general register can hold. */
 static bool has_register(const struct cairn_context *context, struct cairn_type type,
                          struct taken *taken)
 {
@@ -112,13 +115,14 @@ static bool has_register(const struct cairn_context *context, struct cairn_type 
     return find_storage(context, *dwarf, type, &storage);
 }
 
-/* What most functions return, and every machine has a register for. */
+/* Whether the results need no check: most functions return one integer, and every machine has a
+ * register for it. */
 static inline bool is_one_integer(const struct cairn_value *results, uint32_t count)
 {
     return count == 1 && kind_of(results[0].type) == KIND_GENERAL && results[0].type.bits != 0;
 }
 
-/* Whether the version of LLVM decides which register the result is in. */
+/* Whether the register of the result depends on LLVM's version. */
 static bool is_half_in_either(struct cairn_type type)
 {
     return type.kind == CAIRN_TYPE_HALF && type.element_count == 0 &&
@@ -150,7 +154,7 @@ enum cairn_status results_check(const struct cairn_context *context,
 
 /* ---- Writing ---- */
 
-/* The register is there, and has the part: results_check. */
+/* Writes a part of a register. results_check has found the register and the part. */
 static void write_register(struct cairn_context *context, uint16_t dwarf, const void *bytes,
                            size_t part)
 {
@@ -158,7 +162,7 @@ static void write_register(struct cairn_context *context, uint16_t dwarf, const 
     (void)status;
 }
 
-/* In memory the halves are in the order of their registers, in either byte order. */
+/* Writes both halves. In memory they have the order of their registers, in either byte order. */
 static void write_pair(struct cairn_context *context, const uint16_t *dwarf,
                        const struct cairn_value *result)
 {
@@ -177,7 +181,8 @@ static void write_integer(struct cairn_context *context, uint16_t dwarf,
         write_register(context, dwarf, &extended, sizeof extended);
 }
 
-/* Where it is the only result, both registers are free. */
+/* Writes the bits of a half to the general register, which is free because a half is the only
+ * result. */
 static void write_half_bits(struct cairn_context *context, const struct cairn_value *result)
 {
     uint16_t bits;

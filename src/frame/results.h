@@ -1,5 +1,5 @@
 /*
- * frame/results.h - what a function returns, in the registers in which it returns it.
+ * frame/results.h - a function's results in its result registers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,13 +9,14 @@
 #include <cairn/context.h>
 #include <cairn/value.h>
 
-/* UNSUPPORTED if one of the values has no register; the sentence says which. */
+/* Checks that there is a register for each value. UNSUPPORTED, with the index of the first that has
+ * none. */
 enum cairn_status results_check(const struct cairn_context *context,
                                 const struct cairn_value *results, uint32_t count,
                                 struct cairn_error *error);
 
-/* Those that results_check has found good. Narrow integers are extended to their register, by
- * their sign or by zeros. */
+/* Writes the values to their registers. results_check must have accepted them. Narrow integers are
+ * sign-extended or zero-extended to the width of the register. */
 void results_write(struct cairn_context *context, const struct cairn_value *results, uint32_t count,
                    bool extends_sign);
 

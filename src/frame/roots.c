@@ -1,14 +1,14 @@
 /*
  * Roots: the places of the pointers that a statepoint keeps alive.
  *
- * A place has a key: registers that calls leave as they are by their slot, places on the stack by
- * their distance from the stack pointer. So a set of places is a row of bits, which is small where
- * frames are; a frame whose places are further apart is gone through window by window.
+ * Each place has a key: for a callee-saved register its slot, for a place on the stack its distance
+ * from the stack pointer. So a set of places is a bitmap, which is small for a small frame. If the
+ * places of a frame are further apart, they are processed in windows of keys.
  *
- * What must stay true: all of a record is checked before the first place is changed; until all
- * bases are moved, a derived pointer's place holds its distance from its base.
+ * Invariants: the whole record is checked before the first place is changed; until all bases have
+ * been moved, the place of a derived pointer holds its distance from its base.
  *
- * Source: LLVM, "Garbage Collection Safepoints in LLVM", section Stack Map Format; which pairs a
+ * Source: LLVM, "Garbage Collection Safepoints in LLVM", section Stack Map Format. Which pairs a
  * record has: llvm/lib/CodeGen/StackMaps.cpp, parseStatepointOpers.
  *
  * SPDX-License-Identifier: MIT
@@ -25,24 +25,24 @@ enum {
     POINTER_BYTES = sizeof(void *),
     HEADER_LOCATIONS = 3, /* calling convention, flags, number of deopt values */
     DEOPT_COUNT = 2,
-    STACK_KEYS = 128, /* below it are slots of registers */
+    STACK_KEYS = 128, /* first key of the stack; smaller keys are register slots */
     WINDOW_KEYS = 1024,
     WORD_BITS = 64,
-    SPILL_MASK = (1 << COMPACT_OFFSET_SHIFT) - 1 /* all of a compact location but its offset */
+    SPILL_MASK = (1 << COMPACT_OFFSET_SHIFT) - 1 /* a compact location without its offset */
 };
 _Static_assert((int)STACK_KEYS >= (int)CAIRN_FRAME_SLOTS, "a key for each slot");
 
-/* Of a constant. */
+/* Key of a constant. */
 #define NO_KEY UINT64_MAX
 
-/* A frame's pairs, as numbers of locations. */
+/* The pairs of a frame, as indices of locations. */
 struct pairs {
     const struct cairn_frame *frame;
     struct record_values values;
     uint32_t first;
-    uint32_t end; /* the allocas begin here */
-    /* The register that the last place was found by: its distance from the stack pointer, and what
-     * a compact location of 8 bytes that is found by it begins with. */
+    uint32_t end; /* index of the first alloca */
+    /* The base register of the last place: its distance from the stack pointer, and the bits of a
+     * compact location of 8 bytes with this base register. */
     uint16_t dwarf;
     uint32_t spill;
     uint64_t distance;
@@ -62,7 +62,7 @@ static void **place_of(const struct cairn_frame *frame, uint64_t key)
     return (void **)(uintptr_t)(frame->sp + (key - STACK_KEYS) * POINTER_BYTES);
 }
 
-/* Pointers of any type lie there. */
+/* Load and store a pointer. memcpy is used because the place may hold a pointer of any type. */
 static void *load(void *const *place)
 {
     void *pointer;
@@ -102,7 +102,7 @@ static void use_register(struct pairs *pairs, uint16_t dwarf, uint64_t value)
     pairs->distance = value - pairs->frame->sp;
 }
 
-/* From the stack pointer. */
+/* Computes a location's distance from the stack pointer. */
 static enum cairn_status find_distance(struct pairs *pairs, struct cairn_location location,
                                        uint64_t *distance, struct cairn_error *error)
 {
@@ -117,7 +117,7 @@ static enum cairn_status find_distance(struct pairs *pairs, struct cairn_locatio
     return CAIRN_OK;
 }
 
-/* Whether it is above the stack pointer, and of whole pointers. */
+/* Whether a root can be at this distance: not below the stack pointer, and aligned. */
 static bool is_place(uint64_t distance)
 {
     return (distance & (UINT64_C(1) << 63 | (POINTER_BYTES - 1))) == 0;
@@ -171,7 +171,8 @@ static __attribute__((noinline)) enum cairn_status find_any_key(struct pairs *pa
     return find_stack_key(pairs, location, key, error);
 }
 
-/* Of a compact location on the stack, found as the last one was. Nearly all are. */
+/* Finds the key of a compact location on the stack with the same base register as the last one, as
+ * nearly all locations are. False for other locations. */
 static inline bool find_spill_key(const struct pairs *pairs, uint32_t word, uint64_t *key)
 {
     uint64_t distance = pairs->distance + (uint64_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
@@ -179,7 +180,7 @@ static inline bool find_spill_key(const struct pairs *pairs, uint32_t word, uint
     return (word & SPILL_MASK) == pairs->spill && is_place(distance);
 }
 
-/* Of location `index`. */
+/* Finds the key of location `index`. */
 static inline enum cairn_status find_key(struct pairs *pairs, uint32_t index, uint64_t *key,
                                          struct cairn_error *error)
 {
@@ -190,14 +191,15 @@ static inline enum cairn_status find_key(struct pairs *pairs, uint32_t index, ui
 
 /* ---- Pairs ---- */
 
-/* Whether a pair is one place, without looking where that is; false if it takes a look. */
+/* Whether both pointers of a pair are at the same place, if their location words are enough to
+ * tell. Otherwise false. */
 static inline bool is_same(const struct record_values *values, uint32_t index)
 {
     return values->form == VALUES_COMPACT &&
            values->locations[index] == values->locations[index + 1];
 }
 
-/* The pair whose base is location `index`. */
+/* Finds the pair whose base is location `index`. */
 static inline enum cairn_status find_pair(struct pairs *pairs, uint32_t index, struct pair *pair,
                                           struct cairn_error *error)
 {
@@ -208,7 +210,7 @@ static inline enum cairn_status find_pair(struct pairs *pairs, uint32_t index, s
     return find_key(pairs, index + 1, &pair->derived, error);
 }
 
-/* The same of a record that was checked. */
+/* Returns a pair of a record that has been checked. */
 static inline struct pair pair_at(struct pairs *pairs, uint32_t index)
 {
     struct pair pair = {NO_KEY, NO_KEY};
@@ -222,7 +224,7 @@ static inline unsigned kind_at(const struct record_values *values, uint32_t inde
     return values->locations[(size_t)index * ((size_t)values->form + 1)] & COMPACT_KIND_MASK;
 }
 
-/* Where the pairs begin; 0 if the record does not begin as a statepoint's. */
+/* Returns the index of the first pair; 0 if the record does not begin like a statepoint's. */
 static inline uint32_t find_first_pair(const struct record_values *values, uint32_t count)
 {
     _Static_assert((CAIRN_LOCATION_CONSTANT & CAIRN_LOCATION_CONSTANT_INDEX) == 4, "a bit of both");
@@ -236,7 +238,7 @@ static inline uint32_t find_first_pair(const struct record_values *values, uint3
     return deopt_count <= count - HEADER_LOCATIONS ? HEADER_LOCATIONS + (uint32_t)deopt_count : 0;
 }
 
-/* The allocas come last. */
+/* Returns the index of the first alloca. Allocas are the last locations. */
 static inline uint32_t find_end(const struct record_values *values, uint32_t first, uint32_t count)
 {
     while (count > first && kind_at(values, count - 1) == CAIRN_LOCATION_DIRECT)
@@ -244,8 +246,8 @@ static inline uint32_t find_end(const struct record_values *values, uint32_t fir
     return count;
 }
 
-/* Calls at statepoints return to the record; only of tables that the host has made himself that is
- * not known. */
+/* Whether the record may be a statepoint's. A statepoint's call returns to the address of the
+ * record. Where calls return to is unknown only in tables that the host has built itself. */
 static inline bool may_be_statepoint(struct cairn_record record)
 {
     uint8_t delta = record.table->return_deltas[record.index];
@@ -260,14 +262,14 @@ static __attribute__((noinline)) enum cairn_status say_no_pairs(const struct cai
     if (frame == NULL || record.table == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "roots need a frame and its record");
     if (may_be_statepoint(record))
-        return cairn_record_statepoint(record, &statepoint, error); /* says what is wrong */
+        return cairn_record_statepoint(record, &statepoint, error); /* sets the error */
     return error_set(error, CAIRN_ERROR_ARGUMENT, cairn_record_address(record),
                      "record %llu at 0x%llx is not a statepoint's: it has no roots",
                      (unsigned long long)cairn_record_id(record),
                      (unsigned long long)cairn_record_address(record));
 }
 
-/* False: say_no_pairs knows why. */
+/* Finds the pairs of a record. On false, say_no_pairs returns the error. */
 static inline __attribute__((always_inline)) bool read_pairs(const struct cairn_frame *frame,
                                                              struct cairn_record record,
                                                              struct pairs *pairs)
@@ -286,12 +288,12 @@ static inline __attribute__((always_inline)) bool read_pairs(const struct cairn_
 
 /* ---- Sets of places ---- */
 
-/* Of the keys of one window. */
+/* A set of keys from one window. */
 struct key_set {
     uint64_t words[WINDOW_KEYS / WORD_BITS];
 };
 
-/* The window's key; WINDOW_KEYS or more if it is not in it. */
+/* Returns the key's index in the window; WINDOW_KEYS or more if it is outside. */
 static uint64_t in_window(uint64_t key, uint64_t window) { return key - window; }
 
 static bool contains(const struct key_set *set, uint64_t key)
@@ -304,11 +306,11 @@ static void add(struct key_set *set, uint64_t key)
     set->words[key / WORD_BITS] |= UINT64_C(1) << key % WORD_BITS;
 }
 
-/* What the pairs of a record are, and the bases of its first window. */
+/* A summary of a record's pairs, and the bases in the current window. */
 struct survey {
     struct pairs pairs;
     uint64_t key_end;
-    bool has_interior; /* a derived pointer in another place than its base */
+    bool has_interior; /* whether a derived pointer and its base are at different places */
     struct key_set bases;
 };
 
@@ -319,8 +321,9 @@ static bool is_interior(struct pair pair)
 
 static uint64_t larger(uint64_t left, uint64_t right) { return left > right ? left : right; }
 
-/* Bits on their way into a set: places of a frame are near each other, and a word that is written
- * and read again at once is slow. */
+/* Bits that have not yet been written to a set. The places of a frame are close together, and it is
+ * slow to load a word again that has just been stored. So the bits of a word are collected before
+ * it is written. */
 struct key_word {
     uint64_t number;
     uint64_t bits;
@@ -341,7 +344,7 @@ static inline struct key_word add_to_word(struct key_set *set, struct key_word w
     return (struct key_word){key / WORD_BITS, bit};
 }
 
-/* Any pair. `*key` is its base's. */
+/* Checks a pair of any kind and adds it to the summary. `*key` becomes the key of its base. */
 static __attribute__((noinline)) enum cairn_status survey_pair(struct survey *survey,
                                                                uint32_t index, uint64_t *key,
                                                                struct cairn_error *error)
@@ -356,7 +359,7 @@ static __attribute__((noinline)) enum cairn_status survey_pair(struct survey *su
     return CAIRN_OK;
 }
 
-/* Checks all pairs. */
+/* Checks all pairs and completes the summary. */
 static enum cairn_status make_survey(struct survey *survey, struct cairn_error *error)
 {
     const struct record_values *values = &survey->pairs.values;
@@ -391,7 +394,7 @@ static void collect_bases(struct survey *survey, uint64_t window)
     }
 }
 
-/* ---- Relocating, place by place ---- */
+/* ---- Relocating place by place ---- */
 
 static void detach(void **base, void **derived)
 {
@@ -405,7 +408,8 @@ static void attach(void **base, void **derived)
     store(derived, (void *)((uintptr_t)load(base) + distance));
 }
 
-/* For each derived pointer's place of the window, once; those that are bases are moved as such. */
+/* Calls `change` once for each place of a derived pointer in the window. Places that are also bases
+ * are skipped, because they are moved as bases. */
 static inline void each_interior_in_window(struct survey *survey, uint64_t window,
                                            void (*change)(void **base, void **derived))
 {
@@ -479,29 +483,30 @@ static void move_bases(struct survey *survey, cairn_root_mover *move, void *user
     }
 }
 
-/* ---- Frames as most are: all places near the stack pointer, found by one register ---- */
+/* ---- The fast path: all places near the stack pointer, with one base register ---- */
 
 /*
- * The same with less to do: what a location is stands in its word, and a set of all places is
- * small. Where two derived pointers are one place, or one is a base, the way above is taken.
+ * Does the same with less work: one word is enough to decode each location, and a set of all places
+ * is small. If two derived pointers share a place, or a derived pointer's place is also a base, the
+ * general path is used.
  */
 enum {
     NEAR_WORDS = 16,
     NEAR_BYTES = NEAR_WORDS * WORD_BITS * POINTER_BYTES,
-    NEAR_PLACES = NEAR_BYTES - POINTER_BYTES, /* the bits that their distances have */
+    NEAR_PLACES = NEAR_BYTES - POINTER_BYTES, /* mask of the valid distances */
     NEAR_INTERIORS = 128
 };
 
 struct near {
-    unsigned char *base; /* what the offsets are from */
+    unsigned char *base; /* address that the offsets are relative to */
     const uint32_t *words;
     uint32_t word_count; /* two for each pair */
     uint32_t distance;   /* of `base` from the stack pointer */
-    uint32_t reach;      /* all distances, or'd */
+    uint32_t reach;      /* bitwise OR of all distances */
 };
 
-/* Beside the sets of places, the pairs of which the derived pointer has one of its own, by the
- * number of their first word. */
+/* The sets of places, and the pairs whose pointers are at different places, as the index of each
+ * pair's first word. */
 struct near_sets {
     uint64_t bases[NEAR_WORDS];
     uint64_t derived[NEAR_WORDS];
@@ -519,8 +524,8 @@ static inline void **near_place(const struct near *near, uint32_t word)
     return (void **)(void *)(near->base + ((int32_t)word >> COMPACT_OFFSET_SHIFT));
 }
 
-/* Whether each word is a place found by the register whose spills begin like that; and how far they
- * reach. */
+/* Whether each word is a place on the stack with the base register of `spill`, and near the stack
+ * pointer. Sets `reach`. */
 static inline bool check_words(struct near *near, uint32_t spill)
 {
     four_words misfits = {0};
@@ -541,7 +546,8 @@ static inline bool check_words(struct near *near, uint32_t spill)
     return (all_misfits & SPILL_MASK) == 0 && (near->reach & ~(uint32_t)NEAR_PLACES) == 0;
 }
 
-/* The first place tells the register; if it is none, the words will not fit. */
+/* Sets the base register to that of the first location. If that location is not on the stack, the
+ * check of the words fails later. */
 static __attribute__((noinline)) void find_spill_register(struct pairs *pairs)
 {
     uint64_t key;
@@ -549,7 +555,7 @@ static __attribute__((noinline)) void find_spill_register(struct pairs *pairs)
     (void)status;
 }
 
-/* Its words are to be checked. */
+/* Prepares the fast path. False if it cannot be used. The caller must then check the words. */
 static inline bool begin_near(struct pairs *pairs, struct near *near)
 {
     if (pairs->values.form != VALUES_COMPACT || pairs->first == pairs->end)
@@ -583,7 +589,8 @@ static inline uint32_t count_words(const struct near *near)
     return near->reach / (POINTER_BYTES * WORD_BITS) + 1;
 }
 
-/* False if there are more interior pointers than the list takes. */
+/* Collects the bases and the interior pointers. False if there are more interior pointers than the
+ * list can hold. */
 static inline bool collect_near(const struct near *near, struct near_sets *sets)
 {
     const struct near copy = *near;
@@ -606,7 +613,7 @@ static inline bool collect_near(const struct near *near, struct near_sets *sets)
     return true;
 }
 
-/* Whether each interior pointer has a place that no other one and no base has. */
+/* Whether no interior pointer shares its place with another one or with a base. */
 static inline bool have_own_places(const struct near *near, struct near_sets *sets)
 {
     for (uint32_t i = 0; i < count_words(near); i++)
@@ -622,7 +629,8 @@ static inline bool have_own_places(const struct near *near, struct near_sets *se
     return true;
 }
 
-/* `interiors` are the numbers of their pairs' first words. */
+/* Calls `change` for each interior pointer. `interiors` has the indices of their pairs' first
+ * words. */
 static inline void each_near_interior(const struct near *near, const uint32_t *interiors,
                                       uint32_t count, void (*change)(void **base, void **derived))
 {
@@ -646,9 +654,9 @@ static __attribute__((noinline)) bool relocate_with_sets(const struct near *near
     return true;
 }
 
-/* ---- So near that a set of all places is one word ---- */
+/* ---- All places in one word of a set ---- */
 
-/* Distances that are no place of the word have other bits. */
+/* Mask of the distances that one word covers: all others have bits outside it. */
 enum { WORD_PLACES = (WORD_BITS - 1) * POINTER_BYTES };
 
 static inline uint64_t place_bit(uint32_t distance)
@@ -656,8 +664,8 @@ static inline uint64_t place_bit(uint32_t distance)
     return UINT64_C(1) << distance / POINTER_BYTES % WORD_BITS;
 }
 
-/* The set of all bases, and not 0 in `differences` if there are interior pointers. 0 if there is a
- * base that is none of such places. */
+/* Returns the set of all bases; 0 if a base is not covered by the word. `*differences` is 0 if
+ * there are no interior pointers. */
 static inline uint64_t collect_word(const struct near *near, uint32_t spill, uint32_t *differences)
 {
     uint64_t places = 0;
@@ -676,8 +684,8 @@ static inline uint64_t collect_word(const struct near *near, uint32_t spill, uin
     return (misfits & SPILL_MASK) == 0 && (reach & ~(uint32_t)WORD_PLACES) == 0 ? places : 0;
 }
 
-/* The same for interior pointers; each needs a place of its own, so there are no more of them.
- * False if one has not. */
+/* Lists the interior pointers. Each needs a separate place in the word, so there are at most
+ * WORD_BITS of them. False if one is outside the word or shares its place. */
 static inline bool list_interiors(const struct near *near, uint32_t spill, uint64_t bases,
                                   uint32_t *interiors, uint32_t *count)
 {
@@ -712,17 +720,19 @@ static __attribute__((noinline)) bool relocate_word(const struct near *near, uin
     return true;
 }
 
-/* ---- In the order of their places ---- */
+/* ---- Places in ascending or descending order ---- */
 
-/* What tells whether pairs are in order: or'd over all of them. */
+/* The order of the places, as a bitwise OR over all pairs. The highest bit of `descents` is set
+ * unless each place is above the one before; that of `ascents` unless each is below. */
 struct order {
-    four_words misfits; /* not a place as the others, or not the same as the pair's other one */
+    four_words misfits; /* 0 if all are places of the expected form and no pair has two places */
     four_words reach;
-    four_words descents; /* the highest bit is set if there is one */
+    four_words descents;
     four_words ascents;
 };
 
-/* Two pairs from `words` on; the pair before them is in order. */
+/* Adds the two pairs at `words`, compared with the pair before them, which must already have been
+ * checked. */
 static inline struct order add_to_order(struct order order, const struct near *near,
                                         const uint32_t *words, uint32_t spill)
 {
@@ -740,8 +750,9 @@ static inline struct order add_to_order(struct order order, const struct near *n
     return order;
 }
 
-/* Whether no pair has an interior pointer, and each place is above the one before, or each below
- * it: then none comes twice. The last two pairs are looked at in any case, perhaps again. */
+/* Whether there are no interior pointers, and the places are strictly ascending or strictly
+ * descending, so that no place occurs twice. The last two pairs are always checked, even if they
+ * have been checked before. */
 static __attribute__((noinline)) bool is_in_order(const struct near *near, uint32_t spill)
 {
     enum { PAIRS_MIN = 3 };
@@ -768,7 +779,8 @@ static __attribute__((noinline)) void move_in_order(const struct near *near, cai
 
 /* ---- Any near frame ---- */
 
-/* False: nothing was changed, and the frame is not one of these. */
+/* Relocates any frame near the stack pointer. False if the fast path cannot be used; then nothing
+ * has been changed. */
 static __attribute__((noinline)) bool relocate_far(const struct near *near, uint32_t spill,
                                                    void **places, cairn_root_mover *move,
                                                    void *user)

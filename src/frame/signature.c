@@ -12,7 +12,8 @@ enum { TYPE_NAME_BYTES = 64, REGISTER_BITS = 64 };
 
 /* ---- Kinds ---- */
 
-/* Others are passed in lanes that depend on the machine. */
+/* Whether a vector is passed in one register. Other vectors are passed in lanes that depend on the
+ * machine. */
 static bool is_whole_vector(struct cairn_type type)
 {
     bool is_lane =
@@ -46,7 +47,7 @@ enum signature_kind signature_kind(struct cairn_type type)
     }
 }
 
-/* ---- Making one ---- */
+/* ---- Creating a signature ---- */
 
 static enum cairn_status check_counts(uint32_t result_count, uint32_t argument_count,
                                       struct cairn_error *error)
@@ -193,7 +194,7 @@ static enum cairn_status say_different(uint32_t index, struct cairn_type expecte
                      given_name, expected_name);
 }
 
-/* As cairn_type_equal, without a call for each. */
+/* Does the same as cairn_type_equal, without a call for each argument. */
 static bool is_of_type(const struct cairn_value *value, const struct cairn_type *type)
 {
     return value->type.kind == type->kind && value->type.bits == type->bits &&

@@ -1,8 +1,8 @@
 /*
- * frame/step.h - a step by a row of a module's unwind rules: what a walk does at each frame.
+ * frame/step.h - one step of a walk, by a row of a module's unwind rules.
  *
- * All that a step needs before the next one can begin, the caller's PC, is loaded first. What goes
- * wrong is said out of line.
+ * The next step depends on the caller's PC, so that is loaded first. Errors are reported out of
+ * line.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/* Any address may be a frame's end. */
+/* The end of the stack is unknown: a frame may end at any address. */
 #define FRAME_STACK_END_UNKNOWN UINT64_MAX
 
 static inline uint64_t step_load(const void *place)
@@ -27,15 +27,16 @@ static inline uint64_t step_load(const void *place)
     return value;
 }
 
-/* The stack grows downwards: a caller's part of it is above. A frame that has called has room of
- * its own, one that was interrupted may have none yet. */
+/* Whether a frame can end at `cfa`. The stack grows downwards, so the caller's part is at higher
+ * addresses. Only the innermost frame may be empty, if it was interrupted at its start. */
 static inline bool step_is_above(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end)
 {
     uint64_t lowest = frame->sp + !frame->is_innermost;
     return cfa >= lowest && cfa <= stack_end && cfa % sizeof(uint64_t) == 0;
 }
 
-/* PPC64 saves return addresses in the caller's part of the stack, which may not be there. */
+/* Whether a saved return address would lie past the end of the stack. PPC64 saves return addresses
+ * in the caller's part of the stack, which may not exist. */
 static inline bool step_is_beyond(const void *saved, uint64_t stack_end)
 {
     return (uintptr_t)saved > stack_end - sizeof(uint64_t);
@@ -51,8 +52,8 @@ static inline void *step_place(struct unwind_place place, uint64_t cfa)
     return (void *)(uintptr_t)(cfa + (uint64_t)((int64_t)place.words * 8));
 }
 
-/* Where the return address is: in the stack, in another register, or still in its own, which holds
- * for the innermost frame alone. NULL: nobody knows. */
+/* Finds the return address: on the stack, in another register, or in its own register, which can
+ * still hold it only in the innermost frame. NULL if the place is unknown. */
 static inline void *step_find_return(const struct cairn_frame *frame, const struct unwind_row *row,
                                      uint64_t cfa)
 {
@@ -73,8 +74,9 @@ static inline void step_apply(const struct unwind_row *row, uint64_t cfa, struct
         frame->slots[places[i].slot] = step_place(places[i], cfa);
 }
 
-/* What stands between a site and the function that it calls is no frame of its own. Mostly the
- * module is the same: a guess that what comes next need not wait for. */
+/* Sets the module of a frame that a step has reached. If the frame is that of a veneer, moves on to
+ * the site's frame. Callers are usually in the same module; the comparison lets the processor
+ * predict that and continue without the result of the lookup. */
 static inline void step_set_module(struct cairn_frame *frame)
 {
     cairn_module *module = step_find_module(frame, frame->pc - frame->is_calling);
@@ -84,13 +86,14 @@ static inline void step_set_module(struct cairn_frame *frame)
         between_leave_frame(frame);
 }
 
-/* Where a step that can be made leads to. */
+/* The CFA and the caller's PC of a step that is possible. */
 struct step_target {
     uint64_t cfa;
     uint64_t pc;
 };
 
-/* As cairn_frame_caller; CORRUPT besides if the frame would end above `stack_end`. */
+/* Finds the target of a step. Errors: as cairn_frame_caller, and CORRUPT if the frame would end
+ * above `stack_end`. */
 static inline __attribute__((always_inline)) enum cairn_status step_find(
     const struct unwind_row *row, const struct cairn_frame *frame, uint64_t stack_end,
     struct step_target *target, struct cairn_error *error)
@@ -118,7 +121,7 @@ static inline __attribute__((always_inline)) enum cairn_status step_find(
     return CAIRN_OK;
 }
 
-/* All but the module: that stays as it was. */
+/* Moves the frame to the target, but leaves its module unchanged. */
 static inline void step_move(const struct unwind_row *row, const struct step_target *target,
                              struct cairn_frame *frame)
 {

@@ -6,7 +6,7 @@
 
 static const bool is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
-/* Sizes that are known need no call. */
+/* Copies with a constant size where possible, so that no call is needed. */
 static void copy(unsigned char *to, const unsigned char *from, size_t size)
 {
     switch (size) {
@@ -58,7 +58,7 @@ static bool is_integral(struct cairn_type type)
     return type.kind == CAIRN_TYPE_INTEGER || type.kind == CAIRN_TYPE_POINTER;
 }
 
-/* Those that PPC64 has as doubles in registers, whatever their own format. */
+/* Whether the place holds the value as a double, as PPC64's registers hold floats. */
 static bool is_widened(struct cairn_type type, struct storage place)
 {
     return place.form == STORAGE_DOUBLE && type.kind == CAIRN_TYPE_FLOAT && !is_vector(type);
@@ -72,7 +72,8 @@ static void clear_unused_bits(unsigned char *bytes, struct cairn_type type, size
 
 /* ---- Parts ---- */
 
-/* Elements are in lanes that share the whole place. */
+/* Returns the size of the part for a vector. Its elements may be in wider lanes that fill the
+ * place. */
 static size_t vector_part(struct cairn_type type, struct storage place)
 {
     size_t size = cairn_type_size(type);
@@ -91,7 +92,7 @@ size_t storage_part(struct cairn_type type, struct storage place)
         return place.form == STORAGE_GENERAL ? 0 : vector_part(type, place);
     if (is_widened(type, place))
         return place.size < sizeof(double) ? 0 : sizeof(double);
-    /* In memory the place may be larger than what was stored there. */
+    /* In memory, the place may be larger than the value that was stored there. */
     return place.form == STORAGE_MEMORY ? place.size : size;
 }
 
@@ -99,7 +100,8 @@ size_t storage_part(struct cairn_type type, struct storage place)
 
 enum { FLOAT_FRACTION_SHIFT = 52 - 23 };
 
-/* A float that a register has as a double is exact as a float. NaNs keep their bits. */
+/* Converts a double to a float. The result is exact, because the double was made from a float. NaNs
+ * keep their bits. */
 static float narrow(double number)
 {
     if (!isnan(number))
@@ -128,7 +130,7 @@ static void write_widened(const struct cairn_value *value, void *bytes)
 
 /* ---- Reading ---- */
 
-/* `size` is the scalar's. */
+/* Reads a scalar of `size` bytes. */
 static void read_scalar(struct cairn_type type, size_t size, const unsigned char *bytes,
                         size_t part, unsigned char *to)
 {

@@ -7,7 +7,8 @@
 
 /* ---- Types ---- */
 
-/* PPC64's pair of doubles and x86's 80 bits are as their bits say, too. */
+/* Returns the size of an element from its bits, also for PPC64's pair of doubles and x86's 80-bit
+ * numbers. */
 static size_t element_size(struct cairn_type type)
 {
     bool has_bits = type.kind != CAIRN_TYPE_VOID && type.kind != CAIRN_TYPE_OTHER;
@@ -60,7 +61,7 @@ static bool is_scalar(const struct cairn_value *value, enum cairn_type_kind kind
     return value->type.kind == kind && value->type.element_count == 0;
 }
 
-/* The lowest 64 bits, extended by zeros. */
+/* Returns the lowest 64 bits, zero-extended. */
 static uint64_t low_bits(const struct cairn_value *value)
 {
     uint64_t bits = 0;
@@ -68,7 +69,7 @@ static uint64_t low_bits(const struct cairn_value *value)
     return bits;
 }
 
-/* `count` is 1 to 64. */
+/* Returns a mask of the low `count` bits (1 to 64). */
 static uint64_t mask_of(uint32_t count) { return UINT64_MAX >> (64 - count); }
 
 static struct cairn_value scalar_of_bits(struct cairn_type type, uint64_t bits)
@@ -78,7 +79,7 @@ static struct cairn_value scalar_of_bits(struct cairn_type type, uint64_t bits)
     return value;
 }
 
-/* ---- Into C ---- */
+/* ---- Conversion to C types ---- */
 
 uint64_t cairn_value_unsigned(const struct cairn_value *value)
 {
@@ -108,7 +109,7 @@ static double double_of_bits(uint64_t bits)
     return number;
 }
 
-/* What a narrow format has, as the bits of a double. */
+/* A floating-point format narrower than double. */
 struct narrow {
     uint32_t fraction_bits;
     uint32_t exponent_bits;
@@ -116,7 +117,7 @@ struct narrow {
 
 enum { DOUBLE_FRACTION_BITS = 52, DOUBLE_BIAS = 1023, DOUBLE_EXPONENT_MAX = 2047 };
 
-/* By bits, so that signalling NaNs stay what they are and nothing is raised. */
+/* Converts by bits, so that signalling NaNs stay signalling and no exception is raised. */
 static double widen(uint64_t bits, struct narrow format)
 {
     uint32_t exponent_max = (1U << format.exponent_bits) - 1;
@@ -131,7 +132,7 @@ static double widen(uint64_t bits, struct narrow format)
     if (exponent == 0 && fraction == 0)
         return double_of_bits(sign);
     if (exponent == 0) {
-        /* Denormal there, normal as a double: the highest bit moves to where it is implied. */
+        /* A denormal number is normal as a double: its highest bit becomes the implied bit. */
         for (exponent = 1; fraction >> DOUBLE_FRACTION_BITS == 0; exponent--)
             fraction <<= 1;
         fraction &= mask_of(DOUBLE_FRACTION_BITS);
@@ -165,7 +166,7 @@ enum cairn_status cairn_value_element(const struct cairn_value *value, uint32_t 
     return CAIRN_OK;
 }
 
-/* ---- From C ---- */
+/* ---- Conversion from C types ---- */
 
 struct cairn_value cairn_value_of_integer(uint32_t bits, int64_t number)
 {

@@ -1,7 +1,7 @@
 /*
- * Walks: steps over frames of modules, and what the host says of others.
+ * Walks: steps over frames of modules, and over foreign frames with the help of the host's hook.
  *
- * A walk ends: each step goes up its stack, and it changes stacks only so often.
+ * Every walk ends: each step moves up its stack, and the number of stack switches is limited.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@ enum { SWITCHES_MAX = 64, MISSES_MAX = 1 };
 
 void cairn_walk_begin(struct cairn_walk *walk, const struct cairn_frame *frame)
 {
-    /* Without the slots that this architecture does not have. */
+    /* Copies only the slots that this architecture has. */
     const struct cairn_arch *arch = arch_host();
     size_t slots = arch == NULL ? 0 : arch->unwind_slot_count;
     memcpy(&walk->frame, frame, offsetof(struct cairn_frame, slots));
@@ -28,26 +28,28 @@ void cairn_walk_begin(struct cairn_walk *walk, const struct cairn_frame *frame)
     walk->user = NULL;
     walk->has_begun = false;
     walk->switches = 0;
-    walk->known[0].pc = 0; /* that of no frame */
+    walk->known[0].pc = 0; /* not the PC of any frame */
     walk->known_count = 0;
     walk->at = 0;
     walk->misses = 0;
 }
 
-/* ---- Rules that are known ---- */
+/* ---- Predicted rules ---- */
 
 /*
- * A look-up has to wait for the PC, and that for the rules of the frame before. So the rules are
- * taken for those that came next the last time: the processor goes on with them, and finds out
- * meanwhile whether that was right.
+ * Looking up rules needs the PC, and the PC depends on the rules of the frame before. To break this
+ * dependency, a walk remembers the rules of the PCs that it has passed, and which PC followed each
+ * of them last time. The processor continues with the predicted rules while it checks the
+ * prediction.
  *
- * What is known stays as it is while the stack is one that can be walked. `at` is the frame's own,
- * or that of another PC.
+ * Entries stay valid as long as the stack can be walked. `at` is the index of the frame's entry, or
+ * of an entry for another PC.
  */
 
 static uint64_t key_of(const struct cairn_frame *frame) { return frame->pc - frame->is_calling; }
 
-/* The caller's PC is where most functions have it, and is what it seems. */
+/* Whether step_plainly can use these rules: the return address is unsigned and in the first loaded
+ * slot, no slots are moved, and the frame is not a signal frame. */
 static bool is_plain(const struct unwind_row *row)
 {
     return unwind_can_leave(row) && row->moved_count == 0 && row->loaded_count != 0 &&
@@ -68,7 +70,7 @@ static uint8_t add_known(struct cairn_walk *walk)
     return added;
 }
 
-/* The rules of a PC that was not guessed. False if they are not known: there is no more room. */
+/* Finds or adds the entry of a PC that was not predicted. False if there is no space for it. */
 static bool find_known(struct cairn_walk *walk, uint8_t *found)
 {
     for (*found = 0; *found < walk->known_count; ++*found)
@@ -80,8 +82,9 @@ static bool find_known(struct cairn_walk *walk, uint8_t *found)
     return true;
 }
 
-/* For a frame whose PC was not guessed. A stack of many functions, once each, is better walked
- * without. */
+/* Sets the module of a frame whose PC was not predicted, and looks up its entry. Once the entries
+ * have not sufficed, it does no more look-ups: prediction does not pay off on a stack of many
+ * functions that occur once each. */
 static __attribute__((noinline)) void look_up(struct cairn_walk *walk)
 {
     step_set_module(&walk->frame);
@@ -98,7 +101,7 @@ static __attribute__((noinline)) void look_up(struct cairn_walk *walk)
 
 /* ---- Steps ---- */
 
-/* As step_by with plain rules. */
+/* Does the same as step_by, for plain rules. */
 static inline enum cairn_status step_plainly(struct cairn_walk *walk, uint64_t stack_end,
                                              struct cairn_error *error)
 {
@@ -168,7 +171,8 @@ static enum cairn_status switch_stack(struct cairn_walk *walk, struct cairn_erro
     return CAIRN_OK;
 }
 
-/* What a signal has interrupted may have been on another stack, of unknown end. */
+/* Steps over a native frame. A signal may have interrupted code on another stack, whose end is
+ * unknown. */
 static enum cairn_status step_native(struct cairn_walk *walk, struct cairn_error *error)
 {
     uint64_t sp = walk->frame.sp;
