@@ -30,8 +30,7 @@ struct cairn_archive {
     char *name;          /* name of the last member returned */
     size_t name_size;    /* bytes, including the NUL */
     struct image member; /* file of the last member, in a thin archive */
-    char *folder;        /* thin archive: the folder of the archive, with a trailing slash; or NULL
-                          */
+    char *folder;        /* thin archive: folder of the archive, with a trailing slash; or NULL */
     size_t folder_size;  /* bytes, without a NUL */
 };
 

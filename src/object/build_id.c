@@ -1,7 +1,7 @@
 /*
  * Finds the build ID, which the linker stores in a note:
  *
- *       4 bytes: size of the name | 4: size of the description | 4: type | name | description
+ *     4 bytes: size of the name | 4: size of the description | 4: type | name | description
  *
  * The name and the description are both padded to the alignment.
  *
@@ -81,9 +81,9 @@ static bool find_in_sections(const struct file *file, struct file_bytes *id)
     return false;
 }
 
-/* Finds the build ID in the segments of notes. It skips overlapping segments when all segments read
- * so far have more bytes than the file, so that it takes time proportional to the size of the file.
- */
+/* Finds the build ID in the segments of notes. Segments may overlap, but the total size of those
+ * that are read is at most the size of the file. This function therefore takes time proportional to
+ * that size. */
 static bool find_in_segments(const struct file *file, struct file_bytes *id)
 {
     size_t count;

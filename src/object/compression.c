@@ -4,7 +4,7 @@
  * libelf can decompress only a section of a file, and changes the section's header. Therefore it
  * works on a small temporary file that contains only the section:
  *
- *       ELF header | section table: null section, the section | bytes of the section
+ *     ELF header | section table: null section, the section | bytes of the section
  *
  * SPDX-License-Identifier: MIT
  */

@@ -71,8 +71,7 @@ struct sweep {
     const struct cairn_allocator *allocator;
     struct extent_list *list;
     struct cairn_error *error;
-    struct open_function *stack; /* the function at the top contains the current address; it may
-                                  * overlap the ones below */
+    struct open_function *stack; /* each begins inside the one below it, and may end after it */
     size_t depth;
     size_t capacity;
 };
