@@ -96,8 +96,8 @@ enum cairn_status relocation_note_names(const struct relocation_target *target,
                                         const struct cairn_allocator *allocator,
                                         struct relocation_list *list, struct cairn_error *error);
 
-/* Returns the first entry of a list of relocation_note_names from `offset` to `offset` + `size` -
- * 1; NULL if there is none. */
+/* Returns the first entry at an offset of at least `offset` and less than `offset` + `size`, in a
+ * list of relocation_note_names. NULL if there is none. */
 const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
                                               uint64_t size);
 
