@@ -26,9 +26,8 @@ enum call_frame_kind {
     CALL_FRAME_SAVED = 3,            /* in memory at CFA + value */
     CALL_FRAME_VALUE = 4,            /* the value is CFA + value */
     CALL_FRAME_REGISTER = 5,         /* in the register with the DWARF number `value` */
-    CALL_FRAME_SAVED_EXPRESSION = 6, /* in memory, at the address that a DWARF expression computes
-                                      */
-    CALL_FRAME_VALUE_EXPRESSION = 7  /* the value that a DWARF expression computes */
+    CALL_FRAME_SAVED_EXPRESSION = 6, /* in memory, at an address given by a DWARF expression */
+    CALL_FRAME_VALUE_EXPRESSION = 7  /* the value of a DWARF expression */
 };
 
 /* A rule for one register. Expressions are not evaluated: `value` is the offset in the section of

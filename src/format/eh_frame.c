@@ -81,7 +81,7 @@ static bool read_letter(struct frame_reader *reader, char letter, struct eh_fram
     case 'P':
         return skip_personality(reader);
     case 'L':
-        frame_read_u8(reader); /* encoding of the personality's data */
+        frame_read_u8(reader); /* encoding of the pointer to the language-specific data */
         return true;
     case 'S':
         common->is_signal_frame = true;

@@ -36,8 +36,7 @@ struct eh_frame_common {
     uint8_t address_encoding; /* encoding of function addresses ('R') */
     bool has_data;            /* whether functions have augmentation data ('z') */
     bool is_signal_frame;     /* whether callers were interrupted instead of making a call ('S') */
-    bool uses_b_key;          /* AArch64: whether return addresses are signed with the B key ('B')
-                               */
+    bool uses_b_key;          /* AArch64: whether the B key signs return addresses ('B') */
     char unknown_letter;      /* first unknown letter, or 0; the letters after it are not read */
     struct eh_frame_span instructions;
 };

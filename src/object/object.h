@@ -34,10 +34,8 @@ struct cairn_object {
     struct file file;
     enum cairn_architecture architecture;
     struct relocation_sources sources;
-    struct prepared **sections;         /* by section number, NULL for sections not yet requested;
-                                         * or NULL */
-    struct prepared **code;             /* the same, not relocated, with only the names of
-                                         * relocations */
+    struct prepared **sections;         /* by number, NULL if not yet requested; or NULL */
+    struct prepared **code;             /* the same, with names of relocations, not relocated */
     const struct prepared *descriptors; /* PPC64 ELFv1: .opd, one of `sections`; or NULL */
     bool has_symbols;                   /* whether `symbols` was read */
     struct symbol_list symbols;
@@ -94,8 +92,7 @@ enum cairn_status code_read_ranges(cairn_object *object, struct cairn_error *err
 
 /* ---- debug_file.c: the sections of an attached debug file ---- */
 
-/* Whether a section of the attached file replaces this section of the object, which has no bytes.
- */
+/* Whether this section of the object has no bytes and one of the attached file replaces it. */
 bool debug_file_replaces(const cairn_object *object, uint32_t index);
 
 /* Whether the object has no section like section `index` of the attached file. */

@@ -30,8 +30,7 @@ struct table_symbol {
     uint32_t section; /* section number, with SHN_XINDEX resolved */
     uint8_t type;     /* STT_… */
     uint8_t binding;  /* STB_… */
-    bool is_reserved; /* whether `section` is SHN_ABS or another reserved value instead of a number
-                       */
+    bool is_reserved; /* whether `section` is SHN_ABS or another reserved value */
 };
 
 /* Opens the symbol table in section `index`. Errors: TRUNCATED (it is not inside the file),

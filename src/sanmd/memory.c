@@ -15,7 +15,8 @@ void *memory_map(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Fails only where it would split a mapping and there may be no more of them; these are whole. */
+/* Cannot fail: munmap fails only if it would split a mapping and exceed the limit on their number,
+ * and the ranges that this library unmaps do not split one. */
 void memory_unmap(void *memory, size_t bytes)
 {
     int saved = errno;
