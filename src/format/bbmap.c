@@ -485,7 +485,7 @@ static uint32_t next_block_count(const struct cairn_bbmap_function *function, st
 }
 
 /* Reads the first block of the range at `offset`, or of the next range that is not empty. Returns
- * false if there is none. */
+ * false if no range from there on has blocks. */
 static bool enter_range(const struct cairn_bbmap_function *function, size_t offset, uint32_t range,
                         struct cairn_bbmap_block *block)
 {

@@ -201,7 +201,7 @@ enum cairn_status eh_frame_next_common(const struct eh_frame *frame, size_t *off
     return CAIRN_OK;
 }
 
-/* Returns the common information at `offset`; NULL if there is none, or if it is invalid. */
+/* Returns the common information at `offset`; NULL if it does not exist or is invalid. */
 static const struct eh_frame_common *find_common(const struct eh_frame_commons *commons,
                                                  size_t offset)
 {

@@ -34,8 +34,9 @@ struct record_parts {
  * Callers pass constants, so that the compiler specialises each caller's loop.
  *
  * The end of a record determines the start of the next one, so the processor cannot load records in
- * advance by itself. Two measures help: the cache lines `ahead` bytes after the record are
- * prefetched, and the test for live-outs is a branch, because it is well predicted.
+ * advance by itself. Two measures help. The cache lines `ahead` bytes after the record are
+ * prefetched. The case without live-outs is a separate branch, which the processor can predict, so
+ * that the end of the record does not depend on the number of live-outs.
  */
 static inline __attribute__((always_inline)) bool record_split(const uint8_t *bytes, size_t left,
                                                                size_t stride,
@@ -86,8 +87,7 @@ static inline struct record_limits record_limits_of(const struct cairn_stackmap 
     }};
 }
 
-/* Returns nonzero if the kind is invalid, or if it is ConstantIndex and there is no such constant.
- */
+/* Returns nonzero if the kind is invalid, or if a ConstantIndex has no such constant. */
 static inline __attribute__((always_inline)) unsigned record_location_is_bad(
     const struct record_limits *limits, const uint8_t *location, size_t stride,
     enum cairn_byte_order byte_order)
@@ -97,8 +97,7 @@ static inline __attribute__((always_inline)) unsigned record_location_is_bad(
     return (kind & ~7u) | (unsigned)(offset >= limits->offsets[kind & 7]);
 }
 
-/* Reads and checks the header, functions and constants of the map at `offset`, but not its records.
- */
+/* Reads and checks the header, functions and constants of the map at `offset`, not its records. */
 enum cairn_status stackmap_open(const struct cairn_section *section, size_t offset,
                                 struct cairn_stackmap *map, struct cairn_error *error);
 

@@ -199,8 +199,9 @@ static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t av
 
 /* ---- Version 1: the functions of records ---- */
 
-/* Each function in the map has at least one record, and the offsets of a function's records ascend.
- * The records can be assigned to functions if only one assignment satisfies these conditions. */
+/* Relies on two facts: each function in the map has at least one record, and the offsets of a
+ * function's records ascend. The records are assigned to functions if only one assignment satisfies
+ * both. */
 enum cairn_stackmap_functions stackmap_infer_functions(const struct cairn_stackmap *map)
 {
     if (map->version > 1 || map->function_count == 1 || map->record_count == 0)

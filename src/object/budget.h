@@ -18,8 +18,7 @@ struct budget {
     struct cairn_allocator source; /* allocator that provides the memory */
     uint64_t limit;                /* bytes */
     uint64_t used;
-    uint64_t refused; /* limit that the last refused request would have needed; 0 if there was none
-                       */
+    uint64_t refused; /* limit that the last refused request would have needed; or 0 */
 };
 
 /* Returns the allocator of `budget`. The budget must not move while the allocator is used. */

@@ -9,9 +9,9 @@
 #include "object/budget.h"
 #include "object/file.h"
 
-/* Decompresses `compressed`, which are all bytes of a section of `file`. The memory of `*bytes`,
- * which is NULL if there are none, comes from `budget`, and the caller must free it. Errors:
- * CORRUPT, UNSUPPORTED (a compression type that libelf does not know), MEMORY. */
+/* Decompresses `compressed`, which are all bytes of a section of `file`. The memory of `*bytes`
+ * comes from `budget`, and the caller must free it; `*bytes` is NULL if the result is empty.
+ * Errors: CORRUPT, UNSUPPORTED (a compression type that libelf does not know), MEMORY. */
 enum cairn_status compression_undo(const struct file *file, const struct file_bytes *compressed,
                                    struct budget *budget, uint8_t **bytes, size_t *size,
                                    struct cairn_error *error);

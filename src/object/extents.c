@@ -2,10 +2,10 @@
  * Finds the function whose code contains an address.
  *
  * The end of a function is given by its size. A function without a size ends at the next symbol or
- * at the end of the section. A label ends at the next symbol, even if it has a size. If functions
- * are nested, the innermost one is found. A label counts as a function where there is no function,
- * as in assembly, but not inside a function. The list of extents is built in one pass over the
- * sorted symbols, with a stack of the functions that have begun and not yet ended.
+ * at the end of the section. A label ends at the next symbol, or before it if its size says so. If
+ * functions are nested, the innermost one is found. A label counts as a function where there is no
+ * function, as in assembly, but not inside a function. The list of extents is built in one pass
+ * over the sorted symbols, with a stack of the functions that have begun and not yet ended.
  *
  * SPDX-License-Identifier: MIT
  */

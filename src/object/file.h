@@ -52,11 +52,11 @@ bool file_section(const struct file *file, size_t index, GElf_Shdr *header);
 /* Returns the name of a section; "" if it has none. */
 const char *file_section_name(const struct file *file, const GElf_Shdr *header);
 
-/* Returns the number of the first section of this type; 0 if there is none. */
+/* Returns the number of the first section of this type; 0 if it does not exist. */
 uint32_t file_find_type(const struct file *file, uint32_t type);
 
 /* Returns the number of the section with the wide section numbers of symbol table `symbols`; 0 if
- * there is none. */
+ * the table has no such section. */
 uint32_t file_find_wide_sections(const struct file *file, uint32_t symbols);
 
 /* Finds the bytes of section `index`, which has this header. The total size of all distinct
@@ -72,7 +72,8 @@ enum cairn_status file_section_bytes(const struct file *file, uint32_t index,
 enum cairn_status file_bytes_at(const struct file *file, uint64_t offset, uint64_t size,
                                 struct file_bytes *bytes, struct cairn_error *error);
 
-/* Returns the string table in section `index`, up to its last NUL; empty if there is none. */
+/* Returns the string table in section `index`, up to its last NUL; empty if the section is not a
+ * string table. */
 struct file_bytes file_strings(const struct file *file, uint32_t index);
 
 /* Returns the string at `offset` of a string table; NULL if the offset is outside the table. */

@@ -65,8 +65,8 @@ static enum cairn_status add_code_names(cairn_object *object, struct cairn_error
     return CAIRN_OK;
 }
 
-/* Opens the object's .symtab, else the debug file's .symtab, else the object's .dynsym. It is not
- * an error if there is none of them. */
+/* Opens the object's .symtab, else the debug file's .symtab, else the object's .dynsym. If none of
+ * them exists, the table is empty, and the status is OK. */
 static enum cairn_status open_table(const cairn_object *object, struct symbol_table *table,
                                     struct cairn_error *error)
 {

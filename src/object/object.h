@@ -29,7 +29,7 @@ struct prepared {
 struct cairn_object {
     struct cairn_allocator allocator; /* allocator of `budget` */
     struct budget budget;
-    struct cairn_object_options options; /* the caller's, with the allocator of the budget's source;
+    struct cairn_object_options options; /* the caller's, with the budget's source as allocator;
                                           * used to open debug files */
     struct file file;
     enum cairn_architecture architecture;

@@ -25,8 +25,8 @@ struct code_ranges {
 enum cairn_status code_ranges_read(const struct file *file, const struct cairn_allocator *allocator,
                                    struct code_ranges *ranges, struct cairn_error *error);
 
-/* Returns the section of code at `address`, which in relocatable objects is an offset in section
- * `section`. NULL if there is none. */
+/* Returns the section of code at `address`; NULL if no section contains it. In relocatable objects,
+ * `address` is an offset in section `section`. */
 const struct code_range *code_ranges_find(const struct code_ranges *ranges, uint32_t section,
                                           uint64_t address);
 

@@ -97,11 +97,11 @@ enum cairn_status relocation_note_names(const struct relocation_target *target,
                                         struct relocation_list *list, struct cairn_error *error);
 
 /* Returns the first entry at an offset of at least `offset` and less than `offset` + `size`, in a
- * list of relocation_note_names. NULL if there is none. */
+ * list of relocation_note_names; NULL if no entry is in this range. */
 const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
                                               uint64_t size);
 
-/* Returns the relocation at `offset`; NULL if there is none. */
+/* Returns the relocation at `offset`; NULL if nothing was relocated there. */
 const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset);
 
 void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator);

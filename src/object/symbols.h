@@ -74,11 +74,12 @@ enum cairn_status symbols_add(struct symbol_list *list, const struct cairn_alloc
 /* Sorts the list. Must be called before any search. */
 void symbols_sort(struct symbol_list *list);
 
-/* Returns the index of the first symbol at or after `value` of `section`; list->count if there is
- * none. */
+/* Returns the index of the first symbol at or after `value` of `section`; list->count after the
+ * last symbol. */
 size_t symbols_lower_bound(const struct symbol_list *list, uint32_t section, uint64_t value);
 
-/* Returns the preferred symbol at exactly `value` of `section`; NULL if there is none. */
+/* Returns the preferred symbol at exactly `value` of `section`; NULL if no symbol is known there.
+ */
 const struct symbol *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value);
 
 const char *symbols_name(const struct symbol_list *list, const struct symbol *symbol);

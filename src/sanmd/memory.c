@@ -15,8 +15,8 @@ void *memory_map(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Cannot fail: munmap fails only if it would split a mapping and exceed the limit on their number,
- * and the ranges that this library unmaps do not split one. */
+/* munmap fails only if it would split a mapping when the limit on the number of mappings is
+ * reached. The callers unmap a whole mapping, or the end of one. */
 void memory_unmap(void *memory, size_t bytes)
 {
     int saved = errno;

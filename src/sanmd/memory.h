@@ -9,11 +9,11 @@
 
 #include <stddef.h>
 
-/* Returns zeroed memory; NULL if there is none. Pages that are never accessed take no memory. */
+/* Returns zeroed memory; NULL if the system has no memory. Pages that are never accessed take no
+ * memory. */
 void *memory_map(size_t bytes);
 void memory_unmap(void *memory, size_t bytes);
-/* Releases the pages after the first `kept` bytes. Returns the number of bytes that remain mapped.
- */
+/* Releases the pages after the first `kept` bytes. Returns the number of bytes still mapped. */
 size_t memory_trim(void *memory, size_t bytes, size_t kept);
 
 #endif

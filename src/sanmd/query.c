@@ -22,7 +22,8 @@ static size_t count_up_to(struct query_entries of, uint64_t pc)
     return low;
 }
 
-/* Finds the last entry of the table at or before `pc`. Returns false if there is none. */
+/* Finds the last entry of the table at or before `pc`. Returns false if all entries are after it,
+ * if `pc` is after the table's code, or if the table was deleted. */
 static bool find_in_table(const struct directory_entry *entry, uint64_t pc, size_t *found)
 {
     if (pc >= entry->code_end || atomic_load_explicit(&entry->table->is_gone, memory_order_acquire))

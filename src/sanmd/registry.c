@@ -87,8 +87,8 @@ static bool is_before(const struct directory_entry *entry, const struct table *t
     return entry->code_begin <= table->range.code_begin;
 }
 
-/* Inserts a table in order, in linear time. There are few tables, and the list is nearly always
- * extended by one. */
+/* Inserts a table in order, in linear time: tables are added one by one, and there are few of them.
+ */
 static void insert(struct directory *directory, const struct table *table)
 {
     size_t place = directory->count++;
@@ -272,7 +272,8 @@ void registry_statistics(struct cairn_sanmd_statistics *statistics)
 static void lock(void) { pthread_mutex_lock(&registry.lock); }
 static void unlock(void) { pthread_mutex_unlock(&registry.lock); }
 
-/* Holds the lock during fork, so that in the child no thread holds it that does not exist there. */
+/* Holds the lock during fork. Otherwise, the child could inherit a lock held by a thread that does
+ * not exist there. */
 __attribute__((constructor)) static void hold_lock_while_forking(void)
 {
     (void)pthread_atfork(lock, unlock, unlock);

@@ -24,8 +24,7 @@ struct directory_entry {
     const struct table *table;
 };
 
-/* All tables: first those of functions, then those of atomic accesses, both sorted by code_begin.
- */
+/* All tables: first those of functions, then those of accesses, both sorted by code_begin. */
 struct directory {
     struct block block;
     size_t count;

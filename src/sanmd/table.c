@@ -180,8 +180,8 @@ static void write_directory(struct table *table)
 
 /* ---- Tables ---- */
 
-/* Whether the entries contain code. A function without bytes at the end of the code does not
- * contain any. */
+/* Whether the range contains code. It does not if all functions are empty and have the same
+ * address. */
 static bool has_code(const struct cairn_sanmd_range *range)
 {
     return range->entry_count > 0 && range->code_end > range->code_begin;
@@ -193,9 +193,9 @@ static size_t entries_max(enum cairn_sanmd_kind kind, size_t section_bytes)
            1;
 }
 
-/* Returns the space for as many entries as the section can have, and for their directory. The
- * directory has an element for each bucket up to the last one of choose_shift, and one more. Excess
- * pages are never accessed, and are released. */
+/* Returns the number of bytes for as many entries as the section can have, and for their directory.
+ * The directory has an element for each bucket up to the last one of choose_shift, and one more.
+ * Excess pages are never accessed, and are released. */
 static size_t bytes_max(const struct table *table, size_t section_bytes)
 {
     size_t entries = entries_max(table->range.kind, section_bytes);
