@@ -231,9 +231,9 @@ static enum cairn_status check_hash(struct reader *reader)
     return CAIRN_OK;
 }
 
-/* Checks one block. `*end` is the offset at which the block ends. If the version encodes offsets as
- * differences, `*end` must be the end of the previous block before the call; otherwise it is reset
- * to 0. */
+/* Checks one block. Where the version encodes offsets as differences, `*end` is the end of the
+ * previous block, and is set to the end of this one. In other versions it is 0 before and after the
+ * call. */
 static enum cairn_status check_block(struct reader *reader,
                                      const struct cairn_bbmap_function *function, uint32_t *end)
 {

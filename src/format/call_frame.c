@@ -75,7 +75,7 @@ static enum cairn_status unsupported(const struct instruction *instruction,
                      instruction->opcode, instruction->offset, what);
 }
 
-/* Checks that the operands were inside the entry. */
+/* Checks that the operands ended inside the entry and had at most 64 bits. */
 static enum cairn_status check_operands(const struct instruction *instruction)
 {
     if (instruction->reader.overrun)

@@ -67,8 +67,7 @@ struct eh_frame_description {
 /*
  * Reads the next common information at or after `*offset`, and moves `*offset` past it. `*found` is
  * false at the end of the section. An invalid entry is found too, with `instructions` zero, because
- * it matters only if a function refers to it. Errors: TRUNCATED, CORRUPT (for the entry's length or
- * ID).
+ * it matters only if a function refers to it. Errors: TRUNCATED, CORRUPT (for the entry's length).
  */
 enum cairn_status eh_frame_next_common(const struct eh_frame *frame, size_t *offset,
                                        struct eh_frame_common *common, bool *found,

@@ -47,7 +47,8 @@ uint64_t frame_read_u64(struct frame_reader *reader)
 
 enum { LEB_BITS = 7, LEB_MORE = 0x80, LEB_NEGATIVE = 0x40, LEB_LAST_SHIFT = 63 };
 
-/* Reads a LEB128 number without sign-extending it. `*shift` is the number of bits read. */
+/* Reads a LEB128 number without sign-extending it. Sets `*shift` to the number of bits read, and
+ * `*last` to the last byte. */
 static uint64_t read_leb128(struct frame_reader *reader, unsigned *shift, uint8_t *last)
 {
     uint64_t value = 0;

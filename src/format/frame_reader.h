@@ -36,8 +36,8 @@ bool frame_can_read(uint8_t encoding);
 /* Reads a number of this encoding, sign-extended if it is signed. */
 uint64_t frame_read_number(struct frame_reader *reader, uint8_t encoding);
 
-/* Reads a number and returns the address that it points to, if it is relative to its own address,
- * or else the number itself. */
+/* Reads a pointer. If its encoding is relative, the result is the sum of the number and its own
+ * address. */
 uint64_t frame_read_pointer(struct frame_reader *reader, uint8_t encoding);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads numbers of any length, as uleb128_read does. */
+/* Implements uleb128_read for numbers with more than one byte. */
 const uint8_t *uleb128_read_long(const uint8_t *at, const uint8_t *end, uint64_t *value);
 
 /* Reads the number at `at`, and returns the address after it. Returns NULL if the number goes

@@ -26,7 +26,7 @@
 
 /* The contents of .gnu_debuglink. */
 struct link {
-    const char *name; /* NULL if there is no such section */
+    const char *name; /* NULL if the object has no debug link */
     uint32_t checksum;
 };
 
@@ -153,8 +153,7 @@ static bool is_same_file(const cairn_object *object, const char *path, const cha
            status.st_dev == other_status.st_dev && status.st_ino == other_status.st_ino;
 }
 
-/* Checks whether the file at object->debug_path belongs to the object. Errors: NOT_FOUND, MEMORY.
- */
+/* Checks that the file at object->debug_path belongs to the object. Errors: NOT_FOUND, MEMORY. */
 static enum cairn_status try_path(const cairn_object *object, const char *object_path,
                                   struct cairn_error *error)
 {
@@ -292,8 +291,7 @@ enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char 
 /* What attaching a debug file does to a section. */
 enum { MATCH_REPLACED = 1, MATCH_ADDED };
 
-/* Creates an index of the names of all sections with bytes in the file, or of all sections without.
- */
+/* Indexes the names of all sections with bytes in the file, or of all sections without. */
 static bool index_sections(const struct file *file, bool with_bytes, struct name_index *index,
                            const struct cairn_allocator *allocator)
 {

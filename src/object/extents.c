@@ -118,8 +118,8 @@ static enum cairn_status end_functions(struct sweep *sweep, uint32_t section, ui
     return CAIRN_OK;
 }
 
-/* The symbols with one value. `chosen` is the best-ranked function with a size, or else the first
- * symbol; `longest` is the one with the highest end. */
+/* The symbols with one value. `chosen` is the best-ranked function with a size, and `longest` is
+ * the function with the highest end. If no function has a size, both are the first symbol. */
 struct group {
     size_t count;
     uint32_t chosen;

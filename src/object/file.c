@@ -20,8 +20,7 @@ enum { MAGIC_BYTES = 8 };
 /* What is known about a section after its first use. */
 struct section_use {
     size_t strings_size;    /* string table: bytes up to and including the last NUL */
-    uint32_t wide_sections; /* symbol table: number of the section with its wide section numbers; or
-                             * 0 */
+    uint32_t wide_sections; /* symbol table: section of its wide section numbers; or 0 */
     bool has_bytes;         /* whether file_section_bytes has counted its bytes */
     bool has_strings;       /* whether strings_size is known */
 };

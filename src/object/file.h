@@ -39,7 +39,7 @@ enum cairn_status file_open(struct file *file, const struct cairn_allocator *all
 
 void file_close(struct file *file, const struct cairn_allocator *allocator);
 
-/* Whether the file is not linked yet. Addresses are then offsets from the start of their section.
+/* Whether the file is not linked yet. If so, addresses are offsets from the start of their section.
  */
 static inline bool file_is_relocatable(const struct file *file)
 {

@@ -120,7 +120,7 @@ static enum cairn_status read_bytes(const struct image *image, size_t offset, si
     return CAIRN_OK;
 }
 
-/* Reads parts `first` to `end` - 1. None of them may have been read before. */
+/* Reads parts `first` to `end` - 1, of which none was read before. */
 static enum cairn_status read_parts(const struct image *image, size_t first, size_t end,
                                     struct cairn_error *error)
 {

@@ -16,8 +16,7 @@
 #define HASH_EMPTY UINT64_C(0x9e3779b97f4a7c15)
 #define HASH_FACTOR UINT64_C(0xd1342543de82ef95)
 
-/* Returns the hash of the string that begins with `byte` and continues with the string of `hash`.
- */
+/* Returns the hash of a string from its first byte and the hash of the remaining bytes. */
 static uint64_t extend(uint64_t hash, uint8_t byte)
 {
     return byte == 0 ? HASH_EMPTY : hash * HASH_FACTOR + byte;

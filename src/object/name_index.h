@@ -40,13 +40,12 @@ void name_index_add(struct name_index *index, uint64_t offset, uint32_t number);
 /* Computes the hashes and sorts the entries. Must be called exactly once, before searching. */
 void name_index_sort(struct name_index *index);
 
-/* Returns the entry of `name` with the lowest number; NULL if the index does not contain the name.
- */
+/* Returns the entry of `name` with the lowest number; NULL if the index has no such name. */
 const struct name_entry *name_index_find(const struct name_index *index, const char *name);
 
-/* Returns the first entry with the name of an entry of another index; NULL if the index does not
- * contain the name. Two names are considered equal if their hashes and their first
- * NAME_COMPARED_MAX bytes are equal. */
+/* Returns the first entry with the name of an entry of another index; NULL if the index has no such
+ * name. Two names are considered equal if their hashes and their first NAME_COMPARED_MAX bytes are
+ * equal. */
 enum { NAME_COMPARED_MAX = 4096 };
 const struct name_entry *name_index_find_entry(const struct name_index *index,
                                                const struct name_index *other,

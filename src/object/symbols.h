@@ -78,7 +78,7 @@ void symbols_sort(struct symbol_list *list);
  * last symbol. */
 size_t symbols_lower_bound(const struct symbol_list *list, uint32_t section, uint64_t value);
 
-/* Returns the preferred symbol at exactly `value` of `section`; NULL if no symbol is known there.
+/* Returns the preferred symbol at exactly `value` of `section`; NULL if there is no known symbol.
  */
 const struct symbol *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value);
 

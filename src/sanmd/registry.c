@@ -87,8 +87,7 @@ static bool is_before(const struct directory_entry *entry, const struct table *t
     return entry->code_begin <= table->range.code_begin;
 }
 
-/* Inserts a table in order, in linear time: tables are added one by one, and there are few of them.
- */
+/* Inserts a table in order, in linear time: tables are added one by one, and they are few. */
 static void insert(struct directory *directory, const struct table *table)
 {
     size_t place = directory->count++;
