@@ -1,6 +1,6 @@
 /*
- * Reading basic-block address maps: one pass that checks everything a later reader relies on, so
- * that blocks are read without a check.
+ * Reads basic-block address maps. One pass checks everything that later functions rely on, so that
+ * they read blocks without checks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +25,7 @@ static bool has_ids(uint8_t version) { return version >= 2; }
 static bool has_differences(uint8_t version) { return version >= 1; }
 static bool has_wide_features(uint8_t version) { return version >= 5; }
 
-/* The features that a version may have: its own and those of the versions before it. */
+/* Returns the features that a version may have: those added in this version and in earlier ones. */
 static uint16_t features_of(uint8_t version)
 {
     static const uint16_t added[VERSION_MAX + 1] = {
@@ -43,12 +43,12 @@ static uint16_t features_of(uint8_t version)
 
 /* ---- Checking ---- */
 
-/* Where a reader is, and in what. */
+/* The position in a section, and what is being read there, for error messages. */
 struct reader {
     const struct cairn_section *section;
     const uint8_t *at;
     const uint8_t *end;
-    uint64_t function; /* its address, when it is known */
+    uint64_t function; /* address of the function; 0 until it is known */
     uint64_t block;
     struct cairn_error *error;
 };
@@ -118,7 +118,7 @@ static inline enum cairn_status read_u32(struct reader *reader, const char *what
     return CAIRN_OK;
 }
 
-/* ---- What precedes the blocks ---- */
+/* ---- Before the blocks ---- */
 
 static enum cairn_status read_u16(struct reader *reader, const char *what, uint16_t *value)
 {
@@ -186,11 +186,12 @@ static enum cairn_status read_range_count(struct reader *reader,
 
 /* ---- Blocks ---- */
 
-/* A block's numbers. `size` counts from the end of the block's last call, `calls_end`. */
+/* The numbers of a block. `size` is the distance from the end of the block's last call,
+ * `calls_end`. */
 struct raw {
     uint32_t id;
     uint32_t offset;
-    uint32_t calls_end; /* bytes from the block's begin; 0 without calls */
+    uint32_t calls_end; /* offset from the start of the block; 0 if it has no calls */
     uint32_t size;
     uint32_t flags;
 };
@@ -230,7 +231,9 @@ static enum cairn_status check_hash(struct reader *reader)
     return CAIRN_OK;
 }
 
-/* `*end` is where the block before ends, in versions in which offsets are differences; else 0. */
+/* Checks one block. Where the version encodes offsets as differences, `*end` is the end of the
+ * previous block, and is set to the end of this one. In other versions it is 0 before and after the
+ * call. */
 static enum cairn_status check_block(struct reader *reader,
                                      const struct cairn_bbmap_function *function, uint32_t *end)
 {
@@ -332,7 +335,8 @@ static enum cairn_status check_profile(struct reader *reader, uint16_t features)
     return status;
 }
 
-/* A map has frequencies after linking only beside those of the compiler or probabilities. */
+/* Whether the map has profiles. Post-link frequencies occur only together with the compiler's
+ * frequencies or probabilities. */
 static bool has_profiles(uint16_t features)
 {
     return has(features, CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES);
@@ -354,7 +358,7 @@ static enum cairn_status check_profiles(struct reader *reader,
     return status;
 }
 
-/* ---- A function ---- */
+/* ---- Functions ---- */
 
 static enum cairn_status check_function(struct reader *reader, enum cairn_bbmap_encoding encoding,
                                         struct cairn_bbmap_function *function)
@@ -391,9 +395,9 @@ enum cairn_status cairn_bbmap_read(const struct cairn_section *section,
     return CAIRN_OK;
 }
 
-/* ---- Reading what has been checked ---- */
+/* ---- Reading checked maps ---- */
 
-/* Where a reader is in a function's bytes; every number is there. */
+/* The position in a function's bytes, which have been checked. */
 struct cursor {
     const uint8_t *at;
     const uint8_t *end;
@@ -423,7 +427,8 @@ static inline uint64_t next_hash(const struct cairn_bbmap_function *function, st
     return hash;
 }
 
-/* Returns where the last call ends: bytes from the block's begin. */
+/* Reads the list of calls. Returns the end of the last one, as an offset from the start of the
+ * block. */
 static uint32_t read_callsites(const struct cairn_bbmap_function *function, struct cursor *cursor,
                                struct cairn_bbmap_block *block)
 {
@@ -451,7 +456,7 @@ static inline void read_block(const struct cairn_bbmap_function *function, struc
     block->end = offset_in(function, &cursor);
 }
 
-/* Reads the block's profile, which is at `next_profile`, and moves that on to the next block's. */
+/* Reads the block's profile at `next_profile`, and moves `next_profile` to the next block's. */
 static void read_profile(const struct cairn_bbmap_function *function,
                          struct cairn_bbmap_block *block)
 {
@@ -472,14 +477,15 @@ static void read_profile(const struct cairn_bbmap_function *function,
     block->next_profile = offset_in(function, &cursor);
 }
 
-/* The number of the range's blocks that the map lists. */
+/* Returns the number of the range's blocks that are in the map. */
 static uint32_t next_block_count(const struct cairn_bbmap_function *function, struct cursor *cursor)
 {
     uint32_t count = (uint32_t)next_number(cursor);
     return has(function->features, CAIRN_BBMAP_OMITTED_BLOCKS) ? 0 : count;
 }
 
-/* From where a range begins to the first block of it or of a later one; false if there is none. */
+/* Reads the first block of the range at `offset`, or of the next range that is not empty. Returns
+ * false if no range from there on has blocks. */
 static bool enter_range(const struct cairn_bbmap_function *function, size_t offset, uint32_t range,
                         struct cairn_bbmap_block *block)
 {
@@ -565,7 +571,7 @@ bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
 
 /* ---- Calls ---- */
 
-/* `end` is where the call before ends. */
+/* Reads one call. `end` is the end of the previous call. */
 static void read_callsite(const struct cairn_bbmap_function *function, struct cursor cursor,
                           uint32_t end, struct cairn_bbmap_callsite *callsite)
 {

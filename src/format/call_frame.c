@@ -1,8 +1,8 @@
 /*
- * Running call frame instructions.
+ * Executes call frame instructions.
  *
- * Remembered states hold the CFA, the rules and how the return address is signed, and not the size
- * of arguments, as in the unwinder of GCC.
+ * A remembered state holds the CFA, the rules, and how the return address is signed, but not the
+ * size of arguments. GCC's unwinder does the same.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* The upper two bits of these are the opcode, the others an operand. */
+/* Opcodes in the upper two bits; the lower bits are an operand. */
 enum { OPCODE_OPERAND = 0x3F, ADVANCE = 0x40, OFFSET = 0x80, RESTORE = 0xC0 };
 
 enum {
@@ -47,7 +47,7 @@ enum {
     NEGATIVE_OFFSET_EXTENDED = 0x2F
 };
 
-/* One instruction: where it stands, what it reads from, where complaints go. */
+/* An instruction, its operands, and the destination of errors. */
 struct instruction {
     struct call_frame *call_frame;
     struct frame_reader reader;
@@ -56,7 +56,7 @@ struct instruction {
     struct cairn_error *error;
 };
 
-/* ---- Complaints ---- */
+/* ---- Errors ---- */
 
 static enum cairn_status corrupt(const struct instruction *instruction, const char *what)
 {
@@ -75,7 +75,7 @@ static enum cairn_status unsupported(const struct instruction *instruction,
                      instruction->opcode, instruction->offset, what);
 }
 
-/* Whether the operands were there. */
+/* Checks that the operands ended inside the entry and had at most 64 bits. */
 static enum cairn_status check_operands(const struct instruction *instruction)
 {
     if (instruction->reader.overrun)
@@ -124,7 +124,7 @@ static enum cairn_status scale(const struct instruction *instruction, int64_t *v
     return CAIRN_OK;
 }
 
-/* An offset in units of the data alignment. */
+/* Reads an offset in units of the data alignment. */
 static enum cairn_status read_scaled(struct instruction *instruction, bool is_signed,
                                      int64_t *value)
 {
@@ -133,7 +133,7 @@ static enum cairn_status read_scaled(struct instruction *instruction, bool is_si
     return status == CAIRN_OK ? scale(instruction, value) : status;
 }
 
-/* Passes over an expression; `*value` is where it stands. */
+/* Skips an expression. `*value` is its offset in the section. */
 static enum cairn_status read_expression(struct instruction *instruction, int64_t *value)
 {
     *value = (int64_t)instruction->reader.at;
@@ -143,7 +143,7 @@ static enum cairn_status read_expression(struct instruction *instruction, int64_
 
 /* ---- Rules ---- */
 
-/* Where the rule of a register stands in the row, or would. */
+/* Returns the index of the register's rule in the row, or the index at which to insert it. */
 static uint16_t find_place(const struct call_frame_row *row, uint16_t dwarf)
 {
     uint16_t place = 0;
@@ -204,7 +204,7 @@ static enum cairn_status run_restore(const struct instruction *instruction, uint
     return CAIRN_OK;
 }
 
-/* An instruction that names a register and then says what `kind` needs. */
+/* Executes an instruction with a register and the operands of a rule of this kind. */
 static enum cairn_status run_rule(struct instruction *instruction, enum call_frame_kind kind,
                                   bool is_signed)
 {
@@ -274,7 +274,7 @@ static enum cairn_status run_define_cfa(struct instruction *instruction, bool is
     return status;
 }
 
-/* Changes one of the CFA's two parts. */
+/* Changes the CFA's register or offset. */
 static enum cairn_status run_change_cfa(struct instruction *instruction)
 {
     struct call_frame_row *row = &instruction->call_frame->now;
@@ -338,7 +338,8 @@ static enum cairn_status run_set_location(struct instruction *instruction)
 
 /* ---- States ---- */
 
-/* Everything but where the row lies and what is pushed for calls; only rules that are there. */
+/* Copies everything except the addresses of the row and the size of arguments. Copies only the
+ * rules in use. */
 static void copy_state(struct call_frame_row *to, const struct call_frame_row *from)
 {
     to->cfa = from->cfa;
@@ -379,7 +380,7 @@ static enum cairn_status run_argument_size(struct instruction *instruction)
 static enum cairn_status run_set_signing(struct instruction *instruction)
 {
     uint64_t state = frame_read_uleb128(&instruction->reader);
-    frame_read_sleb128(&instruction->reader); /* from here to the signing instruction */
+    frame_read_sleb128(&instruction->reader); /* distance from here to the signing instruction */
     enum cairn_status status = check_operands(instruction);
     if (status == CAIRN_OK && state > CALL_FRAME_SIGNED_WITH_PC)
         status = corrupt(instruction, "says that the return address is signed in an unknown way");
@@ -388,7 +389,7 @@ static enum cairn_status run_set_signing(struct instruction *instruction)
     return status;
 }
 
-/* From not signed to `signing`, or back. */
+/* Switches between not signed and `signing`. */
 static enum cairn_status run_negate_signing(const struct instruction *instruction,
                                             enum call_frame_signing signing)
 {
@@ -571,7 +572,7 @@ void call_frame_begin_after(struct call_frame *call_frame, const struct call_fra
     call_frame->is_begun = true;
 }
 
-/* The row up to here; the next one begins with the same rules. */
+/* Ends the current row at `location`. The next row begins there, with the same rules. */
 static void finish_row(struct call_frame *call_frame, uint64_t location, struct call_frame_row *row)
 {
     struct call_frame_row *now = &call_frame->now;

@@ -1,8 +1,8 @@
 /*
- * format/check_records.h - the loop that checks one record after the other.
+ * format/check_records.h - the loop that checks all records of a map.
  *
  * It is compiled once for each kind of map and each way of checking locations: `stride`,
- * `byte_order` and `are_good` are constants in every function below.
+ * `byte_order` and `are_good` are constants in every caller.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,42 +16,42 @@
 
 enum check_result { CHECK_GOOD, CHECK_TRUNCATED, CHECK_CORRUPT };
 
-/* Where a check has come to. */
+/* The position of a check. */
 struct check_place {
-    const uint8_t *at; /* the next record */
-    uint32_t index;    /* its number */
-    /* Where the good records go, all but their functions; NULL if nobody wants them. */
+    const uint8_t *at; /* next record */
+    uint32_t index;    /* number of the next record */
+    /* Array that receives the valid records, without their functions; or NULL. */
     struct cairn_stackmap_record *kept;
 };
 
-/* Checks the records from `place` to number `last`, which lie before `end`, and moves `place`
- * behind them, or to the first that is not good. */
+/* Checks the records from `place` to number `last` - 1, which must end before `end`. Moves `place`
+ * past them, or to the first invalid record. */
 typedef enum check_result record_checker(const struct cairn_stackmap *map, const uint8_t *end,
                                          uint32_t last, struct check_place *place);
 
-/* The fastest for such a map. */
+/* Returns the fastest checker for this map. */
 record_checker *stackmap_checker(const struct cairn_stackmap *map);
 
-/* What is wrong with the record at `place`, in a sentence. */
+/* Sets `error` to the reason why the record at `place` is invalid. */
 enum cairn_status stackmap_explain(const struct cairn_stackmap *map, enum check_result result,
                                    const struct check_place *place, struct cairn_error *error);
 
-/* For all maps and processors. */
+/* Returns a checker that runs on all processors, for any map. */
 record_checker *stackmap_portable_checker(const struct cairn_stackmap *map);
 
-/* For version 3 in the host's order, if the processor can do sixteen locations at once; NULL if it
- * cannot. */
+/* Returns a checker for version 3 in the host's byte order that checks sixteen locations at once.
+ * NULL if the processor does not support it. */
 record_checker *stackmap_sixteen_checker(void);
 
-/* ---- Locations, portably ---- */
+/* ---- Checking locations on all processors ---- */
 
-/* Whether all are valid; `room` bytes are readable from the first on. `context` is the function's
- * own. */
+/* Whether all locations are valid. `room` bytes are readable from the first one on. Each
+ * implementation defines the type of `context`. */
 typedef bool locations_check(const void *context, const uint8_t *locations, uint32_t count,
                              size_t room);
 
-/* Not 0 for a location that is not valid. `constants_end` is the constants' number with its highest
- * bit inverted: numbers without a sign are compared as if they had one. */
+/* Returns a nonzero lane for each invalid location. `constants_end` is the number of constants with
+ * its highest bit inverted, because unsigned numbers are compared as signed ones. */
 CHECK_INLINE four_words four_faults(const struct four_locations *locations, uint32_t constants_end)
 {
     four_integers kind = (four_integers)(locations->kind_and_size & 0xFF);
@@ -63,7 +63,7 @@ CHECK_INLINE four_words four_faults(const struct four_locations *locations, uint
     return (four_words)(no_kind | no_constant);
 }
 
-/* By fours; what is read behind the last location is not looked at. */
+/* Checks four locations at a time. Ignores the lanes after the last location. */
 CHECK_INLINE bool fours_are_good(uint32_t constant_count, const uint8_t *locations, uint32_t count)
 {
     const four_integers lanes = {0, 1, 2, 3};

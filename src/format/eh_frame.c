@@ -1,7 +1,7 @@
 /*
- * Entries of call frame information.
+ * Reads the entries of call frame information.
  *
- * Source: Linux Standard Base Core Specification, "Exception Frames"; DWARF for the Arm 64-bit
+ * Sources: Linux Standard Base Core Specification, "Exception Frames"; DWARF for the Arm 64-bit
  * Architecture, "Call frame instructions", for the letter 'B'.
  *
  * SPDX-License-Identifier: MIT
@@ -18,7 +18,7 @@ enum { ID_BYTES = 4 };
 struct entry {
     size_t id_offset;
     size_t end;
-    uint32_t id; /* 0: common information; else the distance back to it from here */
+    uint32_t id; /* 0 for common information; otherwise the distance back to it from here */
     bool is_terminator;
 };
 
@@ -51,7 +51,7 @@ static enum cairn_status read_entry(const struct eh_frame *frame, size_t offset,
 
 enum { CIE_VERSION_OF_GCC = 1, CIE_VERSION_OF_DWARF_3 = 3, ENCODING_INDIRECT = 0x80 };
 
-/* Behind the version and the letters; up to the augmentation's data. */
+/* Reads the fields between the augmentation's letters and the augmentation data. */
 static void read_alignments(struct frame_reader *reader, uint8_t version,
                             struct eh_frame_common *common)
 {
@@ -61,7 +61,7 @@ static void read_alignments(struct frame_reader *reader, uint8_t version,
         version == CIE_VERSION_OF_GCC ? frame_read_u8(reader) : frame_read_uleb128(reader);
 }
 
-/* False if it is not known how long a personality of its encoding is. */
+/* Skips the personality. Returns false if its encoding, and so its size, is unknown. */
 static bool skip_personality(struct frame_reader *reader)
 {
     uint8_t encoding = frame_read_u8(reader) & (uint8_t)~ENCODING_INDIRECT;
@@ -71,7 +71,7 @@ static bool skip_personality(struct frame_reader *reader)
     return true;
 }
 
-/* What one of the augmentation's letters says. False if that is not known. */
+/* Reads the data of one augmentation letter. Returns false if the letter is unknown. */
 static bool read_letter(struct frame_reader *reader, char letter, struct eh_frame_common *common)
 {
     switch (letter) {
@@ -81,7 +81,7 @@ static bool read_letter(struct frame_reader *reader, char letter, struct eh_fram
     case 'P':
         return skip_personality(reader);
     case 'L':
-        frame_read_u8(reader); /* the encoding of what the personality reads */
+        frame_read_u8(reader); /* encoding of the pointer to the language-specific data */
         return true;
     case 'S':
         common->is_signal_frame = true;
@@ -89,14 +89,15 @@ static bool read_letter(struct frame_reader *reader, char letter, struct eh_fram
     case 'B':
         common->uses_b_key = true;
         return true;
-    case 'G': /* tagged memory: nothing that concerns registers */
+    case 'G': /* tagged memory; does not affect registers */
         return true;
     default:
         return false;
     }
 }
 
-/* The letters, up to their 0. False if the encoding of functions' addresses stays unknown. */
+/* Reads the data of all augmentation letters up to the NUL. Returns false if an unknown letter
+ * precedes the encoding of function addresses. */
 static bool read_letters(struct frame_reader *reader, const uint8_t *letters,
                          struct eh_frame_common *common)
 {
@@ -111,7 +112,8 @@ static bool read_letters(struct frame_reader *reader, const uint8_t *letters,
     return true;
 }
 
-/* Behind the letters. False if something is not known without which functions cannot be read. */
+/* Reads the fields after the letters. Returns false if functions cannot be read because the
+ * augmentation is unknown. */
 static bool read_augmented(struct frame_reader *reader, uint8_t version, const uint8_t *letters,
                            struct eh_frame_common *common)
 {
@@ -199,7 +201,7 @@ enum cairn_status eh_frame_next_common(const struct eh_frame *frame, size_t *off
     return CAIRN_OK;
 }
 
-/* The common information at `offset`; NULL if there is none, or it cannot be read. */
+/* Returns the common information at `offset`; NULL if it does not exist or is invalid. */
 static const struct eh_frame_common *find_common(const struct eh_frame_commons *commons,
                                                  size_t offset)
 {

@@ -1,5 +1,5 @@
 /*
- * Searching .eh_frame_hdr.
+ * Searches .eh_frame_hdr.
  *
  * Source: Linux Standard Base Core Specification, "The .eh_frame_hdr section".
  *
@@ -13,12 +13,12 @@
 enum {
     HEADER_VERSION = 1,
     NUMBER_U32 = 0x03,
-    /* 4 bytes with a sign, from the header's first byte on. */
+    /* A signed number of 4 bytes, relative to the start of the header. */
     FROM_HEADER_S32 = 0x3B,
     ROW_BYTES = 8
 };
 
-/* The rows: for each function, in order, where it begins and where its entry is. */
+/* The sorted rows, each with the addresses of a function and of its entry. */
 struct rows {
     const struct eh_frame *header;
     size_t begin;
@@ -58,7 +58,7 @@ static enum cairn_status read_head(const struct eh_frame *header, uint64_t *sect
     return CAIRN_OK;
 }
 
-/* Number `row`'s begin (0) or entry (1). */
+/* Returns the address of row `row`'s function (column 0) or entry (column 1). */
 static uint64_t address_in(const struct rows *rows, uint32_t row, unsigned column)
 {
     size_t at = rows->begin + (size_t)row * ROW_BYTES + column * sizeof(int32_t);

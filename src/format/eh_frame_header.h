@@ -1,6 +1,6 @@
 /*
- * format/eh_frame_header.h - the sorted table that linkers put beside .eh_frame (.eh_frame_hdr):
- * from a PC to its function's entry, without reading the others.
+ * format/eh_frame_header.h - searches .eh_frame_hdr, the sorted table that linkers write next to
+ * .eh_frame. It finds the entry of the function at a PC without reading other entries.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,17 +9,19 @@
 
 #include "format/eh_frame.h"
 
-/* Addresses: of the section .eh_frame, and of a function's entry in it. */
+/* The addresses of the section .eh_frame, and of a function's entry in it. */
 struct eh_frame_place {
     uint64_t section;
     uint64_t entry;
 };
 
 /*
- * The entry of the last function that begins at or before `pc`; `*found` is false if all begin
- * behind it. How far the function reaches, the entry says. `header` may be longer than the table.
+ * Finds the entry of the last function that begins at or before `pc`. `*found` is false if all
+ * functions begin after it. The end of the function is in the entry. `header` may be longer than
+ * the table.
  *
- * TRUNCATED; VERSION, UNSUPPORTED (no table, or not as linkers for this machine write it).
+ * Errors: TRUNCATED; VERSION; UNSUPPORTED (no table, or not in the encoding that linkers use for
+ * this machine).
  */
 enum cairn_status eh_frame_header_find(const struct eh_frame *header, uint64_t pc,
                                        struct eh_frame_place *place, bool *found,

@@ -77,7 +77,7 @@ static enum cairn_status check_faults(const struct cairn_faultmap *map,
     return CAIRN_OK;
 }
 
-/* `*at` is where the function begins, and then where the next one does. */
+/* Checks the function at `*at`, and moves `*at` to the next one. */
 static enum cairn_status check_function(const struct cairn_faultmap *map, size_t size,
                                         uint32_t index, size_t *at, struct cairn_error *error)
 {
@@ -90,7 +90,7 @@ static enum cairn_status check_function(const struct cairn_faultmap *map, size_t
     return check_faults(map, &function, error);
 }
 
-/* Takes the functions that are good, up to `*map`'s count, and leaves their number in it. */
+/* Checks all functions. On an error, `*map` contains only the valid functions before it. */
 static enum cairn_status check_functions(struct cairn_faultmap *map, size_t size,
                                          struct cairn_error *error)
 {
@@ -124,7 +124,7 @@ enum cairn_status cairn_faultmap_read(const struct cairn_section *section, size_
     return status;
 }
 
-/* ---- Reading what has been checked ---- */
+/* ---- Reading checked maps ---- */
 
 bool cairn_faultmap_first(const struct cairn_faultmap *map,
                           struct cairn_faultmap_function *function)

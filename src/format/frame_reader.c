@@ -1,5 +1,5 @@
 /*
- * Numbers of an .eh_frame section. Pointers have 8 bytes.
+ * Reads the numbers of an .eh_frame section. Pointers have 8 bytes.
  *
  * Source: Linux Standard Base Core Specification, "DWARF Exception Header Encoding"; DWARF 5,
  * section 7.6, "Variable Length Data".
@@ -47,7 +47,8 @@ uint64_t frame_read_u64(struct frame_reader *reader)
 
 enum { LEB_BITS = 7, LEB_MORE = 0x80, LEB_NEGATIVE = 0x40, LEB_LAST_SHIFT = 63 };
 
-/* The bits of a number in LEB128, and in `*shift` how many they are, and its last byte. */
+/* Reads a LEB128 number without sign-extending it. Sets `*shift` to the number of bits read, and
+ * `*last` to the last byte. */
 static uint64_t read_leb128(struct frame_reader *reader, unsigned *shift, uint8_t *last)
 {
     uint64_t value = 0;

@@ -1,8 +1,8 @@
 /*
- * format/frame_reader.h - reading the numbers of an .eh_frame section, from one place up to an end.
+ * format/frame_reader.h - reads the numbers of an .eh_frame section within given bounds.
  *
- * Nothing is read outside. What cannot be read gives 0, and the reader says so from then on: so a
- * caller reads all fields of a thing and asks once.
+ * A read beyond the end returns 0 and sets a flag, which stays set. A caller may thus read all
+ * fields of an entry and check the flags once.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,16 +11,16 @@
 
 #include "format/eh_frame.h"
 
-/* Bytes of the section from `at` to `end`, which is not beyond the section's. */
+/* The bytes of the section from `at` to `end`. `end` must be inside the section. */
 struct frame_reader {
     const struct eh_frame *frame;
     size_t at;
     size_t end;
-    bool overrun;  /* something was read beyond the end */
-    bool overflow; /* a number had more than 64 bits */
+    bool overrun;  /* whether something was read beyond the end */
+    bool overflow; /* whether a number had more than 64 bits */
 };
 
-/* Moves on by `size` bytes and returns where they are, or NULL. */
+/* Returns the next `size` bytes and moves past them; NULL if there are not that many. */
 const uint8_t *frame_read_bytes(struct frame_reader *reader, uint64_t size);
 
 uint8_t frame_read_u8(struct frame_reader *reader);
@@ -33,10 +33,11 @@ int64_t frame_read_sleb128(struct frame_reader *reader);
 /* Whether pointers of this encoding can be read. */
 bool frame_can_read(uint8_t encoding);
 
-/* The encoding's number itself, extended by its sign if it has one. */
+/* Reads a number of this encoding, sign-extended if it is signed. */
 uint64_t frame_read_number(struct frame_reader *reader, uint8_t encoding);
 
-/* The number, and where it is relative to its own place, what it points to. */
+/* Reads a pointer. If its encoding is relative, the result is the sum of the number and its own
+ * address. */
 uint64_t frame_read_pointer(struct frame_reader *reader, uint8_t encoding);
 
 #endif

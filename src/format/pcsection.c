@@ -1,5 +1,5 @@
 /*
- * Reading PC sections by a schema.
+ * Reads the entries of PC sections according to a schema.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,16 +12,16 @@
 
 enum { SIZE_BYTES = 4 };
 
-/* ---- Schemas as text ---- */
+/* ---- Parsing schemas ---- */
 
-/* A word of the text. */
+/* A word of the schema's text. */
 struct word {
     const char *text;
     const char *begin;
     size_t length;
 };
 
-/* The next one; of length 0 at the text's end. */
+/* Returns the next word; its length is 0 at the end of the text. */
 static struct word next_word(struct word word)
 {
     const char *begin = word.begin + word.length;
@@ -59,7 +59,7 @@ static enum cairn_status parse_address(struct word word, struct cairn_pcsection_
     return say_word(word, "the address's bytes, '4' or '8',", error);
 }
 
-/* "u8", "u16" to "u64"; otherwise 0. */
+/* Returns the size of a constant, "u8" to "u64" in steps of 8 bits; 0 for other words. */
 static uint8_t constant_bytes(struct word word)
 {
     static const char *const names[] = {"u8", "u16", "u24", "u32", "u40", "u48", "u56", "u64"};
@@ -121,7 +121,7 @@ enum cairn_status cairn_pcsection_parse_schema(const char *text,
 struct reader {
     const struct cairn_section *section;
     size_t at;
-    size_t entry; /* where it begins */
+    size_t entry; /* offset of the entry */
     struct cairn_error *error;
 };
 
@@ -185,7 +185,7 @@ static enum cairn_status read_number(struct reader *reader, bool is_compressed, 
     return read_fixed(reader, part, size, value);
 }
 
-/* It counts from its own place. */
+/* Reads an address, which is stored relative to itself. */
 static enum cairn_status read_address(struct reader *reader, uint64_t section_address, uint8_t size,
                                       uint64_t *address)
 {
@@ -199,7 +199,7 @@ static enum cairn_status read_address(struct reader *reader, uint64_t section_ad
     return CAIRN_OK;
 }
 
-/* All that stands behind the address. */
+/* Reads everything after the address. */
 static enum cairn_status read_values(struct reader *reader,
                                      const struct cairn_pcsection_schema *schema,
                                      struct cairn_pcsection_entry *entry)

@@ -1,6 +1,6 @@
 /*
- * format/pcsection.h - reading entries of PC sections in two parts, for those who know which
- * addresses can be true.
+ * format/pcsection.h - reads an entry of a PC section in two parts, so that a caller can check the
+ * address before it reads the rest.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,12 +11,12 @@
 
 bool pcsection_is_schema(const struct cairn_pcsection_schema *schema);
 
-/* The address that begins at `offset`; false if the section ends before it does. */
+/* Reads the address at `offset`. Returns false if it is not inside the section. */
 bool pcsection_read_address(const struct cairn_section *section, uint64_t section_address,
                             uint8_t size, size_t offset, uint64_t *address);
 
-/* The function's size and the constants, which begin at `*offset`, into `entry`, whose `offset` the
- * sentence names if they cannot be read. Moves `*offset` behind them. TRUNCATED, CORRUPT. */
+/* Reads the function's size and the constants from `*offset` into `entry`, and moves `*offset` past
+ * them. Error messages contain `entry->offset`. Errors: TRUNCATED, CORRUPT. */
 enum cairn_status pcsection_read_values(const struct cairn_section *section,
                                         const struct cairn_pcsection_schema *schema, size_t *offset,
                                         struct cairn_pcsection_entry *entry,

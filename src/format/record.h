@@ -1,5 +1,5 @@
 /*
- * format/record.h - the checks on one record, for whoever walks a map that is not checked yet.
+ * format/record.h - checks one record, for code that reads a map before it is checked.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +16,7 @@ static inline bool record_is_kind(unsigned kind)
            CAIRN_LOCATION_CONSTANT_INDEX - CAIRN_LOCATION_REGISTER;
 }
 
-/* A record, wherever it stands. */
+/* The parts of a record in memory. */
 struct record_parts {
     uint64_t id;
     uint32_t code_offset;
@@ -28,14 +28,15 @@ struct record_parts {
 };
 
 /*
- * Reads the record at `bytes` and says whether it ends within `left` bytes. Its locations are not
- * checked. Records begin at multiples of 8 of their map, so that what is aligned in the map is
- * aligned in the record. `stride` and `byte_order` are the map's, given as constants so that each
- * caller's loop is compiled for them.
+ * Reads the record at `bytes`, and returns whether it ends within `left` bytes. It does not check
+ * the locations. Records begin at multiples of 8 bytes from the start of the map, so that fields
+ * aligned in the map are aligned in the record. `stride` and `byte_order` are those of the map.
+ * Callers pass constants, so that the compiler specialises each caller's loop.
  *
- * Each record tells where the next one begins, so the processor cannot run ahead by itself: the
- * bytes `ahead` of the record, which are soon to be read, are asked for early; and that a record
- * has no live-outs is a branch, which it can guess.
+ * The end of a record determines the start of the next one, so the processor cannot load records in
+ * advance by itself. Two measures help. The cache lines `ahead` bytes after the record are
+ * prefetched. The case without live-outs is a separate branch, which the processor can predict, so
+ * that the end of the record does not depend on the number of live-outs.
  */
 static inline __attribute__((always_inline)) bool record_split(const uint8_t *bytes, size_t left,
                                                                size_t stride,
@@ -52,7 +53,7 @@ static inline __attribute__((always_inline)) bool record_split(const uint8_t *by
     parts->code_offset = cairn_load_u32(bytes + 8, byte_order);
     parts->location_count = cairn_load_u16(bytes + 14, byte_order);
     parts->locations = bytes + CAIRN_STACKMAP_RECORD_HEADER_BYTES;
-    /* At most 65535 locations of 12 bytes: no sum here comes near overflowing. */
+    /* At most 65535 locations of 12 bytes, so no sum overflows. */
     size_t locations_size = (parts->location_count * stride + 7) & ~(size_t)7;
     if (locations_size + RECORD_BYTES_MIN > left)
         return false;
@@ -69,7 +70,7 @@ static inline __attribute__((always_inline)) bool record_split(const uint8_t *by
     return CAIRN_STACKMAP_RECORD_HEADER_BYTES + locations_size + liveouts_size <= left;
 }
 
-/* By kind, the first offset that is not valid; so checking a location takes no branch. */
+/* The first invalid offset for each kind. This table lets locations be checked without a branch. */
 struct record_limits {
     uint64_t offsets[8];
 };
@@ -86,7 +87,7 @@ static inline struct record_limits record_limits_of(const struct cairn_stackmap 
     }};
 }
 
-/* Not 0 if the kind is none, or if it is ConstantIndex and there is no such constant. */
+/* Returns nonzero if the kind is invalid, or if a ConstantIndex has no such constant. */
 static inline __attribute__((always_inline)) unsigned record_location_is_bad(
     const struct record_limits *limits, const uint8_t *location, size_t stride,
     enum cairn_byte_order byte_order)
@@ -96,22 +97,22 @@ static inline __attribute__((always_inline)) unsigned record_location_is_bad(
     return (kind & ~7u) | (unsigned)(offset >= limits->offsets[kind & 7]);
 }
 
-/* Header, functions and constants of the map at `offset`; its records are not looked at. */
+/* Reads and checks the header, functions and constants of the map at `offset`, not its records. */
 enum cairn_status stackmap_open(const struct cairn_section *section, size_t offset,
                                 struct cairn_stackmap *map, struct cairn_error *error);
 
-/* Of record number `index`, at `offset`, which is not truncated: which of its locations is bad, and
- * how. */
+/* Sets `error` to the first invalid location of record number `index` at `offset`. The record must
+ * not be truncated. */
 enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, size_t offset,
                                             uint32_t index, struct cairn_error *error);
 
 enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, size_t offset,
                                             uint32_t index, struct cairn_error *error);
 
-/* How a map's records are shared out among its functions. All records were checked. */
+/* Determines how a map's records belong to its functions. All records must have been checked. */
 enum cairn_stackmap_functions stackmap_infer_functions(const struct cairn_stackmap *map);
 
-/* `offset`, or the section's end if only padding is left. */
+/* Returns `offset`, or the end of the section if only padding is left. */
 size_t stackmap_skip_padding(const struct cairn_section *section, size_t offset);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Reading clang's -fexperimental-sanitize-metadata. An entry is one of a PC section, of a schema
- * that follows from the version; but whether a function's entry ends with the size of its stack
- * arguments, its features say.
+ * Reads the metadata of clang's -fexperimental-sanitize-metadata.
+ *
+ * An entry is one of a PC section, and the version determines its schema. However, the features of
+ * a function determine whether its entry ends with the size of the stack arguments.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +16,7 @@
 
 enum { FIRST_VERSION = 1, LAST_VERSION = 2, NARROW = 4, WIDE = 8 };
 
-/* Constants of a covered function. */
+/* Indexes of a covered function's constants. */
 enum { FEATURES, STACK_ARGUMENTS, ALL_CONSTANTS };
 
 /* ---- Names ---- */
@@ -34,7 +35,7 @@ const char *cairn_sanmd_feature_name(uint32_t feature)
     }
 }
 
-/* A decimal number that fits, and nothing behind it. */
+/* Parses a decimal number that fits in 32 bits, with nothing after it. */
 static bool parse_version(const char *text, uint32_t *version)
 {
     uint64_t number = 0;
@@ -93,8 +94,8 @@ static uint8_t address_bytes(uint32_t version)
     return (version & CAIRN_SANMD_WIDE_ADDRESSES) != 0 ? WIDE : NARROW;
 }
 
-/* The features are read as widely as they can be written: those that do not exist have a sentence
- * of their own. */
+/* Returns the schema of covered functions. The features have the greatest possible width, so that
+ * unknown features get an error message of their own. */
 static struct cairn_pcsection_schema covered_schema(uint32_t version, uint8_t constant_count)
 {
     bool is_compressed = number_of(version) > 1;
@@ -236,7 +237,7 @@ enum cairn_status cairn_sanmd_read_atomic(const struct cairn_section *section,
 
 /* ---- Finding the width of addresses ---- */
 
-/* The address that an entry of either kind is about. */
+/* Reads the address of an entry of either kind. */
 static bool read_address(const struct cairn_section *section, uint64_t section_address,
                          enum cairn_sanmd_kind kind, uint32_t version, size_t *offset,
                          uint64_t *address)
@@ -255,9 +256,10 @@ static bool read_address(const struct cairn_section *section, uint64_t section_a
     return status == CAIRN_OK;
 }
 
-/* In narrow entries read as wide ones, the upper half of a distance is another number. To be 0 or
- * -1 it would have to be a distance to the entry itself, or a size; and after a size of 0, one of
- * the numbers that follow is a distance where a size or features are expected. */
+/* Reads entries as if their addresses were wide, and checks that the upper half of each distance is
+ * 0 or -1. If the addresses are in fact narrow, the upper half is another number: a distance, or a
+ * function's size. It could be 0 or -1 only for a distance to the entry itself or for a size of 0.
+ * After a size of 0, one of the following distances would be read as a size or as features. */
 bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section, uint64_t section_address,
                                     enum cairn_sanmd_kind kind, uint32_t version)
 {

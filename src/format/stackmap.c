@@ -1,9 +1,9 @@
 /*
- * Reading stack maps: one pass that checks everything a later reader relies on.
+ * Reads stack maps. One pass checks everything that later functions rely on.
  *
- * Counts are checked against the bytes that remain before they are used for anything; sums are
- * formed so that they cannot overflow. Reserved fields are not looked at: LLVM has given some of
- * them a meaning between versions (a location's size was one), and readers ignore them.
+ * Counts are checked against the remaining bytes before they are used, and sums are computed so
+ * that they cannot overflow. Reserved fields are ignored, because LLVM has given some of them a
+ * meaning between versions (a location's size was one of them), and other readers ignore them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -142,7 +142,7 @@ enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, si
 #define OTHER_BYTE_ORDER                                                                           \
     (CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN)
 
-/* A loop for each kind of map: its locations' size and its byte order. */
+/* Defines a loop for each kind of map, by the size of its locations and its byte order. */
 #define DEFINE_CHECKER(name, stride, byte_order)                                                   \
     CHECK_INLINE bool locations_are_good_##name(const void *context, const uint8_t *locations,     \
                                                 uint32_t count, size_t room)                       \
@@ -197,10 +197,11 @@ static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t av
     return stackmap_explain(map, result, &place, error);
 }
 
-/* ---- Version 1: whose records are they? ---- */
+/* ---- Version 1: the functions of records ---- */
 
-/* Each function that is listed has a record, and a function's offsets ascend. So the records can
- * be shared out where that leaves one way only. */
+/* Relies on two facts: each function in the map has at least one record, and the offsets of a
+ * function's records ascend. The records are assigned to functions if only one assignment satisfies
+ * both. */
 enum cairn_stackmap_functions stackmap_infer_functions(const struct cairn_stackmap *map)
 {
     if (map->version > 1 || map->function_count == 1 || map->record_count == 0)

@@ -1,9 +1,9 @@
 /*
- * Statepoints: three constants, deopt values, GC pairs, allocas.
+ * Reads statepoints: three constants, deopt values, GC pairs, allocas.
  *
- * The record does not count its pairs. Allocas come last and are Direct locations (the address of
- * a stack slot), which a GC pointer never is: LLVM spills those or keeps them in registers. So the
- * pairs end at the first Direct location.
+ * A record does not contain the number of its pairs. Allocas follow the pairs and are Direct
+ * locations (the address of a stack slot). A GC pointer is never Direct, because LLVM spills GC
+ * pointers or keeps them in registers. Therefore the pairs end at the first Direct location.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * format/statepoint.h - taking a list of locations apart, wherever they are kept.
+ * format/statepoint.h - reads a statepoint from a list of locations in any form of storage.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,12 +8,12 @@
 
 #include <cairn/statepoint.h>
 
-/* Locations by number. */
+/* A list of locations. */
 struct statepoint_source {
     struct cairn_location (*location)(const void *record, uint32_t index);
     const void *record;
     uint32_t count;
-    uint64_t offset; /* for errors */
+    uint64_t offset; /* offset to report in errors */
 };
 
 enum cairn_status statepoint_parse(const struct statepoint_source *source,

@@ -3,7 +3,7 @@
 
 enum { BITS = 7, MORE = 0x80, VALUE = MORE - 1, LAST_SHIFT = 63 };
 
-/* Zeros beyond the last bit are allowed: assemblers pad with them. */
+/* Accepts zeros after the last significant bit, because assemblers pad with them. */
 const uint8_t *uleb128_read_long(const uint8_t *at, const uint8_t *end, uint64_t *value)
 {
     uint64_t number = 0;

@@ -1,5 +1,5 @@
 /*
- * format/uleb128.h - unsigned LEB128 numbers, most of which are one byte.
+ * format/uleb128.h - reads unsigned LEB128 numbers, most of which have one byte.
  *
  * Source: DWARF Debugging Information Format, version 5, section 7.6.
  *
@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of numbers with more than one byte. */
+/* Implements uleb128_read for numbers with more than one byte. */
 const uint8_t *uleb128_read_long(const uint8_t *at, const uint8_t *end, uint64_t *value);
 
-/* Where the number that begins at `at` ends; NULL if that is beyond `end`, or the number has more
- * than 64 bits (`*value` is then UINT64_MAX; otherwise 0). */
+/* Reads the number at `at`, and returns the address after it. Returns NULL if the number goes
+ * beyond `end`, with `*value` 0, or if it has more than 64 bits, with `*value` UINT64_MAX. */
 static inline const uint8_t *uleb128_read(const uint8_t *at, const uint8_t *end, uint64_t *value)
 {
     if (__builtin_expect(at < end && *at < 0x80, 1)) {

@@ -1,6 +1,8 @@
 /*
- * Members of archives. libelf reads them as well, but says neither which member is cut off nor
- * where, and knows no thin archives; a member's header is 60 characters.
+ * Reads the members of archives.
+ *
+ * libelf also reads archives, but it does not report which member is truncated nor at which offset,
+ * and it does not support thin archives. A member's header has 60 characters.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,29 +24,29 @@ struct cairn_archive {
     struct cairn_file_hook files;
     struct image image;
     bool is_thin;
-    uint64_t position;      /* of the next header */
-    const char *long_names; /* the table of them; or NULL */
+    uint64_t position;      /* offset of the next header */
+    const char *long_names; /* table of long names; NULL if not yet found */
     size_t long_names_size;
-    char *name;          /* of the last member */
-    size_t name_size;    /* with its NUL */
-    struct image member; /* of a thin archive */
-    char *folder;        /* of a thin archive, with the slash; or NULL */
-    size_t folder_size;  /* without NUL */
+    char *name;          /* name of the last member returned */
+    size_t name_size;    /* bytes, including the NUL */
+    struct image member; /* file of the last member, in a thin archive */
+    char *folder;        /* thin archive: folder of the archive, with a trailing slash; or NULL */
+    size_t folder_size;  /* bytes, without a NUL */
 };
 
-/* Characters that are not terminated. */
+/* Characters without a terminating NUL. */
 struct text {
     const char *start;
     size_t length;
 };
 
-/* A header, decoded. */
+/* A decoded header. */
 struct header {
     uint64_t offset;
-    struct text name; /* as it stands there, without the spaces behind it */
-    uint64_t size;    /* as it stands there */
+    struct text name; /* name field, without trailing spaces */
+    uint64_t size;    /* size field, in bytes */
     const uint8_t *bytes;
-    uint64_t bytes_left; /* in the archive, from `bytes` on */
+    uint64_t bytes_left; /* from `bytes` to the end of the archive */
 };
 
 /* ---- Opening ---- */
@@ -183,7 +185,7 @@ static bool begins_with(struct text text, const char *expected)
     return text.length >= length && memcmp(text.start, expected, length) == 0;
 }
 
-/* At most 13 digits, so nothing overflows. */
+/* Reads a decimal number. The result cannot overflow, because it has at most 13 digits. */
 static bool read_number(struct text text, uint64_t *number)
 {
     *number = 0;
@@ -224,7 +226,7 @@ static enum cairn_status read_header(const cairn_archive *archive, struct header
     return CAIRN_OK;
 }
 
-/* Tables about the members, not a member. */
+/* Whether the name is that of a symbol table of the archive instead of a member. */
 static bool is_index(struct text name)
 {
     return is_text(name, "/") || is_text(name, "/SYM64/") || begins_with(name, "__.SYMDEF");
@@ -239,7 +241,8 @@ static bool is_bsd_name(const struct header *header)
            read_number((struct text){header->name.start + 3, header->name.length - 3}, &length);
 }
 
-/* At the start of the member's bytes, which are inside the archive, padded with zeros. */
+/* Removes the name from the start of the member's bytes, where BSD's archives store it, padded with
+ * zeros. Requires that the bytes are inside the archive. */
 static struct text take_bsd_name(struct header *header)
 {
     uint64_t length = 0;
@@ -253,7 +256,7 @@ static struct text take_bsd_name(struct header *header)
     return name;
 }
 
-/* In the table of long names, up to a slash and a line's end. */
+/* Finds a name in the table of long names, where it ends before a slash and a newline. */
 static bool find_long_name(const cairn_archive *archive, struct text digits, struct text *name)
 {
     uint64_t offset;
@@ -314,7 +317,7 @@ static struct text readable_name(const cairn_archive *archive, const struct head
     return header->name;
 }
 
-/* Makes the bytes that follow a header valid. */
+/* Makes the bytes after a header valid. */
 static enum cairn_status load_bytes(const cairn_archive *archive, const struct header *header,
                                     struct cairn_error *error)
 {
@@ -330,7 +333,7 @@ static enum cairn_status load_bytes(const cairn_archive *archive, const struct h
                      (unsigned long long)header->bytes_left);
 }
 
-/* Members begin at even places. */
+/* Moves to the next header. Members begin at even offsets. */
 static void move_on(cairn_archive *archive, const struct header *header, bool has_bytes)
 {
     uint64_t next = header->offset + HEADER_BYTES;
@@ -339,7 +342,7 @@ static void move_on(cairn_archive *archive, const struct header *header, bool ha
     archive->position = next < archive->image.size ? next : archive->image.size;
 }
 
-/* The next header that is a member's; tables on the way are taken in. */
+/* Finds the next header of a member. It stores the table of long names and skips symbol tables. */
 static enum cairn_status find_member(cairn_archive *archive, struct header *header,
                                      struct cairn_error *error)
 {
@@ -363,7 +366,7 @@ static enum cairn_status find_member(cairn_archive *archive, struct header *head
                      "the archive has no more members");
 }
 
-/* Fits the sentence about the file to say which member it is of. */
+/* Adds the member's name to the error message about its file. */
 static enum cairn_status name_member(const cairn_archive *archive, const struct header *header,
                                      enum cairn_status status, const struct cairn_error *cause,
                                      struct cairn_error *error)

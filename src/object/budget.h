@@ -1,8 +1,8 @@
 /*
- * object/budget.h - how much memory an object may take.
+ * object/budget.h - limits the memory of an object.
  *
- * All memory of an object comes from its budget's allocator, which refuses what would exceed the
- * limit as if there were no memory.
+ * All memory of an object comes from the allocator of its budget. A request that would exceed the
+ * limit fails as if there were no memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,21 +15,22 @@
 #include <stdint.h>
 
 struct budget {
-    struct cairn_allocator source; /* where the memory comes from */
-    uint64_t limit;                /* in bytes */
+    struct cairn_allocator source; /* allocator that provides the memory */
+    uint64_t limit;                /* bytes */
     uint64_t used;
-    uint64_t refused; /* the limit that the last refused request would have needed; or 0 */
+    uint64_t refused; /* limit that the last refused request would have needed; or 0 */
 };
 
-/* The allocator of `budget`, which must not move while it is used. */
+/* Returns the allocator of `budget`. The budget must not move while the allocator is used. */
 struct cairn_allocator budget_allocator(struct budget *budget);
 
-/* Counts memory that comes from elsewhere; false, and nothing counted, beyond the limit. */
+/* Counts memory that comes from elsewhere. Returns false, and counts nothing, if that would exceed
+ * the limit. */
 bool budget_take(struct budget *budget, uint64_t size);
 void budget_return(struct budget *budget, uint64_t size);
 
-/* Something has ended with `status`: if that is because of the limit, the error says so, with
- * `what` needed the memory. Returns `status`. */
+/* Explains in `error` that the limit was exceeded, if `status` was caused by it. `what` names the
+ * part that needed the memory. Returns `status`. */
 enum cairn_status budget_explain(struct budget *budget, const char *what, enum cairn_status status,
                                  struct cairn_error *error);
 

@@ -1,9 +1,9 @@
 /*
- * The build ID: a note of the linker's.
+ * Finds the build ID, which the linker stores in a note:
  *
  *     4 bytes: size of the name | 4: size of the description | 4: type | name | description
  *
- * each of the last two padded to the alignment.
+ * The name and the description are both padded to the alignment.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,13 +22,14 @@ struct note {
     uint32_t type;
 };
 
-/* `size` is a 32-bit number. */
+/* Rounds up `size`, which has at most 32 bits, so that the sum does not overflow. */
 static uint64_t pad(uint64_t size, unsigned alignment)
 {
     return (size + alignment - 1) / alignment * alignment;
 }
 
-/* Takes the next `size` bytes, and the padding behind them as far as it is there. */
+/* Takes the next `size` bytes from `left`. Also skips the padding after them, or the part of it
+ * that is present. */
 static bool take(struct file_bytes *left, uint64_t size, unsigned alignment,
                  struct file_bytes *taken)
 {
@@ -80,8 +81,9 @@ static bool find_in_sections(const struct file *file, struct file_bytes *id)
     return false;
 }
 
-/* Segments of notes that overlap are not all read: together they have no more bytes than the file,
- * so that this takes time in proportion to it. */
+/* Finds the build ID in the segments of notes. Segments may overlap, but the total size of those
+ * that are read is at most the size of the file. This function therefore takes time proportional to
+ * that size. */
 static bool find_in_segments(const struct file *file, struct file_bytes *id)
 {
     size_t count;

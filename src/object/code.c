@@ -1,5 +1,5 @@
 /*
- * Code in objects, and what relocations say of it.
+ * Finds the code of objects, and the symbols that relocations in it refer to.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,8 +1,10 @@
 /*
- * Decompressing sections. libelf does so to sections of files, and changes their headers on the
- * way. So it is given a file of its own with nothing else in it.
+ * Decompresses sections.
  *
- *     ELF header | section table: none, the section | the section's bytes
+ * libelf can decompress only a section of a file, and changes the section's header. Therefore it
+ * works on a small temporary file that contains only the section:
+ *
+ *     ELF header | section table: null section, the section | bytes of the section
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,9 +23,9 @@ enum {
     BYTES_OFFSET = TABLE_OFFSET + TABLE_COUNT * sizeof(Elf64_Shdr)
 };
 
-enum { COMPRESSION_ZSTANDARD = 2 }; /* newer than some <elf.h> */
+enum { COMPRESSION_ZSTANDARD = 2 }; /* missing in some versions of <elf.h> */
 
-/* ---- The small file ---- */
+/* ---- The temporary file ---- */
 
 static void put(uint8_t *bytes, size_t size, enum cairn_byte_order byte_order, uint64_t value)
 {
@@ -57,7 +59,7 @@ static void write_file(const struct file *file, const struct file_bytes *section
     memcpy(bytes + BYTES_OFFSET, section->bytes, section->size);
 }
 
-/* ---- What libelf makes of it ---- */
+/* ---- Decompression by libelf ---- */
 
 static bool is_unknown(const struct file *file, const struct file_bytes *compressed)
 {
@@ -99,7 +101,7 @@ static enum cairn_status decompress(Elf *elf, const struct file *file,
     return CAIRN_OK;
 }
 
-/* As the section's header says; 0 if it has none. */
+/* Returns the size in the section's compression header; 0 if there is no such header. */
 static uint64_t decompressed_size(const struct file *file, const struct file_bytes *compressed)
 {
     if (compressed->size < sizeof(Elf64_Chdr))
@@ -117,7 +119,7 @@ enum cairn_status compression_undo(const struct file *file, const struct file_by
     *size = 0;
     size_t small_size = BYTES_OFFSET + compressed->size;
     uint8_t *small = memory_new(&allocator, small_size, 1);
-    /* libelf takes memory for as many bytes as the section's header says, and for no more. */
+    /* libelf allocates exactly as many bytes as the section's compression header says. */
     bool is_taken = small != NULL && budget_take(budget, whole_size);
     if (!is_taken) {
         memory_free(&allocator, small, small_size);

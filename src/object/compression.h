@@ -1,5 +1,5 @@
 /*
- * object/compression.h - the bytes of compressed sections.
+ * object/compression.h - decompresses the bytes of sections.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,9 +9,9 @@
 #include "object/budget.h"
 #include "object/file.h"
 
-/* Decompresses `compressed`, which is all of a section of `file`. `*bytes` (NULL if there are none)
- * comes from `budget`, and is the caller's to free. CORRUPT, UNSUPPORTED (in a way that libelf does
- * not know), MEMORY. */
+/* Decompresses `compressed`, which are all bytes of a section of `file`. The memory of `*bytes`
+ * comes from `budget`, and the caller must free it; `*bytes` is NULL if the result is empty.
+ * Errors: CORRUPT, UNSUPPORTED (a compression type that libelf does not know), MEMORY. */
 enum cairn_status compression_undo(const struct file *file, const struct file_bytes *compressed,
                                    struct budget *budget, uint8_t **bytes, size_t *size,
                                    struct cairn_error *error);

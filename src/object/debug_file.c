@@ -1,9 +1,11 @@
 /*
- * Separate debug files: which file belongs to an object, and what it adds.
+ * Separate debug files: finds the file that belongs to an object, and merges its sections with the
+ * object's.
  *
- * A file belongs to an object if both have the same build ID or, where one has none, if its
- * checksum is that in the object's .gnu_debuglink: a name, NUL, zeros up to a multiple of 4, and
- * the CRC-32 of the whole file.
+ * A file belongs to an object if both have the same build ID. If one of them has no build ID, the
+ * file belongs to the object if its checksum is the one in the object's .gnu_debuglink. That
+ * section contains a file name with a NUL, zeros up to a multiple of 4, and the CRC-32 of the whole
+ * debug file.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,18 +22,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- What the object says of its debug file ---- */
+/* ---- What the object says about its debug file ---- */
 
-/* .gnu_debuglink. */
+/* The contents of .gnu_debuglink. */
 struct link {
-    const char *name; /* NULL: there is none */
+    const char *name; /* NULL if the object has no debug link */
     uint32_t checksum;
 };
 
 static struct link read_link(const struct file *file, const struct file_bytes *section)
 {
     size_t length = strnlen((const char *)section->bytes, section->size);
-    size_t place = (length + 4) / 4 * 4; /* the NUL is padded with */
+    size_t place = (length + 4) / 4 * 4; /* offset of the checksum */
     if (length == 0 || place > section->size || section->size - place < 4)
         return (struct link){0};
     return (struct link){
@@ -60,9 +62,9 @@ static struct file_bytes build_id(const cairn_object *object)
     return id;
 }
 
-/* ---- Which file belongs to it ---- */
+/* ---- Whether a file belongs to the object ---- */
 
-/* Four bits at a time: the polynomial is 0xedb88320. */
+/* Computes the CRC-32 with polynomial 0xedb88320, four bits at a time. */
 static bool find_checksum(const struct image *image, uint32_t *found)
 {
     static const uint32_t steps[16] = {
@@ -109,7 +111,7 @@ static enum cairn_status check_belongs(const cairn_object *object, const cairn_o
     return CAIRN_OK;
 }
 
-/* ---- Looking for it ---- */
+/* ---- Searching for the file ---- */
 
 static void drop_path(cairn_object *object)
 {
@@ -140,7 +142,7 @@ static enum cairn_status set_path(cairn_object *object, struct cairn_error *erro
     return CAIRN_OK;
 }
 
-/* A link may have the name of the file that it is in. */
+/* Whether both paths lead to the same file: a debug link may name the file that contains it. */
 static bool is_same_file(const cairn_object *object, const char *path, const char *other)
 {
     if (object->options.files.open != NULL)
@@ -151,7 +153,7 @@ static bool is_same_file(const cairn_object *object, const char *path, const cha
            status.st_dev == other_status.st_dev && status.st_ino == other_status.st_ino;
 }
 
-/* Whether the file at object->debug_path is the one: NOT_FOUND if not. */
+/* Checks that the file at object->debug_path belongs to the object. Errors: NOT_FOUND, MEMORY. */
 static enum cairn_status try_path(const cairn_object *object, const char *object_path,
                                   struct cairn_error *error)
 {
@@ -167,14 +169,14 @@ static enum cairn_status try_path(const cairn_object *object, const char *object
     return status == CAIRN_OK || status == CAIRN_ERROR_MEMORY ? status : CAIRN_ERROR_NOT_FOUND;
 }
 
-/* What is looked for. */
+/* What a search looks for, and where. */
 struct search {
     cairn_object *object;
     const char *path;
     const char *const *directories;
     struct file_bytes id;
     struct link link;
-    char folder[PATH_MAX]; /* of the object's file, without symbolic links; "" for "/" */
+    char folder[PATH_MAX]; /* folder of the object's file, without symbolic links; "" for "/" */
 };
 
 static enum cairn_status try_build_id(const struct search *search, const char *directory,
@@ -221,7 +223,7 @@ static enum cairn_status search_link(const struct search *search, struct cairn_e
     return status;
 }
 
-/* With a hook, the folder is what is in front of the path's last part. */
+/* Copies the part of the path before the last slash. Used if a hook opens the files. */
 static enum cairn_status copy_folder(struct search *search, struct cairn_error *error)
 {
     const char *slash = strrchr(search->path, '/');
@@ -284,12 +286,12 @@ enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char 
     return status;
 }
 
-/* ---- What it adds ---- */
+/* ---- Merging the sections ---- */
 
-/* What is known of a section when a debug file is attached. */
+/* What attaching a debug file does to a section. */
 enum { MATCH_REPLACED = 1, MATCH_ADDED };
 
-/* The names of the sections that have bytes in the file, or of the others. */
+/* Indexes the names of all sections with bytes in the file, or of all sections without. */
 static bool index_sections(const struct file *file, bool with_bytes, struct name_index *index,
                            const struct cairn_allocator *allocator)
 {
@@ -303,7 +305,8 @@ static bool index_sections(const struct file *file, bool with_bytes, struct name
     return true;
 }
 
-/* Notes `match` for the sections of `wanted` which `present` has, or does not have. */
+/* Sets the entry in `matches` to `match` for each section of `wanted` that is in `present`, or that
+ * is not, as `is_present` says. */
 static void note_matches(const struct name_index *wanted, const struct name_index *present,
                          bool is_present, uint8_t match, uint8_t *matches)
 {
@@ -360,7 +363,7 @@ void debug_file_release(cairn_object *object)
     object->match_count = 0;
 }
 
-/* ---- Attaching it ---- */
+/* ---- Attaching a debug file ---- */
 
 static enum cairn_status check_attachable(const cairn_object *object, struct cairn_error *error)
 {

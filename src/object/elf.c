@@ -1,5 +1,5 @@
 /*
- * ELF files through libelf: opening them, and their sections by name.
+ * Opens ELF files through libelf, and finds their sections by name.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -54,8 +54,9 @@ static enum cairn_status create(const struct cairn_object_options *options, cair
     return CAIRN_OK;
 }
 
-/* The factor leaves space for sections that are compressed to a sixteenth, of which there are two
- * copies for a while; the rest takes a few times the file's size at most. */
+/* Sets the limit of the object's memory. With the default factor, sections may be compressed to a
+ * sixteenth of their size, even though two copies of them exist for a short time. Everything else
+ * takes at most a few times the size of the file. */
 static void set_limit(cairn_object *object)
 {
     uint64_t size = object->file.image.size;
@@ -158,11 +159,11 @@ static bool matches(const struct cairn_object_filter *filter, const struct file 
     return filter->prefix == NULL || strncmp(filter->prefix, name, strlen(filter->prefix)) == 0;
 }
 
-/* A section, by its number in the file that it is in. */
+/* A section, and its number in the file that contains it. */
 struct found {
     cairn_object *owner; /* the object itself or its debug file */
     uint32_t index;
-    uint32_t before; /* sections with lower numbers than the owner's first */
+    uint32_t before; /* number to add to `index` for the section's public number */
     GElf_Shdr header;
 };
 
@@ -191,7 +192,7 @@ static bool find_added(const cairn_object *object, const struct cairn_object_fil
     return false;
 }
 
-/* The first one behind number `behind`. */
+/* Finds the first matching section with a number greater than `behind`. */
 static bool find_next(cairn_object *object, const struct cairn_object_filter *filter,
                       uint32_t behind, struct found *found)
 {

@@ -1,11 +1,11 @@
 /*
- * Which function's code holds an address.
+ * Finds the function whose code contains an address.
  *
- * A function ends where its size says, one without a size at the next symbol or at the section's
- * end; a label at the next symbol in any case. Of functions inside of each other the innermost is
- * meant. Labels are functions where nothing else is, as in assembly; inside of a function they are
- * not. So the list of extents is made in one pass over the sorted symbols with a stack of those
- * that have begun and not ended.
+ * The end of a function is given by its size. A function without a size ends at the next symbol or
+ * at the end of the section. A label ends at the next symbol, or before it if its size says so. If
+ * functions are nested, the innermost one is found. A label counts as a function where there is no
+ * function, as in assembly, but not inside a function. The list of extents is built in one pass
+ * over the sorted symbols, with a stack of the functions that have begun and not yet ended.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,14 +31,14 @@ static enum cairn_status make_room(void **entries, size_t count, size_t *capacit
     return CAIRN_OK;
 }
 
-/* ---- Where functions end ---- */
+/* ---- Ends of functions ---- */
 
 static uint64_t add_capped(uint64_t start, uint64_t size)
 {
     return size > UINT64_MAX - start ? UINT64_MAX : start + size;
 }
 
-/* The address behind the function's last byte; its start if it is no code. */
+/* Returns the address after the function's last byte; the function's start if it is not in code. */
 static uint64_t find_end(const struct extent_source *source, const struct symbol *symbol)
 {
     const struct symbol_list *symbols = source->symbols;
@@ -60,7 +60,7 @@ static uint64_t find_end(const struct extent_source *source, const struct symbol
 
 /* ---- The extents ---- */
 
-/* A function that has begun. */
+/* A function that has begun and not yet ended. */
 struct open_function {
     uint64_t end;
     uint32_t symbol;
@@ -71,7 +71,7 @@ struct sweep {
     const struct cairn_allocator *allocator;
     struct extent_list *list;
     struct cairn_error *error;
-    struct open_function *stack; /* each is inside of, or behind, the one before it */
+    struct open_function *stack; /* each begins inside the one below it, and may end after it */
     size_t depth;
     size_t capacity;
 };
@@ -100,7 +100,8 @@ static enum cairn_status push(struct sweep *sweep, uint64_t end, uint32_t symbol
     return status;
 }
 
-/* Takes away what ends up to `address`; what is around it goes on there. */
+/* Ends all functions with an end up to `address`. At the end of a nested function, the function
+ * around it continues with a new extent. */
 static enum cairn_status end_functions(struct sweep *sweep, uint32_t section, uint64_t address)
 {
     while (sweep->depth > 0 && sweep->stack[sweep->depth - 1].end <= address) {
@@ -117,8 +118,8 @@ static enum cairn_status end_functions(struct sweep *sweep, uint32_t section, ui
     return CAIRN_OK;
 }
 
-/* Of symbols with one value: the best one that is a function with a size, or else the first one,
- * and the longest. */
+/* The symbols with one value. `chosen` is the best-ranked function with a size, and `longest` is
+ * the function with the highest end. If no function has a size, both are the first symbol. */
 struct group {
     size_t count;
     uint32_t chosen;

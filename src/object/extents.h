@@ -1,5 +1,5 @@
 /*
- * object/extents.h - which function's code holds an address.
+ * object/extents.h - finds the function whose code contains an address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,32 +9,32 @@
 #include "object/ranges.h"
 #include "object/symbols.h"
 
-/* Where one function's code begins, or goes on behind that of another one inside of it. */
+/* The start of a function's code, or of the part of it that follows a nested function. */
 struct extent {
     uint64_t start;
-    uint32_t section; /* as in struct symbol */
-    uint32_t symbol;  /* number in the list of symbols */
+    uint32_t section; /* see struct symbol */
+    uint32_t symbol;  /* index in the list of symbols */
 };
 
 struct extent_list {
-    struct extent *extents; /* by section and start */
+    struct extent *extents; /* sorted by section and start */
     size_t count;
     size_t capacity;
 };
 
-/* What functions are found by. */
+/* The symbols and sections of code in which functions are found. */
 struct extent_source {
     const struct symbol_list *symbols; /* sorted */
     const struct code_ranges *ranges;
 };
 
-/* MEMORY; on failure the list is still to be released. */
+/* Builds the list of extents. The caller must release the list even on failure. Errors: MEMORY. */
 enum cairn_status extents_read(const struct extent_source *source,
                                const struct cairn_allocator *allocator, struct extent_list *list,
                                struct cairn_error *error);
 
-/* The function whose code holds `address` (of section number `section`, in relocatable objects; 0
- * elsewhere); NULL if none is known. */
+/* Returns the function whose code contains `address`; NULL if none is known. `section` is a section
+ * number in relocatable objects and 0 in linked files. */
 const struct symbol *extents_find(const struct extent_list *list,
                                   const struct extent_source *source, uint32_t section,
                                   uint64_t address);

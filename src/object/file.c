@@ -1,6 +1,8 @@
 /*
- * Opening ELF files. libelf checks headers and tables, which are read for it; that a section lies
- * inside the file is checked here, so that the file's own bytes can be used.
+ * Opens ELF files.
+ *
+ * libelf checks headers and tables. The functions of this file load them for libelf, and check that
+ * each section is inside the file, so that the bytes of the file can be used without a copy.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,16 +17,16 @@
 
 enum { MAGIC_BYTES = 8 };
 
-/* What is known of a section once it has been used. */
+/* What is known about a section after its first use. */
 struct section_use {
-    size_t strings_size;    /* of a string table, up to its last NUL */
-    uint32_t wide_sections; /* number of a symbol table's section of wide section numbers; or 0 */
-    bool has_bytes;         /* file_section_bytes has counted it */
-    bool has_strings;       /* strings_size is known */
+    size_t strings_size;    /* string table: bytes up to and including the last NUL */
+    uint32_t wide_sections; /* symbol table: section of its wide section numbers; or 0 */
+    bool has_bytes;         /* whether file_section_bytes has counted its bytes */
+    bool has_strings;       /* whether strings_size is known */
 };
 
 struct section_uses {
-    uint64_t bytes; /* of the distinct sections that were used */
+    uint64_t bytes; /* total size of the distinct sections that were used */
     struct section_use sections[];
 };
 
@@ -55,7 +57,8 @@ static enum cairn_status check_identity(const struct image *image, struct cairn_
     return CAIRN_OK;
 }
 
-/* libelf opens a file whose section table is cut off as one without sections. */
+/* Checks that the section table is inside the file. If it is not, libelf opens the file as one
+ * without sections. */
 static enum cairn_status check_section_table(const struct file *file, struct cairn_error *error)
 {
     const GElf_Ehdr *header = &file->header;
@@ -73,7 +76,7 @@ static enum cairn_status check_section_table(const struct file *file, struct cai
                      size, (unsigned long long)header->e_shoff);
 }
 
-/* Reads what is there of `count` entries of a table. */
+/* Loads the entries of a table that are in the file, at most `count`. */
 static enum cairn_status load_table(const struct image *image, uint64_t offset, uint64_t count,
                                     size_t entry_bytes, struct cairn_error *error)
 {
@@ -84,8 +87,8 @@ static enum cairn_status load_table(const struct image *image, uint64_t offset, 
     return image_load(image, (size_t)offset, size, error);
 }
 
-/* Reads the tables of sections and segments, which libelf expects in memory. The counts are in the
- * header or, if they do not fit there, in section 0. */
+/* Loads the section table and the program headers, which libelf expects in memory. The counts are
+ * in the ELF header or, if they do not fit there, in section 0. */
 static enum cairn_status load_tables(const struct image *image, struct cairn_error *error)
 {
     enum cairn_byte_order order =
@@ -129,7 +132,7 @@ static enum cairn_status open_elf(struct file *file, struct cairn_error *error)
     if (status != CAIRN_OK)
         return status;
     elf_version(EV_CURRENT);
-    /* libelf takes a pointer that is not const, and does not write through it. */
+    /* libelf takes a pointer to non-const, but does not write to the memory. */
     file->elf = elf_memory((char *)(uintptr_t)file->image.bytes, file->image.size);
     if (file->elf == NULL || gelf_getehdr(file->elf, &file->header) == NULL)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "the ELF header is no good: %s",

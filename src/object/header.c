@@ -1,5 +1,5 @@
 /*
- * What the section table says, without reading sections.
+ * Returns section headers, without reading the sections.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * The bytes of a file: read part by part into private memory of its size.
+ * Reads the bytes of a file, part by part, into private memory of the file's size.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,7 +29,7 @@ static enum cairn_status check_regular(const struct stat *status, struct cairn_e
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "this is not a regular file");
 }
 
-/* Reserves memory for all of the file, of which nothing is used yet. */
+/* Reserves address space for the whole file, without using memory yet. */
 static enum cairn_status reserve(const struct cairn_allocator *allocator, struct image *image,
                                  struct cairn_error *error)
 {
@@ -51,7 +51,7 @@ static enum cairn_status open_descriptor(const char *path, struct image *image,
                                          struct cairn_error *error)
 {
     struct stat status;
-    /* Opening a FIFO waits for a writer, and opening a device can have effects. */
+    /* Opening a FIFO waits for a writer, and opening a device can have side effects. */
     if (stat(path, &status) != 0)
         return error_set_system(error, errno, "cannot be opened");
     enum cairn_status checked = check_regular(&status, error);
@@ -120,7 +120,7 @@ static enum cairn_status read_bytes(const struct image *image, size_t offset, si
     return CAIRN_OK;
 }
 
-/* Parts from `first` on, up to `end`, none of which has been read. */
+/* Reads parts `first` to `end` - 1, of which none was read before. */
 static enum cairn_status read_parts(const struct image *image, size_t first, size_t end,
                                     struct cairn_error *error)
 {

@@ -1,9 +1,10 @@
 /*
- * object/image.h - the bytes of a file.
+ * object/image.h - reads the bytes of a file.
  *
- * Files are read, not mapped: a mapping of a file that another process shortens raises SIGBUS, and
- * one that is overwritten changes bytes that have been checked. So that a large file costs only
- * what is used of it, its parts are read when they are first used.
+ * Files are read instead of mapped. If another process truncates a mapped file, an access raises
+ * SIGBUS; if it overwrites the file, bytes that have already been checked change. A file is read
+ * part by part, at the first use of each part, so that the cost of a large file depends only on the
+ * parts in use.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,27 +15,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the bytes came here, and so how they are released. */
+/* The origin of the bytes, which determines how they are released. */
 enum image_origin { IMAGE_BORROWED, IMAGE_HOOKED, IMAGE_READ };
 
 struct image {
-    const uint8_t *bytes; /* of an IMAGE_READ, only those that image_load has read are valid */
+    const uint8_t *bytes; /* of an IMAGE_READ, only bytes that image_load has read are valid */
     size_t size;
     enum image_origin origin;
-    const struct cairn_file_hook *hook; /* of an IMAGE_HOOKED */
+    const struct cairn_file_hook *hook; /* for IMAGE_HOOKED */
     struct cairn_file_bytes hooked;
-    int descriptor; /* of an IMAGE_READ */
-    uint8_t *parts; /* of an IMAGE_READ: 1 for each part that has been read */
+    int descriptor; /* for IMAGE_READ */
+    uint8_t *parts; /* for IMAGE_READ: 1 for each part that was read */
 };
 
-/* Opens the file at `path`, with `hook` if that has a function; `hook` must be valid until the
- * image is closed. UNSUPPORTED (not a regular file), SYSTEM, MEMORY. */
+/* Opens the file at `path`. It calls `hook` if that has a function; `hook` must be valid until the
+ * image is closed. Errors: UNSUPPORTED (not a regular file), SYSTEM, MEMORY. */
 enum cairn_status image_open(const char *path, const struct cairn_file_hook *hook,
                              const struct cairn_allocator *allocator, struct image *image,
                              struct cairn_error *error);
 
-/* Makes `size` bytes from `offset` on valid, which must be inside the file. They never change
- * afterwards. TRUNCATED (the file has become shorter), SYSTEM. */
+/* Makes `size` bytes from `offset` on valid. They must be inside the file, and never change
+ * afterwards. Errors: TRUNCATED (the file has become shorter), SYSTEM. */
 enum cairn_status image_load(const struct image *image, size_t offset, size_t size,
                              struct cairn_error *error);
 

@@ -1,6 +1,8 @@
 /*
- * Names by hash. A name's hash is made from its end on, so that those of all suffixes of a string
- * come from one pass.
+ * Finds names by hash.
+ *
+ * The hash of a name is computed from its last byte to its first, so that one pass over a string
+ * yields the hashes of all its suffixes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +16,7 @@
 #define HASH_EMPTY UINT64_C(0x9e3779b97f4a7c15)
 #define HASH_FACTOR UINT64_C(0xd1342543de82ef95)
 
-/* The hash of a string, from that of what follows its first byte. */
+/* Returns the hash of a string from its first byte and the hash of the remaining bytes. */
 static uint64_t extend(uint64_t hash, uint8_t byte)
 {
     return byte == 0 ? HASH_EMPTY : hash * HASH_FACTOR + byte;

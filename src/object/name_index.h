@@ -1,8 +1,9 @@
 /*
- * object/name_index.h - numbers by name, for names that stand in a string table.
+ * object/name_index.h - finds numbers by name, for names in a string table.
  *
- * Names may overlap in the table, so that all of them together can be far longer than it is. Making
- * an index nevertheless takes one pass over the table, and O(n log n) steps for n names.
+ * Names may overlap in the string table, so that their total length can be much larger than the
+ * table. Even so, building an index takes only one pass over the table and O(n log n) steps for n
+ * names.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,33 +17,35 @@
 #include <stdint.h>
 
 struct name_entry {
-    uint64_t hash;   /* of the name */
-    uint64_t offset; /* of the name in the table; beyond its end, the name is empty */
-    uint32_t number; /* what is looked for */
+    uint64_t hash;   /* hash of the name */
+    uint64_t offset; /* offset of the name in the table; a name beyond its end is empty */
+    uint32_t number; /* number that belongs to the name */
 };
 
 struct name_index {
     struct file_bytes strings;
-    struct name_entry *entries; /* by hash, those of one hash by number */
+    struct name_entry *entries; /* sorted by hash, then by number */
     size_t count;
     size_t capacity;
 };
 
-/* An empty index with space for `capacity` names of `strings`; false without memory. */
+/* Creates an empty index with space for `capacity` names of `strings`. Returns false if there is no
+ * memory. */
 bool name_index_create(struct name_index *index, struct file_bytes strings, size_t capacity,
                        const struct cairn_allocator *allocator);
 
-/* Adds one; at most `capacity` times, before name_index_sort. */
+/* Adds a name. May be called at most `capacity` times, and only before name_index_sort. */
 void name_index_add(struct name_index *index, uint64_t offset, uint32_t number);
 
-/* Makes the hashes and sorts the entries: to be done once. */
+/* Computes the hashes and sorts the entries. Must be called exactly once, before searching. */
 void name_index_sort(struct name_index *index);
 
-/* The name's entry with the lowest number; NULL if there is none. */
+/* Returns the entry of `name` with the lowest number; NULL if the index has no such name. */
 const struct name_entry *name_index_find(const struct name_index *index, const char *name);
 
-/* The same for the name of an entry of another index. Names that agree in NAME_COMPARED_MAX bytes
- * and in their hashes are taken to be equal. */
+/* Returns the first entry with the name of an entry of another index; NULL if the index has no such
+ * name. Two names are considered equal if their hashes and their first NAME_COMPARED_MAX bytes are
+ * equal. */
 enum { NAME_COMPARED_MAX = 4096 };
 const struct name_entry *name_index_find_entry(const struct name_index *index,
                                                const struct name_index *other,

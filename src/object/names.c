@@ -1,8 +1,9 @@
 /*
- * The functions that addresses in sections name, and the names of addresses.
+ * Finds the functions that addresses in sections point to, and the names of addresses.
  *
- * PPC64 ELFv1: the address of a function is that of its descriptor in .opd, whose first word
- * leads to the code. So .opd is prepared as well there, and code addresses are named through it.
+ * On PPC64 ELFv1, the address of a function is the address of its descriptor in .opd. The first
+ * word of the descriptor points to the code. Therefore .opd is prepared too, and code addresses get
+ * their names through it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- Reading them ---- */
+/* ---- Reading symbols ---- */
 
 static uint32_t find_descriptors(const struct file *file)
 {
@@ -50,8 +51,8 @@ bool names_find_code(const cairn_object *object, const struct symbol *symbol, st
     return true;
 }
 
-/* A symbol of a descriptor names the code as well that the descriptor leads to, unless the code
- * has a symbol of its own. */
+/* Adds the names of code. A descriptor's symbol also names the code that the descriptor points to,
+ * unless the code has its own symbol. */
 static enum cairn_status add_code_names(cairn_object *object, struct cairn_error *error)
 {
     size_t count = object->descriptors == NULL ? 0 : object->symbols.count;
@@ -64,8 +65,8 @@ static enum cairn_status add_code_names(cairn_object *object, struct cairn_error
     return CAIRN_OK;
 }
 
-/* Opens .symtab, or that of the attached debug file, or a stripped file's .dynsym; no symbols at
- * all are no failure. */
+/* Opens the object's .symtab, else the debug file's .symtab, else the object's .dynsym. If none of
+ * them exists, the table is empty, and the status is OK. */
 static enum cairn_status open_table(const cairn_object *object, struct symbol_table *table,
                                     struct cairn_error *error)
 {
@@ -122,9 +123,10 @@ void names_release(cairn_object *object)
     object->has_symbols = false;
 }
 
-/* ---- Functions whose address is known ---- */
+/* ---- Functions by their address ---- */
 
-/* Linked: the address lies in .opd. Relocatable: the relocation points into it. */
+/* Whether an address points to a descriptor: in linked files, if it is in .opd; in relocatable
+ * objects, if its relocation refers to .opd. */
 static bool is_descriptor(const cairn_object *object, const struct relocation *address)
 {
     const struct prepared *descriptors = object->descriptors;
@@ -149,7 +151,7 @@ struct cairn_object_function cairn_object_function(const cairn_object *object,
     function.name = address.name;
     if (symbol != NULL && address.name == NULL)
         function.name = symbols_name(&object->symbols, symbol);
-    /* That of a descriptor has the size of the code. */
+    /* The symbol of a descriptor has the size of the function's code. */
     function.size = symbol == NULL ? 0 : symbols_size(&object->symbols, symbol);
     if (is_descriptor(object, &address)) {
         uint64_t descriptor = address.value - object->descriptors->address;
@@ -170,7 +172,7 @@ uint32_t cairn_object_target_section(const cairn_object *object,
     return relocation == NULL ? 0 : relocation->section;
 }
 
-/* The number that addresses of this section are kept under. */
+/* Returns the section number of addresses in this section: 0 in linked files. */
 static uint32_t counted_from(const cairn_object *object, uint32_t section)
 {
     return cairn_object_is_relocatable(object) ? section : 0;
@@ -183,7 +185,7 @@ const char *cairn_object_symbol(const cairn_object *object, uint32_t section, ui
     return symbol == NULL ? NULL : symbols_name(&object->symbols, symbol);
 }
 
-/* ---- Functions around an address ---- */
+/* ---- Functions that contain an address ---- */
 
 static struct extent_source source_of(const cairn_object *object)
 {

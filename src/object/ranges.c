@@ -1,5 +1,5 @@
 /*
- * The sections of code of a file, by address.
+ * Finds the sections of code of a file by address.
  *
  * SPDX-License-Identifier: MIT
  */

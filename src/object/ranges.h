@@ -1,5 +1,5 @@
 /*
- * object/ranges.h - the sections of code of a file, by address.
+ * object/ranges.h - finds the sections of code of a file by address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,16 +17,16 @@ struct code_range {
 
 struct code_ranges {
     bool are_relocatable;
-    struct code_range *entries; /* by address, in relocatable objects by section */
+    struct code_range *entries; /* sorted by address, in relocatable objects by section */
     size_t count;
 };
 
-/* MEMORY. */
+/* Finds all sections of code. Errors: MEMORY. */
 enum cairn_status code_ranges_read(const struct file *file, const struct cairn_allocator *allocator,
                                    struct code_ranges *ranges, struct cairn_error *error);
 
-/* The section of code at `address`; in relocatable objects, at this offset of section number
- * `section`. NULL if there is none. */
+/* Returns the section of code at `address`; NULL if no section contains it. In relocatable objects,
+ * `address` is an offset in section `section`. */
 const struct code_range *code_ranges_find(const struct code_ranges *ranges, uint32_t section,
                                           uint64_t address);
 

@@ -1,10 +1,10 @@
 /*
- * Applying relocations, so that a stack map reads as it will once it is loaded.
+ * Applies relocations, so that a stack map reads as it will once it is loaded.
  *
- * Relocatable objects: the relocation sections that belong to the section, against symbols whose
- * values count from the start of their own section. Linked files: the dynamic relocations (text
- * relocations of position-independent code), as for a load at address 0. Relocations that a
- * linker has applied and kept (--emit-relocs) are not loaded ones, and are left alone.
+ * In relocatable objects, the relocation sections of the target section are applied. Symbol values
+ * are offsets from the start of the symbol's section. In linked files, the dynamic relocations
+ * (text relocations of position-independent code) are applied, as for a load at address 0.
+ * Relocations that the linker has applied and kept (--emit-relocs) are not applied again.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,30 +19,30 @@ enum operation {
     OPERATION_UNKNOWN = 0,
     OPERATION_NONE,
     OPERATION_SET,      /* symbol + addend */
-    OPERATION_DISTANCE, /* symbol + addend - the place's own address */
+    OPERATION_DISTANCE, /* symbol + addend - address of the place */
     OPERATION_RELATIVE, /* load address + addend */
-    OPERATION_ADD,      /* what stands there + symbol + addend */
+    OPERATION_ADD,      /* stored value + symbol + addend */
     OPERATION_SUBTRACT
 };
 
-/* Widths that are no number of bytes. */
+/* Widths that are not a number of bytes. */
 enum {
-    WIDTH_SIX_BITS = 6,    /* the low ones of a byte */
-    WIDTH_ULEB128 = 0xff,  /* as many bytes as stand there */
-    ULEB128_BYTES_MAX = 10 /* of 64 bits */
+    WIDTH_SIX_BITS = 6,    /* the low 6 bits of a byte */
+    WIDTH_ULEB128 = 0xff,  /* the length of the ULEB128 at the place */
+    ULEB128_BYTES_MAX = 10 /* for 64 bits */
 };
 
-/* Newer than some <elf.h>. */
+/* Missing in some versions of <elf.h>. */
 enum { RISCV_SET_ULEB128 = 60, RISCV_SUB_ULEB128 = 61 };
 
 struct rule {
     uint16_t machine;
     uint32_t type;
     enum operation operation;
-    uint8_t width; /* bytes, or one of the above */
+    uint8_t width; /* bytes, or one of the WIDTH constants */
 };
 
-/* Those that can stand in data that holds addresses and differences of labels. */
+/* The relocations that can occur in data with addresses and differences of labels. */
 static const struct rule rules[] = {
     {EM_X86_64, R_X86_64_NONE, OPERATION_NONE, 0},
     {EM_X86_64, R_X86_64_64, OPERATION_SET, 8},
@@ -63,7 +63,7 @@ static const struct rule rules[] = {
     {EM_PPC64, R_PPC64_ADDR32, OPERATION_SET, 4},
     {EM_PPC64, R_PPC64_REL32, OPERATION_DISTANCE, 4},
     {EM_PPC64, R_PPC64_REL64, OPERATION_DISTANCE, 8},
-    {EM_PPC64, R_PPC64_TOC, OPERATION_NONE, 0}, /* a descriptor's second word */
+    {EM_PPC64, R_PPC64_TOC, OPERATION_NONE, 0}, /* second word of a descriptor */
     {EM_PPC64, R_PPC64_RELATIVE, OPERATION_RELATIVE, 8},
     {EM_S390, R_390_NONE, OPERATION_NONE, 0},
     {EM_S390, R_390_64, OPERATION_SET, 8},
@@ -103,16 +103,16 @@ static struct rule find_rule(uint16_t machine, uint32_t type)
 
 /* ---- Bytes of the target ---- */
 
-/* A number in the target. Arithmetic is modulo two to the power of `bits`, so a label's address
- * that does not fit may stand there until another label's is taken from it. */
+/* A number in the target. Arithmetic is modulo 2 to the power of the number's bits. Thus, the
+ * number may be a truncated address until the address of another label is subtracted from it. */
 struct place {
     uint8_t *bytes;
     uint8_t size;
-    uint8_t bits_in_byte; /* that are the number's; above them are others' */
+    uint8_t bits_in_byte; /* number of low bits in each byte that belong to the number */
     bool is_little_endian;
 };
 
-/* The bytes up to the last one of a ULEB128, at most `size`; 0 if it does not end there. */
+/* Returns the length of a ULEB128; 0 if it does not end within `size` bytes. */
 static uint8_t uleb128_bytes(const uint8_t *bytes, size_t size)
 {
     for (uint8_t i = 0; i < size && i < ULEB128_BYTES_MAX; i++)
@@ -121,7 +121,7 @@ static uint8_t uleb128_bytes(const uint8_t *bytes, size_t size)
     return 0;
 }
 
-/* Its size is 0 if the target has no such bytes. */
+/* Finds the bytes that a relocation changes. The size is 0 if they are not inside the target. */
 static struct place find_place(const struct relocation_target *target, uint8_t *bytes,
                                uint64_t offset, uint8_t width)
 {
@@ -170,7 +170,7 @@ static void store(const struct place *place, uint64_t value)
 
 /* ---- One relocation ---- */
 
-/* A relocation section, opened. */
+/* An open relocation section. */
 struct source {
     const struct file *file;
     struct file_bytes entries;
@@ -179,10 +179,10 @@ struct source {
     struct symbol_table symbols;
 };
 
-/* One of its relocations. */
+/* An entry of a relocation section. */
 struct entry {
-    uint64_t offset; /* in linked files, an address */
-    uint32_t symbol; /* 0: none */
+    uint64_t offset; /* an address in linked files */
+    uint32_t symbol; /* 0 if the entry has no symbol */
     uint32_t type;
     uint64_t addend;
 };
@@ -275,8 +275,9 @@ static uint64_t result(const struct relocation_target *target, enum operation op
     }
 }
 
-/* RISC-V writes a distance as an address that is added and one that is subtracted. That of two
- * labels leads nowhere, unless the second one is the place itself, or at least in its section. */
+/* Handles the second relocation of a RISC-V distance, which is written as an address to add and an
+ * address to subtract. A distance points to its first label only if the second label is in the same
+ * section as the place. Otherwise it does not point to a section. */
 static void subtract_section(const struct relocation_target *target,
                              const struct relocation *subtracted, struct relocation_list *list)
 {
@@ -334,7 +335,7 @@ static enum cairn_status apply_entry(const struct relocation_target *target,
     return note_applied(target, rule, &relocation, allocator, list, error);
 }
 
-/* ---- Which relocation sections there are ---- */
+/* ---- The relocation sections of each section ---- */
 
 static bool is_source(const struct file *file, const GElf_Shdr *header)
 {
@@ -349,7 +350,7 @@ static void read_sources(struct relocation_sources *sources)
 {
     const struct file *file = sources->file;
     GElf_Shdr header;
-    /* From the last one on, so that each list is in the order of the file. */
+    /* Iterate in reverse, so that each list is in the order of the file. */
     for (uint32_t index = file->section_count - 1; index > 0; index--) {
         if (!file_section(file, index, &header) || !is_source(file, &header))
             continue;
@@ -386,7 +387,7 @@ void relocation_sources_release(struct relocation_sources *sources,
     *sources = (struct relocation_sources){0};
 }
 
-/* ---- All of them ---- */
+/* ---- All relocations of a section ---- */
 
 static enum cairn_status open_source(const struct file *file, uint32_t section,
                                      struct source *source, struct cairn_error *error)
@@ -400,7 +401,8 @@ static enum cairn_status open_source(const struct file *file, uint32_t section,
         return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
                          "the relocations in section %u cannot be read", section);
     source->count = source->entries.size / entry_bytes;
-    /* A table that cannot be opened is empty: a relocation that names a symbol of it says so. */
+    /* A table that cannot be opened counts as empty. A relocation with a symbol then reports an
+     * error. */
     if (symbol_table_open(file, header.sh_link, &source->symbols, NULL) != CAIRN_OK)
         source->symbols = (struct symbol_table){0};
     return CAIRN_OK;
@@ -428,7 +430,7 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Compilers and linkers write them in order, nearly always. */
+/* Sorts the list by offset. Compilers and linkers nearly always write relocations in order. */
 static void sort(struct relocation_list *list)
 {
     for (size_t i = 1; i < list->count; i++) {
@@ -439,7 +441,7 @@ static void sort(struct relocation_list *list)
     }
 }
 
-/* In relocatable objects: all relocations of the sections that are about the target. */
+/* Applies all relocations of the target's relocation sections. For relocatable objects. */
 static enum cairn_status apply_sources(const struct relocation_target *target, uint8_t *bytes,
                                        const struct cairn_allocator *allocator,
                                        struct relocation_list *list, struct cairn_error *error)
@@ -457,7 +459,7 @@ static enum cairn_status apply_sources(const struct relocation_target *target, u
     return CAIRN_OK;
 }
 
-/* The first dynamic relocation of the target's bytes, or of what follows them. */
+/* Returns the index of the first dynamic relocation at or after the target's address. */
 static size_t find_loaded(const struct relocation_target *target)
 {
     const struct relocation_sources *sources = target->sources;
@@ -480,7 +482,9 @@ static bool is_of_target(const struct relocation_target *target, size_t number)
            sources->loaded[number].address - target->address < target->size;
 }
 
-/* Each relocation changes one section, unless sections are loaded at the same addresses. */
+/* Applies the dynamic relocations of the target's bytes. Each one changes one section, unless the
+ * addresses of sections overlap. The number of relocations applied is therefore limited to the
+ * number that exist. */
 static enum cairn_status apply_loaded(const struct relocation_target *target, uint8_t *bytes,
                                       const struct cairn_allocator *allocator,
                                       struct relocation_list *list, struct cairn_error *error)
@@ -576,7 +580,8 @@ const struct relocation *relocation_find_name(const struct relocation_list *list
     return is_found ? &list->entries[low] : NULL;
 }
 
-/* A section that cannot be read counts: relocation_apply says what is wrong. */
+/* Whether the section contains relocations. True if it cannot be read, so that relocation_apply
+ * reports the error. */
 static bool has_entries(const struct file *file, uint32_t section)
 {
     struct source source;
@@ -622,7 +627,7 @@ static enum cairn_status fill_loaded(struct relocation_sources *sources, struct 
     return CAIRN_OK;
 }
 
-/* Relocations of one place are applied in the order of the file. */
+/* Orders relocations by address; relocations of the same place keep the order of the file. */
 static int compare_loaded(const void *left, const void *right)
 {
     const struct loaded_relocation *a = left;

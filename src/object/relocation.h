@@ -1,5 +1,5 @@
 /*
- * object/relocation.h - the relocations of one section.
+ * object/relocation.h - applies the relocations of one section.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,52 +15,53 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a relocated address, or distance from its own place, points to. */
+/* The address, or distance from the place itself, that a relocation has stored. */
 struct relocation {
-    uint64_t offset;  /* of the place, from the section's first byte */
-    uint64_t value;   /* what stands there now; of a distance in 4 bytes, the low half counts */
-    const char *name; /* of the symbol, if the address is just the symbol's; or NULL */
-    uint32_t section; /* that the address counts from the start of; 0 in linked files, and where
-                       * the difference of two labels is no address */
+    uint64_t offset;  /* of the place, from the start of the section */
+    uint64_t value;   /* stored value; only the low half is valid for a distance in 4 bytes */
+    const char *name; /* name of the symbol, if the address is that of the symbol itself; or NULL */
+    uint32_t section; /* section that the address is an offset in; 0 in linked files, and for a
+                       * difference of two labels that is not an address */
     uint8_t width;    /* bytes: 4 or 8 */
-    bool is_address;  /* no distance */
+    bool is_address;  /* false for a distance */
 };
 
-/* By offset. */
+/* The relocations of a section, sorted by offset. */
 struct relocation_list {
     struct relocation *entries;
     size_t count;
     size_t capacity;
 };
 
-/* Where a dynamic relocation stands. */
+/* The location of a dynamic relocation. */
 struct loaded_relocation {
-    uint64_t address; /* that it changes */
-    uint32_t source;  /* number of its section */
-    uint32_t entry;   /* its number there */
+    uint64_t address; /* address that it changes */
+    uint32_t source;  /* number of the relocation section */
+    uint32_t entry;   /* index in that section */
 };
 
-/* Which relocation sections are about which section of a file. */
+/* The relocation sections of each section in a file. */
 struct relocation_sources {
     const struct file *file;
-    uint32_t
-        *first;     /* by section: its first one, or 0; those of linked files are all at number 0 */
-    uint32_t *next; /* by relocation section: the next one about the same, or 0 */
-    /* Of linked files: all dynamic relocations by address. */
+    uint32_t *first; /* by section: its first relocation section, or 0; in linked files, entry 0 has
+                      * all of them */
+    uint32_t *next;  /* by relocation section: the next one of the same section, or 0 */
+    /* All dynamic relocations of a linked file, sorted by address. */
     struct loaded_relocation *loaded;
     size_t loaded_count;
-    size_t applied_count; /* how many of them were applied, to all sections */
-    bool is_sorted;       /* `loaded` is filled in */
+    size_t applied_count; /* number of relocations applied to all sections so far */
+    bool is_sorted;       /* whether `loaded` is complete */
 };
 
-/* To be done once for a file, before anything is relocated. MEMORY. */
+/* Finds the relocation sections of a file. Must be called once for each file, before any section is
+ * relocated. Errors: MEMORY. */
 enum cairn_status relocation_sources_read(const struct file *file,
                                           const struct cairn_allocator *allocator,
                                           struct relocation_sources *sources,
                                           struct cairn_error *error);
 
-/* To be done before sections that are loaded are relocated; does nothing the second time, and for
- * relocatable objects. CORRUPT, MEMORY. */
+/* Sorts the dynamic relocations. Must be called before loaded sections are relocated; does nothing
+ * when called again or for relocatable objects. Errors: CORRUPT, MEMORY. */
 enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
                                           const struct cairn_allocator *allocator,
                                           struct cairn_error *error);
@@ -68,38 +69,39 @@ enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
 void relocation_sources_release(struct relocation_sources *sources,
                                 const struct cairn_allocator *allocator);
 
-/* A section of which relocations are looked for. */
+/* A section to relocate. */
 struct relocation_target {
     struct relocation_sources *sources;
     uint32_t section;
     uint64_t address;
     size_t size;
-    bool is_loaded; /* SHF_ALLOC: dynamic relocations reach no other sections */
+    bool is_loaded; /* SHF_ALLOC; dynamic relocations apply only to loaded sections */
 };
 
-/* Whether anything would be applied: then the bytes must be a copy. */
+/* Whether there are relocations to apply. If so, the bytes must be a copy. */
 bool relocation_is_needed(const struct relocation_target *target);
 
-/* Applies them to `bytes` (target->size of them) and notes the addresses in `list`, which is
- * empty before. CORRUPT, UNSUPPORTED, MEMORY; what is in the list then is still to be released. */
+/* Applies the relocations to the target->size bytes at `bytes`, and adds the addresses to `list`,
+ * which must be empty. The caller must release the list even on failure. Errors: CORRUPT,
+ * UNSUPPORTED, MEMORY. */
 enum cairn_status relocation_apply(const struct relocation_target *target, uint8_t *bytes,
                                    const struct cairn_allocator *allocator,
                                    struct relocation_list *list, struct cairn_error *error);
 
-/* Notes the places in the section whose symbols have names, and applies nothing; so the kinds of
- * relocation, and what `value` and `section` would be, do not matter. For relocatable
- * objects, whose code no linker has seen yet: there are none in others. CORRUPT, MEMORY; what is in
- * the list then is still to be released. */
+/* Adds to `list` all places in the section whose relocations have a named symbol, without applying
+ * the relocations. It accepts all relocation types; `value` and `section` are 0. The list is empty
+ * for linked files, whose code the linker has relocated already. The caller must release the list
+ * even on failure. Errors: CORRUPT, MEMORY. */
 enum cairn_status relocation_note_names(const struct relocation_target *target,
                                         const struct cairn_allocator *allocator,
                                         struct relocation_list *list, struct cairn_error *error);
 
-/* The first one from `offset` on that begins within `size` bytes, in a list of
- * relocation_note_names; or NULL. */
+/* Returns the first entry at an offset of at least `offset` and less than `offset` + `size`, in a
+ * list of relocation_note_names; NULL if no entry is in this range. */
 const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
                                               uint64_t size);
 
-/* What was relocated at `offset`, or NULL if nothing was. */
+/* Returns the relocation at `offset`; NULL if nothing was relocated there. */
 const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset);
 
 void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator);

@@ -1,5 +1,5 @@
 /*
- * Functions by name.
+ * Finds functions by name.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,7 +38,7 @@ enum cairn_status cairn_object_find_name(cairn_object *object, const char *name,
         status = make_index(object, error);
     if (status != CAIRN_OK)
         return budget_explain(&object->budget, "the index of names", status, error);
-    /* Several files may have local functions of that name: the first is as good as the others. */
+    /* If several source files have local functions with this name, the first one is returned. */
     const struct name_entry *entry = name_index_find(&object->by_name, name);
     if (entry == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no function '%.200s'", name);

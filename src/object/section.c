@@ -1,6 +1,8 @@
 /*
- * The bytes of sections. What is read of a section is prepared once, when it is first asked for,
- * and kept until the object is closed; sections that nobody asks for are not touched.
+ * Prepares the bytes of sections.
+ *
+ * A section is prepared when it is requested for the first time, and kept until the object is
+ * closed. Sections that are never requested are not read.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- The bytes of one ---- */
+/* ---- Preparing a section ---- */
 
 static enum cairn_status find_bytes(cairn_object *object, const GElf_Shdr *header,
                                     struct prepared *prepared, struct cairn_error *error)
@@ -112,7 +114,7 @@ enum cairn_status section_explain(struct budget *budget, const struct file *file
     return budget_explain(budget, what, status, error);
 }
 
-/* ---- All of them ---- */
+/* ---- The lists of prepared sections ---- */
 
 static void release(struct prepared *prepared, const struct cairn_allocator *allocator)
 {
@@ -206,8 +208,7 @@ struct relocation section_read_address(const cairn_object *object, const struct 
 {
     const struct relocation *relocation = relocation_find(&prepared->relocations, offset);
     uint64_t value = cairn_load_u64(prepared->bytes + offset, object->file.byte_order);
-    /* Another relocation may have changed some of the bytes: then they are not this one's address.
-     */
+    /* If another relocation has changed some of the bytes, they are not the address of this one. */
     if (relocation != NULL && relocation->is_address && relocation->width == sizeof value &&
         relocation->value == value)
         return *relocation;

@@ -1,11 +1,11 @@
 /*
- * Where the segments of a file are loaded.
+ * Finds the load address of a file's segments.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "object/object.h"
 
-/* Whether a mapping of `size` bytes from `file_offset` on has bytes of the segment. */
+/* Whether the `size` bytes from `file_offset` on contain bytes of an executable segment. */
 static bool is_mapped(const GElf_Phdr *segment, uint64_t file_offset, uint64_t size)
 {
     if (segment->p_type != PT_LOAD || (segment->p_flags & PF_X) == 0)
@@ -15,8 +15,8 @@ static bool is_mapped(const GElf_Phdr *segment, uint64_t file_offset, uint64_t s
     return file_offset - segment->p_offset < segment->p_filesz;
 }
 
-/* Linux executes no file whose program headers take more than 64 KiB. So one mapping takes constant
- * time. */
+/* Linux refuses to execute a file with more than 64 KiB of program headers. With this limit,
+ * cairn_object_load_base takes constant time. */
 enum { SEGMENTS_MAX = (1 << 16) / sizeof(Elf64_Phdr) };
 
 bool cairn_object_load_base(const cairn_object *object, uint64_t address, uint64_t file_offset,

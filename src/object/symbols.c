@@ -1,9 +1,10 @@
 /*
- * Names of functions by address: a sorted list of the symbol table's functions.
+ * Finds the names of functions by address, in a sorted list of the symbol table's functions.
  *
- * Only symbols that begin exactly at an address name it: a stack map gives each function's first
- * byte, and a wrong name would be worse than none. Names and sizes stay in the file until they are
- * asked for, so that a large program's strings need not be looked at.
+ * Only a symbol that begins exactly at an address is its name: a stack map contains the address of
+ * each function's first byte, and a wrong name would be worse than no name. Names and sizes are
+ * read from the file only when they are requested, so that the strings of a large program need not
+ * be read.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of several symbols with one value, the lowest is the name that is meant. */
+/* Ranks are added. Of several symbols with one value, the one with the lowest rank is preferred. */
 enum { RANK_LABEL = 4, RANK_OF_DESCRIPTOR = 8 };
 
 /* ---- The symbol table ---- */
@@ -88,7 +89,7 @@ const char *symbol_table_string(const struct symbol_table *table, uint32_t name)
     return file_string(&table->strings, name);
 }
 
-/* ---- Which symbols name functions ---- */
+/* ---- Symbols that name functions ---- */
 
 static uint8_t binding_rank(const struct table_symbol *symbol)
 {
@@ -112,7 +113,7 @@ static uint8_t rank(const struct table_symbol *symbol)
     return (uint8_t)(binding_rank(symbol) + (is_function(symbol) ? 0 : RANK_LABEL));
 }
 
-/* Assemblers' own marks: $x, $d of AArch64 and RISC-V, .L labels. */
+/* Whether the name is a mark of the assembler: $x and $d on AArch64 and RISC-V, and .L labels. */
 static bool is_mark(const char *name) { return name[0] == '$' || strncmp(name, ".L", 2) == 0; }
 
 static bool has_label_name(const struct symbol_table *table, const struct table_symbol *symbol)
@@ -205,7 +206,7 @@ uint8_t symbols_rank(const struct symbol_list *list, const struct symbol *symbol
     return (uint8_t)(rank(&read) + (symbol->is_of_descriptor ? RANK_OF_DESCRIPTOR : 0));
 }
 
-/* Moves the best of `count` symbols with one value to the front of the others. */
+/* Moves the symbol with the lowest rank to the front of `count` symbols with one value. */
 static void choose(const struct symbol_list *list, struct symbol *first, size_t count)
 {
     size_t best = 0;

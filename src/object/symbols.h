@@ -1,5 +1,5 @@
 /*
- * object/symbols.h - symbol tables, and names of functions by address.
+ * object/symbols.h - reads symbol tables, and finds the names of functions by address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,47 +12,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A section of symbols, as it stands in the file. */
+/* A symbol table, as it is in the file. */
 struct symbol_table {
-    const struct file *file; /* NULL: there is none */
-    uint32_t section;        /* its number */
+    const struct file *file; /* NULL if there is no symbol table */
+    uint32_t section;        /* number of the section */
     struct file_bytes symbols;
-    struct file_bytes wide_sections; /* numbers that do not fit 16 bits */
+    struct file_bytes wide_sections; /* section numbers that do not fit in 16 bits */
     uint32_t count;
-    struct file_bytes strings; /* the names */
+    struct file_bytes strings; /* names of symbols */
 };
 
-/* One of its symbols. */
+/* A symbol of a table. */
 struct table_symbol {
     uint64_t value;
     uint64_t size;
-    uint32_t name;    /* see symbol_table_string */
-    uint32_t section; /* SHN_XINDEX resolved */
+    uint32_t name;    /* argument of symbol_table_string */
+    uint32_t section; /* section number, with SHN_XINDEX resolved */
     uint8_t type;     /* STT_… */
     uint8_t binding;  /* STB_… */
-    bool is_reserved; /* `section` is SHN_ABS or the like, and no section's number */
+    bool is_reserved; /* whether `section` is SHN_ABS or another reserved value */
 };
 
-/* Opens section `index`. TRUNCATED (not in the file), CORRUPT. */
+/* Opens the symbol table in section `index`. Errors: TRUNCATED (it is not inside the file),
+ * CORRUPT. */
 enum cairn_status symbol_table_open(const struct file *file, uint32_t index,
                                     struct symbol_table *table, struct cairn_error *error);
 
-/* `index` is below table->count. */
+/* Reads a symbol. `index` must be less than table->count. */
 struct table_symbol symbol_table_read(const struct symbol_table *table, uint32_t index);
 
-/* NULL if there is no such name. */
+/* Returns the name of a symbol; NULL if it is outside the string table. */
 const char *symbol_table_string(const struct symbol_table *table, uint32_t name);
 
 /* A function or a label of code or data. */
 struct symbol {
     uint64_t value;
-    uint32_t section;              /* that `value` counts from the start of; 0 in linked files */
-    uint32_t index : 31;           /* in the symbol table, which holds name and size */
-    uint32_t is_of_descriptor : 1; /* `value` is where the symbol's descriptor leads */
+    uint32_t section;              /* section that `value` is an offset in; 0 in linked files */
+    uint32_t index : 31;           /* index in the symbol table, which contains name and size */
+    uint32_t is_of_descriptor : 1; /* whether `value` is the address of code that the symbol's
+                                    * descriptor points to */
 };
 
-/* Sorted by section and value; of several with one value, the one whose name is meant comes first.
- */
+/* The symbols, sorted by section and value. Of several symbols with one value, the one with the
+ * lowest rank is the first. */
 struct symbol_list {
     struct symbol_table table;
     struct symbol *entries;
@@ -60,8 +62,8 @@ struct symbol_list {
     size_t capacity;
 };
 
-/* Reads the functions and labels of `table`, in no order. CORRUPT, MEMORY; on failure the list is
- * still to be released. */
+/* Reads the functions and labels of `table`, without sorting them. The caller must release the list
+ * even on failure. Errors: CORRUPT, MEMORY. */
 enum cairn_status symbols_read(const struct symbol_table *table,
                                const struct cairn_allocator *allocator, struct symbol_list *list,
                                struct cairn_error *error);
@@ -69,25 +71,27 @@ enum cairn_status symbols_read(const struct symbol_table *table,
 enum cairn_status symbols_add(struct symbol_list *list, const struct cairn_allocator *allocator,
                               const struct symbol *symbol, struct cairn_error *error);
 
-/* To be done before anything is looked up. */
+/* Sorts the list. Must be called before any search. */
 void symbols_sort(struct symbol_list *list);
 
-/* Number in the list of the first symbol from `value` of `section` on; list->count after the last.
- */
+/* Returns the index of the first symbol at or after `value` of `section`; list->count after the
+ * last symbol. */
 size_t symbols_lower_bound(const struct symbol_list *list, uint32_t section, uint64_t value);
 
-/* What begins at `value` of `section`; NULL if nothing that is known. */
+/* Returns the preferred symbol at exactly `value` of `section`; NULL if there is no known symbol.
+ */
 const struct symbol *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value);
 
 const char *symbols_name(const struct symbol_list *list, const struct symbol *symbol);
 
-/* In bytes; 0: not known. */
+/* Returns the size in bytes; 0 if unknown. */
 uint64_t symbols_size(const struct symbol_list *list, const struct symbol *symbol);
 
-/* Of several symbols with one value, the lowest has the name that is meant. */
+/* Returns the rank of a symbol. Of several symbols with one value, the one with the lowest rank is
+ * preferred. */
 uint8_t symbols_rank(const struct symbol_list *list, const struct symbol *symbol);
 
-/* Not just a label. */
+/* Whether the symbol is a function instead of a label. */
 bool symbols_is_function(const struct symbol_list *list, const struct symbol *symbol);
 
 void symbols_release(struct symbol_list *list, const struct cairn_allocator *allocator);

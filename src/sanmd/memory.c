@@ -15,7 +15,8 @@ void *memory_map(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Fails only where it would split a mapping and there may be no more of them; these are whole. */
+/* munmap fails only if it would split a mapping when the limit on the number of mappings is
+ * reached. The callers unmap a whole mapping, or the end of one. */
 void memory_unmap(void *memory, size_t bytes)
 {
     int saved = errno;

@@ -1,6 +1,6 @@
 /*
- * sanmd/memory.h - pages from the system: there may be no malloc yet when the first callbacks come,
- * and it may be one that asks this library.
+ * sanmd/memory.h - allocates pages from the system. malloc is not used, because the first callbacks
+ * may run before it works, and because it may call this library itself.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,10 +9,11 @@
 
 #include <stddef.h>
 
-/* Zeros; NULL if the system has none. Pages that are never touched cost nothing. */
+/* Returns zeroed memory; NULL if the system has no memory. Pages that are never accessed take no
+ * memory. */
 void *memory_map(size_t bytes);
 void memory_unmap(void *memory, size_t bytes);
-/* Gives back what lies beyond the first `kept` bytes; returns how many bytes are left. */
+/* Releases the pages after the first `kept` bytes. Returns the number of bytes still mapped. */
 size_t memory_trim(void *memory, size_t bytes, size_t kept);
 
 #endif

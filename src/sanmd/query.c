@@ -1,13 +1,13 @@
 /*
- * What programs ask.
+ * Implements the queries of programs.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "sanmd/registry.h"
 
-/* ---- By PC ---- */
+/* ---- Queries by PC ---- */
 
-/* How many entries begin at `pc` and below. */
+/* Returns the number of entries whose code begins at or before `pc`. */
 static size_t count_up_to(struct query_entries of, uint64_t pc)
 {
     size_t low = 0;
@@ -22,7 +22,8 @@ static size_t count_up_to(struct query_entries of, uint64_t pc)
     return low;
 }
 
-/* The last entry of the table at `pc` and below; false if there is none. */
+/* Finds the last entry of the table at or before `pc`. Returns false if all entries are after it,
+ * if `pc` is after the table's code, or if the table was deleted. */
 static bool find_in_table(const struct directory_entry *entry, uint64_t pc, size_t *found)
 {
     if (pc >= entry->code_end || atomic_load_explicit(&entry->table->is_gone, memory_order_acquire))
@@ -76,9 +77,9 @@ bool cairn_sanmd_find_function(uint64_t pc, struct cairn_sanmd_function *functio
     return is_found;
 }
 
-/* ---- All of them ---- */
+/* ---- Visits of all entries ---- */
 
-/* A visitor of entries, of either kind: it has the function of that. */
+/* A visit to the entries of one kind. Only the callback for this kind is set. */
 struct visit {
     enum cairn_sanmd_kind kind;
     uint64_t begin;
@@ -108,7 +109,7 @@ static size_t first_entry(const struct table *table, uint64_t begin)
 static bool visit_table(const struct visit *visit, const struct table *table)
 {
     for (size_t i = first_entry(table, visit->begin); i < table->range.entry_count; i++) {
-        /* It may be deleted by the visitor. */
+        /* The callback may delete the table. */
         if (atomic_load(&table->is_gone) || table_address(table, i) >= visit->end)
             return true;
         if (!visit_entry(visit, table, i))

@@ -1,15 +1,16 @@
 /*
- * sanmd/readers.h - knowing when no query of before runs any more, without making queries wait or
- * making anything wait for them.
+ * sanmd/readers.h - determines when a grace period ends, after which all queries that were running
+ * at its start have ended. Neither queries nor writers wait.
  *
- * A query adds one to a counter of the present phase, and takes it away again at its end. A change
- * of phase is possible once no query of the other phase runs: new ones count in the present phase,
- * so the other drains. What was taken out of reach before two changes of phase (the queries that
- * can hold it count in the one or in the other) is in nobody's hands after them.
+ * A query increments a counter of the current phase when it begins, and decrements the same counter
+ * when it ends. The phase can change as soon as no query of the other phase is running. New queries
+ * are counted in the current phase, so the number of queries in the other phase falls to 0. When
+ * data is unpublished, each query that may still use it is counted in one of the two phases. After
+ * two more changes of the phase, all of these queries have ended.
  *
- * All orders are sequentially consistent. A query counts before it loads what is published; a
- * writer publishes something else before it looks at the counters: so a query that the writer does
- * not see counted finds what is new.
+ * All atomic operations are sequentially consistent. A query increments its counter before it loads
+ * the published data, and a writer publishes new data before it reads the counters. Therefore, a
+ * query that the writer does not see in the counters finds the new data.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,20 +23,21 @@
 
 enum { READERS_PHASES = 2, READERS_STRIPES = 64, READERS_LINE_BYTES = 64 };
 
-/* Threads count in different lines, as a rule. */
+/* Counters in a separate cache line. Different threads usually use different lines. */
 struct readers_stripe {
     _Alignas(READERS_LINE_BYTES) atomic_uint_fast64_t running[READERS_PHASES];
 };
 
-/* Zeros are a good beginning. */
+/* All-zero memory is a valid initial state. */
 struct readers {
     struct readers_stripe stripes[READERS_STRIPES];
-    /* Changes of phase since the start; the lowest bit is the phase. */
+    /* Number of phase changes so far; the lowest bit is the phase. */
     atomic_uint_fast64_t changes;
 };
 
-/* Threads' stacks lie apart, so the address of a frame tells threads apart: there need not be a
- * variable of the thread's, whose first use could allocate. */
+/* Returns the counters for the calling thread. The stacks of threads are far apart, so the address
+ * of a call frame identifies the thread. A thread-local variable might allocate memory at its first
+ * use. */
 static inline struct readers_stripe *readers_stripe(struct readers *readers)
 {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
@@ -46,7 +48,7 @@ static inline struct readers_stripe *readers_stripe(struct readers *readers)
     return &readers->stripes[(stack >> beyond_frames) * golden >> (64 - index_bits)];
 }
 
-/* Begins a query; returns what its end is told. */
+/* Begins a query. Returns the argument of readers_leave. */
 static inline atomic_uint_fast64_t *readers_enter(struct readers *readers)
 {
     uint64_t phase = atomic_load(&readers->changes) % READERS_PHASES;
@@ -57,14 +59,15 @@ static inline atomic_uint_fast64_t *readers_enter(struct readers *readers)
 
 static inline void readers_leave(atomic_uint_fast64_t *running) { atomic_fetch_sub(running, 1); }
 
-/* The rest is for writers, who have a lock. */
+/* The following functions are for writers, which hold a lock. */
 
-/* What is out of reach by now may be given back when readers_changes has reached this. */
+/* Returns the value of readers_changes at which memory that was unpublished before this call may be
+ * released. */
 uint64_t readers_deadline(const struct readers *readers);
 
 uint64_t readers_changes(const struct readers *readers);
 
-/* Changes the phase as often as running queries allow, up to twice. */
+/* Changes the phase up to twice, as far as running queries allow it. */
 void readers_advance(struct readers *readers);
 
 #endif

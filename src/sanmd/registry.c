@@ -1,5 +1,5 @@
 /*
- * The registry, and the callbacks that change it.
+ * Implements the registry, and the callbacks that change it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,15 +9,15 @@
 
 #include <pthread.h>
 
-/* All of it is zero at first: callbacks may come before any constructor of this library. */
+/* Initialised statically, because callbacks may run before any constructor of this library. */
 static struct {
-    /* Of the queries. */
+    /* For queries. */
     struct readers readers;
     _Atomic(struct directory *) directory;
-    /* Of the writers, under the lock, but the numbers, which others may read. */
+    /* For writers, which hold the lock. The counters below may be read without it. */
     pthread_mutex_t lock;
     struct table *tables;
-    /* Out of reach, but queries of before may still look at them. */
+    /* Unpublished blocks, which earlier queries may still use. */
     struct block *retired;
     atomic_size_t waiting_bytes;
     atomic_size_t lost_range_count;
@@ -44,7 +44,7 @@ struct query_entries query_entries(struct query query, enum cairn_sanmd_kind kin
                                   directory->count - directory->covered_count};
 }
 
-/* ---- Giving back ---- */
+/* ---- Releasing memory ---- */
 
 static void retire(struct block *block)
 {
@@ -87,7 +87,7 @@ static bool is_before(const struct directory_entry *entry, const struct table *t
     return entry->code_begin <= table->range.code_begin;
 }
 
-/* Tables come one by one, and there are few. */
+/* Inserts a table in order, in linear time: tables are added one by one, and they are few. */
 static void insert(struct directory *directory, const struct table *table)
 {
     size_t place = directory->count++;
@@ -122,7 +122,7 @@ static struct directory *make_directory(void)
     return directory;
 }
 
-/* Those that no directory has any more. */
+/* Retires deleted tables, which the current directory no longer contains. */
 static void retire_gone_tables(void)
 {
     for (struct table **link = &registry.tables; *link != NULL;) {
@@ -136,8 +136,8 @@ static void retire_gone_tables(void)
     }
 }
 
-/* Shows queries the tables that there are now. Without memory they go on with what they have, in
- * which tables that are gone say so. */
+/* Publishes a directory of all current tables. Returns false if there is no memory; queries then
+ * keep using the previous directory, in which deleted tables are marked with is_gone. */
 static bool publish(void)
 {
     struct directory *made = make_directory();
@@ -236,7 +236,7 @@ void __sanitizer_metadata_atomics_del(uint32_t version, const void *start, const
 
 /* NOLINTEND(bugprone-reserved-identifier,cert-*) */
 
-/* ---- Numbers ---- */
+/* ---- Statistics ---- */
 
 static void count_table(struct cairn_sanmd_statistics *statistics, const struct table *table)
 {
@@ -271,7 +271,8 @@ void registry_statistics(struct cairn_sanmd_statistics *statistics)
 static void lock(void) { pthread_mutex_lock(&registry.lock); }
 static void unlock(void) { pthread_mutex_unlock(&registry.lock); }
 
-/* A child is not to find the lock held by a thread that it does not have. */
+/* Holds the lock during fork. Otherwise, the child could inherit a lock held by a thread that does
+ * not exist there. */
 __attribute__((constructor)) static void hold_lock_while_forking(void)
 {
     (void)pthread_atfork(lock, unlock, unlock);

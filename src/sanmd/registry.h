@@ -1,10 +1,10 @@
 /*
- * sanmd/registry.h - the one thing of Cairn that is global to a process: the tables of all sections
- * that callbacks told of, as queries see them.
+ * sanmd/registry.h - contains the tables of all sections that callbacks have added, for use by
+ * queries. It is Cairn's only global state of a process.
  *
- * Writers hold a lock, make a new directory of all tables, publish it with one store, and retire
- * the one before. Queries announce themselves (sanmd/readers.h), load the directory, and have until
- * their end what can be reached from it.
+ * Writers hold a lock, create a new directory of all tables, publish it with one store, and retire
+ * the previous directory. A query announces itself (sanmd/readers.h) and loads the directory.
+ * Everything reachable from the directory is valid until the query ends.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,17 +14,17 @@
 #include "sanmd/readers.h"
 #include "sanmd/table.h"
 
-/* A table, and what is looked at to find out that it is not the one. */
+/* A table, with copies of the fields that a search compares. */
 struct directory_entry {
     uint64_t code_begin;
     uint64_t code_end;
-    /* The largest code_end of this and of all entries before it. Code of two tables may be mixed
-     * (of two versions in one program). */
+    /* The largest code_end of this entry and all entries before it. The code of two tables may be
+     * interleaved, if one program contains two versions of the metadata. */
     uint64_t furthest_end;
     const struct table *table;
 };
 
-/* All tables: those of functions, then those of accesses, each by code_begin. */
+/* All tables: first those of functions, then those of accesses, both sorted by code_begin. */
 struct directory {
     struct block block;
     size_t count;
@@ -32,17 +32,17 @@ struct directory {
     struct directory_entry entries[];
 };
 
-/* A query. */
+/* A running query. */
 struct query {
     atomic_uint_fast64_t *running;
-    const struct directory *directory; /* NULL: there has never been a table */
+    const struct directory *directory; /* NULL if no table was ever added */
 };
 
-/* Neither waits nor allocates. */
+/* Begin and end a query. They neither wait nor allocate. */
 struct query query_begin(void);
 void query_end(struct query query);
 
-/* The directory's entries of one kind. */
+/* The entries of one kind in a directory. */
 struct query_entries {
     const struct directory_entry *entries;
     size_t count;

@@ -1,6 +1,6 @@
 /*
- * Making a table: the section is read once, its entries are sorted if they are not (linkers and
- * LLVM leave them in order, as a rule), and the directory is written behind them.
+ * Builds a table. It reads the section once, and sorts the entries if necessary, because linkers
+ * and LLVM usually leave them in order. Then it writes the bucket directory after the entries.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 
 enum {
     ENTRIES_PER_BUCKET = 8,
-    /* What an entry takes in its section at least: an address, with functions two numbers too. */
+    /* Minimum size of an entry in its section: an address and, for functions, two numbers. */
     ATOMIC_BYTES_MIN = 4,
     FUNCTION_BYTES_MIN = 6
 };
@@ -74,8 +74,9 @@ static void read_section(struct table *table, const struct cairn_section *sectio
 
 /* ---- Sorting ---- */
 
-/* By address; functions at the same one such that the last is what is looked for: not one of no
- * bytes, and of equal ones that with most features. */
+/* Orders entries by address. Of functions at the same address, the last one is the one that a query
+ * returns. Therefore functions are ordered by size, so that an empty one is not returned, and then
+ * by features, so that the one with most features is returned. */
 static bool comes_before(const struct table *table, size_t left, size_t right)
 {
     uint64_t left_address = table_address(table, left);
@@ -123,7 +124,7 @@ static void sift_down(struct table *table, size_t root, size_t count)
     }
 }
 
-/* In place and without a bad case. */
+/* Sorts the entries in place, in O(n log n) time even in the worst case. */
 static void sort(struct table *table)
 {
     if (is_sorted(table))
@@ -144,7 +145,8 @@ static size_t bucket_of(const struct table *table, uint64_t address)
     return (size_t)((address - table->range.code_begin) >> table->bucket_shift);
 }
 
-/* Code may be said to span all of the address space: then one bit is left, not none. */
+/* Returns the number of bits to shift. It is at most 63 even if the code spans the whole address
+ * space, because last_bucket_max is at least 1. */
 static unsigned choose_shift(const struct cairn_sanmd_range *range)
 {
     uint64_t last = range->code_end - 1 - range->code_begin;
@@ -178,7 +180,8 @@ static void write_directory(struct table *table)
 
 /* ---- Tables ---- */
 
-/* A function of no bytes at the end has no code that it is in. */
+/* Whether the range contains code. It does not if all functions are empty and have the same
+ * address. */
 static bool has_code(const struct cairn_sanmd_range *range)
 {
     return range->entry_count > 0 && range->code_end > range->code_begin;
@@ -190,8 +193,9 @@ static size_t entries_max(enum cairn_sanmd_kind kind, size_t section_bytes)
            1;
 }
 
-/* For as many entries as the section can have, and their directory: the numbers of buckets up to
- * choose_shift's last, and the one behind. What is too much is never touched, and given back. */
+/* Returns the number of bytes for as many entries as the section can have, and for their directory.
+ * The directory has an element for each bucket up to the last one of choose_shift, and one more.
+ * Excess pages are never accessed, and are released. */
 static size_t bytes_max(const struct table *table, size_t section_bytes)
 {
     size_t entries = entries_max(table->range.kind, section_bytes);
@@ -204,7 +208,7 @@ static enum cairn_byte_order own_byte_order(void)
     return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN;
 }
 
-/* Entries are counted in 32 bits. */
+/* Returns the part of the section that is read. The number of entries must fit in 32 bits. */
 static struct cairn_section readable_section(struct table *table, const void *start, size_t size)
 {
     const size_t bytes_limit = UINT32_MAX;
@@ -265,7 +269,8 @@ void table_destroy(struct table *table) { memory_unmap(table, table->block.mappi
 
 /* ---- Looking up ---- */
 
-/* Nearly all buckets are small: what is found must not be guessed by a branch. */
+/* Searches small buckets, which nearly all are, without branches, because the processor cannot
+ * predict the result of a comparison. */
 size_t table_count_up_to(const struct table *table, uint64_t pc)
 {
     const size_t small = 16;

@@ -1,10 +1,10 @@
 /*
- * sanmd/table.h - what one section of metadata says, sorted and looked up by PC.
+ * sanmd/table.h - stores the contents of one metadata section, sorted and searchable by PC.
  *
- * A table is a mapping of its own: this header, its entries by address, and a directory of buckets,
- * each of which is a stretch of code with about eight entries. Nothing of it changes after it was
- * made, but what is said here to be the writers'. It has nothing of the section in it: the section
- * may go.
+ * A table is a separate mapping. It contains this header, the entries sorted by address, and a
+ * directory of buckets. A bucket is a range of code with about eight entries. A table does not
+ * change after it was created, except for the fields that belong to writers and `is_gone`. It does
+ * not refer to the section, which may be unmapped.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,15 +17,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What tables and directories begin with. Of the writers. */
+/* The header of tables and directories. It belongs to writers. */
 struct block {
     struct block *next_retired;
     size_t mapping_bytes;
-    /* When it was retired: readers_deadline. */
+    /* Value of readers_deadline when the block was retired. */
     uint64_t deadline;
 };
 
-/* Begins with its address, as an atomic access, which is nothing else. */
+/* An entry of a function. It begins with its address, like an atomic access, which has only an
+ * address. */
 struct table_function {
     uint64_t address;
     uint32_t size;
@@ -35,26 +36,27 @@ struct table_function {
 };
 
 struct table {
-    /* Of the writers. */
+    /* The following fields belong to writers. */
     struct block block;
     struct table *next;
-    size_t add_count; /* how often the same section was added and not deleted */
+    size_t add_count; /* how often the same section was added, less how often it was deleted */
 
-    /* Its section is deleted: nothing of it is to be found. */
+    /* Whether the section was deleted. If so, queries must not return its entries. */
     atomic_bool is_gone;
 
     struct cairn_sanmd_range range;
     const uint8_t *entries;
     size_t entry_bytes;
-    /* The bucket of an address: how far it is from range.code_begin, without this many bits. */
+    /* The bucket of an address is its distance from range.code_begin, shifted right by this many
+     * bits. */
     unsigned bucket_shift;
     size_t bucket_count;
-    /* Number of each bucket's first entry, and behind the last bucket the count of all. */
+    /* Index of each bucket's first entry; after the last bucket, the number of all entries. */
     const uint32_t *buckets;
 };
 
-/* The table of the section in [start, end); NULL without memory. What is wrong with the section
- * stands in range.error. */
+/* Creates the table of the section in [start, end). Returns NULL if there is no memory. Errors in
+ * the section are stored in range.error. */
 struct table *table_create(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
                            const void *end);
 void table_destroy(struct table *table);
@@ -64,7 +66,8 @@ static inline uint64_t table_address(const struct table *table, size_t entry)
     return *(const uint64_t *)(const void *)(table->entries + entry * table->entry_bytes);
 }
 
-/* How many entries lie at `pc` and below, where range.code_begin <= pc < range.code_end. */
+/* Returns the number of entries at or before `pc`. Requires range.code_begin <= pc <
+ * range.code_end. */
 size_t table_count_up_to(const struct table *table, uint64_t pc);
 
 struct cairn_sanmd_function table_function(const struct table *table, size_t entry);
