@@ -41,8 +41,8 @@ void write_member(struct output *output, const struct input *input);
 /* Writes that name into a JSON object, with the key "file". */
 void write_json_member(struct json *json, const struct input *input);
 
-/* Addresses in a section of a relocatable object that have no relocation to a section of code, so
- * that their targets are unknown. */
+/* Addresses in a section of a relocatable object that have no relocation to a section, so that the
+ * sections they are in are unknown. */
 struct lost_addresses {
     size_t count;
     size_t first; /* offset of the first one in the section */

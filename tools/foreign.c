@@ -73,7 +73,7 @@ static void complain_about_finding(const struct cairn_finding *finding, void *us
     findings->any = true;
 }
 
-/* Before code generation, which changes the module. */
+/* Checks the module. Must run before code generation, which changes the module. */
 static enum exit_status check(struct program *program, const char *path,
                               unsigned optimisation_level, enum cairn_id_conflicts id_conflicts,
                               cairn_declarations *declarations)

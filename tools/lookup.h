@@ -13,7 +13,7 @@
 /* An address to look up. */
 struct target {
     uint64_t address; /* the address in the layout */
-    uint64_t loaded;  /* the address as it was given, before --base was subtracted */
+    uint64_t loaded;  /* the address in the process, which is `address` plus --base */
 };
 
 enum { TARGET_COMPLAINT_BYTES = 256 };

@@ -34,8 +34,8 @@ struct mapped {
 /* Returns function number `index` of a map, with its name. */
 struct cairn_object_function mapped_function(const struct mapped *mapped, uint32_t index);
 
-/* Whether the map says how many records each function has. Version 1 does not if there are several
- * functions. */
+/* Whether the map says how many records each function has. Maps of version 1 do not, unless they
+ * have only one function. */
 bool mapped_has_record_counts(const struct mapped *mapped);
 
 /* Returns a record in the form that listings take. */
