@@ -12,7 +12,7 @@
 
 enum { REPEATS = 15, LOOKUPS = 1000000 };
 
-/* Results of the measured work, so that the compiler does not remove it. */
+/* Results of the measured work. They are volatile so that the compiler does not remove the work. */
 static volatile uint64_t sink;
 
 /* ---- Decoding ---- */

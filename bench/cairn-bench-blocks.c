@@ -23,7 +23,7 @@ enum {
     BAD_USAGE = 2
 };
 
-/* Results of the measured work, so that the compiler does not remove it. */
+/* Results of the measured work. They are volatile so that the compiler does not remove the work. */
 static volatile uint64_t sink;
 
 static struct cairn_section maps_of(const struct generated_bbmap *made)

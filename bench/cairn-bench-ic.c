@@ -307,8 +307,9 @@ static const struct {
     size_t rounds; /* rounds in each block */
 } sets[SETS] = {{200, ROUNDS_MAX}, {4000, ROUNDS_MAX}, {100000, 8}};
 
-/* The percentile of the samples, in nanoseconds for each object. It is low because other programs
- * evict lines from the processor's caches, and affect slow loops more often than fast ones. */
+/* Results are nanoseconds for each object, at this fraction of the sorted samples. The fraction is
+ * small because other programs evict lines from the processor's caches, and affect slow loops more
+ * often than fast ones. */
 static const double fraction = 0.1;
 static double results[SUBJECTS][SETS];
 

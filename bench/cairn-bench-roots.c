@@ -146,8 +146,8 @@ static double time_list(void **places, uint32_t count, cairn_root_mover *volatil
 
 /* ---- Figures ---- */
 
-/* Prints a figure. The limit holds for frames of a certain size, because each frame takes some time
- * of its own. */
+/* Prints a figure. Frames with fewer than BOUND_FROM roots have no limit, because each frame takes
+ * a constant time of its own. */
 static void print(const char *way, const char *name, double *values, double *list_values,
                   double limit)
 {

@@ -160,7 +160,7 @@ static void begin_function(struct building *building, const char *name)
     LLVMTypeRef type = LLVMFunctionType(building->int64, parameters, 2, 0);
     building->function = LLVMAddFunction(building->module, name, type);
     cairn_prepare_function(building->function);
-    /* So that the alignment of a loop does not depend on the code before it. */
+    /* The alignment makes the loop independent of the code that was compiled before it. */
     LLVMSetAlignment(building->function, 64);
 }
 

@@ -124,7 +124,7 @@ static void declare(struct ir *ir)
     LLVMTypeRef members[] = {ir->node_pointer, ir->node_pointer, ir->int64};
     LLVMStructSetBody(ir->node, members, 3, 0);
 
-    /* Every function may collect, except those with this attribute. */
+    /* LLVM assumes that every function may collect, except leaf functions. */
     ir->poll_type = LLVMFunctionType(none, NULL, 0, 0);
     ir->poll = LLVMAddFunction(ir->module, "poll", ir->poll_type);
     ir->allocate_type = LLVMFunctionType(ir->node_pointer, NULL, 0, 0);

@@ -114,8 +114,13 @@ static void find_path(struct words words, struct mapping *mapping)
     mapping->path_length = (size_t)(words.end - words.at);
 }
 
-/* Parses a line of /proc/PID/maps, such as "401000-402000 r-xp 00001000 08:01 4711
- * /usr/bin/program". Memory that is not of a file has no path. */
+/*
+ * Parses a line of /proc/PID/maps:
+ *
+ *     401000-402000 r-xp 00001000 08:01 4711      /usr/bin/program
+ *
+ * Memory that is not of a file has no path.
+ */
 static bool parse_process_mapping(struct words words, struct mapping *mapping)
 {
     uint64_t end;
@@ -134,9 +139,14 @@ static bool parse_process_mapping(struct words words, struct mapping *mapping)
     return true;
 }
 
-/* Parses a mapping of perf's, such as "…: [0x401000(0x1000) @ 0x1000 08:01 4711 0]: r-xp
- * /usr/bin/program". In the older PERF_RECORD_MMAP, the bracket ends after the offset. `words`
- * begins after the opening bracket. */
+/*
+ * Parses a mapping that perf prints:
+ *
+ *     …: [0x401000(0x1000) @ 0x1000 08:01 4711 0]: r-xp /usr/bin/program
+ *
+ * In the older PERF_RECORD_MMAP, the bracket ends after the file offset. `words` begins after the
+ * opening bracket.
+ */
 static bool parse_event_mapping(struct words words, struct mapping *mapping)
 {
     skip_prefix(&words);
@@ -162,7 +172,7 @@ static bool parse_event_mapping(struct words words, struct mapping *mapping)
     return true;
 }
 
-/* Parses an event of perf's that is not a sample. `words` begins with PERF_RECORD_. */
+/* Parses an event of perf that is not a sample. `words` begins with PERF_RECORD_. */
 static void parse_record(struct words words, struct address_line *line)
 {
     static const char mapped[] = "PERF_RECORD_MMAP";
@@ -204,9 +214,9 @@ static bool skip_event(struct words *words)
     return is_found;
 }
 
-/* Whether a number that was read is not the sample's address because the address follows it, as in
- * "3512 401136 main", where a process ID or another field of perf's comes first. A function's name
- * can look like a number, but hardly like one with this many digits. */
+/* Whether the address follows the number that was read, as in "3512 401136 main", where perf has
+ * printed a process ID or another field first. The name of a function can look like a number, but
+ * hardly like one with this many digits. */
 static bool is_followed_by_address(struct words words)
 {
     enum { ADDRESS_DIGITS_LEAST = 5 };

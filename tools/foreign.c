@@ -82,7 +82,7 @@ static enum exit_status check(struct program *program, const char *path,
     struct findings findings = {.path = path};
     const struct cairn_check_options options = {
         .optimisation_level = optimisation_level,
-        .is_verified = true, /* by program_read */
+        .is_verified = true, /* program_read has verified the module */
         .finding = complain_about_finding,
         .user = &findings,
     };

@@ -49,8 +49,8 @@ static int compare(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
-/* Number of bytes of names that are compared. It bounds the time for sorting to O(n log n), because
- * names may overlap in the file, and each may be as long as the file. */
+/* Number of bytes of names that are compared. The limit bounds the time for sorting to O(n log n),
+ * because names may overlap in the file, and each may be as long as the file. */
 enum { NAME_COMPARED_MAX = 4096 };
 
 static int compare_names(const void *left, const void *right)

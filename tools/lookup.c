@@ -2,8 +2,8 @@
  * cairn lookup: everything that a file says about addresses of its code.
  *
  * The tables are created once. Each address is answered when it is read, and the output is flushed
- * before the command waits for the next line. So another program can query the command line by
- * line.
+ * before the command waits for the next line. So another program can write one line at a time and
+ * read the answer to it.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -42,7 +42,7 @@ struct location_meanings find_location_meanings(const struct cairn_declaration *
 }
 
 /* Writes the meaning of a deopt value. Inlining and lowering may split deopt values, so their types
- * are only known if the record has as many of them as the IR. */
+ * are known only if the record does not have more of them than the declaration. */
 static void write_deopt(struct output *output, const struct location_meanings *meanings,
                         uint32_t number)
 {

@@ -223,7 +223,7 @@ static enum exit_status load(struct session *session)
     struct cairn_error error;
     struct cairn_engine_options options = {
         .optimisation_level = session->options->optimisation_level,
-        .is_verified = true, /* by program_read */
+        .is_verified = true, /* program_read has verified the module */
         .finding = complain_about_finding,
         .finding_user = session,
         .deoptimize_target = (const void *)(uintptr_t)end_at_deoptimize,

@@ -116,8 +116,8 @@ static void sort(struct contents *contents)
 
 /* ---- Reading ---- */
 
-/* Returns the section of an entry's address: that of the relocation, or if it does not tell one (on
- * RISC-V), the section that is linked to the metadata. */
+/* Returns the section of the address in an entry. If the relocation does not tell it (on RISC-V),
+ * it is the section to which the metadata section is linked. */
 static uint32_t section_of(const struct contents *contents,
                            const struct cairn_object_section *section, size_t offset)
 {
