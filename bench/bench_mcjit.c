@@ -1,6 +1,6 @@
 /*
- * Compiling and loading a module: MCJIT over Cairn, which scans, checks, decodes, arms and
- * publishes besides, and MCJIT over LLVM's own memory manager, in turn.
+ * Compiling and loading a module with MCJIT: once with Cairn, which also scans, checks, decodes,
+ * arms and publishes, and once with LLVM's own memory manager, in turn.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Small modules are done sooner, so they can be measured more often. */
+/* Small modules take less time, so they are measured more often. */
 enum { PAIRS_MAX = 301, PAIRS_OF_LARGE = 31, LARGE = 30 };
 
 static int64_t target(int64_t value) { return value + 1; }
 
-/* One function: a loop's worth of arithmetic, a patch point, a stack map. */
+/* Builds a function: arithmetic as in a loop, a patch point, and a stack map. */
 static bool build_function(LLVMModuleRef module, LLVMBuilderRef builder, unsigned number)
 {
     LLVMContextRef context = LLVMGetModuleContext(module);
@@ -69,7 +69,7 @@ static double time_cairn(cairn_runtime *runtime, unsigned function_count)
     struct cairn_error error;
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = build_module(context, function_count);
-    /* As with LLVM's own memory manager, nobody runs the verifier. */
+    /* The verifier is not run, as with LLVM's own memory manager. */
     const struct cairn_engine_options options = {.optimisation_level = 2, .is_verified = true};
     double start = bench_now_of_thread();
     cairn_engine *engine;
@@ -95,7 +95,7 @@ static double time_llvm(unsigned function_count)
     struct LLVMMCJITCompilerOptions options;
     LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
     options.OptLevel = 2;
-    options.NoFramePointerElim = 1; /* as cairn_prepare_function asked for; 0 would undo it */
+    options.NoFramePointerElim = 1; /* as cairn_prepare_function has requested; 0 would revert it */
     double start = bench_now_of_thread();
     LLVMExecutionEngineRef engine;
     char *message = NULL;
@@ -148,8 +148,9 @@ static bool bench_size(const struct bench_options *options, const char *name,
     return true;
 }
 
-/* LLVM's heap grows and shrinks by megabytes with each engine. Who has to fault the pages in again
- * that the allocator gave back is luck; so it keeps them. */
+/* Makes the allocator keep its memory. LLVM's heap grows and shrinks by megabytes with each engine.
+ * Otherwise it would be arbitrary which engine takes the page faults for memory that was returned
+ * to the system. */
 static void keep_heap(void)
 {
     mallopt(M_TRIM_THRESHOLD, 1 << 30);

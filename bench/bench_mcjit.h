@@ -4,7 +4,7 @@
 
 #include "bench/report.h"
 
-/* Compiling and loading with Cairn's memory manager and with LLVM's own. */
+/* Measures compiling and loading with Cairn's memory manager and with LLVM's own. */
 bool bench_mcjit(const struct bench_options *options);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Retargeting patch points, beside XRay and beside changing a page's protection.
+ * Retargeting patch points, compared with XRay and with changing the protection of a page.
  *
- * The module is made by hand, so that this needs no LLVM: functions as LLVM compiles them for
- * x86-64, each with one patch point of 16 bytes.
+ * The module is written by hand, so that no LLVM is needed. It has functions as LLVM compiles them
+ * for x86-64, each with one patch point of 16 bytes.
  *
- * A relaxed patch takes less time than reading the clock, so a sample is the mean of GROUP
- * patches; percentiles are over samples.
+ * A relaxed patch takes less time than reading the clock. So a sample is the mean of GROUP patches,
+ * and percentiles are over samples.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -124,7 +124,7 @@ static bool load(struct bench_module *module, struct cairn_error *error)
     return true;
 }
 
-/* ---- A thread that runs the code meanwhile ---- */
+/* ---- A thread that executes the code meanwhile ---- */
 
 struct executor {
     pthread_t thread;
@@ -138,7 +138,7 @@ static void pin_to(size_t processor)
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(processor, &set);
-    sched_setaffinity(0, sizeof set, &set); /* a wish: where it is refused, times scatter more */
+    sched_setaffinity(0, sizeof set, &set); /* optional: if it is refused, times vary more */
 }
 
 static void *execute(void *argument)
@@ -168,7 +168,8 @@ static void stop(struct executor *executor)
 
 /* ---- Peers ---- */
 
-/* Percentiles of one patch by XRay, in nanoseconds; false if it was not built or fails. */
+/* Returns percentiles of one patch by XRay, in nanoseconds. False if the program was not built or
+ * fails. */
 static bool run_xray(double percentiles[3])
 {
 #ifdef PEER_XRAY
@@ -280,7 +281,7 @@ static void bench_strength(const struct bench_options *options, const struct ben
                       busy, NULL, 0, 0);
 }
 
-/* A target within the direct call's reach: other code of the slab. */
+/* Measures targets within the direct call's reach, which are other code in the slab. */
 static void bench_near(const struct bench_options *options, const struct bench_module *module)
 {
     const struct patching patching = {

@@ -4,7 +4,8 @@
 
 #include "bench/report.h"
 
-/* Retargeting patch points. False, with a sentence on standard error, if they cannot be made. */
+/* Measures retargeting patch points. False, with a message on standard error, if they cannot be
+ * created. */
 bool bench_patch(const struct bench_options *options);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Decoding, tables and lookups.
+ * Decoding stack maps, building tables, and lookups.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 
 enum { REPEATS = 15, LOOKUPS = 1000000 };
 
-/* Results that nobody needs, so that the work for them is done. */
+/* Results of the measured work. They are volatile so that the compiler does not remove the work. */
 static volatile uint64_t sink;
 
 /* ---- Decoding ---- */
@@ -29,7 +29,7 @@ static bool add_record(void *user, const struct cairn_stackmap *map,
     return true;
 }
 
-/* The same sum, of everything that is handed over. */
+/* Adds the same numbers to the sum, from columns. */
 static bool add_columns(void *user, const struct cairn_stackmap_columns *columns)
 {
     uint64_t sum = 0;
@@ -59,7 +59,7 @@ static double time_walk(const struct cairn_section *section, uint64_t *sum)
     return (bench_now_of_thread() - start) / 1e6;
 }
 
-/* Checks all first, then iterates: two passes. */
+/* Checks all records first and then iterates, which takes two passes. */
 static double time_read_and_iterate(const struct cairn_section *section)
 {
     double start = bench_now_of_thread();
@@ -103,7 +103,8 @@ static double time_peer(const struct cairn_section *section, uint64_t *sum)
 }
 #endif
 
-/* LLVM's parser reads one version 3 map in little-endian order. */
+/* Whether LLVM's parser can read the section. It reads one map of version 3 in little-endian
+ * order. */
 static bool peer_can_read(const struct cairn_section *section)
 {
     size_t offset = 0;

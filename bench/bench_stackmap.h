@@ -6,8 +6,8 @@
 
 #include <cairn/stackmap.h>
 
-/* Decoding, building a table, and looking up. The section has been checked. False if there was
- * not enough memory. */
+/* Measures decoding, building a table, and lookups. The section must be valid. False without
+ * memory. */
 bool bench_stackmap(const struct bench_options *options, const struct cairn_section *section);
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * bench-unwind FILE...: tables of unwind rules for ELF files: their memory, building them, looking
- * rules up and applying them. Not a part of `make bench`: it needs files with many functions.
+ * up rules, and applying rules. It is not a part of `make bench`, because it needs files with many
+ * functions.
  *
- * The PCs are the middles of functions, in random order: each again and again (hot, 64 of them), or
- * all of them (random).
+ * The PCs are the middles of functions in random order. Lookups repeat 64 of them (hot), or use all
+ * of them (random).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -44,8 +45,8 @@ static void choose_pcs(struct subject *subject)
 
 /* ---- Looking up ---- */
 
-/* The next PC depends on what was found: as in a walk, no lookup begins before the last has
- * ended. */
+/* Looks up rules. Each PC depends on the result of the previous lookup, so that lookups do not
+ * overlap, as in a walk. */
 static uint64_t look_up(const struct subject *subject, const uint64_t *pcs, size_t mask)
 {
     uint64_t found = 0;
@@ -54,7 +55,7 @@ static uint64_t look_up(const struct subject *subject, const uint64_t *pcs, size
     return found;
 }
 
-/* The stack is made up: whatever the rules, the CFA is in its middle. */
+/* Applies rules. The stack is synthetic; the CFA is in its middle, whatever the rules are. */
 static uint64_t step(const struct subject *subject, const uint64_t *pcs, size_t mask)
 {
     static uint64_t stack[1 << 14];
@@ -65,7 +66,7 @@ static uint64_t step(const struct subject *subject, const uint64_t *pcs, size_t 
         slots[row->cfa_slot] =
             (uint64_t)(uintptr_t)&stack[1 << 13] - (uint64_t)(int64_t)row->cfa_offset;
         unwind_apply(row, unwind_cfa(row, slots), slots);
-        next = slots[ARCH_UNWIND_RETURN_ADDRESS]; /* 0 */
+        next = slots[ARCH_UNWIND_RETURN_ADDRESS]; /* always 0 */
     }
     return next;
 }

@@ -1,5 +1,5 @@
 /*
- * cairn-bench-blocks: decoding basic-block address maps, and from a PC to its block; PC sections.
+ * cairn-bench-blocks: decoding basic-block address maps, lookups of blocks by PC, and PC sections.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,7 +23,7 @@ enum {
     BAD_USAGE = 2
 };
 
-/* Results that nobody needs, so that the work for them is done. */
+/* Results of the measured work. They are volatile so that the compiler does not remove the work. */
 static volatile uint64_t sink;
 
 static struct cairn_section maps_of(const struct generated_bbmap *made)
@@ -142,7 +142,8 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 11;
 }
 
-/* What a program without Cairn would have: the blocks' begins, sorted, and beside them the rest. */
+/* A table that a program without Cairn could use: the sorted addresses of blocks, and an array of
+ * their other properties. */
 struct plain_block {
     uint32_t size;
     uint32_t id;
@@ -197,11 +198,11 @@ static const struct plain_block *plain_find(const struct plain *plain, uint64_t 
     return &plain->blocks[begin - 1];
 }
 
-/* How lookups come. */
+/* How lookups are made: many in one call, one in each call, or each after the previous one. */
 enum manner { MANNER_ALL, MANNER_EACH, MANNER_CHAINED };
 
-/* Where they are chained, each waits for what the one before it found. Two loops in the machine's
- * code: a factor that happens to be 0 would make lookups wait as well. */
+/* Measures lookups. If they are chained, each waits for the result of the previous one. The
+ * function is always inlined into two loops, because a factor of 0 would also make lookups wait. */
 static inline __attribute__((always_inline)) double time_lookups(const cairn_block_table *table,
                                                                  const uint64_t *pcs,
                                                                  bool is_chained, uint64_t *sum)
@@ -231,7 +232,7 @@ static double time_chained(const cairn_block_table *table, const uint64_t *pcs, 
     return time_lookups(table, pcs, true, sum);
 }
 
-/* As one goes through samples: a thousand at a time. */
+/* Measures lookups in groups of a thousand, as for samples of a profile. */
 static double time_find_all(const cairn_block_table *table, const uint64_t *pcs, uint64_t *sum)
 {
     enum { AT_ONCE = 1000 };
@@ -389,7 +390,8 @@ static void put_value(uint8_t **at, uint64_t value, unsigned bytes, bool is_comp
         *(*at)++ = (uint8_t)(value >> 8 * i);
 }
 
-/* Constants: nine in ten below 128, or with any number of their bits, which nobody can guess. */
+/* Returns a random constant. If `is_any` is false, nine in ten are less than 128. If it is true,
+ * the number of bits is random, so that the processor cannot predict it. */
 static uint64_t random_constant(uint64_t *random, unsigned bits, bool is_any)
 {
     if (!is_any && next_random(random) % 10 > 0)
@@ -398,7 +400,7 @@ static uint64_t random_constant(uint64_t *random, unsigned bits, bool is_any)
     return value >> next_random(random) % bits;
 }
 
-/* Functions of up to 1023 bytes. */
+/* Writes entries for functions of up to 1023 bytes. */
 static size_t put_entries(const struct cairn_pcsection_schema *schema, bool is_any, uint8_t *bytes)
 {
     uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
@@ -416,7 +418,7 @@ static size_t put_entries(const struct cairn_pcsection_schema *schema, bool is_a
     return (size_t)(at - bytes);
 }
 
-/* In nanoseconds; 0 if an entry is no good. */
+/* Returns nanoseconds for each entry; 0 if an entry is invalid. */
 static double time_entries(const struct cairn_section *section,
                            const struct cairn_pcsection_schema *schema)
 {

@@ -1,6 +1,6 @@
 /*
- * cairn-bench-call: what an OSR entry takes, a call of a function with 8 values by a signature,
- * beside C's call of the same function. And what a closure takes.
+ * cairn-bench-call: the time that an OSR entry takes, which is a call of a function with 8 values
+ * by a signature, compared with C's call of the same function; and the time that a closure takes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +14,7 @@
 
 enum { SAMPLES = 1001, GROUP = 1000, VALUES = 8 };
 
-/* ---- What is called: as an OSR version of a loop, with what is live in it ---- */
+/* ---- The callee: like an OSR version of a loop, with its live values ---- */
 
 typedef double entered(int64_t, double, const void *, int32_t, int64_t, double, const void *,
                        int32_t);
@@ -25,7 +25,7 @@ __attribute__((noinline)) static double enter(int64_t a, double b, const void *c
     return b + f + (double)(a + e + d + h + (c == g));
 }
 
-/* The compiler is not to know which function it is, as it does not know what was compiled. */
+/* Volatile, so that the compiler does not know the function, as with JIT-compiled code. */
 static entered *volatile function = enter;
 
 static struct cairn_value values[VALUES];
@@ -40,7 +40,7 @@ static double time_direct(void)
     return (bench_now() - begun) / GROUP;
 }
 
-/* With values that the interpreter has; one of them changes. */
+/* Measures calls with the interpreter's values, of which one changes. */
 static double time_call(const void *target)
 {
     struct cairn_value result;
@@ -63,7 +63,7 @@ static void handle(const struct cairn_value *arguments, struct cairn_value *resu
 
 /* ---- Figures ---- */
 
-/* Medians of the two, measured in turn: how much more the call by signature takes. */
+/* Prints the difference of the medians of both kinds of calls, which are measured in turn. */
 static void compare(const char *name, const void *target, double limit)
 {
     static double direct[SAMPLES];

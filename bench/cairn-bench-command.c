@@ -1,10 +1,11 @@
 /*
- * cairn-bench-command: one command beside another that does the same, by time and by memory.
+ * cairn-bench-command: the time and memory of a command, compared with another command that does
+ * the same.
  *
  * usage: cairn-bench-command NAME COMMAND... -- PEER...
  *
- * What they print is thrown away. Both are run in turn; times are what the process itself took,
- * user's and system's, and memory is the most that was resident.
+ * The output of both is discarded. Both are run in turn. Times are user and system time of the
+ * process, and memory is the maximum that was resident.
  *
  * SPDX-License-Identifier: MIT
  */

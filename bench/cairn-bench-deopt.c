@@ -1,8 +1,8 @@
 /*
- * cairn-bench-deopt: what it takes to come from compiled code to a handler, read 16 live values
- * there, and go on behind the site or return to the caller. Beside C++'s throw and catch over one
- * frame, which is what leaving a function unexpectedly costs elsewhere. With an argument, only the
- * figures whose names begin so.
+ * cairn-bench-deopt: the time to get from compiled code to a handler, read 16 live values, and
+ * continue after the site or return to the caller. It is compared with C++'s throw and catch over
+ * one frame, the usual way to leave a function early. With an argument, only figures whose names
+ * begin with it are measured.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,10 +32,9 @@ static void check(enum cairn_status status, const struct cairn_error *error)
     exit(1);
 }
 
-/* ---- The function: loads 13 values, has a patch point with them and 3 constants, uses them ----
- */
+/* ---- The function: loads 13 values, and has a patch point with these and 3 constants ---- */
 
-/* What the function loads. */
+/* The values that the function loads. */
 static struct input {
     int64_t wide[5];
     int64_t narrow[3]; /* i32 */
@@ -77,7 +76,7 @@ static LLVMValueRef build_load(const struct building *building, unsigned index)
     return loaded;
 }
 
-/* Any of them as an i64. */
+/* Builds the conversion of a value to i64. */
 static LLVMValueRef build_widened(const struct building *building, LLVMValueRef value)
 {
     switch (LLVMGetTypeKind(LLVMTypeOf(value))) {
@@ -90,8 +89,8 @@ static LLVMValueRef build_widened(const struct building *building, LLVMValueRef 
     }
 }
 
-/* Every second value is needed behind the site: so some are kept across the call, and some are in
- * registers that it does not keep. */
+/* Builds a sum of every second value after the site, so that some values are live across the call,
+ * and others are in caller-saved registers. */
 static LLVMValueRef build_sum(const struct building *building, LLVMValueRef *values,
                               LLVMValueRef sum)
 {

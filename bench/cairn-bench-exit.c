@@ -1,9 +1,9 @@
 /*
- * cairn-bench-exit: what it takes to save all registers of a thread, call a C function with them,
- * and go on from them; for every set of vector registers that the machine has. Beside setjmp and
- * longjmp, which save a part of the general ones.
+ * cairn-bench-exit: the time to save all registers of a thread, call a C function with them, and
+ * resume from them, for each set of vector registers that the machine has. It is compared with
+ * setjmp and longjmp, which save a part of the general registers.
  *
- * A program of its own: the exit is no part of what the shared library shows.
+ * This is a separate program, because the shared library does not export the exit.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,7 +24,7 @@ static void leave_alone(struct cairn_context *context, void *user)
     (void)user;
 }
 
-/* ---- One of each, in nanoseconds ---- */
+/* ---- One operation, in nanoseconds ---- */
 
 static double time_exit(void (*stub)(void))
 {
@@ -60,7 +60,7 @@ static double time_capture(void (*unused)(void))
 
 /* ---- Figures ---- */
 
-/* Medians of the two, measured in turn. */
+/* Prints the medians of both, which are measured in turn. */
 static void compare(const char *name, double (*one)(void (*)(void)), void (*stub)(void),
                     double limit)
 {
@@ -84,7 +84,7 @@ static void compare(const char *name, double (*one)(void (*)(void)), void (*stub
 
 static void bench_exits(const struct cairn_arch *arch, uint8_t *code, struct arch_exit *data)
 {
-    /* Where a function pointer is a descriptor's address, this is one. */
+    /* This serves as a descriptor where function pointers are addresses of descriptors. */
     const volatile uint64_t descriptor[3] = {(uintptr_t)code};
     uintptr_t pointer = arch->has_descriptors ? (uintptr_t)descriptor : (uintptr_t)code;
     char name[64];

@@ -1,10 +1,10 @@
 /*
- * cairn-bench-ic: what inline caches take. A loop of compiled code reads a property of each object
- * of a heap, in random order: by a cache; by the same guard and load written in the IR; by a lookup
- * in a hash table. Three heaps: one that fits a processor's nearest cache, one for the next, and a
- * larger one. The same once more along a list, where each access has to wait for the one before.
- * And what it takes to add a case, in time and bytes. With an argument, only the figures whose
- * names begin so.
+ * cairn-bench-ic: the time that inline caches take. A compiled loop reads a property of each object
+ * of a heap, in random order: through a cache, with the same guard and load in the IR, and through
+ * a lookup in a hash table. There are three heaps: one that fits the processor's first-level cache,
+ * one for the next level, and a larger one. The same is measured along a list, where each access
+ * waits for the previous one. The program also measures the time and memory of adding a case. With
+ * an argument, only figures whose names begin with it are measured.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,15 +33,15 @@ static void check(enum cairn_status status, const struct cairn_error *error)
 
 enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES };
 
-/* A loop, and what its cache is like. `kind` 0 is a site with anyregcc. */
+/* A loop, and the properties of its cache. `kind` 0 is a site with anyregcc. */
 struct subject {
     const char *name;
     enum ic_loop_kind kind;
-    uint32_t shape_count; /* of the heap that it is for */
+    uint32_t shape_count; /* number of shapes in the heap */
     enum cases cases;
     struct cairn_ic_options options;
-    bool is_slow; /* and measured with the smallest heap alone */
-    bool is_c;    /* no compiled code */
+    bool is_slow; /* whether it is slow, so that only the smallest heap is measured */
+    bool is_c;    /* whether the loop is C code */
     bool is_along_list;
 };
 
@@ -261,7 +261,7 @@ static void create_caches(const struct bench *bench)
 typedef int64_t loop(struct ic_object *const *objects, int64_t count);
 static loop *loops[SUBJECTS];
 
-/* Caches that cases are added to, each in a function of its own. */
+/* Number of caches that cases are added to, each in a function of its own. */
 enum { ADDED = 64 };
 
 static void load(struct bench *bench)
@@ -304,12 +304,12 @@ enum { SETS = 3, BLOCKS = 8, ROUNDS_MAX = 50 };
 static const double sample_ns = 20000;
 static const struct {
     size_t objects;
-    size_t rounds; /* of each block */
+    size_t rounds; /* rounds in each block */
 } sets[SETS] = {{200, ROUNDS_MAX}, {4000, ROUNDS_MAX}, {100000, 8}};
 
-/* Nanoseconds an object: of the samples, that which a tenth of them are faster than. Whatever runs
- * beside this program takes the processor's caches away from all the others, and more often from
- * what takes longer. */
+/* Results are nanoseconds for each object, at this fraction of the sorted samples. The fraction is
+ * small because other programs evict lines from the processor's caches, and affect slow loops more
+ * often than fast ones. */
 static const double fraction = 0.1;
 static double results[SUBJECTS][SETS];
 
@@ -336,7 +336,8 @@ static void run(size_t subject, const struct ic_heap *heap)
     exit(1);
 }
 
-/* What came between has left its own things in the processor's caches: one run for nothing. */
+/* Measures one sample. The first run is not counted, because it brings data into the processor's
+ * caches. */
 static double sample(size_t subject, const struct ic_heap *heap)
 {
     double begun = bench_now();
@@ -349,7 +350,7 @@ static double sample(size_t subject, const struct ic_heap *heap)
     return (bench_now_of_thread() - begun) / runs / (double)heap->count;
 }
 
-/* Of one shape and of four; then lists. */
+/* Heaps with one and with four shapes, then lists with one and with four. */
 enum { HEAPS = 4 };
 
 static double samples[SUBJECTS][BLOCKS * ROUNDS_MAX];
@@ -359,8 +360,8 @@ static size_t heap_of(const struct subject *subject)
     return (subject->shape_count == 1 ? 0U : 1U) + (subject->is_along_list ? 2U : 0U);
 }
 
-/* All of one heap in turn, so that what else the machine does is the same for all. The first round
- * is for the processor's caches, which may take a while to prefer one heap to another. */
+/* Measures all subjects of one heap in turn, so that other load affects all of them equally. The
+ * first round is not counted, because the processor's caches may take time to adapt to the heap. */
 static void measure_block(const struct bench *bench, size_t set, size_t heap,
                           const struct ic_heap *objects, size_t block)
 {
@@ -375,7 +376,7 @@ static void measure_block(const struct bench *bench, size_t set, size_t heap,
         }
 }
 
-/* Heaps in turn, too, in longer blocks. */
+/* Measures the heaps in turn, too, in longer blocks. */
 static void measure_set(const struct bench *bench, size_t set)
 {
     struct ic_heap heaps[HEAPS];
@@ -469,8 +470,8 @@ static void print_addition(const struct bench *bench, size_t shape, const char *
     bench_print(&bench->options, &figure);
 }
 
-/* Each time by itself, for the median, with the clock's own time in it; and all together, for the
- * mean. What quiescence and resets take is not counted: memory is ready. */
+/* Measures each addition separately for the median, which includes reading the clock, and all
+ * together for the mean. Quiescence and resets are not counted, and memory is available. */
 static void measure_additions(const struct bench *bench)
 {
     static double singly[IC_SHAPES][ROUNDS * ADDED];

@@ -1,9 +1,10 @@
 /*
- * cairn-bench-roots: what it takes to relocate the roots of a frame that waits at a statepoint.
+ * cairn-bench-roots: the time to relocate the roots of a frame that is stopped at a statepoint.
  *
- * Frames by hand, with places on the stack as LLVM spills them. The mover gives an object back as
- * it is, so what is left is what finding and writing cost; and calling it, which a list of places
- * that is gone through beside it shows. With an argument, one frame alone.
+ * The frames are written by hand, with places on the stack as LLVM spills pointers. The mover
+ * returns each object unchanged, so only the time for finding and writing roots and for calling the
+ * mover is measured. A loop over a list of places shows the time for the calls alone. With an
+ * argument, only one frame is measured.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -55,7 +56,8 @@ static void align(void)
         put(0, 1);
 }
 
-/* One of `derived_every` pairs has its derived pointer behind its base; 0: none has. */
+/* Writes pairs. One of `derived_every` pairs has a derived pointer in a place after its base; none
+ * has if it is 0. */
 static void put_pairs(uint32_t count, uint32_t derived_every)
 {
     uint32_t place = 0;
@@ -72,9 +74,9 @@ static void put_map(uint32_t count, uint32_t derived_every)
     section.size = 0;
     put(3, 1);
     put(0, 3);
-    put(1, 4); /* function */
+    put(1, 4); /* function count */
     put(0, 4);
-    put(1, 4); /* record */
+    put(1, 4); /* record count */
     put(CODE, 8);
     put(8, 8);
     put(1, 8);
@@ -131,7 +133,7 @@ static double time_enumerations(struct cairn_frame *frame, struct cairn_record r
     return (bench_now_of_thread() - begun) / (double)GROUP;
 }
 
-/* A collector that has the places in a list, once each. */
+/* Measures a collector that has a list of places without repetitions. */
 static double time_list(void **places, uint32_t count, cairn_root_mover *volatile move)
 {
     cairn_root_mover *mover = move;
@@ -144,7 +146,8 @@ static double time_list(void **places, uint32_t count, cairn_root_mover *volatil
 
 /* ---- Figures ---- */
 
-/* What has to be reached is for a frame of some size: each takes time of its own. */
+/* Prints a figure. Frames with fewer than BOUND_FROM roots have no limit, because each frame takes
+ * a constant time of its own. */
 static void print(const char *way, const char *name, double *values, double *list_values,
                   double limit)
 {
@@ -162,7 +165,7 @@ static void print(const char *way, const char *name, double *values, double *lis
     bench_print(&options, &figure);
 }
 
-/* Medians, for each root, measured in turn. */
+/* Prints medians of the time for each root. The ways are measured in turn. */
 static void bench_roots(const char *name, uint32_t count, uint32_t derived_every)
 {
     static uint64_t stack[2 * PAIRS_MAX];
@@ -172,7 +175,7 @@ static void bench_roots(const char *name, uint32_t count, uint32_t derived_every
     cairn_table *table = make_table(count, derived_every);
     const struct cairn_record record = {table, 0};
     struct cairn_frame frame = {.pc = CODE, .sp = (uintptr_t)stack, .is_calling = true};
-    /* A derived pointer in a place of its own is a root, too. */
+    /* A derived pointer with a place of its own is another root. */
     uint32_t roots = count + (derived_every == 0 ? 0 : (count + derived_every - 1) / derived_every);
     double limit = roots < BOUND_FROM ? 0 : 3;
     memset(stack, 0x10, sizeof stack);

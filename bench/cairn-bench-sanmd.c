@@ -1,10 +1,10 @@
 /*
- * cairn-bench-sanmd: what libcairn-sanmd takes to read metadata and to answer.
+ * cairn-bench-sanmd: the time that libcairn-sanmd takes to read metadata and to answer queries.
  *
- * Sections as clang 19 writes them, of a large program: functions one behind the other, each with
- * accesses. A query is one PC, at random; half of the accesses asked for are none. The peers are a
- * hash table of the same PCs with half of its places taken, without what makes a query safe while
- * libraries come and go, and a scan of the section.
+ * The sections are those of a large program as clang 19 writes them: functions one after another,
+ * each with accesses. A query is one random PC, and half of the queries for accesses find none. The
+ * peers are a hash table of the same PCs that is half full, without the code that makes queries
+ * safe while libraries are loaded and unloaded, and a linear scan of the section.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,7 +29,7 @@ static struct {
     uint8_t covered[FUNCTIONS * 8];
     uint8_t atomics[ATOMICS * 4];
     size_t covered_bytes;
-    uint64_t code; /* where the functions are said to be */
+    uint64_t code; /* address of the functions, which do not exist */
 } program;
 
 static uint64_t queries[QUERIES];
@@ -130,7 +130,7 @@ static void read_and_forget(void)
     forget();
 }
 
-/* The query, which is not to begin before the answer of the one before is there. */
+/* Returns the query, in a way that it cannot begin before the previous answer is known. */
 static uint64_t after(uint64_t found, uint64_t query) { return query + (found >> 63); }
 
 static void ask_accesses(void)
@@ -166,7 +166,7 @@ static void ask_scans(void)
     kept = found;
 }
 
-/* Half of them accesses, half of them any place. */
+/* Makes queries: half of them for accesses, half of them for random places. */
 static void make_queries(void)
 {
     for (size_t i = 0; i < QUERIES; i++)

@@ -1,10 +1,11 @@
 /*
- * cairn-bench-walk: what it takes to walk over frames of compiled code, beside the system's
+ * cairn-bench-walk: the time to walk over frames of compiled code, compared with the system's
  * unwinder and libunwind.
  *
- * Compiled functions call each other 64 deep, the last one the host, which walks from the innermost
- * of them to the outermost in each way, in turn. What each takes before the first of these frames
- * (capturing registers, the host's own frames) is not counted; libunwind has its fastest cache.
+ * Compiled functions call each other to a depth of 64. The last one calls the host, which walks
+ * from the innermost to the outermost of them in each way, in turn. The time before the first of
+ * these frames (saving registers, the host's own frames) is not counted. libunwind uses its fastest
+ * cache.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,7 +36,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* ---- Walks, in nanoseconds a frame ---- */
+/* ---- Walks, in nanoseconds for each frame ---- */
 
 static double time_steps(const struct cairn_frame *first)
 {
@@ -66,7 +67,8 @@ static double time_callers(const struct cairn_frame *first)
     return time / (double)frames;
 }
 
-/* What a profiler or a collector does: the function and the record of each frame besides. */
+/* Measures a walk as in a profiler or a collector, which also finds the function and the record of
+ * each frame. */
 static double time_walk(const struct cairn_frame *first)
 {
     size_t found = 0;
@@ -128,7 +130,7 @@ static double time_backtrace(size_t frames)
     return (bench_now_of_thread() - begun) / GROUP;
 }
 
-/* The number of frames of a walk up to the first compiled one. */
+/* Returns the number of frames of a walk up to the first compiled one. */
 static size_t count_before_compiled(void)
 {
     size_t count = 0;
@@ -140,7 +142,8 @@ static size_t count_before_compiled(void)
     return count;
 }
 
-/* Without what all walks begin with. Not inlined: so the frames before are always the same. */
+/* Measures the system's unwinder, without the start of each walk. Not inlined, so that the number
+ * of frames before the compiled ones does not change. */
 static __attribute__((noinline)) double time_system(size_t before)
 {
     double all = time_backtrace(before + DEPTH);
@@ -221,7 +224,7 @@ static void stop(void)
     static double backtraces[SAMPLES];
     struct cairn_frame compiled;
     struct cairn_frame native;
-    size_t before = count_before_compiled() + 1; /* time_system */
+    size_t before = count_before_compiled() + 1; /* plus the frame of time_system */
     if (cairn_context_capture(&context) != 0)
         return;
     find_frames(&context, &native, &compiled);
@@ -264,7 +267,8 @@ struct text {
     ((text)->size += (size_t)snprintf((text)->bytes + (text)->size,                                \
                                       sizeof(text)->bytes - (text)->size, __VA_ARGS__))
 
-/* Calls the next function, or at the end the host, with `kept` values alive across the call. */
+/* Writes a function that calls the next function, or the last one the host, with `kept` values live
+ * across the call. */
 static void put_function(struct text *text, int number, int kept, int count)
 {
     int next = (number * 5 + 3) % count;

@@ -1,5 +1,5 @@
 /*
- * cairn-bench: the figures of doc/performance.md.
+ * cairn-bench: measures the figures of doc/performance.md.
  *
  * SPDX-License-Identifier: MIT
  */

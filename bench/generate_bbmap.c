@@ -29,7 +29,8 @@ static uint32_t below(struct writer *writer, uint32_t bound)
     return (uint32_t)((writer->random >> 32) * bound >> 32);
 }
 
-/* One of the numbers between two of the steps, each as likely as another one. */
+/* Returns a random number between two adjacent steps. Each interval between steps is equally
+ * likely. */
 static uint32_t between_steps(struct writer *writer, const uint16_t *steps, uint32_t count)
 {
     uint32_t step = below(writer, count - 1);
@@ -81,7 +82,8 @@ static void put_bytes(struct generated_bbmap *made, const void *bytes, size_t si
     made->size += size;
 }
 
-/* Two in three fall through, the last one returns; a few are moved from where they stood. */
+/* Writes a block. Two in three blocks fall through, and the last one returns. A few have IDs that
+ * differ from their position, as if they had been moved. */
 static void put_block(struct writer *writer, uint32_t index, uint32_t count)
 {
     struct generated_bbmap *made = writer->made;

@@ -1,5 +1,6 @@
 /*
- * bench/generate_bbmap.h - basic-block address maps like those of real programs, of any size.
+ * bench/generate_bbmap.h - generated basic-block address maps of any size, similar to those of real
+ * programs.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An ELF file for x86-64 in the host's memory, linked, with nothing in it but a section of maps of
- * version 2 and the header of the code that they are of. */
+/* A linked ELF file for x86-64 in memory. It has only a section of maps of version 2, and the
+ * header of the code section that they describe. */
 struct generated_bbmap {
-    uint8_t *bytes; /* of the file; to be freed with free() */
+    uint8_t *bytes; /* the file; to be freed with free() */
     size_t size;
-    size_t section_offset; /* of the maps in the file */
+    size_t section_offset; /* offset of the maps in the file */
     size_t section_size;
     uint64_t code_address;
     uint64_t code_size;
@@ -23,10 +24,10 @@ struct generated_bbmap {
 };
 
 /*
- * At least `block_count` blocks, in numbers and sizes as clang -O2 gives them for this library's
- * own sources: 15 blocks a function, half of the functions with up to 8; half of the blocks up to
- * 15 bytes, one in a hundred 128 or more. The same argument gives the same bytes. `bytes` is NULL
- * without memory.
+ * Generates at least `block_count` blocks. Numbers and sizes are distributed as clang -O2 compiles
+ * this library's own sources: functions have 15 blocks on average, and half of them at most 8; half
+ * of the blocks have at most 15 bytes, and one in a hundred at least 128. The same argument gives
+ * the same bytes. `bytes` is NULL without memory.
  */
 struct generated_bbmap generate_bbmap(uint32_t block_count);
 

@@ -9,7 +9,8 @@ enum {
     RECORDS_PER_FUNCTION = 10,
     CONSTANTS = 256,
     LOCATIONS_MIN = 1,
-    LOCATIONS_SPREAD = 14, /* 1 to 14, 7.5 on average, and the arguments of some calls */
+    LOCATIONS_SPREAD =
+        14, /* 1 to 14 locations, 7.5 on average, including the arguments of some calls */
     CODE_BYTES_MIN = 16,
     CODE_BYTES_SPREAD = 64
 };
@@ -45,7 +46,8 @@ static void align(struct generator *generator)
         put_u8(generator, 0);
 }
 
-/* Mostly registers and spills, as in optimised code; every tenth is a constant. */
+/* Writes a location. Most are registers and spill slots, as in optimised code, and one in ten is a
+ * constant. */
 static void put_location(struct generator *generator)
 {
     uint32_t choice = next_random(generator, 20);

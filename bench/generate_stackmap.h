@@ -1,5 +1,6 @@
 /*
- * bench/generate_stackmap.h - a stack map section like those of real programs, of any size.
+ * bench/generate_stackmap.h - a generated stack map section of any size, similar to those of real
+ * programs.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the records' IDs come. */
+/* The order of the records' IDs. */
 enum generated_ids { GENERATED_IDS_ASCENDING, GENERATED_IDS_RANDOM };
 
-/* A version 3 map of `record_count` records in the host's byte order: about ten records a
- * function and eight locations a record. The same arguments give the same bytes. To be freed with
- * free(); NULL without memory. */
+/* Returns a map of version 3 with `record_count` records in the host's byte order, which has about
+ * ten records for each function and eight locations for each record. The same arguments give the
+ * same bytes. The caller frees it with free(). NULL without memory. */
 uint8_t *generate_stackmap(uint32_t record_count, enum generated_ids ids, uint64_t base_address,
                            size_t *size);
 

@@ -15,7 +15,7 @@ struct building {
     LLVMValueRef function;
     LLVMTypeRef int32;
     LLVMTypeRef int64;
-    LLVMTypeRef bytes; /* a pointer */
+    LLVMTypeRef bytes; /* type of pointers */
 };
 
 static LLVMValueRef constant(const struct building *building, uint64_t value)
@@ -28,7 +28,7 @@ static LLVMBasicBlockRef append(const struct building *building, const char *nam
     return LLVMAppendBasicBlockInContext(building->context, building->function, name);
 }
 
-/* A pointer to `type` at bytes from a pointer. */
+/* Builds a pointer to `type` at an offset in bytes from a pointer. */
 static LLVMValueRef place_at(const struct building *building, LLVMValueRef pointer,
                              LLVMValueRef offset, LLVMTypeRef type)
 {
@@ -69,9 +69,9 @@ static LLVMValueRef build_site(const struct building *building, const struct ic_
     return stores ? constant(building, 1) : result;
 }
 
-/* ---- The same written in the IR ---- */
+/* ---- The same accesses in the IR ---- */
 
-/* As front ends mark what hardly ever happens. */
+/* Marks a branch as front ends do for cases that are rarely executed. */
 static void expect_true(const struct building *building, LLVMValueRef branch)
 {
     LLVMMetadataRef weights[] = {
@@ -94,7 +94,7 @@ static LLVMValueRef build_call(const struct building *building, LLVMValueRef obj
     return LLVMBuildCall2(building->builder, type, function, &object, 1, "");
 }
 
-/* `stored` NULL: a load. */
+/* Builds the access of a hit. It is a load if `stored` is NULL. */
 static LLVMValueRef build_hit(const struct building *building, LLVMValueRef object,
                               LLVMValueRef stored, size_t shape)
 {
@@ -136,7 +136,7 @@ static LLVMValueRef build_guards(const struct building *building, LLVMValueRef o
 
 /* ---- The loop ---- */
 
-/* What the object adds to the sum. */
+/* Builds the access to one object. Returns the value that is added to the sum. */
 static LLVMValueRef build_body(const struct building *building, const struct ic_loop *loop,
                                LLVMValueRef object, LLVMValueRef i)
 {
@@ -160,15 +160,15 @@ static void begin_function(struct building *building, const char *name)
     LLVMTypeRef type = LLVMFunctionType(building->int64, parameters, 2, 0);
     building->function = LLVMAddFunction(building->module, name, type);
     cairn_prepare_function(building->function);
-    /* So that where a loop begins is not a matter of what was compiled before it. */
+    /* The alignment makes the loop independent of the code that was compiled before it. */
     LLVMSetAlignment(building->function, 64);
 }
 
-/* Of the loop's body: what each turn has from the one before. */
+/* The values that each iteration of the loop gets from the previous one. */
 struct turn {
     LLVMValueRef i;
     LLVMValueRef sum;
-    LLVMValueRef object; /* along a list */
+    LLVMValueRef object; /* of loops along a list */
 };
 
 static LLVMValueRef build_object(const struct building *building, LLVMValueRef number)
@@ -178,7 +178,7 @@ static LLVMValueRef build_object(const struct building *building, LLVMValueRef n
     return LLVMBuildLoad2(building->builder, building->bytes, place, "object");
 }
 
-/* The sum that this turn leaves to the next one; along a list, the next object's address. */
+/* Builds one iteration. Returns the new sum, or along a list the address of the next object. */
 static LLVMValueRef build_turn(const struct building *building, const struct ic_loop *loop,
                                const struct turn *turn)
 {

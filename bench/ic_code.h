@@ -1,9 +1,9 @@
 /*
  * bench/ic_code.h - loops over objects as LLVM IR: `int64_t loop(struct ic_object **, int64_t)`.
  *
- * All are the same but for what they do with each object; those that read return the sum of the
- * property, those that write return how many objects there were. Those along a list have the next
- * object from the property, and return the last one of `count`.
+ * The loops differ only in the access to each object. Loops that read return the sum of the
+ * property, and loops that write return the number of objects. Loops along a list read the next
+ * object from the property, and return the last of `count` objects.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,11 +16,11 @@
 #include <stdint.h>
 
 enum ic_loop_kind {
-    IC_LOOP_SITE,          /* a patch point with anyregcc, without a target */
-    IC_LOOP_SITE_C,        /* with the C calling convention */
-    IC_LOOP_SITE_STORE,    /* of an object and what is to be stored; no result */
-    IC_LOOP_WRITTEN,       /* guard and load; where the guard fails, a call */
-    IC_LOOP_WRITTEN_FOUR,  /* four guards, one after the other */
+    IC_LOOP_SITE,          /* a patch point with anyregcc and without a target */
+    IC_LOOP_SITE_C,        /* a patch point with the C calling convention */
+    IC_LOOP_SITE_STORE,    /* a patch point that stores; arguments are the object and the value */
+    IC_LOOP_WRITTEN,       /* guard and load, and a call if the guard fails */
+    IC_LOOP_WRITTEN_FOUR,  /* four guards, one after another */
     IC_LOOP_WRITTEN_STORE, /* guard and store */
     IC_LOOP_CALLED         /* a call of ic_look_up */
 };
@@ -28,7 +28,7 @@ enum ic_loop_kind {
 struct ic_loop {
     enum ic_loop_kind kind;
     const char *name;
-    uint64_t id; /* of the patch point */
+    uint64_t id; /* ID of the patch point */
     bool is_along_list;
 };
 

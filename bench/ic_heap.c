@@ -22,7 +22,7 @@ static void *allocate(size_t count, size_t size)
     return memory;
 }
 
-/* xorshift64, with the same seed in each run. */
+/* The state of xorshift64, with the same seed in each run. */
 static uint64_t random_state;
 static uint64_t random_below(uint64_t limit)
 {
@@ -86,22 +86,23 @@ void ic_heap_destroy(struct ic_heap *heap)
 
 /* ---- The table ---- */
 
-/* At most half of them are taken. */
+/* At most half of the slots are used. */
 enum { SLOT_BITS = 12, SLOTS = 1 << SLOT_BITS };
 _Static_assert(IC_TABLE_SHAPES *IC_TABLE_NAMES * 2 <= SLOTS, "the table is half empty");
 
 struct slot {
-    const char *name; /* NULL: free */
+    const char *name; /* NULL if the slot is free */
     uint32_t shape;
     uint32_t offset;
 };
 
 static struct slot *slots;
 static const char *names[IC_TABLE_NAMES] = {"x", "y", "next", "length", "a", "b", "name", "value"};
-/* The one that is read. A compiler that knew it would have its hash for nothing. */
+/* The name of the property that is read. It is volatile so that the compiler cannot compute its
+ * hash in advance. */
 static const char *volatile wanted_name;
 
-/* Multiplicative: the upper bits of the product. The name's part does not change in a loop. */
+/* Returns the upper bits of a multiplicative hash. The part for the name is constant in a loop. */
 static inline size_t slot_of(uint32_t shape, const char *name)
 {
     uint64_t hash = shape * UINT64_C(0x9E3779B97F4A7C15);

@@ -1,5 +1,5 @@
 /*
- * bench/peer_bbaddrmap.h - llvm::object::ELFObjectFile's readBBAddrMap, to compare with.
+ * bench/peer_bbaddrmap.h - the peer llvm::object::ELFObjectFile::readBBAddrMap.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* Reads all maps of the ELF file and visits each block: `*sum` is a checksum of what it saw,
- * `*read_time` the nanoseconds of the thread's time that readBBAddrMap alone took. False, and a
- * line on standard error, if LLVM refuses the file. */
+/* Reads all maps of the ELF file and visits each block. `*sum` is a checksum of the blocks.
+ * `*read_time` is the thread's time in readBBAddrMap alone, in nanoseconds. False, with a line on
+ * standard error, if LLVM rejects the file. */
 bool peer_bbaddrmap_walk(const uint8_t *bytes, size_t size, uint64_t *sum, double *read_time);
 
 #ifdef __cplusplus

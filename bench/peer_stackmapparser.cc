@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/peer_stackmapparser.h"
 
-/* Its accessors assert that a location is of their kind; the fields are the same bytes. */
+/* The accessors of LLVM's parser assert the kind of a location, but the fields are the same for all
+ * kinds. */
 #ifndef NDEBUG
 #define NDEBUG
 #endif

@@ -1,5 +1,5 @@
 /*
- * bench/peer_stackmapparser.h - llvm::StackMapParser, to compare with.
+ * bench/peer_stackmapparser.h - the peer llvm::StackMapParser.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* Constructs a parser over a version 3 map in little-endian order and visits every record and
- * location; returns a checksum of what it saw. The map is trusted, as LLVM does. */
+/* Creates a parser for a map of version 3 in little-endian order, and visits every record and
+ * location. Returns a checksum of them. The map must be valid, because LLVM does not check it. */
 uint64_t peer_stackmapparser_walk(const uint8_t *bytes, size_t size);
 
 #ifdef __cplusplus

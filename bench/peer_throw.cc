@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/peer_throw.h"
 
-/* The frame that is left. It throws itself: with a callee that throws, two frames would be. */
+/* The frame that is unwound. It throws directly, because with a callee that throws there would be
+ * two frames. */
 static __attribute__((noinline)) int64_t leave(int64_t value)
 {
     if (value != 0)

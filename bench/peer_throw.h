@@ -1,5 +1,5 @@
 /*
- * bench/peer_throw.h - C++'s exceptions, to compare with.
+ * bench/peer_throw.h - the peer for leaving frames: C++ exceptions.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* Calls a function that throws a 64-bit integer, and catches it: one frame is left. Returns the
- * integer. */
+/* Calls a function that throws a 64-bit integer, and catches it, so that one frame is unwound.
+ * Returns the integer. */
 int64_t peer_throw_and_catch(int64_t value);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /*
- * XRay's way of rewriting code while it runs: prints how long __xray_patch_function and
- * __xray_unpatch_function take for one function, in nanoseconds: median, 99th percentile, largest.
+ * A peer that modifies code while it runs, with XRay: prints the times of __xray_patch_function and
+ * __xray_unpatch_function for one function, in nanoseconds: median, 99th percentile, maximum.
  *
- * To be compiled with clang -fxray-instrument.
+ * Must be compiled with clang -fxray-instrument.
  *
  * SPDX-License-Identifier: MIT
  */

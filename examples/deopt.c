@@ -1,13 +1,13 @@
 /*
- * deopt: compiled code that computes with integers only, and an interpreter that takes over where
- * they overflow, in the middle of an inlined function, and goes on with doubles.
+ * deopt: compiled code that computes with integers only. Where an addition overflows in the middle
+ * of an inlined function, an interpreter takes over and continues with doubles.
  *
  *     cc deopt.c $(pkg-config --cflags --libs cairn-llvm)
  *
  * A small bytecode is compiled with its calls inlined. Where an addition overflows, the compiled
- * code comes to a patch point with a frame state: what the interpreter's frames would be, that of
- * the inlined function and that of its caller. They are made from it, the interpreter runs them to
- * their end, and the compiled function returns what comes out.
+ * code reaches a patch point with a frame state, which describes the interpreter's frames of the
+ * inlined function and of its caller. The handler builds these frames, the interpreter runs them to
+ * their end, and the compiled function returns the result.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -34,9 +34,9 @@ static void check(enum cairn_status status, const struct cairn_error *error)
         fail(error->message);
 }
 
-/* ---- 1. Numbers: integers, or doubles where those are too small ---- */
+/* ---- 1. Numbers: integers, or doubles if an integer overflows ---- */
 
-/* Compiled code returns it in two registers. */
+/* A number, which compiled code returns in two registers. */
 struct number {
     int64_t is_double;
     int64_t bits;
@@ -87,7 +87,7 @@ struct instruction {
 struct function {
     const char *name;
     uint32_t parameter_count;
-    uint32_t local_count; /* parameters first */
+    uint32_t local_count; /* number of locals; the parameters come first */
     struct instruction code[CODE_MAX];
 };
 
@@ -126,7 +126,7 @@ static const struct function functions[] = {
 
 struct frame {
     const struct function *function;
-    uint64_t position; /* of the next instruction */
+    uint64_t position; /* position of the next instruction */
     uint32_t height;
     struct number locals[LOCALS_MAX];
     struct number stack[STACK_MAX];
@@ -146,7 +146,7 @@ static void call(struct frame *caller, struct frame *callee, const struct functi
         callee->locals[i - 1] = pop(caller);
 }
 
-/* Runs frames, of which the last is the innermost, until the first one returns. */
+/* Runs the frames, of which the last is the innermost, until the first one returns. */
 static struct number interpret(struct frame *frames, size_t count)
 {
     for (;;) {
@@ -187,14 +187,13 @@ static struct number interpret(struct frame *frames, size_t count)
     }
 }
 
-/* ---- 4. From compiled code to the interpreter: what a patch point calls where integers end ----
- */
+/* ---- 4. From compiled code to the interpreter: the handler of overflows ---- */
 
 static unsigned overflows;
 
 static struct number number_of(const struct cairn_value *value)
 {
-    bool is_dead = value->type.kind == CAIRN_TYPE_VOID; /* it is set before it is read */
+    bool is_dead = value->type.kind == CAIRN_TYPE_VOID; /* a dead local is set before it is read */
     return integer(is_dead ? 0 : cairn_value_signed(value));
 }
 
@@ -241,40 +240,41 @@ static void overflowed(struct cairn_deopt *deopt, void *unused)
     if (state.frame_count > FRAMES_MAX)
         fail("more was inlined than the interpreter has room for");
     uint32_t count = 0;
-    do { /* there is at least one */
+    do { /* there is at least one frame */
         frames[count] = rebuild(&state, count);
         print_frame(&frames[count]);
     } while (++count < state.frame_count);
     struct number result = interpret(frames, count);
 
-    /* The compiled function is gone when this handler returns; its caller gets the result. */
+    /* The frame of the compiled function is removed when this handler returns. Its caller gets the
+     * result. */
     const struct cairn_value results[] = {cairn_value_of_integer(64, result.is_double),
                                           cairn_value_of_integer(64, result.bits)};
     check(cairn_deopt_return(deopt, results, 2, &error), &error);
 }
 
-/* ---- 5. The compiler: int64_t for every number ---- */
+/* ---- 5. The compiler, which uses int64_t for every number ---- */
 
 struct compiler {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
     LLVMTypeRef int64;
-    LLVMValueRef function; /* that all of it becomes */
+    LLVMValueRef function; /* the compiled function, into which all calls are inlined */
     const cairn_exit *exit;
     uint64_t next_id;
 };
 
-/* A function that is being compiled, and the one into which it is being inlined: what the
- * interpreter would have in its frames, as values of the compiled code. */
+/* A function that is being compiled, and the function into which it is being inlined. The values
+ * are those that the interpreter would have in its frames. */
 struct scope {
     struct scope *caller;
     const struct function *function;
     uint64_t position;
     uint32_t height;
-    LLVMValueRef locals[LOCALS_MAX]; /* NULL until it is set */
+    LLVMValueRef locals[LOCALS_MAX]; /* NULL until set */
     LLVMValueRef stack[STACK_MAX];
-    /* Where a loop begins: the block, and the locals in it. */
+    /* The head of a loop: its block, and the locals at its start. */
     LLVMBasicBlockRef loop;
     LLVMValueRef in_loop[LOCALS_MAX];
 };
@@ -289,7 +289,8 @@ static LLVMBasicBlockRef append(const struct compiler *compiler, const char *nam
     return LLVMAppendBasicBlockInContext(compiler->context, compiler->function, name);
 }
 
-/* Leaves compiled code for good. What is constant in the frames costs it nothing. */
+/* Compiles a patch point that leaves compiled code and never returns. Constants in its frames need
+ * no instructions. */
 static void leave(struct compiler *compiler, struct scope *scope)
 {
     struct cairn_error error;
@@ -324,7 +325,8 @@ static void leave(struct compiler *compiler, struct scope *scope)
     LLVMBuildUnreachable(compiler->builder);
 }
 
-/* The interpreter does the addition once more: its operands are still on the stack. */
+/* Compiles an addition. After an overflow the interpreter repeats the addition, so its operands are
+ * still on the stack. */
 static void compile_add(struct compiler *compiler, struct scope *scope)
 {
     static const char name[] = "llvm.sadd.with.overflow";
@@ -393,7 +395,8 @@ static void compile_return(struct compiler *compiler, struct scope *scope)
 
 static void compile(struct compiler *compiler, struct scope *scope);
 
-/* The caller's position is that of the next instruction, as it is in the interpreter. */
+/* Compiles a call. While the callee is compiled, the caller's position is that of the next
+ * instruction, as in the interpreter. */
 static void compile_call(struct compiler *compiler, struct scope *caller,
                          const struct function *function)
 {
@@ -456,7 +459,7 @@ static void compile(struct compiler *compiler, struct scope *scope)
     } while (instruction.opcode != RETURN);
 }
 
-/* struct number grow(int64_t n) */
+/* Compiles `struct number grow(int64_t n)`. */
 static LLVMModuleRef compile_module(LLVMContextRef context, const cairn_exit *exit)
 {
     LLVMTypeRef int64 = LLVMInt64TypeInContext(context);
@@ -472,7 +475,8 @@ static LLVMModuleRef compile_module(LLVMContextRef context, const cairn_exit *ex
     };
     compiler.function =
         LLVMAddFunction(compiler.module, "grow", LLVMFunctionType(number, &int64, 1, 0));
-    cairn_prepare_function(compiler.function); /* uwtable, so that it can be returned from */
+    cairn_prepare_function(compiler.function); /* sets uwtable, without which the handler cannot
+                                                  return from the function */
     LLVMPositionBuilderAtEnd(compiler.builder, append(&compiler, "entry"));
     struct scope scope = {.function = &functions[GROW],
                           .locals = {LLVMGetParam(compiler.function, 0)}};
@@ -486,7 +490,7 @@ static LLVMModuleRef compile_module(LLVMContextRef context, const cairn_exit *ex
 
 typedef struct number compiled_function(int64_t n);
 
-/* The same as the interpreter alone? */
+/* Compares the result of compiled code with that of the interpreter alone. */
 static void compare(compiled_function *grow, int64_t n)
 {
     struct frame frames[FRAMES_MAX] = {{.function = &functions[GROW], .locals = {integer(n)}}};

@@ -1,11 +1,11 @@
 /*
- * gc: a collector that moves objects under compiled code. LLVM says where the code has its pointers
- * (statepoints), Cairn reads and rewrites them, frame by frame.
+ * gc: a collector that moves objects while compiled code uses them. LLVM records where the code has
+ * pointers (statepoints), and Cairn reads and rewrites these pointers in each frame.
  *
  *     cc gc.c $(pkg-config --cflags --libs cairn-llvm)
  *
- * The compiled code makes a list of COUNT numbers and adds them up again. At each step it calls the
- * collector, which copies all that is alive to another place and overwrites what was there.
+ * The compiled code builds a list of COUNT numbers and adds them up. At each step it calls the
+ * collector, which copies all live objects to another place and overwrites the old ones.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,7 +35,7 @@ static void check(enum cairn_status status, const struct cairn_error *error)
 /* ---- 1. The heap: two halves, of which one is in use ---- */
 
 struct node {
-    struct node *moved_to; /* NULL until the collector has been here */
+    struct node *moved_to; /* the copy, or NULL if the node was not yet copied */
     struct node *next;
     int64_t number;
 };
@@ -44,7 +44,7 @@ static struct node halves[2][COUNT];
 static struct node *half = halves[0];
 static size_t used;
 
-/* What compiled code calls for a new node. */
+/* Allocates a node. Compiled code calls it. */
 static struct node *allocate(void)
 {
     struct node *node = &half[used++];
@@ -57,7 +57,7 @@ static struct node *allocate(void)
 static size_t collections;
 static size_t moves;
 
-/* A node's new address; moves it if it was not yet. */
+/* Returns the new address of a node, and copies the node at the first call. */
 static void *move(void *object, void *unused)
 {
     struct node *node = object;
@@ -70,7 +70,8 @@ static void *move(void *object, void *unused)
     return node->moved_to;
 }
 
-/* What compiled code calls at a statepoint, by way of a cairn_exit: so `deopt` has its frame. */
+/* Collects garbage. Compiled code calls it at statepoints through a cairn_exit, so that `deopt` has
+ * its frame. */
 static void collect(struct cairn_deopt *deopt, void *unused)
 {
     struct cairn_error error;
@@ -80,7 +81,7 @@ static void collect(struct cairn_deopt *deopt, void *unused)
     half = old == halves[0] ? halves[1] : halves[0];
     used = 0;
 
-    /* What the frames refer to: from the one that called to its callers. */
+    /* Relocate the pointers in the frames, from the frame of the call to the outermost. */
     while (frame.module != NULL) {
         struct cairn_record record;
         if (cairn_frame_record(&frame, &record))
@@ -88,7 +89,7 @@ static void collect(struct cairn_deopt *deopt, void *unused)
         check(cairn_frame_caller(&frame, &error), &error);
     }
 
-    /* What those refer to, and so on. */
+    /* Relocate the pointers in the copies, which may add more copies. */
     for (size_t i = 0; i < used; i++)
         if (half[i].next != NULL)
             half[i].next = move(half[i].next, NULL);
@@ -105,7 +106,8 @@ struct ir {
     LLVMBuilderRef builder;
     LLVMTypeRef int64;
     LLVMTypeRef node;
-    LLVMTypeRef node_pointer; /* in address space 1: those are the collector's */
+    LLVMTypeRef node_pointer; /* in address space 1, which LLVM reserves for pointers to collected
+                                 objects */
     LLVMTypeRef poll_type;
     LLVMTypeRef allocate_type;
     LLVMValueRef poll;
@@ -122,7 +124,7 @@ static void declare(struct ir *ir)
     LLVMTypeRef members[] = {ir->node_pointer, ir->node_pointer, ir->int64};
     LLVMStructSetBody(ir->node, members, 3, 0);
 
-    /* A function that may collect needs nothing said about it; one that may not is a leaf. */
+    /* LLVM assumes that every function may collect, except leaf functions. */
     ir->poll_type = LLVMFunctionType(none, NULL, 0, 0);
     ir->poll = LLVMAddFunction(ir->module, "poll", ir->poll_type);
     ir->allocate_type = LLVMFunctionType(ir->node_pointer, NULL, 0, 0);
@@ -134,7 +136,7 @@ static void declare(struct ir *ir)
     ir->compute =
         LLVMAddFunction(ir->module, "compute", LLVMFunctionType(ir->int64, &ir->int64, 1, 0));
     LLVMSetGC(ir->compute, "statepoint-example");
-    cairn_prepare_function(ir->compute); /* uwtable, so that frames can be walked */
+    cairn_prepare_function(ir->compute); /* sets uwtable, without which frames cannot be walked */
 }
 
 static LLVMValueRef member(struct ir *ir, LLVMValueRef node, unsigned index)
@@ -152,7 +154,8 @@ static LLVMBasicBlockRef append(struct ir *ir, const char *name)
     return LLVMAppendBasicBlockInContext(ir->context, ir->compute, name);
 }
 
-/* for (i = 0; i < count; i++) list = node {list, i}; Returns the list; goes on at `then`. */
+/* Builds for (i = 0; i < count; i++) list = node {list, i}; and branches to `then`. Returns the
+ * list. */
 static LLVMValueRef build_list(struct ir *ir, LLVMBasicBlockRef before, LLVMBasicBlockRef then)
 {
     LLVMBuilderRef builder = ir->builder;
@@ -178,7 +181,7 @@ static LLVMValueRef build_list(struct ir *ir, LLVMBasicBlockRef before, LLVMBasi
     return node;
 }
 
-/* do sum += list->number; while ((list = list->next) != NULL); return sum; */
+/* Builds do sum += list->number; while ((list = list->next) != NULL); return sum; */
 static void build_sum(struct ir *ir, LLVMValueRef list, LLVMBasicBlockRef loop)
 {
     LLVMBuilderRef builder = ir->builder;
@@ -201,7 +204,8 @@ static void build_sum(struct ir *ir, LLVMValueRef list, LLVMBasicBlockRef loop)
     LLVMBuildRet(builder, more);
 }
 
-/* LLVM's pass makes statepoints of the calls; they need IDs of their own. */
+/* Runs LLVM's pass that turns calls into statepoints, and gives each statepoint an ID of its
+ * own. */
 static void make_statepoints(LLVMModuleRef module)
 {
     struct cairn_error error;

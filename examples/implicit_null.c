@@ -1,8 +1,10 @@
 /*
- * Implicit null checks: a check for null that costs nothing. LLVM leaves it out, since the load
- * that follows would fault anyway; a fault goes on where the check would have gone.
+ * Implicit null checks: a check for null that costs nothing. LLVM removes the check, because the
+ * load after it would fault anyway. After a fault, execution continues where the check would have
+ * branched.
  *
- * On x86-64 and AArch64; elsewhere LLVM keeps the check, with the same results and no faults.
+ * This works on x86-64 and AArch64. Elsewhere LLVM keeps the check, and the results are the same
+ * without faults.
  *
  *     cc implicit_null.c $(pkg-config --cflags --libs cairn-llvm)
  *
@@ -43,8 +45,8 @@ static LLVMValueRef load_value(LLVMBuilderRef builder, LLVMValueRef object, LLVM
     return LLVMBuildLoad2(builder, int64, typed, "value");
 }
 
-/* So small a function does without cairn_prepare_function here: LLVM up to 16 would set its frame
- * up between the check and the load, and then keep the check. */
+/* Builds the function. It is so small that it must not use cairn_prepare_function: LLVM up to 16
+ * would place the prologue between the check and the load, and then keep the check. */
 static void build_function(LLVMModuleRef module, const char *name, int is_implicit)
 {
     struct cairn_error error;
@@ -78,14 +80,14 @@ static LLVMModuleRef build_module(LLVMContextRef context)
     return module;
 }
 
-/* ---- 2. The handler of SIGSEGV: one for the process, so what it needs is global ---- */
+/* ---- 2. The handler of SIGSEGV: a process has only one, so its data are global ---- */
 
 static cairn_runtime *runtime;
 static struct sigaction previous;
 static volatile sig_atomic_t fault_count;
 
-/* What was there before gets what is not ours. By default the process ends: when the handler
- * returns, the instruction faults again, and nobody handles it. */
+/* Passes other faults to the previous handler. If that was the default action, the process ends,
+ * because the instruction faults again when this handler returns. */
 static void pass_on(int signal, siginfo_t *info, void *ucontext)
 {
     if ((previous.sa_flags & SA_SIGINFO) != 0)

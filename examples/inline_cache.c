@@ -1,11 +1,12 @@
 /*
- * inline_cache: compiled code that reads and writes properties of objects through inline caches. It
- * does not know where they are: each patch point learns it from the objects that come by.
+ * inline_cache: compiled code that reads and writes properties of objects through inline caches.
+ * The code does not know where properties are. The cache of each patch point learns it from the
+ * objects that the code accesses.
  *
  *     cc inline_cache.c $(pkg-config --cflags --libs cairn-llvm)
  *
- * A loop adds up the property "x" of many objects, of one shape, then of two, of three and of ten.
- * Another one writes it.
+ * A loop adds up the property "x" of many objects: of one shape, then of two, of three and of ten.
+ * Another loop writes the property.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,7 +34,7 @@ static void check(enum cairn_status status, const struct cairn_error *error)
         fail(error->message);
 }
 
-/* ---- 1. Objects: their shape says which property is in which field ---- */
+/* ---- 1. Objects: an object's shape says which field holds which property ---- */
 
 enum name { NO_NAME, X, Y, WIDTH, HEIGHT, COLOUR, LABEL };
 enum { FIELDS = 6, SHAPES = 10 };
@@ -60,10 +61,10 @@ static const struct shape shapes[SHAPES] = {
     {{X, WIDTH}},
 };
 
-/* What code reads. A compiler that knew it would make a search of its own for this name. */
+/* The property that code reads. It is volatile so that a compiler cannot specialise the search. */
 static const volatile enum name property = X;
 
-/* What a VM does without caches: searches, for each access. */
+/* Finds the field of the property by a search, as a VM without caches does for each access. */
 __attribute__((noinline)) static size_t find(const struct shape *shape)
 {
     enum name name = property;
@@ -73,7 +74,8 @@ __attribute__((noinline)) static size_t find(const struct shape *shape)
     fail("no such property");
 }
 
-/* Also what a site calls when there were more shapes than its cache has cases for. */
+/* Reads the property. A site also calls this function if it has seen more shapes than its cache can
+ * hold. */
 static int64_t read_property(const struct object *object)
 {
     return object->fields[find(object->shape)];
@@ -82,7 +84,7 @@ static int64_t read_property(const struct object *object)
 static struct object objects[OBJECTS];
 static struct object *order[OBJECTS];
 
-/* Objects of the first `count` shapes, in turn. */
+/* Makes objects of the first `count` shapes, in turn. */
 static void make_objects(size_t count)
 {
     for (size_t i = 0; i < OBJECTS; i++) {
@@ -100,11 +102,11 @@ static int64_t sum_by_search(void)
     return sum;
 }
 
-/* ---- 2. Where no case of the cache is for an object, its site calls these ---- */
+/* ---- 2. The handlers of misses, for objects that have no case in the cache ---- */
 
 static unsigned misses;
 
-/* Hits if the receiver, which is the site's first argument, has this shape. */
+/* Returns a case for receivers of this shape. The receiver is the first argument of the site. */
 static struct cairn_ic_case case_for(const struct object *object, enum cairn_ic_action action)
 {
     size_t field = offsetof(struct object, fields) + sizeof(int64_t) * find(object->shape);
@@ -115,11 +117,11 @@ static struct cairn_ic_case case_for(const struct object *object, enum cairn_ic_
                   .key = (uintptr_t)object->shape},
         .action = action,
         .field = {.offset = (int32_t)field, .width = sizeof(int64_t)},
-        .operand = 1, /* of a store: what is stored */
+        .operand = 1, /* the value that a store writes */
     };
 }
 
-/* Does what the code wants, and adds a case: the next such object does not come here. */
+/* Reads the property, and adds a case for the next object of this shape. */
 static void read_missed(struct cairn_ic_miss *miss, void *unused)
 {
     struct cairn_error error;
@@ -153,9 +155,9 @@ struct ir {
     LLVMValueRef function;
 };
 
-/* A patch point that reads (`value` NULL) or writes the object's property. With the C calling
- * convention it may call a C function when it is megamorphic. With anyregcc it may not, but the
- * code keeps all of its registers, and operands are in any of them. */
+/* Builds a patch point that reads the object's property, or writes it if `value` is not NULL. With
+ * the C calling convention, a megamorphic site may call a C function. With anyregcc it may not, but
+ * all registers are preserved, and operands may be in any register. */
 static LLVMValueRef build_access(struct ir *ir, uint64_t id, LLVMValueRef object,
                                  LLVMValueRef value)
 {
@@ -176,8 +178,8 @@ static LLVMValueRef build_access(struct ir *ir, uint64_t id, LLVMValueRef object
     return result;
 }
 
-/* int64_t loop(struct object **objects, int64_t count), where count is at least 1. Reading, it
- * returns the sum; writing, it gives each object its number. */
+/* Builds int64_t loop(struct object **objects, int64_t count), where count is at least 1. It
+ * returns the sum, or gives each object its number. */
 static void build_loop(struct ir *ir, const char *name, uint64_t id, bool writes)
 {
     LLVMTypeRef parameters[] = {LLVMPointerType(ir->pointer, 0), ir->int64};
@@ -265,10 +267,10 @@ static double now(void)
 
 static int64_t sum_by_cache(void) { return read_all(order, OBJECTS); }
 
-/* So that no compiler leaves a sum out that nobody looks at. */
+/* Prevents the compiler from removing sums that are not used. */
 static volatile int64_t last_sum;
 
-/* Nanoseconds an access: the shortest of some passes. */
+/* Returns nanoseconds for each access: the shortest time of several passes. */
 static double time_of(int64_t (*sum)(void))
 {
     double shortest = 1e18;
@@ -311,7 +313,7 @@ static bool run(cairn_runtime *runtime)
     static char report[REPORT_BYTES];
     const struct cairn_ic_options reading = {
         .handler = read_missed, .megamorphic_target = (const void *)(uintptr_t)read_property};
-    /* Counting takes time: it is for those who want to know. */
+    /* Counting hits takes time and is optional. */
     const struct cairn_ic_options writing = {.handler = write_missed, .counts_hits = true};
     cairn_ic *ic = create_cache(runtime, READ_ID, &reading);
     create_cache(runtime, WRITE_ID, &writing);
@@ -322,7 +324,7 @@ static bool run(cairn_runtime *runtime)
     is_right &= write_objects(2);
     cairn_runtime_format_ics(runtime, report, sizeof report);
     printf("%s", report);
-    cairn_runtime_quiesce(runtime); /* what the caches were before their last changes goes */
+    cairn_runtime_quiesce(runtime); /* frees the old code of the caches */
     return is_right;
 }
 

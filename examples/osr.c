@@ -1,11 +1,11 @@
 /*
- * osr: a loop changes horses in midstream. An interpreter finds it to be hot and enters compiled
- * code half-way, at the loop's head, with the values that it has there; and the compiled code goes
- * back to the interpreter when what it was compiled for is no longer so.
+ * osr: on-stack replacement of a loop. An interpreter finds that the loop is hot, and enters
+ * compiled code at the loop's head with its current values. The compiled code returns to the
+ * interpreter when an assumption that it was compiled with is no longer true.
  *
  *     cc osr.c $(pkg-config --cflags --libs cairn-llvm)
  *
- * The program adds COUNT items up. The compiled loop is for integers; item number ODD_ONE is a
+ * The program adds up COUNT items. The compiled loop is for integers; item number ODD_ONE is a
  * floating-point number.
  *
  * SPDX-License-Identifier: MIT
@@ -31,10 +31,10 @@ static void check(enum cairn_status status, const struct cairn_error *error)
         fail(error->message);
 }
 
-/* ---- 1. The interpreter: values that know what they are, and a program ---- */
+/* ---- 1. The interpreter: values with their types, and a program ---- */
 
 struct item {
-    int64_t is_number; /* otherwise an integer */
+    int64_t is_number; /* whether it is a floating-point number; otherwise an integer */
     union {
         int64_t integer;
         double number;
@@ -63,11 +63,11 @@ struct state {
     int64_t count;
     int64_t i;
     struct item sum;
-    /* Compiles the loop and enters it; NULL: never. */
+    /* Compiles the loop and enters it; NULL if it must not be compiled. */
     double (*enter_compiled)(const struct state *state);
 };
 
-/* From the loop's head. */
+/* Interprets the program from the loop's head on. */
 static double interpret(struct state *state)
 {
     int64_t rounds = 0;
@@ -104,7 +104,7 @@ struct ir {
     LLVMTypeRef int64;
     LLVMTypeRef number;
     LLVMTypeRef item;
-    LLVMTypeRef type; /* of the function */
+    LLVMTypeRef type; /* type of the function */
     LLVMValueRef function;
 };
 
@@ -122,7 +122,7 @@ static void declare(struct ir *ir)
     LLVMTypeRef live[] = {LLVMPointerType(ir->item, 0), ir->int64, ir->int64, ir->int64};
     ir->type = LLVMFunctionType(ir->number, live, 4, 0);
     ir->function = LLVMAddFunction(ir->module, "loop", ir->type);
-    cairn_prepare_function(ir->function); /* uwtable, so that the frame can be left */
+    cairn_prepare_function(ir->function); /* sets uwtable, without which the frame cannot be left */
 }
 
 static LLVMValueRef load_member(struct ir *ir, LLVMValueRef item, unsigned index)
@@ -131,8 +131,8 @@ static LLVMValueRef load_member(struct ir *ir, LLVMValueRef item, unsigned index
     return LLVMBuildLoad2(ir->builder, ir->int64, address, "");
 }
 
-/* Where the code gives up: a patch point, with all that the interpreter needs. What stands behind
- * it is never executed. */
+/* Builds the patch point at which the code is left, with all values that the interpreter needs. The
+ * code after it is never executed. */
 static void build_guard_failed(struct ir *ir, LLVMValueRef i, LLVMValueRef sum)
 {
     struct cairn_error error;
@@ -183,7 +183,7 @@ static void build_loop(struct ir *ir)
     LLVMPositionBuilderAtEnd(builder, end);
     LLVMBuildRet(builder, LLVMBuildSIToFP(builder, sum, ir->number, ""));
 
-    /* It begins with what the interpreter has. */
+    /* The loop begins with the interpreter's values. */
     LLVMBasicBlockRef from[] = {entry, body};
     LLVMAddIncoming(i, (LLVMValueRef[]){LLVMGetParam(ir->function, 2), next}, from, 2);
     LLVMAddIncoming(sum, (LLVMValueRef[]){LLVMGetParam(ir->function, 3), more}, from, 2);
@@ -204,7 +204,7 @@ static struct ir build_module(LLVMContextRef context)
 
 static int64_t left_at = -1;
 
-/* What takes the compiled frame's place. */
+/* Continues in the interpreter. Its frame replaces the compiled function's frame. */
 static double go_on_interpreting(const struct item *items, int64_t count, int64_t i, int64_t sum)
 {
     struct state state = {.items = items, .count = count, .i = i, .sum = {.integer = sum}};
@@ -214,7 +214,7 @@ static double go_on_interpreting(const struct item *items, int64_t count, int64_
     return interpret(&state);
 }
 
-/* The live values are the interpreter's arguments, in the same order. */
+/* Leaves compiled code. The live values are the arguments of go_on_interpreting, in order. */
 static void leave_compiled(struct cairn_deopt *deopt, void *signature)
 {
     struct cairn_error error;

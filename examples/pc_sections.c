@@ -1,8 +1,9 @@
 /*
- * PC sections: what a front end knows of its instructions, found by PC while they run. Each load of
- * the loop says which line it is of; a timer's signal asks for the PC that it has interrupted.
+ * PC sections: data that a front end attaches to instructions, found by PC while the code runs.
+ * Each load of the loop has a line number. The handler of a timer's signal finds the line of the PC
+ * that the signal has interrupted.
  *
- * With LLVM 16 and later; before, there are no PC sections.
+ * This needs LLVM 16 or later; older versions have no PC sections.
  *
  *     cc pc_sections.c $(pkg-config --cflags --libs cairn-llvm)
  *
@@ -28,7 +29,7 @@ static void check(enum cairn_status status, const struct cairn_error *error)
     exit(status == CAIRN_ERROR_UNSUPPORTED ? 77 : 1);
 }
 
-/* ---- 1. IR with metadata: a loop of volatile loads, each of a line of its own ---- */
+/* ---- 1. IR with metadata: a loop of volatile loads, each with a line of its own ---- */
 
 static void attach(LLVMValueRef value, const char *section, uint32_t number)
 {
@@ -85,7 +86,7 @@ static LLVMModuleRef build_module(LLVMContextRef context)
     return module;
 }
 
-/* ---- 2. Which sections are kept, and how they are read ---- */
+/* ---- 2. The sections that are kept, and their schemas ---- */
 
 static const struct cairn_capture captures[] = {
     {.section = "line",
@@ -97,7 +98,7 @@ static const struct cairn_capture captures[] = {
          {.has_size = true, .constant_count = 1, .constant_bytes = {4}, .is_compressed = true}},
 };
 
-/* ---- 3. In the signal handler: no lock, no allocation ---- */
+/* ---- 3. The signal handler, which takes no lock and allocates no memory ---- */
 
 static cairn_runtime *runtime;
 static volatile sig_atomic_t samples_in_function;

@@ -1,6 +1,6 @@
 /*
  * Quickstart: a patch point in JIT-compiled code, found by its ID and retargeted while two threads
- * run through it.
+ * execute it.
  *
  *     cc quickstart.c $(pkg-config --cflags --libs cairn-llvm) -lpthread
  *
@@ -92,7 +92,7 @@ static void print_record(cairn_runtime *runtime)
     }
 }
 
-/* ---- 3. Two threads call it while it is retargeted ---- */
+/* ---- 3. Two threads call the function while it is retargeted ---- */
 
 static int64_t (*compute)(int64_t);
 static atomic_bool retargeted; /* set after the synchronised patch has returned */
@@ -102,8 +102,8 @@ struct caller {
     pthread_t thread;
     atomic_ulong old_results;
     atomic_ulong new_results;
-    atomic_ulong wrong_results;        /* neither old nor new */
-    atomic_ulong old_after_retargeted; /* the guarantee says: none */
+    atomic_ulong wrong_results;        /* results that are neither old nor new */
+    atomic_ulong old_after_retargeted; /* old results after that, which the guarantee excludes */
 };
 
 static void *call_in_a_loop(void *argument)

@@ -1,20 +1,20 @@
 /*
- * sanmd: a program asks about its own code what only its compiler knew: which of its functions were
- * compiled with clang's -fexperimental-sanitize-metadata, and which instructions are atomic
- * accesses. That is what a tool needs that looks for data races by sampling: a plain access may
- * race, an atomic one does not, and of code that says nothing nothing is known.
+ * sanmd: a program that queries metadata about its own code: which of its functions were compiled
+ * with clang's -fexperimental-sanitize-metadata, and which instructions are atomic accesses. A tool
+ * that finds data races by sampling needs this: plain accesses may race, atomic accesses do not,
+ * and nothing is known about code without metadata.
  *
  *     clang -fexperimental-sanitize-metadata=covered,atomics,uar sanmd.c \
  *         $(pkg-config --cflags --libs cairn-sanmd)
  *
- * or in a Makefile:
+ * In a Makefile:
  *
  *     CFLAGS += -fexperimental-sanitize-metadata=covered,atomics,uar
  *     CPPFLAGS += $(shell pkg-config --cflags cairn-sanmd)
  *     LDLIBS += $(shell pkg-config --libs cairn-sanmd)
  *
- * Compiled without the option, or by another compiler, it finds nothing. `cairn sanmd PROGRAM` has
- * the same from the file.
+ * A program that was compiled without the option, or by another compiler, finds nothing. `cairn
+ * sanmd PROGRAM` prints the same metadata from the file.
  */
 #include <cairn/sanmd_runtime.h>
 
@@ -25,7 +25,7 @@
 static atomic_long hits;
 static long misses;
 
-/* ---- Code to be asked about ---- */
+/* ---- Code with metadata ---- */
 
 __attribute__((noinline)) static void count(int is_hit)
 {
@@ -35,7 +35,7 @@ __attribute__((noinline)) static void count(int is_hit)
         misses++;
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 static bool print_atomic(void *data, uint64_t pc)
 {
@@ -66,7 +66,7 @@ static void print_function(const char *name, uint64_t pc)
                                     print_atomic, &function);
 }
 
-/* Metadata of a compiler that is newer than the library. */
+/* Reports metadata that a newer compiler has written, and that the library cannot read. */
 static bool print_fault(void *data, const struct cairn_sanmd_range *range)
 {
     (void)data;

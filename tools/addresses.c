@@ -1,6 +1,6 @@
 /*
- * Lines that are an address and nothing else are taken apart in one go over their digits: of
- * samples there are tens of millions.
+ * Parsing lines with addresses. A line that is only an address is parsed in one pass over its
+ * digits, because an input may have tens of millions of samples.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,14 +25,14 @@ static void skip_blanks(struct words *words)
         words->at++;
 }
 
-/* A digit's value and 1, so that everything else is 0. */
+/* Value of each hexadecimal digit plus 1; 0 for other characters. */
 static const uint8_t digit_values[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
     ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
 };
 
-/* Takes hexadecimal digits; false, with nothing taken, if there are none or they are too many. */
+/* Parses hexadecimal digits. False, without advancing, if there are none or too many. */
 static bool take_digits(struct words *words, uint64_t *value)
 {
     const char *at = words->at;
@@ -73,7 +73,7 @@ static bool is_at_word_end(const struct words *words)
     return words->at == words->end || is_blank(*words->at);
 }
 
-/* A word that is a number. */
+/* Parses a word that is a hexadecimal number. */
 static bool take_address(struct words *words, uint64_t *address)
 {
     struct words taken = *words;
@@ -99,7 +99,7 @@ bool parse_address(const char *word, uint64_t *address)
 
 /* ---- Mappings ---- */
 
-/* "r-xp", or "x" of the oldest events. */
+/* Parses permissions such as "r-xp", or the "x" of older events. */
 static bool take_permissions(struct words *words)
 {
     const char *begin = words->at;
@@ -114,8 +114,13 @@ static void find_path(struct words words, struct mapping *mapping)
     mapping->path_length = (size_t)(words.end - words.at);
 }
 
-/* Of /proc/PID/maps: "401000-402000 r-xp 00001000 08:01 4711      /usr/bin/program". Memory of no
- * file has no path. */
+/*
+ * Parses a line of /proc/PID/maps:
+ *
+ *     401000-402000 r-xp 00001000 08:01 4711      /usr/bin/program
+ *
+ * Memory that is not of a file has no path.
+ */
 static bool parse_process_mapping(struct words words, struct mapping *mapping)
 {
     uint64_t end;
@@ -134,8 +139,14 @@ static bool parse_process_mapping(struct words words, struct mapping *mapping)
     return true;
 }
 
-/* Of perf: "…: [0x401000(0x1000) @ 0x1000 08:01 4711 0]: r-xp /usr/bin/program"; of the older
- * PERF_RECORD_MMAP the bracket ends behind the offset. `words` begins behind the bracket. */
+/*
+ * Parses a mapping that perf prints:
+ *
+ *     …: [0x401000(0x1000) @ 0x1000 08:01 4711 0]: r-xp /usr/bin/program
+ *
+ * In the older PERF_RECORD_MMAP, the bracket ends after the file offset. `words` begins after the
+ * opening bracket.
+ */
 static bool parse_event_mapping(struct words words, struct mapping *mapping)
 {
     skip_prefix(&words);
@@ -161,7 +172,7 @@ static bool parse_event_mapping(struct words words, struct mapping *mapping)
     return true;
 }
 
-/* What perf tells of a process besides its samples; `words` begins with PERF_RECORD_. */
+/* Parses an event of perf that is not a sample. `words` begins with PERF_RECORD_. */
 static void parse_record(struct words words, struct address_line *line)
 {
     static const char mapped[] = "PERF_RECORD_MMAP";
@@ -184,8 +195,8 @@ static const char *find_text(const struct words *words, const char *text)
     return memmem(words->at, (size_t)(words->end - words->at), text, strlen(text));
 }
 
-/* Behind the last word that ends with a colon, which is the event, or else the time; false: there
- * is no such word. */
+/* Advances past the last word that ends with a colon, which is the event or, without an event, the
+ * time. False if there is no such word. */
 static bool skip_event(struct words *words)
 {
     struct words rest = *words;
@@ -203,8 +214,9 @@ static bool skip_event(struct words *words)
     return is_found;
 }
 
-/* "3512 401136 main" begins with a process ID, or whatever else perf was asked to print, not with
- * the address. Names of functions can look like numbers, but hardly ever such long ones. */
+/* Whether the address follows the number that was read, as in "3512 401136 main", where perf has
+ * printed a process ID or another field first. The name of a function can look like a number, but
+ * hardly like one with this many digits. */
 static bool is_followed_by_address(struct words words)
 {
     enum { ADDRESS_DIGITS_LEAST = 5 };
@@ -218,7 +230,7 @@ static void parse_sample(struct words words, struct address_line *line)
 {
     bool has_event = skip_event(&words);
     if (has_event && words.at == words.end) {
-        line->kind = ADDRESS_LINE_EMPTY; /* its call chain follows */
+        line->kind = ADDRESS_LINE_EMPTY; /* the call chain follows */
         return;
     }
     line->kind = ADDRESS_LINE_JUNK;
@@ -280,7 +292,7 @@ bool line_reader_has_line(const struct line_reader *reader)
     return find_line_end(reader, reader->begin) != NULL;
 }
 
-/* Moves what is left to the buffer's front and reads on behind it; false at the end. */
+/* Moves the unread bytes to the start of the buffer and reads more after them. False at the end. */
 static bool fill(struct line_reader *reader)
 {
     memmove(reader->buffer, reader->buffer + reader->begin, reader->end - reader->begin);
@@ -302,7 +314,7 @@ static bool fill(struct line_reader *reader)
     return true;
 }
 
-/* The line goes on beyond what was handed out of it: goes to its end. */
+/* Skips the remainder of a line whose start was returned. */
 static void skip_rest_of_line(struct line_reader *reader)
 {
     const char *line_end = find_line_end(reader, reader->begin);
@@ -315,7 +327,8 @@ static void skip_rest_of_line(struct line_reader *reader)
     reader->begin = (size_t)(line_end - reader->buffer) + 1;
 }
 
-/* The buffer's rest, in which no line ends: the last line, or the begin of a long one. */
+/* Returns the remaining bytes of the buffer, which have no end of line: the last line of the input,
+ * or the start of a long line. */
 static bool hand_out_rest(struct line_reader *reader, const char **text, size_t *length)
 {
     *text = reader->buffer + reader->begin;

@@ -1,8 +1,9 @@
 /*
  * cairn bbmap: all basic-block address maps of a file.
  *
- * What is read is written at once: a map of a large program has millions of blocks. Where a
- * function's is invalid, those before it are written, and those of other sections follow.
+ * Functions are written as soon as they are read, because a map of a large program has millions of
+ * blocks. If a function is invalid, those before it have been written, and the other sections
+ * follow.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -42,13 +43,13 @@ static const char help[] =
     "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
-/* What is written where, and how far it is. */
+/* The destination of the output, and its state. */
 struct printing {
     struct output output;
     struct json json;
     bool is_json;
-    bool is_begun; /* the array is open */
-    bool is_empty; /* no section has been found */
+    bool is_begun; /* whether the JSON array was begun */
+    bool is_empty; /* whether no section was found */
 };
 
 /* ---- Functions ---- */

@@ -1,5 +1,5 @@
 /*
- * tools/bbmap.h - what the parts of `cairn bbmap` share.
+ * tools/bbmap.h - declarations that the files of `cairn bbmap` share.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 
 #include <cairn/bbmap.h>
 
-/* `name` is the function's; NULL where it is not known. */
+/* Writes a function's map. `name` is the function's name; NULL if it is unknown. */
 void write_bbmap_json(struct json *json, const struct cairn_bbmap_function *function,
                       const char *name);
 void write_bbmap_text(struct output *output, const struct cairn_bbmap_function *function,

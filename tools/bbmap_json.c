@@ -1,6 +1,6 @@
 /*
- * cairn bbmap --json. A large program has millions of blocks, each of which is the same text but
- * for three numbers and five words: so what lies between is copied as it stands.
+ * cairn bbmap --json. A large program has millions of blocks, whose texts differ in three numbers
+ * and five words only. The constant parts between them are copied unchanged.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,14 +10,14 @@
 
 #include <string.h>
 
-/* A flag's text, as it is and as it is not. Each is copied with all its bytes, because that many
- * are copied at once, and counts as many as it has. */
+/* The text of a flag that is clear or set. All 32 bytes are copied at once, and `size` of them
+ * count. */
 struct flag_text {
     char text[32];
     uint8_t size;
 };
 
-/* By bit. */
+/* Indexed by bit. */
 static const struct flag_text flag_texts[][2] = {
     {{",\"has_return\":false", 19}, {",\"has_return\":true", 18}},
     {{",\"has_tail_call\":false", 22}, {",\"has_tail_call\":true", 21}},
@@ -28,7 +28,7 @@ static const struct flag_text flag_texts[][2] = {
 enum { FLAG_COUNT = sizeof flag_texts / sizeof *flag_texts };
 _Static_assert(1 << (FLAG_COUNT - 1) == CAIRN_BBMAP_HAS_INDIRECT_BRANCH, "one for each flag");
 
-/* Room for a block without its profile: the texts, and three numbers of 10 digits. */
+/* Space for a block without its profile: the texts, and three numbers of up to 10 digits. */
 enum { BLOCK_TEXT_MAX = 256 };
 
 /* Features that add something to each block. */
@@ -83,8 +83,8 @@ static void write_callsites(struct json *json, const struct cairn_bbmap_function
     json_end_array(json);
 }
 
-/* What only some features have; so does a map's profile of the linked program, which comes with
- * either of the other two. */
+/* Writes the fields that only some features add. A map has a profile of the linked program only
+ * together with one of the other two profiles. */
 static void write_features(struct json *json, const struct cairn_bbmap_function *function,
                            const struct cairn_bbmap_block *block)
 {
@@ -120,7 +120,7 @@ static void write_block(struct json *json, const struct cairn_bbmap_function *fu
     json_end_object(json);
 }
 
-/* `*block` is the range's first one, and moves on to what follows. */
+/* Writes a range. `*block` is its first block, and becomes the block that follows the range. */
 static void write_range(struct json *json, const struct cairn_bbmap_function *function,
                         const struct cairn_bbmap_range *range, struct cairn_bbmap_block *block)
 {

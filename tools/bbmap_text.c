@@ -1,5 +1,5 @@
 /*
- * cairn bbmap for people: functions, and under each its blocks.
+ * cairn bbmap, as text: functions, and the blocks of each.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * tools/block_words.h - what a basic block is and how it ends, in words.
+ * tools/block_words.h - a text form of the flags of basic blocks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,8 +10,9 @@
 
 #include <stdint.h>
 
-/* "landing pad, returns": the flags (enum cairn_bbmap_flag) of a block, behind `prefix`; nothing at
- * all where there are none. A tail call is no return as well, although LLVM flags it so. */
+/* Writes `prefix` and the flags of a block (enum cairn_bbmap_flag), such as "landing pad, returns".
+ * Writes nothing if no flag is set. A block that ends in a tail call is not called a return,
+ * although LLVM sets that flag, too. */
 void write_block_words(struct output *output, const char *prefix, uint8_t flags);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "tools/command.h"
 
-/* A section's maps on their way into the table. */
+/* Maps of a section that are being added to the table. */
 struct source {
     const struct input *input;
     const struct layout *layout;

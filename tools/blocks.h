@@ -1,5 +1,5 @@
 /*
- * tools/blocks.h - all basic-block address maps of an object, by address.
+ * tools/blocks.h - a table of all basic-block address maps of an object, by address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,9 +10,9 @@
 
 #include <cairn/block_table.h>
 
-/* Addresses are the layout's. `*table` becomes NULL where the object has no such maps; it is to be
- * destroyed. False: something was no good, and complained of; what stands before it in its section,
- * and other sections, are in the table all the same. */
+/* Creates the table, with the layout's addresses. The caller destroys it. `*table` becomes NULL if
+ * the object has no such maps. False if a section is invalid, after an error message; the table
+ * then holds the maps before the error, and those of the other sections. */
 bool blocks_create(const struct input *input, const struct layout *layout,
                    cairn_block_table **table);
 

@@ -1,5 +1,5 @@
 /*
- * cairn: what LLVM left in a file, and what Cairn makes of it.
+ * cairn: prints what LLVM has written to a file for the runtime, and what Cairn makes of it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -78,7 +78,7 @@ static enum exit_status dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* A reader that went away is an error of writing, to be reported as such. */
+    /* A closed pipe is reported as a write error. */
     signal(SIGPIPE, SIG_IGN);
     return (int)dispatch(argc, argv);
 }

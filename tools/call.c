@@ -1,6 +1,6 @@
 /*
- * Arguments from words, and a result in words. A structure, array or vector is written as it is
- * printed: its elements with commas between them, in its brackets.
+ * Parsing the arguments of calls, and printing results. A structure, array or vector is written in
+ * the form in which it is printed: its elements in brackets, with commas between them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +15,7 @@
 
 /* ---- Scalars ---- */
 
-/* Where an argument stands in the list, for messages. */
+/* An argument's position in the list, for error messages. */
 struct place {
     uint32_t number;
     struct cairn_error *error;
@@ -50,7 +50,8 @@ static enum cairn_status parse_integer(const struct place *place, const struct c
     return CAIRN_OK;
 }
 
-/* An address, null, or "text" for a copy of the text that ends with a zero byte. */
+/* Parses an address, null, or a "text" in quotes. A text is copied, with a terminating null
+ * byte. */
 static enum cairn_status parse_pointer(const struct place *place, const char *word,
                                        struct invocation_scalar *scalar, char **text)
 {
@@ -119,7 +120,7 @@ static bool skip_character(const char **text, char character)
     return true;
 }
 
-/* An element: up to the next comma, bracket or space, or all that stands in double quotes. */
+/* Returns the next element: the text up to the next comma, bracket or space, or a quoted text. */
 static char *take_element(const char **text)
 {
     skip_spaces(text);
@@ -144,7 +145,7 @@ static enum cairn_status parse_pieces(struct call *call, const struct place *pla
                                       const struct invocation_value *value, const char *word)
 {
     const char *at = word;
-    bool is_next = false; /* something of the same list stands before this one */
+    bool is_next = false; /* whether an element precedes this one in the list */
     for (uint32_t i = 0; i < value->piece_count; i++) {
         const struct invocation_piece *piece = &value->pieces[i];
         bool closes = piece->kind == INVOCATION_CLOSE;

@@ -1,5 +1,5 @@
 /*
- * tools/call.h - a call's arguments from words, and its result in words.
+ * tools/call.h - a call whose arguments are parsed from words, and whose result is printed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,21 +13,21 @@
 
 struct call {
     const struct invocation_signature *signature;
-    struct invocation_scalar *scalars; /* of all arguments */
-    char **texts;                      /* that scalars point to; as many as there are scalars */
-    uint32_t scalar_count;             /* parsed so far */
-    union invocation_slot *slots;      /* of the result */
+    struct invocation_scalar *scalars; /* scalars of all arguments */
+    char **texts;                 /* texts that scalars point to, as many as there are scalars */
+    uint32_t scalar_count;        /* number of scalars parsed so far */
+    union invocation_slot *slots; /* slots of the result */
 };
 
-/* Parses `words` by the types of the parameters. `call` is to be released whatever the result.
- * ARGUMENT (number of words, or a word is none of its type), MEMORY. */
+/* Parses `words` by the types of the parameters. The caller releases `call`, also after an error.
+ * Errors: ARGUMENT (wrong number of words, or a word that does not fit its type), MEMORY. */
 enum cairn_status call_prepare(const struct invocation_signature *signature, char **words,
                                uint32_t word_count, struct call *call, struct cairn_error *error);
 
-/* Calls; what the function does is up to it. */
+/* Makes the call. The called function may do anything, also end the process. */
 void call_make(struct call *call, void *invocation);
 
-/* The result by its type and a line's end; nothing for void. */
+/* Writes the result by its type, and a newline; nothing for void. */
 void call_write_result(const struct call *call, struct output *output);
 
 void call_release(struct call *call);

@@ -15,7 +15,7 @@ void write_indentation(struct output *output, unsigned columns)
 
 /* ---- Instructions ---- */
 
-/* x86-64's longest instruction has 15 bytes; those of a patch point are shorter. */
+/* The longest instruction of x86-64 has 15 bytes, but those in patch points are shorter. */
 unsigned code_columns(enum cairn_architecture architecture)
 {
     switch (architecture) {

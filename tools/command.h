@@ -1,5 +1,6 @@
 /*
- * tools/command.h - what the commands of `cairn` share: statuses, complaints, words for locations.
+ * tools/command.h - exit statuses, error messages and text forms of locations, for the commands of
+ * `cairn`.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,16 +15,17 @@
 
 enum exit_status { EXIT_DONE = 0, EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2 };
 
-/* One line on standard error, "cairn: …"; what could break the line is replaced. */
+/* Writes "cairn: ..." to standard error, as one line. Characters that would break the line are
+ * replaced. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes what is buffered; EXIT_BAD_INPUT, with a complaint, if any write has failed. */
+/* Writes the buffered output. EXIT_BAD_INPUT, after an error message, if any write has failed. */
 enum exit_status finish_output(struct output *output);
 
 /* Prints a help text. */
 enum exit_status print_text(const char *text);
 
-/* A command line's words from `argv[0]`, the command's own name, on. */
+/* Each takes the words of the command line from the name of the command on (`argv[0]`). */
 enum exit_status command_bbmap(int argc, char **argv);
 enum exit_status command_faultmap(int argc, char **argv);
 enum exit_status command_lookup(int argc, char **argv);
@@ -33,13 +35,13 @@ enum exit_status command_run(int argc, char **argv);
 enum exit_status command_sanmd(int argc, char **argv);
 enum exit_status command_stackmap(int argc, char **argv);
 
-/* ---- Locations in words ---- */
+/* ---- Text forms of locations ---- */
 
-/* "rax", or "R#1234" as LLVM has it where the register has no name. */
+/* Writes the register's name, such as "rax"; or LLVM's form "R#1234" if it has no name. */
 void write_register(struct output *output, enum cairn_architecture architecture, uint16_t dwarf);
 
-/* "rax 8 bytes", "[rbp - 16] 8 bytes", "rbp - 24", "constant 5", "large constant
- * 1311768467463790320". */
+/* Writes a location: "rax 8 bytes", "[rbp - 16] 8 bytes", "rbp - 24", "constant 5", or "large
+ * constant 1311768467463790320". */
 void write_location(struct output *output, enum cairn_architecture architecture,
                     struct cairn_location location);
 

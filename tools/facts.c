@@ -1,5 +1,5 @@
 /*
- * Facts by address: looking them up.
+ * Facts by address: lookups.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,7 +27,7 @@ uint32_t facts_find_records(const struct facts *facts, uint64_t address, struct 
     return count;
 }
 
-/* The last record of the function that is before `address`. */
+/* Finds the function's last record before `address`. */
 static bool find_record_before(const struct facts *facts, uint64_t address,
                                struct cairn_record *record)
 {
@@ -49,8 +49,9 @@ static bool find_record_before(const struct facts *facts, uint64_t address,
     return true;
 }
 
-/* Whether the code at `address` is LLVM's for a patch point whose call returns `distance` bytes
- * further on. Behind the call may be what belongs to it, such as the load of a TOC pointer. */
+/* Whether the code at `address` is LLVM's code for a patch point whose call returns `distance`
+ * bytes after it. The call may be followed by instructions that belong to it, such as the load of a
+ * TOC pointer. */
 static bool is_call(const struct facts *facts, uint64_t address, size_t distance)
 {
     enum { BEHIND_MAX = 8 };
@@ -89,7 +90,7 @@ bool facts_find_frame(const struct facts *facts, uint64_t address,
     *stack_size = found.stack_size;
     if (function != NULL)
         return layout_address(&facts->layout, function->section, function->entry) == found.address;
-    /* Without symbols, nobody knows where the function ends: behind its last record, though. */
+    /* Without symbols the end of the function is unknown, but it is after the last record. */
     if (found.record_count == 0)
         return address == found.address;
     struct cairn_record last = {facts->records, found.first_record + found.record_count - 1};
@@ -124,7 +125,7 @@ bool facts_handled(const struct facts *facts, uint64_t address, uint32_t number,
     return fault->handler_address == address;
 }
 
-/* ---- Sanitizers' metadata ---- */
+/* ---- Sanitizer metadata ---- */
 
 const struct covered_function *facts_find_covered(const struct facts *facts, uint64_t address)
 {

@@ -1,7 +1,7 @@
 /*
  * tools/facts.h - what an object's sections say about addresses of its code.
  *
- * All sections that exist are read once, into tables by address. Addresses are those of the layout
+ * All sections are read once, into tables by address. Addresses are those of the layout
  * (tools/layout.h).
  *
  * SPDX-License-Identifier: MIT
@@ -25,62 +25,63 @@ struct covered_function {
     uint32_t stack_argument_bytes;
 };
 
-/* Bytes that tables point into, or that are to be given back. */
+/* Copies of sections that tables point into, or that are only kept to be freed. */
 struct copy_list {
     uint8_t **copies;
     size_t count;
     size_t capacity;
 };
 
-/* A table is NULL where the object has no such section. */
+/* Tables of an object. A table is NULL if the object has no such section. */
 struct facts {
     const struct input *input;
     struct layout layout;
     cairn_block_table *blocks;
     cairn_table *records;
     cairn_fault_table *faults;
-    uint32_t *handlers; /* numbers of the faults' entries, by where their handlers are */
+    uint32_t *handlers; /* numbers of the entries of `faults`, sorted by the addresses of their
+                           handlers */
     cairn_pc_table *entries;
     bool has_sanitizer_metadata;
-    struct covered_function *covered; /* by address */
+    struct covered_function *covered; /* sorted by address */
     size_t covered_count;
     size_t covered_capacity;
-    uint64_t *atomics; /* in order */
+    uint64_t *atomics; /* sorted */
     size_t atomic_count;
     size_t atomic_capacity;
-    struct copy_list copies; /* that `entries` points into */
+    struct copy_list copies; /* bytes that `entries` points into */
 };
 
-/* Reads everything. False: something was no good, and complained of; all else is there. To be
- * released in any case. */
+/* Reads all sections. False if one is invalid, after an error message; all other facts are then
+ * complete. The caller releases `facts` in either case. */
 bool facts_read(const struct input *input, const struct wanted_sections *wanted,
                 struct facts *facts);
 void facts_release(struct facts *facts);
 
-/* Whether anything but functions' names can be known. */
+/* Whether the object has more than names of functions. */
 bool facts_has_metadata(const struct facts *facts);
 
-/* The records at `address`: the first, and how many follow one another. */
+/* Finds the first record at `address`. Returns how many consecutive records have that address. */
 uint32_t facts_find_records(const struct facts *facts, uint64_t address,
                             struct cairn_record *first);
 
-/* The record of the patch point whose call returns to `address`: false if none does, and for
- * statepoints, whose records are at the return address. */
+/* Finds the record of the patch point whose call returns to `address`. False if there is none.
+ * Statepoints are not found, because their records are at the return address. */
 bool facts_find_call(const struct facts *facts, uint64_t address, struct cairn_record *record);
 
-/* The frame of the function that `address` is in; false if it is not known. `function` is the
- * symbol table's, or NULL. */
+/* Finds the frame size of the function that contains `address`. False if it is unknown. `function`
+ * is the function from the symbol table, or NULL. */
 bool facts_find_frame(const struct facts *facts, uint64_t address,
                       const struct cairn_object_function *function, uint64_t *stack_size);
 
-/* The first of the faults whose handler is at `address`, by number among the handlers: false if
- * there is none. facts_handled gives the fault of a number, and false if its handler is elsewhere.
- */
+/* facts_find_handled finds the first fault whose handler is at `address`, as its number in the
+ * order of handlers; false if there is none. facts_handled returns the fault with a number; false
+ * if its handler is at another address. */
 bool facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number);
 bool facts_handled(const struct facts *facts, uint64_t address, uint32_t number,
                    struct cairn_fault_entry *fault);
 
-/* NULL: `address` is in no covered function. */
+/* Returns the covered function that contains `address`, or NULL. */
 const struct covered_function *facts_find_covered(const struct facts *facts, uint64_t address);
 
 bool facts_is_atomic(const struct facts *facts, uint64_t address);

@@ -1,9 +1,9 @@
 /*
- * Facts by address: reading them.
+ * Facts by address: reading sections.
  *
- * Tables are made from sections as they are in memory. What a relocatable object, or PPC64 ELFv1
- * with its descriptors, has in sections is not where the layout has the code: such sections are
- * copied, and the addresses in the copies changed.
+ * Tables are created from sections in memory. In relocatable objects, and on PPC64 ELFv1 because of
+ * its function descriptors, addresses in sections differ from those of the layout. Such sections
+ * are copied, and the addresses in the copies are changed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,7 +24,7 @@ static bool complain_of_memory(const struct facts *facts)
     return false;
 }
 
-/* Room for one more of `bytes` bytes; false: complained. */
+/* Makes space for one more item of `bytes` bytes. False after an error message. */
 static bool make_room(const struct facts *facts, void **list, size_t *capacity, size_t count,
                       size_t bytes)
 {
@@ -39,7 +39,7 @@ static bool make_room(const struct facts *facts, void **list, size_t *capacity, 
     return true;
 }
 
-/* A copy of a section that lives as long as the list; NULL: complained. */
+/* Returns a copy of a section that is valid as long as the list; NULL after an error message. */
 static uint8_t *copy_section(const struct facts *facts, struct copy_list *list,
                              const struct cairn_section *section)
 {
@@ -74,7 +74,7 @@ static void store(uint8_t *bytes, unsigned size, uint64_t value, enum cairn_byte
 
 /* ---- Sections ---- */
 
-/* Sections on their way into a table. */
+/* Sections that are being gathered for a table. */
 struct gathered {
     struct facts *facts;
     struct copy_list copies;
@@ -83,7 +83,7 @@ struct gathered {
     size_t capacity;
 };
 
-/* What is done with a section; false: complained. */
+/* A callback that adds a section. False after an error message. */
 typedef bool gather_section(struct gathered *gathered, const struct cairn_object_section *section);
 
 static bool gather(struct gathered *gathered, const struct cairn_object_filter *filter,
@@ -108,7 +108,7 @@ static bool gather_name(struct gathered *gathered, const char *name, gather_sect
     return gather(gathered, &filter, add);
 }
 
-/* The first `size` bytes of the copy. */
+/* Adds the first `size` bytes of the copy. */
 static bool keep_section(struct gathered *gathered, const uint8_t *copy, size_t size,
                          enum cairn_byte_order byte_order)
 {
@@ -128,7 +128,7 @@ static void release_gathered(struct gathered *gathered)
     free(gathered->sections);
 }
 
-/* Changes the function's address at `offset` of a section to where the layout has its code. */
+/* Changes the address of a function, at `offset` in a section, to its address in the layout. */
 static void place_function(const struct facts *facts, const struct cairn_object_section *section,
                            size_t offset, uint8_t *copy, struct lost_addresses *lost)
 {
@@ -197,7 +197,7 @@ static void place_fault_map(const struct facts *facts, const struct cairn_object
 {
     enum { COUNT_OFFSET = 4 };
     struct cairn_faultmap_function function;
-    /* A map that ends in a function that is no good has fewer than it says. */
+    /* A map that ends in an invalid function has fewer functions than its count says. */
     store(copy + map->section_offset + COUNT_OFFSET, 4, map->function_count, map->byte_order);
     for (bool more = cairn_faultmap_first(map, &function); more;
          more = cairn_faultmap_next(map, &function))
@@ -229,7 +229,7 @@ static bool add_fault_maps(struct gathered *gathered, const struct cairn_object_
            is_good;
 }
 
-/* qsort hands nothing on to what compares: the addresses stand beside the numbers. */
+/* The address is next to the number because qsort passes no context to the comparison. */
 struct handler {
     uint64_t address;
     uint32_t entry;
@@ -283,8 +283,8 @@ static bool read_faults(struct facts *facts)
 
 /* ---- PC sections ---- */
 
-/* Copies of sections are read as if they were far behind the code: constants that are small do not
- * look like addresses of code then. */
+/* Distance of the copies from the code, as if they were loaded there. It is so large that small
+ * constants in the copies do not look like addresses of code. */
 #define COPIES_GAP (UINT64_C(1) << 30)
 
 struct entry_sections {
@@ -294,7 +294,8 @@ struct entry_sections {
     uint64_t next_address;
 };
 
-/* How much of a section is good, in bytes; false: not all, and complained. */
+/* Finds how many bytes of a section are valid. False, after an error message, if not all of them
+ * are. */
 static bool check_entries(const struct facts *facts, const struct wanted_section *wanted,
                           const struct cairn_object_section *section, size_t *size)
 {
@@ -318,7 +319,8 @@ static uint64_t load_distance(const uint8_t *bytes, uint8_t size, enum cairn_byt
     return (uint64_t)(int64_t)(int32_t)cairn_load_u32(bytes, byte_order);
 }
 
-/* A copy that is loaded at `loaded_at`, with the distances to where the layout has the code. */
+/* Copies a section as if it were loaded at `loaded_at`, with distances to the code in the
+ * layout. */
 static bool place_entries(struct facts *facts, const struct cairn_object_section *section,
                           const struct cairn_pcsection_schema *schema, uint64_t loaded_at,
                           struct cairn_section *placed)
@@ -409,7 +411,7 @@ static bool read_entries(struct facts *facts, const struct wanted_sections *want
     return is_good;
 }
 
-/* ---- Sanitizers' metadata ---- */
+/* ---- Sanitizer metadata ---- */
 
 static uint64_t place_entry(const struct facts *facts, const struct cairn_object_section *section,
                             size_t offset, uint64_t address)
@@ -518,7 +520,7 @@ static bool read_metadata(struct facts *facts)
     return is_good;
 }
 
-/* ---- All of it ---- */
+/* ---- All facts ---- */
 
 bool facts_read(const struct input *input, const struct wanted_sections *wanted,
                 struct facts *facts)

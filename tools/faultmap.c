@@ -1,7 +1,7 @@
 /*
  * cairn faultmap: all fault maps of an ELF file.
  *
- * What stands before something that is no good is printed all the same.
+ * Everything that precedes an invalid part is printed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,7 +35,7 @@ static const char help[] =
     "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
-/* A map, and where it came from. */
+/* A map with its origin. */
 struct mapped {
     const struct input *input;
     struct cairn_object_section section;
@@ -44,7 +44,7 @@ struct mapped {
 
 struct printing {
     struct output *output;
-    struct json *json; /* NULL: for people */
+    struct json *json; /* NULL for text */
     size_t map_count;
     bool has_section;
 };
@@ -56,7 +56,7 @@ static struct cairn_object_function find_function(const struct mapped *mapped,
     return cairn_object_function(mapped->input->object, &mapped->section, offset);
 }
 
-/* ---- For people ---- */
+/* ---- Text ---- */
 
 static void write_place(struct output *output, const struct cairn_object_function *function,
                         uint32_t offset)
@@ -107,7 +107,7 @@ static void write_heading(struct output *output, const struct mapped *mapped, si
     output_character(output, '\n');
 }
 
-/* ---- For machines ---- */
+/* ---- JSON ---- */
 
 static void write_fault_json(struct json *json, uint64_t entry, struct cairn_fault fault)
 {
@@ -160,7 +160,7 @@ static void end_map_json(struct json *json)
     json_end_object(json);
 }
 
-/* ---- Going through the file ---- */
+/* ---- Visiting the file ---- */
 
 static void print_map(const struct mapped *mapped, struct printing *printing,
                       struct lost_addresses *lost)

@@ -1,5 +1,5 @@
 /*
- * The objects of a file: of an archive its members.
+ * Opening the objects of a file, which are the members if it is an archive.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -73,10 +73,10 @@ bool has_symbol_table(const cairn_object *object)
     return false;
 }
 
-/* What a file is visited with. */
+/* The arguments of a visit. */
 struct visiting {
-    const char *path;       /* as it was given */
-    const char *debug_path; /* or NULL */
+    const char *path;       /* as the user gave it */
+    const char *debug_path; /* may be NULL */
     struct cairn_object_options options;
     visit_input *visit;
     void *user;
@@ -90,7 +90,7 @@ static bool complain_of_file(const char *name, const struct cairn_error *error)
 
 /* ---- One object ---- */
 
-/* Without a debug file that was asked for nothing is amiss if there is none. */
+/* Attaches the debug file. If none was asked for, it is not an error that none exists. */
 static bool attach_debug_file(const struct visiting *visiting, const struct input *input,
                               const char *path)
 {
@@ -142,8 +142,8 @@ static bool visit_member(const struct visiting *visiting, const struct cairn_arc
     return is_good;
 }
 
-/* A member that cannot be read is asked for once: one of a thin archive may be followed by others.
- */
+/* Visits the members. A member that cannot be read is reported and skipped, because in a thin
+ * archive others may follow it. The visit ends if the next read fails at the same offset. */
 static bool visit_members(const struct visiting *visiting, cairn_archive *archive)
 {
     struct cairn_archive_member member;
@@ -177,7 +177,8 @@ static bool visit_archive(const struct visiting *visiting, cairn_archive *archiv
 
 /* ---- Files and streams ---- */
 
-/* cairn_object_open says UNSUPPORTED of archives and of other files, whose sentence is kept. */
+/* Visits a file. cairn_object_open fails with UNSUPPORTED for archives and for files that are not
+ * objects; its message is used for the latter. */
 static bool visit_path(const struct visiting *visiting)
 {
     struct cairn_error error;
@@ -208,7 +209,7 @@ static bool visit_bytes(const struct visiting *visiting, const uint8_t *bytes, s
     return complain_of_file(visiting->path, &error);
 }
 
-/* How many bytes a stream may have: a file that was redirected to it, as many as it has. */
+/* Returns how many bytes a stream may have. If it is a redirected file, that is the file's size. */
 static size_t stream_limit(const struct visiting *visiting, FILE *stream)
 {
     enum { USUAL_BYTES = 256 << 20 };
@@ -218,7 +219,7 @@ static size_t stream_limit(const struct visiting *visiting, FILE *stream)
     return visiting->options.memory_limit == 0 ? USUAL_BYTES : visiting->options.memory_limit;
 }
 
-/* Reads a stream to its end; to be freed. NULL: complained. */
+/* Reads a stream to its end. The caller frees the bytes. NULL after an error message. */
 static uint8_t *read_stream(const struct visiting *visiting, FILE *stream, size_t *size)
 {
     enum { FIRST_BYTES = 1 << 16 };
@@ -248,7 +249,8 @@ static uint8_t *read_stream(const struct visiting *visiting, FILE *stream, size_
     return NULL;
 }
 
-/* What can be read once only is kept whole, because it may be an archive. */
+/* Visits a stream. All of it is kept in memory, because it can be read only once and may be an
+ * archive. */
 static bool visit_stream(const struct visiting *visiting, FILE *stream)
 {
     size_t size;

@@ -1,5 +1,5 @@
 /*
- * tools/files.h - the objects of the file that a command was given.
+ * tools/files.h - opening the objects in a file that a command was given.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,49 +12,51 @@
 #include <cairn/object.h>
 #include <stdbool.h>
 
-/* An object, and what it is called in complaints: "file", or "archive(member)". */
+/* An object, with its name in error messages: "file", or "archive(member)". */
 struct input {
     const char *name;
     cairn_object *object;
-    bool is_member; /* of an archive */
+    bool is_member; /* whether the object is a member of an archive */
 };
 
-/* What a command does with an object; false: it has complained. `user` is the command's. */
+/* A callback that processes an object. False if it has printed an error message. `user` is passed
+ * through. */
 typedef bool visit_input(const struct input *input, void *user);
 
-/* Opens the file at `path` ("-" is standard input) and visits it, or if it is an archive each of
- * its members in turn, also behind one that is no good. `debug_path` names a separate debug file;
- * NULL: where the object has no symbols of its own, one is looked for where debuggers do.
- * `memory_limit` is that of each object, and of what is read from standard input; 0: the default.
- * False: something was no good, and complained of. */
+/* Opens the file at `path` ("-" is standard input) and visits its object, or the members of an
+ * archive in turn, also after an invalid one. `debug_path` names a separate debug file; if it is
+ * NULL and the object has no symbols, a debug file is searched for in the places where debuggers
+ * search. `memory_limit` applies to each object, and to the bytes read from standard input; 0 is
+ * the default. False if anything was invalid, after an error message. */
 bool visit_file(const char *path, const char *debug_path, uint64_t memory_limit, visit_input *visit,
                 void *user);
 
-/* Whether symbols of functions that are not exported are there: not in a file that was stripped. */
+/* Whether the object has symbols of functions that are not exported. A stripped file has none. */
 bool has_symbol_table(const cairn_object *object);
 
-/* What stands above that which is printed of an archive's member: a line with its name. */
+/* Writes a line with the name of an archive's member, before the output for it. Writes nothing for
+ * other objects. */
 void write_member(struct output *output, const struct input *input);
 
-/* The same in an object: the key "file", for an archive's member. */
+/* Writes that name into a JSON object, with the key "file". */
 void write_json_member(struct json *json, const struct input *input);
 
-/* Addresses in a relocatable object's section that have no relocation to another one, without which
- * nobody knows where they are. */
+/* Addresses in a section of a relocatable object that have no relocation to a section, so that the
+ * sections they are in are unknown. */
 struct lost_addresses {
     size_t count;
-    size_t first; /* its offset in the section */
+    size_t first; /* offset of the first one in the section */
 };
 
-/* Counts the address at `offset` of a section if it is such a one. */
+/* Counts the address at `offset` of a section if it is such an address. */
 void check_address(const cairn_object *object, const struct cairn_object_section *section,
                    size_t offset, struct lost_addresses *lost);
 
-/* Complains of them; true if there are none. */
+/* Prints an error message if there are such addresses. True if there are none. */
 bool complain_of_lost(const char *path, const struct cairn_object_section *section,
                       const struct lost_addresses *lost);
 
-/* Complains of what is wrong at `error->offset` of a section. */
+/* Prints an error message about the bytes at `error->offset` of a section. */
 void complain_of_section(const struct input *input, const struct cairn_object_section *section,
                          const struct cairn_error *error);
 

@@ -73,7 +73,7 @@ static void complain_about_finding(const struct cairn_finding *finding, void *us
     findings->any = true;
 }
 
-/* Before code generation, which changes the module. */
+/* Checks the module. Must run before code generation, which changes the module. */
 static enum exit_status check(struct program *program, const char *path,
                               unsigned optimisation_level, enum cairn_id_conflicts id_conflicts,
                               cairn_declarations *declarations)
@@ -82,7 +82,7 @@ static enum exit_status check(struct program *program, const char *path,
     struct findings findings = {.path = path};
     const struct cairn_check_options options = {
         .optimisation_level = optimisation_level,
-        .is_verified = true, /* by program_read */
+        .is_verified = true, /* program_read has verified the module */
         .finding = complain_about_finding,
         .user = &findings,
     };

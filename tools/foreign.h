@@ -1,5 +1,6 @@
 /*
- * tools/foreign.h - cairn run for what this machine cannot run: IR for another one, and objects.
+ * tools/foreign.h - `cairn run` with inputs that this machine cannot run: IR for another
+ * architecture, and objects.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,17 +10,17 @@
 #include "tools/command.h"
 #include "llvm/program.h"
 
-/* Whether the file begins as ELF files do; false also where it cannot be read. */
+/* Whether the file begins with the magic bytes of ELF. False also if it cannot be read. */
 bool is_object_file(const char *path);
 
-/* Says what the error is, and which option takes a program in which one ID has two shapes. */
+/* Prints the error, and the option that accepts programs in which one ID has two shapes. */
 enum exit_status complain_about_conflict(const char *path, const struct cairn_error *error);
 
-/* Lists the records of an object or linked file, and what can be seen of their sites. */
+/* Lists the records of an object or linked file, and what is known about their sites. */
 enum exit_status list_object(const char *path, struct output *output);
 
-/* The same for a program, which is compiled for the machine that it is for. Its records are
- * declared, so their sites are known. */
+/* Compiles a program for its own architecture and lists its records. Their sites are known, because
+ * the records are declared. */
 enum exit_status list_program(struct program *program, const char *path,
                               unsigned optimisation_level, enum cairn_id_conflicts id_conflicts,
                               struct output *output);

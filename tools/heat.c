@@ -1,6 +1,6 @@
 /*
- * The colours are ColorBrewer's YlOrBr (Cynthia Brewer, Mark Harrower: ColorBrewer.org), which is
- * made for those who do not tell colours apart, without its palest.
+ * The colours are ColorBrewer's YlOrBr (Cynthia Brewer, Mark Harrower: ColorBrewer.org), except the
+ * palest one. The scale is designed for people with impaired colour vision.
  *
  * SPDX-License-Identifier: MIT
  */

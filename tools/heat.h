@@ -1,8 +1,8 @@
 /*
- * tools/heat.h - a scale of colours for heat, from pale yellow to dark brown.
+ * tools/heat.h - a colour scale for heat, from pale yellow to dark brown.
  *
- * It gets darker all the way, so that it is read the same by those who do not tell colours apart,
- * and in print.
+ * Lightness decreases all the way, so that the scale is readable in print and by people with
+ * impaired colour vision.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,13 +18,14 @@ struct colour {
     uint8_t blue;
 };
 
-/* Of what is cold: grey, lighter than any heat. */
+/* The colour of blocks without samples: grey, lighter than any heat. */
 #define HEAT_NONE ((struct colour){0xf5, 0xf5, 0xf5})
 
-/* For `value` of at most `greatest`, which is not 0; HEAT_NONE for 0. */
+/* Returns the colour of `value`, which is at most `greatest`; HEAT_NONE for 0. `greatest` must not
+ * be 0. */
 struct colour heat_colour(uint64_t value, uint64_t greatest);
 
-/* Whether white text is easier to read on it than black. */
+/* Whether white text is easier to read on this colour than black text. */
 bool heat_is_dark(struct colour colour);
 
 #endif

@@ -87,7 +87,7 @@ void json_unsigned(struct json *json, uint64_t value)
 
 /* ---- Strings ---- */
 
-/* How many bytes from `text` on can be written unchanged, up to `end`. */
+/* Returns how many bytes of `text`, up to `end`, can be written unchanged. */
 static size_t plain_run(const char *text, const char *end)
 {
     const char *at = text;
@@ -100,7 +100,7 @@ static size_t plain_run(const char *text, const char *end)
     return (size_t)(at - text);
 }
 
-/* Writes what plain_run leaves out; returns how many bytes of `text` that is. */
+/* Writes the character at which plain_run has stopped. Returns how many bytes of `text` it has. */
 static size_t write_escaped(struct output *output, const char *text)
 {
     size_t length = utf8_sequence_length(text);

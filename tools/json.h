@@ -1,8 +1,7 @@
 /*
  * tools/json.h - writing JSON (RFC 8259).
  *
- * The caller sees to it that keys stand in objects and that what is begun is ended; commas are
- * put in here.
+ * The caller must write keys in objects only, and must end what it begins. Commas are written here.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,10 +15,11 @@
 
 struct json {
     struct output *output;
-    bool needs_comma; /* before the next value of the innermost array or object */
+    bool needs_comma; /* whether a comma must precede the next value of the innermost array or
+                         object */
 };
 
-/* The largest integer that a double holds together with all below it. */
+/* The largest n for which a double holds every integer from 0 to n. */
 #define JSON_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
 void json_begin_array(struct json *json);
@@ -32,13 +32,13 @@ void json_line(struct json *json, unsigned indentation);
 
 void json_null(struct json *json);
 void json_boolean(struct json *json, bool value);
-/* From 0 to 1, with six decimals. */
+/* Writes a number from 0 to 1 with six decimals. */
 void json_fraction(struct json *json, double value);
 void json_signed(struct json *json, int32_t value);
-/* A number up to JSON_NUMBER_MAX, above that a string of decimal digits. */
+/* Writes a number; one above JSON_NUMBER_MAX as a string of decimal digits. */
 void json_unsigned(struct json *json, uint64_t value);
-/* Bytes that are not UTF-8 become U+FFFD; control characters, of which a terminal obeys some, are
- * escaped. Cut as output_name does it. */
+/* Writes a string. Bytes that are not UTF-8 become U+FFFD. Control characters are escaped, because
+ * terminals interpret some of them. Long strings are cut like names in output_name. */
 void json_string(struct json *json, const char *text);
 
 #endif

@@ -37,7 +37,7 @@ static void add_sections(struct layout *layout)
             .index = i,
             .name = header.name,
         };
-        /* A gap, so that no PC is at the end of one section and the begin of another. */
+        /* A gap, so that no address is both the end of a section and the start of another. */
         next += (header.size | (SECTION_ALIGNMENT - 1)) + 1;
     }
 }
@@ -49,8 +49,8 @@ static int compare(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
-/* Names that agree in so many bytes are not told apart, so that sorting names that overlap in the
- * file, all of which may be as long as it, takes O(n log n) steps. */
+/* Number of bytes of names that are compared. The limit bounds the time for sorting to O(n log n),
+ * because names may overlap in the file, and each may be as long as the file. */
 enum { NAME_COMPARED_MAX = 4096 };
 
 static int compare_names(const void *left, const void *right)
@@ -94,7 +94,7 @@ void layout_destroy(struct layout *layout)
     free(layout->by_name);
 }
 
-/* By number: laid out in this order. */
+/* Finds a section by its index. Sections are laid out in the order of their indices. */
 static const struct code_section *find_index(const struct layout *layout, uint32_t index)
 {
     size_t low = 0;
@@ -133,11 +133,11 @@ const struct code_section *layout_section(const struct layout *layout, uint64_t 
     if (low == 0)
         return NULL;
     const struct code_section *section = &layout->sections[low - 1];
-    /* One behind the last: a call that does not return may be the last instruction. */
+    /* The end is included, because a call that does not return may be the last instruction. */
     return address - section->address <= section->size ? section : NULL;
 }
 
-/* The first `length` bytes of `name` with the whole of `other`. */
+/* Compares the first `length` bytes of `name` with all of `other`. */
 static int compare_part(const char *name, size_t length, const char *other)
 {
     int order = strncmp(name, other, length);

@@ -1,10 +1,9 @@
 /*
- * tools/layout.h - addresses of code in linked files and in objects alike.
+ * tools/layout.h - one address space for the code of linked files and of relocatable objects.
  *
- * In a relocatable object addresses count from the begin of a section each. So that one number
- * tells a place there too, its sections of code are laid out one behind the other, from
- * LAYOUT_BEGIN on: such an address is a made-up one, and not to be shown. A linked file's addresses
- * are their own.
+ * In a relocatable object, the addresses of each section start at 0. The layout places the code
+ * sections one after another, from LAYOUT_BEGIN on, so that one number identifies a place there
+ * too. Such an address is synthetic and must not be shown. Linked files keep their addresses.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,51 +20,52 @@
 #define LAYOUT_BEGIN (UINT64_C(1) << 40)
 
 struct code_section {
-    uint64_t address; /* made up, if the object is relocatable */
+    uint64_t address; /* synthetic in relocatable objects */
     uint64_t size;
-    uint32_t index; /* in the file's section table */
+    uint32_t index; /* index in the file's section table */
     const char *name;
 };
 
 /* A section of code by its name. */
 struct named_section {
     const char *name;
-    size_t number; /* among the layout's sections */
+    size_t number; /* index in the layout's `sections` */
 };
 
 struct layout {
     cairn_object *object;
     bool is_made_up;
-    struct code_section *sections; /* by address */
-    struct named_section *by_name; /* by name, and those of one name by number */
+    struct code_section *sections; /* sorted by address */
+    struct named_section *by_name; /* sorted by name, then by number */
     size_t count;
 };
 
-/* A place in an object's code as it is shown, and asked for at the object. */
+/* A place in an object's code, as it is shown to the user and passed to the object. */
 struct place {
-    const struct code_section *section; /* NULL: in a linked file, the address alone tells it */
-    uint64_t address;                   /* in a relocatable object, from the section's begin on */
+    const struct code_section *section; /* NULL in a linked file, where the address is sufficient */
+    uint64_t address; /* in a relocatable object, an offset from the start of the section */
 };
 
-/* False: complained. The layout lives as long as the object. */
+/* Creates the layout, which must be destroyed before the object. False after an error message. */
 bool layout_create(const struct input *input, struct layout *layout);
 void layout_destroy(struct layout *layout);
 
-/* The address of `offset` in section number `section`; of a linked file `offset` itself. Where the
- * section is none of code, 0. */
+/* Returns the address of `offset` in the section with index `section`; 0 if that is not a section
+ * of code. In a linked file `offset` is the address. */
 uint64_t layout_address(const struct layout *layout, uint32_t section, uint64_t offset);
 
-/* The section of code that `address` is in; or NULL. */
+/* Returns the section of code that contains `address`, or NULL. */
 const struct code_section *layout_section(const struct layout *layout, uint64_t address);
 
-/* The section of code with the name in the first `length` bytes of `name`; NULL if there is none.
- * `*is_only` is whether there is just one. */
+/* Finds a section of code by its name, the first `length` bytes of `name`; NULL if there is none.
+ * Sets `*is_only` to whether it is the only one with this name. */
 const struct code_section *layout_find_name(const struct layout *layout, const char *name,
                                             size_t length, bool *is_only);
 
 struct place layout_place(const struct layout *layout, uint64_t address);
 
-/* The function that `address` is in; false if none is known. Its `entry` is as `place` has it. */
+/* Finds the function that contains `address`; false if none is known. Its `entry` is an address as
+ * in struct place. */
 bool layout_function(const struct layout *layout, uint64_t address,
                      struct cairn_object_function *function);
 

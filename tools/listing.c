@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a record of which nobody says how many bytes it has. */
+/* Number of instructions that are shown of a record whose number of bytes is unknown, and the
+ * indentation of texts. */
 enum { INSTRUCTIONS_SHOWN = 4, TEXT_INDENTATION = 6 };
 
 struct listing {
@@ -18,23 +19,23 @@ struct listing {
     uint32_t byte_count;
     enum cairn_architecture architecture;
     struct disassembler *disassembler;
-    bool is_managed; /* sites of such code can be patched */
+    bool is_managed; /* whether sites of such code can be patched */
     struct preview preview;
-    /* Of the site that is being written. */
+    /* The section of the site that is being written. */
     uint32_t section;
-    const char *target_name; /* of its call; or NULL */
+    const char *target_name; /* name of the target of the site's call, or NULL */
 };
 
-/* What is shown of a record. */
+/* What is shown for a record. */
 enum shown {
-    SHOWN_NO_SITE,    /* no bytes are reserved */
-    SHOWN_NO_CODE,    /* the file has none there; the preview's error says why */
-    SHOWN_SITE,       /* declared, or of the bytes that were asked for */
-    SHOWN_PATCHPOINT, /* as a patch point, which it may be */
-    SHOWN_CODE        /* no patch point; the preview's error says why */
+    SHOWN_NO_SITE,    /* nothing: no bytes are reserved */
+    SHOWN_NO_CODE,    /* nothing: the file has no code there; the error of the preview says why */
+    SHOWN_SITE,       /* a site that is declared, or that has the given number of bytes */
+    SHOWN_PATCHPOINT, /* a site that may be a patch point */
+    SHOWN_CODE        /* code that is not a patch point; the error of the preview says why */
 };
 
-/* ---- Making one ---- */
+/* ---- Creation ---- */
 
 struct listing *listing_create(cairn_object *object, const char *path,
                                const cairn_declarations *declarations, uint32_t byte_count)
@@ -75,11 +76,11 @@ const struct cairn_declaration *listing_declaration(const struct listing *listin
     return cairn_declarations_find(listing->declarations, id);
 }
 
-/* ---- Looking at a record ---- */
+/* ---- Examining a record ---- */
 
 static size_t least(uint64_t a, uint64_t b) { return (size_t)(a < b ? a : b); }
 
-/* A statepoint's record stands behind its bytes. */
+/* Returns the offset of the site. A statepoint's record is after the bytes of its site. */
 static uint64_t offset_of_site(const struct listed_record *record, enum cairn_record_kind kind,
                                uint32_t byte_count)
 {
@@ -113,7 +114,8 @@ static bool find_code(struct listing *listing, const struct listed_record *recor
     return true;
 }
 
-/* Bytes of the first instructions; some, where there are none. */
+/* Returns the size of the first instructions. Invalid instructions count as a line of bytes
+ * each. */
 static uint32_t measure_code(const struct listing *listing, const struct preview_code *code)
 {
     size_t size = 0;
@@ -127,7 +129,7 @@ static uint32_t measure_code(const struct listing *listing, const struct preview
     return (uint32_t)size;
 }
 
-/* Of a record without a declaration. */
+/* Examines a record without a declaration. */
 static enum shown look_at_code(struct listing *listing, const struct preview_code *code)
 {
     struct preview *preview = &listing->preview;
@@ -167,7 +169,7 @@ static enum shown look_at(struct listing *listing, const struct listed_record *r
 
 /* ---- Names ---- */
 
-/* Relocations are for the code as it stands in the file. */
+/* Finds the name that an instruction refers to. Relocations apply only to the code in the file. */
 static const char *find_name(void *user, enum code_form form, uint64_t address,
                              const struct instruction *instruction)
 {
@@ -183,8 +185,8 @@ static const char *find_name(void *user, enum code_form form, uint64_t address,
     return name;
 }
 
-/* What LLVM's call goes to: what its first relocation names, and then the bytes do not say more; or
- * what begins there. */
+/* Finds the target of LLVM's call. If the site has a relocation, the target is its symbol, and the
+ * address in the code has no meaning. Otherwise it is the symbol at the address. */
 static void find_target(struct listing *listing)
 {
     struct cairn_site_description *site = &listing->preview.site;
@@ -199,7 +201,7 @@ static void find_target(struct listing *listing)
         listing->target_name = cairn_object_symbol(listing->object, 0, site->target);
 }
 
-/* ---- For people ---- */
+/* ---- Text ---- */
 
 static void write_site_bytes(const struct code_writer *writer, const struct preview *preview)
 {
@@ -246,7 +248,7 @@ void write_listed_text(struct listing *listing, const struct listed_record *reco
     }
 }
 
-/* ---- For machines ---- */
+/* ---- JSON ---- */
 
 static void write_name_json(struct json *json, const char *key, const char *name)
 {

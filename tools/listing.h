@@ -1,6 +1,6 @@
 /*
- * tools/listing.h - the sites of records in a file: their instructions, and what Cairn would make
- * of them.
+ * tools/listing.h - printing the sites of records in a file: their instructions, and the code that
+ * Cairn would make of them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,20 +16,21 @@
 
 struct listing;
 
-/* `declarations` NULL: of what kind records are is not known, and how many bytes they reserve
- * neither; `byte_count` is what all of them do then, or 0. NULL, with a complaint that begins with
- * `path`, if this build or its LLVM cannot disassemble the object's code, and without memory. */
+/* Creates a listing. If `declarations` is NULL, the kinds of records are unknown, and `byte_count`
+ * is the number of bytes that each of them reserves; 0 if that is unknown, too. NULL, after an
+ * error message that begins with `path`, if this build or its LLVM cannot disassemble the object's
+ * code, or without memory. */
 struct listing *listing_create(cairn_object *object, const char *path,
                                const cairn_declarations *declarations, uint32_t byte_count);
 
 /* NULL is allowed. */
 void listing_destroy(struct listing *listing);
 
-/* A record's declaration, or NULL. */
+/* Returns the declaration of the records with this ID, or NULL. */
 const struct cairn_declaration *listing_declaration(const struct listing *listing, uint64_t id);
 
-/* A record, and where it stands in its function; UINT64_MAX for `next_offset` if no record stands
- * behind it there. */
+/* A record and its place in its function. `next_offset` is the offset of the next record that
+ * follows it in the function, or UINT64_MAX. */
 struct listed_record {
     uint64_t id;
     struct cairn_object_function function;
@@ -39,7 +40,7 @@ struct listed_record {
 
 void write_listed_text(struct listing *listing, const struct listed_record *record,
                        struct output *output);
-/* The object that is the value of a record's "site". */
+/* Writes the object that is the value of a record's key "site". */
 void write_listed_json(struct listing *listing, const struct listed_record *record,
                        struct json *json);
 

@@ -25,7 +25,7 @@ const struct cairn_declaration *listing_declaration(const struct listing *listin
     return NULL;
 }
 
-/* There is no listing to write. */
+/* Never called, because listing_create returns NULL. */
 void write_listed_text(struct listing *listing, const struct listed_record *record,
                        struct output *output)
 {

@@ -1,9 +1,9 @@
 /*
  * cairn lookup: everything that a file says about addresses of its code.
  *
- * Tables are made once; each address is then answered as it comes, and what stands in the output's
- * buffer is written out before the next line has to be waited for: so the command can be asked by
- * another program, line by line.
+ * The tables are created once. Each address is answered when it is read, and the output is flushed
+ * before the command waits for the next line. So another program can write one line at a time and
+ * read the answer to it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -55,7 +55,7 @@ static const char help[] =
 struct options {
     const char *path;
     const char *debug_path;
-    uint64_t memory_limit; /* 0: the usual one */
+    uint64_t memory_limit; /* 0 for the default */
     char **words;
     size_t word_count;
     struct wanted_sections wanted;
@@ -72,14 +72,15 @@ struct lookup {
     struct json json;
     struct line_reader reader;
     struct progress progress;
-    bool is_good;     /* all that was asked for could be answered */
-    bool is_stripped; /* nothing has a name, and that was not said yet */
-    bool was_visited; /* the first object */
+    bool is_good;     /* whether all questions could be answered */
+    bool is_stripped; /* whether the object has no symbol table, and the message about that was not
+                         yet printed */
+    bool was_visited; /* whether the first object was visited */
 };
 
 /* ---- Answers ---- */
 
-/* Said once, as soon as it matters. */
+/* Prints the message, which appears once and only when an answer lacks a name. */
 static void complain_of_stripped(struct lookup *lookup)
 {
     lookup->is_stripped = false;
@@ -106,7 +107,7 @@ static void answer(struct lookup *lookup, struct target target)
         write_answer_text(&lookup->output, &answer);
 }
 
-/* `line` is 0 on the command line. */
+/* Prints an error message. `line` is 0 for a word of the command line. */
 static void refuse(struct lookup *lookup, uint64_t line, const char *complaint)
 {
     lookup->is_good = false;
@@ -142,7 +143,8 @@ static void answer_address(struct lookup *lookup, uint64_t line, uint64_t addres
 
 enum { WORD_BYTES = 4096 };
 
-/* The next word, terminated, from `*text` on; its length is that in the line. */
+/* Copies the next word from `*text` on, null-terminated. Returns its length in the line, of which
+ * the copy may be only a part. */
 static size_t next_word(const char **text, const char *end, char *word)
 {
     const char *begin = *text;
@@ -176,8 +178,8 @@ static void answer_words(struct lookup *lookup, const char *text, const char *en
         answer_word(lookup, lookup->reader.line_number, word);
 }
 
-/* A line of several addresses is not perf's: it prints one on each. What neither is for perf nor an
- * address may be names of functions. */
+/* Answers a line. A line with several addresses is not from perf, which prints one address on each
+ * line. Words that are neither perf's nor addresses may be names of functions. */
 static void answer_line(struct lookup *lookup, const char *text, size_t length)
 {
     struct address_line line;
@@ -214,7 +216,7 @@ static void answer_input(struct lookup *lookup)
 
 /* ---- The object ---- */
 
-/* False: the symbol table is no good, and complained of. */
+/* Checks the symbol table. False, after an error message, if it is invalid. */
 static bool check_symbols(const struct input *input)
 {
     struct cairn_object_function function;

@@ -1,5 +1,5 @@
 /*
- * tools/lookup.h - what `cairn lookup` is asked for, and the two forms of its answers.
+ * tools/lookup.h - the targets of `cairn lookup`, and the two forms of its answers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,32 +10,32 @@
 #include "tools/json.h"
 #include "tools/output.h"
 
-/* An address that was asked for. */
+/* An address to look up. */
 struct target {
-    uint64_t address; /* the layout's */
-    uint64_t loaded;  /* as it was given, where --base was, too */
+    uint64_t address; /* the address in the layout */
+    uint64_t loaded;  /* the address in the process, which is `address` plus --base */
 };
 
 enum { TARGET_COMPLAINT_BYTES = 256 };
 
-/* Finds what the word says: an address, SECTION:ADDRESS, SECTION+OFFSET, FUNCTION or
- * FUNCTION+OFFSET, numbers being hexadecimal. `base` is taken off addresses. False: `complaint` (of
- * TARGET_COMPLAINT_BYTES) says why. */
+/* Finds the target that a word names: an address, SECTION:ADDRESS, SECTION+OFFSET, FUNCTION or
+ * FUNCTION+OFFSET, with hexadecimal numbers. `base` is subtracted from addresses. False with the
+ * reason in `complaint`, which has TARGET_COMPLAINT_BYTES bytes. */
 bool find_target(const struct facts *facts, uint64_t base, const char *word, struct target *target,
                  char *complaint);
 
-/* The target of an address that stands alone. */
+/* Finds the target of an address without a section. */
 bool find_address_target(const struct facts *facts, uint64_t base, uint64_t address,
                          struct target *target, char *complaint);
 
-/* An answer: the target, and its function, if it is known. */
+/* The answer for a target, with its function if it is known. */
 struct answer {
     const struct facts *facts;
     struct target target;
     struct place place;
-    bool has_base; /* --base was given */
+    bool has_base; /* whether --base was given */
     bool has_function;
-    struct cairn_object_function function; /* its entry as `place` has it */
+    struct cairn_object_function function; /* its `entry` is an address as in `place` */
 };
 
 void write_answer_text(struct output *output, const struct answer *answer);

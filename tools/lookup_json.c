@@ -1,5 +1,5 @@
 /*
- * cairn lookup --json: a line for each address.
+ * cairn lookup --json: one line for each address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,8 @@
 
 #include <cairn/sanmd.h>
 
-/* As it is shown: of a relocatable object, from the begin of its section on. */
+/* Writes an address as it is shown; in a relocatable object, as an offset from the start of its
+ * section. */
 static void write_address(struct json *json, const struct facts *facts, const char *key,
                           uint64_t address)
 {
@@ -159,7 +160,7 @@ static void write_faults(struct json *json, const struct answer *answer)
     json_end_array(json);
 }
 
-/* ---- Sanitizers' metadata and PC sections ---- */
+/* ---- Sanitizer metadata and PC sections ---- */
 
 static void write_covered(struct json *json, const struct answer *answer)
 {
@@ -219,7 +220,7 @@ static void write_entries(struct json *json, const struct answer *answer)
     json_end_array(json);
 }
 
-/* ---- All of it ---- */
+/* ---- Answers ---- */
 
 static void write_function(struct json *json, const struct answer *answer)
 {
@@ -232,7 +233,8 @@ static void write_function(struct json *json, const struct answer *answer)
         json_null(json);
 }
 
-/* The comma before it stands at the line's begin, so that the line is whole at once. */
+/* The comma is written at the start of a line and not at the end of the previous one, so that each
+ * line is complete when it is flushed. */
 void write_answer_json(struct json *json, const struct answer *answer)
 {
     json_begin_object(json);

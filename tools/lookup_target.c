@@ -1,5 +1,5 @@
 /*
- * cairn lookup: what is asked for.
+ * cairn lookup: finding the target that a word names.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a relocatable object: .text, unless that is empty and another section is the only one. */
+/* Returns the section to which addresses in a relocatable object refer if no section is named:
+ * .text if there is exactly one section of this name, or the only section of code. */
 static const struct code_section *find_main_section(const struct layout *layout)
 {
     bool is_only;
@@ -19,7 +20,7 @@ static const struct code_section *find_main_section(const struct layout *layout)
     return layout->count == 1 ? &layout->sections[0] : NULL;
 }
 
-/* The place at `offset` of a section. */
+/* Finds the place at `offset` in a section. */
 static bool find_in_section(const struct layout *layout, const struct code_section *section,
                             uint64_t offset, struct target *target, char *complaint)
 {
@@ -50,7 +51,7 @@ bool find_address_target(const struct facts *facts, uint64_t base, uint64_t addr
     return false;
 }
 
-/* The section with the name in the first `length` bytes of `name`. */
+/* Returns the section named by the first `length` bytes of `name`. */
 static const struct code_section *find_section(const struct facts *facts, const char *name,
                                                size_t length)
 {
@@ -58,7 +59,7 @@ static const struct code_section *find_section(const struct facts *facts, const 
     return layout_find_name(&facts->layout, name, length, &is_only);
 }
 
-/* "SECTION:ADDRESS"; false, without a complaint, if the word is no such thing. */
+/* Splits "SECTION:ADDRESS". False, without a message, if the word does not have this form. */
 static bool split_section(const struct facts *facts, const char *word,
                           const struct code_section **section, uint64_t *offset)
 {
@@ -66,13 +67,14 @@ static bool split_section(const struct facts *facts, const char *word,
     if (colon == NULL || !parse_address(colon + 1, offset))
         return false;
     *section = find_section(facts, word, (size_t)(colon - word));
-    /* In a linked file the number is an address in the section, not an offset. */
+    /* In a linked file, the number is an address in the section and not an offset. */
     if (*section != NULL && !facts->layout.is_made_up)
         *offset -= (*section)->address;
     return *section != NULL;
 }
 
-/* Where the name ends: at a '+' before a number, which becomes `*offset`, or at its end. */
+/* Returns the length of the name: up to a '+' before a number, which becomes `*offset`, or the
+ * whole word. */
 static size_t split_offset(const char *word, uint64_t *offset)
 {
     const char *plus = strrchr(word, '+');

@@ -1,5 +1,5 @@
 /*
- * cairn lookup for people: a line for each address, and under it what is known.
+ * cairn lookup, as text: a line for each address, followed by what is known about it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@ static void write_place(struct output *output, const struct place *place)
     output_hexadecimal(output, place->address);
 }
 
-/* "0x1136 = main + 0x6", of an address of the layout. */
+/* Writes an address of the layout, as in "0x1136 = main + 0x6". */
 static void write_address(struct output *output, const struct facts *facts, uint64_t address)
 {
     struct place place = layout_place(&facts->layout, address);
@@ -182,7 +182,7 @@ static bool write_faults(struct output *output, const struct answer *answer)
     return has_fault || is_handler;
 }
 
-/* ---- Sanitizers' metadata and PC sections ---- */
+/* ---- Sanitizer metadata and PC sections ---- */
 
 static void write_covered(struct output *output, const struct covered_function *covered)
 {
@@ -254,7 +254,7 @@ static bool write_entries(struct output *output, const struct answer *answer)
     return count > 0;
 }
 
-/* ---- All of it ---- */
+/* ---- Answers ---- */
 
 static void write_heading(struct output *output, const struct answer *answer)
 {

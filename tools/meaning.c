@@ -41,8 +41,8 @@ struct location_meanings find_location_meanings(const struct cairn_declaration *
     return meanings;
 }
 
-/* Inlining and lowering may split deopt values: their types are known where their number is that of
- * the IR. */
+/* Writes the meaning of a deopt value. Inlining and lowering may split deopt values, so their types
+ * are known only if the record does not have more of them than the declaration. */
 static void write_deopt(struct output *output, const struct location_meanings *meanings,
                         uint32_t number)
 {

@@ -1,5 +1,5 @@
 /*
- * tools/meaning.h - what the locations of a declared record are.
+ * tools/meaning.h - the meaning of the locations of a declared record.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,23 +11,24 @@
 #include <cairn/declaration.h>
 #include <cairn/statepoint.h>
 
-/* Of which types they are, where there is one location for each value that was declared; and a
- * statepoint's parts. */
+/* The types of a record's locations, known if there is one location for each declared value; and
+ * the parts of a statepoint. */
 struct location_meanings {
-    const struct cairn_declaration *declaration; /* NULL: nothing is known */
-    bool has_result;                             /* it is the first location */
-    uint32_t skipped;                            /* of the declaration's types */
+    const struct cairn_declaration *declaration; /* NULL if nothing is known */
+    bool has_result;                             /* whether the first location is the result */
+    uint32_t skipped; /* number of the declaration's first types that have no location */
     bool is_statepoint;
     struct cairn_statepoint statepoint;
 };
 
-/* `declaration` may be NULL. `statepoint`: the record's parts, if it is declared as one; NULL if it
- * cannot be taken apart. */
+/* Finds the meanings. `declaration` may be NULL. `statepoint` is the parts of a record that is
+ * declared as a statepoint; NULL if the record is not a valid statepoint. */
 struct location_meanings find_location_meanings(const struct cairn_declaration *declaration,
                                                 uint32_t location_count,
                                                 const struct cairn_statepoint *statepoint);
 
-/* ", i64 (the result)", behind location `index`; nothing where nothing is known. */
+/* Writes the meaning of location `index`, such as ", i64 (the result)"; nothing if it is
+ * unknown. */
 void write_location_meaning(struct output *output, const struct location_meanings *meanings,
                             uint32_t index);
 

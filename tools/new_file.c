@@ -23,7 +23,7 @@ static bool fail(const char *path, int system_error)
     return false;
 }
 
-/* As open would make it. */
+/* Returns the file mode that open would give a new file. */
 static mode_t usual_mode(void)
 {
     mode_t mask = umask(0);
@@ -57,7 +57,7 @@ bool new_file_open(struct new_file *file, const char *path)
     return true;
 }
 
-/* 0, or what was wrong first. */
+/* Closes the file. Returns the errno of the first error, or 0. */
 static int close_written(struct new_file *file)
 {
     output_flush(&file->output);

@@ -1,5 +1,5 @@
 /*
- * tools/new_file.h - a file that is there as a whole or not at all.
+ * tools/new_file.h - writing a file that appears only when it is complete.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,17 +10,18 @@
 
 #include <stdbool.h>
 
-/* Written under another name beside `path`, and renamed to it when all of it is there. What is no
- * regular file, such as a pipe, is written to as it is. */
+/* A file that is being written. A regular file is written under a temporary name in the same folder
+ * and then renamed to `path`. Other files, such as pipes, are written directly. */
 struct new_file {
     const char *path;
-    char *temporary; /* NULL: there is none */
+    char *temporary; /* NULL if the file is written directly */
     struct output output;
 };
 
-/* All three complain. False: there is nothing to be finished or abandoned. */
+/* All three print error messages. new_file_open returns false if there is nothing to finish or to
+ * abandon. */
 bool new_file_open(struct new_file *file, const char *path);
-/* False: `path` is as it was. */
+/* False if the file could not be completed; a regular file at `path` is then unchanged. */
 bool new_file_finish(struct new_file *file);
 void new_file_abandon(struct new_file *file);
 

@@ -22,7 +22,7 @@ static int digit_value(char digit)
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 16;
 }
 
-/* False if there is no digit, or something else among them. */
+/* Parses digits. False if there are none, or if another character is among them. */
 static bool parse_magnitude(const char *digits, unsigned base, wide *magnitude, bool *fits)
 {
     *magnitude = 0;
@@ -91,7 +91,7 @@ void number_format_integer(const uint64_t words[2], bool is_unsigned, char text[
     memcpy(text, digits + start, sizeof digits - start);
 }
 
-/* ---- Floating-point numbers from words ---- */
+/* ---- Parsing floating-point numbers ---- */
 
 bool number_is_floating(const char *word)
 {
@@ -100,7 +100,7 @@ bool number_is_floating(const char *word)
     return end != word && *end == '\0';
 }
 
-/* LLVM wants an exponent behind hexadecimal digits, and spells infinity in its own way. */
+/* LLVM requires an exponent after hexadecimal digits, and accepts one spelling of infinity only. */
 char *number_normalise_floating(const char *word)
 {
     static const char exponent[] = "p0";
@@ -123,10 +123,9 @@ char *number_normalise_floating(const char *word)
     return text;
 }
 
-/* ---- Floating-point numbers in words ---- */
+/* ---- Formatting floating-point numbers ---- */
 
-/* Rounds to `precision` binary digits, as a type with that exponent for its least normal number
- * does. */
+/* Rounds to `precision` binary digits, in a type whose smallest normal number has this exponent. */
 static double round_to(double value, int precision, int least_exponent)
 {
     int exponent;
@@ -136,7 +135,7 @@ static double round_to(double value, int precision, int least_exponent)
     return ldexp(nearbyint(ldexp(value, precision - exponent)), exponent - precision);
 }
 
-/* Without an exponent, as long as that is short. */
+/* Formats an integral number without an exponent. False if that is too long. */
 static bool format_integral(long double value, char *text)
 {
     if (!(fabsl(value) < 1e15L) || value != rintl(value))
@@ -186,7 +185,7 @@ static double half_value(const uint8_t *bytes)
     return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-/* The upper half of a float. */
+/* Returns the value of a bfloat, which is the upper half of a float. */
 static double bfloat_value(const uint8_t *bytes)
 {
     float value;
@@ -199,7 +198,7 @@ static double bfloat_value(const uint8_t *bytes)
 
 enum { QUAD_BIAS = 16383, QUAD_SPECIAL = 32767, QUAD_FRACTION_BITS = 112 };
 
-/* Digits of the fraction without the zeros at its end. */
+/* Formats a number in hexadecimal, without trailing zeros in the fraction. */
 static void format_hexadecimal(wide fraction, int exponent, bool is_negative, char *text)
 {
     bool is_normal = exponent != 0;
@@ -223,7 +222,7 @@ static bool fits_long_double(wide fraction, int exponent)
            (spare <= 0 || (fraction & (((wide)1 << spare) - 1)) == 0);
 }
 
-/* False if more decimal digits would show more. */
+/* Formats a number in decimal. False if more digits were needed for the exact value. */
 static bool format_exactly(long double value, char *text)
 {
     enum { DIGITS = 36, MORE_DIGITS = 60 };

@@ -1,5 +1,5 @@
 /*
- * tools/number.h - numbers of any LLVM type, from words and in words.
+ * tools/number.h - parsing and formatting numbers of any LLVM type.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,26 +19,28 @@ struct number_integer {
     uint64_t low;
     uint64_t high;
     bool is_negative;
-    bool fits; /* 128 bits hold it */
+    bool fits; /* whether the number fits 128 bits */
 };
 
-/* Decimal, or hexadecimal behind 0x; with a sign or without. False: no number. */
+/* Parses a decimal number, or a hexadecimal one with 0x before it, with an optional sign. False if
+ * the word is not a number. */
 bool number_parse_integer(const char *word, struct number_integer *integer);
-/* From -2^(bits-1) to 2^bits - 1. */
+/* Whether the number is at least -2^(bits-1) and at most 2^bits - 1. */
 bool number_fits(const struct number_integer *integer, uint32_t bits);
-/* " (-128 to 255)" */
+/* Formats the range of such numbers, as in " (-128 to 255)". */
 void number_format_range(uint32_t bits, char *text, size_t size);
-/* Low word first. */
+/* Formats an integer, whose low word comes first. */
 void number_format_integer(const uint64_t words[2], bool is_unsigned, char text[NUMBER_TEXT_BYTES]);
 
 /* ---- Floating-point numbers ---- */
 
-/* As strtod reads them, to the end of the word. */
+/* Whether strtod accepts the whole word. */
 bool number_is_floating(const char *word);
-/* As LLVM reads them; to be freed. NULL: no memory. */
+/* Returns the word in LLVM's syntax, to be freed; NULL without memory. */
 char *number_normalise_floating(const char *word);
-/* In as few decimal digits as give the number back. fp128 in all of its decimal digits if they are
- * not many, and otherwise in hexadecimal, because C has no type for it everywhere. */
+/* Formats a number with the fewest decimal digits that identify it. An fp128 is formatted exactly,
+ * in decimal if that is short, and otherwise in hexadecimal, because not every C compiler has a
+ * type for it. */
 void number_format_floating(enum cairn_type_kind kind, const uint8_t bytes[16],
                             char text[NUMBER_TEXT_BYTES]);
 

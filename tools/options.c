@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands behind "--name=" in `word`; NULL if it is no such word. */
+/* Returns the text after "--name=" in `word`; NULL if the word does not begin so. */
 static const char *value_in(const struct option *option, const char *word)
 {
     size_t length = strlen(option->name);
@@ -29,7 +29,7 @@ static const struct option *find_option(const struct command_line *line, const c
     return NULL;
 }
 
-/* "4096", "500M"; not 0. */
+/* Parses a size, such as "4096" or "500M". Zero is invalid. */
 static bool parse_size(const char *word, uint64_t *size)
 {
     static const char units[] = "KMG";
@@ -68,7 +68,8 @@ static bool keep_value(const struct command_line *line, const struct option *opt
     return true;
 }
 
-/* `next` is the word behind, or NULL. Returns how many words were taken; 0: complained. */
+/* Parses an option. `next` is the following word, or NULL. Returns how many words it has taken; 0
+ * after an error message. */
 static int take_option(const struct command_line *line, const char *word, const char *next)
 {
     const struct option *option = find_option(line, word);

@@ -1,5 +1,5 @@
 /*
- * Buffered output. Numbers are formatted here, because a large stack map has tens of millions of
+ * Buffered output. It formats numbers itself, because a large stack map has tens of millions of
  * them.
  *
  * SPDX-License-Identifier: MIT
@@ -90,7 +90,7 @@ void output_taken(struct output *output, const char *end)
 
 enum { DIGITS_MAX = 20 };
 
-/* Two at a time. */
+/* Converts two digits at a time. */
 char *put_digits(char *at, uint64_t value)
 {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324"
@@ -140,7 +140,7 @@ void output_hexadecimal(struct output *output, uint64_t value)
     output_taken(output, at);
 }
 
-/* How many bytes from `text` on can be written unchanged, up to `end`. */
+/* Returns how many bytes of `text`, up to `end`, can be written unchanged. */
 static size_t visible_run(const char *text, const char *end)
 {
     const char *at = text;

@@ -1,7 +1,7 @@
 /*
  * cairn pcsections: the entries of PC sections, by their schema.
  *
- * What stands before something that is no good is printed all the same.
+ * Everything that precedes an invalid part is printed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -51,7 +51,7 @@ static const char help[] =
 struct options {
     const char *path;
     const char *debug_path;
-    uint64_t memory_limit; /* 0: the usual one */
+    uint64_t memory_limit; /* 0 for the default */
     struct wanted_sections wanted;
     bool json;
     bool help;
@@ -60,12 +60,12 @@ struct options {
 struct printing {
     const struct options *options;
     struct output *output;
-    struct json *json; /* NULL: for people */
+    struct json *json; /* NULL for text */
     struct layout layout;
     size_t section_count;
 };
 
-/* ---- For people ---- */
+/* ---- Text ---- */
 
 static void write_heading(struct printing *printing, const struct entry_reader *reader)
 {
@@ -126,7 +126,7 @@ static void write_entry_text(struct output *output, const struct entry_reader *r
     output_character(output, '\n');
 }
 
-/* ---- For machines ---- */
+/* ---- JSON ---- */
 
 static void begin_section_json(struct json *json, const struct entry_reader *reader)
 {
@@ -177,7 +177,7 @@ static void write_entry_json(struct json *json, const struct entry_reader *reade
     json_end_object(json);
 }
 
-/* ---- Going through the file ---- */
+/* ---- Visiting the file ---- */
 
 static void print_entry(struct printing *printing, const struct entry_reader *reader,
                         const struct section_entry *entry)
@@ -212,7 +212,7 @@ static bool print_section(struct printing *printing, struct entry_reader *reader
     return false;
 }
 
-/* Sections that look like PC sections. */
+/* Whether a section looks like a PC section. */
 static bool is_candidate(const struct cairn_object_section_header *header)
 {
     static const char *const others[] = {"__patchable_function_entries", ".stack_sizes", "__llvm_",
@@ -225,11 +225,11 @@ static bool is_candidate(const struct cairn_object_section_header *header)
     return true;
 }
 
-/* Names that are listed; each takes at least three bytes of the text. */
+/* Limits of the list of names. Each name takes at least three bytes of the text. */
 enum { LIST_BYTES = 1000, LISTED_MAX = LIST_BYTES / 3 };
 
 struct candidates {
-    char text[LIST_BYTES]; /* "a, b, c" */
+    char text[LIST_BYTES]; /* such as "a, b, c" */
     size_t used;
     const char *names[LISTED_MAX];
     size_t count;
@@ -243,7 +243,7 @@ static bool is_listed(const struct candidates *candidates, const char *name)
     return false;
 }
 
-/* False: it does not fit. */
+/* Adds a name to the list. False if it does not fit. */
 static bool list_name(struct candidates *candidates, const char *name)
 {
     size_t length = strnlen(name, LIST_BYTES);
@@ -293,7 +293,7 @@ static bool print_wanted(struct printing *printing, const struct input *input,
         complain("%s: %s: %s", input->name, wanted->name, error.message);
         return false;
     }
-    /* Not every member of an archive has to have it. */
+    /* A member of an archive need not have the section. */
     if (section.index != 0 || input->is_member)
         return is_good;
     complain_of_candidates(input, error.message);

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than LLVM's call of a target takes anywhere, so what follows can be no-ops only. */
+/* Upper bound for LLVM's call on any architecture, so that only no-ops follow these bytes. */
 enum { CALL_BYTES_MAX = 64 };
 
-/* What is looked at where nobody has said how many bytes a site has: any number of records may have
- * the same no-ops after them. */
+/* Number of bytes that are examined if the size of a site is unknown. The limit is needed because
+ * any number of records may be followed by the same no-ops. */
 enum { LOOK_BYTES_MAX = 128 };
 
-/* ---- Which sites there can be ---- */
+/* ---- Managed architectures ---- */
 
 bool preview_manages(enum cairn_architecture architecture, enum cairn_byte_order byte_order,
                      struct cairn_error *error)
@@ -38,8 +38,8 @@ static bool is_call(const struct cairn_arch *arch, const struct preview_code *co
            found.has_call;
 }
 
-/* LLVM's call, and the no-ops behind it. Sizes between have the beginning of a no-op at their end,
- * or the call's. */
+/* Returns the size of LLVM's call and the no-ops that follow it. Recognition fails for sizes that
+ * end inside the call or inside a no-op. */
 static size_t find_call(const struct cairn_arch *arch, const struct preview_code *code)
 {
     size_t step = arch->fixed_instruction_bytes == 0 ? 1 : arch->fixed_instruction_bytes;
@@ -85,7 +85,7 @@ static void refuse(struct preview *preview, enum cairn_site_state state)
     preview->site.return_address = 0;
 }
 
-/* As a store of the patch word would leave it. */
+/* Writes the bytes that a store of the patch word would leave there. */
 static void put_bits(const struct cairn_arch *arch, uint64_t bits, size_t length, uint8_t *bytes)
 {
     for (size_t i = 0; i < length; i++) {
@@ -94,7 +94,7 @@ static void put_bits(const struct cairn_arch *arch, uint64_t bits, size_t length
     }
 }
 
-/* The call is put in if it does not hang on addresses that are not known. */
+/* Encodes the call, unless it depends on addresses that are unknown. */
 static void put_call(struct preview *preview, const struct preview_code *code,
                      const struct arch_patchpoint *patchpoint,
                      const struct arch_placement *placement)
@@ -149,7 +149,8 @@ static void preview_patchpoint(struct preview *preview, const struct preview_cod
 
 /* ---- Shadows ---- */
 
-/* Those of x86 that note their progress in registers, to be resumed behind an interrupt. */
+/* Whether the instruction is one of those of x86 that can be interrupted and resumed half-way,
+ * because they keep their progress in registers. */
 static bool may_stop_inside(const struct instruction *instruction)
 {
     static const char *const names[] = {"movs", "stos", "lods", "scas", "cmps", "ins", "outs"};
@@ -254,7 +255,7 @@ static void preview_statepoint(struct preview *preview, const struct preview_cod
     }
 }
 
-/* ---- Any site ---- */
+/* ---- All sites ---- */
 
 static bool copy_bytes(struct preview *preview, const uint8_t *bytes, size_t size)
 {
@@ -272,7 +273,7 @@ static bool copy_bytes(struct preview *preview, const uint8_t *bytes, size_t siz
     return true;
 }
 
-/* Only a shadow may be longer than what may be written. */
+/* Whether the site is longer than the bytes that may be written. Only shadows may be. */
 static bool is_crossed(struct preview *preview, const struct preview_code *code)
 {
     if (preview->site.byte_count <= code->limit || preview->site.kind == CAIRN_RECORD_STACKMAP)

@@ -1,9 +1,9 @@
 /*
- * tools/preview.h - what Cairn would make of a site in code that is not loaded, of any
- * architecture.
+ * tools/preview.h - previewing the code that Cairn would make of a site, in code of any
+ * architecture that is not loaded.
  *
- * By the same tables, and in the same words, as the library does it when it loads code
- * (src/patch/arm.c). What hangs on where the code and its veneers come to lie is left open.
+ * The preview uses the tables and the messages of the library (src/patch/arm.c). It leaves open
+ * what depends on the addresses of the code and of its veneers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,34 +19,34 @@ struct preview_code {
     enum cairn_architecture architecture;
     enum cairn_byte_order byte_order;
     const uint8_t *bytes;
-    size_t size;  /* that can be read */
-    size_t limit; /* that may be written: to the next record, or the function's end */
+    size_t size;  /* bytes that can be read */
+    size_t limit; /* bytes that may be written, up to the next record or the end of the function */
     uint64_t address;
-    bool is_linked; /* so the address stays */
+    bool is_linked; /* whether `address` is final */
     struct disassembler *disassembler;
 };
 
 struct preview {
-    /* Its bytes are the code's and `armed`, its reason is `error`'s sentence; valid until the next
-     * preview. */
+    /* The site. Its bytes are those of the code and `armed`, and its reason is the message in
+     * `error`. Valid until the next preview. */
     struct cairn_site_description site;
-    /* The armed bytes hold a no-op where a call will be. */
+    /* Whether the armed bytes hold a no-op in place of the call. */
     bool lacks_call;
     struct cairn_error error;
     uint8_t *armed;
     size_t capacity;
 };
 
-/* A site of which kind and size are declared. False: no memory. */
+/* Previews a site whose kind and size are declared. False without memory. */
 bool preview_site(struct preview *preview, const struct preview_code *code,
                   enum cairn_record_kind kind, uint32_t byte_count);
 
-/* Returns how many bytes, up to 128, from the first one on LLVM may have emitted for a patch point;
- * 0, with the reason in `error`, if they are none, or if the architecture's sites cannot be
- * managed. */
+/* Returns how many of the first bytes, up to 128, LLVM may have emitted for a patch point. 0, with
+ * the reason in `error`, if LLVM does not emit these bytes, or if Cairn does not manage sites of
+ * the architecture. */
 uint32_t preview_find_patchpoint(const struct preview_code *all, struct cairn_error *error);
 
-/* Whether Cairn manages sites of such code; if not, `error` says so. */
+/* Whether Cairn manages sites of such code. If not, `error` has the reason. */
 bool preview_manages(enum cairn_architecture architecture, enum cairn_byte_order byte_order,
                      struct cairn_error *error);
 

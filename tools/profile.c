@@ -48,9 +48,9 @@ enum { USUAL_LIMIT = 10 };
 
 struct options {
     const char *path;
-    const char *samples_path; /* "-": standard input */
+    const char *samples_path; /* "-" for standard input */
     const char *debug_path;
-    uint64_t memory_limit; /* 0: the usual one */
+    uint64_t memory_limit; /* 0 for the default */
     const char *svg_path;
     const char *function;
     bool has_base;
@@ -58,10 +58,10 @@ struct options {
     size_t limit;
     bool json;
     bool help;
-    int descriptor; /* of the samples */
+    int descriptor; /* of the file with the samples */
 };
 
-/* ---- What looks wrong ---- */
+/* ---- Warnings ---- */
 
 static void complain_of_junk(const struct profile *profile, const char *samples_path)
 {
@@ -115,7 +115,8 @@ static uint64_t count_function(const struct profile *profile, uint32_t function)
     return samples;
 }
 
-/* Of several with the name, as static functions can have, the hottest. */
+/* Finds a function by its name. Several static functions can have one name; the hottest of them is
+ * found. */
 static bool find_named_function(const struct profile *profile, const char *name, uint32_t *found)
 {
     struct cairn_block_function function;
@@ -196,8 +197,8 @@ static bool print_profile(struct profile *profile, const struct options *options
     return is_good;
 }
 
-/* What stands before something in a map that is no good is in the table: with such a file, too,
- * the samples are worth counting. */
+/* If a map is invalid, the table holds everything that precedes the invalid part. The samples are
+ * counted in this case, too. */
 static bool profile_object(const struct input *input, const struct layout *layout,
                            const struct options *options)
 {

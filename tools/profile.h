@@ -12,17 +12,17 @@
 
 #include <cairn/block_table.h>
 
-/* Where a process has the file's code: addresses from `begin` up to `end`, which are `base` higher
- * than the file says. */
+/* A range of addresses at which a process has the file's code. They are `base` higher than in the
+ * file. */
 struct loaded {
     uint64_t begin;
     uint64_t end;
     uint64_t base;
 };
 
-/* Mappings by address, of which the last one counts where several hold an address. */
+/* Mappings by address. Where mappings overlap, the newest one counts. */
 struct loaded_list {
-    struct loaded *items; /* in order, without overlaps */
+    struct loaded *items; /* sorted, without overlaps */
     size_t count;
 };
 
@@ -32,52 +32,56 @@ struct profile {
     const struct input *input;
     const struct layout *layout;
     const cairn_block_table *table;
-    uint32_t *first_blocks; /* of each function: its first block's place in `counts`; and the end */
-    uint64_t *counts;       /* samples of each block, all functions in order */
-    /* Where the file was loaded: as the user says, or as mappings among the samples do. */
+    uint32_t *first_blocks; /* index in `counts` of each function's first block, followed by the
+                               number of blocks */
+    uint64_t *counts;       /* samples of each block, in the order of functions */
+    /* The load base that the user gave. If there is none, mappings among the samples supply it. */
     bool has_base;
     uint64_t base;
     struct loaded_list loaded[LOADED_LISTS_MAX]; /* see add_loaded */
-    size_t loaded_count;                         /* of lists */
-    struct loaded last_loaded;                   /* that held the last sample; at first, nothing */
-    struct loaded *mappings;                     /* all of them, in the order in which they came */
+    size_t loaded_count;                         /* number of lists */
+    struct loaded last_loaded; /* the mapping of the last sample; empty at first */
+    struct loaded *mappings;   /* all mappings, in the order in which they were read */
     size_t mapping_count;
     size_t mapping_capacity;
-    char *resolved_path; /* of the file, without symbolic links; or NULL */
-    /* Of all samples. */
+    char *resolved_path; /* the file's path without symbolic links, or NULL */
+    /* Numbers of samples, and of lines that are not counted as samples. */
     uint64_t sample_count;
-    uint64_t block_sample_count; /* in a block */
-    uint64_t code_sample_count;  /* in code of the file that no map describes */
-    uint64_t caller_count;       /* lines of call chains behind their first, which do not count */
-    uint64_t junk_count;         /* lines that cannot be read */
+    uint64_t block_sample_count; /* samples in a block */
+    uint64_t code_sample_count;  /* samples in code of the file for which there is no map */
+    uint64_t caller_count; /* lines of call chains after the first one, which are not counted */
+    uint64_t junk_count;   /* lines that cannot be parsed */
     uint64_t first_junk_line;
 };
 
-/* False, with a complaint, without memory. To be released whatever the result. */
+/* Creates the profile. False without memory, after an error message. The caller releases it in
+ * either case. */
 bool profile_create(struct profile *profile, const struct input *input, const struct layout *layout,
                     const cairn_block_table *table);
 void profile_release(struct profile *profile);
 
-/* Counts what can be read from `descriptor`, to its end; `name` is for complaints. Nothing is kept
- * of a sample. False, with a complaint: reading failed, no memory, or there was no sample. */
+/* Counts all samples that can be read from `descriptor`. `name` is for error messages. Single
+ * samples are not kept. False, after an error message, if reading fails, if there is no sample, or
+ * without memory. */
 bool profile_read(struct profile *profile, int descriptor, const char *name);
 
-/* The bases of the file's mappings, in the order in which the mappings came; of equal mappings only
- * the first counts. To be freed; NULL, with a complaint, without memory. */
+/* Returns the load bases of the file's mappings, in the order in which the mappings were read and
+ * without repetitions of equal mappings. The caller frees them. NULL without memory, after an error
+ * message. */
 uint64_t *profile_bases(const struct profile *profile, size_t *count);
 
-/* Samples that are in no code of the file. */
+/* Returns the number of samples outside the file's code. */
 uint64_t profile_elsewhere_count(const struct profile *profile);
 
-/* Of all samples, in percent. */
+/* Returns `samples` as a percentage of all samples. */
 double profile_percent(const struct profile *profile, uint64_t samples);
 
-/* ---- The hottest ---- */
+/* ---- Ranking ---- */
 
 struct hot_function {
     uint64_t samples;
     uint32_t index;
-    uint32_t sampled_blocks; /* that have samples */
+    uint32_t sampled_blocks; /* number of blocks with samples */
 };
 
 struct hot_block {
@@ -87,8 +91,8 @@ struct hot_block {
     uint32_t index;
 };
 
-/* All functions and blocks that have samples, those with the most first, and of equal ones that
- * with the lowest address. */
+/* All functions and blocks that have samples, sorted by samples in descending order, then by
+ * address. */
 struct ranking {
     struct hot_function *functions;
     size_t function_count;
@@ -96,20 +100,22 @@ struct ranking {
     size_t block_count;
 };
 
-/* False, with a complaint, without memory. To be released whatever the result. */
+/* Creates the ranking. False without memory, after an error message. The caller releases it in
+ * either case. */
 bool ranking_create(struct ranking *ranking, const struct profile *profile);
 void ranking_release(struct ranking *ranking);
 
-/* The function's name, or NULL. */
+/* Returns the function's name, or NULL. */
 const char *profile_function_name(const struct profile *profile, uint64_t address);
 
-/* ---- What is written ---- */
+/* ---- Output ---- */
 
 void write_profile_text(struct output *output, const struct profile *profile,
                         const struct ranking *ranking, size_t limit);
 void write_profile_json(struct output *output, const struct profile *profile,
                         const struct ranking *ranking, size_t limit);
-/* A picture of one function's blocks, with their heat. False, with a complaint, without memory. */
+/* Writes a picture of one function's blocks, with their heat. False without memory, after an error
+ * message. */
 bool write_profile_svg(struct output *output, const struct profile *profile, uint32_t function);
 
 #endif

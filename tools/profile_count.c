@@ -1,6 +1,6 @@
 /*
- * Counting samples. Hot blocks come again and again, so the block of the last sample is looked at
- * first.
+ * Counting samples. The block of the last sample is tried first, because samples in hot blocks
+ * often follow one another.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- Where the file was loaded ---- */
+/* ---- Load addresses ---- */
 
 static const char *last_part(const char *path, size_t length, size_t *part_length)
 {
@@ -23,7 +23,8 @@ static const char *last_part(const char *path, size_t length, size_t *part_lengt
     return part;
 }
 
-/* Files are told by their last names only: the program may have run somewhere else. */
+/* Whether two paths have the same file name. Directories are ignored, because the program may have
+ * run on another machine. */
 static bool names_agree(const char *path, const char *other, size_t other_length)
 {
     size_t length;
@@ -46,13 +47,14 @@ static void append(struct loaded_list *list, struct loaded loaded)
         list->items[list->count++] = loaded;
 }
 
-/* Both in one list: where they overlap, `newer` counts. False, with a complaint, without memory. */
+/* Merges two lists. Where they overlap, `newer` counts. False without memory, after an error
+ * message. */
 static bool merge(const struct loaded_list *older, const struct loaded_list *newer,
                   struct loaded_list *merged)
 {
     size_t next = 0;
-    uint64_t free_from = 0; /* addresses below are in the list already, or in none */
-    /* Each newer mapping can divide an older one. */
+    uint64_t free_from = 0; /* lower addresses are in the merged list already, or in no mapping */
+    /* Each newer mapping can split an older one. */
     *merged =
         (struct loaded_list){calloc(older->count + 2 * newer->count + 1, sizeof(struct loaded)), 0};
     if (merged->items == NULL) {
@@ -77,10 +79,10 @@ static bool merge(const struct loaded_list *older, const struct loaded_list *new
     return true;
 }
 
-/* Each list has the mappings of about two to the power of its number, and those that are newer are
- * in lists with lower numbers: as when counting in binary, a list that is there already is merged
- * with the new one into the next. So n mappings take O(n log n) steps, and a lookup O(log n) in
- * each of O(log n) lists. */
+/* Adds a mapping. List number n has about 2^n mappings, and newer mappings are in lists with lower
+ * numbers. As in a binary counter, a new list is merged with a list that has the same number, and
+ * the result gets the next number. So adding n mappings takes O(n log n) steps in total, and a
+ * lookup takes O(log n) steps in each of O(log n) lists. */
 static bool add_loaded(struct profile *profile, struct loaded loaded)
 {
     struct loaded_list list = {malloc(sizeof loaded), 0};
@@ -134,8 +136,8 @@ static bool take_mapping(struct profile *profile, const struct mapping *mapping)
     return keep_mapping(profile, loaded) && add_loaded(profile, loaded);
 }
 
-/* The mapping that holds `address`; NULL: there is none, and `*gap` is then cut to the part around
- * `address` that has none. */
+/* Finds the mapping that contains `address`. If there is none, returns NULL and reduces `*gap` to
+ * the part around `address` that has no mapping in the list. */
 static const struct loaded *find_in_list(const struct loaded_list *list, uint64_t address,
                                          struct loaded *gap)
 {
@@ -157,8 +159,8 @@ static const struct loaded *find_in_list(const struct loaded_list *list, uint64_
     return NULL;
 }
 
-/* Finds the mapping that counts at `address`, and keeps the part of it around `address` where no
- * newer one does. */
+/* Finds the newest mapping that contains `address`. Keeps the part of it around `address` that no
+ * newer mapping overlaps. */
 static bool find_loaded(struct profile *profile, uint64_t address)
 {
     struct loaded gap = {.begin = 0, .end = UINT64_MAX};
@@ -176,8 +178,8 @@ static bool find_loaded(struct profile *profile, uint64_t address)
     return false;
 }
 
-/* The address as the file has it; false: it is in none of the file's mappings. Of several that
- * hold it, as when a program ran again, the last one counts. */
+/* Converts an address to an address of the file. False if it is in none of the file's mappings. If
+ * several mappings contain it, as when the program ran twice, the newest one counts. */
 static bool find_file_address(struct profile *profile, uint64_t *address)
 {
     if (profile->has_base || profile->loaded_count == 0) {
@@ -191,7 +193,7 @@ static bool find_file_address(struct profile *profile, uint64_t *address)
     return true;
 }
 
-/* A mapping and its number, so that it can be sorted and put back. */
+/* A mapping with its number, to restore the order after sorting. */
 struct numbered {
     struct loaded loaded;
     size_t number;
@@ -217,7 +219,7 @@ static int compare_numbers(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Keeps the first one of equal mappings; returns how many there are then. */
+/* Removes all but the first of equal mappings. Returns the number of mappings that remain. */
 static size_t drop_equal(struct numbered *list, size_t count)
 {
     size_t kept = 0;
@@ -251,14 +253,15 @@ uint64_t *profile_bases(const struct profile *profile, size_t *count)
 
 /* ---- Samples ---- */
 
-/* The block that was found last; no address is in it at first. */
+/* The block that was found last. Empty at first. */
 struct last_block {
     uint64_t address;
     uint32_t size;
     uint64_t *count;
 };
 
-/* Not, as layout_section has it, also right behind it: samples are no return addresses. */
+/* Whether the address is in code. Unlike in layout_section, the end of a section is excluded,
+ * because samples are not return addresses. */
 static bool is_code(const struct profile *profile, uint64_t address)
 {
     const struct code_section *section = layout_section(profile->layout, address);
@@ -324,7 +327,7 @@ static uint64_t size_of(int descriptor)
     return is_file ? (uint64_t)status.st_size : 0;
 }
 
-/* Complains where nothing could be read. */
+/* Prints an error message if no sample could be read. */
 static bool check_samples(const struct profile *profile, const char *name)
 {
     if (profile->sample_count > 0)
@@ -369,7 +372,7 @@ double profile_percent(const struct profile *profile, uint64_t samples)
     return 100.0 * (double)samples / (double)profile->sample_count;
 }
 
-/* ---- What is counted ---- */
+/* ---- Profiles ---- */
 
 bool profile_create(struct profile *profile, const struct input *input, const struct layout *layout,
                     const cairn_block_table *table)

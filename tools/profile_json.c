@@ -1,5 +1,5 @@
 /*
- * cairn profile for machines.
+ * cairn profile --json.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -71,7 +71,7 @@ static void write_totals(struct json *json, const struct profile *profile)
         json_null(json);
 }
 
-/* ---- The hottest ---- */
+/* ---- Ranking ---- */
 
 static void write_function(struct json *json, const struct profile *profile,
                            const struct hot_function *hot, uint64_t sum)
@@ -89,7 +89,7 @@ static void write_function(struct json *json, const struct profile *profile,
     json_end_object(json);
 }
 
-/* As `cairn bbmap --json` names them. */
+/* Writes the flags with the names that `cairn bbmap --json` gives them. */
 static void write_flags(struct json *json, uint8_t flags)
 {
     write_flag(json, "has_return", (flags & CAIRN_BBMAP_HAS_RETURN) != 0);

@@ -11,7 +11,7 @@ static int compare_numbers(uint64_t left, uint64_t right)
     return left < right ? -1 : left > right;
 }
 
-/* Functions are numbered by address. */
+/* Compares functions. Their numbers are in the order of addresses. */
 static int compare_functions(const void *left, const void *right)
 {
     const struct hot_function *a = left;
@@ -32,7 +32,7 @@ static int compare_blocks(const void *left, const void *right)
     return order != 0 ? order : compare_numbers(a->index, b->index);
 }
 
-/* ---- Those with samples ---- */
+/* ---- Functions and blocks with samples ---- */
 
 static size_t count_sampled(const uint64_t *counts, uint32_t begin, uint32_t end)
 {

@@ -1,10 +1,10 @@
 /*
- * A function's blocks in the order in which they lie in memory, each a bar: as high as its size
- * says, of a colour that its samples say.
+ * cairn profile: a picture of the blocks of one function, in the order of their addresses. Each
+ * block is a bar. The height shows its size, and the colour shows its samples.
  *
- * Heights grow with the square root of the size: between the least height, which text needs, and
- * that of the largest block. Where there are very many blocks only the hottest have bars of their
- * own, and runs of the others are folded into one row each.
+ * Heights grow with the square root of the size, from the minimum height that text needs to the
+ * height of the largest block. If there are too many blocks, only the hottest have bars of their
+ * own, and each run of other blocks is folded into one row.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,19 +15,19 @@
 
 #include <stdlib.h>
 
-/* Pixels, from left to right: address, distance from the range's begin, bar, heat, share, samples,
- * words. Columns of numbers are as wide as the largest that a file can have, in the widest fonts.
- */
+/* Horizontal positions in pixels: address, distance from the start of the range, bar, heat, share,
+ * samples, words. Columns of numbers are wide enough for the largest possible numbers in the widest
+ * fonts. */
 enum {
     WIDTH = 1220,
     MARGIN = 24,
-    DISTANCE_X = 216, /* right end */
+    DISTANCE_X = 216, /* right edge */
     BAR_X = 232,
     BAR_WIDTH = 260,
     HEAT_X = 508,
     HEAT_WIDTH = 140,
-    SHARE_X = 720,   /* right end */
-    SAMPLES_X = 840, /* right end */
+    SHARE_X = 720,   /* right edge */
+    SAMPLES_X = 840, /* right edge */
     WORDS_X = 860,
     TITLE_COLUMNS = 96,
     FILE_COLUMNS = 60,
@@ -36,7 +36,7 @@ enum {
     LEGEND_STEP_WIDTH = 10
 };
 
-/* Tenths of pixels, from top to bottom. */
+/* Vertical positions and heights in tenths of a pixel. */
 enum {
     TITLE_Y = 360,
     FACTS_Y = 620,
@@ -50,36 +50,37 @@ enum {
     RANGE_HEIGHT = 260
 };
 
-/* From so many blocks on there are folded ones, and so many are kept then. */
+/* Functions with more than UNFOLDED_MAX blocks have folded blocks, and KEPT_MAX that are not
+ * folded. */
 enum { UNFOLDED_MAX = 320, KEPT_MAX = 160 };
 
 struct picture {
     struct output *output;
     const struct profile *profile;
     struct cairn_block_function function;
-    const char *name;       /* or NULL */
-    const uint64_t *counts; /* of each block */
-    uint64_t samples;       /* of all */
-    uint64_t greatest;      /* of one */
+    const char *name;       /* may be NULL */
+    const uint64_t *counts; /* samples of each block */
+    uint64_t samples;       /* sum of all samples */
+    uint64_t greatest;      /* largest number of samples of a block */
     uint32_t largest_size;
-    uint64_t size; /* of all blocks */
+    uint64_t size; /* size of all blocks */
     bool folds;
-    bool *is_folded; /* of each block */
+    bool *is_folded; /* whether each block is folded */
 };
 
-/* One row: a block, or several that are folded, all of one range. */
+/* A row: a block, or several folded blocks of one range. */
 struct row {
     struct cairn_block first;
     struct cairn_block last;
     uint32_t block_count;
     uint64_t size;
     uint64_t samples;
-    bool leads_on; /* the last one can fall through to the row below */
+    bool leads_on; /* whether the last block can fall through to the next row */
     unsigned y_tenths;
     unsigned height_tenths;
 };
 
-/* ---- What is drawn ---- */
+/* ---- Picture ---- */
 
 static struct cairn_block block_at(const struct picture *picture, uint32_t index)
 {
@@ -109,7 +110,7 @@ static int compare_downwards(const void *left, const void *right)
     return a < b ? 1 : -(a > b);
 }
 
-/* Finds which are the hottest KEPT_MAX. */
+/* Finds the KEPT_MAX hottest blocks. */
 static void choose_kept(struct picture *picture, uint64_t *sorted)
 {
     uint32_t count = picture->function.block_count;
@@ -157,7 +158,7 @@ static uint64_t square_root(uint64_t value)
     return root;
 }
 
-/* A bar's height; squares are scaled so that roots have digits enough. */
+/* Returns the height of a bar. Sizes are scaled before the square root for precision. */
 static unsigned height_of(const struct picture *picture, uint32_t size)
 {
     uint64_t largest = square_root((uint64_t)picture->largest_size << 24);
@@ -174,7 +175,7 @@ static bool continues(const struct picture *picture, const struct row *row, uint
     return block_at(picture, index).range == row->first.range;
 }
 
-/* The row that begins with block `index`; what is below it is looked at, too. */
+/* Returns the row that begins with block `index`. It depends on the following blocks, too. */
 static struct row row_from(const struct picture *picture, uint32_t index)
 {
     struct row row = {.first = block_at(picture, index)};
@@ -193,10 +194,10 @@ static struct row row_from(const struct picture *picture, uint32_t index)
     return row;
 }
 
-/* What is done with a row; `is_first_of_range` where there are several. */
+/* A callback for a row. `is_first_of_range` is set only if the function has several ranges. */
 typedef void visit_row(struct picture *picture, const struct row *row, bool is_first_of_range);
 
-/* Lays rows out below each other, and returns where they end. */
+/* Lays out the rows one below another. Returns the position of the end. */
 static unsigned visit_rows(struct picture *picture, visit_row *visit)
 {
     unsigned y = ROWS_Y;
@@ -235,7 +236,7 @@ static void write_addresses(struct output *output, const struct row *row)
     output_hexadecimal(output, row->last.address + row->last.size);
 }
 
-/* What is shown when the pointer rests on a row. */
+/* Writes the text that is shown while the pointer is over the row. */
 static void write_tooltip(const struct picture *picture, const struct row *row)
 {
     struct output *output = picture->output;
@@ -273,7 +274,7 @@ static void write_label(const struct picture *picture, const struct row *row)
     write_number_of(output, row->size, "byte");
 }
 
-/* An arrow says of most that they fall through. */
+/* Returns the flags that are written as words. "falls through" is left out if an arrow shows it. */
 static uint8_t flags_in_words(const struct row *row)
 {
     uint8_t flags = row->block_count > 1 ? 0 : row->first.flags;
@@ -321,7 +322,7 @@ static void draw_bar(const struct picture *picture, const struct row *row, unsig
     write_text_end(output);
 }
 
-/* As long as the row's part of the hottest block's samples. */
+/* Draws the heat bar, whose length is the row's share of the hottest block's samples. */
 static void draw_heat(const struct picture *picture, const struct row *row, unsigned middle)
 {
     enum { THICKNESS = 80 };
@@ -345,7 +346,7 @@ static void draw_heat(const struct picture *picture, const struct row *row, unsi
     write_text_end(output);
 }
 
-/* From the bar to the one below. */
+/* Draws an arrow from the bar to the next one. */
 static void draw_arrow(struct output *output, const struct row *row)
 {
     enum { HALF = 5 };
@@ -378,7 +379,7 @@ static void draw_row(struct picture *picture, const struct row *row, bool is_fir
     output_text(output, "</g>\n");
 }
 
-/* ---- Around the rows ---- */
+/* ---- Header and legend ---- */
 
 static void write_name(const struct picture *picture, size_t columns)
 {

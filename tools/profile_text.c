@@ -1,5 +1,5 @@
 /*
- * cairn profile for people: how many samples were where, the hottest functions, the hottest blocks.
+ * cairn profile, as text: where the samples are, the hottest functions, and the hottest blocks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 
 enum { NUMBER_BYTES = 48 };
 
-/* ---- Where the samples are ---- */
+/* ---- Totals ---- */
 
 static void write_part(struct output *output, const struct profile *profile, uint64_t samples,
                        const char *where)
@@ -36,7 +36,7 @@ static void write_totals(struct output *output, const struct profile *profile)
     write_part(output, profile, profile_elsewhere_count(profile), "elsewhere");
 }
 
-/* ---- The hottest ---- */
+/* ---- Ranking ---- */
 
 static void write_heading(struct output *output, const char *what, size_t shown, size_t count)
 {
@@ -49,7 +49,7 @@ static void write_heading(struct output *output, const char *what, size_t shown,
     output_character(output, '\n');
 }
 
-/* Shares alone and summed up, and samples: the first columns of both tables. */
+/* Writes the first columns of both tables: share, cumulative share, and samples. */
 static void write_share(struct output *output, const struct profile *profile, uint64_t samples,
                         uint64_t sum)
 {
@@ -97,7 +97,7 @@ static void write_functions(struct output *output, const struct profile *profile
     }
 }
 
-/* "0x401136-0x401150": the end is behind the block's last byte. */
+/* Formats a block as "0x401136-0x401150", with the address after its last byte as the end. */
 static int format_range(char text[NUMBER_BYTES], const struct cairn_block *block)
 {
     unsigned long long begin = block->address;

@@ -1,8 +1,7 @@
 /*
- * tools/progress.h - how far long work has come: one line on standard error that is written over
- * again, and erased at the end.
+ * tools/progress.h - a progress line on standard error that is overwritten, and erased at the end.
  *
- * Only on a terminal, and only when the work has taken a second.
+ * It appears only on a terminal, and only if the work takes more than a second.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,26 +15,26 @@
 #include <time.h>
 
 struct progress {
-    const char *what; /* is counted: "bytes" */
-    uint64_t total;   /* 0: not known */
-    bool is_shown;    /* if it takes long enough */
+    const char *what; /* plural noun for what is counted, such as "bytes" */
+    uint64_t total;   /* 0 if unknown */
+    bool is_shown;    /* whether progress may be shown */
     bool is_drawn;
-    uint64_t asked; /* how often it was told since the clock was last looked at */
+    uint64_t asked; /* number of calls since the clock was last read */
     struct timespec begun;
     struct timespec drawn;
 };
 
-/* For work that writes nothing meanwhile. */
+/* Begins work that writes no output. */
 void progress_begin(struct progress *progress, const char *what, uint64_t total);
-/* For work that writes to `output`: if that is a terminal, it shows by itself how far the work is.
- */
+/* Begins work that writes to `output`. If that is a terminal, no progress is shown, because the
+ * output itself shows it. */
 void progress_begin_beside(struct progress *progress, const struct output *output, const char *what,
                            uint64_t total);
 
-/* May be called millions of times. */
+/* Reports progress. May be called millions of times. */
 void progress_move(struct progress *progress, uint64_t done);
 
-/* Erases the line: to be called before anything else is written to standard error. */
+/* Erases the line. Must be called before anything else is written to standard error. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * cairn run: compiles IR in Cairn's memory, lists its sites, calls one of its functions.
+ * cairn run: compiles IR into Cairn's memory, lists its sites, and calls one of its functions.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,8 +43,8 @@ static const char help[] =
 
 struct options {
     const char *path;
-    const char *function; /* NULL: nothing is called */
-    const char *target;   /* NULL: as the module says */
+    const char *function; /* NULL to call no function */
+    const char *target;   /* NULL for the target of the module */
     char **words;         /* arguments of the function */
     uint32_t word_count;
     unsigned optimisation_level;
@@ -152,19 +152,19 @@ static bool parse(int argc, char **argv, struct options *options)
 
 /* ---- Loading ---- */
 
-/* What is alive while a program runs. */
+/* The objects that exist while a program runs. */
 struct session {
     const struct options *options;
     struct program *program;
     struct invocation_signature signature;
     struct call call;
-    char invocation[INVOCATION_NAME_BYTES]; /* the function that makes the call */
+    char invocation[INVOCATION_NAME_BYTES]; /* name of the function that makes the call */
     bool has_call;
     cairn_runtime *runtime;
     cairn_engine *engine;
     cairn_module *module; /* NULL until it is published */
-    bool has_findings;    /* the check of the module has said why it refuses it */
-    void *function;       /* that makes the call */
+    bool has_findings; /* whether the check of the module has printed why it refuses the module */
+    void *function;    /* function pointer for the call */
     struct output output;
 };
 
@@ -175,7 +175,7 @@ static enum exit_status complain_about(const struct session *session,
     return EXIT_BAD_INPUT;
 }
 
-/* All of them, a line each; the engine's error says the first one again. */
+/* Prints each finding on a line. The engine's error repeats the first one. */
 static void complain_about_finding(const struct cairn_finding *finding, void *user)
 {
     struct session *session = user;
@@ -210,7 +210,7 @@ static enum exit_status prepare_call(struct session *session)
     return status == CAIRN_ERROR_ARGUMENT ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
 }
 
-/* What llvm.experimental.deoptimize calls, unless the program defines it. */
+/* Implements llvm.experimental.deoptimize for programs that do not define it. */
 static void end_at_deoptimize(void)
 {
     fflush(NULL);
@@ -223,7 +223,7 @@ static enum exit_status load(struct session *session)
     struct cairn_error error;
     struct cairn_engine_options options = {
         .optimisation_level = session->options->optimisation_level,
-        .is_verified = true, /* by program_read */
+        .is_verified = true, /* program_read has verified the module */
         .finding = complain_about_finding,
         .finding_user = session,
         .deoptimize_target = (const void *)(uintptr_t)end_at_deoptimize,
@@ -269,14 +269,15 @@ static enum exit_status list_sites(struct session *session)
     struct disassembler *disassembler = NULL;
     if (disassembler_create(cairn_architecture_host(), cairn_byte_order_host(), &disassembler,
                             &error) != CAIRN_OK)
-        disassembler = NULL; /* the bytes stand there alone */
+        disassembler = NULL; /* only bytes are shown */
     write_sites(&session->output, session->module, &names, disassembler);
     disassembler_destroy(disassembler);
     program_names_release(&names);
     return finish_output(&session->output);
 }
 
-/* The program gets the signals as a program of its own would. */
+/* Calls the function. Meanwhile SIGPIPE has its default action, as in a program that runs by
+ * itself. */
 static enum exit_status call_function(struct session *session)
 {
     if (!session->has_call)
@@ -285,7 +286,7 @@ static enum exit_status call_function(struct session *session)
     program_run_constructors(session->engine);
     call_make(&session->call, session->function);
     program_run_destructors(session->engine);
-    fflush(NULL); /* what the program printed comes before its result */
+    fflush(NULL); /* output of the program precedes its result */
     signal(SIGPIPE, SIG_IGN);
     call_write_result(&session->call, &session->output);
     return finish_output(&session->output);
@@ -301,7 +302,7 @@ static void end_session(struct session *session)
     program_dispose(session->program);
 }
 
-/* ---- Programs of other machines ---- */
+/* ---- Programs for other architectures ---- */
 
 static bool is_foreign(const struct session *session)
 {

@@ -1,9 +1,9 @@
 /*
- * cairn sanmd: what clang's -fexperimental-sanitize-metadata left in a file.
+ * cairn sanmd: the metadata that clang's -fexperimental-sanitize-metadata has written to a file.
  *
- * An object's sections are read one by one, its functions and accesses sorted, and then each
- * function is printed with the accesses in it. What stands before something that is no good is
- * printed nevertheless.
+ * All sections of an object are read, and functions and accesses are sorted. Then each function is
+ * printed with the accesses in it. Everything that precedes an invalid part of a section is
+ * printed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,9 +43,9 @@ static const char help[] =
     "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
-/* ---- What is in an object ---- */
+/* ---- Contents of an object ---- */
 
-/* An address, and in relocatable objects the section that it counts from. */
+/* An address, and the section that contains it in a relocatable object. */
 struct place {
     uint32_t section;
     uint64_t address;
@@ -56,7 +56,7 @@ struct function {
     struct cairn_sanmd_covered covered;
 };
 
-/* Sorted arrays, which grow. */
+/* A growing array, which is sorted at the end. */
 struct list {
     void *items;
     size_t count;
@@ -65,8 +65,8 @@ struct list {
 
 struct contents {
     const struct input *input;
-    struct list functions; /* struct function */
-    struct list atomics;   /* struct place */
+    struct list functions; /* items are struct function */
+    struct list atomics;   /* items are struct place */
     size_t section_count;
 };
 
@@ -92,7 +92,8 @@ static int compare_places(const void *left, const void *right)
     return (one->address > other->address) - (one->address < other->address);
 }
 
-/* Of those at one place, the empty ones come first: the accesses are in the last. */
+/* Compares functions. Empty functions come first among those at one address, so that accesses
+ * belong to the last one. */
 static int compare_functions(const void *left, const void *right)
 {
     const struct function *one = left;
@@ -115,7 +116,8 @@ static void sort(struct contents *contents)
 
 /* ---- Reading ---- */
 
-/* Where a relocation does not tell the section (RISC-V's), the section itself does. */
+/* Returns the section of the address in an entry. If the relocation does not tell it (on RISC-V),
+ * it is the section to which the metadata section is linked. */
 static uint32_t section_of(const struct contents *contents,
                            const struct cairn_object_section *section, size_t offset)
 {
@@ -179,7 +181,7 @@ static bool read_section(struct contents *contents, const struct cairn_object_se
     return true;
 }
 
-/* Sections behind one that is no good are read as well. */
+/* Reads all sections, also after an invalid one. */
 static bool read_sections(struct contents *contents)
 {
     const struct cairn_object_filter filter = {.prefix = CAIRN_SANMD_PREFIX};
@@ -197,7 +199,7 @@ static bool read_sections(struct contents *contents)
 
 /* ---- Printing ---- */
 
-/* Where an object's functions go, in either form. */
+/* The destination of an object's functions, in either form. */
 struct listing {
     bool is_json;
     size_t section_count;
@@ -235,7 +237,7 @@ static void write_features(struct output *output, const struct cairn_sanmd_cover
         output_text(output, ", no features");
     for (unsigned i = 0; i < FEATURE_COUNT; i++) {
         uint32_t feature = covered->features & all_features[i];
-        /* The size of the arguments says it. */
+        /* The size of the arguments is printed instead. */
         if (feature == 0 || feature == CAIRN_SANMD_FEATURE_STACK_ARGUMENTS)
             continue;
         output_text(output, ", ");
@@ -248,7 +250,7 @@ static void write_features(struct output *output, const struct cairn_sanmd_cover
     output_text(output, " of stack arguments");
 }
 
-/* "f at 0x1140, 21 bytes, atomics". */
+/* Writes a function, such as "f at 0x1140, 21 bytes, atomics". */
 static void write_function(struct listing *listing, const struct contents *contents,
                            const struct function *function)
 {
@@ -261,7 +263,7 @@ static void write_function(struct listing *listing, const struct contents *conte
     output_character(listing->output, '\n');
 }
 
-/* "  atomic access at 0x1146, f + 0x6". */
+/* Writes an access, such as " atomic access at 0x1146, f + 0x6". */
 static void write_atomic(struct listing *listing, const struct contents *contents,
                          const struct place *place, const struct function *function)
 {
@@ -324,7 +326,7 @@ static void write_json_function(struct listing *listing, const struct contents *
     json_begin_array(json);
 }
 
-/* Accesses that are in no function, of one section. */
+/* Writes the accesses of one section that are in no function. */
 static void write_json_no_function(struct listing *listing, const struct contents *contents,
                                    const struct place *first)
 {
@@ -370,8 +372,9 @@ static void list_atomic(struct listing *listing, const struct contents *contents
         write_atomic(listing, contents, place, function);
 }
 
-/* The accesses from number `next` on that come before `function`, and so are in none; all that are
- * left if it is NULL. Returns the number of the first that is left. */
+/* Lists the accesses from number `next` on that precede `function`, and so are in no function; all
+ * remaining ones if `function` is NULL. Returns the number of the first access that was not
+ * listed. */
 static size_t list_strays(struct listing *listing, const struct contents *contents, size_t next,
                           const struct function *function)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/sanmd_version.h"
 
-/* Whether a relocatable object's section can be read, with a relocation at each entry. */
+/* Whether a relocatable object's section can be read in this version, with a relocation at each
+ * entry. */
 static bool fits_relocations(cairn_object *object, const struct cairn_object_section *section,
                              const struct cairn_sanmd_format *format, uint32_t version)
 {

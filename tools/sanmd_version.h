@@ -1,5 +1,5 @@
 /*
- * tools/sanmd_version.h - with which version a section of sanitizers' metadata is read.
+ * tools/sanmd_version.h - finding the version of a section of sanitizer metadata.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,8 @@
 #include <cairn/object.h>
 #include <cairn/sanmd.h>
 
-/* The version that the section's name says, with the width of addresses, which it may not say. */
+/* Returns the version from the section's name, with the width of addresses, which the name may
+ * lack. */
 uint32_t find_sanmd_version(cairn_object *object, const struct cairn_object_section *section,
                             const struct cairn_sanmd_format *format);
 

@@ -1,8 +1,11 @@
 /*
- * Runs: LLVM writes one entry for all instructions of a function that share a node of metadata, or
- * were made of one instruction: their addresses one behind the other, and the constants once at the
- * end. Nothing in the section says so. In an object the relocations tell which places hold
- * addresses; in a linked file, an address is one that leads to code.
+ * Reading the entries of PC sections.
+ *
+ * LLVM writes one entry for all instructions of a function that share a metadata node, or that were
+ * made from one instruction. Such a run has the addresses one after another, and then the constants
+ * once. The section does not tell which values are addresses. In a relocatable object, addresses
+ * are the places that have relocations. In a linked file, a value is an address if it leads to
+ * code.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -55,7 +58,8 @@ void entry_reader_open(struct entry_reader *reader, const struct input *input,
         .input = input, .layout = layout, .wanted = wanted, .section = *section};
 }
 
-/* The address at `offset`, as the layout has it. False: what is there is none. */
+/* Reads the address at `offset`, as an address of the layout. False if the bytes are not an
+ * address. */
 static bool read_address(const struct entry_reader *reader, size_t offset, uint64_t *address)
 {
     const struct cairn_object_section *section = &reader->section;
@@ -97,7 +101,7 @@ static enum cairn_status say_no_code(const struct entry_reader *reader, struct c
     return CAIRN_ERROR_CORRUPT;
 }
 
-/* In an object, all addresses have relocations, and constants have none. */
+/* Checks that in a relocatable object all addresses have relocations, and constants have none. */
 static enum cairn_status check_relocations(const struct entry_reader *reader, size_t last,
                                            size_t next, struct cairn_error *error)
 {

@@ -1,6 +1,5 @@
 /*
- * tools/schema.h - PC sections of a file: those that were asked for, with their schemas, and their
- * entries.
+ * tools/schema.h - the entries of the PC sections that a command was asked for, with their schemas.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,10 +11,10 @@
 
 #include <cairn/pcsection.h>
 
-/* Sections by name, each with its schema. */
+/* A section's name and its schema. */
 struct wanted_section {
     const char *name;
-    const char *text; /* of the schema */
+    const char *text; /* the schema as text */
     struct cairn_pcsection_schema schema;
 };
 
@@ -24,26 +23,26 @@ struct wanted_sections {
     size_t count;
 };
 
-/* Pairs names and schemas in their order; one schema alone is for all sections. No names are
- * no sections, whatever the schemas. False: complained, in the name of `command`. */
+/* Pairs names and schemas in order. A single schema applies to all names. Without names there are
+ * no sections. False, after an error message that begins with `command`. */
 bool parse_wanted_sections(const char *command, const struct option_values *names,
                            const struct option_values *schemas, struct wanted_sections *wanted);
 
-/* A section while it is read. */
+/* The state of reading a section. */
 struct entry_reader {
     const struct input *input;
     const struct layout *layout;
     const struct wanted_section *wanted;
     struct cairn_object_section section;
-    size_t offset;    /* of the next entry */
-    size_t run_begin; /* of the addresses that share constants, the one that comes next */
-    size_t run_end;   /* behind the last of them */
-    struct cairn_pcsection_entry run; /* the last of them, with the constants of all */
+    size_t offset;    /* offset of the next entry */
+    size_t run_begin; /* offset of the next one of the addresses that share constants */
+    size_t run_end;   /* end of these addresses */
+    struct cairn_pcsection_entry run; /* entry of the last of these addresses, with the constants */
 };
 
-/* One address with what is said about it. */
+/* An entry for one address. */
 struct section_entry {
-    struct cairn_pcsection_entry value; /* its address is the layout's */
+    struct cairn_pcsection_entry value; /* with an address of the layout */
     struct place place;
 };
 
@@ -51,12 +50,12 @@ void entry_reader_open(struct entry_reader *reader, const struct input *input,
                        const struct layout *layout, const struct wanted_section *wanted,
                        const struct cairn_object_section *section);
 
-/* The next entry. False at the end, and behind one that is no good: `error->status` is then not
- * CAIRN_OK. */
+/* Reads the next entry. False at the end, and after an invalid entry, for which `error->status` is
+ * not CAIRN_OK. */
 bool entry_reader_next(struct entry_reader *reader, struct section_entry *entry,
                        struct cairn_error *error);
 
-/* Complains of the entry that was no good. */
+/* Prints an error message about the invalid entry. */
 void entry_reader_complain(const struct entry_reader *reader, const struct cairn_error *error);
 
 #endif

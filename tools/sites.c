@@ -1,5 +1,5 @@
 /*
- * cairn run --sites: each record, and what Cairn made of its site.
+ * cairn run --sites: each record, and its site in the loaded code.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * tools/sites.h - a loaded module's records and sites in words.
+ * tools/sites.h - printing the records and sites of a loaded module.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 
 #include <cairn/cairn.h>
 
-/* `disassembler` may be NULL: then the bytes stand there alone. */
+/* Writes the records and sites. If `disassembler` is NULL, only bytes are shown. */
 void write_sites(struct output *output, const cairn_module *module, struct program_names *names,
                  struct disassembler *disassembler);
 

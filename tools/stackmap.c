@@ -1,8 +1,8 @@
 /*
  * cairn stackmap: all stack maps of an ELF file.
  *
- * Everything is read and checked before the first line is printed, so that bad input gives an
- * error and nothing else.
+ * Everything is read and checked before the first line is printed. Invalid input gives an error
+ * message and no other output.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -54,8 +54,8 @@ enum { SITE_BYTES_MAX = 1 << 20 };
 struct options {
     const char *path;
     const char *debug_path;
-    uint64_t memory_limit; /* 0: the usual one */
-    uint32_t byte_count;   /* of each site; 0: not known */
+    uint64_t memory_limit; /* 0 for the default */
+    uint32_t byte_count;   /* number of bytes of each site; 0 if unknown */
     bool disassemble;
     bool json;
     bool help;
@@ -73,9 +73,10 @@ struct cairn_object_function mapped_function(const struct mapped *mapped, uint32
                                  function_offset(&mapped->map, index));
 }
 
-/* LLVM writes a function's records by address, so the next one that is further on is the one that
- * limits a record's bytes. From the last record on, each step goes to the next one of the record
- * that was tried: all of them take linear time. */
+/* Finds the next record of the function at a higher offset, which limits the bytes of a record.
+ * LLVM writes a function's records in the order of addresses. The loop runs from the last record to
+ * the first and follows the `next` of records that were found before, which takes linear time in
+ * total. */
 static void find_next_records(struct record_place *places, uint32_t count)
 {
     for (uint32_t i = count; i-- > 0;) {
@@ -88,7 +89,7 @@ static void find_next_records(struct record_place *places, uint32_t count)
     }
 }
 
-/* False, with a complaint, without memory. */
+/* Finds the places of all records. False without memory, after an error message. */
 static bool find_places(struct mapped *mapped, const char *path)
 {
     struct cairn_stackmap_record record = {0};
@@ -129,11 +130,11 @@ bool mapped_has_record_counts(const struct mapped *mapped)
     return mapped->map.version > 1 || mapped->map.function_count == 1;
 }
 
-/* ---- Going through the file ---- */
+/* ---- Visiting the file ---- */
 
 static const char *const section_names[] = {CAIRN_OBJECT_STACKMAPS, CAIRN_OBJECT_STACKMAPS_DARWIN};
 
-/* What is done with each map; `user` is the visitor's. */
+/* A callback for each map. `user` is passed through. */
 typedef void visit_map(const struct mapped *mapped, void *user);
 
 static bool visit_section(struct mapped *mapped, const char *name, const char *path,
@@ -179,13 +180,13 @@ static bool visit_sections(cairn_object *object, const char *path, struct listin
     return true;
 }
 
-/* The first time that maps are gone through, when nothing is written. */
+/* The state of the first pass over the maps, which checks them and writes nothing. */
 struct checking {
     const char *path;
     bool is_good;
 };
 
-/* Complains of functions whose addresses have no relocations. */
+/* Prints an error message about functions whose addresses have no relocations. */
 static void visit_functions(const struct mapped *mapped, void *user)
 {
     struct checking *checking = user;
@@ -227,13 +228,14 @@ void write_maps_text(cairn_object *object, const char *path, struct listing *lis
     visit_sections(object, path, listing, visit_text, output, &section_count);
 }
 
-/* What is printed of a file: of an archive the maps of all members, of which some may have none. */
+/* The state of printing a file. It prints the maps of all members of an archive, of which some may
+ * have none. */
 struct printing {
     const struct options *options;
     struct output output;
     struct json json;
     size_t section_count;
-    bool has_begun; /* something was good */
+    bool has_begun; /* whether the maps of an object were printed */
 };
 
 static void print_maps(struct printing *printing, const struct input *input,

@@ -1,5 +1,5 @@
 /*
- * tools/stackmap.h - the two forms in which `cairn stackmap` prints.
+ * tools/stackmap.h - the two output forms of `cairn stackmap`.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,39 +13,41 @@
 #include <cairn/object.h>
 #include <cairn/stackmap.h>
 
-/* Where a record is, and which one follows it. */
+/* A record's place, and the record that follows it. */
 struct record_place {
     uint32_t function;
     uint32_t code_offset;
-    uint32_t next; /* number of the next record of its function that is further on; or the count */
+    uint32_t next; /* number of the function's next record at a higher offset, or the number of
+                      records */
 };
 
-/* A map, and where it came from. */
+/* A map with its origin. */
 struct mapped {
     cairn_object *object;
-    struct listing *listing; /* NULL: sites are not shown */
+    struct listing *listing; /* NULL if sites are not shown */
     struct cairn_object_section section;
     struct cairn_stackmap map;
-    size_t number;               /* of the file's maps, from 0 */
-    struct record_place *places; /* of the map's records, if there is a listing */
+    size_t number;               /* number among the file's maps, from 0 */
+    struct record_place *places; /* places of the map's records, if there is a listing */
 };
 
-/* Function number `index` of a map, by name. */
+/* Returns function number `index` of a map, with its name. */
 struct cairn_object_function mapped_function(const struct mapped *mapped, uint32_t index);
 
-/* Whether the map says how many records each function has: version 1 does not, if there are
- * several. */
+/* Whether the map says how many records each function has. Maps of version 1 do not, unless they
+ * have only one function. */
 bool mapped_has_record_counts(const struct mapped *mapped);
 
-/* What the listing takes of a record. */
+/* Returns a record in the form that listings take. */
 struct listed_record mapped_record(const struct mapped *mapped,
                                    const struct cairn_stackmap_record *record,
                                    const struct cairn_object_function *function);
 
-/* Whether the file has a section of stack maps, and all maps are good; if not, complains. */
+/* Whether the file has a section of stack maps, and all maps are valid. Prints an error message if
+ * not. */
 bool check_maps(cairn_object *object, const char *path);
 
-/* Writes all maps of the object, after check_maps. `listing` may be NULL. */
+/* Writes all maps of the object. check_maps must have accepted them. `listing` may be NULL. */
 void write_maps_text(cairn_object *object, const char *path, struct listing *listing,
                      struct output *output);
 

@@ -62,7 +62,7 @@ void write_liveout_object(struct json *json, struct cairn_liveout liveout)
     json_end_object(json);
 }
 
-/* Null where nobody knows whose the record is. */
+/* Writes the site, or null if the function of the record is unknown. */
 static void write_site(struct json *json, const struct mapped *mapped,
                        const struct cairn_stackmap_record *record)
 {

@@ -1,5 +1,5 @@
 /*
- * cairn stackmap for people: functions, and under each its records.
+ * cairn stackmap, as text: functions, and the records of each.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -124,8 +124,8 @@ static void write_heading(struct output *output, const struct mapped *mapped)
     output_character(output, '\n');
 }
 
-/* Functions are written as their records come up, so that also those without any, or whose records
- * cannot be told, stand there once and in order. */
+/* Writes a map. A function is written before its first record, so that functions without records,
+ * and those whose records are unknown, also appear once and in order. */
 void write_map_text(struct output *output, const struct mapped *mapped)
 {
     const struct cairn_stackmap *map = &mapped->map;

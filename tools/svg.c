@@ -27,7 +27,7 @@ static void write_ascii(struct output *output, char character)
     }
 }
 
-/* What has a code but must not be in XML: controls, U+FFFE and U+FFFF. */
+/* Whether XML allows the character. It excludes control characters, U+FFFE and U+FFFF. */
 static bool is_allowed(const char *text, size_t length)
 {
     if (utf8_visible_length(text) == 0)
@@ -36,7 +36,7 @@ static bool is_allowed(const char *text, size_t length)
            (memcmp(text, "\xef\xbf\xbe", 3) != 0 && memcmp(text, "\xef\xbf\xbf", 3) != 0);
 }
 
-/* Returns how many bytes of `text` it took. */
+/* Writes one character. Returns how many bytes of `text` it has. */
 static size_t write_one(struct output *output, const char *text)
 {
     size_t length = utf8_sequence_length(text);
@@ -106,7 +106,7 @@ void write_box(struct output *output, struct box box, struct colour fill, const 
                   attributes);
 }
 
-/* Not by dominant-baseline, which some programs do not know. */
+/* Positions are computed here, because some programs do not support dominant-baseline. */
 void write_text_begin(struct output *output, const char *style, unsigned x, unsigned y_tenths)
 {
     enum { BELOW_MIDDLE_TENTHS = 40 };

@@ -1,6 +1,6 @@
 /*
- * tools/svg.h - writing pictures (SVG 1.1) that need nothing else: no scripts, no fonts, no styles
- * from elsewhere.
+ * tools/svg.h - writing self-contained pictures (SVG 1.1), without scripts and without external
+ * fonts or styles.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,14 +14,14 @@
 
 /* ---- Characters ---- */
 
-/* A text that may be anything; what XML has no characters for becomes U+FFFD. */
+/* Writes any text. Bytes and characters that XML does not allow become U+FFFD. */
 void write_xml(struct output *output, const char *text);
 
-/* The same in at most `columns` columns of a font whose characters are all as wide, ending in "…"
- * where it is cut; what is not ASCII may be twice as wide. */
+/* Writes a text in at most `columns` columns of a monospaced font, ending in "…" if it is cut.
+ * Characters that are not ASCII count as two columns. */
 void write_xml_cut(struct output *output, const char *text, size_t columns);
 
-/* ---- Shapes, in pixels; heights may have a tenth ---- */
+/* ---- Shapes, in pixels; vertical positions and heights in tenths where the name says so ---- */
 
 struct box {
     unsigned x;
@@ -30,13 +30,13 @@ struct box {
     unsigned height_tenths;
 };
 
-/* "12.3" */
+/* Writes a number such as "12.3". */
 void write_tenths(struct output *output, unsigned tenths);
 
 void write_box(struct output *output, struct box box, struct colour fill, const char *attributes);
 
-/* Opens a text with its middle line at `y_tenths`; it ends with write_text_end. `style` is one of
- * the classes that the picture defines. */
+/* Opens a text whose middle line is at `y_tenths`. write_text_end closes it. `style` is one of the
+ * classes that the picture defines. */
 void write_text_begin(struct output *output, const char *style, unsigned x, unsigned y_tenths);
 void write_text_end(struct output *output);
 

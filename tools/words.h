@@ -1,5 +1,5 @@
 /*
- * tools/words.h - what readable forms say in the same words.
+ * tools/words.h - phrases that several text forms share.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,19 +11,19 @@
 
 #include <stdint.h>
 
-/* "1 record", "2 records". */
+/* Writes "1 record" or "2 records". */
 void write_count(struct output *output, uint64_t count, const char *one, const char *many);
 
-/* "frame of 24 bytes", "frame of dynamic size". */
+/* Writes "frame of 24 bytes" or "frame of dynamic size". */
 void write_frame(struct output *output, uint64_t stack_size);
 
-/* `name`, or where that is NULL "(no symbol)". */
+/* Writes `name`, or "(no symbol)" if it is NULL. */
 void write_name(struct output *output, const char *name);
 
-/* "name + 0x12". */
+/* Writes "name + 0x12". */
 void write_name_offset(struct output *output, const char *name, uint64_t offset);
 
-/* A string, or null. */
+/* Writes a string, or null if it is NULL. */
 void write_json_name(struct json *json, const char *name);
 
 #endif
