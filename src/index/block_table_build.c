@@ -426,7 +426,7 @@ static void fill_function_pieces(const struct work *work, const struct parts *pa
 
 /* ---- The allocation ---- */
 
-/* Memory that is handed out in parts. With a NULL `base`, its size is computed only. */
+/* Memory that is handed out in parts. With a NULL `base`, only the size is computed. */
 struct space {
     uint8_t *base;
     size_t used;
