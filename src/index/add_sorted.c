@@ -161,7 +161,7 @@ static enum cairn_status read_maps(const struct builder *builder, struct found *
     return CAIRN_OK;
 }
 
-/* ---- Taking records apart into runs ---- */
+/* ---- Splitting records into runs ---- */
 
 static bool begin_function(struct found *found, const struct cairn_stackmap_function *function)
 {

@@ -83,7 +83,7 @@ static inline uint64_t find_place(const struct line *line, uint32_t offset)
     uint16_t end = (uint16_t)((offset < BEGIN_MAX ? offset : BEGIN_MAX) + 1);
     begins_vector begins;
     memcpy(&begins, line->begins, sizeof begins);
-    /* Shifts out all but the sign: -1 for each block that begins at or before `offset`. */
+    /* Keeps only the sign bits: 1 for each block that begins at or before `offset`. */
     _Static_assert(BEGIN_NONE <= INT16_MAX, "differences have a sign");
     halves_vector ones =
         (halves_vector)((begins - (begins_vector){end, end, end, end, end, end, end, end}) >> 15);

@@ -73,7 +73,7 @@ static enum cairn_status cut_to_size(struct builder *builder, struct cairn_error
     if (table->size_bytes > SMALL) {
         uintptr_t before = (uintptr_t)table;
         cut = memory_resize(&allocator, table, builder->capacity_bytes, table->size_bytes);
-        if (cut == NULL) /* allocators must not fail to shrink, but the old block is still valid */
+        if (cut == NULL) /* allocators must not fail here, but the old block is still valid */
             return CAIRN_OK;
         relocate(cut, (uintptr_t)cut - before);
         builder->table = cut;

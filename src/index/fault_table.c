@@ -32,7 +32,7 @@ struct fault_builder {
     uint64_t count;
     uint64_t lowest;
     uint64_t highest;
-    uint64_t last; /* last address of an instruction */
+    uint64_t last; /* highest address of an instruction */
     cairn_fault_table *table;
 };
 

@@ -325,8 +325,9 @@ uint64_t table_next_address(const cairn_table *table, uint64_t address)
     uint32_t bucket = (uint32_t)(offset >> table->bucket_shift);
     uint32_t end = table->address_buckets[bucket + 1];
     uint32_t index = lower_bound(table->low, table->address_buckets[bucket], end, (uint16_t)offset);
-    if (index ==
-        end) /* the first record of another bucket; exists because the last record is not below */
+    if (index == end)
+        /* The first record of another bucket. There is one, because the last record is not below
+         * `offset`. */
         return cairn_record_address((struct cairn_record){table, index});
     return table->base + table_record_offset(table, bucket, index);
 }

@@ -82,9 +82,9 @@
  *      `superseded`. A change whose number is not larger than `highest` takes a new number.
  *  (F) If a change has failed and is the latest, it replaces its instruction by the settled one. If
  *      it is not the latest, the word belongs to another change, even if that has the same
- *      instruction, and is left alone. After the replacement it reads `settled` again. If another
- *      change was settled meanwhile, perhaps one with the very instruction that was just replaced,
- *      it writes that change's instruction.
+ *      instruction. The failed change leaves it alone. After a replacement the failed change reads
+ *      `settled` again. If another change was settled meanwhile, perhaps one with the very
+ *      instruction that was just replaced, it writes that change's instruction.
  *  (G) The instruction that (F) replaces may have been written over an earlier change that still
  *      waits for its barrier, or a change that has just begun may have the same instruction. So
  *      undoing increments a count (`undone`) before and after it writes the word. Each change reads

@@ -139,7 +139,7 @@ struct ic_change {
     bool is_made; /* whether the site branches to the code */
 };
 
-/* Begins a change, which leaves the cases as they are in the cache. */
+/* Begins a change that does not alter the cache's cases yet. */
 void ic_change_begin(struct ic_change *change, cairn_ic *ic);
 /* Releases what the change has taken and the cache will not use. */
 void ic_change_abandon(struct ic_change *change);
