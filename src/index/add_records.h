@@ -1,9 +1,9 @@
 /*
- * index/add_records.h - the loop that checks, packs and notes one record after the other.
+ * index/add_records.h - the loop that checks, packs and adds records.
  *
- * It is compiled once for each kind of map and each way of packing locations: `stride`,
- * `byte_order` and `pack` are constants in every function below. What a record changes is kept in
- * a `struct pass`; only these inlined functions take its address, so it stays in registers.
+ * The loop is compiled once for each kind of map and each way of packing locations: `stride`,
+ * `byte_order` and `pack` are constants in every function below. The state that a record changes is
+ * kept in a `struct pass`. Only inlined functions take its address, so it stays in registers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,9 +19,9 @@
 
 struct pass {
     const uint8_t *at;  /* the next record */
-    const uint8_t *end; /* of what may be read: the section's */
-    uint32_t index;     /* of the next record, in the table */
-    uint32_t word;      /* of the values, the next one */
+    const uint8_t *end; /* end of the readable bytes: the section's end */
+    uint32_t index;     /* number of the next record in the table */
+    uint32_t word;      /* index of the next word of the values */
 
     uint32_t *ids_low;
     uint32_t *value_starts;
@@ -30,10 +30,10 @@ struct pass {
 
     uint32_t *starts;
     uint64_t last_offset;
-    uint64_t reach; /* from `last_offset`: no more than DIRECTORY_SLACK buckets */
-    uint64_t limit; /* the last offset that the directory has a bucket for */
+    uint64_t reach; /* largest distance from `last_offset`: DIRECTORY_SLACK buckets */
+    uint64_t limit; /* last offset for which the directory has a bucket */
     uint8_t shift;
-    uint64_t id_high; /* IDS_DIFFER_ABOVE, or the upper half of all IDs so far */
+    uint64_t id_high; /* IDS_DIFFER_ABOVE, or the common upper half of all IDs so far */
 };
 
 #define IDS_DIFFER_ABOVE UINT64_MAX
@@ -50,7 +50,7 @@ ADD_INLINE void pass_use_directory(struct pass *pass, const struct builder *buil
     pass->limit = limit < UINT32_MAX ? limit : UINT32_MAX;
 }
 
-/* The bucket behind the last record's. */
+/* Returns the bucket after that of the last record. */
 ADD_INLINE uint32_t pass_next_bucket(const struct pass *pass)
 {
     return (uint32_t)(pass->last_offset >> pass->shift) + 1;
@@ -87,7 +87,7 @@ ADD_INLINE void pass_end(const struct pass *pass, struct builder *builder)
 
 /* ---- One record ---- */
 
-/* False if the addresses do not ascend, or lie too far apart. */
+/* Adds a record's address. False if the addresses do not ascend, or are too far apart. */
 ADD_INLINE bool pass_note_address(struct pass *pass, struct builder *builder, uint64_t offset)
 {
     bool is_far = offset - pass->last_offset > pass->reach || offset > pass->limit;
@@ -98,7 +98,7 @@ ADD_INLINE bool pass_note_address(struct pass *pass, struct builder *builder, ui
         pass->last_offset = directory_advance(builder, offset, pass->index);
         pass_use_directory(pass, builder);
     }
-    /* Entries behind this record's bucket are not final: a later record writes them again. */
+    /* Entries after this record's bucket are not final: later records overwrite them. */
     const four_words index = (four_words){0} + pass->index;
     memcpy(pass->starts + pass_next_bucket(pass), &index, sizeof index);
     pass->low[pass->index] = (uint16_t)offset;
@@ -117,8 +117,8 @@ ADD_INLINE void pass_note_id(struct pass *pass, const struct builder *builder, u
     builder->ids_high[pass->index] = (uint32_t)(id >> 32);
 }
 
-/* Packs the record's values; false if a location is not valid. The compact form is tried first,
- * without looking: what fits it is valid. */
+/* Packs the record's values; false if a location is invalid. Tries the compact form first, without
+ * a check, because whatever fits it is valid. */
 ADD_INLINE bool pass_add_values(struct pass *pass, const struct cairn_stackmap *map,
                                 const struct record_parts *record, enum cairn_byte_order byte_order,
                                 pack_function *pack, const void *context,
@@ -147,7 +147,7 @@ ADD_INLINE bool pass_add_values(struct pass *pass, const struct cairn_stackmap *
 
 /* ---- Many records ---- */
 
-/* Adds the next `count` records. What is wrong is so with the record at `at`. */
+/* Adds the next `count` records. On an error, the record at `at` is invalid. */
 ADD_INLINE enum pass_result pass_add_records(struct pass *pass, struct builder *builder,
                                              const struct cairn_stackmap *map,
                                              uint64_t function_offset, uint32_t count,
@@ -170,7 +170,8 @@ ADD_INLINE enum pass_result pass_add_records(struct pass *pass, struct builder *
     return PASS_DONE;
 }
 
-/* From one run to the one that is read some records later; they lie anywhere. */
+/* Returns the distance from a run to the run that is read some records later. Runs may be anywhere
+ * in memory. */
 ADD_INLINE ptrdiff_t run_ahead(const struct record_run *runs, size_t count, size_t index)
 {
     enum { RECORDS_AHEAD = 16 };
@@ -197,7 +198,7 @@ ADD_INLINE void add_runs_with(struct builder *builder, const struct cairn_stackm
     pass_end(&pass, builder);
 }
 
-/* Functions begin behind the last one, and not before the last record. */
+/* Whether the function begins after the last function, and not before the last record. */
 ADD_INLINE bool function_ascends(const struct builder *builder, const struct pass *pass,
                                  uint64_t address)
 {

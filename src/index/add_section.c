@@ -1,9 +1,10 @@
 /*
- * The fast way: one pass over each section.
+ * Adds records the fast way: with one pass over each section.
  *
- * It needs what LLVM and linkers produce: one map a section, functions that say how many records
- * they have, addresses that ascend through all sections. Whatever is otherwise is found out either
- * from the functions, before the pass, or in it; then add_sorted.c begins anew.
+ * This requires what LLVM and linkers produce: one map per section, a record count for each
+ * function, and addresses that ascend through all sections. If the input is different, this is
+ * detected either from the functions, before the pass, or during the pass. Then add_sorted.c starts
+ * again from the beginning.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +16,7 @@
 #define OTHER_BYTE_ORDER                                                                           \
     (CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN)
 
-/* A loop for each kind of map: its locations' size and its byte order. */
+/* Defines a loop for each kind of map, which has its size of locations and its byte order. */
 #define DEFINE_ADDER(name, stride, byte_order)                                                     \
     ADD_INLINE bool pack_##name(const void *context, const uint8_t *locations, uint32_t count,     \
                                 size_t room, uint32_t *words)                                      \
@@ -75,7 +76,7 @@ static enum cairn_status add_section(struct builder *builder, size_t index,
     return has_more ? BUILDER_NEEDS_SORTING : CAIRN_OK;
 }
 
-/* Takes the functions that have records into account; false if they do not ascend. */
+/* Adds the functions that have records to the totals. False if they do not ascend. */
 static bool measure_functions(const struct cairn_stackmap *map, struct totals *totals)
 {
     for (uint32_t i = 0; i < map->function_count; i++) {
@@ -91,7 +92,7 @@ static bool measure_functions(const struct cairn_stackmap *map, struct totals *t
     return true;
 }
 
-/* Opens the sections' first maps, and adds up what their headers and functions say. */
+/* Opens the first map of each section, and adds up the counts of their headers and functions. */
 static enum cairn_status open_maps(const struct builder *builder, struct cairn_stackmap *maps,
                                    struct totals *totals, struct cairn_error *error)
 {

@@ -1,10 +1,11 @@
 /*
- * The general way: maps and functions in any order, several maps a section, version 1.
+ * Adds records the general way: maps and functions in any order, several maps per section, and
+ * version 1.
  *
- * All maps are checked first. Then the records are taken apart into runs: records of one function
- * that follow each other with ascending addresses, which is mostly all that the function has. Runs
- * are sorted, stably, and added in their order. Where runs overlap, as those of identical functions
- * that a linker folded do, they are first taken apart into single records.
+ * First all maps are checked. Then the records are split into runs. A run is a sequence of records
+ * of one function with ascending addresses, and mostly contains all records of the function. Runs
+ * are sorted stably and added in that order. Runs that overlap, such as those of identical
+ * functions that a linker has folded, are first split into single records.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,7 +28,8 @@ struct found_map {
     struct packing packing;
 };
 
-/* Everything in the order of the sections; `keys` in the order of addresses. */
+/* All maps, runs and functions in the order of the sections; `keys` are in the order of
+ * addresses. */
 struct found {
     struct cairn_allocator allocator;
     struct found_map *maps;
@@ -40,10 +42,10 @@ struct found {
     size_t function_count;
     size_t function_capacity;
     struct totals totals;
-    uint64_t end_address;  /* of the last record or function */
-    struct sort_key *keys; /* and as many again to sort with */
+    uint64_t end_address;  /* end of the last record or function */
+    struct sort_key *keys; /* followed by as many again, as space for sorting */
     size_t key_capacity;
-    struct record_run *ordered; /* as many as there are runs */
+    struct record_run *ordered; /* one for each run */
 };
 
 /* ---- Memory ---- */
@@ -54,7 +56,7 @@ static enum cairn_status no_memory(const struct found *found, struct cairn_error
                      (unsigned long long)found->totals.records);
 }
 
-/* Room for one element more. */
+/* Makes space for one more element. */
 static bool grow(const struct cairn_allocator *allocator, void **elements, size_t count,
                  size_t *capacity, size_t size)
 {
@@ -159,7 +161,7 @@ static enum cairn_status read_maps(const struct builder *builder, struct found *
     return CAIRN_OK;
 }
 
-/* ---- Taking records apart into runs ---- */
+/* ---- Splitting records into runs ---- */
 
 static bool begin_function(struct found *found, const struct cairn_stackmap_function *function)
 {
@@ -175,7 +177,7 @@ static bool begin_function(struct found *found, const struct cairn_stackmap_func
     return true;
 }
 
-/* `function` is the number of a found one. */
+/* Begins a run. `function` is the index of its function in `found`. */
 static bool begin_run(struct found *found, uint32_t map, const struct cairn_stackmap_record *record,
                       uint32_t function, uint64_t function_address)
 {
@@ -269,7 +271,7 @@ static bool sort_runs(struct found *found)
     return true;
 }
 
-/* Marks runs that share addresses; single records keep their order as they are. */
+/* Marks runs that share addresses. Single records keep their order. */
 static bool mark_overlaps(struct found *found)
 {
     bool found_any = false;
@@ -290,7 +292,7 @@ static bool mark_overlaps(struct found *found)
     return found_any;
 }
 
-/* Takes a run apart. */
+/* Splits a run into single records. */
 static bool append_records(struct found *to, const struct found *from, const struct run *run)
 {
     const struct cairn_stackmap *map = &from->maps[run->records.map].map;
@@ -386,8 +388,8 @@ static bool sort_functions(struct found *found)
     return true;
 }
 
-/* A function begins with the first record at or behind its address; of functions with the same
- * address, as linkers make by folding identical ones, the first one counts. */
+/* Adds the functions. A function begins with the first record at or after its address. If several
+ * functions have the same address, because a linker folded identical ones, the first one counts. */
 static void add_functions(struct builder *builder, const struct found *found)
 {
     for (size_t i = 0; i < found->function_count; i++) {
@@ -400,7 +402,7 @@ static void add_functions(struct builder *builder, const struct found *found)
     }
 }
 
-/* ---- Whose records they are ---- */
+/* ---- Owners of records ---- */
 
 static uint64_t stack_size_of(const struct builder *builder, uint32_t function)
 {
@@ -410,7 +412,7 @@ static uint64_t stack_size_of(const struct builder *builder, uint32_t function)
     return stack_size == STACK_SIZE_WIDE ? builder->wide_stack_sizes[function] : stack_size;
 }
 
-/* Whether a record's function is always the last one that begins with it or before it. */
+/* Whether the function of every record is the last one that begins at or before it. */
 static bool owners_follow_addresses(const struct builder *builder, const struct found *found)
 {
     const struct table_function *functions = builder->table->functions;
@@ -431,7 +433,7 @@ static bool owners_follow_addresses(const struct builder *builder, const struct 
     return true;
 }
 
-/* False if there is no memory. */
+/* Records the owners. False if there is no memory. */
 static bool note_owners(struct builder *builder, const struct found *found)
 {
     if (owners_follow_addresses(builder, found)) {
@@ -449,7 +451,7 @@ static bool note_owners(struct builder *builder, const struct found *found)
     return true;
 }
 
-/* Memory for one owner for each function. */
+/* Allocates one owner for each function. */
 static bool begin_owners(struct builder *builder, const struct found *found)
 {
     builder->owner_count = found->function_count;

@@ -1,5 +1,5 @@
 /*
- * The directory of addresses: from an address to the few records that may have it.
+ * The directory of addresses: finds the few records that may have an address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,7 +28,7 @@ static bool has_bucket(const struct address_directory *directory, uint64_t offse
     return offset >> directory->shift < directory->capacity;
 }
 
-/* Each bucket becomes one with its neighbours. */
+/* Merges each bucket with its neighbours. */
 static void widen(struct address_directory *directory, uint8_t shift)
 {
     uint8_t by = shift - directory->shift;
@@ -43,7 +43,7 @@ uint64_t directory_advance(struct builder *builder, uint64_t offset, uint32_t in
 {
     struct address_directory *directory = &builder->directory;
     if (!has_bucket(directory, offset)) {
-        /* If it goes on like this, so far will the last one be. */
+        /* Extrapolates the last record's offset from the records so far. */
         uint64_t factor = builder->record_capacity / (index + UINT64_C(1)) + 1;
         uint64_t end = offset * (factor < EXTRAPOLATION_MAX ? factor : EXTRAPOLATION_MAX);
         uint8_t shift = directory->shift;

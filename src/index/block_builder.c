@@ -1,8 +1,8 @@
 /*
- * Adding functions to what will be a table of blocks.
+ * Adds functions to a future table of blocks.
  *
- * Each list grows before anything is appended to it, and what a failing function has appended is
- * taken back by its counts.
+ * Each list grows before anything is appended to it. If a function fails, its elements are removed
+ * by restoring the lists' counts.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Positions have 32 bits, and a block takes a line at most. */
+/* Positions have 32 bits, and a block takes at most one line. */
 #define COUNT_MAX (UINT32_MAX / LINE_BLOCKS - 1)
 
 enum { FIRST_CAPACITY = 64 };
@@ -71,7 +71,7 @@ static enum cairn_status reserve_for(struct cairn_block_builder *builder,
     return status;
 }
 
-/* ---- A function ---- */
+/* ---- Adding a function ---- */
 
 static enum cairn_status check_counts(const struct cairn_block_builder *builder,
                                       const struct cairn_bbmap_function *function,
@@ -105,7 +105,7 @@ static enum cairn_status add_block(struct cairn_block_builder *builder,
     return CAIRN_OK;
 }
 
-/* Of the block that was added last. */
+/* Adds a number of the block that was added last. */
 static void add_to_column(struct cairn_block_builder *builder, struct added_list *column,
                           uint64_t number)
 {
@@ -128,7 +128,7 @@ static void add_columns(struct cairn_block_builder *builder, uint16_t features,
             add_to_column(builder, &builder->columns[i], numbers[i]);
 }
 
-/* Where the adding of a function has got to. */
+/* The state while a function is added. */
 struct adding {
     const struct cairn_bbmap_function *function;
     cairn_block_place *place;

@@ -1,5 +1,5 @@
 /*
- * Lookups in a table of blocks.
+ * Looks blocks up.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,7 +38,7 @@ size_t cairn_block_table_size_bytes(const cairn_block_table *table) { return tab
 
 /* ---- By PC ---- */
 
-/* The region that `pc` is in; NULL if there is none. */
+/* Returns the region that contains `pc`, or NULL. */
 static inline const struct region *find_region(const cairn_block_table *table, uint64_t pc)
 {
     const struct region *first = table->regions;
@@ -48,12 +48,12 @@ static inline const struct region *find_region(const cairn_block_table *table, u
         first += first[half].begin <= pc ? half : 0;
         count -= half;
     }
-    /* Before the first one's begin the difference is large. */
+    /* If `pc` is before the first region, the difference wraps around to a large number. */
     return count == 1 && pc - first->begin < first->span ? first : NULL;
 }
 
-/* Of the lines from `first` to `last`, the first of which begins at or before `offset`, the last
- * one that does. Behind the last one come others that begin later, or the padding. */
+/* Returns the last of the lines from `first` to `last` that begins at or before `offset`. Line
+ * `first` does. Lines that begin later, or the padding, follow the last line. */
 static inline uint32_t find_line(const uint32_t *bases, uint32_t first, uint32_t last,
                                  uint32_t offset)
 {
@@ -76,19 +76,19 @@ static inline uint32_t find_line(const uint32_t *bases, uint32_t first, uint32_t
 typedef uint16_t begins_vector __attribute__((vector_size(LINE_BLOCKS * sizeof(uint16_t))));
 typedef uint64_t halves_vector __attribute__((vector_size(LINE_BLOCKS * sizeof(uint16_t))));
 
-/* The last block of the line that begins at or before `offset`. What waits for the line is done
- * with vectors, which have a queue of their own in processors. */
+/* Returns the place of the last block in the line that begins at or before `offset`. Computations
+ * that wait for the line use vectors, which have a separate queue in processors. */
 static inline uint64_t find_place(const struct line *line, uint32_t offset)
 {
     uint16_t end = (uint16_t)((offset < BEGIN_MAX ? offset : BEGIN_MAX) + 1);
     begins_vector begins;
     memcpy(&begins, line->begins, sizeof begins);
-    /* The sign of the difference: 1 for each block that begins there or before. */
+    /* Keeps only the sign bits: 1 for each block that begins at or before `offset`. */
     _Static_assert(BEGIN_NONE <= INT16_MAX, "differences have a sign");
     halves_vector ones =
         (halves_vector)((begins - (begins_vector){end, end, end, end, end, end, end, end}) >> 15);
     halves_vector sums = ones + (halves_vector){ones[1], ones[0]};
-    /* The topmost of four numbers becomes the sum of all. */
+    /* The highest of the four numbers becomes the sum of all. */
     sums += sums << 32;
     sums += sums << 16;
     return (sums >> 48)[0] - 1;
@@ -108,7 +108,7 @@ static const struct wide_block *find_wide(const cairn_block_table *table, uint32
     return &table->wide[begin];
 }
 
-/* What is in the block's place. */
+/* Reads the data of the block in one place of the line. */
 static inline void read_place(const cairn_block_table *table, const struct line *line,
                               uint64_t place, uint64_t position, struct cairn_block *block)
 {
@@ -127,16 +127,16 @@ static void read_wide(const cairn_block_table *table, uint32_t position, struct 
     block->id = wide->id;
 }
 
-/* Of the bits of ranges that begin in a line, those up to a place. */
+/* Masks for `begun`: the bits of the ranges that begin in a line up to each place. */
 static const uint8_t begun_masks[LINE_BLOCKS] = {0x00, 0x01, 0x03, 0x07, 0x0F, 0x1F, 0x3F, 0x7F};
 
 #define NEXT_4(n) (n), (n) + 1, (n) + 1, (n) + 2
 #define NEXT_16(n) NEXT_4(n), NEXT_4((n) + 1), NEXT_4((n) + 1), NEXT_4((n) + 2)
 #define NEXT_64(n) NEXT_16(n), NEXT_16((n) + 1), NEXT_16((n) + 1), NEXT_16((n) + 2)
 
-/* For each such value: how many bits are set, and in which place the last of these ranges begins.
- * From a table, as a lookup that waits for its line keeps others from beginning by what it has
- * still to compute. */
+/* For each masked value: the number of bits that are set, and the place in which the last of these
+ * ranges begins. These are tables because a lookup that waits for its line delays other lookups by
+ * its remaining computations. */
 static const uint8_t begun_counts[128] = {NEXT_64(0), NEXT_64(1)};
 
 #define TIMES_4(n) n, n, n, n
@@ -145,7 +145,7 @@ static const uint8_t begun_lasts[128] = {
     0,           1,           2,           2,           TIMES_4(3),  TIMES_4(4),  TIMES_4(4),
     TIMES_16(5), TIMES_16(6), TIMES_16(6), TIMES_16(7), TIMES_16(7), TIMES_16(7), TIMES_16(7)};
 
-/* Of a block that is in a piece, whose number is in place of the function's. */
+/* Completes a block in a piece; `block->function` holds the piece's number. Returns true. */
 static __attribute__((noinline)) bool read_piece(const cairn_block_table *table, bool is_first,
                                                  struct cairn_block *block)
 {
@@ -157,9 +157,9 @@ static __attribute__((noinline)) bool read_piece(const cairn_block_table *table,
     return true;
 }
 
-/* Which function, and which of its ranges and blocks: of the block in `place` of the line, whose
- * first block is at `address`. Where no range begins up to there it is the first block's, otherwise
- * that of the last one that does. Returns true. */
+/* Finds the function, range and index of the block in `place` of the line, whose first block is at
+ * `address`. These come from the last range that begins in the line at or before `place`, or from
+ * the first block if there is no such range. Returns true. */
 static inline bool read_owner(const cairn_block_table *table, const struct line *line,
                               uint64_t address, uint64_t place, struct cairn_block *block)
 {
@@ -177,10 +177,10 @@ static inline bool read_owner(const cairn_block_table *table, const struct line 
     return read_piece(table, if_first != 0, block);
 }
 
-/* A lookup in steps, each of which goes to memory that the one before it says. */
+/* The state of a lookup. Each step reads memory whose address the step before has found. */
 struct lookup {
-    const struct region *region; /* NULL: the PC is outside of all */
-    uint32_t offset;             /* of the PC in the region; then in the line */
+    const struct region *region; /* NULL if the PC is outside of all regions */
+    uint32_t offset;             /* of the PC in the region; later in the line */
     const uint32_t *bucket;
     uint32_t line;
 };
@@ -199,11 +199,11 @@ static inline void find_line_of(const cairn_block_table *table, struct lookup *l
 {
     const uint32_t *bases = table->bases + lookup->region->padding;
     lookup->line = find_line(bases, lookup->bucket[0], lookup->bucket[1], lookup->offset);
-    /* The line says the same, but it is far. */
+    /* The line holds the same number, but is not in the cache yet. */
     lookup->offset -= bases[lookup->line];
 }
 
-/* Of a PC that is not in a block that is not wide. */
+/* Completes a lookup whose PC is not in a block with a narrow size. */
 static __attribute__((noinline)) bool end_wide(const cairn_block_table *table, uint64_t pc,
                                                uint32_t line_number, uint32_t offset,
                                                struct cairn_block *block)
@@ -241,14 +241,14 @@ bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc, struct 
     begin_lookup(table, pc, &lookup);
     if (lookup.region == NULL)
         return false;
-    /* Mostly it is one of these. */
+    /* The line is usually one of these two. */
     __builtin_prefetch(&table->lines[lookup.bucket[0]]);
     __builtin_prefetch(&table->lines[lookup.bucket[1]]);
     find_line_of(table, &lookup);
     return end_lookup(table, &lookup, pc, block);
 }
 
-/* Each step for all of them, so that their memory comes at the same time. */
+/* Executes each step for all lookups, so that their cache misses overlap. */
 static size_t find_some(const cairn_block_table *table, const uint64_t *pcs, size_t count,
                         struct cairn_block *blocks)
 {
@@ -325,7 +325,7 @@ bool cairn_block_table_find_function(const cairn_block_table *table, uint64_t ad
     return cairn_block_table_function(table, begin, function);
 }
 
-/* The last of the function's pieces whose first block is at or before block `index`. */
+/* Returns the last piece of the function whose first block is at or before block `index`. */
 static const struct piece *find_piece(const cairn_block_table *table,
                                       const struct packed_function *function, uint32_t index)
 {
@@ -339,7 +339,8 @@ static const struct piece *find_piece(const cairn_block_table *table,
     return &table->pieces[*numbers];
 }
 
-/* From where its line's region, or nothing, begins: differences in a piece are right. */
+/* Returns where a block begins, from its region's start or from 0. Differences within a piece are
+ * correct. */
 static uint32_t begin_at(const cairn_block_table *table, uint32_t position)
 {
     const struct line *line = &table->lines[position / LINE_BLOCKS];

@@ -1,5 +1,6 @@
 /*
- * Making a table of blocks: what lookups know is sorted and freed of overlaps, then laid out.
+ * Builds a table of blocks: sorts the ranges, separates those that overlap, and then lays out the
+ * blocks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,22 +16,22 @@
 
 enum { SHIFT_MIN = 4 };
 
-/* Something at an address, and its number among what was added. */
+/* An address, and the number of the element that was added for it. */
 struct placed {
     uint64_t address;
     uint32_t number;
 };
 
-/* What is needed on the way. */
+/* Temporary data of the build. */
 struct work {
     const struct cairn_block_builder *builder;
     const struct added_range *ranges;
     uint32_t range_count;
     uint32_t function_count;
-    struct placed *range_places; /* sorted; what lookups do not know comes last */
+    struct placed *range_places; /* sorted; ranges that lookups do not find come last */
     struct placed *function_places;
-    uint32_t *function_numbers; /* from the added one to the table's */
-    uint32_t *first_pieces;     /* of each range that has blocks, once they are laid out */
+    uint32_t *function_numbers; /* from the number of the added function to that in the table */
+    uint32_t *first_pieces;     /* for each range with blocks, once they are laid out */
     uint32_t shown_count;
     uint32_t hidden_count;
 };
@@ -46,7 +47,7 @@ static int compare(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Linkers mostly leave them sorted. */
+/* Sorts the places. Linkers mostly leave them sorted. */
 static void sort(struct placed *places, size_t count)
 {
     for (size_t i = 1; i < count; i++)
@@ -69,15 +70,15 @@ static void sort_all(struct work *work)
         work->function_numbers[work->function_places[i].number] = i;
 }
 
-/* ---- What lookups know ---- */
+/* ---- The ranges that lookups find ---- */
 
-/* `end` is that of the ranges before it. */
+/* Whether lookups find the range. `end` is the end of the ranges before it. */
 static bool is_shown(const struct added_range *range, uint64_t end)
 {
     return range->end > 0 && range->base >= end && range->base <= UINT64_MAX - range->end;
 }
 
-/* Moves the ranges that lookups do not know behind the others; both stay sorted. */
+/* Moves the ranges that lookups do not find after the others. Both parts stay sorted. */
 static void split(struct work *work, struct placed *space)
 {
     uint64_t end = 0;
@@ -99,7 +100,7 @@ static void split(struct work *work, struct placed *space)
 
 /* ---- Lines ---- */
 
-/* What a table's pointers point to, while it is written; NULL while it is measured. */
+/* The targets of a table's pointers while it is written; NULL while its size is computed. */
 struct parts {
     struct line *lines;
     struct region *regions;
@@ -121,16 +122,17 @@ struct counts {
     size_t buckets;
 };
 
-/* Lays blocks out in lines: once without `parts`, which counts them, and then with them. */
+/* Lays out blocks in lines: first without `parts`, to count them, and then with `parts`. */
 struct layout {
     const struct work *work;
-    const struct parts *parts; /* NULL: only to be counted */
+    const struct parts *parts; /* NULL while only counting */
     struct counts counts;
-    uint64_t origin;      /* that bases of lines count from */
-    uint32_t place;       /* of the next block in the last line; LINE_BLOCKS: it gets a new one */
-    uint32_t base;        /* the last line's */
-    bool line_has_pieces; /* its owner is one */
-    uint32_t function;    /* the last block's */
+    uint64_t origin;      /* address that the bases of lines are relative to */
+    uint32_t place;       /* of the next block in the last line; LINE_BLOCKS if it begins a new
+                           * line */
+    uint32_t base;        /* of the last line */
+    bool line_has_pieces; /* whether the last line's owner is a piece */
+    uint32_t function;    /* of the last block */
 };
 
 static struct line *last_line(const struct layout *layout)
@@ -143,7 +145,8 @@ static uint32_t function_number(const struct layout *layout, const struct added_
     return layout->work->function_numbers[range->function];
 }
 
-/* A range that begins in the middle of a line has to be what follows from its owner. */
+/* Whether a range can begin in the middle of a line. Its function or piece must have the next
+ * number after the line's owners. */
 static bool may_join(const struct layout *layout, const struct added_range *range,
                      const struct added_block *block)
 {
@@ -198,7 +201,7 @@ static bool is_wide(const struct added_block *block)
     return block->size == 0 || block->size > SIZE_MAX_NARROW || block->id > ID_MAX_NARROW;
 }
 
-/* `number` is the block's, of those that were added. */
+/* Writes the numbers of the block; `number` is its index among those that were added. */
 static void write_columns(const struct layout *layout, uint32_t position, size_t number)
 {
     for (unsigned i = 0; i < COLUMN_COUNT; i++) {
@@ -223,8 +226,8 @@ static void write_block(const struct layout *layout, const struct added_block *b
     write_columns(layout, position, number);
 }
 
-/* Where it is to have a new line although there is room in the last one: of two blocks of a range
- * this makes two pieces. */
+/* Whether the block must begin a new line although the last line has space. Within a range, this
+ * begins a new piece. */
 static bool is_cut(const struct layout *layout, const struct added_range *range, uint32_t index,
                    const struct added_block *block, uint32_t base)
 {
@@ -270,7 +273,7 @@ static const struct added_range *placed_range(const struct work *work, uint32_t 
     return &work->ranges[work->range_places[place].number];
 }
 
-/* The places of a region's ranges. */
+/* The range places of a region. */
 struct stretch {
     uint32_t first;
     uint32_t end;
@@ -297,7 +300,7 @@ static struct stretch next_stretch(const struct work *work, uint32_t first)
     return stretch;
 }
 
-/* About as many buckets as lines. */
+/* Returns the shift that makes about as many buckets as lines. */
 static uint32_t shift_for(uint32_t span, uint32_t line_count)
 {
     uint32_t shift = SHIFT_MIN;
@@ -388,7 +391,7 @@ static void fill_functions(const struct work *work, struct packed_function *func
     }
 }
 
-/* Appends the range's pieces, which follow each other, to its function's. */
+/* Appends the pieces of a range, which are consecutive, to its function's pieces. */
 static void add_range_pieces(const struct work *work, const struct parts *parts, uint32_t range,
                              uint32_t piece_count, struct packed_function *function)
 {
@@ -403,8 +406,8 @@ static void add_range_pieces(const struct work *work, const struct parts *parts,
     }
 }
 
-/* The pieces of each function, in the order of its blocks: that is the order in which its ranges
- * were added, which follow each other. */
+/* Lists the pieces of each function in the order of its blocks. This is the order in which its
+ * ranges were added, one after the other. */
 static void fill_function_pieces(const struct work *work, const struct parts *parts,
                                  uint32_t piece_count)
 {
@@ -423,7 +426,7 @@ static void fill_function_pieces(const struct work *work, const struct parts *pa
 
 /* ---- The allocation ---- */
 
-/* Memory that is given out piece by piece; with `base` NULL it is only measured. */
+/* Memory that is handed out in parts. With a NULL `base`, only the size is computed. */
 struct space {
     uint8_t *base;
     size_t used;
@@ -436,7 +439,8 @@ static void *take(struct space *space, size_t count, size_t size)
     return taken;
 }
 
-/* With what has to be aligned to eight bytes first; but the lines come first of all. */
+/* Takes the parts. The lines come first, then arrays that must be aligned to eight bytes, then the
+ * others. */
 static void take_parts(const struct work *work, const struct counts *counts, struct space *space,
                        struct parts *parts)
 {
@@ -501,7 +505,7 @@ static enum cairn_status make_table(const struct work *work, cairn_block_table *
     return CAIRN_OK;
 }
 
-/* ---- All of it ---- */
+/* ---- Building ---- */
 
 static struct placed *take_work(struct work *work, struct space *space)
 {

@@ -1,6 +1,6 @@
 /*
- * Building a table: the fast way, or the general one where that does not do; then what can only be
- * made when all records are there, and cutting the table to its size.
+ * Builds a table: the fast way, or the general way if the input requires it. Then makes the parts
+ * that need all records, and shrinks the table to its size.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -62,8 +62,8 @@ static void relocate(cairn_table *table, uintptr_t distance)
     table->values = MOVED(table->values);
 }
 
-/* Small tables get an allocation of their size, so that no page is kept for each; large ones are
- * cut where they are. */
+/* Shrinks the table. Small tables get a new allocation, so that they do not each keep whole pages.
+ * Large ones are shrunk in place. */
 static enum cairn_status cut_to_size(struct builder *builder, struct cairn_error *error)
 {
     enum { SMALL = 256 << 10 };
@@ -73,7 +73,7 @@ static enum cairn_status cut_to_size(struct builder *builder, struct cairn_error
     if (table->size_bytes > SMALL) {
         uintptr_t before = (uintptr_t)table;
         cut = memory_resize(&allocator, table, builder->capacity_bytes, table->size_bytes);
-        if (cut == NULL) /* "shrinking may not fail", but the old block is still good */
+        if (cut == NULL) /* allocators must not fail here, but the old block is still valid */
             return CAIRN_OK;
         relocate(cut, (uintptr_t)cut - before);
         builder->table = cut;

@@ -1,5 +1,5 @@
 /*
- * The allocation that a table is built in.
+ * Allocates the memory in which a table is built.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,7 +38,7 @@ enum cairn_status builder_explain(const struct cairn_stackmap *map, enum pass_re
 
 /* ---- Memory ---- */
 
-/* Where each array begins, from the allocation's first byte. */
+/* Offsets of the arrays from the start of the allocation. */
 struct layout {
     size_t constants;
     size_t ids_low;
@@ -61,16 +61,17 @@ static size_t carve(struct layout *layout, size_t count, size_t size)
     return begin;
 }
 
-/* Buckets of 2^BUCKET_SHIFT_MAX bytes cover the 4 GiB of a table's code. */
+/* Returns the number of buckets needed. Buckets of 2^BUCKET_SHIFT_MAX bytes cover the 4 GiB of a
+ * table's code. */
 static size_t directory_capacity(size_t record_count)
 {
     return 2 * (record_count / RECORDS_PER_BUCKET) + (UINT32_MAX >> BUCKET_SHIFT_MAX) + 2;
 }
 
 /*
- * Room for the worst case. The arrays whose size is known come first, then the values with all that
- * goes behind them once it is known to be needed, and what is needed only while building at the far
- * end.
+ * Lays out the arrays for the worst case. The arrays of known size come first. The values follow,
+ * and after them the arrays whose size is known only later. What is needed only while building is
+ * at the end.
  */
 static struct layout lay_out(const struct totals *totals)
 {
@@ -85,7 +86,7 @@ static struct layout lay_out(const struct totals *totals)
     layout.low = carve(&layout, n + LOW_PADDING, sizeof(uint16_t));
     layout.stack_sizes = carve(&layout, functions, sizeof(uint16_t));
     layout.return_deltas = carve(&layout, n, sizeof(uint8_t));
-    /* Locations and live-outs take no more bytes, in any form, than they do in a section. */
+    /* Locations and live-outs take no more bytes in any form than in a section. */
     layout.values = carve(&layout, totals->bytes + VALUE_SLACK_WORDS * sizeof(uint32_t), 1);
     carve(&layout, 2 * directory_words + 2 * n, sizeof(uint32_t));
     carve(&layout, functions + 1, sizeof(uint64_t));
@@ -120,8 +121,9 @@ static uintptr_t round_up(uintptr_t address, uintptr_t unit)
     return (address + unit - 1) & ~(unit - 1);
 }
 
-/* Large tables are mostly page faults: asks for large pages, and for the small ones before the
- * first of these all at once. They are hints, so nothing is checked. */
+/* Advises the kernel to use large pages, and to fault in the small pages before the first large one
+ * all at once. Building large tables would otherwise spend most of its time on page faults. These
+ * are hints, so errors are ignored. */
 static void advise_large_pages(void *memory, size_t size)
 {
     enum { WORTH_IT = 8 << 20, LARGE_PAGE = 2 << 20 };
@@ -190,7 +192,7 @@ uint32_t *builder_take_words(struct builder *builder, size_t count)
     return words;
 }
 
-/* ---- Noting ---- */
+/* ---- Adding data ---- */
 
 void builder_note_constants(struct builder *builder, const struct cairn_stackmap *map)
 {

@@ -1,5 +1,6 @@
 /*
- * Declarations by ID: an open-addressed set over an array that keeps the order of adding.
+ * Declarations by ID: an open-addressed set over an array that keeps the order in which they were
+ * added.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,19 +15,19 @@
 
 enum { FIRST_CAPACITY = 16 };
 
-/* What must stay true: `places` has twice `capacity` entries, each the number of an entry plus 1,
- * or 0; an entry is at or after the place of its ID's hash, with no empty place between. */
+/* Invariant: `places` has twice `capacity` elements, each the number of an entry plus 1, or 0. An
+ * entry is at or after the place of its ID's hash, with no empty place in between. */
 struct cairn_declarations {
     struct cairn_allocator allocator;
     struct hash_key key;
-    /* Pointers, so that a declaration stays where it is when the set grows. */
+    /* Pointers, so that a declaration does not move when the set grows. */
     struct cairn_declaration **entries;
     uint32_t *places;
     uint32_t count;
     uint32_t capacity; /* a power of two, or 0 */
 };
 
-/* ---- One declaration: itself, its types and its function's name in one block ---- */
+/* ---- Single declarations: each is one block with its types and its function's name ---- */
 
 static size_t type_count(const struct cairn_declaration *declaration)
 {
@@ -99,7 +100,7 @@ void cairn_declarations_destroy(cairn_declarations *declarations)
     memory_free(&allocator, declarations, sizeof *declarations);
 }
 
-/* The place of the ID, or the empty one where it belongs. The set has places. */
+/* Returns the place of the ID, or the empty place where it belongs. `places` must not be NULL. */
 static uint32_t *find_place(const cairn_declarations *declarations, uint64_t id)
 {
     uint32_t mask = 2 * declarations->capacity - 1;
@@ -209,7 +210,7 @@ static bool differ_in_types(const struct cairn_declaration *known,
         describe_types(known->result, added->result, "result", 0, difference);
         return true;
     }
-    size_t count = type_count(known); /* which is the same for both */
+    size_t count = type_count(known); /* the same for both */
     assert(count == 0 || known->types != NULL);
     assert(count == 0 || added->types != NULL);
     for (size_t i = 0; i < count; i++) {
@@ -234,7 +235,8 @@ static bool same_results(const struct cairn_results *left, const struct cairn_re
     return true;
 }
 
-/* A record does not say which of its functions a frame is of. */
+/* Joins the results of functions. A record does not tell which of its functions a frame belongs
+ * to. */
 static void join_function_results(struct cairn_results *known, const struct cairn_results *added)
 {
     if (!same_results(known, added))
@@ -258,7 +260,8 @@ static enum cairn_status compare(const struct cairn_declaration *known,
                      difference);
 }
 
-/* An ID that is undeclared stays so. Its entry keeps its counts: they are its block's size. */
+/* Joins two declarations of an ID. An undeclared ID stays undeclared. Its entry keeps its counts,
+ * because they determine the size of its block. */
 static enum cairn_status join(struct cairn_declaration *known,
                               const struct cairn_declaration *added, struct cairn_error *error)
 {
@@ -297,7 +300,8 @@ enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
     return CAIRN_OK;
 }
 
-/* Taking an entry out would break the runs of places behind it, so they are all made anew. */
+/* Removes the entries after the first `count`. Removing single places would break the sequences of
+ * places after them, so all places are set again. */
 void cairn_declarations_truncate(cairn_declarations *declarations, size_t count)
 {
     if (count >= declarations->count)

@@ -1,5 +1,5 @@
 /*
- * Fault maps by PC: one allocation, the table, its rows, the buckets of their directory.
+ * Fault maps by PC. A table is one allocation: the table, its rows, the buckets of their directory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,9 +10,9 @@
 #include "index/offsets.h"
 #include "index/sort.h"
 
-/* All offsets are from the table's base. */
+/* All offsets are relative to the table's base. */
 struct fault_row {
-    uint32_t offset; /* as offsets.h has it */
+    uint32_t offset; /* first member, as offsets.h requires */
     uint32_t handler;
     uint32_t function;
     uint32_t kind;
@@ -32,7 +32,7 @@ struct fault_builder {
     uint64_t count;
     uint64_t lowest;
     uint64_t highest;
-    uint64_t last; /* of the instructions */
+    uint64_t last; /* highest address of an instruction */
     cairn_fault_table *table;
 };
 
@@ -130,7 +130,7 @@ static enum cairn_status allocate(struct fault_builder *builder, struct cairn_er
     table->offsets = offsets;
     table->offsets.rows = (const unsigned char *)table->rows;
     table->offsets.buckets = (uint32_t *)(table->rows + rows);
-    table->offsets.count = 0; /* rows are added one by one */
+    table->offsets.count = 0; /* counts up as rows are added */
     builder->table = table;
     return CAIRN_OK;
 }
@@ -155,7 +155,7 @@ static bool ascends(const cairn_fault_table *table)
     return true;
 }
 
-/* What sorting takes besides the table. */
+/* Memory for sorting, in addition to the table. */
 struct sorting {
     struct sort_key *keys;
     struct sort_key *space;
@@ -231,7 +231,7 @@ void cairn_fault_table_destroy(cairn_fault_table *table)
     memory_free(&allocator, table, table->size_bytes);
 }
 
-/* ---- Asking ---- */
+/* ---- Looking up ---- */
 
 size_t cairn_fault_table_size_bytes(const cairn_fault_table *table)
 {

@@ -38,7 +38,8 @@ static size_t count_commons(const struct eh_frame *frame)
     return count;
 }
 
-/* Up to the first entry that is invalid: what is wrong with it is said when functions are read. */
+/* Reads the common information up to the first invalid entry. That entry's error is reported when
+ * functions are read. */
 static enum cairn_status read_commons(struct function_list *list, size_t table,
                                       struct cairn_error *error)
 {
@@ -121,7 +122,7 @@ enum cairn_status function_list_read(const struct eh_frame *tables, size_t table
             return status;
         }
     }
-    if (!ascends(list)) /* they do as LLVM writes them */
+    if (!ascends(list)) /* they ascend in LLVM's output */
         qsort(list->entries, list->count, sizeof *list->entries, compare);
     return CAIRN_OK;
 }

@@ -43,7 +43,7 @@ size_t functions_size_bytes(const struct functions *functions)
 
 /* ---- Finding ---- */
 
-/* The last entry that begins at or before `pc`; NULL if there is none. */
+/* Returns the last entry that begins at or before `pc`, or NULL. */
 static const struct eh_frame_function *last_before(const struct functions *functions, uint64_t pc)
 {
     size_t begin = 0;

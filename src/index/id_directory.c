@@ -1,9 +1,9 @@
 /*
- * The directory of IDs: from an ID to the few records that may have it.
+ * The directory of IDs: finds the few records that may have an ID.
  *
- * IDs that ascend with the addresses are spread over buckets by their distance from the lowest, and
- * the records of a bucket follow each other. Others are spread by a hash, and an order of record
- * numbers by bucket is kept.
+ * IDs that ascend with the addresses are distributed over buckets by their distance from the lowest
+ * ID, and the records of a bucket are consecutive. Other IDs are distributed by a hash, and the
+ * table keeps the record numbers in the order of their buckets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,9 +13,9 @@
 
 /* ---- All IDs ---- */
 
-/* What is needed to read IDs, apart from the table: what is written to the table's arrays might
- * otherwise change it, as far as the compiler knows. `high` is NULL if `high_bits` are those of all
- * IDs; it is given as a constant so that each loop is compiled for both. */
+/* The data needed to read IDs, in a separate struct: as far as the compiler knows, writes to the
+ * table's arrays might change the table itself. `high` is NULL if all IDs have `high_bits`. It is
+ * passed as a constant, so that each loop is compiled for both cases. */
 struct ids {
     const uint32_t *low;
     const uint32_t *high;
@@ -65,7 +65,7 @@ static struct range range_of(const uint32_t *words, uint32_t count)
     return range;
 }
 
-/* All IDs lie between `id_min` and `id_max`, which need not be IDs themselves. */
+/* Finds the lowest and highest possible ID. They need not be IDs themselves. */
 static void find_id_range(cairn_table *table)
 {
     uint32_t count = table->record_count;
@@ -148,7 +148,7 @@ static inline __attribute__((always_inline)) void fill_ascending_buckets(const c
     uint32_t next = 0;
     for (uint32_t i = 0; i < ids.count; i++) {
         uint32_t bucket = (uint32_t)((id_at(&ids, i) - id_min) >> shift);
-        /* What is written behind the bucket is written again. */
+        /* Entries after the bucket are overwritten later. */
         starts[next] = i;
         while (__builtin_expect(next < bucket, 0))
             starts[++next] = i;
@@ -169,10 +169,11 @@ static void make_ascending_directory(struct builder *builder)
         fill_ascending_buckets(table, table->ids_high);
 }
 
-/* ---- Others ---- */
+/* ---- Other IDs ---- */
 
-/* A counting sort. While numbers are put in their places, starts[b + 1] is where the next one of
- * bucket b goes, and so in the end where bucket b + 1 begins. */
+/* Sorts the records by bucket with a counting sort. While record numbers are put in their places,
+ * starts[b + 1] is the place of the next one of bucket b. So at the end it is where bucket b + 1
+ * begins. */
 static inline __attribute__((always_inline)) void order_by_bucket(const cairn_table *table,
                                                                   const uint32_t *high)
 {
@@ -208,7 +209,7 @@ static void make_hashed_directory(struct builder *builder)
     table->id_shift = (uint8_t)(64 - bits);
     table->id_bucket_count = UINT32_C(1) << bits;
     table->id_order = builder_take_words(builder, table->record_count);
-    /* One entry more than is kept: see order_by_bucket. */
+    /* One entry more than the table keeps, for order_by_bucket. */
     table->id_buckets = builder_take_words(builder, (size_t)table->id_bucket_count + 1);
     if (table->ids_high == NULL)
         order_by_bucket(table, NULL);

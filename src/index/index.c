@@ -1,14 +1,14 @@
 /*
- * An append-only list of tables that is replaced when it is full.
+ * An append-only list of tables, which is replaced when it is full.
  *
- * A reader loads `list` (acquire), then its `count` (acquire), then entries below it. A writer
- * fills an entry before it counts it (release), and a list before it becomes `list` (release).
- * Unpublishing sets an entry's table to NULL; such entries are left behind when the list is
- * replaced.
+ * A reader loads `list` (acquire), then its `count` (acquire), then the entries below it. A writer
+ * fills an entry before it increments the count (release), and a list before it stores `list`
+ * (release). Unpublishing sets an entry's table to NULL. Such entries are not copied when the list
+ * is replaced.
  *
- * A replaced list may still be read. The promise that comes with a quiescent point is about
- * readers that began before the last retirement, so that is what frees a list: it was replaced
- * before the last table was unpublished.
+ * Readers may still read a replaced list. A quiescent point guarantees only that readers which
+ * began before the last retirement have ended. So it frees the lists that were replaced before the
+ * last table was unpublished.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,13 +24,13 @@ enum { FIRST_CAPACITY = 16 };
 
 struct entry {
     _Atomic(const cairn_table *) table;
-    /* The table's own, here so that most tables need not be touched. */
+    /* Copies of the table's, so that a lookup need not touch most tables. */
     uint64_t id_min;
     uint64_t id_max;
 };
 
 struct list {
-    struct list *next; /* among those that were replaced */
+    struct list *next; /* next in the list of replaced lists */
     uint32_t capacity;
     _Atomic uint32_t count;
     struct entry entries[];
@@ -39,8 +39,8 @@ struct list {
 struct index {
     struct cairn_allocator allocator;
     _Atomic(struct list *) list;
-    struct list *replaced; /* since the last table was unpublished */
-    struct list *freeable; /* before that */
+    struct list *replaced; /* lists replaced since the last table was unpublished */
+    struct list *freeable; /* lists replaced before that */
 };
 
 /* ---- Lists ---- */
@@ -88,7 +88,7 @@ static void append_all(struct list *to, const struct list *from)
     }
 }
 
-/* ---- Life ---- */
+/* ---- Creating and destroying ---- */
 
 enum cairn_status index_create(const struct cairn_allocator *allocator, struct index **index,
                                struct cairn_error *error)
@@ -181,7 +181,7 @@ void index_quiesce(struct index *index)
 
 /* ---- Readers ---- */
 
-/* The entry's table if it may have the ID, and is published; otherwise NULL. */
+/* Returns the entry's table if it may have the ID and is published; otherwise NULL. */
 static const cairn_table *table_with(const struct entry *entry, uint64_t id)
 {
     if (id < entry->id_min || id > entry->id_max)

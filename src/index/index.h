@@ -1,13 +1,12 @@
 /*
  * index/index.h - the tables of all published modules, for lookups by ID.
  *
- * (From a PC to its module the way goes through the code space, which knows the owner of each
- * page.)
+ * (A PC is mapped to its module through the code space, which knows the owner of each page.)
  *
- * Guarantees. Readers take no lock, allocate nothing and may run in signal handlers. They see a
- * table wholly or not at all, from the moment that index_publish returns to the moment that
- * index_unpublish is called; a reader who has begun may see it a little longer, which is why an
- * unpublished table has to live until a quiescent point.
+ * Guarantees. Readers take no lock, allocate nothing and may run in signal handlers. A reader sees
+ * all of a table or nothing of it. It sees the table from the time that index_publish returns to
+ * the time that index_unpublish is called. A reader that began earlier may see the table a little
+ * longer, so an unpublished table must stay valid until a quiescent point.
  *
  * Publishing, unpublishing and quiescing are called with the runtime's lock held.
  *
@@ -31,14 +30,14 @@ enum cairn_status index_publish(struct index *index, const cairn_table *table,
                                 struct cairn_error *error);
 void index_unpublish(struct index *index, const cairn_table *table);
 
-/* No reader is on its way: forgets what only such readers could still see. */
+/* Frees what only earlier readers could still see. No such reader may be active. */
 void index_quiesce(struct index *index);
 
-/* All records with the ID, in the order in which their tables were published. */
+/* Finds all records with the ID, in the order in which their tables were published. */
 size_t index_find_id(const struct index *index, uint64_t id, struct cairn_record *records,
                      size_t capacity);
 
-/* The same records one by one, until `visit` answers false. */
+/* Visits the same records one by one, until `visit` returns false. */
 void index_visit_id(const struct index *index, uint64_t id, table_id_visitor *visit, void *user);
 
 #endif

@@ -1,28 +1,30 @@
 /*
- * index/layout.h - how a table lies in memory.
+ * index/layout.h - the memory layout of a table.
  *
- * One allocation: the header, then the arrays below it. With n records:
+ * A table is one allocation: the header, followed by the arrays below. With n records:
  *
- *     bytes a record   what
+ *     bytes a record   content
  *     4                lower halves of the IDs, by address
- *     4                where the record's values begin, and their form
- *     2                the low 16 bits of the address's distance from the base
- *     1                how far behind the address the record's call returns
+ *     4                start of the record's values, and their form
+ *     2                low 16 bits of the address's distance from the base
+ *     1                distance from the address to the return address of the record's call
  *     1                directory of the address buckets (one for four to eight records)
  *     1                directory of the ID buckets (the same)
- *     4                order by ID: not there if IDs ascend with addresses
- *     4                upper halves of the IDs: not there if all are the same
+ *     4                order by ID: absent if IDs ascend with addresses
+ *     4                upper halves of the IDs: absent if all are the same
  *     10 a function    functions, by address; 8 more if a stack size does not fit 16 bits
- *     4                owner of each record: only where functions overlap; 16 a function for owners
+ *     4                owner of each record: only if functions overlap; 16 a function for owners
  *
- * What must stay true:
- *  - records are sorted by address, stably; functions by address, without repetition;
- *  - a bucket is 2^bucket_shift bytes of code, at most 2^16, so that `low[i]` of the records of one
- *    bucket ascends; `low` has LOW_PADDING readable entries behind the last one;
- *  - `address_buckets[b]` is the number of the first record in bucket b or behind it, and has one
- *    entry more than there are buckets; `id_buckets` likewise over places in the ID order;
- *  - records of one ID stand in the ID order by address; ID buckets of more than ID_BUCKET_SCAN
- *    records are sorted by ID, so that no input makes a lookup linear in anything but its answer.
+ * Invariants:
+ *  - Records are sorted by address, stably. Functions are sorted by address, without duplicates.
+ *  - A bucket has 2^bucket_shift bytes of code, at most 2^16. So `low[i]` ascends within a bucket.
+ *    `low` has LOW_PADDING readable entries after the last one.
+ *  - `address_buckets[b]` is the number of the first record in bucket b or a later one. The array
+ *    has one entry more than there are buckets. `id_buckets` is the same for places in the ID
+ *    order.
+ *  - Records with one ID are sorted by address in the ID order. ID buckets of more than
+ *    ID_BUCKET_SCAN records are sorted by ID. So a lookup takes linear time only in the number of
+ *    records that it finds, for any input.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -44,14 +46,14 @@ enum {
 /* ---- Values: locations and live-outs, in words of 4 bytes ---- */
 
 /*
- * `value_start` of a record: the number of its first word, with the form of its locations in the
- * upper bits. Its words end where the next record's begin. If it has live-outs, the first word
- * counts them, they follow, and the locations come behind them.
+ * `value_start` of a record: the index of its first word, with the form of its locations in the
+ * upper bits. Its words end where the next record's begin. If the record has live-outs, the first
+ * word is their count, the live-outs follow, and then the locations.
  */
 enum value_form {
-    VALUES_COMPACT = 0, /* a word each; see compact_pack in values.h */
+    VALUES_COMPACT = 0, /* one word each; see compact_pack in values.h */
     VALUES_WIDE = 1,    /* two words: 3 bits kind, 13 bits size, 16 bits register; offset */
-    VALUES_FULL = 2     /* three words, for sizes that nothing else holds */
+    VALUES_FULL = 2     /* three words, for sizes that do not fit the other forms */
 };
 
 #define VALUE_FORM_SHIFT 30
@@ -63,14 +65,14 @@ struct table_function {
     uint32_t first_record;
 };
 
-/* The function of some records: whose address it has, and the stack size that was recorded with it.
- * Several may have one address. */
+/* The function of some records: its address, and the stack size that was recorded with it. Several
+ * owners may have one address. */
 struct table_owner {
     uint64_t stack_size;
     uint32_t function;
 };
 
-/* Stack sizes in 16 bits, but for these two. */
+/* Values of 16-bit stack sizes with a special meaning. */
 enum { STACK_SIZE_WIDE = UINT16_MAX - 1, STACK_SIZE_DYNAMIC = UINT16_MAX };
 
 struct cairn_table {
@@ -80,7 +82,7 @@ struct cairn_table {
     void *owner;
 
     uint64_t base; /* address of the first function */
-    uint32_t span; /* of the last record's address, from the base */
+    uint32_t span; /* offset of the last record's address from the base */
     uint32_t record_count;
     uint32_t function_count;
     uint32_t bucket_count;
@@ -88,19 +90,19 @@ struct cairn_table {
     uint8_t return_delta_max;
     bool ids_ascend;
 
-    uint64_t id_min; /* all IDs lie between these two */
+    uint64_t id_min; /* lower and upper limit of all IDs */
     uint64_t id_max;
     uint32_t id_bucket_count;
     uint8_t id_shift;
-    uint32_t id_high; /* of all IDs, if there is no `ids_high` */
+    uint32_t id_high; /* upper half of all IDs if `ids_high` is NULL */
 
     uint32_t *ids_low;
-    uint32_t *ids_high; /* NULL: all are `id_high` */
+    uint32_t *ids_high; /* NULL if all are `id_high` */
     uint64_t *constants;
     uint16_t *stack_sizes;
-    uint64_t *wide_stack_sizes; /* of functions with STACK_SIZE_WIDE; NULL if none has it */
-    /* By record the number of its owner; NULL where a record's function is the last one that begins
-     * with it or before it, as it is where functions do not overlap. */
+    uint64_t *wide_stack_sizes; /* for functions with STACK_SIZE_WIDE; NULL if there are none */
+    /* The number of each record's owner. NULL if the function of every record is the last one that
+     * begins at or before it, which holds if functions do not overlap. */
     uint32_t *record_owners;
     struct table_owner *owners;
     uint32_t *value_starts; /* one more than there are records */
@@ -115,7 +117,7 @@ struct cairn_table {
 
 /* ---- Addresses ---- */
 
-/* Where a record of the bucket lies, from the table's base. */
+/* Returns the offset of a record in the bucket, from the table's base. */
 static inline uint32_t table_record_offset(const cairn_table *table, uint32_t bucket,
                                            uint32_t index)
 {
@@ -130,7 +132,7 @@ static inline uint64_t table_id(const cairn_table *table, uint32_t index)
     return (uint64_t)high << 32 | table->ids_low[index];
 }
 
-/* Fibonacci hashing: neighbouring and random IDs alike are spread. */
+/* Multiplier for Fibonacci hashing, which distributes both adjacent and random IDs. */
 #define ID_MULTIPLIER UINT64_C(0x9E3779B97F4A7C15)
 
 static inline uint32_t table_id_bucket(const cairn_table *table, uint64_t id)

@@ -1,10 +1,10 @@
 /*
- * index/offsets.h - rows of a table that are sorted by an offset, and the directory by which the
- * first one at or behind an address is found in a step or two.
+ * index/offsets.h - rows of a table that are sorted by an offset, and a directory that finds the
+ * first row at or after an address in a step or two.
  *
- * What must stay true: rows begin with their offset from `base`, and the offsets ascend;
- * `buckets[b]` is the number of the first row in bucket b or behind it, and there is one bucket
- * more than the last row is in.
+ * Invariants: rows begin with their offset from `base`, and the offsets ascend. `buckets[b]` is the
+ * number of the first row in bucket b or a later one. The bucket after the last row's has an entry,
+ * too.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,21 +18,21 @@
 struct offsets {
     uint64_t base;
     const unsigned char *rows;
-    uint32_t stride; /* bytes of a row */
+    uint32_t stride; /* size of a row in bytes */
     uint32_t count;
-    uint32_t shift; /* 1 << shift bytes are a bucket */
+    uint32_t shift; /* a bucket has 1 << shift bytes */
     uint32_t bucket_count;
     uint32_t *buckets;
 };
 
-/* Offsets are below this; what is as far away from the base does not fit into a table. */
+/* Upper limit of offsets, exclusive. Rows at a larger distance from the base do not fit a table. */
 #define OFFSETS_SPAN_MAX UINT32_MAX
 
-/* Sets `shift` and `bucket_count` for `count` rows up to `last`; returns how many buckets there has
- * to be room for. */
+/* Sets `shift` and `bucket_count` for `count` rows up to `last`. Returns how many buckets must be
+ * allocated. */
 uint32_t offsets_plan(struct offsets *offsets, uint32_t count, uint32_t last);
 
-/* Fills in the buckets, of which the caller has given the room. */
+/* Fills in the buckets, which the caller has allocated. */
 void offsets_fill(struct offsets *offsets);
 
 static inline uint32_t offsets_at(const struct offsets *offsets, uint32_t row)
@@ -42,7 +42,7 @@ static inline uint32_t offsets_at(const struct offsets *offsets, uint32_t row)
     return offset;
 }
 
-/* The number of the first row that is at `address` or behind it; `count` if there is none. */
+/* Returns the number of the first row at or after `address`; `count` if there is none. */
 uint32_t offsets_first(const struct offsets *offsets, uint64_t address);
 
 #endif

@@ -11,9 +11,9 @@ struct packing packing_of(const struct cairn_stackmap *map, uint32_t first_const
     return packing;
 }
 
-/* ---- Wide, by fours ---- */
+/* ---- The wide form, four locations at a time ---- */
 
-/* What is wrong with, or too large in, any location seen so far. */
+/* Bits that are set if a location so far is invalid, or too large. */
 struct four_findings {
     four_words bad;
     four_words large;
@@ -38,7 +38,7 @@ static void pack_four_wide(const struct four_locations *locations, uint32_t cons
     memcpy(words + 4, &high, sizeof high);
 }
 
-/* At least four locations; the last four again with some of those before them. */
+/* Packs at least four locations. The last four overlap those before them. */
 static struct four_findings pack_wide_by_fours(const struct cairn_stackmap *map,
                                                uint32_t first_constant, const uint8_t *bytes,
                                                uint32_t count, uint32_t *words)
@@ -54,7 +54,7 @@ static struct four_findings pack_wide_by_fours(const struct cairn_stackmap *map,
     }
 }
 
-/* ---- One by one ---- */
+/* ---- Single locations ---- */
 
 static uint32_t table_offset(const struct raw_location *location, uint32_t first_constant)
 {

@@ -9,7 +9,7 @@
 #include "format/record.h"
 #include "index/values.h"
 
-/* How a map's locations are packed compactly. */
+/* Parameters for packing a map's locations in the compact form. */
 struct packing {
     struct compact_constants constants;
     struct compact_kind kinds[8];
@@ -17,14 +17,14 @@ struct packing {
 
 struct packing packing_of(const struct cairn_stackmap *map, uint32_t first_constant);
 
-/* Packs locations compactly, `room` bytes being readable behind `locations`, and says whether that
- * was possible; if so, they were valid too. May write VALUE_SLACK_WORDS beyond the last word.
- * `context` is the function's own: the packing, or what it made of it. */
+/* Packs locations in the compact form. `room` bytes are readable at `locations`. Returns whether
+ * they fit; if so, they are also valid. May write VALUE_SLACK_WORDS after the last word. `context`
+ * is the packing, or what the function has computed from it. */
 typedef bool pack_function(const void *context, const uint8_t *locations, uint32_t count,
                            size_t room, uint32_t *words);
 
-/* The rare forms, for locations that do not fit the compact one. No form (0 words) if one of them
- * is not valid. */
+/* The result of packing locations that do not fit the compact form. `word_count` is 0 if a location
+ * is invalid. */
 struct packed {
     uint32_t word_count;
     enum value_form form;
@@ -32,7 +32,7 @@ struct packed {
 struct packed pack_large(const struct cairn_stackmap *map, uint32_t first_constant,
                          const uint8_t *locations, uint32_t count, uint32_t *words);
 
-/* ---- Compact packing, portably ---- */
+/* ---- Portable compact packing ---- */
 
 struct raw_location {
     unsigned kind;
@@ -71,7 +71,8 @@ static inline __attribute__((always_inline)) bool pack_one_by_one(const struct p
     return misfits == 0;
 }
 
-/* The last four may be fewer: what is read for the others is not looked at. */
+/* Packs four locations at a time. There may be fewer at the end; what is read for the others is
+ * ignored. */
 static inline __attribute__((always_inline)) bool pack_by_fours(const struct packing *packing,
                                                                 const uint8_t *bytes,
                                                                 uint32_t count, uint32_t *words)
@@ -114,8 +115,8 @@ static inline __attribute__((always_inline)) void pack_four_liveouts(const uint8
     memcpy(words, &four, sizeof four);
 }
 
-/* Writes their count and the live-outs; returns the number of words. `end` is that of what may be
- * read. May write VALUE_SLACK_WORDS beyond the last word. */
+/* Writes the count of the live-outs and the live-outs. Returns the number of words. `end` is the
+ * end of the readable bytes. May write VALUE_SLACK_WORDS after the last word. */
 static inline __attribute__((always_inline)) uint32_t pack_liveouts(
     enum cairn_byte_order byte_order, const struct record_parts *record, const uint8_t *end,
     uint32_t *words)
@@ -123,7 +124,7 @@ static inline __attribute__((always_inline)) uint32_t pack_liveouts(
     uint32_t count = record->liveout_count;
     size_t room = (size_t)(end - record->liveouts);
     *words = count;
-    /* As many as there are usually, without a branch that depends on their number. */
+    /* Pack the usual number of live-outs, without a branch that depends on their number. */
     if (four_applies(CAIRN_STACKMAP_LOCATION_BYTES, byte_order) && count <= USUAL_LIVEOUTS &&
         room >= USUAL_LIVEOUTS_BYTES) {
         for (size_t i = 0; i < USUAL_LIVEOUTS; i += 4)

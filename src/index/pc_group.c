@@ -1,14 +1,14 @@
 /*
- * Reading PC sections as LLVM writes them: entries whose constants follow several addresses once
- * (the RUNS of cairn/pc_table.h), and zeros at the end.
+ * Reads PC sections as LLVM writes them: entries in which several addresses share the constants
+ * that follow them (the RUNS of cairn/pc_table.h), and zeros at the end.
  *
- * Where a run ends cannot be read. Its addresses ascend, as the code does: so what leads to code
- * after the last one is taken for the next one, as long as the constants then fit in: after them,
- * an address of code follows, or the section ends, or only zeros are left. Constants that lead from
- * their place to code after their entry's would be mistaken for addresses.
+ * The end of a run is not marked. Its addresses ascend, because the code does. So a value that
+ * leads to code after the last address is assumed to be the next address, as long as the constants
+ * then still fit: they are followed by an address of code, the section's end, or only zeros.
+ * Constants that lead from their place to code after their entry's would be mistaken for addresses.
  *
- * Each byte is read a bounded number of times: of a run's addresses that are not its own in the
- * end, because its constants begin before them, there are at most VALUE_BYTES_MAX bytes.
+ * Each byte is read a bounded number of times. If the constants begin before the end of the
+ * apparent addresses of a run, they begin at most VALUE_BYTES_MAX bytes before it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@
 
 enum { VALUE_BYTES_MAX = CAIRN_PCSECTION_CONSTANTS_MAX * CAIRN_PCSECTION_CONSTANT_BYTES_MAX };
 
-/* The sentence says whose it is; what is wrong has been said in `*reason`. */
+/* Reports the error in `*reason`, with the section and the entry that it belongs to. */
 static enum cairn_status complain(const struct pc_group_reader *reader,
                                   const struct cairn_error *reason)
 {
@@ -30,7 +30,7 @@ static enum cairn_status complain(const struct pc_group_reader *reader,
 static bool is_code(const struct pc_group_reader *reader, uint64_t address)
 {
     const struct cairn_pc_table_options *options = reader->options;
-    /* What the code generator has left out at the end of the code is still there. */
+    /* If the code generator has left out the end of the code, the address before is still code. */
     return options->is_code(address, options->user) || options->is_code(address - 1, options->user);
 }
 
@@ -42,7 +42,7 @@ static bool leads_to_code(const struct pc_group_reader *reader, size_t offset, u
            is_code(reader, *address);
 }
 
-/* Where the zeros at the section's end begin. */
+/* Returns the offset of the zeros at the section's end. */
 static size_t find_blank(const struct cairn_section *section)
 {
     size_t end = section->size;
@@ -87,14 +87,14 @@ static enum cairn_status read_values(const struct pc_group_reader *reader, size_
     return CAIRN_OK;
 }
 
-/* Where values can end. */
+/* Whether values can end at `end`. */
 static bool is_followed(const struct pc_group_reader *reader, size_t end)
 {
     uint64_t address;
     return leads_to_code(reader, end, &address) || end >= reader->blank;
 }
 
-/* Behind the last of the addresses that ascend, of which there is one at least. */
+/* Returns the end of the ascending addresses, of which there is at least one. */
 static size_t find_end_of_addresses(const struct pc_group_reader *reader,
                                     const struct pc_group *group)
 {
@@ -109,8 +109,8 @@ static size_t find_end_of_addresses(const struct pc_group_reader *reader,
     return at;
 }
 
-/* Constants of a run begin behind its addresses, or some words before, if they look like addresses.
- */
+/* Reads a run. Its constants begin after its addresses, or some words earlier if they look like
+ * addresses. */
 static enum cairn_status read_run(const struct pc_group_reader *reader, struct pc_group *group,
                                   struct cairn_error *error)
 {
@@ -124,11 +124,11 @@ static enum cairn_status read_run(const struct pc_group_reader *reader, struct p
         *group = candidate;
         return CAIRN_OK;
     }
-    /* What is wrong with what follows is said when that is read. */
+    /* An error in what follows is reported when that is read. */
     return read_values(reader, last, group, error);
 }
 
-/* Where code is known. */
+/* Reads a group if the code is known. */
 static enum cairn_status read_group(const struct pc_group_reader *reader, struct pc_group *group)
 {
     const struct cairn_pcsection_schema *schema = &reader->section->schema;
@@ -142,7 +142,7 @@ static enum cairn_status read_group(const struct pc_group_reader *reader, struct
     return status == CAIRN_OK ? CAIRN_OK : complain(reader, &reason);
 }
 
-/* Where it is not. */
+/* Reads a group if the code is not known. */
 static enum cairn_status read_single(const struct pc_group_reader *reader, struct pc_group *group)
 {
     const struct cairn_pc_table_section *section = reader->section;

@@ -1,5 +1,6 @@
 /*
- * Asking a table of PC sections. Values are read from the sections, where they still are.
+ * Lookups in a table of PC sections. Values are read from the sections, which must still be in
+ * memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,7 +8,7 @@
 
 #include "format/pcsection.h"
 
-/* ---- What is in it ---- */
+/* ---- Contents ---- */
 
 size_t cairn_pc_table_size_bytes(const cairn_pc_table *table)
 {
@@ -32,8 +33,8 @@ uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table)
 
 /* ---- Entries ---- */
 
-/* The section that a place is in: the last one that begins there or before. Those without bytes
- * begin where the next one does. */
+/* Returns the section that contains a place: the last one that begins at or before it. A section
+ * without bytes begins at the same place as the next one. */
 static uint32_t section_of(const cairn_pc_table *table, uint32_t place)
 {
     uint32_t begin = 0;
@@ -48,7 +49,7 @@ static uint32_t section_of(const cairn_pc_table *table, uint32_t place)
     return begin;
 }
 
-/* The place of the values of the address at `place`. */
+/* Returns the place of the values of the address at `place`. */
 static uint32_t values_of(const cairn_pc_table *table, uint32_t place, uint8_t address_bytes)
 {
     uint32_t begin = 0;
@@ -75,7 +76,7 @@ struct cairn_pc_table_entry cairn_pc_table_entry(const cairn_pc_table *table, ui
         .section = section,
         .value = {.address = table->offsets.base + row->key, .offset = row->number - start}};
     size_t at = values_of(table, row->number, section->schema.address_bytes) - start;
-    /* It has been read when the table was made. */
+    /* This cannot fail, because the values were read when the table was made. */
     enum cairn_status status =
         pcsection_read_values(&section->section, &section->schema, &at, &entry.value, NULL);
     (void)status;
@@ -112,7 +113,7 @@ static void add(struct finding *finding, uint32_t row)
     finding->count++;
 }
 
-/* Of the ranges from `first` up to `end`, as deep as a tree of that many is high. */
+/* Adds matching ranges from `first` up to `end`. The recursion is as deep as the tree is high. */
 static void add_ranges(struct finding *finding, uint32_t first, uint32_t end, uint32_t offset)
 {
     if (first == end)

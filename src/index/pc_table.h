@@ -1,18 +1,18 @@
 /*
- * index/pc_table.h - how a table of PC sections lies in memory, and how sections are read for it.
+ * index/pc_table.h - the memory layout of a table of PC sections, and how sections are read.
  *
- * One allocation: the table, and after it, in this order, the sections, the ranges of functions,
- * the rows, the runs, the buckets of the rows' directory, where sections begin, the sections'
- * names.
+ * A table is one allocation: the table, followed by the sections, the ranges of functions, the
+ * rows, the runs, the buckets of the rows' directory, the starts of the sections, and the names of
+ * the sections.
  *
- * What must stay true:
- *  - rows are sorted by offset, and those of one offset by place;
- *  - a place is where an entry's address is: counted through all sections, of which number s begins
- *    at `starts[s]`;
- *  - runs are groups of several addresses, sorted by place; the values of an address that is in no
- *    run follow it;
- *  - ranges are sorted by begin and are a tree: the root of those from `first` up to `end` is the
- *    one in the middle, and its `furthest` the highest end of all of them.
+ * Invariants:
+ *  - Rows are sorted by offset, and those with one offset by place.
+ *  - A place is the position of an entry's address, counted through all sections. Section s begins
+ *    at place `starts[s]`.
+ *  - Runs are groups of several addresses, sorted by place. If an address is not in a run, its
+ *    values follow it.
+ *  - Ranges are sorted by begin and form a tree. The root of the ranges from `first` up to `end` is
+ *    the one in the middle. Its `furthest` is the highest end of all of them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,16 +29,16 @@
 typedef struct sort_key pc_row;
 
 struct pc_range {
-    uint32_t begin; /* offset of the first byte, and of the first one behind */
+    uint32_t begin; /* offset of the first byte, and of the first byte after the range */
     uint32_t end;
     uint32_t furthest;
     uint32_t row;
 };
 
-/* Addresses with their values in common. */
+/* Addresses that share their values. */
 struct pc_run {
     uint32_t place;  /* of the first address */
-    uint32_t values; /* place at which the addresses end and the values begin */
+    uint32_t values; /* place of the end of the addresses and the start of the values */
 };
 
 struct cairn_pc_table {
@@ -47,7 +47,7 @@ struct cairn_pc_table {
     uint32_t section_count;
     uint32_t range_count;
     uint32_t run_count;
-    struct offsets offsets; /* of the rows */
+    struct offsets offsets; /* directory of the rows */
     struct cairn_pc_table_section *sections;
     struct pc_range *ranges;
     pc_row *rows;
@@ -57,26 +57,26 @@ struct cairn_pc_table {
 
 /* ---- Reading ---- */
 
-/* An entry, or a run of entries that have their constants together. */
+/* An entry, or a run of entries that share their constants. */
 struct pc_group {
     size_t offset;    /* of the first address */
-    size_t values;    /* where the addresses end and the values begin */
-    size_t end;       /* where these do */
+    size_t values;    /* end of the addresses and start of the values */
+    size_t end;       /* end of the values */
     uint64_t address; /* the first one */
     uint64_t size;    /* of a function */
 };
 
-/* Goes through the groups of a section. */
+/* Reads the groups of a section one by one. */
 struct pc_group_reader {
     const struct cairn_pc_table_section *section;
     const struct cairn_pc_table_options *options;
     size_t offset;   /* of the next group */
-    size_t blank;    /* from here to the section's end there are only zeros */
-    uint32_t number; /* of the next group's first entry, for sentences */
+    size_t blank;    /* start of the zeros at the section's end */
+    uint32_t number; /* of the next group's first entry, for error messages */
     struct cairn_error *error;
 };
 
-/* Begins at the section's first group. */
+/* Returns a reader at the section's first group. */
 struct pc_group_reader pc_group_reader_of(const struct cairn_pc_table_section *section,
                                           const struct cairn_pc_table_options *options,
                                           struct cairn_error *error);
@@ -85,7 +85,7 @@ struct pc_group_reader pc_group_reader_of(const struct cairn_pc_table_section *s
 enum cairn_status pc_group_next(struct pc_group_reader *reader, struct pc_group *group,
                                 bool *found);
 
-/* How many entries it is. */
+/* Returns the number of entries in a group. */
 static inline uint32_t pc_group_count(const struct cairn_pc_table_section *section,
                                       const struct pc_group *group)
 {

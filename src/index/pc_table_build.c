@@ -1,6 +1,6 @@
 /*
- * Making a table of PC sections: one pass over the sections checks and counts, a second one fills
- * the rows in.
+ * Builds a table of PC sections. One pass over the sections checks and counts, and a second one
+ * writes the rows.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@ struct pc_builder {
     uint32_t range_count;
     uint32_t run_count;
     uint64_t lowest;
-    uint64_t highest; /* the last byte of all */
+    uint64_t highest; /* last byte of all ranges */
     uint64_t last_begin;
     uint64_t section_bytes;
     size_t name_bytes;
@@ -83,7 +83,7 @@ static enum cairn_status check_section(struct pc_builder *builder,
 {
     builder->section_bytes += section->section.size;
     builder->name_bytes += strlen(section->name) + 1;
-    /* So that places, and numbers of entries, fit into 32 bits. */
+    /* So places, and numbers of entries, fit 32 bits. */
     if (section->section.size >= OFFSETS_SPAN_MAX || builder->section_bytes >= OFFSETS_SPAN_MAX)
         return error_set(error, CAIRN_ERROR_RANGE, section->section.size,
                          "PC section '%.60s': the sections have 4 GiB or more", section->name);
@@ -162,7 +162,7 @@ static void copy_sections(const struct pc_builder *builder)
     }
 }
 
-/* Adds the group's rows from number `*row` on, and its run if it is one. */
+/* Adds the group's rows from number `*row` on, and its run if it has several addresses. */
 static void add_group(const struct pc_builder *builder, size_t number, const struct pc_group *group,
                       uint32_t *row)
 {
@@ -190,7 +190,7 @@ static void add_rows(const struct pc_builder *builder)
             pc_group_reader_of(&builder->sections[i], &builder->options, NULL);
         bool found = has_schema(&builder->sections[i]);
         while (found) {
-            /* It has been read before. */
+            /* This cannot fail, because the group has been read before. */
             enum cairn_status status = pc_group_next(&reader, &group, &found);
             found = found && status == CAIRN_OK;
             if (found)
@@ -221,7 +221,8 @@ static enum cairn_status sort_rows(const struct pc_builder *builder, struct cair
     return CAIRN_OK;
 }
 
-/* Of the ranges from `first` up to `end`: each is the root of some, so all get theirs. */
+/* Sets `furthest` of the ranges from `first` up to `end`, and returns that of their root. Each
+ * range is the root of a part of the tree. */
 static uint32_t find_furthest(struct pc_range *ranges, uint32_t first, uint32_t end)
 {
     if (first == end)

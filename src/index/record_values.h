@@ -1,5 +1,5 @@
 /*
- * index/record_values.h - a record's locations and live-outs, as they lie in a table.
+ * index/record_values.h - the locations and live-outs of a record in a table.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -42,13 +42,13 @@ static inline struct record_values record_values_of(struct cairn_record record)
 
 static inline uint32_t record_values_location_count(const struct record_values *values)
 {
-    /* Not by what the form is divided: that takes longer than all else. */
+    /* A division by the number of words in the form would take longer than the remaining work. */
     if (values->form == VALUES_COMPACT)
         return values->location_words;
     return values->form == VALUES_WIDE ? values->location_words / 2 : values->location_words / 3;
 }
 
-/* `index` is below record_values_location_count. */
+/* Returns a location. `index` must be below record_values_location_count. */
 static inline struct cairn_location record_values_location(const struct record_values *values,
                                                            uint32_t index)
 {

@@ -28,7 +28,7 @@ static void distribute(const struct sort_key *from, struct sort_key *to, size_t 
         to[ends[digit_of(from[i].key, digit)]++] = from[i];
 }
 
-/* From the lowest digit to the highest, each time keeping the order of equal ones. */
+/* Sorts by each digit, from the lowest to the highest, stably. */
 void sort_keys(struct sort_key *keys, struct sort_key *space, size_t count)
 {
     struct sort_key *from = keys;
@@ -77,7 +77,7 @@ static bool is_sorted(const uint32_t *numbers, size_t count, const cairn_table *
 
 void sort_by_id(uint32_t *numbers, size_t count, const cairn_table *table)
 {
-    /* One ID many times is the usual reason for a long run: it is in order already. */
+    /* A long run usually has one ID many times, and is sorted already. */
     if (is_sorted(numbers, count, table))
         return;
     for (size_t root = count / 2; root-- > 0;)

@@ -1,5 +1,5 @@
 /*
- * index/sort.h - sorting without allocating and without a bad case.
+ * index/sort.h - sorting without allocation, in bounded time for any input.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,10 +13,10 @@ struct sort_key {
     uint32_t number;
 };
 
-/* Sorts by `key`, stably; `space` has room for as many. In linear time. */
+/* Sorts by `key`, stably, in linear time. `space` has as many elements as `keys`. */
 void sort_keys(struct sort_key *keys, struct sort_key *space, size_t count);
 
-/* Sorts record numbers by the table's IDs, and those of equal IDs by number. */
+/* Sorts record numbers by the table's IDs. Numbers with equal IDs are sorted by number. */
 void sort_by_id(uint32_t *numbers, size_t count, const cairn_table *table);
 
 #endif

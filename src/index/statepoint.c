@@ -1,5 +1,5 @@
 /*
- * Statepoints of a table's records.
+ * Reads the statepoints of a table's records.
  *
  * SPDX-License-Identifier: MIT
  */

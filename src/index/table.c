@@ -1,7 +1,7 @@
 /*
- * Looking things up in a table, and reading its records.
+ * Looks up records in a table, and reads them.
  *
- * Nothing here locks, allocates or writes.
+ * No function here takes a lock, allocates or writes to the table.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,8 +20,8 @@ typedef int8_t lane_vector __attribute__((vector_size(8)));
 enum { LANES = 8 };
 _Static_assert(LOW_PADDING == 2 * LANES, "two vectors are compared at once");
 
-/* One byte for each of the LANES entries from `low` on, the first one's the lowest: 0xFF where it
- * equals `wanted`. */
+/* Compares LANES entries at `low` with `wanted`. Returns one byte for each, the first in the lowest
+ * byte, with 0xFF for equal entries. */
 static inline uint64_t lanes_equal(const uint16_t *low, uint16_t wanted)
 {
     low_vector entries;
@@ -32,7 +32,7 @@ static inline uint64_t lanes_equal(const uint16_t *low, uint16_t wanted)
     return CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN ? __builtin_bswap64(lanes) : lanes;
 }
 
-/* The number of the first of LOW_PADDING entries that equals `wanted`; LOW_PADDING if none does. */
+/* Returns the index of the first of LOW_PADDING entries that equals `wanted`, or LOW_PADDING. */
 static inline uint32_t first_equal(const uint16_t *low, uint16_t wanted)
 {
     uint64_t lanes = lanes_equal(low, wanted);
@@ -42,7 +42,7 @@ static inline uint32_t first_equal(const uint16_t *low, uint16_t wanted)
     return lanes != 0 ? first : more != 0 ? second : LOW_PADDING;
 }
 
-/* The number of entries in [begin, end) that are below `wanted`, plus `begin`. */
+/* Returns the first index in [begin, end) whose entry is not below `wanted`, or `end`. */
 static uint32_t lower_bound(const uint16_t *low, uint32_t begin, uint32_t end, uint16_t wanted)
 {
     while (begin < end) {
@@ -75,7 +75,8 @@ bool cairn_table_find_address(const cairn_table *table, uint64_t address,
     uint32_t end = table->address_buckets[bucket + 1];
     if (__builtin_expect(end - begin > LOW_PADDING, 0))
         return find_in_crowd(table, begin, end, wanted, record);
-    /* Entries of the next bucket may be equal too: the first one is this bucket's, if any is. */
+    /* Entries of the next bucket may be equal, too. If any entry of this bucket is equal, it comes
+     * first. */
     uint32_t index = begin + first_equal(table->low + begin, wanted);
     record->table = table;
     record->index = index;
@@ -84,7 +85,8 @@ bool cairn_table_find_address(const cairn_table *table, uint64_t address,
 
 /* ---- Return addresses ---- */
 
-/* `offset` is the return address's distance from the table's base. */
+/* Finds a record of the bucket by its return address, whose distance from the table's base is
+ * `offset`. */
 static bool find_return_in_bucket(const cairn_table *table, uint32_t bucket, uint64_t offset,
                                   struct cairn_record *record)
 {
@@ -130,7 +132,7 @@ void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta)
 
 /* ---- Functions ---- */
 
-/* The number of functions whose first offset is at most `code_offset`. */
+/* Returns the number of functions whose first offset is at most `code_offset`. */
 static uint32_t functions_up_to(const cairn_table *table, uint64_t code_offset)
 {
     uint32_t begin = 0;
@@ -198,7 +200,8 @@ struct cairn_function cairn_record_function(struct cairn_record record)
 
 /* ---- IDs ---- */
 
-/* Places in the ID order that may hold the ID; long runs are sorted, and cut down to it. */
+/* Finds the places in the ID order that may hold the ID. Long ranges are sorted, so they are
+ * narrowed to the ID. */
 static void candidate_places(const cairn_table *table, uint64_t id, uint32_t *begin, uint32_t *end)
 {
     uint32_t bucket = table_id_bucket(table, id);
@@ -218,7 +221,8 @@ static void candidate_places(const cairn_table *table, uint64_t id, uint32_t *be
     *begin = low;
 }
 
-/* The visitor is inlined. Returns whether it has always answered true. */
+/* Visits the records with an ID; the visitor is inlined. Returns whether the visitor has always
+ * returned true. */
 static inline __attribute__((always_inline)) bool visit_id(const cairn_table *table, uint64_t id,
                                                            table_id_visitor *visit, void *user)
 {
@@ -251,7 +255,7 @@ bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *vis
 struct record_list {
     struct cairn_record *records;
     size_t capacity;
-    size_t count; /* of all, also beyond the capacity */
+    size_t count; /* of all records, also beyond the capacity */
 };
 
 static bool append_record(struct cairn_record record, void *user)
@@ -278,8 +282,8 @@ uint64_t cairn_record_id(struct cairn_record record)
     return table_id(record.table, record.index);
 }
 
-/* The bucket of a record: near the one that an even distribution would give, so the search
- * starts there and widens. */
+/* Returns the bucket of a record. The search starts at the bucket that an even distribution would
+ * give, and widens from there. */
 static uint32_t bucket_of(const cairn_table *table, uint32_t index)
 {
     const uint32_t *starts = table->address_buckets;
@@ -321,8 +325,9 @@ uint64_t table_next_address(const cairn_table *table, uint64_t address)
     uint32_t bucket = (uint32_t)(offset >> table->bucket_shift);
     uint32_t end = table->address_buckets[bucket + 1];
     uint32_t index = lower_bound(table->low, table->address_buckets[bucket], end, (uint16_t)offset);
-    if (index ==
-        end) /* the first of another bucket: there is one, as the last record is not below */
+    if (index == end)
+        /* The first record of another bucket. There is one, because the last record is not below
+         * `offset`. */
         return cairn_record_address((struct cairn_record){table, index});
     return table->base + table_record_offset(table, bucket, index);
 }
@@ -361,7 +366,7 @@ struct cairn_liveout cairn_record_liveout(struct cairn_record record, uint32_t i
     return (struct cairn_liveout){.dwarf = (uint16_t)word, .size = (uint8_t)(word >> 16)};
 }
 
-/* ---- The table ---- */
+/* ---- Tables ---- */
 
 uint32_t cairn_table_record_count(const cairn_table *table) { return table->record_count; }
 

@@ -1,5 +1,5 @@
 /*
- * index/table.h - what the loader needs of a table besides cairn/table.h.
+ * index/table.h - functions of tables for the loader, in addition to cairn/table.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,20 +8,22 @@
 
 #include <cairn/table.h>
 
-/* Whoever loaded the table (a cairn_module); NULL for a table of the client's own. */
+/* Set and return the owner of the table: the cairn_module that was loaded with it, or NULL for a
+ * table that the host has created itself. */
 void table_set_owner(cairn_table *table, void *owner);
 void *table_owner(const cairn_table *table);
 
-/* Calls `visit` for each record with the ID, until it answers false; returns whether it never did.
- * Lock-free, async-signal-safe. */
+/* Calls `visit` for each record with the ID, until it returns false. Returns whether it never did.
+ * Lock-free and async-signal-safe. */
 typedef bool table_id_visitor(struct cairn_record record, void *user);
 bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user);
 
-/* The lowest address of a record beyond `address`; UINT64_MAX if there is none. */
+/* Returns the lowest address of a record after `address`; UINT64_MAX if there is none. */
 uint64_t table_next_address(const cairn_table *table, uint64_t address);
 
-/* Says that the call at record `index` returns `delta` bytes behind its address (0 for a
- * statepoint, whose address is the return address). Only before the table is published. */
+/* Sets the distance from the address of record `index` to the return address of its call (0 for
+ * a statepoint, whose address is the return address). Must be called before the table is
+ * published. */
 enum { TABLE_RETURN_DELTA_MAX = 254 };
 void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta);
 

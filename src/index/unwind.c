@@ -1,5 +1,5 @@
 /*
- * Looking unwind rules up, and saying what is wrong with them.
+ * Looks up unwind rules, and reports what is wrong with them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,7 +27,7 @@ struct unwind_size unwind_size(const struct unwind *unwind)
 
 const struct unwind_row unwind_no_rules = {.problem = UNWIND_NO_RULES};
 
-/* The last of `count` entries that begins at or before `offset`; the first is such a one. */
+/* Returns the last of `count` entries that begins at or before `offset`. The first one does. */
 const struct unwind_entry *unwind_search(const struct unwind_entry *entry, uint32_t count,
                                          uint32_t offset)
 {
@@ -60,7 +60,7 @@ void unwind_apply_moves(const struct unwind_row *row, uint64_t cfa, uint64_t *sl
         slots[moves[i].slot] = moved[i];
 }
 
-/* ---- Explaining ---- */
+/* ---- Reporting ---- */
 
 enum detail { DETAIL_NONE, DETAIL_REGISTER, DETAIL_NUMBER, DETAIL_LETTER };
 

@@ -1,8 +1,8 @@
 /*
- * Building a table of unwind rules.
+ * Builds a table of unwind rules.
  *
- * Functions are read in the order of their common information, so that its instructions are run
- * once for all of them, and then their entries are put in the order of addresses.
+ * Functions are read in the order of their common information, so that its instructions are
+ * executed once for all of them. Then their entries are put in the order of addresses.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* An array that grows; elements have `element_bytes`. */
+/* An array that grows. Its elements have `element_bytes`. */
 struct array {
     void *elements;
     size_t count;
@@ -20,13 +20,13 @@ struct array {
     size_t element_bytes;
 };
 
-/* What a function has come to: entries in `read`. */
+/* The entries of a function in `read`. */
 struct read_function {
     size_t first;
     size_t count;
 };
 
-/* Where a function is in the list, and where its common information is. */
+/* The index of a function in the list, and the place of its common information. */
 struct ordered_function {
     size_t table;
     size_t common;
@@ -38,21 +38,21 @@ struct builder {
     struct unwind_numbering numbering;
     uint64_t base;
     size_t function_count;
-    struct read_function *functions; /* by number in the list */
+    struct read_function *functions; /* by index in the list */
     struct ordered_function *order;
-    struct array read;    /* struct unwind_entry, as functions were read */
+    struct array read;    /* struct unwind_entry, in the order of reading */
     struct array entries; /* struct unwind_entry, by address */
-    struct array words;   /* uint32_t: rows, each only once */
-    /* By the hash of a row: the number of its first word and 1 more; 0 where there is none. A power
-     * of two, at most half full. */
+    struct array words;   /* uint32_t: rows, without duplicates */
+    /* Hash table of rows: the index of a row's first word plus 1, or 0. Its size is a power of two,
+     * and it is at most half full. */
     uint32_t *table;
     size_t table_size;
     struct hash_key key;
     size_t row_count;
     struct unwind_draft draft;
     struct eh_frame_description common_description;
-    struct call_frame common;        /* after the last function's common information, */
-    enum cairn_status common_status; /* which has come to this */
+    struct call_frame common;        /* state after the last function's common information */
+    enum cairn_status common_status; /* result of executing it */
     struct call_frame call_frame;
     struct call_frame_row row;
 };
@@ -99,14 +99,14 @@ static enum cairn_status no_memory(struct cairn_error *error)
     return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for unwind rules");
 }
 
-/* ---- Rows, each only once ---- */
+/* ---- Rows, without duplicates ---- */
 
 static const struct unwind_row *row_at(const struct builder *builder, uint32_t word)
 {
     return (const struct unwind_row *)((const uint32_t *)builder->words.elements + word);
 }
 
-/* Where in the hash table the row is, or would be. */
+/* Returns the place of the row in the hash table, or the empty place where it belongs. */
 static size_t find_row(const struct builder *builder, const struct unwind_row *row)
 {
     size_t bytes = unwind_row_bytes(row);
@@ -147,7 +147,7 @@ static bool reserve_row(struct builder *builder)
     return true;
 }
 
-/* The number of the first word of the draft's row, which is added if there is none like it. */
+/* Finds the index of the first word of the draft's row. Adds the row if it is new. */
 static enum cairn_status intern(struct builder *builder, uint32_t *word, struct cairn_error *error)
 {
     if (!reserve_row(builder))
@@ -171,7 +171,7 @@ static enum cairn_status intern(struct builder *builder, uint32_t *word, struct 
 
 /* ---- Entries ---- */
 
-/* Says that the draft's row holds from `address` on. */
+/* Adds an entry: the draft's row is valid from `address` on. */
 static enum cairn_status add_entry(struct builder *builder, uint64_t address,
                                    struct cairn_error *error)
 {
@@ -234,7 +234,8 @@ static enum cairn_status add_rows(struct builder *builder,
     }
 }
 
-/* Where a function ends; where descriptions overlap, where the next one begins. */
+/* Returns the end of a function. Where descriptions overlap, a function ends where the next one
+ * begins. */
 static uint64_t end_of(const struct function_list *list, size_t index)
 {
     struct eh_frame_function function = list->entries[index].function;
@@ -244,7 +245,8 @@ static uint64_t end_of(const struct function_list *list, size_t index)
     return end;
 }
 
-/* Runs the common information's instructions, unless the function before had the same. */
+/* Executes the instructions of the common information, unless the previous function had the
+ * same. */
 static enum cairn_status begin_common(struct builder *builder, const struct eh_frame *table,
                                       const struct eh_frame_description *description, bool is_new,
                                       struct cairn_error *error)
@@ -258,7 +260,7 @@ static enum cairn_status begin_common(struct builder *builder, const struct eh_f
     return builder->common_status;
 }
 
-/* Adds the function's rows, or why there are none. */
+/* Adds the function's rows, or a row with the reason why there are none. */
 static enum cairn_status add_rules(struct builder *builder, const struct eh_frame *table,
                                    const struct eh_frame_description *description, bool is_new,
                                    uint64_t end, struct cairn_error *error)
@@ -335,15 +337,15 @@ static enum cairn_status read_functions(struct builder *builder, const struct fu
     return CAIRN_OK;
 }
 
-/* ---- By address ---- */
+/* ---- Sorting by address ---- */
 
 static struct unwind_entry *last_entry(const struct builder *builder)
 {
     return (struct unwind_entry *)builder->entries.elements + builder->entries.count - 1;
 }
 
-/* Appends an entry. What held only from its place on before is forgotten, so that a function can
- * begin where the one before it ends. */
+/* Appends an entry. Replaces an entry at the same offset, so that a function can begin where the
+ * one before it ends. */
 static enum cairn_status append_entry(struct builder *builder, struct unwind_entry entry,
                                       struct cairn_error *error)
 {
@@ -407,7 +409,7 @@ static void fill_buckets(struct unwind *unwind, uint32_t bucket_count)
     }
 }
 
-/* The last entry begins where the last function ends. */
+/* Packs the table. The last entry begins where the last function ends. */
 static enum cairn_status pack(const struct builder *builder, struct unwind **unwind,
                               struct cairn_error *error)
 {

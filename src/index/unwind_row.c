@@ -1,5 +1,5 @@
 /*
- * From the rules of call frame instructions to a row that a walker can apply.
+ * Converts the rules of call frame instructions to a row that a walker can apply.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -39,7 +39,8 @@ void unwind_draft_problem(enum unwind_problem problem, uint16_t detail, struct u
     draft->row.detail = detail;
 }
 
-/* The first of the worse kind stays. */
+/* Sets the row's problem. Keeps an earlier one, except that a problem that prevents leaving the
+ * frame replaces one that does not. */
 static void note(struct unwind_draft *draft, enum unwind_problem problem, uint16_t detail)
 {
     bool is_worse = problem >= UNWIND_NO_RULES && unwind_can_leave(&draft->row);
@@ -78,7 +79,7 @@ static void add_place(struct unwind_draft *draft, struct unwind_place place)
     draft->places[count] = place;
 }
 
-/* Where the register has several slots, each of them. False if they cannot be loaded from there. */
+/* Adds loads for all slots of the register. False if they cannot be loaded from there. */
 static bool add_loads(const struct unwind_numbering *numbering, struct call_frame_rule rule,
                       struct unwind_draft *draft)
 {
@@ -104,7 +105,7 @@ static bool has_own_slot(const struct unwind_numbering *numbering, uint64_t dwar
                                       dwarf_of(numbering, (unsigned)slot + 1) != dwarf);
 }
 
-/* From another register that callees keep, so that its value is known. */
+/* Adds a move from another callee-saved register, whose value is known. */
 static bool add_move(const struct unwind_numbering *numbering, struct call_frame_rule rule,
                      struct unwind_draft *draft)
 {
@@ -128,21 +129,22 @@ static bool is_expression(struct call_frame_rule rule)
     return rule.kind == CALL_FRAME_SAVED_EXPRESSION || rule.kind == CALL_FRAME_VALUE_EXPRESSION;
 }
 
-/* Whether the register has its value after a return without anything being done. */
+/* Whether the register has its caller's value without a load or a move. */
 static bool stays(struct call_frame_rule rule)
 {
     return rule.kind == CALL_FRAME_UNSPECIFIED || rule.kind == CALL_FRAME_SAME ||
            (rule.kind == CALL_FRAME_REGISTER && rule.value == rule.dwarf);
 }
 
-/* A register without a slot: nobody expects it to be kept, unless its function does. */
+/* Checks a register without a slot. Callers do not expect it to be preserved, unless its function
+ * saves it. */
 static void check_foreign(struct call_frame_rule rule, struct unwind_draft *draft)
 {
     if (!stays(rule) && rule.kind != CALL_FRAME_UNDEFINED)
         note(draft, UNWIND_REGISTER_FOREIGN, rule.dwarf);
 }
 
-/* What neither loads nor moves bring back. */
+/* Sets the problem of a rule that is neither a load nor a move. */
 static void check_kept(struct call_frame_rule rule, struct unwind_draft *draft)
 {
     if (is_expression(rule))
@@ -159,8 +161,8 @@ static bool is_special(const struct unwind_numbering *numbering, struct call_fra
            rule.dwarf == dwarf_of(numbering, ARCH_UNWIND_RETURN_ADDRESS);
 }
 
-/* All but the stack pointer and the return address: what is loaded, or, if `moves`, what is moved.
- * Loads come first in a row, so rules are gone through twice. */
+/* Adds the rules of all registers other than the stack pointer and the return address: the loads,
+ * or, if `moves`, the moves. Loads come first in a row, so the rules are processed twice. */
 static void add_kept(const struct unwind_numbering *numbering, const struct call_frame_row *row,
                      bool moves, struct unwind_draft *draft)
 {

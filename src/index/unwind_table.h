@@ -1,21 +1,21 @@
 /*
- * index/unwind_table.h - how a table of unwind rules lies in memory, and how rows are made.
+ * index/unwind_table.h - the memory layout of a table of unwind rules, and how rows are made.
  *
- * One allocation: the header, and behind it, in this order, the buckets, the entries, the rows. For
+ * A table is one allocation: the header, followed by the buckets, the entries, and the rows. For
  * each entry:
  *
- *     bytes   what
- *     8       where its code begins, and its row
+ *     bytes   content
+ *     8       start of its code, and its row
  *     2       directory of buckets, one for about two entries
  *
- * and 12 bytes for each row that is unlike all others, with 4 for each of its places.
+ * and 12 bytes for each different row, with 4 for each of its places.
  *
- * What must stay true:
- *  - entries are sorted by offset, which differ, and the first one is 0; each holds up to the next,
- *    the last up to `span`;
+ * Invariants:
+ *  - Entries are sorted by offset, without duplicates, and the first offset is 0. An entry is valid
+ *    up to the next one, the last entry up to `span`.
  *  - `buckets[b]` is the number of the last entry that begins at or before the first byte of bucket
- *    b, and there is one more of them than there are buckets: so the entry of a PC in bucket b is
- *    one from `buckets[b]` to `buckets[b + 1]`.
+ *    b. There is one more of these than there are buckets. So the entry of a PC in bucket b is one
+ *    from `buckets[b]` to `buckets[b + 1]`.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,7 +27,7 @@
 
 struct unwind_entry {
     uint32_t offset; /* from the base */
-    uint32_t row;    /* number of its first word */
+    uint32_t row;    /* index of its first word */
 };
 
 struct unwind {
@@ -35,7 +35,7 @@ struct unwind {
     size_t size_bytes;
     size_t row_count;
     uint64_t base; /* address of the first function */
-    uint32_t span; /* of all functions, from the base */
+    uint32_t span; /* size of the code of all functions, from the base */
     uint32_t entry_count;
     uint32_t bucket_shift;
     uint32_t *buckets;
@@ -51,7 +51,7 @@ extern const struct unwind_row unwind_no_rules;
 const struct unwind_entry *unwind_search(const struct unwind_entry *entry, uint32_t count,
                                          uint32_t offset);
 
-/* unwind_find_exact, for those who do little else. */
+/* Implements unwind_find_exact; inlined into callers that do little else. */
 static inline const struct unwind_row *unwind_look_up(const struct unwind *unwind, uint64_t pc)
 {
     if (unwind == NULL || pc - unwind->base >= unwind->span)
@@ -63,8 +63,9 @@ static inline const struct unwind_row *unwind_look_up(const struct unwind *unwin
     if (__builtin_expect(last - entry > UNWIND_SCAN_MAX, 0))
         entry = unwind_search(entry, (uint32_t)(last - entry) + 1, offset);
     else
-        /* Branches, and not a search without: the processor guesses them right for a PC that it has
-         * seen before, and goes on to the row without waiting for the offsets. */
+        /* This scan has branches, unlike a binary search without them: the processor predicts them
+         * correctly for a PC that it has seen before, and continues with the row without waiting
+         * for the offsets. */
         while (entry != last && entry[1].offset <= offset)
             entry++;
     return (const struct unwind_row *)(unwind->words + entry->row);
@@ -72,7 +73,7 @@ static inline const struct unwind_row *unwind_look_up(const struct unwind *unwin
 
 /* ---- Making ---- */
 
-/* A row being made, as words: the row, its places. The rest of it is zero. */
+/* A row being made, as words: the row and its places. The remaining words are zero. */
 enum {
     UNWIND_ROW_WORDS = sizeof(struct unwind_row) / sizeof(uint32_t),
     UNWIND_PLACES_MAX = ARCH_UNWIND_SLOTS_MAX
@@ -82,7 +83,7 @@ struct unwind_draft {
     struct unwind_place places[UNWIND_PLACES_MAX];
 };
 
-/* The row with its places: what may be used as a row of a table. */
+/* Returns the row with its places, in the form of a row of a table. */
 static inline const struct unwind_row *unwind_drafted(const struct unwind_draft *draft)
 {
     return (const struct unwind_row *)draft;
@@ -94,7 +95,7 @@ static inline size_t unwind_row_bytes(const struct unwind_row *row)
            ((size_t)row->loaded_count + row->moved_count) * sizeof(struct unwind_place);
 }
 
-/* From a DWARF number to the first of its slots; those of one register are neighbours. */
+/* Maps a DWARF number to the first of its slots. The slots of one register are adjacent. */
 enum { UNWIND_NUMBERS = 128, UNWIND_NO_SLOT = 255 };
 struct unwind_numbering {
     const struct cairn_arch *arch;
@@ -103,12 +104,12 @@ struct unwind_numbering {
 
 void unwind_numbering_create(const struct cairn_arch *arch, struct unwind_numbering *numbering);
 
-/* The table's form of what call frame instructions say. */
+/* Converts the rules of call frame instructions to a row. */
 void unwind_draft_row(const struct unwind_numbering *numbering,
                       const struct eh_frame_common *common, const struct call_frame_row *row,
                       struct unwind_draft *draft);
 
-/* A row without rules. */
+/* Makes a row without rules. */
 void unwind_draft_problem(enum unwind_problem problem, uint16_t detail, struct unwind_draft *draft);
 
 #endif

@@ -15,7 +15,7 @@
  * The compact form, from the lowest bit: 3 bits kind, 3 bits size (its logarithm), then
  *   registers and memory: 8 bits register, 18 bits offset;
  *   constants: 26 bits.
- * What does not fit makes its record's locations wide.
+ * If a location does not fit, all locations of its record have the wide form.
  */
 enum {
     COMPACT_KIND_MASK = 7,
@@ -30,19 +30,19 @@ enum {
     WIDE_SIZE_MAX = (1 << 13) - 1
 };
 
-/* How a kind of location is packed, in numbers, so that packing needs no branch: an offset fits
- * if offset + bias is at most `largest`; the register's bits in `no_register` are 0; and the
- * offset is moved into its place by a multiplication. */
+/* Parameters for packing a kind of location without a branch. An offset fits if offset + bias is at
+ * most `largest`. The register's bits in `no_register` must be 0. A multiplication moves the offset
+ * into its place. */
 struct compact_kind {
     uint32_t bias;
     uint32_t largest;
     uint32_t multiplier;
     uint32_t no_register;
-    uint32_t added; /* to the offset, once it is known to fit */
+    uint32_t added; /* to the offset, when it is known to fit */
 };
 
-/* Which constants of a map the compact form may name, and what is added to their numbers: in a
- * table those of a map follow the ones of the maps before it. */
+/* The constants of a map that the compact form can refer to, and the number that is added to their
+ * indices: in a table, the constants of a map follow those of the maps before it. */
 struct compact_constants {
     uint32_t count;
     uint32_t first;
@@ -79,8 +79,8 @@ static inline void compact_prepare(struct compact_kind kinds[8],
 /* Logarithms of the sizes that have one of at most 7. */
 extern const uint8_t compact_sizes[256];
 
-/* Packs a location. Returns 0 if it fits the compact form and is valid; otherwise not, and the
- * word means nothing. */
+/* Packs a location. Returns 0 if it fits the compact form and is valid. Otherwise the word is
+ * unspecified. */
 static inline __attribute__((always_inline)) uint32_t compact_pack(
     const struct compact_kind kinds[8], unsigned kind, unsigned size, unsigned dwarf,
     uint32_t offset, uint32_t *word)
@@ -96,13 +96,15 @@ static inline __attribute__((always_inline)) uint32_t compact_pack(
 
 /* ---- Four locations at once: version 3, little-endian ---- */
 
-/* All bits where the condition holds: what comparing vectors gives, as words. */
+/* Converts the result of a vector comparison to words: all bits are set where the condition
+ * holds. */
 static inline __attribute__((always_inline)) four_words four_mask(four_integers condition)
 {
     return (four_words)condition;
 }
 
-/* Not 0 where a location of the constants' kinds does not fit or is not valid. */
+/* Returns a nonzero lane for each location of the constants' kinds that does not fit or is
+ * invalid. */
 static inline __attribute__((always_inline)) four_words compact_constant_misfit(
     four_integers kind, four_words dwarf, four_words offset, uint32_t constant_count)
 {
@@ -113,8 +115,8 @@ static inline __attribute__((always_inline)) four_words compact_constant_misfit(
     return dwarf | (offset + bias) >> COMPACT_CONSTANT_BITS | (is_index & no_index);
 }
 
-/* The same as compact_pack, for four locations. The logarithm of a size is its exponent as a float,
- * and a power of two has no mantissa. Returns zeros for those that fit and are valid. */
+/* Does the same as compact_pack for four locations. The logarithm of a size is its exponent as a
+ * float, and a power of two has no mantissa. Returns zeros for locations that fit and are valid. */
 static inline __attribute__((always_inline)) four_words compact_pack_four(
     const struct four_locations *locations, const struct compact_constants *constants,
     four_words *packed)

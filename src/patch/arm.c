@@ -1,6 +1,6 @@
 /*
- * Arming: before its module is published, a site is rewritten into the form in which it can be
- * patched live; what cannot be is left as LLVM made it, with the reason.
+ * Arms sites before their module is published: rewrites each site into a form that can be patched
+ * while threads execute it. Leaves other sites as LLVM emitted them, and keeps the reason.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,8 +43,9 @@ static void set_instruction(cairn_site *site, size_t offset, size_t replaced_byt
     site->replaced_bytes = (uint32_t)replaced_bytes;
 }
 
-/* For a site that is not live: a branch that takes the place of all its bytes, with what a call
- * needs around it if there is room for that, otherwise at the front. */
+/* Prepares a site that is not live for a branch that replaces all of its bytes. The branch gets the
+ * instructions that a call needs around it if there is space for them. Otherwise it is at the
+ * start. */
 static void allow_quiescent_branch(cairn_site *site)
 {
     const struct cairn_arch *arch = site->table->arch;
@@ -58,7 +59,7 @@ static void allow_quiescent_branch(cairn_site *site)
     set_instruction(site, placement.instruction_offset, site->limit);
 }
 
-/* For one that LLVM's call stays in: a branch that returns to where that does. */
+/* Prepares a site in which LLVM's call remains for a branch with the same return address. */
 static void keep_call(cairn_site *site, const struct arch_patchpoint *patchpoint,
                       const struct arch_placement *placement, size_t size)
 {
@@ -67,7 +68,7 @@ static void keep_call(cairn_site *site, const struct arch_patchpoint *patchpoint
     set_instruction(site, patchpoint->return_offset - site->table->arch->instruction_bytes, size);
 }
 
-/* What only this site's veneer could not have, the others need not do without. */
+/* Whether only this site's veneer failed, so that the other sites can still be armed. */
 static bool is_lack_of_room(enum cairn_status status)
 {
     return status == CAIRN_ERROR_FULL || status == CAIRN_ERROR_RANGE;
@@ -80,8 +81,8 @@ static enum cairn_status refuse_crossed(cairn_site *site, struct cairn_error *er
                        site->limit, site->limit == 1 ? "" : "s");
 }
 
-/* Rewrites `size` bytes: no-ops, and the branch that the site begins with. The code is still
- * writable, so only a veneer can fail, and then nothing is written. */
+/* Rewrites `size` bytes to no-ops and the initial branch. The code is still writable, so only the
+ * veneer can fail. In that case nothing is written. */
 static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *patchpoint,
                              const struct arch_placement *placement, size_t size,
                              struct cairn_error *error)
@@ -136,7 +137,7 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
 
 /* ---- Stack map shadows ---- */
 
-/* A shadow that begins with no-ops is like a patch point without a target. */
+/* Whether a shadow begins with enough no-ops to be armed like a patch point without a target. */
 static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_placement *placement)
 {
     const struct cairn_arch *arch = site->table->arch;
@@ -145,9 +146,10 @@ static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_p
     return arch->place(arch, &no_target, *size, site->address, placement, NULL) == CAIRN_OK;
 }
 
-/* One instruction, in one word, and as long as a branch can be made: the branch takes its place,
- * with the same boundaries. The architecture must let it change while it is executed. A thread that
- * has done half of it must not go on with the branch. */
+/* Whether a branch can replace the shadow's first instruction while threads execute it. The
+ * instruction must lie in one word, have a length that a branch can have, and be one that the
+ * architecture lets change while it is executed. A thread that was interrupted inside the
+ * instruction must not resume at the branch. */
 static bool fits_live(const cairn_site *site, size_t length)
 {
     const struct cairn_arch *arch = site->table->arch;
@@ -168,8 +170,8 @@ static void keep_original(cairn_site *site, size_t length)
     site->keeps_original = true;
 }
 
-/* Bytes from the region's start that can be read to find boundaries: the last instruction may go on
- * beyond the shadow, within the code. */
+/* Returns the number of bytes from the region's start that may be read to find instruction
+ * boundaries. The last instruction may end after the shadow, within the code. */
 static size_t readable_bytes(const cairn_site *site)
 {
     enum { INSTRUCTION_BYTES_MAX = 15 };
@@ -223,7 +225,8 @@ enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error)
 
 /* ---- Statepoints ---- */
 
-/* A call has to end where the region does. Whether it can depends on luck. */
+/* Whether a call fits at the end of the region, where it must end. This depends on how LLVM has
+ * aligned the code. */
 static bool has_room_at_end(const cairn_site *site, struct arch_placement *placement)
 {
     const struct cairn_arch *arch = site->table->arch;

@@ -1,5 +1,5 @@
 /*
- * patch/arm.h - giving one site the form in which it can be patched live.
+ * patch/arm.h - rewriting a site into the form in which it can be patched live.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,20 +8,21 @@
 
 #include "patch/site.h"
 
-/* These write to the region at its run-time address, and end with a site that is live or says why
- * it is not. MEMORY, FULL, SYSTEM. */
+/* Arm a site of each kind. They write to the region at its run-time address. Afterwards the site is
+ * live, or has a reason why it is not. Errors: MEMORY, FULL, SYSTEM. */
 enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error);
 enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error);
 enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error);
 
-/* Once all sites are armed, of any two that are neighbours by address: whether one reaches into the
- * other's patch word. */
+/* Notes, for two sites with adjacent addresses, whether one of them reaches into the other's patch
+ * word. All sites must be armed. */
 void arm_note_neighbours(cairn_site *lower, cairn_site *upper);
 
-/* Then, for each site: notes what is in its patch word besides the instruction. */
+/* Notes the bytes of the site's patch word outside the instruction. All neighbours must be noted.
+ */
 void arm_bind(cairn_site *site);
 
-/* Keeps the sentence as the site's reason. CAIRN_OK, or MEMORY. */
+/* Keeps the message as the site's reason. CAIRN_OK, or MEMORY. */
 enum cairn_status site_refuse(cairn_site *site, struct cairn_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

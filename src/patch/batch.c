@@ -1,9 +1,9 @@
 /*
- * Batches: changes are noted one by one, and planned and written together.
+ * Batches of changes, which are recorded one by one, and then planned and written together.
  *
- * A commit checks and plans all changes first; that may fail, and then nothing was written. What
- * is left is to write all sites (commit.h), which fails for all of them or for none, and one
- * barrier. If that fails, the changes are undone.
+ * A commit first checks and plans all changes. If that fails, nothing has been written. Then it
+ * writes all sites (commit.h), which fails for all of them or for none, and executes one barrier.
+ * If the barrier fails, the changes are undone.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,8 +17,8 @@
 
 enum { FIRST_CAPACITY = 64 };
 
-/* What must stay true: `places` is an open-addressed set of the sites in `changes`, of twice
- * `capacity` places; each holds an index into `changes` plus 1, or 0. */
+/* Invariant: `places` is an open-addressed set of the sites in `changes`, with twice `capacity`
+ * places. Each place holds an index into `changes` plus 1, or 0. */
 struct cairn_batch {
     struct cairn_allocator allocator;
     struct code_space *space;
@@ -28,7 +28,7 @@ struct cairn_batch {
     uint32_t capacity; /* a power of two, or 0 */
 };
 
-/* ---- Life ---- */
+/* ---- Creating and destroying ---- */
 
 enum cairn_status batch_create(const struct cairn_allocator *allocator, struct code_space *space,
                                cairn_batch **batch, struct cairn_error *error)
@@ -73,7 +73,7 @@ static uint32_t first_place(const cairn_batch *batch, const cairn_site *site)
     return (uint32_t)(hash >> 32) & (2 * batch->capacity - 1);
 }
 
-/* The place of the site, or the empty one where it belongs. */
+/* Returns the place of the site, or the empty place where it belongs. */
 static uint32_t *find_place(const cairn_batch *batch, const cairn_site *site)
 {
     uint32_t mask = 2 * batch->capacity - 1;
@@ -104,7 +104,7 @@ static enum cairn_status grow(cairn_batch *batch, struct cairn_error *error)
     return CAIRN_OK;
 }
 
-/* ---- Noting ---- */
+/* ---- Recording ---- */
 
 static enum cairn_status check_site(const cairn_batch *batch, const cairn_site *site,
                                     struct cairn_error *error)
@@ -115,7 +115,7 @@ static enum cairn_status check_site(const cairn_batch *batch, const cairn_site *
         return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
                          "site %llu at 0x%llx belongs to another runtime than the batch",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    /* Mostly it is enough to look. */
+    /* These two loads are enough in most cases. */
     enum cairn_status status = CAIRN_OK;
     if (atomic_load_explicit(&site->table->retired, memory_order_acquire) ||
         !code_space_is_own(batch->space))
@@ -123,7 +123,7 @@ static enum cairn_status check_site(const cairn_batch *batch, const cairn_site *
     return status == CAIRN_OK ? patch_check_live(site, error) : status;
 }
 
-/* Makes space for a change of the site. The caller fills it in. */
+/* Adds a change of the site, which the caller fills in. */
 static enum cairn_status add_change(cairn_batch *batch, cairn_site *site, struct change **change,
                                     struct cairn_error *error)
 {
@@ -189,8 +189,8 @@ enum cairn_status cairn_batch_restore(cairn_batch *batch, cairn_site *site,
 
 /* ---- Committing ---- */
 
-/* What may have changed since the change was noted, and its veneer. Sites of one module mostly
- * follow each other: `checked` is the last module that was asked. */
+/* Checks what may have changed since the change was recorded, and plans the change. Consecutive
+ * sites are mostly of one module, so `checked` keeps the last module that was checked. */
 static enum cairn_status check_and_plan(struct change *change, enum cairn_strength strength,
                                         const struct site_table **checked,
                                         struct cairn_error *error)

@@ -1,5 +1,5 @@
 /*
- * patch/batch.h - making a batch without knowing what a runtime is.
+ * patch/batch.h - creating a batch, without a dependency on runtimes.
  *
  * SPDX-License-Identifier: MIT
  */

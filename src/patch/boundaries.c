@@ -1,5 +1,6 @@
 /*
- * Instruction boundaries: x86's are decoded; elsewhere all instructions have one size.
+ * Instruction boundaries. x86-64 instructions are decoded. On the other architectures all
+ * instructions have one size.
  *
  * SPDX-License-Identifier: MIT
  */

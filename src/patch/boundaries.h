@@ -8,18 +8,19 @@
 
 #include "arch/arch.h"
 
-/* Length of the instruction that `bytes` begin with; 0 if they are none, or if it goes on beyond
- * `size`. */
+/* Returns the length of the instruction at the start of `bytes`; 0 if the bytes are not an
+ * instruction, or it does not end within `size` bytes. */
 size_t boundaries_instruction_length(const struct cairn_arch *arch, const uint8_t *bytes,
                                      size_t size);
 
-/* The first instruction boundary at or behind `offset`, counted from the first byte; 0 if the
- * bytes cannot be followed that far. */
+/* Returns the first instruction boundary at or after `offset`, as an offset from the first byte; 0
+ * if the bytes cannot be decoded that far. */
 size_t boundaries_next(const struct cairn_arch *arch, const uint8_t *bytes, size_t size,
                        size_t offset);
 
-/* Whether a thread may stand at the instruction that `bytes` begin with when it has done a part of
- * it, and is to do the rest when it goes on: a string instruction, a gather. */
+/* Whether a thread may be interrupted when it has executed a part of the instruction at the start
+ * of `bytes`, and then resumes at the same address to execute the remainder. String instructions
+ * and gathers are of this kind. */
 bool boundaries_may_stop_inside(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
 #endif

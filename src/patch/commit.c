@@ -1,45 +1,46 @@
 /*
- * Writing to published sites, and why that is safe.
+ * Writes the patch words of published sites. This essay says why that is safe.
  *
  * Executing threads.
- *  (A) One change is one store of an aligned word, in which only the instruction differs; what
- *      stands before and after it begins and ends at the same bytes. A core fetches one or the
- *      other. Where a neighbouring site has bytes in the word, the store is a compare-and-swap, so
- *      that each keeps its own.
- *  (B) Behind the instruction nothing changes, so a call that is pending returns to the same
- *      no-ops, whatever the instruction has become.
- *  (C) Before it nothing changes, so a thread stopped at any instruction of the region has either
- *      not reached the instruction yet and fetches it whole later, or has executed it.
- *  (D) What a word branches to is there before the word: a veneer's code never changes, and its
- *      slot is written, by the change that has taken it, before the word. How other cores come to
- *      see the two in that order stands below.
+ *  (A) A change is one store of an aligned word, and it changes only one instruction in the word.
+ *      The code before and after that instruction keeps its instruction boundaries. A core fetches
+ *      the old instruction or the new one. If the word also holds bytes of a neighbouring site, the
+ *      store is a compare-and-swap, so that each site keeps its own bytes.
+ *  (B) Nothing after the instruction changes. So a pending call returns to the same no-ops,
+ *      whatever the instruction has become.
+ *  (C) Nothing before the instruction changes. So a thread that is stopped at any instruction of
+ *      the region either has not reached the changed instruction, and will fetch it whole, or has
+ *      executed it.
+ *  (D) The target of a branch is ready before the word is stored. The code of a veneer never
+ *      changes. Its slot is written before the word, by the change that has taken the veneer. The
+ *      next part says why other cores see the two in that order.
  *
- * What a core that fetches the new word might still have from before, and why it has not.
- *  - The veneer's code. It is written a page at a time, cleaned from the data cache and made
- *    invalid in the instruction caches of all cores, by operations that go to all of them and are
- *    waited for (arch_host_code_written); all this before the page can be executed. AArch64 then
- *    promises that no core fetches a word that was stored later and behind it the old code
- *    ("Ordering of instruction fetches"). PPC64 promises it to cores that have passed a context
- *    synchronisation since. So before the first veneer of a page is given to anybody, there is a
- *    barrier with SYNC_CORE (code/veneer.c, `prepare`): a kernel's return to a thread is such a
- *    synchronisation. It is paid for by the page, so RELAXED has it like all others. A kernel
- *    without SYNC_CORE has no such barrier; on PPC64 it is then only pages that have not held other
- *    code before that are safe.
- *  - The slot. It is data: the stores have to be seen in their order, and the veneer's load has to
- *    come after the fetch of the branch. Both stores are releases (x86-64: any store is; AArch64:
- *    stlr; PPC64: lwsync before it). On x86-64 and AArch64 instructions are fetched in the order of
- *    the program and a load comes after its own fetch. The Power ISA says less; but what was
- *    executed on a predicted way is kept only when the branch to it has been fetched and decoded,
- *    and processors decode in the program's order: so the word was read first there, too. The slot
- *    is an aligned doubleword, so the load gives one target or another, whole.
- *  - The word itself. Until the instruction caches have forgotten it, an older word may be
- * executed, on PPC64 even after a newer one. The change ends with arch_host_code_written of the
- * word, RELAXED or not; what is in a core's pipeline then is executed soon, and CAIRN_SYNC's
- * barrier waits for it. An older word whose veneer has a new slot does what a change that is being
- * made meant it to do.
- *  - A descriptor that a slot points to (PPC64 ELFv1). It is the host's, complete before the host
- *    asks for the change: the release covers it, and loads from it depend on the slot's by their
- *    address.
+ * Stale state. A core that fetches the new word does not combine it with anything older:
+ *  - The veneer's code. A page of veneers is written as a whole. Then arch_host_code_written cleans
+ *    it from the data cache, invalidates it in the instruction caches of all cores, and waits for
+ *    both. All this happens before the page is made executable. AArch64 guarantees that a core
+ *    which fetches a word that was stored later does not then fetch the old code ("Ordering of
+ *    instruction fetches"). PPC64 guarantees this only to cores that have passed a context
+ *    synchronisation in between. So there is a barrier with SYNC_CORE before any change gets the
+ *    first veneer of a page (code/veneer.c, `prepare`): the kernel's return to a thread is a
+ *    context synchronisation. The barrier is needed once per page, so RELAXED changes have it like
+ *    all others. A kernel without SYNC_CORE has no such barrier. On PPC64, only pages that have not
+ *    held other code before are safe then.
+ *  - The slot. It is data, not code. The two stores must be seen in their order, and the veneer's
+ * load must come after the fetch of the branch. Both stores are releases (any store on x86-64, stlr
+ *    on AArch64, a store after lwsync on PPC64). On x86-64 and AArch64, instructions are fetched in
+ *    program order, and a load comes after its own fetch. The Power ISA guarantees less. But
+ *    instructions that were executed speculatively are kept only if the branch to them was fetched
+ *    and decoded, and processors decode in program order, so the word was read first there, too.
+ *    The slot is an aligned doubleword, so the load returns one whole target.
+ *  - The word. A core may execute an older word until the word is invalidated in the instruction
+ *    caches, and on PPC64 even after a newer one. Every change, RELAXED or not, ends with
+ *    arch_host_code_written for the word. Instructions that are in a core's pipeline at that time
+ *    are executed soon, and the barrier of CAIRN_SYNC waits for them. An older word whose veneer
+ *    has a new slot does what a change in progress was meant to do.
+ *  - A descriptor that a slot points to (PPC64 ELFv1). It belongs to the host and is complete
+ *    before the host requests the change. The release covers it, and loads from it have an address
+ *    dependency on the load of the slot.
  *
  * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, section "Memory
  * Ordering"; Arm Architecture Reference Manual for A-profile architecture (DDI 0487), sections
@@ -47,56 +48,61 @@
  * Power ISA, Book II, sections "Instruction Storage" and "Concurrent Modification and Execution of
  * Instructions"; membarrier(2).
  *
- * A thread between the call (or jump) and the veneer behind it. It has executed the branch, its
- * return address is on the stack, and it may be stopped there for long. The veneer may meanwhile
- * be taken again, and then it goes where a later change meant its own call to go. That is still
- * the old or the new thing of changes that overlap this execution; and never a jump's target,
- * because a call's veneer is for calls only.
+ * A thread between the branch and its veneer. The thread has executed the call or jump, a call's
+ * return address is saved, and the thread may be stopped there for a long time. Meanwhile another
+ * change may take the veneer, and then the thread reaches the target of that later change. This
+ * target is still one of the old and new targets of the changes that overlap this execution. A call
+ * never reaches the target of a jump, because a call's veneer is used for calls only.
  *
- * Several patchers of one site. Each takes the veneer that it brings, and the instruction goes to
- * none that is taken except by the change that stored it; so it writes a slot that nobody can
- * reach, and preparing a change cannot be seen. The store of the word is the change: all stores
- * of one word are in one order, the last one wins, and at each moment the site does what exactly
- * one of them asked for. (With one veneer a site, its slot written first and the word later, a
- * patcher that is stopped between the two could bring back a target of another one's that a
- * third, finished change had already replaced.)
+ * Several threads that patch one site. Each change takes the veneer that it uses. The instruction
+ * never branches to a taken veneer, except when the change that has taken it has stored the
+ * instruction. So a change writes a slot that no thread can reach, and preparing a change has no
+ * visible effect. The change takes effect with the store of the word. All stores of one word are in
+ * one order and the last one wins, so at each moment the site does what exactly one change
+ * requested. (With only one veneer per site, whose slot is written first and the word later, a
+ * thread that is stopped between the two stores could restore its target after a third, finished
+ * change had replaced it.)
  *
- * Changes that fail. A change that asks for a barrier is written first, and the barrier may be
- * refused; in Single mode the store itself may be. Then the site must do what it would do
- * without that change. That is not what it did before: others may have changed it since, some
- * of them to the very same instruction, and those may fail, too.
- *  (E) A change is settled when it cannot fail any more: without a barrier in dual mapping before
- *      it writes the word, otherwise when the barrier has succeeded. `settled` is the
- *      instruction of the last change that was written and is settled. A veneer that it branches
- *      to is not taken, as if the instruction branched there. A change that waits for its
- *      barrier has a number, which no other change of the space has, and which is larger than that
- *      of every change that was written to the site before. `latest` is the number of the change
- *      that was written last, or 0 if that is one without a barrier. Changes up to number
- *      `superseded` have a settled one on top of them, and so have all while `latest` is 0: when
- *      their barriers succeed, they settle nothing. `highest` is the largest number that was
- *      written: the first change with a number after one without a barrier finds there up to which
- *      number changes are superseded. A change whose number is not larger takes another.
- *  (F) A change that has failed and is the latest replaces its instruction by the settled one.
- *      If it is not the latest, the word is that of another change, also if that is the same
- *      instruction. It then looks at `settled` again: a change that was settled meanwhile,
- *      perhaps with the very instruction that was just replaced, is put in place.
- *  (G) What (F) replaces the instruction of may have been on top of an earlier change that
- *      still waits for its barrier, or may be the same instruction of one that has just begun.
- *      So undoing is counted (`undone`), before and after it touches the word. A change notes
- *      the count before it writes. If the count has changed when its barrier has succeeded,
- *      and it is not superseded, it is written once more, with a new number and another
- *      barrier. It looks at the count before it is settled and again after that: an undoing that
- *      is not seen then finds it settled.
- *  (H) Between the stores of `latest` and of the word, another change may do both. So a change
- *      looks at `latest` after it has written the word, and does both again if it is another's.
- * So whatever fails while whatever else is waiting for its barrier, the site does in the end
- * what the last successful change asked for. A change without a barrier makes no atomic
- * read-modify-write and no fence, either of which would double its time: its check (H) misses a
- * change that is made while its own stores wait in the core's store buffer. And a change that is
- * settled between two of the stores by which another one is settled or undone may be put in place
- * by that, after its own barrier.
+ * Changes that fail. A change that requests a barrier is written first, and then the barrier may be
+ * refused. With a single mapping, the store itself may be refused. In both cases the site must do
+ * what it would do without that change. This is not always what the site did before, because other
+ * threads may have changed it since. Some may have stored the same instruction, and their changes
+ * may fail, too.
+ *  (E) A change is settled when it can no longer fail. A change without a barrier in dual mapping
+ *      is settled before it writes the word, any other change when its barrier has succeeded.
+ *      `settled` is the instruction of the last change that was written and is settled. No change
+ *      takes a veneer that `settled` branches to, just as if the instruction branched there. A
+ *      change that waits for its barrier has a number. The number is unique in the code space and
+ *      larger than the number of every change that was written to the site before. `latest` is the
+ *      number of the change that was written last, or 0 if that change has no barrier. A change is
+ *      superseded if a settled change was written after it: all changes with numbers up to
+ *      `superseded` are, and all changes while `latest` is 0. A superseded change settles nothing
+ *      when its barrier succeeds. `highest` is the largest number that was written. When a change
+ *      without a barrier was written last, the next change with a number copies `highest` to
+ *      `superseded`. A change whose number is not larger than `highest` takes a new number.
+ *  (F) If a change has failed and is the latest, it replaces its instruction by the settled one. If
+ *      it is not the latest, the word belongs to another change, even if that has the same
+ *      instruction. The failed change leaves it alone. After a replacement the failed change reads
+ *      `settled` again. If another change was settled meanwhile, perhaps one with the very
+ *      instruction that was just replaced, it writes that change's instruction.
+ *  (G) The instruction that (F) replaces may have been written over an earlier change that still
+ *      waits for its barrier, or a change that has just begun may have the same instruction. So
+ *      undoing increments a count (`undone`) before and after it writes the word. Each change reads
+ *      the count before it writes. If the count has changed when its barrier has succeeded, and the
+ *      change is not superseded, it is written once more, with a new number and another barrier. It
+ *      reads the count both before and after it is settled. So if it misses an undo, that undo
+ *      finds it settled.
+ *  (H) Between a change's store of `latest` and its store of the word, another change may do both.
+ *      So a change reads `latest` after it has written the word, and repeats both stores if
+ *      `latest` is another change's.
+ * So whichever changes fail while others wait for their barriers, the site finally does what the
+ * last successful change requested. There are two exceptions. A change without a barrier makes no
+ * atomic read-modify-write and no fence, because either would double its time. So its check (H)
+ * misses a change that is made while its own stores wait in the core's store buffer. And if a
+ * change is settled between two of the stores that settle or undo another change, the other change
+ * may write the settled instruction after the settled change's own barrier.
  *
- * None of this waits for anybody; a signal handler may patch the site whose change it interrupts.
+ * No step waits for another thread. A signal handler may patch the site whose change it interrupts.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -107,14 +113,14 @@
 #include "patch/patch.h"
 #include "patch/veneers.h"
 
-/* ---- Dual mode: through the other view ---- */
+/* ---- Dual mapping: stores through the writable view ---- */
 
 static void *alias_of(const cairn_site *site)
 {
     return (void *)(uintptr_t)(word_address(site) + site->table->alias_distance);
 }
 
-/* Where the rest of the word never changes. */
+/* Stores the word of a site whose other bytes in the word never change. */
 static void store_word(const cairn_site *site, uint64_t bits)
 {
     uint64_t word = site->word_base | bits << site->word_shift;
@@ -124,7 +130,8 @@ static void store_word(const cairn_site *site, uint64_t bits)
         __atomic_store_n((uint64_t *)alias_of(site), word, __ATOMIC_RELEASE);
 }
 
-/* Changes nothing but the instruction; if `expected` is given, only where it is that one. */
+/* Replaces the instruction in the word and keeps the other bytes. If `expected` is not NULL, does
+ * so only if the instruction is `*expected`. */
 static void exchange_in_word(const cairn_site *site, uint64_t bits, const uint64_t *expected)
 {
     uint64_t mask = word_instruction_mask(site);
@@ -136,7 +143,7 @@ static void exchange_in_word(const cairn_site *site, uint64_t bits, const uint64
             break;
 }
 
-/* The same where the instruction is all of the word. */
+/* Replaces the instruction if it is `expected`, where the instruction is the whole word. */
 static void exchange_narrow_word(const cairn_site *site, uint64_t bits, uint64_t expected)
 {
     uint32_t found = (uint32_t)expected;
@@ -152,10 +159,10 @@ static void make_visible(const cairn_site *site)
                            site->table->arch->word_bytes);
 }
 
-/* ---- Single and Toggle mode: pages are replaced, or toggled ---- */
+/* ---- Single mapping and toggling: pages are replaced, or their access is toggled ---- */
 
-/* Only instructions are written, and with the code space locked: the other bytes of their words are
- * those of that moment, whoever they belong to. */
+/* Writes to pages. Only instructions are written, with the code space locked, so the other bytes of
+ * their words keep the values of that moment, whichever site they belong to. */
 struct writing {
     const struct change_list *list;
     uint8_t bytes[ARCH_WORD_BYTES_MAX];
@@ -225,7 +232,7 @@ static void store(_Atomic uint32_t *number, uint32_t value)
     atomic_store_explicit(number, value, memory_order_release);
 }
 
-/* (E) `count` numbers that follow each other; returns the first. */
+/* Takes `count` consecutive numbers (E). Returns the first. */
 static uint32_t take_numbers(const cairn_site *site, size_t count)
 {
     _Atomic uint32_t *sequence = code_space_sequence(site->table->space);
@@ -237,10 +244,10 @@ static uint32_t take_numbers(const cairn_site *site, size_t count)
     return first;
 }
 
-/* Numbers begin again at 1 after the last one. */
+/* Compares numbers, which wrap around to 1. */
 static bool reaches(uint32_t number, uint32_t other) { return (int32_t)(number - other) >= 0; }
 
-/* (E) */
+/* Gives a change its number, and updates the site's numbers (E). */
 static void note_number(struct change *change)
 {
     cairn_site *site = change->site;
@@ -254,7 +261,7 @@ static void note_number(struct change *change)
     store(&site->latest, change->sequence);
 }
 
-/* (H) */
+/* Whether no other change was written since (H). */
 static bool is_latest(const struct change *change)
 {
     return load(&change->site->latest) == change->sequence;
@@ -306,15 +313,16 @@ void commit_at_once(struct change *change)
     plan_release(change);
 }
 
-/* A forked child that has changed nothing yet has its own code in the executed view alone. */
+/* Reads the instruction. In a forked child that has not patched yet, only the executed view is the
+ * child's own. */
 static uint64_t read_instruction(const cairn_site *site)
 {
     return code_space_is_own(site->table->space) ? word_read_instruction(site)
                                                  : word_read_executed_instruction(site);
 }
 
-/* The slot of a veneer that the instruction goes to does not change, so it belongs to the
- * instruction if that is the same before and after. */
+/* The slot of a veneer does not change while the instruction branches to the veneer. So the slot
+ * belongs to the instruction if that is the same before and after the load. */
 const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
                                       uint64_t *veneer_target)
 {
@@ -354,8 +362,8 @@ static uint64_t settled(const cairn_site *site)
     return atomic_load_explicit(&site->settled, memory_order_acquire);
 }
 
-/* (F) Sets what is to be replaced by what; false: nothing, since the site has been changed again or
- * does what is settled. */
+/* Chooses the instruction to replace and its replacement (F). False if there is nothing to do: the
+ * site was changed again, or does what is settled. */
 static bool begin_undo(struct change *change)
 {
     change->undo_from = change->bits;
@@ -367,7 +375,7 @@ static bool begin_undo(struct change *change)
     return change->undo_to != change->undo_from;
 }
 
-/* The same after the replacement: something else may have been settled meanwhile. */
+/* Does the same after a replacement, because another change may have been settled meanwhile (F). */
 static bool go_on_undoing(struct change *change)
 {
     if (change->undo_from == change->undo_to)
@@ -393,8 +401,8 @@ static enum cairn_status undo_pages(const struct change_list *list, struct cairn
     return status;
 }
 
-/* The last one first. Fails in Single and Toggle mode alone; then the sites go on doing the new
- * thing. */
+/* Undoes the changes, the last one first. Fails only without dual mapping. The sites then keep the
+ * new instructions. */
 static enum cairn_status undo_all(const struct change_list *list, struct cairn_error *error)
 {
     if (!is_dual(list->first->site))
@@ -415,8 +423,9 @@ static bool is_superseded(const struct change *change)
     return load(&site->latest) == 0 || reaches(load(&site->superseded), change->sequence);
 }
 
-/* No change of these sites was undone since they were written. `undone` is what the space had
- * counted before that: mostly that is all that has to be looked at. */
+/* Whether no change of these sites was undone since they were written. `undone` is the count of the
+ * whole space before that. If it is unchanged, which is the usual case, the sites need not be
+ * checked. */
 static bool is_undisturbed(struct code_space *space, const struct change_list *list,
                            uint32_t undone)
 {
@@ -440,7 +449,8 @@ static void settle(struct change *change)
     store(&site->superseded, change->sequence);
 }
 
-/* (G) Whoever undoes something from now on finds it settled, or its undoing is found here. */
+/* Whether a change was undone while it was settled (G). Undoing that begins later finds the settled
+ * change. */
 static bool was_undone_meanwhile(struct code_space *space, const struct change_list *list,
                                  uint32_t undone)
 {
@@ -455,8 +465,8 @@ static bool was_undone_meanwhile(struct code_space *space, const struct change_l
     return false;
 }
 
-/* (G) False: some of the sites may not do the new thing any more. The veneers are held until they
- * do. */
+/* Settles the changes (G). False if some of the sites may have lost their new instruction. The
+ * veneers stay taken until the sites have it. */
 static bool settle_all(struct code_space *space, const struct change_list *list, uint32_t undone)
 {
     if (!is_undisturbed(space, list, undone))

@@ -9,28 +9,31 @@
 #include "patch/plan.h"
 
 /*
- * Makes the changes: for each the veneer's slot first, then one store of the patch word (A, D of
- * cairn/patch.h); then the barrier that `strength` asks for. Then the veneers are given back, for
- * good or ill. MEMORY, SYSTEM, UNSUPPORTED: each site does what it would do if the changes had not
- * been made, as far as code_space_write_all promises it. In Single mode, undoing after a barrier
- * that was refused may be refused, too; then the sites go on doing the new thing, and the sentence
- * says so.
+ * Makes the changes. For each change, writes the slot of its veneer, and then the patch word with
+ * one store (A and D of cairn/patch.h). Then executes the barrier that `strength` requests.
+ * Releases the veneers in any case.
+ *
+ * Errors: MEMORY, SYSTEM, UNSUPPORTED. After an error each site does what it would do without the
+ * changes, as far as code_space_write_all guarantees that. With a single mapping, undoing after a
+ * refused barrier may be refused, too. The sites then keep the new instructions, and the error
+ * message says so.
  */
 enum cairn_status commit_all(struct code_space *space, const struct change_list *list,
                              enum cairn_strength strength, struct cairn_error *error);
 
-/* Whether a change of the site without a barrier is a store that cannot fail; and that change. */
+/* Whether a change of the site without a barrier is one store that cannot fail, so that
+ * commit_at_once can make it. */
 static inline bool commit_is_at_once(const cairn_site *site)
 {
     return site->table->alias_distance != 0;
 }
 void commit_at_once(struct change *change);
 
-/* Makes sure that the site's note (patch/fork.c) is its instruction. */
+/* Updates the site's note of its instruction (patch/fork.c). */
 void commit_note(cairn_site *site);
 
-/* What the instruction is, and what the veneer that it goes to goes to, of one moment; returns that
- * veneer, or NULL. Lock-free. */
+/* Reads the instruction, and the target in the slot of the veneer that it branches to, as of one
+ * moment. Returns that veneer, or NULL. Lock-free. */
 const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
                                       uint64_t *veneer_target);
 

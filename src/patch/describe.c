@@ -1,5 +1,5 @@
 /*
- * What a site is and does at this moment: read from the code itself, with one load.
+ * Describes what a site is and does at this moment, as read from the code with one load.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,21 +1,21 @@
 /*
  * Patch words in forked children.
  *
- * A word is in memory that parent and child share, so that a child reads there what its parent does
- * at that moment. Therefore each change of a live site notes the instruction that it has stored, in
- * the site itself (`noted_bits`), which is private memory. It does so after the store, and gives
- * the veneer back after that.
+ * A word is in memory that parent and child share, so a child would read there what its parent
+ * stores. Therefore each change of a live site also notes the instruction in the site itself
+ * (`noted_bits`), which is in private memory. It does so after the store of the word and before it
+ * releases the veneer.
  *
- * What must stay true: once no change of a site is under way and site_table_note_words has run, the
- * note is the instruction. Without the latter that holds as long as changes of the site do not
- * overlap: of two that do, one may store last and the other note last.
+ * Invariant: when no change of a site is in progress and site_table_note_words has run, the note is
+ * the instruction. Without site_table_note_words, that holds as long as changes of the site do not
+ * overlap. If two overlap, one may be the last to store the word and the other the last to note.
  *
- * So what a child's word is, if changes are under way at the fork:
- *  - A change that has returned before the fork and that no other overlapped is in the note.
- *  - Another note is that of a change that has begun before the fork and had not returned when it
- *    began. Its target is meant to be called. If it goes to a veneer, the change still had that
- *    veneer when it noted, so the slot is that target's; or another change has taken the veneer
- *    since, and was about to make the instruction go there.
+ * If changes are in progress at the fork, the child's word is one of these:
+ *  - The instruction of a change that returned before the fork, if no other change overlapped it.
+ *  - The instruction of a change that began before the fork, and that had not returned when the
+ *    change above began. Its target is still meant to be called. If the instruction branches to a
+ *    veneer, the change still had that veneer when it noted the instruction, so the slot holds that
+ *    target. Or another change has taken the veneer since, and was about to store a branch to it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,7 +28,7 @@ void commit_note(cairn_site *site)
         uint64_t bits = word_read_instruction(site);
         if (noted == bits)
             return;
-        /* Not over a newer note; and then once more, in case the word has changed since. */
+        /* Do not overwrite a newer note. Then check again, because the word may have changed. */
         atomic_compare_exchange_strong(&site->noted_bits, &noted, bits);
     }
 }
@@ -40,8 +40,8 @@ void site_table_note_words(struct site_table *sites)
             commit_note(&sites->sites[i]);
 }
 
-/* A region that holds the host's bytes has changed only with the code space's lock held, and so not
- * since it was copied. */
+/* Whether the patch word holds an instruction of Cairn's. Regions with the host's bytes change only
+ * with the code space's lock held, so they have not changed since they were copied. */
 static bool has_word(const cairn_site *site)
 {
     return site->live &&
@@ -57,7 +57,7 @@ void site_table_write_words(struct site_table *sites)
         uint8_t bytes[ARCH_WORD_BYTES_MAX];
         if (!has_word(site))
             continue;
-        /* Whatever waits for a barrier in the parent is settled here. */
+        /* Changes that wait for a barrier in the parent are settled in the child. */
         uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_relaxed);
         atomic_store_explicit(&site->settled, noted, memory_order_relaxed);
         atomic_store_explicit(&site->latest, 0, memory_order_relaxed);

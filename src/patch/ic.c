@@ -1,5 +1,5 @@
 /*
- * Inline caches: binding them to sites, and changing one.
+ * Binds inline caches to sites, and changes single caches.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "patch/patch.h"
 
-/* ---- Life ---- */
+/* ---- Binding and destroying ---- */
 
 void ic_free(cairn_ic *ic)
 {
@@ -58,7 +58,7 @@ static void set_form(cairn_site *site, enum site_form form)
     atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
 }
 
-/* From here on no other patch of the site begins. */
+/* Binds the cache. Once the site's form is set, no other patch of the site begins. */
 static enum cairn_status bind_locked(cairn_ic *ic, struct cairn_error *error)
 {
     cairn_site *site = ic->site;
@@ -88,7 +88,7 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
     return status;
 }
 
-/* Threads may be in its code. */
+/* Removes the cache from its set and its site. Retires its code, which threads may be executing. */
 static void unbind(cairn_ic *ic)
 {
     unlink_from(ic->set, ic);
@@ -164,7 +164,7 @@ enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
     return status;
 }
 
-/* ---- Changing one ---- */
+/* ---- Changing one cache ---- */
 
 static enum cairn_status say_no_cache(struct cairn_error *error)
 {
@@ -197,7 +197,8 @@ static bool same_case(const struct cairn_ic_case *left, const struct cairn_ic_ca
            left->constant == right->constant && left->target == right->target;
 }
 
-/* Threads that miss at the same time add the same case. */
+/* Whether the cache has this case already, as when several threads miss at the same time and add
+ * the same case. True for a megamorphic cache. */
 static bool has_case(const cairn_ic *ic, const struct cairn_ic_case *wanted)
 {
     for (uint32_t i = 0; i < ic->cases.count; i++)
@@ -264,7 +265,7 @@ enum cairn_status cairn_ic_remove(cairn_ic *ic, const struct cairn_ic_guard *gua
     return status;
 }
 
-/* A change that cannot fail before it is applied. */
+/* Makes a change that cannot fail before it is applied. */
 static enum cairn_status apply_one(cairn_ic *ic, void (*alter)(struct ic_change *change),
                                    enum cairn_strength strength, struct cairn_error *error)
 {

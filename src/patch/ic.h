@@ -1,21 +1,21 @@
 /*
- * patch/ic.h - inline caches: their cases, and the code that a site goes to.
+ * patch/ic.h - inline caches: their cases, and the code that their sites branch to.
  *
- * A change makes a copy of the cache's cases, changes that, writes code for it, and lets the site
- * go to the new code with one store; so it is seen whole or not at all. The old code, and what it
- * has the address of, is retired.
+ * A change copies the cache's cases, alters the copy, writes code for it, and makes the site branch
+ * to the new code with one store. So threads see the whole change or nothing of it. The old code,
+ * and the memory whose addresses it contains, is retired.
  *
- * What must stay true:
+ * Invariants:
  *  - A cache is in its set's list, and in its site, from ic_bind until it is destroyed or its
- *    module goes. Meanwhile the site's form is SITE_FORM_CACHE.
- *  - `code` is what the site goes to. It, `cases`, `is_destroyed` and the list change only with the
- *    set's lock held.
- *  - What code has the address of (the cache itself, struct ic_call) is in memory until a quiescent
- *    point after the code was retired. So a cache that has been destroyed is in memory until then,
- *    too, and a thread that still has its address gets STATE.
+ *    module is unloaded. During that time the site's form is SITE_FORM_CACHE.
+ *  - `code` is the code that the site branches to. `code`, `cases`, `is_destroyed` and the list
+ *    change only with the set's lock held.
+ *  - Memory whose address is in code (the cache itself, struct ic_call) is freed at a quiescent
+ *    point after the code was retired, not earlier. So a destroyed cache also stays in memory until
+ *    then, and a thread that still has its address gets STATE.
  *
- * Locks: the set's, then the runtime's, then those of code memory. A visitor of the host's runs
- * with the set's held; the lock notices if its own thread wants it again (STATE).
+ * Lock order: the set's lock, the runtime's lock, the locks of code memory. A visitor of the host's
+ * runs with the set's lock held. The lock detects that its own thread takes it again (STATE).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,30 +33,30 @@
 
 enum { IC_NO_REGISTER = UINT16_MAX };
 
-/* A value of the site's: an operand or the result. */
+/* An operand or the result of the site. */
 struct ic_value {
     struct cairn_type type;
-    uint16_t dwarf; /* the whole register that it is in, or IC_NO_REGISTER */
+    uint16_t dwarf; /* the whole register that holds it, or IC_NO_REGISTER */
 };
 
-/* A call that Cairn makes on behalf of a case: what `exit` brings the thread to. Its memory is like
- * code that the case is in. */
+/* A call that Cairn makes for a case: `exit` is what the case's code branches to. Its memory must
+ * stay valid as long as the code that contains the case. */
 struct ic_call {
     struct arch_exit exit;
     cairn_ic *ic;
     const void *target;
     struct ic_call *next_retired;
-    uint32_t references; /* cases that have it, in the cache and in changes that are being made */
+    uint32_t references; /* cases in the cache, and in changes in progress, that use it */
 };
 
 struct ic_case {
     struct cairn_ic_case public;
-    struct ic_call *call; /* NULL: the code itself does all */
+    struct ic_call *call; /* NULL if the code performs the whole action */
     uint32_t counter;     /* number of its counter in the cache */
-    bool counts_anew;     /* the counter held another case's hits until the change that is made */
+    bool counts_anew;     /* whether the counter held another case's hits until this change */
 };
 
-/* What must stay true: a megamorphic cache has no cases. */
+/* Invariant: a megamorphic cache has no cases. */
 struct ic_cases {
     struct ic_case entries[CAIRN_IC_CASE_LIMIT_MAX];
     uint32_t count;
@@ -66,7 +66,7 @@ struct ic_cases {
 struct ic_code {
     struct code_stub stub;
     size_t case_bytes;
-    bool is_called; /* by the site, which otherwise jumps to it */
+    bool is_called; /* whether the site calls the code; if not, it jumps to it */
 };
 
 struct cairn_ic {
@@ -78,71 +78,74 @@ struct cairn_ic {
 
     uint32_t operand_count;
     struct ic_value operands[CAIRN_IC_OPERANDS_MAX];
-    struct ic_value result; /* of type void: none */
-    /* A function can be called straight from the site: arguments are where it expects them, and it
-     * may change what it changes. Otherwise Cairn calls on behalf of cases; NULL if it can, or why
-     * it cannot. */
+    struct ic_value result; /* of type void if there is no result */
+    /* Whether code can branch to a function directly: the function's arguments are in place, and
+     * the site allows it to change caller-saved registers. If not, Cairn makes the calls of cases.
+     * `calls_refused` is NULL if it can do that, or the reason why it cannot. */
     bool calls_straight;
     const struct cairn_error *calls_refused;
 
-    /* Where misses go: to the handlers. */
+    /* Exits that call the handlers, for misses. */
     struct arch_exit miss;
     struct arch_exit megamorphic;
-    /* What these need, and how it is freed. */
+    /* Data of these exits, and the function that frees it. */
     void *slow_path;
     void (*destroy_slow_path)(void *slow_path, const struct cairn_allocator *allocator);
-    /* Where calls on behalf of cases go. */
+    /* Handler of the exits of cases that call. */
     arch_exit_handler *call_handler;
 
     struct ic_cases cases;
     struct ic_code code;
-    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* changed by code, too */
+    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* also incremented by the cache's code */
     uint32_t counters_in_use;               /* one bit each */
     _Atomic uint64_t misses;
-    /* While a change is being made: its place among the changes, plus 1. */
+    /* While a change is made: its index among the changes, plus 1. */
     size_t pending;
     _Atomic bool is_destroyed;
 };
 
 /* ---- Caches ---- */
 
-/* Puts a filled-in cache, which is nowhere yet, into its set and makes its site go to it. CONFLICT,
- * and as for cairn_ic_create. */
+/* Puts an initialised cache into its set and makes its site branch to it. Errors: CONFLICT, and
+ * those of cairn_ic_create. */
 enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error);
 
 /* Frees a cache that is in no set. */
 void ic_free(cairn_ic *ic);
 
-/* The site's module goes: nobody executes it any more. */
+/* Frees the cache of a module that is being unloaded. No thread executes the module's code. */
 void ic_forget(cairn_ic *ic);
 
-/* The site's module is retired: the cache waits for it to go, and is not changed any more. */
+/* Whether the site's module is retired. If so, the cache is freed with the module, and must not be
+ * changed. */
 static inline bool ic_is_retired(const cairn_ic *ic)
 {
     return atomic_load_explicit(&ic->site->table->retired, memory_order_acquire);
 }
 
-/* The cache may be changed: it is not destroyed, and its module is not retired. STATE. */
+/* Checks that the cache may be changed: it is not destroyed, and its module is not retired.
+ * STATE. */
 enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error);
 
 /* ---- Changes, with the set's lock held ---- */
 
-/* What a cache is to become. */
+/* A change of a cache: its future cases and code. */
 struct ic_change {
     cairn_ic *ic;
     struct ic_cases next;
     struct ic_code code;
     struct change patch;
     bool resets_counts;
-    bool is_made; /* the site goes to the code */
+    bool is_made; /* whether the site branches to the code */
 };
 
-/* A change that changes nothing yet. */
+/* Begins a change that does not alter the cache's cases yet. */
 void ic_change_begin(struct ic_change *change, cairn_ic *ic);
-/* Gives back what the change has taken and the cache will not have. */
+/* Releases what the change has taken and the cache will not use. */
 void ic_change_abandon(struct ic_change *change);
 
-/* As cairn_ic_add and so on, but for the change. The case has been checked. */
+/* Alter the change as cairn_ic_add and the other functions of cairn/ic.h alter a cache. The case
+ * must have been checked. */
 enum cairn_status ic_change_add(struct ic_change *change, const struct cairn_ic_case *added,
                                 struct cairn_error *error);
 enum cairn_status ic_change_remove(struct ic_change *change, const struct cairn_ic_guard *guard,
@@ -151,19 +154,21 @@ uint32_t ic_change_remove_key(struct ic_change *change, uint64_t key);
 void ic_change_reset(struct ic_change *change);
 void ic_change_order(struct ic_change *change);
 
-/* Makes all changes, with one barrier: all or none. Ends them: there is nothing to abandon. */
+/* Makes all changes, or none, with one barrier. Ends the changes: they must not be abandoned
+ * afterwards. */
 enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
                                    enum cairn_strength strength, struct cairn_error *error);
 
 /* ---- Cases ---- */
 
-/* The bits of a guard's bytes. */
+/* Returns the mask of all bits of a guard. */
 static inline uint64_t ic_all_bits(uint8_t width)
 {
     return width < sizeof(uint64_t) ? (UINT64_C(1) << 8 * width) - 1 : UINT64_MAX;
 }
 
-/* Whether the cache can have such a case; fills in what 0 stands for. ARGUMENT, UNSUPPORTED. */
+/* Check whether the cache can have this case or guard, and replace 0 by the default. ARGUMENT,
+ * UNSUPPORTED. */
 enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checked,
                                 struct cairn_error *error);
 enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guard,
@@ -172,11 +177,11 @@ bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guar
 
 /* ---- Code ---- */
 
-/* Code for the cases, written and visible to all cores; nobody goes there yet. */
+/* Writes code for the cases and makes it visible to all cores. No thread can reach it yet. */
 enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
                                struct cairn_error *error);
 
-/* The branch by which the site goes there. */
+/* Returns the change by which the site branches to the code. */
 struct change ic_code_branch(const cairn_ic *ic, const struct ic_code *code);
 
 #endif

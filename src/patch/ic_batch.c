@@ -1,5 +1,5 @@
 /*
- * Changing many inline caches with one barrier.
+ * Changes many inline caches with one barrier.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +14,8 @@ enum { FIRST_CAPACITY = 16 };
 
 /* ---- Growing arrays ---- */
 
-/* The elements, with room for one more. NULL: no memory, and nothing has changed. */
+/* Returns the elements, with space for one more. NULL if there is no memory; nothing has changed
+ * then. */
 static void *with_room(const struct cairn_allocator *allocator, void *elements, size_t count,
                        size_t *capacity, size_t size)
 {
@@ -32,9 +33,9 @@ static enum cairn_status say_no_memory(const char *what, struct cairn_error *err
     return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note %s of inline caches", what);
 }
 
-/* ---- Changes that are being made, with the set's lock held ---- */
+/* ---- Changes in progress, with the set's lock held ---- */
 
-/* What must stay true: each cache has one change at most, number `pending` - 1. */
+/* Invariant: each cache has at most one change, with index `pending` - 1. */
 struct changes {
     struct ic_set *set;
     struct ic_change *all;
@@ -69,7 +70,7 @@ static void free_changes(struct changes *changes)
     memory_free(&changes->set->allocator, changes->all, changes->capacity * sizeof *changes->all);
 }
 
-/* Ends the changes: makes them, if all has gone well so far. */
+/* Ends the changes. Makes them if `status` is CAIRN_OK. */
 static enum cairn_status end_changes(struct changes *changes, enum cairn_status status,
                                      enum cairn_strength strength, struct cairn_error *error)
 {
@@ -90,7 +91,7 @@ enum operation { OPERATION_ADD, OPERATION_REMOVE, OPERATION_RESET };
 struct noted {
     enum operation operation;
     cairn_ic *ic;
-    struct cairn_ic_case added; /* of a removal the guard alone */
+    struct cairn_ic_case added; /* only the guard for a removal */
 };
 
 struct cairn_ic_batch {
@@ -227,7 +228,7 @@ enum cairn_status cairn_ic_batch_commit(cairn_ic_batch *batch, enum cairn_streng
     return status;
 }
 
-/* ---- All caches that something is true of ---- */
+/* ---- All caches that match ---- */
 
 static bool has_key(const cairn_ic *ic, uint64_t key)
 {

@@ -1,5 +1,5 @@
 /*
- * patch/ic_batch.h - changing many inline caches without knowing what a runtime is.
+ * patch/ic_batch.h - changing many inline caches, without a dependency on runtimes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@
 enum cairn_status ic_batch_create(struct ic_set *set, cairn_ic_batch **batch,
                                   struct cairn_error *error);
 
-/* As cairn_runtime_remove_ic_key and cairn_module_reset_ics. */
+/* Implement cairn_runtime_remove_ic_key and cairn_module_reset_ics. */
 enum cairn_status ic_set_remove_key(struct ic_set *set, uint64_t key, enum cairn_strength strength,
                                     size_t *count, struct cairn_error *error);
 enum cairn_status ic_reset_sites(struct site_table *sites, enum cairn_strength strength,

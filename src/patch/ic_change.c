@@ -1,6 +1,6 @@
 /*
- * Changing inline caches: first what they are to become, then code for that, then one store for
- * each site and one barrier for all.
+ * Changes inline caches: first chooses the new cases, then writes code for them, and then makes one
+ * store for each site and one barrier for all.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- Calls on behalf of cases ---- */
+/* ---- Calls that Cairn makes for cases ---- */
 
 static void retire_call(struct ic_set *set, struct ic_call *call)
 {
@@ -46,7 +46,7 @@ static enum cairn_status make_call(cairn_ic *ic, const void *target, struct ic_c
     return CAIRN_OK;
 }
 
-/* ---- What a cache is to become ---- */
+/* ---- The new cases ---- */
 
 static void copy_cases(struct ic_cases *to, const struct ic_cases *from)
 {
@@ -81,8 +81,9 @@ static uint32_t find_guard(const struct ic_cases *cases, const struct cairn_ic_g
     return i;
 }
 
-/* One that no case of the change has, nor, if there is a choice, the cache at this moment. There
- * are as many as cases at most, and one case is still to come. */
+/* Returns a counter that no case of the change uses. Prefers one that the cache does not use at
+ * present either. There is always a free counter: there are as many counters as a cache may have
+ * cases, and the change has fewer cases. */
 static uint32_t free_counter(const struct ic_change *change)
 {
     uint32_t used = 0;
@@ -185,7 +186,7 @@ static uint64_t hits_of(const cairn_ic *ic, const struct ic_case *entry)
     return __atomic_load_n(&ic->hits[entry->counter], __ATOMIC_RELAXED);
 }
 
-/* Those with as many hits stay in their order. */
+/* Sorts the cases by hits. Cases with equal hits keep their order. */
 void ic_change_order(struct ic_change *change)
 {
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
@@ -223,7 +224,7 @@ static enum cairn_status prepare(struct ic_change *change, enum cairn_strength s
     return plan_change(&change->patch, error);
 }
 
-/* Nobody has seen it. */
+/* Frees code that no thread could reach. */
 static void release_code(struct ic_change *change)
 {
     code_block_release_stub(change->ic->site->table->block, &change->code.stub);
@@ -256,8 +257,9 @@ static void retire_code(const cairn_ic *ic, struct ic_code *code)
     code->stub.size = 0;
 }
 
-/* Threads may be in the code of changes that have failed. Where the system refuses even to bring
- * the old word back, the change stays made: the cache has to know what its site does. */
+/* Handles changes that have failed. Threads may be executing their code, so it is retired. If the
+ * system also refused to restore the old word, the change stays made, so that the cache matches
+ * what its site does. */
 static void note_failure(struct ic_change *changes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -280,7 +282,7 @@ static enum cairn_status commit(struct ic_change *changes, size_t count,
     return status;
 }
 
-/* ---- Afterwards ---- */
+/* ---- After writing ---- */
 
 static void adopt_counters(cairn_ic *ic, struct ic_change *change)
 {

@@ -1,5 +1,5 @@
 /*
- * Whether a cache can have a case: everything that an encoder takes for granted.
+ * Checks whether a cache can have a case, so that encoders can rely on all their preconditions.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,7 +31,7 @@ static bool is_integral(struct cairn_type type)
     return is_kind && type.element_count == 0 && type.bits <= 64;
 }
 
-/* "site 7: operand 2, of type <4 x i32>, …" */
+/* Formats "site 7: operand 2, of type <4 x i32>, …". */
 static enum cairn_status say_value(const cairn_ic *ic, enum cairn_status status, const char *name,
                                    const struct ic_value *value, const char *what,
                                    struct cairn_error *error)

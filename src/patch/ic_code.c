@@ -1,9 +1,9 @@
 /*
- * From the cases of an inline cache to its code.
+ * Makes the code of an inline cache from its cases.
  *
- * A site jumps to the code, which jumps back: a call and a return would take longer than a guard
- * and a load together. Where a case calls a function the site calls the code, so that the function
- * returns to the site, and everybody who looks at the stack finds the site's return address there.
+ * A site jumps to the code, which jumps back, because a call and a return would take longer than a
+ * guard and a load together. If a case calls a function, the site calls the code instead. The
+ * function then returns to the site, and a stack walk finds the site's return address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 #include "patch/ic.h"
 #include "patch/word.h"
 
-/* ---- What the encoder is told ---- */
+/* ---- The input of the encoder ---- */
 
 static enum arch_cache_action action_of(const struct ic_case *entry)
 {
@@ -103,7 +103,7 @@ static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cas
     };
 }
 
-/* ---- Making it ---- */
+/* ---- Encoding ---- */
 
 static enum cairn_status say_out_of_reach(const cairn_ic *ic, struct cairn_error *error)
 {
@@ -112,7 +112,7 @@ static enum cairn_status say_out_of_reach(const cairn_ic *ic, struct cairn_error
                      (unsigned long long)site_id(ic->site), (unsigned long long)ic->site->address);
 }
 
-/* What the code at `address` is to be. */
+/* The encoded code for one address. */
 struct encoded {
     uint8_t bytes[ARCH_CACHE_BYTES_MAX];
     struct arch_cache_size size;
@@ -128,8 +128,8 @@ static enum cairn_status encode(const cairn_ic *ic, const struct arch_cache *cac
     return say_out_of_reach(ic, error);
 }
 
-/* How much room it takes is known when it has been encoded somewhere: near the site, which it has
- * to reach. */
+/* Takes a stub for the code. The size is known only after encoding, so the code is first encoded
+ * for an address near the site, which it must reach. */
 static enum cairn_status take_stub(cairn_ic *ic, const struct arch_cache *cache,
                                    struct encoded *encoded, struct code_stub *stub,
                                    struct cairn_error *error)

@@ -31,7 +31,7 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
     return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 
-/* ---- One cache ---- */
+/* ---- Single caches ---- */
 
 static enum cairn_ic_state state_of(const cairn_ic *ic)
 {
@@ -70,7 +70,7 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
     }
 }
 
-/* A visitor has the lock already. */
+/* A visitor holds the lock already. */
 void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description)
 {
     bool is_locked = ic_set_lock(ic->set);
@@ -105,7 +105,7 @@ cairn_ic *cairn_site_ic(cairn_site *site)
     return ic;
 }
 
-/* ---- All of them ---- */
+/* ---- All caches ---- */
 
 static void visit_locked(struct ic_set *set, cairn_ic_visitor *visit, void *user)
 {
@@ -119,7 +119,7 @@ static void visit_locked(struct ic_set *set, cairn_ic_visitor *visit, void *user
     }
 }
 
-/* A visitor may visit: nothing changes meanwhile. */
+/* A visitor may call this again: nothing changes during a visit. */
 void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
 {
     bool is_locked = ic_set_lock(set);
@@ -130,7 +130,7 @@ void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
 
 /* ---- As text ---- */
 
-/* What must stay true: `length` is that of the whole text, of which `text` has the beginning. */
+/* Invariant: `length` is the length of the whole text, of which `text` holds the start. */
 struct output {
     char *text;
     size_t size;

@@ -1,5 +1,5 @@
 /*
- * patch/ic_report.h - what the inline caches of a runtime are doing.
+ * patch/ic_report.h - what the inline caches of a runtime do.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,7 @@
 
 #include "patch/ic.h"
 
-/* As cairn_runtime_visit_ics and cairn_runtime_format_ics. */
+/* Implement cairn_runtime_visit_ics and cairn_runtime_format_ics. */
 void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user);
 size_t ic_set_format(struct ic_set *set, char *text, size_t size);
 

@@ -1,5 +1,6 @@
 /*
- * All inline caches of a runtime: which there are, and what waits for a quiescent point.
+ * The set of all inline caches of a runtime, and its retired caches, which wait for a quiescent
+ * point.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +10,7 @@
 
 #include <errno.h>
 
-/* One that notices if its owner takes it again. */
+/* Initialises a lock that detects if its owner takes it again. */
 static void init_lock(struct ic_set *set)
 {
     pthread_mutexattr_t attributes;
@@ -26,7 +27,7 @@ void ic_set_init(struct ic_set *set, const struct cairn_allocator *allocator,
     init_lock(set);
 }
 
-/* ---- What was retired ---- */
+/* ---- Retired memory ---- */
 
 static void free_caches(cairn_ic *ic)
 {

@@ -14,8 +14,8 @@
 
 struct ic_call;
 
-/* What must stay true: `first` to `last` are the caches that sites have, oldest first; `retired`
- * and `retired_calls` wait for a quiescent point. All with `lock` held. */
+/* Invariant: the list from `first` to `last` contains the caches that sites have, oldest first.
+ * `retired` and `retired_calls` wait for a quiescent point. `lock` protects all of them. */
 struct ic_set {
     struct cairn_allocator allocator;
     struct code_space *space;
@@ -24,24 +24,25 @@ struct ic_set {
     cairn_ic *last;
     cairn_ic *retired;
     struct ic_call *retired_calls;
-    /* For whoever makes slow paths; 0 at first. */
+    /* Reserved for the code that makes slow paths; initially 0. */
     uint64_t entry_code;
 };
 
 void ic_set_init(struct ic_set *set, const struct cairn_allocator *allocator,
                  struct code_space *space);
-/* All modules, and so all caches but retired ones, are gone. */
+/* Destroys the set. All modules must have been unloaded, so only retired caches are left. */
 void ic_set_destroy(struct ic_set *set);
-/* In a forked child: a thread of the parent may have held it. */
+/* Makes the lock anew in a forked child, because a thread of the parent may have held it. */
 void ic_set_renew_lock(struct ic_set *set);
-/* Frees what was retired. */
+/* Frees the retired caches and calls. */
 void ic_set_quiesce(struct ic_set *set);
 
-/* Takes the lock, to look at what it protects. False: the thread has it, because it is in a visitor
- * or in a signal handler that has interrupted another function. */
+/* Takes the lock to read what it protects. False if the thread has the lock already, because it is
+ * in a visitor, or in a signal handler that has interrupted another function. */
 bool ic_set_lock(struct ic_set *set);
-/* The same to change it; in a forked child all code is then its own. SYSTEM; STATE if the thread
- * has the lock. On an error the lock is not taken. */
+/* Takes the lock to change what it protects. In a forked child, first makes all code the child's
+ * own. Errors: SYSTEM; STATE if the thread has the lock already. On an error the lock is not
+ * taken. */
 enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error);
 void ic_set_leave(struct ic_set *set);
 

@@ -13,7 +13,8 @@ struct change plan_restore(cairn_site *site)
     return change;
 }
 
-/* A call that nothing is saved and reloaded around would come back with the callee's TOC. */
+/* Refuses a call at a site that neither saves nor reloads the TOC pointer, because it would return
+ * with the callee's TOC pointer. */
 static enum cairn_status check_toc(const struct change *change, struct cairn_error *error)
 {
     const cairn_site *site = change->site;

@@ -1,8 +1,8 @@
 /*
- * patch/plan.h - from what a site is to do to the bits that make it do so.
+ * patch/plan.h - from what a site is to do to the bits of its instruction.
  *
- * Planning may fail and writes nothing that an executing thread can see; committing (commit.h)
- * cannot fail in Dual mode.
+ * Planning may fail, and writes nothing that executing threads can see. Committing (commit.h)
+ * cannot fail in dual mapping.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,25 +14,28 @@
 
 struct change {
     cairn_site *site;
-    /* What is wanted. */
+    /* The requested change. */
     uint64_t target;
     uint8_t branch;  /* enum arch_branch */
-    bool is_direct;  /* the target is a place in code, not a function pointer (arch/arch.h) */
-    bool original;   /* LLVM's own instruction instead of a branch */
-    bool is_settled; /* patch/commit.c; false when it has been planned */
-    /* What patch/commit.c notes: the change's number, and how often the site was undone before. */
+    bool is_direct;  /* whether the target is a place in code, not a function pointer
+                      * (arch/arch.h) */
+    bool original;   /* whether the change restores LLVM's own instruction */
+    bool is_settled; /* set by patch/commit.c; planning sets it to false */
+    /* Set by patch/commit.c: the change's number, and the site's count of undone changes before
+     * it. */
     uint32_t sequence;
     uint32_t undone;
-    /* What plan_change adds. */
-    uint64_t bits;              /* of the instruction */
-    struct site_veneer *veneer; /* that it branches to, taken; NULL: straight to the target */
-    /* While it is undone: bits of the instruction that it has written, and of the one to write. */
+    /* Set by plan_change. */
+    uint64_t bits;              /* the instruction */
+    struct site_veneer *veneer; /* the veneer that it branches to, taken; NULL for a direct
+                                 * branch */
+    /* While the change is undone: the instruction that it has written, and the one to write. */
     uint64_t undo_from;
     uint64_t undo_to;
 };
 
-/* Changes of live sites of one space that are made together, each of them part of an element of
- * `stride` bytes. */
+/* Changes of live sites of one space that are made together. Each is part of an element of `stride`
+ * bytes. */
 struct change_list {
     struct change *first;
     size_t count;
@@ -44,8 +47,8 @@ static inline struct change *change_at(const struct change_list *list, size_t in
     return (struct change *)(void *)((char *)list->first + index * list->stride);
 }
 
-/* Makes it a branch at the site. The target may be anywhere. What plan_change adds, and what
- * patch/commit.c notes, is left out: batches have thousands of changes. */
+/* Initialises a change that makes the site a branch. The target may be anywhere. Leaves out the
+ * members that plan_change and patch/commit.c set, because batches have thousands of changes. */
 static inline void plan_set_branch(struct change *change, cairn_site *site, enum arch_branch branch,
                                    uint64_t target)
 {
@@ -63,12 +66,13 @@ static inline struct change plan_branch(cairn_site *site, enum arch_branch branc
     return change;
 }
 
-/* What the site was at first. */
+/* Returns the change that restores the site's initial instruction. */
 struct change plan_restore(cairn_site *site);
 
-/* Finds the bits, and takes a veneer for a target out of reach. MEMORY, FULL, SYSTEM, RANGE. */
+/* Computes the bits of the instruction, and takes a veneer if the target is out of reach. MEMORY,
+ * FULL, SYSTEM, RANGE. */
 enum cairn_status plan_change(struct change *change, struct cairn_error *error);
-/* Gives the veneer back, when the change has been made or will not be. */
+/* Releases the veneer, when the change has been made or is abandoned. */
 static inline void plan_release(struct change *change)
 {
     if (change->veneer != NULL)
@@ -82,7 +86,7 @@ static inline void plan_release_all(const struct change_list *list)
         plan_release(change_at(list, i));
 }
 
-/* The veneer's slot: what the instruction is to go to. */
+/* Writes the target of the change to the veneer's slot. */
 static inline void plan_write_slot(const struct change *change)
 {
     if (change->veneer != NULL)

@@ -1,5 +1,5 @@
 /*
- * Making and arming the sites of a module, before anybody can see it.
+ * Makes and arms the sites of a module before it is published.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +16,7 @@
 
 /* ---- Which records have sites ---- */
 
-/* Bytes of the region; false if the record has no site. */
+/* Finds the region of a record; false if the record has no site. */
 static bool region_of(const struct cairn_declaration *declaration, uint64_t record_address,
                       uint64_t *address, uint32_t *byte_count)
 {
@@ -24,7 +24,7 @@ static bool region_of(const struct cairn_declaration *declaration, uint64_t reco
         return false;
     *byte_count = declaration->byte_count;
     *address = record_address;
-    /* A statepoint's record stands behind its bytes, at the return address. */
+    /* The record of a statepoint is at the end of its bytes, which is the return address. */
     if (declaration->kind == CAIRN_RECORD_STATEPOINT)
         *address -= declaration->byte_count;
     return declaration->kind == CAIRN_RECORD_PATCHPOINT || declaration->byte_count > 0;
@@ -35,7 +35,7 @@ static struct cairn_record record_at(const struct site_table *sites, uint32_t in
     return (struct cairn_record){.table = sites->records, .index = index};
 }
 
-/* Whether a region has bytes, all of them in the module's code: then copies of them are kept. */
+/* Whether copies of the region are kept: it has bytes, and all of them are in the module's code. */
 static bool has_copies(const struct site_table *sites, uint64_t address, uint32_t byte_count)
 {
     return byte_count > 0 && code_block_holds_code(sites->block, address, byte_count);
@@ -65,9 +65,10 @@ static struct totals count_sites(const struct site_table *sites,
     return totals;
 }
 
-/* ---- Making one ---- */
+/* ---- Making one site ---- */
 
-/* The first function with records that begins beyond `address`; UINT64_MAX if there is none. */
+/* Returns the address of the first function with records after `address`; UINT64_MAX if there is
+ * none. */
 static uint64_t next_function(const cairn_table *records, uint64_t address)
 {
     uint32_t count = cairn_table_function_count(records);
@@ -83,7 +84,8 @@ static uint64_t next_function(const cairn_table *records, uint64_t address)
     return low == count ? UINT64_MAX : cairn_table_function(records, low).address;
 }
 
-/* Up to the next record's address or the next function with records, at most the region's. */
+/* Returns the distance to the next record or the next function with records, but at most the size
+ * of the region. */
 static uint32_t distance_to_next(const struct site_table *sites, const cairn_site *site)
 {
     uint64_t address = site->address;
@@ -93,7 +95,7 @@ static uint32_t distance_to_next(const struct site_table *sites, const cairn_sit
     return distance < site->byte_count ? (uint32_t)distance : site->byte_count;
 }
 
-/* Whether that many bytes from the region's start are in the function that begins at `own`. */
+/* Whether the first `bytes` bytes of the region are in the function that begins at `own`. */
 static bool is_inside(const struct site_table *sites, const cairn_site *site, uint32_t bytes,
                       uint64_t own)
 {
@@ -103,8 +105,8 @@ static bool is_inside(const struct site_table *sites, const cairn_site *site, ui
                           function.address == own);
 }
 
-/* Bytes of the region that may be written: they end with the function that it begins in, where that
- * is known. */
+/* Returns how many bytes of the region may be written. They end at the end of the function that the
+ * region begins in; 0 if that function is unknown. */
 static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
 {
     struct cairn_function own;
@@ -132,8 +134,9 @@ static enum cairn_status arm_site(cairn_site *site, const struct cairn_declarati
         site->limit = 0;
         return site_refuse(site, error, "its bytes lie outside of the module's code");
     }
-    /* Regions end at the next record at the latest, so this is another record at the same address,
-     * or a statepoint whose bytes reach back. A site without bytes ends none before it. */
+    /* A region ends at the next record at the latest. So the overlapping site is another record at
+     * the same address, or a statepoint, whose bytes lie before its record. A site without bytes
+     * does not end the region before it. */
     if (site->byte_count > 0 && site->address < sites->regions_end) {
         site->limit = 0;
         return site_refuse(site, error, "its bytes overlap those of the site before it");
@@ -174,7 +177,7 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
     return status;
 }
 
-/* What cairn_site_restore brings back where more than the patch word has changed. */
+/* Keeps the bytes that cairn_site_restore restores if more than the patch word was changed. */
 static void keep_initial_bytes(const cairn_site *site)
 {
     const struct site_table *sites = site->table;
@@ -183,7 +186,8 @@ static void keep_initial_bytes(const cairn_site *site)
                site->byte_count);
 }
 
-/* The written view lies at one distance from the executed one for all of a block. */
+/* Returns the distance from the executed to the writable view, which is the same for a whole
+ * block. */
 static uint64_t alias_distance(const struct site_table *sites)
 {
     for (uint32_t i = 0; i < sites->count; i++) {
@@ -196,7 +200,8 @@ static uint64_t alias_distance(const struct site_table *sites)
     return 0;
 }
 
-/* When all are armed: regions do not overlap, so what reaches into a site's word is next to it. */
+/* Completes the sites when all are armed. Regions do not overlap, so only adjacent sites can share
+ * a word. */
 static void bind_sites(struct site_table *sites)
 {
     sites->alias_distance = alias_distance(sites);
@@ -217,7 +222,7 @@ static void bind_sites(struct site_table *sites)
 
 /* ---- Stack maps directly before calls ---- */
 
-/* The call at `address` in the module's code; 0 if there is none. */
+/* Returns the length of the call at `address` in the module's code; 0 if there is none. */
 static size_t call_length_at(const struct site_table *sites, uint64_t address)
 {
     size_t size = ARCH_CALL_BYTES_MAX;
@@ -226,7 +231,7 @@ static size_t call_length_at(const struct site_table *sites, uint64_t address)
     return sites->arch->call_length(sites->arch, (const uint8_t *)(uintptr_t)address, size);
 }
 
-/* Where calls leave their return address in a register, what that held before is gone. */
+/* Whether the location is the link register, whose old value a call overwrites. */
 static bool is_in_link_register(const struct cairn_arch *arch, struct cairn_location location)
 {
     return arch->has_link_register && location.kind == CAIRN_LOCATION_REGISTER &&
@@ -242,8 +247,9 @@ static bool survives_call(const struct site_table *sites, struct cairn_record re
     return true;
 }
 
-/* A stack map at the address of a call has that call's return address, unless another record has
- * it: those at the return address itself, and patch points, come first. */
+/* Sets the return address of stack maps that are at the address of a call, unless another record
+ * has that return address. Records at the return address itself, and patch points, take
+ * precedence. */
 static void find_calls(const struct site_table *sites, cairn_table *records,
                        const cairn_declarations *declarations)
 {

@@ -92,8 +92,8 @@ static bool has_framed_veneer(const cairn_site *site, uint64_t address)
     return veneer != NULL && veneers_frame_calls(site);
 }
 
-/* Such calls take the place of the first instruction at a stack map's address, which may be that of
- * several. */
+/* The call replaces the first instruction at a stack map's address. Several stack maps may have
+ * that address. */
 bool site_table_calls_through(const struct site_table *sites, uint64_t return_address, uint64_t pc)
 {
     const struct arch_veneer_frame *frame = sites->arch->veneer_frame;

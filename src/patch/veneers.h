@@ -1,18 +1,19 @@
 /*
  * patch/veneers.h - the veneers of one site, for targets that its branch does not reach.
  *
- * What must stay true:
- *  - A veneer is free, or taken by one change, from before that writes the slot until it has
- *    written the instruction, and has had its barrier if it asks for one. Nobody takes one that the
- *    instruction or the settled one (patch/site.h) goes to. So as long as one of these goes to a
- *    veneer, its slot holds the one target that was meant with it.
- *  - A veneer for calls stays one for calls, a veneer for jumps one for jumps: a thread that has
- *    executed the call, and not yet the veneer behind it, goes to where some call was to go,
- *    with its return address on the stack, however long it was stopped there.
- *  - A site's veneers for calls are all of one kind: framed where nothing is saved around the
- *    instruction and the architecture needs something to be.
- *  - Veneers stay with their site until its module goes. There are as many of a kind as were ever
- *    needed at once: one or two in use, and one for each thread that is changing the site.
+ * Invariants:
+ *  - A veneer is free, or taken by one change. It is taken before the change writes the slot, and
+ *    until the change has written the instruction and had its barrier, if it requests one. No
+ *    change takes a veneer that the instruction or the settled instruction (patch/site.h) branches
+ *    to. So while one of these branches to a veneer, the slot holds the one target that belongs to
+ *    it.
+ *  - A veneer is used either for calls only or for jumps only. A thread that has executed a call,
+ *    but not yet the veneer, reaches the target of some call, with its return address saved,
+ *    however long it was stopped there.
+ *  - All veneers for calls of one site are of one kind: framed veneers if the architecture needs
+ *    registers saved around calls and the site does not save them.
+ *  - Veneers stay with their site until its module is unloaded. There are as many of a kind as were
+ *    ever needed at once: one or two in use, and one for each thread that is changing the site.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,16 +25,17 @@
 struct site_veneer {
     struct code_veneer code;
     struct site_veneer *next; /* of the same site */
-    uint64_t bits;            /* of the site's branch to it */
+    uint64_t bits;            /* the site's branch to it */
     enum arch_branch branch;
     _Atomic bool taken;
 };
 
-/* Whether a call at the site goes through a veneer that keeps what the site does not. */
+/* Whether calls at the site need a framed veneer, which saves the registers that the site does
+ * not. */
 bool veneers_frame_calls(const cairn_site *site);
 
-/* A free veneer of the site, or a new one. Lock-free and async-signal-safe if there is one.
- * MEMORY, FULL, SYSTEM, RANGE. */
+/* Takes a free veneer of the site, or makes a new one. Lock-free and async-signal-safe if one is
+ * free. MEMORY, FULL, SYSTEM, RANGE. */
 enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
                                struct site_veneer **veneer, struct cairn_error *error);
 
@@ -42,9 +44,9 @@ static inline void veneers_give_back(struct site_veneer *veneer)
     atomic_store_explicit(&veneer->taken, false, memory_order_release);
 }
 
-/* This one, if it is free. It looks whether the instruction goes to it twice: before, because that
- * is the cheap way to pass over the one in use; and after, when nobody else can bring it into use
- * any more. */
+/* Takes this veneer, if it is free. Checks twice whether the instruction branches to it: first
+ * because that quickly rejects the veneer in use, and again when no other change can put the veneer
+ * into use any more. */
 static inline bool veneers_try_to_take(const cairn_site *site, struct site_veneer *veneer)
 {
     if (veneer->bits == word_read_instruction(site) ||
@@ -58,10 +60,10 @@ static inline bool veneers_try_to_take(const cairn_site *site, struct site_venee
     return false;
 }
 
-/* The veneer that an instruction of the site goes to; NULL if there is none. */
+/* Returns the veneer that an instruction of the site branches to, or NULL. */
 struct site_veneer *veneers_find(const cairn_site *site, uint64_t bits);
 
-/* Frees the site's list; the code goes with the block. */
+/* Frees the site's list. The code is freed with the block. */
 void veneers_destroy(cairn_site *site);
 
 #endif

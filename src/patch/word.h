@@ -1,5 +1,5 @@
 /*
- * patch/word.h - the instruction of a site that changes, and the word that it is in.
+ * patch/word.h - the instruction of a site that changes, and the word that contains it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,25 +8,25 @@
 
 #include "patch/site.h"
 
-/* Where a branch of the site lies. */
+/* Returns the address of the site's branch. */
 static inline uint64_t word_instruction_address(const cairn_site *site)
 {
     return site->address + site->instruction_offset;
 }
 
-/* Where its patch word lies. */
+/* Returns the address of the patch word. */
 static inline uint64_t word_address(const cairn_site *site)
 {
     return word_instruction_address(site) & ~(uint64_t)(site->table->arch->word_bytes - 1);
 }
 
-/* Whether it is one of 4 bytes; otherwise one of 8. */
+/* Whether the patch word has 4 bytes; otherwise it has 8. */
 static inline bool word_is_narrow(const cairn_site *site)
 {
     return site->table->arch->word_bytes == sizeof(uint32_t);
 }
 
-/* Where the instruction is in the word, in bits; and ones where it is. */
+/* Return the bit offset of the instruction in the word, and a mask of the instruction's bits. */
 static inline uint8_t word_find_shift(const cairn_site *site)
 {
     return (uint8_t)(8 * (word_instruction_address(site) - word_address(site)));
@@ -42,8 +42,9 @@ static inline uint64_t word_instruction_bits(const cairn_site *site, uint64_t wo
     return (word & word_instruction_mask(site)) >> site->word_shift;
 }
 
-/* The word as it is executed at this moment. It is read where it is written: a core that has
- * written it through one view waits for that to reach the cache if it then reads the other. */
+/* Read the word that is executed at this moment. word_read uses the view through which the word is
+ * written: a core that has written one view and then reads the other waits until the write has
+ * reached the cache. */
 static inline uint64_t word_read_at(const cairn_site *site, uint64_t address)
 {
     const void *word = (const void *)(uintptr_t)address;
@@ -57,11 +58,11 @@ static inline uint64_t word_read(const cairn_site *site)
     return word_read_at(site, word_address(site) + site->table->alias_distance);
 }
 
-/* An instruction as the bytes that it is in memory, and back. */
+/* Convert an instruction to its bytes in memory, and back. */
 void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes);
 uint64_t word_get_bits(const cairn_site *site, const uint8_t *bytes);
 
-/* The instruction: by one load where it is live, and as it comes where it is not. */
+/* Reads the instruction. With one atomic load if the site is live. */
 static inline uint64_t word_read_instruction(const cairn_site *site)
 {
     if (site->live)
@@ -69,7 +70,7 @@ static inline uint64_t word_read_instruction(const cairn_site *site)
     return word_get_bits(site, (const uint8_t *)(uintptr_t)word_instruction_address(site));
 }
 
-/* The same through the view that is executed. */
+/* Reads the instruction through the executed view. */
 static inline uint64_t word_read_executed_instruction(const cairn_site *site)
 {
     if (site->live)

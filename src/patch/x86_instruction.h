@@ -1,6 +1,6 @@
 /*
- * patch/x86_instruction.h - one x86-64 instruction. Implemented once per build: where the host is
- * x86-64 with Zydis, elsewhere not at all.
+ * patch/x86_instruction.h - one x86-64 instruction. Implemented once per build: with Zydis on
+ * x86-64 hosts, and as stubs on other hosts.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As boundaries_instruction_length and boundaries_may_stop_inside. */
+/* Implement boundaries_instruction_length and boundaries_may_stop_inside. */
 size_t x86_instruction_length(const uint8_t *bytes, size_t size);
 bool x86_may_stop_inside(const uint8_t *bytes, size_t size);
 

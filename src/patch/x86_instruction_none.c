@@ -1,4 +1,4 @@
-/* Where the host is no x86-64, no x86 code is loaded. SPDX-License-Identifier: MIT */
+/* On hosts other than x86-64, no x86-64 code is loaded. SPDX-License-Identifier: MIT */
 #include "patch/x86_instruction.h"
 
 size_t x86_instruction_length(const uint8_t *bytes, size_t size)

@@ -1,5 +1,5 @@
 /*
- * x86's instructions, as Zydis decodes them.
+ * Decodes x86-64 instructions with Zydis.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,9 +21,9 @@ size_t x86_instruction_length(const uint8_t *bytes, size_t size)
     return decode(bytes, size, &instruction) ? instruction.length : 0;
 }
 
-/* Those that note their progress in registers, to be resumed behind an interrupt or a fault.
- * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, REP, VPGATHERDD,
- * VPSCATTERDD, TILELOADD. */
+/* True for instructions that note their progress in registers, so that they can be resumed after an
+ * interrupt or a fault. Source: Intel 64 and IA-32 Architectures Software Developer's Manual,
+ * volume 2, REP, VPGATHERDD, VPSCATTERDD, TILELOADD. */
 bool x86_may_stop_inside(const uint8_t *bytes, size_t size)
 {
     ZydisDecodedInstruction instruction;
