@@ -96,9 +96,10 @@
  *      So a change reads `latest` after it has written the word, and repeats both stores if
  *      `latest` is another change's.
  * So whichever changes fail while others wait for their barriers, the site finally does what the
- * last successful change requested. There are two exceptions. A change without a barrier makes no
- * atomic read-modify-write and no fence, because either would double its time. So its check (H)
- * misses a change that is made while its own stores wait in the core's store buffer. And if a
+ * last successful change requested. There are two exceptions. A change has no fence between its
+ * stores and its check (H), and a change without a barrier makes no atomic read-modify-write,
+ * because either would double the time of a change without a barrier. So the check misses a change
+ * that is made while the stores wait in the core's store buffer. And if a
  * change is settled between two of the stores that settle or undo another change, the other change
  * may write the settled instruction after the settled change's own barrier.
  *
