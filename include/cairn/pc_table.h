@@ -19,9 +19,9 @@
  * constants once. The section does not mark such runs. A table can recognise them if the caller can
  * tell which addresses are code (`is_code` below): a run continues while the next word refers to
  * code. A constant is mistaken for an address only if, read as a relative address, it refers to
- * code at a higher address than the entry's last one. cairn_attach_pcsections (cairn/llvm.h) gives
- * each instruction a separate node, so that runs occur only where the code generator duplicates an
- * instruction.
+ * code at a higher address than the entry's last address. cairn_attach_pcsections (cairn/llvm.h)
+ * gives each instruction a separate node, so that runs occur only where the code generator
+ * duplicates an instruction.
  *
  * Cost: 10 to 12 bytes for each entry, 16 more for the entry of a function, and 8 for each run.
  * Building a table takes O(n log n) time for sections of n bytes. A lookup of instructions takes

@@ -31,9 +31,9 @@
  * BASE AND DERIVED POINTERS. LLVM records pairs: a derived pointer may point into an object, and
  * its base pointer points to the start of the object. Both are often in the same place. Several
  * derived pointers may have the same base, and a place, or a pair, may occur several times. So the
- * distance of a derived pointer must be computed before its base is changed, and an object must not
- * be moved twice. cairn_frame_relocate does both; a collector that uses cairn_frame_roots must do
- * so itself.
+ * distance of a derived pointer must be computed before its base is changed, and each base must be
+ * changed only once. cairn_frame_relocate ensures both; a collector that uses cairn_frame_roots
+ * must ensure both itself.
  *
  * PLACES OF ROOTS. Roots are on the stack or, if LLVM's option -fixup-allow-gcptr-in-csr is used,
  * in callee-saved registers; a register is changed where its value for the frame was saved.

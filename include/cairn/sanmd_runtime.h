@@ -129,10 +129,9 @@ struct cairn_sanmd_statistics {
     size_t faulty_range_count; /**< number of sections with an error */
     size_t function_count;
     size_t atomic_count;
-    size_t table_bytes;   /**< memory of the tables in use */
-    size_t waiting_bytes; /**< tables of closed libraries that queries may still access */
-    size_t
-        lost_range_count; /**< number of sections since the start for which there was no memory */
+    size_t table_bytes;      /**< memory of the tables in use */
+    size_t waiting_bytes;    /**< memory of closed libraries' tables that may be in use */
+    size_t lost_range_count; /**< sections that were ignored for lack of memory, since the start */
 };
 
 /** Returns the current numbers. Each is read separately, so they may not match each other. Never

@@ -54,8 +54,8 @@
  *
  * INVALID STACKS. The walk checks what it reads: each frame must end above the previous one, and
  * below `stack_end` if that is known. An overwritten stack results in CORRUPT, or in an early end
- * of the walk. If `stack_end` is not known, a frame of wrong size can make the walk read inaccessible
- * memory.
+ * of the walk. If `stack_end` is not known, a frame of wrong size can make the walk read
+ * inaccessible memory.
  *
  * All functions are async-signal-safe and allocate nothing, with one exception: if the C library
  * does not have _dl_find_object (glibc 2.35), stepping over a native frame takes a lock and is not
