@@ -1,5 +1,5 @@
 /*
- * cairn/allocator.h - where Cairn's own tables come from.
+ * cairn/allocator.h - the allocator for Cairn's own tables.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,13 +13,15 @@ extern "C" {
 #endif
 
 /**
- * One function does it all, as in Lua: `block` NULL allocates, `new_size` 0
- * frees (and returns NULL), anything else resizes and keeps the contents.
- * `old_size` is what was asked for last. Returned blocks are aligned for any
- * type. NULL for a size above 0 means out of memory; the old block then stays.
- * Shrinking may not fail. It must be thread-safe if the runtime is used by
- * several threads. Cairn never calls it from a lookup, nor from a live patch of one site, except
- * to make the site another veneer (cairn/patch.h).
+ * An allocator: one function that allocates, resizes and frees, as in Lua.
+ *
+ * `reallocate` allocates if `block` is NULL; it frees the block and returns NULL if `new_size` is
+ * 0; otherwise it resizes the block and preserves its contents. `old_size` is the size of the last
+ * request for the block, in bytes. Returned blocks must be aligned for any type. If `new_size` is
+ * not 0, NULL means out of memory, and the old block must remain valid. Shrinking must not fail.
+ *
+ * It must be thread-safe if several threads use the runtime. Lookups never call it. Patching a
+ * single live site calls it only to change the site's veneer (cairn/patch.h).
  */
 struct cairn_allocator {
     void *(*reallocate)(void *user, void *block, size_t old_size, size_t new_size);

@@ -1,9 +1,10 @@
 /*
- * cairn/archive.h - the members of archives (ar, .a).
+ * cairn/archive.h - reading the members of archives (ar, .a).
  *
- * Those that GNU's, LLVM's and BSD's tools write, with their ways to keep long names; symbol
- * indices are left out. A file is read member by member, as cairn/object.h says. Thin archives,
- * which hold names only, give the members' files, looked for relative to the archive's folder.
+ * All forms of archives that GNU's, LLVM's and BSD's tools write can be read, including their
+ * encodings of long names. Symbol indices are skipped. Thin archives hold only the names of their
+ * members; the members' files are opened relative to the folder of the archive. Files are read
+ * member by member; see cairn/object.h for files that change while they are open.
  *
  *     struct cairn_archive_member member;
  *     while (cairn_archive_next(archive, &member, &error) == CAIRN_OK)
@@ -11,7 +12,7 @@
  *     if (error.status != CAIRN_ERROR_NOT_FOUND)
  *         return complain(&error);
  *
- * Threads: one archive may be used by one thread at a time. Nothing here is async-signal-safe.
+ * Threads: an archive must be used by one thread at a time. No function is async-signal-safe.
  *
  * Source: the manual page ar(5), and for thin archives that of GNU binutils' ar(1).
  *
@@ -33,7 +34,9 @@ extern "C" {
 typedef struct cairn_archive cairn_archive;
 
 /**
- * Opens the file at `path`, which must be a regular file. `options` NULL means all zero.
+ * Opens the archive at `path`, which must be a regular file. `options` NULL means all zero. The
+ * caller owns `*archive`.
+ *
  * Errors: SYSTEM (cannot be opened or read, or is a directory), TRUNCATED (empty), CORRUPT (not an
  * archive), UNSUPPORTED (not a regular file), MEMORY, ARGUMENT.
  */
@@ -41,29 +44,35 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_archive_open(
     const char *path, const struct cairn_object_options *options, cairn_archive **archive,
     struct cairn_error *error);
 
-/** Opens `size` bytes in memory, which must not change until the archive is closed; otherwise as
- *  cairn_archive_open. UNSUPPORTED also for a thin archive, whose members are elsewhere. */
+/**
+ * Opens an archive of `size` bytes in memory, which must not change until the archive is closed.
+ *
+ * Errors: as cairn_archive_open; also UNSUPPORTED for a thin archive, because its members are
+ * files.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_archive_open_memory(
     const void *bytes, size_t size, const struct cairn_object_options *options,
     cairn_archive **archive, struct cairn_error *error);
 
-/** NULL is allowed. */
+/** Closes an archive, which may be NULL. */
 CAIRN_API void cairn_archive_close(cairn_archive *archive);
 
-/** A file in an archive. Gone with the next call for the archive, and when it is closed. */
+/** A member of an archive. Valid until the next call with the archive, or until it is closed. */
 struct cairn_archive_member {
-    const char *name; /**< of a thin archive's member, as it stands there: a path */
+    const char *name; /**< the path that the archive holds, for a member of a thin archive */
     const uint8_t *bytes;
     size_t size;
-    uint64_t offset; /**< of the member's header in the archive */
+    uint64_t offset; /**< offset of the member's header in the archive, in bytes */
 };
 
 /**
- * The next member, from the first one on, in the order of the archive; NOT_FOUND after the last.
- * TRUNCATED (the archive ends inside it), CORRUPT (its header is no good), SYSTEM (a thin archive's
- * member cannot be read), MEMORY, ARGUMENT: `error` says which member, and at which offset. Asking
- * again after a member of a thin archive that could not be read gives the one behind it; any other
- * failure stays.
+ * Returns the next member in the order of the archive; the first call returns the first one.
+ *
+ * Errors: NOT_FOUND after the last member; TRUNCATED (the archive ends inside the member), CORRUPT
+ * (its header is invalid), SYSTEM (the file of a thin archive's member cannot be read), MEMORY,
+ * ARGUMENT. The message names the member, and `error->offset` is its offset. If the file of a thin
+ * archive's member could not be read, the next call continues with the following member. After any
+ * other failure, further calls fail in the same way.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_archive_next(cairn_archive *archive,
                                                                 struct cairn_archive_member *member,

@@ -1,13 +1,10 @@
 /*
- * cairn/bbmap.h - decoding LLVM's basic-block address maps: where the blocks of each function are,
- * and what ends them.
+ * cairn/bbmap.h - decoding of LLVM's basic-block address maps: the addresses of the blocks of each
+ * function, and how each block ends.
  *
- * clang writes them with -fbasic-block-sections=labels (14 to 18) and -fbasic-block-address-map
- * (19 and later). They are in sections of a separate type, of which a linked program has one with
- * the maps of all its object files, one after the other. Views point into the caller's bytes;
- * nothing is allocated.
- *
- * The usual loop:
+ * clang writes the maps with -fbasic-block-sections=labels (14 to 18) or -fbasic-block-address-map
+ * (19 and later), to ELF sections of a separate type. The section of a linked program holds the
+ * maps of all its object files, one after the other.
  *
  *     struct cairn_bbmap_function function;
  *     struct cairn_bbmap_block block;
@@ -20,9 +17,14 @@
  *             use(&function, &block);
  *     }
  *
- * Where a function's map is invalid, those before it have been returned.
+ * If the map of a function is invalid, the functions before it have already been returned.
  *
- * All functions here are thread-safe and async-signal-safe: they touch only their arguments.
+ * Terms: a function has one or more ranges of addresses; the blocks of a range follow each other in
+ * memory. A map may contain the profile of a function: how often it was entered, and the
+ * frequencies and successors of its blocks.
+ *
+ * The decoded structs point into the caller's bytes; nothing is allocated. All functions are
+ * thread-safe and async-signal-safe: they access only their arguments.
  *
  * Sources: LLVM's reviews D85408 (the format), D88199 (the section's type), D121346 (versions,
  * offsets as differences); for IDs, ranges, calls, hashes and profiles llvm/Object/ELFTypes.h of
@@ -44,135 +46,139 @@
 extern "C" {
 #endif
 
-/** Types of ELF sections that hold such maps. */
+/** The types of the ELF sections that hold such maps. */
 #define CAIRN_BBMAP_SECTION_TYPE_V0 UINT32_C(0x6FFF4C08)
 #define CAIRN_BBMAP_SECTION_TYPE UINT32_C(0x6FFF4C0A)
 
-/** How a section is encoded: its type says it. */
+/** The encoding of a section, which its type determines. */
 enum cairn_bbmap_encoding {
-    /** LLVM 13 and 14: no version, offsets from the function's begin. */
+    /** LLVM 13 and 14, CAIRN_BBMAP_SECTION_TYPE_V0: no version; offsets from the start of the
+     *  function. */
     CAIRN_BBMAP_V0 = 0,
-    /** LLVM 15 and later: each function has a version (1 to 5 are read) and features. */
+    /** LLVM 15 and later, CAIRN_BBMAP_SECTION_TYPE: each function has a version, of which 1 to 5
+     *  can be read, and features. */
     CAIRN_BBMAP_VERSIONED = 1
 };
 
-/** What a function's map has in addition to its blocks: bits of `features`. The first five came
- *  with version 2, each of the others with the version that it names. */
+/** The optional parts of a function's map: bits of `features`. The first five exist since version
+ *  2, the others since the version given there. */
 enum cairn_bbmap_feature {
     CAIRN_BBMAP_ENTRY_COUNT = 1,
     CAIRN_BBMAP_FREQUENCIES = 2,
     CAIRN_BBMAP_PROBABILITIES = 4,
-    /** The blocks are in several ranges of addresses. */
+    /** Several ranges of addresses. */
     CAIRN_BBMAP_RANGES = 8,
-    /** The map has the number of blocks, and lists none of them. */
+    /** The number of blocks without a list of them. */
     CAIRN_BBMAP_OMITTED_BLOCKS = 16,
-    /** Where the calls of each block end; version 3. */
+    /** The ends of the calls in each block; version 3. */
     CAIRN_BBMAP_CALLSITES = 32,
-    /** A hash for each block; version 4. */
+    /** A hash of each block; version 4. */
     CAIRN_BBMAP_HASHES = 64,
-    /** Frequencies counted in the linked program, of blocks and of edges, beside FREQUENCIES or
-     *  PROBABILITIES; version 5. LLVM 22 leaves those of blocks out where there are no FREQUENCIES:
-     *  such maps of its cannot be read, by LLVM neither. */
+    /** Frequencies of blocks and edges that were measured in the linked program, in addition to
+     *  FREQUENCIES or PROBABILITIES; version 5. LLVM 22 omits those of blocks if there are no
+     *  FREQUENCIES. Neither Cairn nor LLVM can read such maps. */
     CAIRN_BBMAP_POST_LINK = 128
 };
 
-/** One function's map, checked from its first to its last byte. */
+/** The map of a function. All of its bytes have been checked. */
 struct cairn_bbmap_function {
-    /** Where it lies in its section, and how long it is, in bytes. */
+    /** The offset of the map in its section, and its size, in bytes. */
     size_t offset;
     size_t size;
-    /** 0 where the encoding has none. */
+    /** The version; 0 if the encoding has none. */
     uint8_t version;
-    uint16_t features; /**< enum cairn_bbmap_feature */
-    /** Of the first range, which begins with the function's entry. */
+    uint16_t features; /**< bits of enum cairn_bbmap_feature */
+    /** The address of the first range, which is the function's entry. */
     uint64_t address;
     uint32_t range_count;
-    uint64_t block_count; /**< blocks of all ranges that the map lists */
-    /** Blocks of all ranges that the map does not list; 0 without that feature. */
+    uint64_t block_count; /**< number of listed blocks, of all ranges */
+    /** The number of blocks, of all ranges, that are not listed; 0 without OMITTED_BLOCKS. */
     uint64_t omitted_count;
-    /** How often the function was entered when it was profiled; 0 without that feature. */
+    /** How often the function was entered during profiling; 0 without ENTRY_COUNT. */
     uint64_t entry_count;
 
-    /* Cairn's own. */
+    /* Internal. */
     const uint8_t *bytes;
     enum cairn_byte_order byte_order;
-    size_t ranges_offset;   /* from `bytes` on, like the next one */
-    size_t profiles_offset; /* of the first block's; 0: there are none */
+    size_t ranges_offset;   /* offset of the ranges in `bytes` */
+    size_t profiles_offset; /* offset of the first block's profile in `bytes`; 0: no profiles */
 };
 
-/** A range of a function's blocks, which follow each other in memory. A plain value. */
+/** A range of addresses of a function. A plain value. */
 struct cairn_bbmap_range {
     uint32_t index;
-    uint32_t block_count;   /**< blocks that the map lists */
-    uint32_t omitted_count; /**< blocks that it does not list; 0 without that feature */
-    uint64_t base;          /**< its address */
-    size_t offset;          /**< where that stands in the section */
+    uint32_t block_count;   /**< number of listed blocks */
+    uint32_t omitted_count; /**< number of blocks that are not listed; 0 without OMITTED_BLOCKS */
+    uint64_t base;          /**< address of the range */
+    size_t offset;          /**< offset of that address in the section, in bytes */
 };
 
-/** What ends a block: bits of its `flags`. */
+/** How a block begins and ends: bits of its `flags`. */
 enum cairn_bbmap_flag {
-    CAIRN_BBMAP_HAS_RETURN = 1, /**< of a tail call, too */
+    CAIRN_BBMAP_HAS_RETURN = 1, /**< also set for a tail call */
     CAIRN_BBMAP_HAS_TAIL_CALL = 2,
     CAIRN_BBMAP_IS_EH_PAD = 4,
     CAIRN_BBMAP_CAN_FALL_THROUGH = 8,
     CAIRN_BBMAP_HAS_INDIRECT_BRANCH = 16
 };
 
-/** A block. Plain values; copy it freely. */
+/** A block. A plain value, which may be copied. */
 struct cairn_bbmap_block {
-    /** LLVM's number of the block, which stays the same when blocks are moved; before version 2 its
-     *  place in the function's range. */
+    /** LLVM's number of the block, which does not change when blocks are moved. Before version 2,
+     *  the block's number in its range. */
     uint32_t id;
-    uint32_t range;  /**< number of its range */
-    uint64_t base;   /**< the range's address */
-    uint32_t offset; /**< bytes from the range's address on */
-    uint32_t size;   /**< bytes */
-    uint8_t flags;   /**< enum cairn_bbmap_flag */
-    uint64_t index;  /**< of all the function's blocks */
-    /** The following are 0 without their feature. */
+    uint32_t range;  /**< number of the range */
+    uint64_t base;   /**< address of the range */
+    uint32_t offset; /**< bytes from the start of the range */
+    uint32_t size;   /**< size in bytes */
+    uint8_t flags;   /**< bits of enum cairn_bbmap_flag */
+    uint64_t index;  /**< number of the block in the function */
+    /** The following members are 0 without their feature. */
     uint32_t callsite_count;
     uint64_t hash;
-    uint64_t frequency;           /**< the compiler's */
-    uint64_t post_link_frequency; /**< of a profile of the linked program */
+    uint64_t frequency;           /**< frequency from the compiler */
+    uint64_t post_link_frequency; /**< frequency from a profile of the linked program */
     uint64_t successor_count;
 
-    /* Cairn's own. */
-    size_t end;        /* where the next block begins, from the function's bytes on */
-    uint32_t left;     /* blocks of the range that follow */
-    size_t callsites;  /* where they begin */
-    size_t successors; /* of the profile, and where the next block's begins */
+    /* Internal. Offsets are from the start of the function's bytes. */
+    size_t end;        /* offset of the next block */
+    uint32_t left;     /* number of blocks that follow in the range */
+    size_t callsites;  /* offset of the block's calls */
+    size_t successors; /* offset of the block's successors in the profile */
     size_t next_profile;
 };
 
 /** A call in a block. A plain value. */
 struct cairn_bbmap_callsite {
-    /** Bytes from the block's begin to the end of the call: to its return address. */
+    /** The return address of the call, in bytes from the start of the block. */
     uint32_t end_offset;
 
-    /* Cairn's own. */
-    uint32_t left; /* calls of the block that follow */
+    /* Internal. */
+    uint32_t left; /* number of calls that follow in the block */
     size_t next;
 };
 
-/** A successor of a block, of a profile. A plain value. */
+/** A successor of a block in a profile. A plain value. */
 struct cairn_bbmap_successor {
     uint32_t id;
-    /** In units of 2^-31. */
+    /** The probability of the edge, in units of 2^-31. */
     uint32_t probability;
-    /** How often the edge was taken in a profile of the linked program; 0 without that feature. */
+    /** How often the edge was taken in a profile of the linked program; 0 without POST_LINK. */
     uint64_t post_link_frequency;
 
-    /* Cairn's own. */
-    uint64_t left; /* successors of the block that follow */
+    /* Internal. */
+    uint64_t left; /* number of successors that follow in the block */
     size_t next;
 };
 
 /**
- * Reads and checks the whole map of the function at `*offset` of the section, and moves `*offset`
- * on to the next one, or to the section's end. Errors: TRUNCATED, VERSION, CORRUPT (an unknown
- * feature or flag, a feature that the version does not have, a number that is too large, no range):
- * the sentence names the function and the block, and `error->offset` is where; `*offset` and
- * `*function` are then unchanged. ARGUMENT if `*offset` is not in the section.
+ * Reads and checks the map of the function at `*offset` of the section, and advances `*offset` to
+ * the next map, or to the end of the section.
+ *
+ * Errors: TRUNCATED, VERSION, CORRUPT (an unknown feature or flag, a feature that the version does
+ * not have, a number that is too large, no range). The message names the function and the block,
+ * and `error->offset` is the place in the section. ARGUMENT if `*offset` is not in the section.
+ * `*offset` and `*function` are unchanged after an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_bbmap_read(const struct cairn_section *section,
                                                               enum cairn_bbmap_encoding encoding,
@@ -180,37 +186,37 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_bbmap_read(const struct cairn
                                                               struct cairn_bbmap_function *function,
                                                               struct cairn_error *error);
 
-/** The function's first block; false if it has none. */
+/** Returns the function's first block in `*block`; false if there is none. */
 CAIRN_API bool cairn_bbmap_first(const struct cairn_bbmap_function *function,
                                  struct cairn_bbmap_block *block);
-/** Moves on to the next block, of the same range or of the next; false after the last one, and
- *  `*block` is then unchanged. */
+/** Advances `*block` to the next block, of the same range or of a following one; false after the
+ *  last one, and `*block` is then unchanged. */
 CAIRN_API bool cairn_bbmap_next(const struct cairn_bbmap_function *function,
                                 struct cairn_bbmap_block *block);
 
-/** The function's first range: each function has one. */
+/** Returns the function's first range in `*range`. Every function has at least one. */
 CAIRN_API void cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
                                        struct cairn_bbmap_range *range);
-/** Moves on to the next range, also to one without blocks; false after the last one, and `*range`
- *  is then unchanged. Takes as long as going through the range's blocks. */
+/** Advances `*range` to the next range, which may have no blocks; false after the last one, and
+ *  `*range` is then unchanged. Takes time in proportion to the number of blocks in the range. */
 CAIRN_API bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
                                       struct cairn_bbmap_range *range);
 
-/** Returns the block's first call in `*callsite`; false if the map has none. */
+/** Returns the block's first call in `*callsite`; false if there is none. */
 CAIRN_API bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *function,
                                           const struct cairn_bbmap_block *block,
                                           struct cairn_bbmap_callsite *callsite);
-/** Moves on to the block's next call; false after the last one, and `*callsite` is then unchanged.
- */
+/** Advances `*callsite` to the block's next call; false after the last one, and `*callsite` is then
+ *  unchanged. */
 CAIRN_API bool cairn_bbmap_next_callsite(const struct cairn_bbmap_function *function,
                                          struct cairn_bbmap_callsite *callsite);
 
-/** Returns the block's first successor in `*successor`; false if the map has none. */
+/** Returns the block's first successor in `*successor`; false if there is none. */
 CAIRN_API bool cairn_bbmap_first_successor(const struct cairn_bbmap_function *function,
                                            const struct cairn_bbmap_block *block,
                                            struct cairn_bbmap_successor *successor);
-/** Moves on to the block's next successor; false after the last one, and `*successor` is then
- *  unchanged. */
+/** Advances `*successor` to the block's next successor; false after the last one, and `*successor`
+ *  is then unchanged. */
 CAIRN_API bool cairn_bbmap_next_successor(const struct cairn_bbmap_function *function,
                                           struct cairn_bbmap_successor *successor);
 

@@ -1,8 +1,9 @@
 /*
- * cairn/deopt.h - leaving compiled code at a site: to look at its frame, to change it, to return
- * from it.
+ * cairn/deopt.h - leaving compiled code at a site: exits, which can inspect and change the frame,
+ * return from it, or replace it.
  *
- * An exit is what a site calls to get to the host's handler with the whole frame:
+ * An exit is a call target for sites. It calls a handler of the host, with access to the whole
+ * frame:
  *
  *     static void overflowed(struct cairn_deopt *deopt, void *user)
  *     {
@@ -17,30 +18,35 @@
  *     cairn_exit_create(runtime, overflowed, interpreter, &exit, &error)
  *     cairn_site_call(site, cairn_exit_target(exit), CAIRN_SYNC, &error)
  *
- * The handler runs on the thread's own stack, below the frame, as any function that the code calls.
- * It may call anything: compiled code too, which may come to exits itself. It must return: it must
- * not leave by longjmp or by an exception.
+ * The handler runs on the thread's own stack, below the frame, like any function that the code
+ * calls. It may call any function, including compiled code that reaches exits itself. It must
+ * return normally: it must not leave by longjmp or by an exception.
  *
- * WHAT HAPPENS NEXT the handler says with one of the actions; with none, the code goes on behind
- * the site. An action is checked when it is asked for, and done when the handler has returned. The
- * last one that was accepted counts.
+ * ACTIONS. The handler selects what happens when it returns: it calls one of the functions under
+ * "Actions". An action is checked when its function is called, and carried out after the handler
+ * has returned. If several actions were accepted, the last one is carried out. Without an action,
+ * the code continues after the site.
  *
- * OSR EXIT. Compiled code that cannot go on comes to an exit whose handler reads the live values.
- * Either the handler interprets the rest of the function itself and returns its result in the
- * function's place (cairn_deopt_return); the handler is then a C frame below the compiled one until
- * that is done. Or it enters the interpreter as a function in the frame's place, with the live
- * values as arguments (cairn_deopt_enter): the compiled frame is gone before the interpreter
- * begins, which is what a loop wants that goes from one to the other often. Compiled code that
- * replaces compiled code is entered in the same way. How the interpreter enters compiled code
- * stands in cairn/call.h.
+ * OSR EXIT. If compiled code cannot continue, it calls an exit whose handler reads the live values.
+ * There are two ways to continue in the interpreter:
  *
- * REGISTERS. The code finds every register as it was, vector registers and flags included, but for
- * what the handler has written to the frame, and what an action changes; and for those that the ABI
- * leaves to code between caller and callee (x16 and x17 on AArch64; r12 and CTR on PPC64, r11 too
- * with ELFv1, but at a shadow that holds one instruction r12 alone). So an exit may be the target
- * of a patch point of any calling convention, and of a stack map's shadow.
+ * - The handler interprets the remainder of the function and returns its result in place of the
+ *   function (cairn_deopt_return). Meanwhile, the handler is a C frame below the compiled one.
+ * - The handler lets the thread enter the interpreter in place of the frame, with the live values
+ *   as arguments (cairn_deopt_enter). The compiled frame is removed before the interpreter begins.
+ *   Use this where a loop often switches between compiled code and the interpreter.
  *
- * To have all threads leave a function, those too that are in functions which it has called:
+ * Compiled code that replaces other compiled code is entered in the same way. cairn/call.h
+ * describes how the interpreter enters compiled code.
+ *
+ * REGISTERS. After the handler has returned, all registers are unchanged, including vector
+ * registers and flags, with three exceptions: registers that the handler has written through the
+ * frame; registers that an action changes; and registers that the ABI reserves for code between
+ * caller and callee (x16 and x17 on AArch64; r12 and CTR on PPC64, and r11 with ELFv1; but only r12
+ * at a shadow that holds one instruction). So an exit may be the target of patch points of any
+ * calling convention, and of a stack map's shadow.
+ *
+ * To make all threads leave a function, including those that are waiting in its callees, see
  * cairn/invalidation.h.
  *
  * SPDX-License-Identifier: MIT
@@ -60,22 +66,23 @@
 extern "C" {
 #endif
 
-/** Results of one function. */
+/** Maximum number of results of a function. */
 enum { CAIRN_DEOPT_RESULTS_MAX = CAIRN_FUNCTION_RESULTS_MAX };
 
-/** Cairn's own: what a function is entered with. */
+/** Size of internal data for entering a function, in bytes. */
 enum { CAIRN_DEOPT_ENTRY_BYTES = 1600 };
 
-/** A thread that has come to an exit. */
+/** The state of a thread that has reached an exit. */
 struct cairn_deopt {
-    /** The frame of the function that the site is in. Its module is NULL, and no action but going
-     *  on is possible, if the exit was called from elsewhere. */
+    /** The frame of the function that contains the site. If the exit was called from elsewhere, the
+     *  frame's module is NULL, and the only possible action is to continue. */
     struct cairn_frame frame;
-    /** The record of the site, or of the call that has led here (cairn/frame.h, RECORDS); its table
-     * is NULL if there is none. Of records at the same address, the first. */
+    /** The record of the site, or of the call that has reached the exit (cairn/frame.h, RECORDS).
+     *  If there are several at the address, it is the first one; if there is none, its table is
+     *  NULL. */
     struct cairn_record record;
 
-    /* Cairn's own. */
+    /* Internal. */
     uint8_t action;
     uint8_t result_count;
     bool extends_sign;
@@ -89,48 +96,62 @@ struct cairn_deopt {
 #endif
 };
 
-/** What an exit calls. `deopt` is valid until it returns; `user` is the exit's. */
+/** The handler of an exit. `deopt` is valid until the handler returns; `user` is the argument of
+ *  cairn_exit_create. */
 typedef void cairn_deopt_handler(struct cairn_deopt *deopt, void *user);
 
+/** An exit. */
 typedef struct cairn_exit cairn_exit;
 
-/** An exit to `handler`, for sites of one runtime, in a page of its code memory. Thread-safe.
- *  ARGUMENT, UNSUPPORTED (Cairn cannot save all registers that this machine has), and what
- *  cairn_loader_finish gives. */
+/**
+ * Creates an exit that calls `handler`, for sites of one runtime, in a page of the runtime's code
+ * memory. The caller owns `*exit`. Errors: ARGUMENT; UNSUPPORTED (Cairn cannot save all registers
+ * of this machine); others as cairn_loader_finish. Thread-safe.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_create(cairn_runtime *runtime,
                                                                cairn_deopt_handler *handler,
                                                                void *user, cairn_exit **exit,
                                                                struct cairn_error *error);
 
-/** Gives the exit up, before its runtime goes. Its code and its handler are still in use until the
- *  next quiescent point: by threads that are in it, and by sites that still call it, which must
- * have been changed by then. Its own handler may destroy it. NULL is allowed, and a second call
- * before that quiescent point. */
+/**
+ * Destroys an exit, which may be NULL. It must be called before the runtime is destroyed.
+ *
+ * The exit's code and handler remain in use until the next quiescent point, by threads that are in
+ * them and by sites that still call the exit; such sites must be patched before that point. The
+ * exit's own handler may destroy it. Another call for the same exit before that quiescent point is
+ * allowed.
+ */
 CAIRN_API void cairn_exit_destroy(cairn_exit *exit);
 
-/** What to give cairn_site_call as target; or LLVM as the address of a function without arguments
- *  and result that the code declares and calls (cairn/roots.h). As long-lived as the exit. */
+/**
+ * Returns the address of the exit, valid as long as the exit: the target for cairn_site_call, or in
+ * LLVM the address of a function without arguments and result that the code declares and calls
+ * (cairn/roots.h).
+ */
 CAIRN_API const void *cairn_exit_target(const cairn_exit *exit);
 
-/* ---- Actions: to be called by the handler, on its thread ---- */
+/* ---- Actions: called by the handler, on its thread ---- */
 
-/** The code goes on behind the site; `result` is what the patch point's call returns, of the type
- *  that was declared. NULL: the result, if the site has one, is what the register holds. ARGUMENT
- *  if the types differ (the sentence names both), or the site has no result. NOT_FOUND without a
- *  declaration. */
+/**
+ * Continues after the site, with `result` as the result of the patch point's call, which must have
+ * the declared type. If `result` is NULL, the call's result is the value in the result register.
+ * Errors: ARGUMENT if the types differ (the message names both), or the site has no result;
+ * NOT_FOUND if the site has no declaration.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt,
                                                                   const struct cairn_value *result,
                                                                   struct cairn_error *error);
 
 /**
- * The frame's function returns to its caller, with these results: none for void, one, or the
- * members of a structure that is returned in registers. The caller finds all registers that calls
- * leave as they are as it had left them, and its stack pointer; the frame is gone.
+ * Returns from the frame's function to its caller, with these results: none for void, one, or the
+ * members of a structure that is returned in registers. The frame is removed. The caller's stack
+ * pointer and callee-saved registers are restored.
  *
- * ARGUMENT: the results are not of the function's type, as far as it was declared (the sentence
- * names both). NOT_FOUND: the function has no unwind rules; the sentence says which attribute is
- * missing. UNSUPPORTED: its rules do not say where all of the caller's registers are, or a result
- * has no register; CORRUPT: the stack does not look like one. Nothing was changed then.
+ * Errors: ARGUMENT if the results do not have the type of the function, where that was declared
+ * (the message names both); NOT_FOUND if the function has no unwind rules (the message names the
+ * missing attribute); UNSUPPORTED if its rules do not contain the places of all registers of the
+ * caller, or a result has no register; CORRUPT if the stack is invalid. Nothing is changed after an
+ * error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt,
                                                                 const struct cairn_value *results,
@@ -138,20 +159,20 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_return(struct cairn_deo
                                                                 struct cairn_error *error);
 
 /**
- * Another function is entered in the frame's place: when the handler has returned, the frame is
- * gone, and `function` (a function pointer: C's or compiled) runs as if the frame's caller had
- * called it with these arguments. What it returns goes to the caller as it is, which finds its
- * registers and its stack as after any call. The values are copied; the signature is not needed any
- * more when this has returned.
+ * Enters another function in place of the frame: after the handler has returned, the frame is
+ * removed, and `function` (a function pointer, to C or compiled code) runs as if the frame's caller
+ * had called it with these arguments. Its result is returned to that caller unchanged. The caller's
+ * stack pointer and callee-saved registers are the same as after any call. The values are copied;
+ * the signature is not needed after this function has returned.
  *
- * Between the function and the caller there may be a frame of Cairn's (arguments on the stack; on
- * PPC64 always), in code of the exit's, through which walks go on. A function that is entered in
- * the place of one that was entered takes the place of that frame, too: the stack does not grow.
+ * There may be a frame of Cairn's between the function and the caller (for arguments on the stack;
+ * always on PPC64). Its code belongs to the exit, and walks can step over it. If a function that
+ * was entered in this way is replaced again, that frame is replaced, too: the stack does not grow.
  *
- * ARGUMENT: the values are not the signature's arguments, or its results are not what the frame's
- * function returns, as far as that was declared (the sentence names both). Others as for
- * cairn_deopt_return. Nothing was changed then. Whether the function extends a narrow result as the
- * caller expects it (LLVM's signext and zeroext) is not known and not checked.
+ * Errors: ARGUMENT if the values do not match the signature's arguments, or its results do not
+ * match those of the frame's function, where these were declared (the message names both); others
+ * as cairn_deopt_return. Nothing is changed after an error. It is not checked whether the function
+ * extends a narrow result as the caller expects (LLVM's signext and zeroext).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_enter(
     struct cairn_deopt *deopt, const cairn_signature *signature, const void *function,

@@ -1,10 +1,9 @@
 /*
- * cairn/fault.h - implicit null checks: going on where the check would have gone, from a handler of
- * SIGSEGV.
+ * cairn/fault.h - implicit null checks: a SIGSEGV handler that continues at the code for null.
  *
- * LLVM leaves out a check for null whose branch has the metadata make.implicit
- * (cairn_make_implicit) if an access that follows would fault on null anyway. The fault map says
- * where the code goes on then; what goes there is the host's handler of the signal:
+ * LLVM can omit a null check whose branch has the metadata make.implicit (cairn_make_implicit), if
+ * a following memory access would fault on null. The fault map holds the address at which execution
+ * must continue after the fault. The host's signal handler changes the program counter to it:
  *
  *     static void handle(int signal, siginfo_t *info, void *ucontext)
  *     {
@@ -14,25 +13,27 @@
  *                               when the instruction faults again
  *     }
  *
- * Cairn installs no handler itself: one handler serves a process, and what it has to know would be
- * global state. examples/implicit_null.c has a whole one, which passes on what is not its own.
+ * Cairn does not install a handler: a process has one handler for each signal, and its data would
+ * be global state. examples/implicit_null.c is a complete example, which passes other faults to the
+ * previous handler.
  *
- * WHICH FAULTS ARE TAKEN. The address of the instruction alone does not tell: the pointer in it may
- * be a wild one. LLVM makes a check implicit only where null plus the offset is nearer to address 0
- * than a page (its option -imp-null-check-page-size, 4096), above or below. So a fault is one of
- * null if
+ * ACCEPTED FAULTS. The address of the instruction is not sufficient to accept a fault, because the
+ * pointer may also be an invalid one that is not null. LLVM makes a check implicit only if the
+ * access's distance from null, in either direction, is less than a page (its option
+ * -imp-null-check-page-size, 4096 bytes). So a fault is an access through null if
  *
- *   - it is a SIGSEGV that the kernel sent because of an access (SEGV_MAPERR, SEGV_ACCERR): not one
- *     that somebody has sent, and not x86-64's for addresses that are not canonical, of which
- * si_addr says 0 (SI_KERNEL);
- *   - and the address that could not be accessed (si_addr) is in these pages on both sides of 0.
+ * - it is a SIGSEGV that the kernel sent because of a memory access (SEGV_MAPERR, SEGV_ACCERR).
+ *   This excludes signals that a process sent, and those that x86-64 raises for non-canonical
+ *   addresses, for which si_addr is 0 (SI_KERNEL);
+ * - and the inaccessible address (si_addr) is in the pages directly below or above address 0.
  *
- * What that cannot tell from null is a wild pointer that is itself a number of at most two pages.
- * The pages have to be inaccessible, which they are (Linux: vm.mmap_min_addr, and the upper one is
- * the kernel's), and the host has to handle the signal: on threads that block it, the kernel ends
- * the process.
+ * An invalid pointer whose value is less than two pages from 0 cannot be distinguished from null.
  *
- * Async-signal-safe, without locks.
+ * These pages must be inaccessible. On Linux they are: vm.mmap_min_addr protects the lowest page,
+ * and the highest page belongs to the kernel. The host must not block SIGSEGV: if it is blocked,
+ * the kernel ends the process.
+ *
+ * All functions are thread-safe, lock-free and async-signal-safe.
  *
  * Source: LLVM, "FaultMaps and implicit checks"; lib/CodeGen/ImplicitNullChecks.cpp; sigaction(2).
  *
@@ -51,22 +52,25 @@
 extern "C" {
 #endif
 
-/** LLVM's -imp-null-check-page-size, if nobody sets it. */
+/** The default of LLVM's option -imp-null-check-page-size, in bytes. */
 enum { CAIRN_FAULT_NULL_BYTES = 4096 };
 
 /**
- * Whether the signal says of an access less than `null_bytes` away from address 0, on either side;
- * 0 means CAIRN_FAULT_NULL_BYTES. `siginfo` is what the handler gets as its second argument
- * (SA_SIGINFO).
+ * Whether the signal reports an access less than `null_bytes` bytes from address 0, in either
+ * direction. If `null_bytes` is 0, CAIRN_FAULT_NULL_BYTES is used. `siginfo` is the handler's
+ * second argument (SA_SIGINFO).
  */
 CAIRN_API bool cairn_fault_is_null(const void *siginfo, uint64_t null_bytes);
 
 /**
- * If the signal is of an access near to null, as above, and the thread was at an instruction that a
- * fault map of `runtime` knows: sets the program counter in `ucontext`, the handler's third
- * argument, to where the code goes on, writes what is known to `*entry` (which may be NULL), and
- * returns true. The thread goes on there when the handler returns. Otherwise nothing is changed.
- * Always false where Cairn has no contexts for the machine.
+ * Continues at the code for null after an access through null.
+ *
+ * Returns true if cairn_fault_is_null accepts the signal, and the program counter in `ucontext`,
+ * the handler's third argument, is an instruction in a fault map of `runtime`. The program counter
+ * is then changed to the instruction's `handler_address`, where the thread continues when the
+ * handler returns, and the fault map's entry is written to `*entry`, if `entry` is not NULL.
+ * Otherwise returns false and changes nothing. Always returns false on machines for which Cairn has
+ * no contexts.
  */
 CAIRN_API bool cairn_fault_continue(const cairn_runtime *runtime, const void *siginfo,
                                     void *ucontext, uint64_t null_bytes,

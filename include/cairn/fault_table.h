@@ -1,13 +1,16 @@
 /*
- * cairn/fault_table.h - fault maps by PC: where the code goes on if the instruction faults.
+ * cairn/fault_table.h - a lookup table from the address of an instruction that may fault to the
+ * address at which execution continues.
  *
- * A table is made once, from any number of `.llvm_faultmaps` sections, and never changes; the
- * sections may go afterwards. Of code that was loaded into a runtime, cairn_loader_finish makes the
- * table, and cairn_runtime_find_fault asks it (cairn/runtime.h). What a handler of SIGSEGV does
- * with it, stands in cairn/fault.h.
+ * A table is built once, from any number of `.llvm_faultmaps` sections, and never changes. The
+ * sections are not needed afterwards. For code that is loaded into a runtime, cairn_loader_finish
+ * builds the table, and cairn_runtime_find_fault queries it (cairn/runtime.h). cairn/fault.h shows
+ * how to use it in a SIGSEGV handler.
  *
- * Cost: 16 bytes for each entry, and 2 to 4 for the directory by which one is found, in a step or
- * two (O(log n) at worst).
+ * Cost: 16 bytes for each entry, and 2 to 4 more for a directory. A lookup takes one or two steps,
+ * or O(log n) at worst.
+ *
+ * Source: LLVM, "FaultMaps and implicit checks", section "The FaultMap Section".
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,44 +29,46 @@
 extern "C" {
 #endif
 
+/** A table. Immutable, so any number of threads may query it. */
 typedef struct cairn_fault_table cairn_fault_table;
 
-/** An instruction that may fault. Plain values; copy it freely. */
+/** An instruction that may fault. A plain value, which may be copied. */
 struct cairn_fault_entry {
-    uint64_t address;          /**< of the instruction */
-    uint64_t handler_address;  /**< of where the code goes on if it faults */
-    uint64_t function_address; /**< of the function that both are in */
+    uint64_t address;          /**< address of the instruction */
+    uint64_t handler_address;  /**< address at which execution continues after a fault */
+    uint64_t function_address; /**< address of the function that contains both */
     enum cairn_fault_kind kind;
 };
 
 /**
- * A table of all fault maps in `count` sections. `allocator` NULL means malloc. On failure no table
- * is made: TRUNCATED, VERSION, CORRUPT as cairn_faultmap_read, RANGE (the addresses are 4 GiB
- * apart, or there are as many entries), MEMORY, ARGUMENT.
+ * Builds a table of all fault maps in `count` sections. `allocator` NULL means malloc. The caller
+ * owns `*table`, which is written only on success.
+ *
+ * Errors: TRUNCATED, VERSION, CORRUPT as cairn_faultmap_read; RANGE (the lowest and the highest
+ * address differ by 4 GiB or more, or there are 2^32 entries or more); MEMORY; ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_fault_table_create(
     const struct cairn_section *sections, size_t count, const struct cairn_allocator *allocator,
     cairn_fault_table **table, struct cairn_error *error);
 
-/** NULL is allowed. */
+/** Frees a table, which may be NULL. No thread may be using it. */
 CAIRN_API void cairn_fault_table_destroy(cairn_fault_table *table);
 
-/*
- * All that follows takes NULL as a table that has nothing, takes no lock, allocates nothing, and is
- * async-signal-safe.
- */
+/* The following functions treat NULL as an empty table. They are thread-safe, take no locks,
+ * allocate nothing, and are async-signal-safe. */
 
-/** Bytes of memory that the table occupies. */
+/** Returns the size of the table in memory, in bytes. */
 CAIRN_API size_t cairn_fault_table_size_bytes(const cairn_fault_table *table);
 
-/** How many entries it has. */
+/** Returns the number of entries. */
 CAIRN_API uint32_t cairn_fault_table_count(const cairn_fault_table *table);
-/** Entry number `index`, by address; `index` has to be below the count. */
+/** Returns entry number `index`, in order of address. `index` must be less than the number of
+ *  entries. */
 CAIRN_API struct cairn_fault_entry cairn_fault_table_entry(const cairn_fault_table *table,
                                                            uint32_t index);
 
-/** The instruction at exactly `pc`; false if none is known that may fault there. If there are
- * several, the first one in the order of the sections. */
+/** Finds the entry of the instruction at exactly `pc`; false if there is none. If there are
+ *  several, finds the first one in the order of the sections. */
 CAIRN_API bool cairn_fault_table_find(const cairn_fault_table *table, uint64_t pc,
                                       struct cairn_fault_entry *entry);
 

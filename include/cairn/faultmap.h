@@ -1,11 +1,10 @@
 /*
- * cairn/faultmap.h - decoding LLVM's fault maps: which instructions may fault instead of a check
- * for null, and where the code goes on if they do.
+ * cairn/faultmap.h - decoding of LLVM's fault maps, which list the instructions that may fault
+ * instead of a null check, and the addresses at which execution continues after such a fault.
  *
- * LLVM writes them to `.llvm_faultmaps` where a function has implicit null checks
- * (-enable-implicit-null-checks, and branches with the metadata make.implicit). A linked program
- * has one map for each of its object files, one behind the other. Views point into the caller's
- * bytes; nothing is allocated.
+ * LLVM emits a fault map to the section `.llvm_faultmaps` for functions with implicit null checks
+ * (the option -enable-implicit-null-checks, and branches with the metadata make.implicit). The
+ * section of a linked program holds the maps of all its object files, one after the other.
  *
  *     struct cairn_faultmap map;
  *     struct cairn_faultmap_function function;
@@ -19,7 +18,8 @@
  *                 use(&function, cairn_faultmap_fault(&map, &function, i));
  *     }
  *
- * All functions here are thread-safe and async-signal-safe: they touch only their arguments.
+ * The decoded structs point into the caller's bytes; nothing is allocated. All functions are
+ * thread-safe and async-signal-safe: they access only their arguments.
  *
  * Source: LLVM, "FaultMaps and implicit checks", section "The FaultMap Section".
  *
@@ -38,59 +38,63 @@
 extern "C" {
 #endif
 
-/** The section's name as LLVM writes it to ELF files, and on Darwin. */
+/** Names of the section in ELF files, and on Darwin. */
 #define CAIRN_FAULTMAP_SECTION ".llvm_faultmaps"
 #define CAIRN_FAULTMAP_SECTION_DARWIN "__llvm_faultmaps"
 
-/** One map of a section, checked from its first to its last byte. */
+/** A fault map of a section. All of its bytes have been checked. */
 struct cairn_faultmap {
     const uint8_t *bytes;
     size_t size;
-    size_t section_offset; /**< where it begins in its section */
+    size_t section_offset; /**< bytes from the start of the section */
     enum cairn_byte_order byte_order;
-    uint8_t version; /**< 1 */
+    uint8_t version; /**< always 1 */
     uint32_t function_count;
 };
 
-/** A function with such instructions. Plain values; copy it freely. */
+/** A function of a fault map. A plain value, which may be copied. */
 struct cairn_faultmap_function {
     uint64_t address;
     uint32_t fault_count;
-    uint32_t index; /**< of the map's functions */
-    size_t offset;  /**< from the map's first byte */
+    uint32_t index; /**< number of the function in the map, from 0 */
+    size_t offset;  /**< bytes from the start of the map */
 };
 
-/** What the instruction does that may fault. */
+/** The kind of memory access of an instruction that may fault. */
 enum cairn_fault_kind { CAIRN_FAULT_LOAD = 1, CAIRN_FAULT_LOAD_STORE = 2, CAIRN_FAULT_STORE = 3 };
 
-/** "load", "load and store", "store"; "unknown" for others; static. */
+/** Returns the name of a kind: "load", "load and store", "store", or "unknown"; a static string. */
 CAIRN_API const char *cairn_fault_kind_name(enum cairn_fault_kind kind);
 
+/** An instruction that may fault. */
 struct cairn_fault {
     enum cairn_fault_kind kind;
-    uint32_t faulting_offset; /**< bytes, of the instruction from the function's begin on */
-    uint32_t handler_offset;  /**< of where the code goes on if it faults */
+    uint32_t faulting_offset; /**< the instruction, in bytes from the function's start */
+    uint32_t handler_offset;  /**< where execution continues, in bytes from the function's start */
 };
 
 /**
- * Reads and checks the whole map at `*offset` of the section, and moves `*offset` on to the next
- * one, or to the section's end. TRUNCATED, VERSION, CORRUPT (a kind that is none): the sentence
- * says of which function, and `error->offset` where; `*offset` is then as it was, and `*map` has
- * the functions before that one, none if the header is no good. ARGUMENT if `*offset` is not in the
- * section; nothing is written then.
+ * Reads and checks the map at `*offset` of the section, and advances `*offset` to the next map, or
+ * to the end of the section.
+ *
+ * Errors: TRUNCATED, VERSION, CORRUPT (unknown kind of access). The message names the function, and
+ * `error->offset` is the place in the section. `*offset` is then unchanged, and `*map` holds the
+ * functions before the invalid one, or no function if the header is invalid. ARGUMENT if `*offset`
+ * is not in the section; `*map` is then not written.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_faultmap_read(
     const struct cairn_section *section, size_t *offset, struct cairn_faultmap *map,
     struct cairn_error *error);
 
-/** The map's first function; false if it has none. */
+/** Returns the first function of the map in `*function`; false if there is none. */
 CAIRN_API bool cairn_faultmap_first(const struct cairn_faultmap *map,
                                     struct cairn_faultmap_function *function);
-/** Moves on to the next one; false behind the last, and `*function` is then as it was. */
+/** Advances `*function` to the next function; false after the last one, and `*function` is then
+ *  unchanged. */
 CAIRN_API bool cairn_faultmap_next(const struct cairn_faultmap *map,
                                    struct cairn_faultmap_function *function);
 
-/** Number `index` of the function's, which has to be less than `fault_count`. */
+/** Returns instruction number `index` of the function. `index` must be less than `fault_count`. */
 CAIRN_API struct cairn_fault cairn_faultmap_fault(const struct cairn_faultmap *map,
                                                   const struct cairn_faultmap_function *function,
                                                   uint32_t index);

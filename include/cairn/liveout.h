@@ -1,27 +1,29 @@
 /*
- * cairn/liveout.h - the registers that must survive what is called at a site.
+ * cairn/liveout.h - the registers that code called at a site must preserve.
  *
- * A patch point's record may list the registers that live across it. What runs at the site, where
- * it keeps to a convention of its own instead of the declared one, has to leave these as they were:
+ * The record of a patch point may list the registers that are live across it. Code that is called
+ * at the site, and does not follow the declared calling convention, must preserve these registers:
  *
  *     struct cairn_survivors survivors;
  *     cairn_context_survivors(&at_site, record, &survivors);
  *     … code that changes registers …
  *     cairn_context_bring_back(&now, &at_site, &survivors);
  *
- * Handlers of Cairn's exits need not care: they find and leave all registers as they are.
+ * Handlers of Cairn's exits need not do this: exits save and restore all registers.
  *
- * HOW MUCH of each is decided conservatively, as LLVM's document demands. A record has a register's
- * number and how many bytes of it live, not which ones: one byte of RAX may be AL or AH. So of
- * registers that hold integers, flags or masks all bytes survive, and of vectors the lowest as many
- * as are recorded, rounded up to a register that the architecture has: 16, 32 or 64 bytes on
- * x86-64, 16 on AArch64, 8 or 16 on PPC64.
+ * NUMBER OF BYTES. It is determined conservatively, as LLVM's document demands. A record contains
+ * the number of a register and how many of its bytes are live, but not which ones: one byte of RAX
+ * may be AL or AH. So all bytes of registers for integers, flags or masks are preserved. Of vector
+ * registers, the lowest bytes are preserved, as many as are recorded, rounded up to the size of a
+ * register: 16, 32 or 64 bytes on x86-64, 16 on AArch64, 8 or 16 on PPC64.
  *
- * WHAT IS NOT LISTED. LLVM lists no registers that it has reserved for a purpose: so the stack
- * pointer, and all registers that any call leaves as they are, where frame and base pointers may
- * be, always survive; and so does x86-64's MXCSR. And with an empty list every register does: stack
- * maps and statepoints never have one, and patch points only where LLVM was told to make it
+ * REGISTERS THAT ARE NOT LISTED. LLVM does not list reserved registers. So the following are always
+ * preserved: the stack pointer; all callee-saved registers, which may be frame and base pointers;
+ * and MXCSR on x86-64. If the list is empty, all registers are preserved. Stack maps and
+ * statepoints never have a list; patch points have one only if LLVM was told to make it
  * (CAIRN_LIVENESS_KEEP in cairn/llvm.h).
+ *
+ * All functions are async-signal-safe, and thread-safe for different contexts.
  *
  * Source: LLVM, "Stack maps and patch points in LLVM", section Stack Map Format.
  *
@@ -41,21 +43,23 @@ extern "C" {
 
 enum { CAIRN_SURVIVORS_REGISTERS = 128 };
 
-/** How many bytes of each register must survive, by DWARF number: as cairn_context_read takes them.
- *  0: none. */
+/** How many bytes of each register must be preserved, by the DWARF number that cairn_context_read
+ *  takes; 0 if the register need not be preserved. */
 struct cairn_survivors {
     uint8_t bytes[CAIRN_SURVIVORS_REGISTERS];
 };
 
-/** What must survive at the record, of the registers that the context has. The program counter is
- *  never in it. Thread-safe, async-signal-safe. */
+/** Computes the registers that must be preserved at the record, among those that the context holds.
+ *  The program counter is never among them. */
 CAIRN_API void cairn_context_survivors(const struct cairn_context *context,
                                        struct cairn_record record,
                                        struct cairn_survivors *survivors);
 
-/** Gives `context` the survivors' bytes that `from` has; the rest of it stays. Both contexts come
- *  from the same machine. Where one field of PPC64's condition register survives, all of it is
- *  brought back. Thread-safe for different contexts, async-signal-safe. */
+/**
+ * Copies the preserved bytes from `from` to `context`, and changes nothing else. Both contexts must
+ * come from the same machine. If one field of PPC64's condition register is preserved, the whole
+ * register is copied.
+ */
 CAIRN_API void cairn_context_bring_back(struct cairn_context *context,
                                         const struct cairn_context *from,
                                         const struct cairn_survivors *survivors);

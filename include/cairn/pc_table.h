@@ -1,30 +1,31 @@
 /*
- * cairn/pc_table.h - PC sections by PC: everything that was said about an instruction or a
- * function.
+ * cairn/pc_table.h - a lookup table from an address (PC) to the entries of PC sections about its
+ * instruction and its function.
  *
- * A table is made once, from any number of sections, each with its schema, and never changes. It
- * does not copy the sections: their bytes have to stay as long as the table.
+ * A table is built once, from any number of sections, each with its schema, and never changes. It
+ * does not copy the sections: their bytes must stay valid as long as the table.
  *
  *     struct cairn_pc_table_entry found[8];
  *     size_t count = cairn_pc_table_find(table, pc, found, 8);
  *     for (size_t i = 0; i < count && i < 8; i++)
  *         use(found[i].section->name, found[i].value.constants);
  *
- * Of code that was loaded into a runtime, cairn_loader_finish makes the table, and
- * cairn_runtime_find_pc_entries asks it (cairn/runtime.h).
+ * For code that is loaded into a runtime, cairn_loader_finish builds the table, and
+ * cairn_runtime_find_pc_entries queries it (cairn/runtime.h).
  *
- * RUNS. LLVM writes an entry for each instruction with the metadata; but instructions of one
- * function that have the same node of metadata, or are machine instructions that were made from one
- * instruction, get one entry with all of their addresses, one behind the other, and the constants
- * once behind them. Nothing in the section says so. It can be seen by where words lead to, if
- * somebody knows where code is (`is_code` below): a constant is mistaken for an address only if,
- * counted from its place, it leads to code behind the entry's own. cairn_attach_pcsections
- * (cairn/llvm.h) gives each instruction a node of its own, so that runs are left to what the code
- * generator duplicates.
+ * RUNS. LLVM writes one entry for each instruction with the metadata, with one exception:
+ * instructions of a function that share a metadata node, and machine instructions that were
+ * generated from one instruction, share one entry. It has all their addresses, followed by the
+ * constants once. The section does not mark such runs. A table can recognise them if the caller can
+ * tell which addresses are code (`is_code` below): a run continues while the next word refers to
+ * code. A constant is mistaken for an address only if, read as a relative address, it refers to
+ * code at a higher address than the entry's last address. cairn_attach_pcsections (cairn/llvm.h)
+ * gives each instruction a separate node, so that runs occur only where the code generator
+ * duplicates an instruction.
  *
- * Cost: 10 to 12 bytes for each entry, 16 more for a function's, and 8 for each run. Making a table
- * takes O(n log n) time for sections of n bytes. A lookup takes a step or two by a directory,
- * O(log n) at worst; functions O(log n).
+ * Cost: 10 to 12 bytes for each entry, 16 more for the entry of a function, and 8 for each run.
+ * Building a table takes O(n log n) time for sections of n bytes. A lookup of instructions takes
+ * one or two steps in a directory, or O(log n) at worst; a lookup of functions takes O(log n).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,84 +44,94 @@
 extern "C" {
 #endif
 
+/** A table. Immutable, so any number of threads may query it. */
 typedef struct cairn_pc_table cairn_pc_table;
 
 /** A section of a table. */
 struct cairn_pc_table_section {
-    /** Copied when a table is made. */
+    /** The name; copied when a table is built. */
     const char *name;
     struct cairn_section section;
-    /** Where its first byte is loaded. */
+    /** The address at which the section is loaded. */
     uint64_t address;
-    /** With `address_bytes` 0 the section has no schema: it is kept, and its entries are not read.
-     */
+    /** The form of the entries. If `address_bytes` is 0, there is no schema: the section is part of
+     *  the table, but its entries are not read. */
     struct cairn_pcsection_schema schema;
 };
 
+/** Options for building a table. All zero is the default. */
 struct cairn_pc_table_options {
-    /** A NULL function means malloc. */
+    /** The allocator; a NULL function means malloc. */
     struct cairn_allocator allocator;
-    /** Whether `address` is one of code that entries may be about; called while the table is made.
-     *  With it, runs are read as such; entries that lead elsewhere are CORRUPT; and zeros up to the
-     *  section's end, which LLVM's RuntimeDyld may leave there, are no entries. Without it (NULL),
-     *  entries are read as cairn_pcsection_read reads them. */
+    /** Whether `address` is an address of code that entries may refer to; called only while the
+     *  table is built. If it is not NULL, runs are recognised; entries that refer to other
+     *  addresses are CORRUPT; and zeros up to the end of the section, which LLVM's RuntimeDyld may
+     *  leave there, are ignored. If it is NULL, entries are read as by cairn_pcsection_read. */
     bool (*is_code)(uint64_t address, void *user);
     void *user;
 };
 
 /**
- * A table of all entries of `count` sections. `options` NULL means all zero. On failure no table is
- * made. TRUNCATED, CORRUPT: a section does not have the form of its schema; the sentence says which
- * section, which entry and what was expected, and `error->offset` where in the section. RANGE: the
- * entries are 4 GiB apart, or the sections have as many bytes in all. ARGUMENT: a schema is none.
- * MEMORY.
+ * Builds a table of all entries of `count` sections. `options` NULL means all zero. The caller owns
+ * `*table`, which is written only on success.
+ *
+ * Errors: TRUNCATED, CORRUPT (a section does not have the form of its schema; the message names the
+ * section, the entry, and what was expected, and `error->offset` is the place in the section);
+ * RANGE (the lowest and the highest address differ by 4 GiB or more, or the sections have 4 GiB or
+ * more in all); ARGUMENT (a schema is invalid); MEMORY.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pc_table_create(
     const struct cairn_pc_table_section *sections, size_t count,
     const struct cairn_pc_table_options *options, cairn_pc_table **table,
     struct cairn_error *error);
 
-/** NULL is allowed. */
+/** Frees a table, which may be NULL. No thread may be using it. */
 CAIRN_API void cairn_pc_table_destroy(cairn_pc_table *table);
 
-/*
- * All that follows takes NULL as a table that has nothing, takes no lock, allocates nothing, and is
- * async-signal-safe.
- */
+/* The following functions treat NULL as an empty table. They are thread-safe, take no locks,
+ * allocate nothing, and are async-signal-safe. */
 
-/** Bytes of memory that the table occupies, sections not counted. */
+/** Returns the size of the table in memory, in bytes, without the sections. */
 CAIRN_API size_t cairn_pc_table_size_bytes(const cairn_pc_table *table);
 
-/** How many sections it has, with a schema or without. */
+/** Returns the number of sections, with or without a schema. */
 CAIRN_API uint32_t cairn_pc_table_section_count(const cairn_pc_table *table);
-/** Section number `index`, in the order in which they were given; NULL beyond the last. As
- *  long-lived as the table. */
+/** Returns section number `index`, in the order in which they were passed, or NULL if there is no
+ *  such section. Valid as long as the table. */
 CAIRN_API const struct cairn_pc_table_section *cairn_pc_table_section(const cairn_pc_table *table,
                                                                       uint32_t index);
 
-/** An entry. Plain values; `section` lives as long as the table. */
+/** An entry. A plain value; `section` is valid as long as the table. */
 struct cairn_pc_table_entry {
     const struct cairn_pc_table_section *section;
     struct cairn_pcsection_entry value;
 };
 
-/** Entries of all sections. */
+/** Returns the number of entries of all sections. */
 CAIRN_API uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table);
-/** Entry number `index`, which has to be below the count: by address, and of one address in the
- * order of the sections and in them. */
+/**
+ * Returns entry number `index`, in order of address; entries at the same address are in the order
+ * of the sections, and in the order of each section. `index` must be less than the number of
+ * entries.
+ */
 CAIRN_API struct cairn_pc_table_entry cairn_pc_table_entry(const cairn_pc_table *table,
                                                            uint32_t index);
-/** The first entry of section number `section` whose number is `*index` or higher, and in `*index`
- *  the number after it: so from 0 on all entries of the section by address. False if there are no
- *  more. Takes O(n) time for n entries of other sections in between. */
+/**
+ * Finds the first entry of section number `section` whose number is `*index` or higher, and sets
+ * `*index` to its number plus 1. If `*index` is 0 at first, repeated calls return all entries of
+ * the section in order of address. False if there are no more. Skips n entries of other sections in
+ * O(n) time.
+ */
 CAIRN_API bool cairn_pc_table_next(const cairn_pc_table *table, uint32_t section, uint32_t *index,
                                    struct cairn_pc_table_entry *entry);
 
 /**
- * All that is known of `pc`: functions' entries in whose range it is, by where they begin, and then
- * instructions' entries at exactly this address, in the order of the sections and in them. Writes
- * up to `capacity` of them to `entries` (may be NULL if `capacity` is 0) and returns how many there
- * are in all. A function of no bytes has no PC.
+ * Finds all entries about `pc`: first the entries of functions that contain `pc`, in order of their
+ * start; then the entries of instructions at exactly `pc`, in the order of the sections, and in the
+ * order of each section. A function of size 0 contains no PC.
+ *
+ * Writes up to `capacity` entries to `entries`, which may be NULL if `capacity` is 0. Returns the
+ * number of all such entries, which may be greater than `capacity`.
  */
 CAIRN_API size_t cairn_pc_table_find(const cairn_pc_table *table, uint64_t pc,
                                      struct cairn_pc_table_entry *entries, size_t capacity);

@@ -1,10 +1,10 @@
 /*
- * cairn/pcsection.h - decoding LLVM's PC sections: addresses of instructions and functions, each
- * with constants that the metadata !pcsections gave it.
+ * cairn/pcsection.h - decoding of LLVM's PC sections: addresses of instructions and functions, each
+ * with constants from the metadata !pcsections.
  *
- * Entries do not say what they are, so the reader has to know: a schema says how wide addresses
- * are, whether functions or instructions have entries, and which constants follow. It can be
- * written as text:
+ * The entries of a section do not describe their form, so the reader needs a schema: the width of
+ * addresses, whether the entries are for functions or for instructions, and the constants that
+ * follow. A schema can be written as text:
  *
  *     instruction 4                   addresses of 4 bytes and nothing else
  *     function 8 u32 u8               addresses of 8 bytes, the function's size, two constants
@@ -18,18 +18,19 @@
  *         use(&entry);
  *     }
  *
- * For large sections there is cairn_pcsection_read_many.
+ * For large sections, cairn_pcsection_read_many is faster.
  *
- * An address is stored relative to its own place. LLVM takes 4 bytes for it with the small code
- * model and 8 with medium and large ones. Several tuples of constants are the same as one with all
- * of them. LLVM 16 does not know !C: it writes whole constants, to a section that has !C in its
- * name.
+ * An address is stored relative to its own place in the section. LLVM uses 4 bytes for it with the
+ * small code model, and 8 bytes with the medium and large code models. If the metadata has several
+ * tuples of constants, the entry is the same as for one tuple with all of them. LLVM 16 does not
+ * support !C: it writes constants uncompressed, to a section with !C in its name.
  *
- * Instructions that share a node of metadata have one entry, with all their addresses and then the
- * constants once; nothing in the section says so. Here each address is expected to have constants
- * of its own. cairn/pc_table.h reads such runs, if it is told where code is.
+ * If several instructions share a metadata node, LLVM writes one entry with all their addresses,
+ * followed by the constants once. The section does not mark such runs. The functions of this header
+ * expect constants after each address; cairn/pc_table.h can read runs if it knows the addresses of
+ * code.
  *
- * All functions here are thread-safe and async-signal-safe: they touch only their arguments.
+ * All functions are thread-safe and async-signal-safe: they access only their arguments.
  *
  * Source: LLVM, "PC Sections Metadata", sections "Binary Encoding" and "Encoding Options".
  *
@@ -49,65 +50,68 @@ extern "C" {
 #endif
 
 enum {
-    /** Constants of one entry at most. */
+    /** Maximum number of constants in an entry. */
     CAIRN_PCSECTION_CONSTANTS_MAX = 16,
-    /** Bytes of a constant at most. */
+    /** Maximum size of a constant in bytes. */
     CAIRN_PCSECTION_CONSTANT_BYTES_MAX = 8
 };
 
-/** What the entries of a section are like. */
+/** The form of a section's entries. */
 struct cairn_pcsection_schema {
     uint8_t address_bytes; /**< 4 or 8 */
-    /** Entries are functions', with their size behind the address; otherwise instructions'. */
+    /** Whether the entries are for functions, and have the function's size after the address. If
+     *  not, they are for instructions. */
     bool has_size;
-    /** The size, and constants of 2 to 8 bytes, are ULEB128 numbers. */
+    /** Whether the size, and constants of 2 to 8 bytes, are ULEB128 numbers. */
     bool is_compressed;
     uint8_t constant_count;
-    uint8_t constant_bytes[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< 1 to 8 each */
+    uint8_t constant_bytes[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< sizes in bytes, 1 to 8 each */
 };
 
-/**
- * The schema that `text` describes, as above. ARGUMENT: the sentence says which word is wrong, and
- * `error->offset` where in the text it begins; `*schema` is then as it was.
- */
+/** Parses the text of a schema, as described above. Errors: ARGUMENT; the message names the invalid
+ *  word, and `error->offset` is its offset in the text. `*schema` is then unchanged. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_parse_schema(
     const char *text, struct cairn_pcsection_schema *schema, struct cairn_error *error);
 
-/** An entry. Plain values; copy it freely. */
+/** An entry. A plain value, which may be copied. */
 struct cairn_pcsection_entry {
-    size_t offset;    /**< where it begins in its section */
-    uint64_t address; /**< of the instruction, or of the function's first one */
-    uint64_t size;    /**< of the function, in bytes; 0 of an instruction */
-    uint64_t constants[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< unsigned; 0 beyond the schema's */
+    size_t offset;    /**< offset of the entry in its section, in bytes */
+    uint64_t address; /**< address of the instruction, or of the function's first one */
+    uint64_t size;    /**< size of the function in bytes; 0 for an instruction */
+    uint64_t constants[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< zero-extended; unused ones are 0 */
 };
 
 /**
- * Reads the entry at `*offset` of the section, which is loaded at `section_address`, and moves
- * `*offset` on to the next one. TRUNCATED: the section ends inside the entry, so the schema may be
- * another one; CORRUPT: a number has more bits than the schema says. The sentence names the entry's
- * part, and `error->offset` its place; `*offset` and `*entry` are then as they were. ARGUMENT if
- * `*offset` is not in the section, or the schema is none.
+ * Reads the entry at `*offset` of the section, which is loaded at `section_address`, and advances
+ * `*offset` to the next entry.
+ *
+ * Errors: TRUNCATED (the section ends inside the entry, so the schema may be wrong), CORRUPT (a
+ * number has more bits than the schema allows). The message names the part of the entry, and
+ * `error->offset` is its place in the section. ARGUMENT if `*offset` is not in the section, or the
+ * schema is invalid. `*offset` and `*entry` are unchanged after an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_read(
     const struct cairn_section *section, uint64_t section_address,
     const struct cairn_pcsection_schema *schema, size_t *offset,
     struct cairn_pcsection_entry *entry, struct cairn_error *error);
 
-/** Where cairn_pcsection_read_many writes entries to: room for `capacity` of each, in the order of
- *  the section. What is NULL is not wanted. */
+/** The arrays that cairn_pcsection_read_many fills, in the order of the section. Each has space for
+ *  `capacity` entries, or is NULL if it is not needed. */
 struct cairn_pcsection_columns {
     size_t capacity;
     uint64_t *addresses;
-    uint64_t *sizes; /**< of functions, in bytes; not written where the schema has none */
-    /** Constant number `j` of entry number `i` at `i * schema->constant_count + j`. */
+    uint64_t *sizes; /**< sizes of functions in bytes; not written if the schema has no sizes */
+    /** Constants: number `j` of entry `i` is at index `i * schema->constant_count + j`. */
     uint64_t *constants;
 };
 
 /**
- * Reads as many entries as there is room for, from `*offset` on, and moves `*offset` behind them:
- * what cairn_pcsection_read gives one by one, several times as fast. `*count` says how many were
- * written, also where the one behind them is no good: the error is then that one's, and `*offset`
- * where it begins. At the section's end `*count` is 0.
+ * Reads up to `capacity` entries from `*offset` on, and advances `*offset` to the entry that
+ * follows them. The results are those of repeated calls of cairn_pcsection_read, but it is several
+ * times as fast. At the end of the section, `*count` is 0.
+ *
+ * Errors: as cairn_pcsection_read. `*count` is then the number of entries before the one that
+ * failed, which have been written, and `*offset` is the start of that entry.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_read_many(
     const struct cairn_section *section, uint64_t section_address,

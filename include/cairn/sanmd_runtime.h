@@ -1,7 +1,8 @@
 /*
- * cairn/sanmd_runtime.h - asking a running program: is this PC an atomic access, and was this
- * function compiled with clang's -fexperimental-sanitize-metadata? A library of its own,
- * libcairn-sanmd, which needs neither LLVM, nor libelf, nor libcairn.
+ * cairn/sanmd_runtime.h - queries in a running program that was compiled with clang's
+ * -fexperimental-sanitize-metadata: whether an instruction is an atomic access, and whether a
+ * function was compiled with the option. It is a separate library, libcairn-sanmd, which depends on
+ * neither LLVM, nor libelf, nor libcairn.
  *
  *     clang -fexperimental-sanitize-metadata=covered,atomics,uar host.c \
  *         $(pkg-config --cflags --libs cairn-sanmd)
@@ -9,43 +10,46 @@
  *     struct cairn_sanmd_function function;
  *     if (cairn_sanmd_find_function(pc, &function) &&
  *         (function.features & CAIRN_SANMD_FEATURE_ATOMICS) != 0 && !cairn_sanmd_is_atomic(pc))
- *         … the instruction at `pc` is a plain access, which clang has said …
+ *         … clang's metadata shows that the instruction at `pc` is a plain access …
  *
- * The compiler gives each program and each shared library constructors that tell where its metadata
- * is (the callbacks at the end of this header), and destructors. They call the library if it is in
- * the process, and do nothing otherwise: their references to it are weak. So
+ * LINKING. The compiler adds constructors to each program and each shared library, which pass the
+ * place of the metadata to the callbacks at the end of this header, and destructors, which remove
+ * it. Their references to the callbacks are weak: they do nothing if the library is not in the
+ * process. So
  *
- * - whatever asks links the library, as above. A program that itself asks nothing (the one that
- *   asks is a plug-in, say) has to keep it: -Wl,--no-as-needed -lcairn-sanmd;
- * - shared libraries, linked and opened with dlopen, need not name it: they find the program's.
- *   Only where the program has it not, and a plug-in of RTLD_LOCAL has, must each plug-in name it;
- * - a static libcairn-sanmd.a in a program that does not ask needs
- *   -Wl,-u,__sanitizer_metadata_covered_add. The callbacks of such a program are found by its
- *   shared libraries if it is linked with -rdynamic.
+ * - code that calls the query functions must link the library, as above. If only a plug-in calls
+ *   them, the program must still link the library: -Wl,--no-as-needed -lcairn-sanmd;
+ * - shared libraries, linked or opened with dlopen, need not link it: they use the program's. Only
+ *   if the program does not link it, and a plug-in opened with RTLD_LOCAL does, each plug-in must
+ *   link it;
+ * - a program that links a static libcairn-sanmd.a and does not call the query functions needs
+ *   -Wl,-u,__sanitizer_metadata_covered_add. Its shared libraries find its callbacks if it is
+ *   linked with -rdynamic.
  *
- * Global state. The callbacks have no argument for a context, so this library, unlike all else of
- * Cairn, has state that is global to the process. It is initialised statically: callbacks may come
- * before main and before the library's own constructor. It uses no malloc. Once loaded, it stays
- * until the process ends, even where it came with dlopen.
+ * GLOBAL STATE. The callbacks have no argument for a context. So this library has state that is
+ * global to the process, unlike the other parts of Cairn. The state is initialised statically,
+ * because callbacks may be called before main and before the library's own constructor. The library
+ * does not use malloc. Once loaded, it stays until the process ends, even if it was loaded by
+ * dlopen.
  *
- * What it knows. A callback reads the metadata once, into tables of the library's own; the metadata
- * itself is not looked at again. From then on until its destructor runs (at dlclose, or at the end
- * of the process), its functions and accesses are found.
+ * LIFETIME OF METADATA. A callback reads the metadata once, into tables of the library, and the
+ * metadata is not accessed again. Its functions and accesses are found until its destructor runs,
+ * at dlclose or at the end of the process.
  *
- * Threads. All may be called by any number of threads, while others open and close libraries.
- * Queries take no lock, do not wait, and do not allocate; they are async-signal-safe. A query that
- * runs while a library is opened or closed answers as before or as after that, for each of its
- * sections of metadata. Callbacks take a lock among each other and must not be called from a signal
- * handler, as dlopen and dlclose.
+ * THREADS. All functions may be called by any number of threads, while other threads open and close
+ * libraries. Queries take no locks, do not wait, do not allocate, and are async-signal-safe. If a
+ * query runs while a library is opened or closed, it returns, for each of the library's sections of
+ * metadata, the result of before or after that. Callbacks take a lock and must not be called from a
+ * signal handler, like dlopen and dlclose.
  *
- * Memory. Tables of a closed library are given back when no query of before runs any more. Nothing
- * waits for that: what is still in use is looked at again at the next callback. So a thread may
- * close a library while a query of its own is interrupted, or inside a visitor; and one that leaves
- * a query for good (by longjmp out of a visitor or out of the handler of a signal that interrupted
- * it, or by fork in another thread, in the child) costs no more than tables that are never given
- * back.
+ * MEMORY. The tables of a closed library are freed when no query is running that began before it
+ * was closed. No function waits for that: tables that are still in use are checked again at the
+ * next callback. So a thread may close a library while a query of its own is interrupted, or inside
+ * a visitor. If a thread never finishes a query, because of a longjmp out of a visitor or out of a
+ * signal handler that interrupted the query, or because of a fork in another thread (in the child),
+ * some tables are never freed; there is no other effect.
  *
- * Source: for callbacks and versions, which no document has, what clang 16 and 19 emit.
+ * Source: callbacks and versions, which are not documented, are those that clang 16 and 19 emit.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -62,97 +66,101 @@
 extern "C" {
 #endif
 
-/** Whether `pc` is the address of an instruction that an atomic access became: of its first byte,
- *  prefixes included. */
+/** Whether `pc` is the address of an instruction that was generated from an atomic access: of its
+ *  first byte, including prefixes. */
 CAIRN_API bool cairn_sanmd_is_atomic(uint64_t pc);
 
 /** A covered function in this process. A plain value. */
 struct cairn_sanmd_function {
-    uint64_t address;              /**< of its first instruction */
-    uint32_t size;                 /**< of its code, in bytes */
-    uint32_t features;             /**< CAIRN_SANMD_FEATURE_… */
-    uint32_t stack_argument_bytes; /**< 0 where the metadata does not have it */
+    uint64_t address;              /**< address of its first instruction */
+    uint32_t size;                 /**< size of its code in bytes */
+    uint32_t features;             /**< bits CAIRN_SANMD_FEATURE_… */
+    uint32_t stack_argument_bytes; /**< 0 if the metadata does not have it */
 };
 
 /**
- * The covered function that holds `pc`; false, and `*function` as it was, if `pc` is in none. Where
- * a linker has given several functions the same code, it is the one with most features.
+ * Finds the covered function that contains `pc`; false if there is none, and `*function` is then
+ * unchanged. If a linker has folded several functions into the same code, the one with most
+ * features is found.
  */
 CAIRN_API bool cairn_sanmd_find_function(uint64_t pc, struct cairn_sanmd_function *function);
 
 /**
- * Calls `visit` for each covered function that begins in [begin, end), upwards in each section of
- * metadata, until it returns false. It may do all that the caller may, queries and dlclose
- * included; what is opened meanwhile is not visited. Returns whether all were visited.
+ * Calls `visit` for each covered function that begins in [begin, end), in ascending order of
+ * address in each section of metadata, until it returns false. `visit` may do all that the caller
+ * may, including queries and dlclose. Libraries that are opened meanwhile are not visited. Returns
+ * true if all functions were visited.
  */
 CAIRN_API bool cairn_sanmd_visit_functions(
     uint64_t begin, uint64_t end,
     bool (*visit)(void *data, const struct cairn_sanmd_function *function), void *data);
 
-/** The same for atomic accesses. */
+/** Does the same for atomic accesses. */
 CAIRN_API bool cairn_sanmd_visit_atomics(uint64_t begin, uint64_t end,
                                          bool (*visit)(void *data, uint64_t pc), void *data);
 
-/** A section of metadata that a callback told of. A plain value. */
+/** A section of metadata that was passed to a callback. A plain value. */
 struct cairn_sanmd_range {
     enum cairn_sanmd_kind kind;
-    /** As the callback got it, with CAIRN_SANMD_WIDE_ADDRESSES also where it only should have. */
+    /** The version that was passed to the callback. CAIRN_SANMD_WIDE_ADDRESSES is also set if the
+     *  caller should have set it. */
     uint32_t version;
-    uint64_t section_address; /**< of the metadata */
+    uint64_t section_address; /**< address of the metadata */
     uint64_t section_size;
-    uint64_t code_begin; /**< of the first function or access; 0 if there is none */
-    uint64_t code_end;   /**< behind the last function or access */
-    size_t entry_count;  /**< functions or accesses that are found */
-    size_t table_bytes;  /**< memory of the library's for them */
-    /**
-     * OK; otherwise what is wrong with the metadata, as cairn_sanmd_read_covered and
-     * cairn_sanmd_read_atomic say it: the entries before it are found, those behind it are not.
-     * VERSION means that there are none.
-     */
+    uint64_t code_begin; /**< address of the first function or access; 0 if there is none */
+    uint64_t code_end;   /**< address after the last function or access */
+    size_t entry_count;  /**< number of functions or accesses that queries find */
+    size_t table_bytes;  /**< size of the library's tables for them, in bytes */
+    /** OK, or the error in the metadata, as returned by cairn_sanmd_read_covered and
+     *  cairn_sanmd_read_atomic. Queries find the entries before the error, but not those after it.
+     *  If it is VERSION, there are no entries. */
     struct cairn_error error;
 };
 
-/** Calls `visit` for each section of metadata, as above. */
+/** Calls `visit` for each section of metadata, until it returns false. Returns true if all were
+ *  visited. */
 CAIRN_API bool cairn_sanmd_visit_ranges(bool (*visit)(void *data,
                                                       const struct cairn_sanmd_range *range),
                                         void *data);
 
-/** What the library knows and takes. */
+/** Numbers about the library's tables. */
 struct cairn_sanmd_statistics {
     size_t range_count;
-    size_t faulty_range_count; /**< those with an error */
+    size_t faulty_range_count; /**< number of sections with an error */
     size_t function_count;
     size_t atomic_count;
-    size_t table_bytes;      /**< memory that queries look at */
-    size_t waiting_bytes;    /**< memory of closed libraries that queries of before may look at */
-    size_t lost_range_count; /**< since the start: sections there was no memory for */
+    size_t table_bytes;      /**< memory of the tables in use */
+    size_t waiting_bytes;    /**< memory of closed libraries' tables that may be in use */
+    size_t lost_range_count; /**< sections that were ignored for lack of memory, since the start */
 };
 
-/** The numbers of this moment, each by itself. Never fails. */
+/** Returns the current numbers. Each is read separately, so they may not match each other. Never
+ *  fails. */
 CAIRN_API void cairn_sanmd_get_statistics(struct cairn_sanmd_statistics *statistics);
 
-/*
- * The callbacks. Clang's constructors and destructors call them; so may a loader of its own (a JIT)
- * that has such sections in memory, under the same rules.
- */
+/* The callbacks. Clang's constructors and destructors call them. A loader (a JIT) that has such
+ * sections in memory may call them, too, under the same rules. */
 
 /* NOLINTBEGIN(bugprone-reserved-identifier,cert-*): clang has given them their names. */
 
-/** There are covered functions, as [start, end) says, which has to stay as it is until this
- *  returns. The same section may be added several times. An empty one is ignored. */
+/**
+ * Adds the covered functions of the section of metadata in [start, end), which must not change
+ * until this function returns. The same section may be added several times. An empty section is
+ * ignored.
+ */
 CAIRN_API void __sanitizer_metadata_covered_add(uint32_t version, const void *start,
                                                 const void *end);
 
-/** They are no more: to be called once for each _add with the same section, before other code comes
- *  to where they were. What was not added is ignored. */
+/** Removes covered functions. It must be called once for each _add with the same section, before
+ *  other code is loaded at their addresses. A section that was not added is ignored. */
 CAIRN_API void __sanitizer_metadata_covered_del(uint32_t version, const void *start,
                                                 const void *end);
 
-/** The same for atomic accesses. */
+/** Adds atomic accesses, as __sanitizer_metadata_covered_add. */
 CAIRN_API void __sanitizer_metadata_atomics_add(uint32_t version, const void *start,
                                                 const void *end);
 
-/** The same for atomic accesses. */
+/** Removes atomic accesses, as __sanitizer_metadata_covered_del. */
 CAIRN_API void __sanitizer_metadata_atomics_del(uint32_t version, const void *start,
                                                 const void *end);
 

@@ -1,9 +1,11 @@
 /*
- * cairn/statepoint.h - a record of a gc.statepoint, taken apart.
+ * cairn/statepoint.h - decoding of the stack map record of a gc.statepoint.
  *
- * A statepoint's locations are: calling convention, flags, number of deopt values (three
- * constants), the deopt values, pairs of base and derived GC pointers, and the allocas that were
- * passed to it.
+ * The locations of such a record are, in this order: three constants (calling convention, flags,
+ * number of deopt values), the deopt values, pairs of base and derived GC pointers, and the allocas
+ * that were passed to the statepoint.
+ *
+ * All functions are thread-safe and async-signal-safe.
  *
  * Source: LLVM, "Garbage Collection Safepoints in LLVM", section Stack Map Format.
  *
@@ -19,26 +21,27 @@
 extern "C" {
 #endif
 
-/** Numbers of locations in the record: `first_…` is the index of the first one. */
+/** A decoded record. The fields `first_…` are indices of locations in the record. */
 struct cairn_statepoint {
     uint32_t calling_convention;
     uint64_t flags;
     uint32_t first_deopt;
     uint32_t deopt_count;
-    /** Base at `first_pair + 2 * i`, derived right after it. */
+    /** Index of the first base pointer. Pair `i` has its base at `first_pair + 2 * i`, and its
+     *  derived pointer in the next location. */
     uint32_t first_pair;
     uint32_t pair_count;
     uint32_t first_alloca;
     uint32_t alloca_count;
 };
 
-/** Takes a record of a section apart. Errors: CORRUPT, with the record's `offset` in the section,
- * if its locations are not a statepoint's. Async-signal-safe. */
+/** Decodes a record of the stack map `map`. Errors: CORRUPT, with the record's `offset` in the
+ *  section, if its locations are not those of a statepoint. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_statepoint(
     const struct cairn_stackmap *map, const struct cairn_stackmap_record *record,
     struct cairn_statepoint *statepoint, struct cairn_error *error);
 
-/** The same for a record of a table. */
+/** Decodes a record of a table. Errors: as cairn_stackmap_statepoint. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_record_statepoint(
     struct cairn_record record, struct cairn_statepoint *statepoint, struct cairn_error *error);
 

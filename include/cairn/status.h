@@ -1,10 +1,9 @@
 /*
- * cairn/status.h - what went wrong, and where.
+ * cairn/status.h - status codes and error details.
  *
- * Every function of Cairn that can fail in more than one way returns an
- * `enum cairn_status` and takes, as its last parameter, a pointer to a
- * `struct cairn_error` of the caller's. The pointer may be NULL. It is written
- * only on failure; there is no hidden "last error" anywhere.
+ * A function that can fail in more than one way returns an `enum cairn_status`. Its last parameter
+ * is a pointer to a `struct cairn_error` that the caller owns, or NULL. The function writes the
+ * struct only on failure. There is no global or thread-local "last error".
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,58 +26,57 @@ extern "C" {
 #define CAIRN_PURE
 #endif
 
-/* The numbers are part of the ABI: they never change and are never reused. */
+/* The result of a function. The numbers are part of the ABI: they never change and are never
+ * reused. */
 enum cairn_status {
-    /** Done. */
+    /** Success. */
     CAIRN_OK = 0,
-    /** An argument is not one that the function takes (NULL, zero, not a power of two, …). */
+    /** An argument is invalid (NULL, zero, not a power of two, …). */
     CAIRN_ERROR_ARGUMENT = 1,
-    /** The allocator returned NULL, or a limit is reached. Nothing was changed. */
+    /** The allocator returned NULL, or a memory limit is reached. Nothing was changed. */
     CAIRN_ERROR_MEMORY = 2,
-    /** The operating system refused; `system_error` holds its errno. */
+    /** A system call failed; `system_error` holds its errno. */
     CAIRN_ERROR_SYSTEM = 3,
-    /** The input ends before the thing that `offset` points to. */
+    /** The input ends before the end of the item at `offset`. */
     CAIRN_ERROR_TRUNCATED = 4,
-    /** The input has a version that Cairn does not know. */
+    /** The input has a version that Cairn does not support. */
     CAIRN_ERROR_VERSION = 5,
     /** The input holds a value that its format does not allow. */
     CAIRN_ERROR_CORRUPT = 6,
-    /** The code slab, or the number of slabs, is used up. */
+    /** The code slab is full, or the maximum number of slabs exists. */
     CAIRN_ERROR_FULL = 7,
     /** There is no such ID, address, function or section. */
     CAIRN_ERROR_NOT_FOUND = 8,
-    /** Two things contradict each other: one ID with two shapes, one site twice in a batch. */
+    /** Two inputs contradict each other: one ID with two shapes, one site twice in a batch. */
     CAIRN_ERROR_CONFLICT = 9,
-    /** The site cannot be patched in this way; the sentence says why. */
+    /** The site cannot be patched in this way; the message gives the reason. */
     CAIRN_ERROR_UNMANAGED = 10,
-    /** A number is outside what the field, the region or a branch can hold. */
+    /** A number is outside the range of the field, the region or the branch. */
     CAIRN_ERROR_RANGE = 11,
-    /** The machine, the kernel or the LLVM in use cannot do this. */
+    /** The machine, the kernel or the LLVM version does not support this. */
     CAIRN_ERROR_UNSUPPORTED = 12,
     /** The call is not allowed in the present state (published, retired, not quiescent, …). */
     CAIRN_ERROR_STATE = 13,
-    /** LLVM refused, or would crash on what it was given. */
+    /** LLVM returned an error, or would crash on this input. */
     CAIRN_ERROR_LLVM = 14
 };
 
 enum { CAIRN_ERROR_MESSAGE_SIZE = 256 };
 
-/** Filled in by the function that failed. Owned by the caller; holds no pointers. */
+/** The details of a failure. The caller owns it; it holds no pointers. */
 struct cairn_error {
     enum cairn_status status;
-    /** errno where the operating system was asked, otherwise 0. */
+    /** errno of the system call that failed; otherwise 0. */
     int system_error;
-    /** Byte offset into the input, or the address in question; 0 where neither applies. */
+    /** Byte offset into the input, or the address that the error is about; otherwise 0. */
     uint64_t offset;
-    /** One sentence in English, NUL-terminated, cut at the end if it is too long. It is UTF-8
-     *  without control characters: in names from files they are replaced by '?'. */
+    /** One sentence in English, NUL-terminated, truncated if it is too long. It is UTF-8 without
+     *  control characters; those in names from files are replaced by '?'. */
     char message[CAIRN_ERROR_MESSAGE_SIZE];
 };
 
-/**
- * The enumerator's name without its prefix, such as "TRUNCATED"; "UNKNOWN" for
- * a number that is none. The string is static. Async-signal-safe.
- */
+/** Returns the enumerator's name without its prefix, such as "TRUNCATED", or "UNKNOWN" for a number
+ *  that is not an enumerator. The string is static. Thread-safe and async-signal-safe. */
 CAIRN_API const char *cairn_status_name(enum cairn_status status);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * cairn/walk.h - walking over a whole stack: through compiled code, through the host's own code
- * between its pieces, to the outermost frame.
+ * cairn/walk.h - walking over a whole stack: over compiled code, and over the host's own code
+ * between and outside of it, up to the outermost frame.
  *
  *     struct cairn_walk walk;
  *     cairn_walk_begin(&walk, &frame);
@@ -8,55 +8,58 @@
  *     while ((status = cairn_walk_next(&walk, &error)) == CAIRN_OK && !walk.has_ended)
  *         use(&walk.frame);
  *
- * visits the frames of compiled code, from the innermost one on. Of each, the functions of
- * cairn/frame.h tell the function, the record (of frames that wait, that of the call: RECORDS
- * there), values and roots; registers that calls leave as they
- * are can be read and written wherever a function further in has saved them, the host's included.
+ * This loop visits the frames of compiled code, the innermost first. The functions of cairn/frame.h
+ * return each frame's function, record, values and roots. For a frame that waits for a callee, the
+ * record is the call's (RECORDS there). Callee-saved registers can be read and written even if a
+ * function further in, such as one of the host's, has saved them.
  *
- * FOREIGN FRAMES are all others: what compiled code has called, and what has called it. A walk asks
- * the host's hook at each of them, and the hook answers
- *  - that the walk ends there;
- *  - that it is a frame of native code, with unwind tables, which the walk is to step over: what
- *    cairn_walk_native answers always;
- *  - that it has moved the frame itself.
- * Without a hook a walk ends at the first foreign frame.
+ * FOREIGN FRAMES are all frames that do not belong to a module: callees and callers of compiled
+ * code. At each of them, a walk calls the host's hook, which answers
+ * - that the walk ends there;
+ * - that it is a frame of native code with unwind tables, over which the walk must step:
+ *   cairn_walk_native always answers this;
+ * - or that it has moved the walk's frame itself.
  *
- * NATIVE FRAMES are those of the program and its libraries, from C or any other language. Their
- * rules are in .eh_frame, which compilers write for x86-64 and AArch64 unless they are told not to,
- * and for others with -fasynchronous-unwind-tables. A walk finds them through the dynamic linker;
- * code that was generated in memory by others than Cairn is not found. On x86-64 signal handlers
- * are stepped over like any function, to what the signal has interrupted; elsewhere the rules of
- * what they return through do not say all that is needed, and walks end there with UNSUPPORTED.
+ * Without a hook, a walk ends at the first foreign frame.
+ *
+ * NATIVE FRAMES are frames of the program and its libraries, in C or any other language. Their
+ * unwind rules are in .eh_frame. Compilers write it by default for x86-64 and AArch64, and for
+ * other architectures with -fasynchronous-unwind-tables. A walk finds the rules through the dynamic
+ * linker, so it does not find code that was generated in memory, except for Cairn's. On x86-64, a
+ * walk steps over a signal handler to the interrupted frame. On other architectures, the rules of
+ * the signal trampoline are incomplete, and walks fail there with UNSUPPORTED.
  *
  * CODE WITHOUT UNWIND TABLES between compiled frames (another JIT, assembly, an interpreter that
- * was compiled without) needs entry frames: the host keeps a list, on the stack or in its thread's
- * data, of where compiled code was left. The recommended way:
- *  - Compiled code is left through code that notes its PC and stack pointer: an exit
- *    (cairn/deopt.h), whose handler puts the address of `deopt->frame` into the list for as long as
- *    it runs; or a stub that makes a context of what it knows (cairn_context_set_pc,
- *    cairn_context_set_sp, cairn_context_write) with the PC that the call returns to.
- *  - The hook, at a foreign frame, takes from the list the first entry above the frame's stack
- *    pointer, puts it into `walk->frame` (a copy of the frame, or cairn_frame_calling of the
- *    context), and answers CAIRN_WALK_MOVED; with nothing left, CAIRN_WALK_END.
- * Registers that such an entry does not have are not known further out, until a frame has saved
- * them: reading them is refused. So code at whose calls values live in registers (not statepoints,
- * whose values are on the stack but for LLVM 16 and later, if asked to) should be left with all of
- * them noted.
+ * was compiled without them) needs entry frames: the host keeps a list, on the stack or in
+ * thread-local data, of the places at which compiled code was left. The recommended method:
+ * - Compiled code is left through code that records its PC and stack pointer. This can be an exit
+ *   (cairn/deopt.h), whose handler keeps the address of `deopt->frame` in the list while it runs.
+ *   Or it can be a stub that creates a context with the values it has (cairn_context_set_pc,
+ *   cairn_context_set_sp, cairn_context_write), where the PC is the return address of the call.
+ * - At a foreign frame, the hook takes the first entry of the list above the frame's stack pointer,
+ *   writes it to `walk->frame` (a copy of the frame, or cairn_frame_calling of the context), and
+ *   returns CAIRN_WALK_MOVED. If there is no such entry, it returns CAIRN_WALK_END.
  *
- * THREADS. A thread walks its own stack, or that of a thread that does not run meanwhile: one that
- * waits in the handler of a signal, from the context that cairn_context_from_signal makes of the
- * handler's ucontext.
+ * Registers that such an entry does not hold are unknown in the outer frames, up to the first frame
+ * that has saved them; reading them fails. So if live values of a call are in registers, the entry
+ * should hold all registers. Values of statepoints are on the stack, unless LLVM 16 or later was
+ * told otherwise.
  *
- * Modules are found while they are published. Frames that wait in a retired module are foreign, and
- * no tables of the system know them.
+ * THREADS. A thread may walk its own stack, or that of a thread that is stopped meanwhile: for
+ * example one that waits in a signal handler, from the context that cairn_context_from_signal makes
+ * of the handler's ucontext.
  *
- * BAD STACKS. What is read is checked: each frame ends above the one before, and below `stack_end`
- * where that is known. A stack that was overwritten gives CORRUPT, or ends the walk early; only
- * where `stack_end` is not known can a frame of wrong size be one that cannot be read.
+ * MODULES are found while they are published. Frames of retired modules are foreign, and the
+ * system's unwind tables do not include them.
  *
- * All functions here are async-signal-safe and allocate nothing. Stepping over a native frame takes
- * about 16 KiB of the stack that it runs on; and it takes a lock where the C library does not have
- * _dl_find_object (glibc 2.35): there it is not async-signal-safe.
+ * INVALID STACKS. The walk checks what it reads: each frame must end above the previous one, and
+ * below `stack_end` if that is known. An overwritten stack results in CORRUPT, or in an early end
+ * of the walk. If `stack_end` is not known, a frame of wrong size can make the walk read
+ * inaccessible memory.
+ *
+ * All functions are async-signal-safe and allocate nothing, with one exception: if the C library
+ * does not have _dl_find_object (glibc 2.35), stepping over a native frame takes a lock and is not
+ * async-signal-safe. Stepping over a native frame needs about 16 KiB of stack.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -74,40 +77,43 @@ extern "C" {
 
 struct cairn_walk;
 
+/** The answer of a hook. */
 enum cairn_walk_answer {
-    /** The walk ends here. */
+    /** The walk ends at this frame. */
     CAIRN_WALK_END = 0,
-    /** A frame of native code: cairn_frame_native_caller. */
+    /** A frame of native code: the walk steps over it with cairn_frame_native_caller. */
     CAIRN_WALK_NATIVE = 1,
-    /** The hook has moved the frame outwards on the same stack. */
+    /** The hook has changed `walk->frame` to an outer frame on the same stack. */
     CAIRN_WALK_MOVED = 2,
-    /** The hook has moved it to another stack, and set the walk's `stack_end` to that one's. */
+    /** The hook has changed `walk->frame` to a frame on another stack, and `walk->stack_end` to the
+     *  end of that stack. */
     CAIRN_WALK_SWITCHED = 3
 };
 
-/** Asked at each foreign frame, `walk->frame`: its pc, sp, and what registers are known. May be
- *  called in a signal handler if walks begin there. */
+/** A hook, called at each foreign frame, `walk->frame`, which has a PC, a stack pointer, and the
+ *  known registers. It must be async-signal-safe if walks begin in signal handlers. */
 typedef enum cairn_walk_answer cairn_walk_hook(struct cairn_walk *walk, void *user);
 
 enum { CAIRN_WALK_KNOWN = 8 };
 
+/** A walk over a stack. */
 struct cairn_walk {
-    /** Where the walk is: after cairn_walk_next a frame of a module, or the last one. */
+    /** The current frame: after cairn_walk_next, a frame of a module, or the last frame. */
     struct cairn_frame frame;
-    /** There are no further frames. `frame` is then where the hook has ended the walk, or has 0 for
-     *  its pc: it lies behind the outermost one. */
+    /** Whether there are no further frames. `frame` is then the frame at which the hook has ended
+     *  the walk, or, after the outermost frame, its PC is 0. */
     bool has_ended;
-    /** The address behind the stack: no frame reaches further. 0: not known. */
+    /** The address that follows the stack, which no frame may exceed; 0 if it is not known. */
     uint64_t stack_end;
-    /** NULL: the walk ends at foreign frames. */
+    /** The hook, and its argument. If it is NULL, the walk ends at foreign frames. */
     cairn_walk_hook *foreign;
     void *user;
 
-    /* Cairn's own. */
+    /* Internal. */
     bool has_begun;
     uint32_t switches;
-    /* Rules that were used, by PC, and after each the number of those that were used next:
-     * functions call each other again and again. */
+    /* A cache of unwind rules by PC. `next` is the number of the entry that was used after this
+     * one, because the same functions call each other again and again. */
     struct {
         uint64_t pc;
         cairn_module *module;
@@ -120,32 +126,35 @@ struct cairn_walk {
     uint8_t misses;
 };
 
-/** A walk that begins with `frame`, which is copied. It has no hook and knows no end of the stack:
- *  both may be set then. */
+/** Initialises a walk that begins with `frame`, which is copied. The walk has no hook, and the end
+ *  of the stack is not known; the caller may set both afterwards. */
 CAIRN_API void cairn_walk_begin(struct cairn_walk *walk, const struct cairn_frame *frame);
 
 /**
- * Moves to the next frame of a module: at first the one that the walk began with, if it is one,
- * then its callers. Sets `has_ended` if there is none.
+ * Advances to the next frame of a module. The first call finds the frame that the walk began with,
+ * if it belongs to a module; otherwise the nearest caller that does. Sets `has_ended` if there is
+ * none.
  *
- * After an error `walk->frame` is the frame that could not be left, and may be looked at; another
- * call tries again. NOT_FOUND, UNSUPPORTED, CORRUPT: as cairn_frame_caller and
- * cairn_frame_native_caller. CORRUPT: the frame would end outside of the stack, the hook has moved
- * it inwards, or the walk has gone from stack to stack 64 times. ARGUMENT: an unknown answer.
+ * Errors: NOT_FOUND, UNSUPPORTED, CORRUPT as cairn_frame_caller and cairn_frame_native_caller; also
+ * CORRUPT if the frame would end outside of the stack, if the hook has moved the frame inwards, or
+ * if the walk has changed stacks more than 64 times; ARGUMENT if the hook's answer is unknown.
+ * After an error, `walk->frame` is the frame whose caller was not found, and another call tries
+ * again.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_walk_next(struct cairn_walk *walk,
                                                              struct cairn_error *error);
 
-/** The hook that takes every foreign frame for a native one. */
+/** Returns CAIRN_WALK_NATIVE: a hook for walks on which all foreign frames are native. */
 CAIRN_API enum cairn_walk_answer cairn_walk_native(struct cairn_walk *walk, void *user);
 
 /**
- * Moves to the caller of a frame of native code, which may be code of a module again. Behind the
- * outermost frame `frame->pc` is 0.
+ * Changes a frame of native code to its caller, which may be a frame of a module. After the
+ * outermost frame, `frame->pc` is 0.
  *
- * NOT_FOUND: nothing is loaded there, the function has no unwind rules, or they begin with a
- * register that is not known. UNSUPPORTED: its rules are such as Cairn cannot follow, CORRUPT: they
- * contradict themselves or the stack; the sentence says which. The frame stays as it was.
+ * Errors: NOT_FOUND (no file is loaded there, the function has no unwind rules, or the rules need a
+ * register that is not known), UNSUPPORTED (Cairn does not support the rules), CORRUPT (the rules
+ * contradict themselves or the stack). The message gives the reason. The frame is unchanged after
+ * an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_native_caller(struct cairn_frame *frame,
                                                                        struct cairn_error *error);
