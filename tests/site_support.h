@@ -52,7 +52,7 @@ struct site_code {
     const struct site_function *functions;
     uint32_t function_count;
     const struct site_record *records; /* grouped by function, in the functions' order */
-    uint32_t unwound;                  /* bytes that an unwind table has as one function; 0: no table */
+    uint32_t unwound;                  /* size of the function in an unwind table; 0: no table */
 };
 
 /* Loads the code at an address that is a multiple of 64, without publishing it. */
