@@ -212,8 +212,8 @@ START_TEST(common_information_is_run_once)
 }
 END_TEST
 
-/* If an entry's common information lies outside the list of entries, it can be anywhere, also
- * inside another entry; each function can name a different place. */
+/* Common information must be an entry of the section. Otherwise, each function could name a
+ * different place inside of another entry. */
 START_TEST(common_information_has_to_be_an_entry)
 {
     static const uint8_t nothing[1];

@@ -90,8 +90,8 @@ enum { MAY_FILL_MEMORY = 0 };
 enum { MAY_FILL_MEMORY = 1 };
 #endif
 
-/* LLVM may read past the end of its tables here, which does not crash every build of LLVM. The
- * crashes were observed on x86-64. */
+/* Undefined behaviour in LLVM need not crash the LLVM of another host: the crashes were observed on
+ * x86-64. */
 static void assert_crashes(const char *text, const struct judgement *judgement)
 {
     if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)

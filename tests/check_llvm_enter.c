@@ -348,8 +348,7 @@ static struct {
     uint64_t toc; /* PPC64's r2 at the site, which is also the caller's */
 } run;
 
-static unsigned entered[3]; /* number of runs without a handler's answer, with arguments on the
-                               stack, and of C functions */
+static unsigned entered[3]; /* without and with arguments on the stack; C functions */
 
 static void handle(struct cairn_deopt *deopt, void *user)
 {
@@ -596,7 +595,7 @@ static struct cairn_results random_results(void)
     return results;
 }
 
-/* Repeats until all types can be passed. */
+/* Chooses types until there is a signature that can be passed. */
 static void choose_target(struct target *target)
 {
     cairn_signature *signature = NULL;
