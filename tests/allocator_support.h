@@ -1,5 +1,5 @@
 /*
- * An allocator that counts, and that fails when a test wants it to.
+ * An allocator that counts allocations and fails when a test asks for it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,7 @@
 #include <cairn/allocator.h>
 #include <stddef.h>
 
-/* Counts what is allocated, and fails allocation number `fail_at` (from 1; 0: none). */
+/* Counts allocations, and fails number `fail_at` (counted from 1; 0: no failure). */
 struct support_allocator {
     _Atomic size_t calls;
     _Atomic size_t outstanding_bytes;

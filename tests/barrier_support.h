@@ -1,6 +1,6 @@
 /*
- * Barriers that fail when a test wants it: the program's own `syscall` stands before the C
- * library's, so that this works for each thread by itself, and under emulators.
+ * Barriers that fail when a test asks for it. The program defines its own `syscall`, which
+ * overrides the C library's. This works for each thread separately, and under emulators.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,9 +9,10 @@
 
 #include <stdbool.h>
 
-/* What this thread's barriers do; all zero: what the kernel does. */
+/* The behaviour of this thread's barriers. All zero: the kernel's behaviour. */
 struct support_barrier {
-    /* Called in place of the barrier; returns whether the barrier succeeds. NULL: the kernel's. */
+    /* Called instead of the barrier; returns whether the barrier succeeds. NULL: calls the
+     * kernel. */
     bool (*instead)(void *user);
     void *user;
 };

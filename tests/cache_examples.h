@@ -1,6 +1,6 @@
 /*
- * Inline caches whose code tests compare with what they expect of it, for every architecture: one
- * for each kind of guard, action, form and way out.
+ * Example inline caches for every architecture: one for each kind of guard, action, form and exit.
+ * Tests compare their code with the expected code.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,14 +36,14 @@ enum cache_example {
 
 enum { EXAMPLE_CASES_MAX = 3 };
 
-/* An architecture's registers in the examples, by DWARF number. */
+/* The registers that the examples use on an architecture, by DWARF number. */
 struct cache_example_registers {
     uint16_t receiver;
     uint16_t value;
     uint16_t vector;
 };
 
-/* Address of the code; where its sites go on is 0x1000 bytes behind it. */
+/* Address of the code. The sites continue 0x1000 bytes after it. */
 #define EXAMPLE_ADDRESS UINT64_C(0x7F0000000000)
 #define EXAMPLE_RETURN_ADDRESS (EXAMPLE_ADDRESS + 0x1000)
 
@@ -52,19 +52,20 @@ struct cache_example_code {
     struct arch_cache_case cases[EXAMPLE_CASES_MAX];
 };
 
-/* The cache points into the structure. */
+/* Makes the example. The cache points into the structure. */
 void cache_example_get(enum cache_example example, const struct cache_example_registers *registers,
                        struct cache_example_code *code);
 
-/* What LLVM's disassembler says of the code: the instructions, each with a newline behind it, and
- * the words behind them. One file for each architecture, cache_examples_<architecture>.c. */
+/* The disassembly that is expected of LLVM: the instructions, each followed by a newline, and the
+ * data words that follow the code. Each architecture has one file,
+ * cache_examples_<architecture>.c. */
 enum { EXAMPLE_DATA_MAX = 6 };
 
 struct cache_example_lines {
     const char *lines;
     uint64_t data[EXAMPLE_DATA_MAX];
     size_t data_count;
-    size_t data_bytes; /* of each; 0: 8 */
+    size_t data_bytes; /* size of each word; 0: 8 */
 };
 
 extern const struct cache_example_registers cache_registers_x86_64;

@@ -1,6 +1,6 @@
 /*
- * What LLVM's disassembler should say of an inline cache's code, worked out from the cache by
- * another program than the encoder: one file for each architecture, cache_lines_<architecture>.c.
+ * The disassembly that is expected for an inline cache's code. It is computed from the cache
+ * without the encoder. Each architecture has one file, cache_lines_<architecture>.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 
 enum { CACHE_LINES_MAX = 512, CACHE_LINE_BYTES = 96, CACHE_LITERALS_MAX = 64 };
 
-/* What the '@' in a line stands for: the displacement of something. */
+/* The thing whose displacement replaces the '@' in a line. */
 enum cache_reference {
     REFERENCE_NONE,
     REFERENCE_LINE,    /* the instruction in the line `target` */
@@ -25,25 +25,26 @@ struct cache_line {
     uint64_t target;
 };
 
-/* Literals are behind the last line, aligned to 8, with instructions between that trap. */
+/* Literals follow the last line, aligned to 8 bytes; the padding consists of trapping
+ * instructions. */
 struct cache_lines {
     struct cache_line lines[CACHE_LINES_MAX];
     size_t count;
-    size_t way_out; /* the line where it begins */
+    size_t way_out; /* index of the line where the exit begins */
     uint64_t literals[CACHE_LITERALS_MAX];
     size_t literal_count;
-    size_t literal_bytes; /* of each */
+    size_t literal_bytes; /* size of each literal */
 };
 
 struct cache_writer {
-    /* Registers of random caches. */
+    /* Registers that random caches use. */
     const uint16_t *general;
     size_t general_count;
     const uint16_t *vectors;
     size_t vector_count;
-    /* Displacements count from the instruction's end. */
+    /* Whether displacements are relative to the end of the instruction. */
     bool counts_from_end;
-    /* `lines` is all zero. */
+    /* Writes the expected lines. The caller passes `lines` all zero. */
     void (*write)(const struct arch_cache *cache, struct cache_lines *lines);
 };
 

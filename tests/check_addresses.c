@@ -1,5 +1,6 @@
 /*
- * Lines with addresses, as people and perf write them, taken apart; and lines of files and pipes.
+ * Tests of parsing lines with addresses, as people and perf write them, and of reading lines from
+ * files and pipes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +15,7 @@
 static struct address_line parse(const char *text)
 {
     struct address_line line = {.address = 1};
-    /* Behind the line there is nothing that may be read. */
+    /* The memory after the line must not be read. */
     size_t length = strlen(text);
     char *copy = malloc(length > 0 ? length : 1);
     ck_assert_ptr_nonnull(copy);
@@ -154,7 +155,7 @@ END_TEST
 
 static struct line_reader reader;
 
-/* A pipe out of which `size` bytes can be read, and then nothing any more. */
+/* Returns a pipe from which `size` bytes can be read, followed by the end of the file. */
 static int pipe_with(const char *bytes, size_t size)
 {
     int ends[2];
@@ -214,7 +215,7 @@ START_TEST(a_line_is_there_before_the_pipe_ends)
 }
 END_TEST
 
-/* A file, because pipes do not hold so much. */
+/* Uses a file, because pipes do not hold so much. */
 START_TEST(only_the_begin_of_a_line_beyond_the_buffer_is_given)
 {
     FILE *file = tmpfile();
@@ -235,7 +236,7 @@ START_TEST(only_the_begin_of_a_line_beyond_the_buffer_is_given)
 }
 END_TEST
 
-/* So that lines lie across the places at which the buffer is filled again. */
+/* Checks lines that span the places at which the buffer is filled again. */
 START_TEST(lines_are_whole_wherever_the_buffer_ends)
 {
     enum { LINES = 40000 };

@@ -1,6 +1,7 @@
 /*
- * What an architecture supplies, as bytes: recognising what LLVM emits, placing and encoding
- * branches, no-ops, veneers, register names. Nothing here is executed, so it runs on every host.
+ * Tests of the architectures' tables for x86-64 and of the parts that all architectures share:
+ * recognising LLVM's code, placing and encoding branches, no-ops, veneers, register names. The
+ * tests compare bytes and execute none of them, so they run on every host.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +13,7 @@
 
 enum { REGION_MAX = 64, WORD = 8, BRANCH = 5 };
 
-/* Far from both ends of the address space, and aligned. */
+/* An aligned address, far from both ends of the address space. */
 #define BASE UINT64_C(0x7F0012340000)
 
 static const struct cairn_arch *x86_64(void) { return arch_find(CAIRN_ARCHITECTURE_X86_64); }
@@ -52,7 +53,7 @@ START_TEST(cut_no_op_is_none)
 {
     const struct bytes *nop = &nops_of_llvm[_i];
     for (size_t size = 0; size < nop->size; size++) {
-        /* On the heap, at its exact size: reading on would be found by a sanitizer. */
+        /* A heap block of the exact size, so that sanitizers find reads past its end. */
         uint8_t *cut = malloc(size + 1);
         ck_assert_ptr_nonnull(cut);
         memcpy(cut, nop->bytes, size);
@@ -77,8 +78,8 @@ START_TEST(instructions_that_are_like_no_ops_are_none)
 {
     static const struct bytes others[] = {
         {2, {0x66, 0x91}},             /* xchg %ax, %cx */
-        {3, {0x0F, 0x1F, 0x08}},       /* no form that is documented */
-        {3, {0x0F, 0x1E, 0xFA}},       /* of endbr64 */
+        {3, {0x0F, 0x1F, 0x08}},       /* an undocumented form */
+        {3, {0x0F, 0x1E, 0xFA}},       /* part of endbr64 */
         {4, {0xF3, 0x0F, 0x1E, 0xFA}}, /* endbr64 */
         {2, {0xF3, 0x90}},             /* pause */
         {3, {0x0F, 0x0B, 0x00}},       /* ud2 */
@@ -89,7 +90,7 @@ START_TEST(instructions_that_are_like_no_ops_are_none)
 }
 END_TEST
 
-/* Each call that LLVM emits, and what is like one. */
+/* Each form of call that LLVM emits, and similar instructions. */
 static const struct {
     size_t length;
     struct bytes code;
@@ -102,12 +103,12 @@ static const struct {
     {3, {3, {0xFF, 0x50, 8}}},                      /* call *8(%rax) */
     {6, {6, {0xFF, 0x90, 0, 1, 0, 0}}},             /* call *256(%rax) */
     {6, {6, {0xFF, 0x15, 1, 2, 3, 4}}},             /* call *x(%rip) */
-    {7, {7, {0x67, 0xFF, 0x15, 1, 2, 3, 4}}},       /* with addr32 */
+    {7, {7, {0x67, 0xFF, 0x15, 1, 2, 3, 4}}},       /* the same with addr32 */
     {3, {3, {0xFF, 0x14, 0xC8}}},                   /* call *(%rax,%rcx,8) */
     {7, {7, {0xFF, 0x14, 0xC5, 1, 2, 3, 4}}},       /* call *x(,%rax,8) */
     {4, {4, {0xFF, 0x54, 0x24, 8}}},                /* call *8(%rsp) */
     {8, {8, {0x42, 0xFF, 0x94, 0xC8, 1, 2, 3, 4}}}, /* call *x(%rax,%r9,8) */
-    {8, {8, {0x66, 0x66, 0x48, 0xE8, 1, 2, 3, 4}}}, /* of thread-local storage */
+    {8, {8, {0x66, 0x66, 0x48, 0xE8, 1, 2, 3, 4}}}, /* call for thread-local storage */
     {0, {6, {0x66, 0xE8, 1, 2, 3, 4}}},             /* processors differ */
     {0, {5, {0xE9, 1, 2, 3, 4}}},                   /* jmp */
     {0, {2, {0xFF, 0xE0}}},                         /* jmp *%rax */
@@ -149,7 +150,7 @@ END_TEST
 
 #define TARGET UINT64_C(0x8877665544332211)
 
-/* movabs $TARGET, %register; call *%register; returns its size. */
+/* Writes movabs $TARGET, %register; call *%register. Returns the size. */
 static size_t write_call(uint8_t *region, unsigned number)
 {
     bool upper = number >= 8;
@@ -276,9 +277,9 @@ START_TEST(refused_region_leaves_the_answer_alone)
 }
 END_TEST
 
-/* ---- Places ---- */
+/* ---- Placement ---- */
 
-/* Whether some 5 bytes of the region lie in one aligned word, by trying all. */
+/* Whether 5 bytes of the region are in one aligned word. Tries all positions. */
 static bool has_place(size_t size, uint64_t address)
 {
     for (size_t offset = 0; offset + BRANCH <= size; offset++)
@@ -464,7 +465,7 @@ START_TEST(exit_pushes_its_data_and_jumps_to_its_entry)
 }
 END_TEST
 
-/* The push is the first to be too far away above, the jump below. */
+/* Above, the push is out of reach first; below, the jump. */
 START_TEST(exit_reaches_its_data_up_to_the_edge)
 {
     uint8_t code[ARCH_EXIT_CODE_BYTES_MAX];
@@ -557,7 +558,7 @@ static bool has_slot(const struct cairn_arch *arch, uint16_t dwarf)
     return false;
 }
 
-/* What a table of unwind rules relies on: those of one register are neighbours. */
+/* The slots of one register must be adjacent: tables of unwind rules depend on it. */
 static void check_slots(const struct cairn_arch *arch)
 {
     const struct arch_unwind_slot *slots = arch->unwind_slots;

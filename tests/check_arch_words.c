@@ -1,8 +1,8 @@
 /*
- * AArch64 and PPC64 as bytes, by the same questions as x86-64 in check_arch.c: recognising what
- * LLVM emits, placing and encoding branches, no-ops, veneers. Each test runs for each machine.
- * What is expected stands here as numbers from the manuals; that LLVM reads them alike is for
- * check_encoders.c, that it writes them so for check_llvm_sequences.c.
+ * Tests of the architecture tables of AArch64 and PPC64, the counterpart of check_arch.c for
+ * x86-64: recognising LLVM's code, placing and encoding branches, no-ops, veneers. Each test runs
+ * for each machine. The expected values are numbers from the manuals. check_encoders.c checks that
+ * LLVM decodes them the same way, and check_llvm_sequences.c that LLVM emits them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,10 +23,10 @@ enum {
     RANDOM_ROUNDS = 20000
 };
 
-/* Far from both ends of the address space, and aligned. */
+/* An aligned address, far from both ends of the address space. */
 #define BASE UINT64_C(0x7F0012340000)
 
-/* What the sequences below call. */
+/* The target of the call sequences below. */
 #define TARGET UINT64_C(0x8765432112FF)
 
 /* ---- The machines ---- */
@@ -40,21 +40,21 @@ struct machine {
     enum cairn_architecture architecture;
     bool big_endian;
     uint32_t nop;
-    /* LLVM's call of TARGET, and how many of its words lie in the smallest region. */
+    /* LLVM's call of TARGET, and the number of its words that fit in the smallest region. */
     struct instruction call[SEQUENCE_MAX];
     size_t call_words;
     size_t call_words_min;
     size_t return_offset;
-    /* Directly before and behind the patch word; 0 if nothing has to be there. */
+    /* Instructions directly before and after the patch word; 0 if none are needed. */
     uint32_t save;
     uint32_t reload;
     uint32_t branch;
     uint32_t branch_with_link;
-    unsigned displacement_bits; /* with those of the lowest two that are not encoded */
+    unsigned displacement_bits; /* including the lowest two bits, which are not encoded */
     uint32_t displacement_mask;
     unsigned displacement_shift;
     uint32_t like_no_ops[4];
-    uint32_t self_test[2]; /* that returns 7 */
+    uint32_t self_test[2]; /* code that returns 7 */
 };
 
 #define ANY_16 0xFFFFU
@@ -143,7 +143,8 @@ static const struct cairn_arch *table(const struct machine *machine)
 
 static bool has_toc(const struct machine *machine) { return machine->save != 0; }
 
-/* The smallest region that holds a patch word and what belongs to it. */
+/* Returns the size of the smallest region that holds a patch word and the instructions around
+ * it. */
 static size_t place_bytes_min(const struct machine *machine) { return has_toc(machine) ? 12 : 4; }
 
 static void write_word(const struct machine *machine, uint8_t *bytes, uint32_t word)
@@ -166,7 +167,7 @@ static void write_nops(const struct machine *machine, uint8_t *bytes, size_t siz
         write_word(machine, bytes + offset, machine->nop);
 }
 
-/* LLVM's call, and no-ops up to `size`. */
+/* Writes LLVM's call, and no-ops up to `size`. */
 static void write_call(const struct machine *machine, uint8_t *region, size_t size)
 {
     write_nops(machine, region, size);
@@ -204,7 +205,7 @@ START_TEST(cut_no_op_is_none)
     uint8_t nop[WORD];
     write_nops(machine, nop, sizeof nop);
     for (size_t size = 0; size < WORD; size++) {
-        /* On the heap, at its exact size: reading on would be found by a sanitizer. */
+        /* A heap block of the exact size, so that sanitizers find reads past its end. */
         uint8_t *cut = malloc(size + 1);
         ck_assert_ptr_nonnull(cut);
         memcpy(cut, nop, size);
@@ -234,7 +235,7 @@ START_TEST(calls_are_one_instruction_long)
     expect_equal(length_of_call(machine, is_aarch64 ? 0xD63F0220 : 0x4E800421), WORD);
     /* br x17; bctr */
     expect_equal(length_of_call(machine, is_aarch64 ? 0xD61F0220 : 0x4E800420), 0);
-    /* ret; blr, without its link */
+    /* ret; blr, which does not link */
     expect_equal(length_of_call(machine, is_aarch64 ? 0xD65F03C0 : 0x4E800020), 0);
 }
 END_TEST
@@ -290,7 +291,7 @@ static enum cairn_status recognise(const struct machine *machine, const uint8_t 
     return table(machine)->recognise(table(machine), region, size, BASE, patchpoint, error);
 }
 
-/* CORRUPT; the error names the word at `offset` by its place and its value. */
+/* Expects CORRUPT. The error must have the offset and the value of the word at `offset`. */
 static void expect_word_refused(const struct machine *machine, const uint8_t *region, size_t size,
                                 size_t offset)
 {
@@ -417,7 +418,8 @@ START_TEST(first_word_that_is_not_llvm_s_is_named)
             expected = machine->call[index];
         if (((word ^ expected.word) & ~expected.operand) == 0)
             continue;
-        /* The first word says which sequence it is, so it must not begin another one. */
+        /* The first word determines the sequence, so it must not be the first word of another
+         * one. */
         bool begins_another =
             index == 0 && (((word ^ machine->call[0].word) & ~machine->call[0].operand) == 0 ||
                            ((word ^ machine->branch_with_link) & ~machine->displacement_mask) == 0);
@@ -481,7 +483,7 @@ START_TEST(refused_region_leaves_the_answer_alone)
 }
 END_TEST
 
-/* LLVM calls a symbol like this on PPC64, and a linker may put the reload there. */
+/* LLVM calls a symbol this way on PPC64, and a linker may write the reload after the call. */
 START_TEST(direct_call_is_recognised_where_llvm_emits_it)
 {
     const struct machine *machine = &machines[_i];
@@ -533,7 +535,7 @@ START_TEST(direct_call_s_other_words_are_named)
 }
 END_TEST
 
-/* ---- Places ---- */
+/* ---- Placement ---- */
 
 static const struct arch_patchpoint no_target = {.has_call = false};
 
@@ -583,7 +585,8 @@ START_TEST(call_returns_where_llvm_s_did_if_there_is_room)
 }
 END_TEST
 
-/* Each word of an armed region: the patch word, a no-op still, with what belongs to it around. */
+/* Checks each word of an armed region: the patch word, which is still a no-op, and the instructions
+ * around it. */
 static void expect_armed(const struct machine *machine, const struct arch_patchpoint *patchpoint,
                          size_t size)
 {
@@ -740,7 +743,7 @@ START_TEST(other_bits_are_no_branch)
     const struct cairn_arch *arch = table(machine);
     seed();
     for (int round = 0; round < RANDOM_ROUNDS; round++) {
-        /* Half of them with one of the opcodes, so that its neighbours are seen. */
+        /* Half of them have one of the opcodes, so that similar instructions are checked, too. */
         uint64_t bits = next_random() >> 32;
         uint64_t target;
         enum arch_branch branch;
@@ -783,7 +786,8 @@ static void encode_veneer(const struct machine *machine, uint64_t address, uint6
     expect_equal(code[arch->veneer_bytes], 0xEE);
 }
 
-/* Where the veneer's first instructions load from, as the manual says that they compute it. */
+/* Returns the address that the veneer's first instructions load from, by the manual's
+ * definitions. */
 static uint64_t loaded_by_aarch64(uint64_t address, const uint32_t *words)
 {
     uint64_t pages = (words[0] >> 29 & 3) | (uint64_t)(words[0] >> 5 & 0x7FFFF) << 2;
@@ -818,7 +822,7 @@ static uint64_t loaded(const struct machine *machine, uint64_t address, const ui
     return loaded_by_ppc64(words + 1);
 }
 
-/* Behind the load of the slot. */
+/* The instructions after the load of the slot. */
 static const uint32_t veneer_ends[MACHINE_COUNT][VENEER_WORDS_MAX] = {
     [AARCH64] = {0xD61F0200 /* br x16 */, 0xD4200000 /* brk */},
     [PPC64_ELFV2] = {0x7D8903A6 /* mtctr r12 */, 0x4E800420 /* bctr */},
@@ -889,7 +893,7 @@ START_TEST(veneer_reaches_a_slot_up_to_the_edge)
 }
 END_TEST
 
-/* Before and behind the load of the slot. */
+/* The instructions before and after the load of the slot. */
 static const struct {
     uint32_t begin[8];
     size_t begin_words;
@@ -940,7 +944,7 @@ START_TEST(framed_veneer_keeps_what_a_call_changes)
 }
 END_TEST
 
-/* `std register, offset(r1)` among the instructions before the call. */
+/* Whether `std register, offset(r1)` is among the instructions before the call. */
 static bool stores(const uint32_t *words, size_t count, uint32_t number, size_t offset)
 {
     for (size_t i = 0; i < count; i++)
@@ -949,7 +953,7 @@ static bool stores(const uint32_t *words, size_t count, uint32_t number, size_t 
     return false;
 }
 
-/* By their numbers where they are stored: CTR is so by way of r12. */
+/* Registers are stored under their own number, except CTR, which is stored from r12. */
 START_TEST(framed_veneer_s_frame_is_as_the_table_says)
 {
     enum { LR = 65, CTR = 66, R12 = 12 };
@@ -975,7 +979,8 @@ START_TEST(framed_veneer_s_frame_is_as_the_table_says)
 }
 END_TEST
 
-/* Which data the exit's entry gets, having checked that the entry is loaded from the same data. */
+/* Returns the address of the data that the exit's entry receives. Checks that the entry's address
+ * is loaded from the same data. */
 static uint64_t handed_over(const struct machine *machine, uint64_t address, uint32_t *words)
 {
     if (has_toc(machine)) {
@@ -1082,7 +1087,7 @@ static bool may_be_exchanged(const struct machine *machine, uint32_t word)
     return arch->may_be_exchanged(arch, bytes, WORD);
 }
 
-/* Those of the manuals' lists; and their neighbours. */
+/* The instructions of the manuals' lists, and similar ones. */
 static const struct {
     uint32_t word;
     bool may;
@@ -1136,7 +1141,7 @@ START_TEST(instructions_of_the_manual_s_list_alone_may_change_while_they_are_exe
 }
 END_TEST
 
-/* All that a site is given is on the list. */
+/* Checks all instructions that a site can contain against the manuals' lists. */
 START_TEST(every_branch_may_change_while_it_is_executed)
 {
     const struct machine *machine = &machines[_i];

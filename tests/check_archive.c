@@ -1,5 +1,6 @@
 /*
- * Archives: made by hand, cut short, changed at random, and one that 'ar' made, beside libelf.
+ * Tests of archives: handwritten, truncated, and randomly changed ones, and one made by 'ar',
+ * compared with libelf.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -130,7 +131,7 @@ START_TEST(empty_archive_has_no_members)
 }
 END_TEST
 
-/* ---- What is no archive ---- */
+/* ---- Files that are not archives ---- */
 
 static enum cairn_status try_memory(const void *bytes, size_t size, struct cairn_error *error)
 {
@@ -179,7 +180,7 @@ END_TEST
 
 /* ---- Damaged members ---- */
 
-/* Goes through all members; the status that ended it. */
+/* Reads all members. Returns the status that ended the loop. */
 static enum cairn_status read_all(const void *bytes, size_t size,
                                   const struct cairn_allocator *allocator, uint64_t *sum,
                                   struct cairn_error *error)
@@ -250,7 +251,7 @@ START_TEST(name_outside_of_the_table_is_corrupt)
 }
 END_TEST
 
-/* Ends where a page ends that cannot be read. */
+/* A copy that ends at the end of a page, followed by one without access. */
 struct guarded {
     char *mapping;
     size_t page;
@@ -358,7 +359,7 @@ static void remove_file(const char *folder, const char *name)
     unlink(path);
 }
 
-/* Of "one", "missing", and the file "two" by its absolute path. */
+/* Writes an archive with the members "one", "missing", and the file "two" by its absolute path. */
 static void write_thin_archive(const char *folder)
 {
     struct bytes bytes = {.size = 0};
@@ -440,7 +441,7 @@ struct memory_files {
     struct memory_file files[4];
     size_t count;
     size_t open_count;
-    size_t opened; /* calls that found a file */
+    size_t opened; /* number of calls that found a file */
 };
 
 static bool open_in_memory(void *user, const char *path, struct cairn_file_bytes *file)
@@ -496,7 +497,7 @@ END_TEST
 
 /* ---- Names in thin archives ---- */
 
-/* Goes through an archive that ends where a page ends; the status that ended it. */
+/* Reads an archive that ends at a page without access. Returns the status that ended the loop. */
 static enum cairn_status read_thin(const struct guarded *guarded, const struct bytes *bytes,
                                    struct cairn_error *error)
 {
@@ -507,7 +508,7 @@ static enum cairn_status read_thin(const struct guarded *guarded, const struct b
     struct cairn_archive_member member;
     enum cairn_status status = cairn_archive_open("archive.a", &options, &archive, error);
     uint64_t failed_at = UINT64_MAX;
-    /* Members that are not found are followed by others. */
+    /* Continues after members whose files are not found. */
     while (status == CAIRN_OK || (status == CAIRN_ERROR_SYSTEM && error->offset != failed_at)) {
         failed_at = status == CAIRN_OK ? UINT64_MAX : error->offset;
         status = cairn_archive_next(archive, &member, error);
@@ -516,7 +517,8 @@ static enum cairn_status read_thin(const struct guarded *guarded, const struct b
     return status;
 }
 
-/* The length of such a name was not bounded, and the message had what follows the archive. */
+/* The length of such a name was once not bounded, so the message contained bytes after the
+ * archive. */
 START_TEST(bsd_name_in_a_thin_archive_stays_inside)
 {
     static const char *const names[] = {"#1/1", "#1/20", "#1/4096", "#1/9999999999999"};

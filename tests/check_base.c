@@ -17,7 +17,7 @@
 
 /* ---- Errors ---- */
 
-/* What error_set must not leave as it was. */
+/* Returns an error whose members error_set must overwrite. */
 static struct cairn_error stale_error(void)
 {
     struct cairn_error error = {.status = CAIRN_ERROR_LLVM, .system_error = ENOENT, .offset = 77};
@@ -112,7 +112,7 @@ START_TEST(error_set_system_cuts_a_long_sentence)
 }
 END_TEST
 
-/* What terminals obey, and what is not UTF-8. */
+/* Control characters of terminals, and invalid UTF-8. */
 static const struct {
     const char *given;
     const char *cleaned;
@@ -148,7 +148,7 @@ START_TEST(sentences_have_no_control_characters)
 }
 END_TEST
 
-/* Where a sentence is cut, half of a character may be left. */
+/* A message that is truncated must not end with a part of a character. */
 START_TEST(a_cut_sentence_is_utf_8)
 {
     struct cairn_error error;
@@ -187,7 +187,7 @@ static const struct {
 
 enum { STATUS_COUNT = sizeof statuses / sizeof *statuses };
 
-/* The numbers are part of the ABI, so they stand here a second time. */
+/* The numbers are part of the ABI, so the test has its own copy. */
 START_TEST(statuses_have_their_numbers_and_names)
 {
     ck_assert_int_eq(statuses[_i].status, statuses[_i].number);
@@ -215,7 +215,7 @@ END_TEST
 
 /* ---- The allocator hooks ---- */
 
-/* The last call of an allocator that keeps count. */
+/* The last call of an allocator that counts. */
 struct ledger {
     unsigned calls;
     void *block;

@@ -1,6 +1,6 @@
 /*
- * Basic-block address maps: random ones of every encoding are read back as they were written; cut
- * and wrong ones are refused where they are wrong, and nothing is read after their end.
+ * Tests of basic-block address maps. Random maps of every encoding are written and read back.
+ * Truncated and invalid ones are refused with the right offset, and nothing is read past their end.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,7 +29,7 @@ static uint64_t random_number(void)
     return number >> below(64);
 }
 
-/* Mostly small, as they are. */
+/* Mostly small, like real lengths. */
 static uint32_t random_length(void) { return below(1 << 20) >> below(20); }
 
 /* ---- Writing ---- */
@@ -60,7 +60,7 @@ static void put(uint8_t byte)
     map.bytes[map.size++] = byte;
 }
 
-/* Now and then with a zero more than it takes, as assemblers pad. */
+/* Sometimes writes an additional zero, as assemblers do for padding. */
 static void put_number(uint64_t number)
 {
     bool is_padded = one_in(20);
@@ -84,7 +84,7 @@ static bool has(const struct written_function *written, unsigned features)
     return (written->function.features & features) != 0;
 }
 
-/* Returns where the last call ends. */
+/* Returns the end of the last call. */
 static uint32_t put_callsites(struct written_block *made)
 {
     uint32_t end = 0;
@@ -99,7 +99,7 @@ static uint32_t put_callsites(struct written_block *made)
     return end;
 }
 
-/* `*end` is where the block before ends. */
+/* `*end` is the end of the previous block. */
 static void put_block(struct written_function *written, struct written_block *made, uint32_t *end)
 {
     struct cairn_bbmap_block *block = &made->block;
@@ -263,7 +263,7 @@ static void expect_block(const struct cairn_bbmap_function *function,
     expect_successors(function, block, written);
 }
 
-/* Each range's blocks are `block_count` of them, and none is left. */
+/* Checks that each range has `block_count` blocks and that no block is left over. */
 static void expect_ranges(const struct cairn_bbmap_function *function)
 {
     struct cairn_bbmap_range range;
@@ -335,9 +335,9 @@ START_TEST(random_maps_are_read_as_they_were_written)
 }
 END_TEST
 
-/* ---- Wrong ones ---- */
+/* ---- Invalid maps ---- */
 
-/* Functions that end before the cut are given; of the one that is cut nothing. */
+/* Expects the functions that end before the cut, and nothing of the function that is cut. */
 static void expect_cut(size_t size)
 {
     struct guarded guarded = guard(map.bytes, size);
@@ -416,7 +416,7 @@ struct refused {
     size_t size;
     enum cairn_status status;
     size_t offset;
-    const char *sentence; /* a part of it */
+    const char *sentence; /* a part of the message */
 };
 
 #define NO_ADDRESS 0x10, 0, 0, 0, 0, 0, 0, 0
@@ -486,7 +486,7 @@ START_TEST(what_is_wrong_is_said_with_its_place)
 }
 END_TEST
 
-/* The bytes do not bound the number: nothing may be read or allocated by it. */
+/* The bytes do not bound the number, so it must not determine what is read or allocated. */
 START_TEST(a_map_without_its_blocks_has_their_number)
 {
     static const uint8_t bytes[] = {2, 16 | 2, NO_ADDRESS, 0xFF, 0xFF, 0xFF, 0xFF, 0xF};

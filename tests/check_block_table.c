@@ -1,6 +1,7 @@
 /*
- * Tables of blocks: lookups in random maps, with gaps, overlaps, several ranges a function, large
- * and empty blocks, beside a search of everything that was added; every allocation that fails.
+ * Tests of block tables. Lookups in random maps, with gaps, overlaps, several ranges per function,
+ * large and empty blocks, are compared with a search of everything that was added. Every allocation
+ * is made to fail.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,12 +18,12 @@ static uint64_t random_state;
 static uint32_t below(uint32_t bound) { return sample_random(&random_state, bound); }
 static bool one_in(uint32_t count) { return below(count) == 0; }
 
-/* ---- What is added, and where it should be found ---- */
+/* ---- The model: added blocks, and the expected results ---- */
 
 struct model_block {
-    struct cairn_block block; /* its function by the order of adding */
+    struct cairn_block block; /* its function is the number in the order of adding */
     struct cairn_block_details details;
-    uint32_t range; /* of all */
+    uint32_t range; /* number among all ranges */
 };
 
 struct model_range {
@@ -61,7 +62,7 @@ static void put_address(uint64_t address)
         put((uint8_t)(address >> 8 * i));
 }
 
-/* What a random program is like. */
+/* The parameters of a random program. */
 struct shape {
     uint64_t first_address;
     uint32_t block_bytes_max;
@@ -69,12 +70,12 @@ struct shape {
     uint32_t ranges_max;
     bool has_overlaps;
     bool has_frequencies;
-    bool has_later_features; /* those of versions 3 to 5 */
+    bool has_later_features; /* whether features of versions 3 to 5 are used */
 };
 
 static bool has_callsites(uint16_t features) { return (features & CAIRN_BBMAP_CALLSITES) != 0; }
 
-/* Returns where the last call ends. */
+/* Returns the end of the last call. */
 static uint32_t put_callsites(uint32_t block_size)
 {
     uint32_t end = 0;
@@ -146,7 +147,7 @@ static void put_range(uint32_t number, uint64_t *last_end, const struct shape *s
         *last_end = end;
 }
 
-/* Behind the blocks of all ranges of the function. */
+/* Writes the profile, which follows the blocks of all ranges of the function. */
 static void put_profile(const struct cairn_block_function *function)
 {
     if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
@@ -203,7 +204,7 @@ static void put_model(const struct shape *shape, uint32_t function_count)
         put_function(&end, shape);
 }
 
-/* The next range in the order of addresses that is not decided yet. */
+/* Returns the undecided range with the lowest address. */
 static struct model_range *next_range(const bool *is_decided)
 {
     struct model_range *next = NULL;
@@ -213,7 +214,8 @@ static struct model_range *next_range(const bool *is_decided)
     return next;
 }
 
-/* As the header says it; returns how many with code are not shown. */
+/* Decides which ranges are visible, as the header defines it. Returns how many ranges with code are
+ * hidden. */
 static uint32_t show_ranges(void)
 {
     bool is_decided[RANGES_MAX] = {false};
@@ -241,7 +243,8 @@ static const struct cairn_block *model_find(uint64_t pc)
     return NULL;
 }
 
-/* Functions by address, and of one address in the order of adding: its number in the table. */
+/* Returns a function's number in the table: functions are sorted by address, and those at the same
+ * address are in the order of adding. */
 static uint32_t model_number(uint32_t function)
 {
     uint32_t number = 0;
@@ -311,7 +314,7 @@ static void expect_pc(const cairn_block_table *table, uint64_t pc)
     expect_block(&all, expected, number);
 }
 
-/* At each block's edges, and somewhere. */
+/* Looks up the edges of each block, and a random address in it. */
 static void expect_lookups(const cairn_block_table *table)
 {
     for (uint32_t i = 0; i < model.block_count; i++) {
@@ -398,7 +401,7 @@ START_TEST(lookups_find_what_a_search_of_everything_finds)
 }
 END_TEST
 
-/* Only addresses are moved: the blocks say nothing else. */
+/* Moves the address at `offset` of the section by a distance that depends on `offset`. */
 static uint64_t place_far_apart(void *user, size_t offset, uint64_t address)
 {
     const uint64_t *far = user;
@@ -510,10 +513,10 @@ END_TEST
 
 START_TEST(a_function_whose_blocks_overlap_is_refused_and_the_others_stay)
 {
-    /* Of the encoding in which offsets count from the function's begin. */
+    /* The encoding in which offsets count from the start of the function. */
     static const uint8_t bytes[] = {
         0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 4, 0,          /* one block of 4 bytes */
-        0x20, 0, 0, 0, 0, 0, 0, 0, 2, 0, 4, 0, 3, 4, 0, /* the second begins in the first */
+        0x20, 0, 0, 0, 0, 0, 0, 0, 2, 0, 4, 0, 3, 4, 0, /* the second starts inside the first */
     };
     const struct cairn_section section = {bytes, sizeof bytes, CAIRN_LITTLE_ENDIAN};
     cairn_block_builder *builder;
@@ -588,7 +591,7 @@ START_TEST(a_table_is_small)
     random_state = sample_seed();
     put_model(&shapes[0], FUNCTIONS_MAX - 1);
     cairn_block_table *table = make_table();
-    /* Half of it is what functions and their ranges take. */
+    /* Half of the limit is for functions and their ranges. */
     ck_assert_uint_le(cairn_block_table_size_bytes(table),
                       500 + 14 * model.block_count + 80 * model.function_count);
     cairn_block_table_destroy(table);

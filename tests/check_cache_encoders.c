@@ -1,5 +1,5 @@
 /*
- * What the encoders of inline caches write, read back by LLVM's disassembler.
+ * Tests of the encoders of inline caches: LLVM's disassembler reads their code back.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,7 +22,7 @@ struct machine {
     enum cairn_architecture architecture;
     const char *triple;
     const struct cache_example_registers *registers;
-    const struct cache_example_lines *examples; /* by enum cache_example */
+    const struct cache_example_lines *examples; /* indexed by enum cache_example */
     const struct cache_writer *writer;
 };
 
@@ -34,7 +34,7 @@ enum { MACHINE_COUNT = sizeof machines / sizeof *machines };
 
 /* ---- The disassembler ---- */
 
-/* Of the machine that `open_machine` was called for. */
+/* The machine that `open_machine` was called for. */
 static const struct machine *machine;
 static const struct cairn_arch *arch;
 static LLVMDisasmContextRef disassembler;
@@ -49,7 +49,8 @@ static void open_machine(int index)
 
 static void tear_down(void) { LLVMDisasmDispose(disassembler); }
 
-/* One instruction of the code at EXAMPLE_ADDRESS, and its length; 0 if it is none. */
+/* Disassembles one instruction of code at EXAMPLE_ADDRESS. Returns its length; 0 if it is
+ * invalid. */
 static size_t disassemble(const uint8_t *code, size_t at, size_t size, char *text)
 {
     return disassembly_line(disassembler, code + at, size - at, EXAMPLE_ADDRESS + at, text,
@@ -77,7 +78,7 @@ static void expect_data(const uint8_t *code, size_t size,
         ck_assert_uint_eq(word_at(code + i * bytes, bytes), expected->data[i]);
 }
 
-/* The code without the words behind it. */
+/* Compares the instructions, without the data words that follow them. */
 static void expect_lines(uint8_t *code, size_t size, const char *lines)
 {
     char text[TEXT_SIZE];
@@ -117,7 +118,7 @@ START_TEST(examples_are_encoded_as_they_should_be)
 }
 END_TEST
 
-/* Addresses change, all at once, and no code becomes longer or shorter. */
+/* Changes all addresses at once. No code may become longer or shorter. */
 START_TEST(sizes_do_not_depend_on_addresses)
 {
     static const uint64_t addresses[] = {64, 0x7FFFFF00, UINT64_C(0x7FFFFFFFF000)};
@@ -174,7 +175,7 @@ static uint64_t random_u64(void)
     return (uint64_t)support_random(&random_state) << 32 | support_random(&random_state);
 }
 
-/* Numbers of any length, so that all forms come up. */
+/* Returns numbers of random length, so that all forms of immediates occur. */
 static uint64_t random_number(void)
 {
     uint64_t number = random_u64() >> random_below(64);
@@ -192,7 +193,7 @@ static int32_t random_offset(void)
 
 static uint8_t random_width(void) { return (uint8_t)(1U << random_below(4)); }
 
-/* Of a floating-point number. */
+/* Width of a floating-point number. */
 static uint8_t random_float_width(void) { return random_below(2) == 0 ? 4 : 8; }
 static uint64_t all_bits(uint8_t width) { return UINT64_MAX >> (64 - 8 * width); }
 
@@ -213,7 +214,7 @@ static struct {
     uint8_t code[ARCH_CACHE_BYTES_MAX + 8];
     struct arch_cache_size size;
     struct cache_lines lines;
-    size_t offsets[CACHE_LINES_MAX + 1]; /* of instructions */
+    size_t offsets[CACHE_LINES_MAX + 1]; /* offsets of instructions */
 } trial;
 
 static void make_guard(struct arch_cache_case *of)
@@ -251,7 +252,8 @@ static void make_cases(void)
     }
 }
 
-/* Mostly of the kind of which all are told apart at once. */
+/* Makes cases that are mostly alike, so that the encoder can compare the keys of all cases at
+ * once. */
 static void make_cases_alike(void)
 {
     struct arch_cache_case *first = &trial.cases[0];
@@ -297,7 +299,7 @@ static size_t literals_size(void) { return trial.lines.literal_count * trial.lin
 
 static uint64_t address_of_line(size_t line) { return trial.address + trial.offsets[line]; }
 
-/* What the reference in a line is to. */
+/* Returns the address that a line refers to. */
 static uint64_t referred(const struct cache_line *line)
 {
     if (line->reference == REFERENCE_LINE)
@@ -308,7 +310,7 @@ static uint64_t referred(const struct cache_line *line)
     return line->target;
 }
 
-/* The line with the displacement in it. */
+/* Replaces the reference in a line by the displacement. */
 static void expand(size_t index, char text[TEXT_SIZE])
 {
     const struct cache_line *line = &trial.lines.lines[index];
@@ -321,7 +323,7 @@ static void expand(size_t index, char text[TEXT_SIZE])
                  (int64_t)(referred(line) - origin), mark + 1);
 }
 
-/* Finds where each line's instruction is. */
+/* Finds the instruction of each line. */
 static void find_instructions(char (*texts)[TEXT_SIZE])
 {
     size_t at = 0;

@@ -1,6 +1,7 @@
 /*
- * What the code of inline caches does, on the host: random caches are run with random registers and
- * objects, and compared with a model in C. What is not the case's doing has to stay as it was.
+ * Tests that execute the code of inline caches on the host. Random caches run with random registers
+ * and objects, and the result is compared with a model in C. Everything that a case does not define
+ * must be unchanged.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,7 +20,7 @@
 
 enum { ROUNDS = 4000, ROUNDS_EMULATED = 300, SKIPPED = 77 };
 
-/* More than any of the architectures has. */
+/* More registers than any architecture has. */
 static const uint16_t numbers = 130;
 
 /* ---- The machines ---- */
@@ -28,22 +29,23 @@ enum { GIVEN_UP_MAX = 3 };
 
 struct machine {
     enum cairn_architecture architecture;
-    /* Registers that operands and results may be in, from the first to the last one. */
+    /* The first and the last register that operands and results may use. */
     uint16_t general[2];
     uint16_t vectors[2];
-    /* Where the level is at least `more_level`. */
+    /* The same, for vector levels of at least `more_level`. */
     uint16_t more_vectors[2];
     uint32_t more_level;
-    /* Among them, but no place of operands: the code's own, and the stack pointer. */
+    /* Registers in these ranges that are not operands: those that the code may change, and the
+     * stack pointer. */
     uint16_t given_up[GIVEN_UP_MAX];
     size_t given_up_count;
-    /* Flags that change where nothing keeps them. */
+    /* Flags that the code may change if the cache does not preserve them. */
     uint64_t changed_flags;
-    /* Of a vector register of 16 bytes: where its scalar is. */
+    /* Offset of the scalar in a vector register of 16 bytes. */
     size_t scalar_offset;
 };
 
-/* Of PPC64's registers the first doubleword. */
+/* Offset of the first doubleword of a PPC64 vector register. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 enum { FIRST_DOUBLEWORD = 8 };
 #else
@@ -117,7 +119,7 @@ static void fill_random(void *bytes, size_t size)
     }
 }
 
-/* Numbers of any length, so that all forms of immediates come up. */
+/* Returns numbers of random length, so that all forms of immediates occur. */
 static uint64_t random_number(void)
 {
     uint64_t number = random_u64() >> random_below(64);
@@ -126,7 +128,7 @@ static uint64_t random_number(void)
 
 static uint8_t random_width(void) { return (uint8_t)(1U << random_below(4)); }
 
-/* Of a floating-point number. */
+/* Width of a floating-point number. */
 static uint8_t random_float_width(void) { return random_below(2) == 0 ? 4 : 8; }
 
 static uint16_t random_in(const uint16_t range[2])
@@ -151,8 +153,8 @@ static uint16_t random_vector(uint32_t level)
 
 /* ---- Memory ---- */
 
-/* Receivers, and what their pointers point to. Pointers and offsets are such that displacements of
- * all sizes come up: to the middle of something minus an origin, with the origin in the offset. */
+/* Receivers, and the objects that their pointers point to. Displacements of all sizes occur:
+ * pointers are to the middle of an object minus an origin, and the offset contains the origin. */
 enum {
     RECEIVERS = 2,
     THING_BYTES = 512,
@@ -163,7 +165,7 @@ enum {
 };
 
 struct world {
-    uint8_t things[2 * RECEIVERS][THING_BYTES]; /* the receivers first */
+    uint8_t things[2 * RECEIVERS][THING_BYTES]; /* the receivers come first */
     uint64_t counters[ARCH_CACHE_CASES_MAX];
 };
 
@@ -258,17 +260,17 @@ static uint64_t sign_extended(uint64_t value, uint8_t width)
 
 /* ---- Code ---- */
 
-/* A page of it, and one of data. */
+/* A page of code and a page of data. */
 static struct {
     uint8_t *code;
     uint8_t *data;
     size_t page;
 } pages;
 
-/* In the page of code. */
+/* Offsets in the code page. */
 enum { SITE_AT = ARCH_CACHE_BYTES_MAX, STUBS_AT = SITE_AT + 64, STUBS = 3 };
 
-/* In the page of data. */
+/* The contents of the data page. */
 struct data {
     struct arch_exit miss;
     struct arch_exit stubs[STUBS];
@@ -292,7 +294,8 @@ static void tear_down(void) { munmap(pages.code, 2 * pages.page); }
 
 /* ---- A trial ---- */
 
-/* Where the code went, by the exit through which it left: a stub that a case or a miss goes to. */
+/* The exit through which the code left: the number of the stub that a case or a miss branches to,
+ * or one of these. */
 enum way { WAY_HIT = -2, WAY_MISS = -1 };
 
 static struct {
@@ -301,7 +304,7 @@ static struct {
     uint32_t level;
     struct registers before;
     struct registers after;
-    struct registers seen; /* by an exit's handler */
+    struct registers seen; /* the registers that an exit's handler saw */
     int way;
     uint64_t pc;
     uint64_t sp;
@@ -309,7 +312,7 @@ static struct {
     int expected_way;
     struct registers expected;
     struct world expected_world;
-    uint16_t result; /* NO_REGISTER: none */
+    uint16_t result; /* no_register: there is no result */
     size_t result_bytes;
 } trial;
 static const uint16_t no_register = UINT16_MAX;
@@ -326,15 +329,15 @@ static void left(struct cairn_context *context, int way)
         if (!is_given_up(dwarf) && registers_place(dwarf, trial.level, &offset, &bytes) &&
             cairn_context_read(context, dwarf, (uint8_t *)&trial.seen + offset, bytes, NULL) !=
                 CAIRN_OK)
-            trial.way = WAY_HIT; /* and so another than is expected */
+            trial.way = WAY_HIT; /* so that it differs from the expected one */
     }
 }
 
-/* Of architectures that have one. */
+/* Returns the link register of an architecture that has one. */
 static uint16_t link_register(void) { return arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf; }
 
-/* A site that jumps to its cache has none of its registers changed by that; but a miss leaves its
- * return address in the link register, and the return there needs what was in it. */
+/* A site that jumps to its cache keeps all of its registers. But a miss writes its return address
+ * to the link register, so this restores the site's return address. */
 static void missed(struct cairn_context *context, void *user)
 {
     (void)user;
@@ -402,7 +405,7 @@ static void write_code(void)
 
 /* ---- Registers ---- */
 
-/* Those that a value of 8 bytes has. */
+/* Returns the bytes of a value of 8 bytes in a register. */
 static uint8_t *bytes_of(struct registers *registers, uint16_t dwarf)
 {
     size_t offset;
@@ -420,7 +423,8 @@ static void set_register(struct registers *registers, uint16_t dwarf, uint64_t v
     store(bytes_of(registers, dwarf), value, 8);
 }
 
-/* What a register holds that has a float of 4 bytes, if it holds floats as doubles. */
+/* Returns the contents of a register with a float of 4 bytes, if registers hold floats as
+ * doubles. */
 static uint64_t widened(uint32_t bits)
 {
     enum { EXPONENT = 0xFF, FRACTION_BITS = 23, MORE_FRACTION_BITS = 29 };
@@ -438,7 +442,7 @@ static uint64_t widened(uint32_t bits)
     return wide_bits;
 }
 
-/* The reverse, of what was widened and is no NaN. */
+/* The inverse of `widened`. The value must not be a NaN. */
 static uint32_t narrowed(uint64_t bits)
 {
     float narrow;
@@ -455,7 +459,8 @@ static bool is_widened(uint16_t dwarf, uint8_t width)
     return arch->arguments.widens_floats && is_vector(dwarf) && width == 4;
 }
 
-/* Of a double that is no float's the upper bits are all that stores of 4 bytes are sure to have. */
+/* Makes stored registers hold floats. If a register holds a double that is not representable as a
+ * float, only the upper bits of what a 4-byte store writes are defined. */
 static void make_stored_floats(void)
 {
     for (size_t i = 0; i < trial.cache.count; i++) {
@@ -497,7 +502,7 @@ static bool hits(const struct arch_cache_case *of)
     return (load(place_of(of, of->key_offset), of->key_width) & of->mask) == of->key;
 }
 
-/* In the expected world. */
+/* Returns the field in the expected memory. */
 static uint8_t *field_of(const struct arch_cache_case *of)
 {
     const struct arch_cache_field *field = &of->field;
@@ -562,7 +567,7 @@ static void expect_hit(const struct arch_cache_case *of)
     }
 }
 
-/* What is entered by a descriptor has the TOC pointer that this says. */
+/* A function that is entered through a descriptor has the TOC pointer of the descriptor. */
 static void expect_function(void)
 {
     if (trial.expected_way >= 0 && arch->has_descriptors)
@@ -586,7 +591,7 @@ static void expect(void)
 
 /* ---- Comparing ---- */
 
-/* (Check writes to a pipe at each ck_assert, so there is not one for each register.) */
+/* Does not use ck_assert for each register, because each one writes to a pipe. */
 static void compare_register(const struct registers *got, uint16_t dwarf, const char *when)
 {
     size_t offset;
@@ -614,7 +619,7 @@ static void compare_registers(const struct registers *got, const char *when)
                   "%s flags are %" PRIx64 ", not %" PRIx64, when, got->flags, trial.expected.flags);
 }
 
-/* As if the site had called the exit. */
+/* Compares with the registers that a call of the exit by the site would have. */
 static void compare_exit(void)
 {
     struct registers expected = trial.expected;
@@ -665,7 +670,7 @@ static uint64_t random_mask(uint8_t width)
     return all_bits(width);
 }
 
-/* Of a word that is in memory already; one in three cases hits. */
+/* Guards a word that is in memory already. One in three cases hits. */
 static void make_guard(struct arch_cache_case *of)
 {
     size_t receiver = random_below(RECEIVERS);
@@ -743,7 +748,7 @@ START_TEST(random_caches_do_what_they_should)
 }
 END_TEST
 
-/* ---- Cases that differ in nothing but key and offset ---- */
+/* ---- Cases that differ only in key and offset ---- */
 
 static void make_alike(void)
 {
@@ -766,7 +771,7 @@ static void make_alike(void)
     }
 }
 
-/* Any place in the thing that the first case's field is in. */
+/* Moves the fields to random places in the object that has the first case's field. */
 static void move_fields(void)
 {
     const struct arch_cache_case *first = &trial.cases[0];
@@ -788,7 +793,7 @@ static void make_other_pointer(struct arch_cache_case *of)
         of->field.offset = offset_of(pointer_origins[receiver][pointer], MIDDLE);
 }
 
-/* As far as the word that is compared goes; it hits. */
+/* Changes which word is compared, so that the case hits. */
 static void make_other_word(struct arch_cache_case *of)
 {
     size_t receiver = receiver_of(of);
@@ -803,7 +808,7 @@ static void make_other_word(struct arch_cache_case *of)
     of->key = load(place_of(of, of->key_offset), of->key_width);
 }
 
-/* One case differs in something else, too. */
+/* Makes one case differ in another property. */
 static void make_one_differ(void)
 {
     size_t index = random_below(trial.cache.count);
@@ -840,7 +845,7 @@ static void make_one_differ(void)
     }
 }
 
-/* One of the keys, or one that differs from one of them in a bit, or another lower half. */
+/* Stores one of the keys, or a word that differs from it in one bit or in its lower half. */
 static void choose_word(void)
 {
     const struct arch_cache_case *of = &trial.cases[random_below(trial.cache.count)];
@@ -849,7 +854,7 @@ static void choose_word(void)
         word ^= UINT64_C(1) << random_below(8U * of->key_width);
     if (random_one_in(4))
         word = (word & ~(uint64_t)UINT32_MAX) | random_below(4);
-    if (random_one_in(8)) /* what the code may make of a word that hits */
+    if (random_one_in(8)) /* a word that the code may compute from one that hits */
         word = random_below(THING_BYTES) << 32 | random_below(4);
     store(place_of(of, of->key_offset), word, of->key_width);
 }

@@ -1,6 +1,6 @@
 /*
- * The code of inline caches where instructions are words (AArch64, PPC64 with both ABIs), read back
- * by LLVM's disassembler.
+ * Tests of the code of inline caches on architectures with instructions of one size (AArch64, PPC64
+ * with both ABIs): LLVM's disassembler reads the code back.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,7 +23,7 @@ static const uint64_t far_away = UINT64_C(0x123456789ABCDEF0);
 static const struct {
     enum cairn_architecture architecture;
     const char *triple;
-    const char *processor; /* which has all instructions */
+    const char *processor; /* a processor that has all instructions */
 } machines[MACHINE_COUNT] = {
     [AARCH64] = {CAIRN_ARCHITECTURE_AARCH64, "aarch64-linux-gnu", ""},
     [ELFV2] = {CAIRN_ARCHITECTURE_PPC64_ELFV2, "powerpc64le-linux-gnu", "pwr8"},
@@ -71,11 +71,11 @@ static void expect_lines(const char *name, const uint8_t *bytes, size_t size,
 #define GUARD_BITS(at, width, bits, wanted)                                                        \
     .receiver = 3, .key_offset = (at), .key_width = (width), .mask = (bits), .key = (wanted)
 #define GUARD(at, width, wanted) GUARD_BITS(at, width, UINT64_MAX >> (64 - 8 * (width)), wanted)
-/* The shortest one. */
+/* The shortest guard. */
 #define GUARDED GUARD(0, 4, 0)
 #define FIELD(at, bytes) .field = {.offset = (at), .width = (bytes)}
 
-/* Registers of both. */
+/* Kinds of registers; a number is added. */
 enum { FLOAT = 0x100, VECTOR = 0x200 };
 
 struct example {
@@ -83,7 +83,7 @@ struct example {
     struct arch_cache_case one;
     bool is_called;
     size_t literal_bytes;
-    const char *lines[MACHINE_COUNT][LINES_MAX]; /* ELFv1's are ELFv2's, if there are none */
+    const char *lines[MACHINE_COUNT][LINES_MAX]; /* ELFv1 uses the lines of ELFv2 if it has none */
 };
 
 static const struct example examples[] = {
@@ -623,7 +623,7 @@ static const struct example examples[] = {
 };
 enum { EXAMPLE_COUNT = sizeof examples / sizeof *examples };
 
-/* Numbers of registers: `FLOAT` and `VECTOR` are the first ones. */
+/* Returns the register's number. `FLOAT` and `VECTOR` are the first numbers of their kind. */
 static uint16_t register_of(uint16_t value)
 {
     unsigned kind = value & ~31u;
@@ -676,7 +676,7 @@ START_TEST(cases_are_what_they_should_be)
 }
 END_TEST
 
-/* ---- Several of them ---- */
+/* ---- Several cases ---- */
 
 START_TEST(a_miss_goes_to_the_next_case)
 {
@@ -699,7 +699,7 @@ START_TEST(a_miss_goes_to_the_next_case)
 }
 END_TEST
 
-/* ---- Behind the last case ---- */
+/* ---- Code after the last case ---- */
 
 static void expect_end(struct arch_cache cache, const char *const *lines)
 {
@@ -835,7 +835,7 @@ static uint64_t random_u64(void)
 
 static uint32_t random_below(uint32_t end) { return support_random(&random_state) % end; }
 
-/* Of any size, so that short forms are among them. */
+/* Returns numbers of random length, so that short forms occur. */
 static uint64_t random_number(void) { return random_u64() >> random_below(64); }
 
 static int32_t random_offset(void)
@@ -846,10 +846,10 @@ static int32_t random_offset(void)
 
 static uint8_t random_width(void) { return (uint8_t)(1u << random_below(4)); }
 
-/* Of a floating-point number. */
+/* Width of a floating-point number. */
 static uint8_t random_float_width(void) { return random_below(2) == 0 ? 4 : 8; }
 
-/* One that cases may name on each of the machines. */
+/* Returns a register that cases may use on every machine. */
 static uint16_t random_register(uint16_t kind)
 {
     static const uint16_t general[] = {0, 2, 3, 4, 10, 14, 15, 18, 29};
@@ -882,7 +882,7 @@ static void make_random(struct arch_cache_case *one, bool is_called)
     one->counter = random_below(2) == 0 ? 0 : random_u64() & ~UINT64_C(7);
 }
 
-/* Other addresses. */
+/* Changes the addresses. */
 static void move(struct arch_cache *cache, struct arch_cache_case *cases)
 {
     cache->return_address = address + random_below(1 << 20) * 4;
@@ -922,7 +922,7 @@ START_TEST(sizes_do_not_depend_on_addresses_and_have_a_limit)
 }
 END_TEST
 
-/* All that may stand in a case; none of it changes flags. */
+/* All instructions that a case may contain. None of them changes flags. */
 static const char *const instructions[] = {
     /* AArch64 */
     "ldrb", "ldrh", "ldr", "ldrsb", "ldrsh", "ldrsw", "ldurb", "ldurh", "ldur", "ldursb", "ldursh",
@@ -953,9 +953,9 @@ START_TEST(no_instruction_of_a_case_changes_flags)
         bool is_called = random_below(2) == 0;
         make_random(&one, is_called);
         if (one.value >= 32 && one.action == ARCH_CACHE_CONSTANT)
-            one.value = random_register(0); /* no literals, which are no instructions */
+            one.value = random_register(0); /* no literals, which are not instructions */
         if (one.action == ARCH_CACHE_EXIT)
-            one.action = ARCH_CACHE_LOAD; /* that is no hit of which flags are asked */
+            one.action = ARCH_CACHE_LOAD; /* an action that does not have to preserve flags */
         struct arch_cache cache = cache_of(&one, 1, is_called);
         ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
         for (size_t at = 0; at < size.case_bytes; at += 4) {

@@ -1,6 +1,6 @@
 /*
- * Calls of functions by their signatures, and closures: against C's own calls, and against each
- * other with random signatures.
+ * Tests of calls of functions by their signatures, and of closures: against calls by the C
+ * compiler, and against each other with random signatures.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +15,7 @@
 
 enum { ROUNDS = 3000, THREADS = 4, CALLS_OF_THREAD = 2000 };
 
-/* C has no such type, and compilers say so of the name that they have for it. */
+/* Standard C has no 128-bit integers, and compilers warn about the name __int128. */
 typedef int wide __attribute__((mode(TI)));
 
 static cairn_runtime *runtime;
@@ -64,7 +64,7 @@ static cairn_signature *signature_of(const struct cairn_type *results, uint32_t 
     return signature;
 }
 
-/* Of the arguments' types. */
+/* Returns a signature with the arguments' types. */
 static cairn_signature *signature_for(struct cairn_type result, const struct cairn_value *arguments,
                                       uint32_t count)
 {
@@ -211,7 +211,7 @@ static struct cairn_value call(const cairn_signature *signature, void (*function
     return results[0];
 }
 
-/* Weighs each argument otherwise, so that none can stand for another. */
+/* Multiplies each argument by a different factor, so that exchanged arguments change the result. */
 static double mixed(int64_t a, double b, const char *c, int32_t d, float e, uint8_t f, double g,
                     int16_t h, int64_t i, float j, uint32_t k, double l, int8_t m, int64_t n,
                     double o, double p, double q, float r, double s, int64_t t)
@@ -259,7 +259,7 @@ START_TEST(a_c_function_gets_arguments_in_registers_and_on_the_stack)
 }
 END_TEST
 
-/* Pairs at odd and even registers, and none, one and two registers before the last. */
+/* Passes pairs at odd and even registers, with none, one and two registers before the last one. */
 static wide weigh(int64_t a, wide b, wide c, int64_t d, wide e, int64_t f, int64_t g, wide h)
 {
     return (wide)a + 3 * b + 5 * c + 7 * (wide)d + 11 * e + 13 * (wide)f + 17 * (wide)g + 19 * h;
@@ -341,7 +341,7 @@ static int64_t ninth(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int6
 }
 static int64_t first(int64_t a) { return a; }
 
-/* What the callee finds of a narrow integer above its bits, in a register and on the stack. */
+/* Checks the bits above a narrow integer in the callee, in a register and on the stack. */
 START_TEST(narrow_integers_are_extended_by_zeros_or_by_their_sign)
 {
     static const uint32_t widths[] = {1, 7, 8, 13, 16, 24, 31, 32, 63};
@@ -431,7 +431,8 @@ END_TEST
 
 typedef int32_t vector_of_four __attribute__((vector_size(16)));
 
-/* More than there are registers, between scalars that take registers and places too. */
+/* Takes more arguments than there are registers, between scalars that use registers and places,
+ * too. */
 static vector_of_four weigh_vectors(double a, vector_of_four b, int32_t c, vector_of_four d,
                                     vector_of_four e, vector_of_four f, float g, vector_of_four h,
                                     vector_of_four i, vector_of_four j, vector_of_four k, int64_t l,
@@ -689,7 +690,8 @@ static uint64_t random_bits(uint64_t *random)
     return (uint64_t)sample_random(random, UINT32_MAX) << 32 | sample_random(random, UINT32_MAX);
 }
 
-/* Floats that are not numbers are quiet: signalling ones do not survive being made a double. */
+/* Returns a random value. NaNs are quiet, because a conversion to double makes signalling ones
+ * quiet. */
 static struct cairn_value random_value(struct cairn_type type, uint64_t *random)
 {
     uint64_t words[2] = {random_bits(random), random_bits(random)};
@@ -710,7 +712,7 @@ static void choose_results(struct trial *trial, uint64_t *random)
         trial->results[i] = random_value(type, random);
 }
 
-/* NULL where the types cannot be passed: an i128 that compilers do not agree on. */
+/* Returns NULL if the types cannot be passed: an i128 that compilers pass in different ways. */
 static cairn_signature *try_types(const struct cairn_type *results, uint32_t result_count,
                                   const struct cairn_type *arguments, uint32_t argument_count)
 {

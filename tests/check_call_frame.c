@@ -1,6 +1,6 @@
 /*
- * Call frame instructions: each opcode by hand, random programs against a plain model, and damaged
- * ones.
+ * Tests of call frame instructions: handwritten ones for each opcode, random programs that are
+ * compared with a simple model, and damaged ones.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,7 +21,7 @@ static void tear_down(void) { section_free(&section); }
 
 /* ---- Running ---- */
 
-/* The only function of a section, or the first. */
+/* Describes the section's first function. */
 static enum cairn_status describe(const struct eh_frame *frame,
                                   struct eh_frame_description *description,
                                   struct cairn_error *error)
@@ -35,7 +35,8 @@ static enum cairn_status describe(const struct eh_frame *frame,
     return status;
 }
 
-/* All rows as text, each behind its distance from the function's begin: "0: cfa=7+8; 4: …". */
+/* Formats all rows as text, each after its distance from the start of the function: "0: cfa=7+8; 4:
+ * …". */
 static enum cairn_status run(const struct eh_frame *frame, bool has_signing, char *text,
                              struct cairn_error *error)
 {
@@ -79,7 +80,7 @@ static void assert_rows(bool has_signing, const char *expected)
 
 /* ---- Each opcode ---- */
 
-/* As on x86-64: the CFA is register 7 + 8, the return address at CFA - 8. */
+/* The rules of x86-64: the CFA is register 7 + 8, and the return address is at CFA - 8. */
 static const uint8_t usual_begin[] = {0x0C, 7, 8, 0x90, 1};
 static const struct sample_common usual = {
     "", 1, -8, 16, usual_begin, sizeof usual_begin,
@@ -103,11 +104,11 @@ static const struct sample_case cases[] = {
     {BYTES(0x41, 0x0E, 1, 0x02, 2, 0x0E, 2, 0x03, 3, 0, 0x0E, 3, 0x04, 4, 0, 0, 0, 0x0E, 4),
      "0: cfa=7+8 16=[-8]; 1: cfa=7+1 16=[-8]; 3: cfa=7+2 16=[-8]; 6: cfa=7+3 16=[-8]; "
      "a: cfa=7+4 16=[-8]"},
-    /* advance_loc of nothing, and to the function's end */
+    /* advance_loc of 0, and to the end of the function */
     {BYTES(0x40, 0x0E, 1, 0x03, 0x00, 0x01, 0x0E, 2), "0: cfa=7+1 16=[-8]"},
     /* offset, offset_extended */
     {BYTES(0x86, 2, 0x05, 0x80, 1, 3), "0: cfa=7+8 6=[-16] 16=[-8] 128=[-24]"},
-    /* restore: to what it was at the begin, and to nothing */
+    /* restore: to the initial rule, and to no rule */
     {BYTES(0x86, 2, 0x90, 5, 0x41, 0xC6, 0xD0), "0: cfa=7+8 6=[-16] 16=[-40]; 1: cfa=7+8 16=[-8]"},
     /* restore_extended */
     {BYTES(0x86, 2, 0x90, 5, 0x41, 0x06, 6, 0x06, 16),
@@ -117,13 +118,13 @@ static const struct sample_case cases[] = {
     /* remember_state, restore_state: the CFA and all registers */
     {BYTES(0x0A, 0x0C, 6, 16, 0x86, 2, 0x07, 16, 0x41, 0x0B),
      "0: cfa=6+16 6=[-16] 16=undefined; 1: cfa=7+8 16=[-8]"},
-    /* one in another */
+    /* nested remember_state and restore_state */
     {BYTES(0x0A, 0x86, 2, 0x0A, 0x8C, 3, 0x41, 0x0B, 0x41, 0x0B),
      "0: cfa=7+8 6=[-16] 12=[-24] 16=[-8]; 1: cfa=7+8 6=[-16] 16=[-8]; 2: cfa=7+8 16=[-8]"},
     /* def_cfa, def_cfa_register, def_cfa_offset */
     {BYTES(0x0C, 3, 0x80, 2, 0x41, 0x0D, 6, 0x41, 0x0E, 32),
      "0: cfa=3+256 16=[-8]; 1: cfa=6+256 16=[-8]; 2: cfa=6+32 16=[-8]"},
-    /* def_cfa_expression, and a CFA of a register again */
+    /* def_cfa_expression, and then a CFA relative to a register */
     {BYTES(0x0F, 3, 1, 2, 3, 0x41, 0x0C, 6, 16), "0: cfa=expression 16=[-8]; 1: cfa=6+16 16=[-8]"},
     /* expression, val_expression */
     {BYTES(0x10, 6, 1, 0x50, 0x16, 12, 0), "0: cfa=7+8 6=[expression] 12=expression 16=[-8]"},
@@ -133,7 +134,7 @@ static const struct sample_case cases[] = {
     {BYTES(0x12, 6, 0x7E, 0x41, 0x13, 0x02), "0: cfa=6+16 16=[-8]; 1: cfa=6-16 16=[-8]"},
     /* val_offset, val_offset_sf */
     {BYTES(0x14, 6, 2, 0x15, 7, 0x7F), "0: cfa=7+8 6=-16 7=+8 16=[-8]"},
-    /* GNU_args_size: not a part of the remembered state */
+    /* GNU_args_size: not part of the remembered state */
     {BYTES(0x2E, 16, 0x0A, 0x41, 0x2E, 32, 0x41, 0x0B),
      "0: cfa=7+8 16=[-8] arguments=16; 1: cfa=7+8 16=[-8] arguments=32; "
      "2: cfa=7+8 16=[-8] arguments=32"},
@@ -162,7 +163,7 @@ START_TEST(advances_are_multiplied_by_the_code_alignment)
 END_TEST
 
 static const struct sample_case signing_cases[] = {
-    /* negate_ra_state, which is a part of the remembered state */
+    /* negate_ra_state, which is part of the remembered state */
     {BYTES(0x41, 0x2D, 0x41, 0x0A, 0x2D, 0x41, 0x0B),
      "0: cfa=31+0; 4: cfa=31+0 signed; 8: cfa=31+0; c: cfa=31+0 signed"},
     /* negate_ra_state_with_pc */
@@ -202,13 +203,13 @@ START_TEST(letters_of_the_augmentation_are_noted)
 }
 END_TEST
 
-/* ---- What is refused ---- */
+/* ---- Refused instructions ---- */
 
 struct bad_case {
     size_t size;
     uint8_t bytes[24];
     enum cairn_status status;
-    size_t offset; /* of the instruction, from the first one */
+    size_t offset; /* offset of the bad instruction from the first one */
     const char *what;
 };
 
@@ -239,7 +240,7 @@ static const struct bad_case bad_cases[] = {
 };
 enum { BAD_COUNT = sizeof bad_cases / sizeof *bad_cases };
 
-/* Without padding, so that the last instruction ends with its entry. */
+/* Adds no padding, so that the last instruction ends with its entry. */
 static void put_exactly(size_t common, const uint8_t *bytes, size_t size)
 {
     section_put(&section, 4 + 16 + 1 + size, 4);
@@ -355,7 +356,7 @@ struct model_state {
     struct model_rule rules[MODEL_REGISTERS];
 };
 
-/* What a program does, for each byte of code. Expressions all have the value -1. */
+/* The effect of a program on each byte of code. The value of every expression is -1. */
 struct model {
     uint64_t random;
     struct instructions program;
@@ -464,7 +465,7 @@ static void model_restore(struct model *model)
     model->now.rules[dwarf] = model->initial.rules[dwarf];
 }
 
-/* Opcodes that name a register and then have these operands. */
+/* Opcodes with a register operand, followed by these operands. */
 enum operand { NOTHING, UNSIGNED, SIGNED, NEGATED, OTHER, BLOCK };
 static const struct {
     uint8_t opcode;
@@ -596,7 +597,7 @@ static void model_step(struct model *model)
     }
 }
 
-/* A section with one function; what holds for each of its bytes is in the model. */
+/* Writes a section with one function, and the rules for each of its bytes to the model. */
 static void model_write(struct model *model)
 {
     static const int data_alignments[] = {-8, 8, -4, 1};
@@ -691,7 +692,7 @@ END_TEST
 
 /* ---- Damaged sections ---- */
 
-/* An error, or fewer rows; never a byte behind the end. */
+/* Expects an error or fewer rows. No byte past the end may be read. */
 static void run_guarded(size_t size)
 {
     static struct call_frame call_frame;
@@ -713,7 +714,7 @@ static void run_guarded(size_t size)
     guard_end(&guarded);
 }
 
-/* All opcodes of the cases above. */
+/* Writes all opcodes of the cases above. */
 static void put_every_case(void)
 {
     size_t common = frame_put_common(&section, &usual);
@@ -734,7 +735,7 @@ START_TEST(section_may_end_anywhere)
 }
 END_TEST
 
-/* Cut also in the length, so that instructions end where the page does. */
+/* Also shortens the length of the entry, so that instructions end at the end of the page. */
 START_TEST(instructions_may_end_anywhere)
 {
     size_t common = frame_put_common(&section, &usual);

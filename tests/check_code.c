@@ -1,5 +1,6 @@
 /*
- * Code memory in one process and one thread: rooms, protection, owners, veneers, writing.
+ * Tests of code memory in one process and one thread: allocation, protection, owners, veneers,
+ * writing.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -117,7 +118,7 @@ START_TEST(destroying_unmaps_everything)
     code_space_destroy(space);
     ck_assert_str_eq(support_protection(functions), "");
     ck_assert_str_eq(support_protection(alias), "");
-    /* The C library may have mapped something once. */
+    /* The C library may have mapped something at its first use. */
     ck_assert_uint_le(support_count_mappings(), before + 2);
 }
 END_TEST
@@ -401,7 +402,7 @@ START_TEST(holds_code_knows_the_ends)
 }
 END_TEST
 
-/* ---- Room ---- */
+/* ---- Allocation ---- */
 
 START_TEST(full_slab_says_what_was_asked_and_what_is_free)
 {
@@ -438,7 +439,7 @@ START_TEST(modules_of_half_a_slab_always_load)
     size_t half = PAGES / 2 * page_size();
     struct code_space *space = support_space(support_modes[_i], PAGES * page_size(), 0);
     void *address;
-    /* All are open at once, and each takes a little of every kind first. */
+    /* All blocks are open at the same time, and each first allocates a little of every kind. */
     for (int i = 0; i < BLOCKS; i++) {
         blocks[i] = support_block(space);
         ck_assert_ok(code_block_allocate_read_only(blocks[i], 1, 1, &address, NULL));
@@ -482,7 +483,7 @@ START_TEST(slab_limit_is_kept)
         blocks[i] = support_block(space);
     ck_assert_ok(code_block_allocate_code(blocks[0], 6 * page_size(), 16, &address, NULL));
     ck_assert_ok(code_block_allocate_code(blocks[1], 5 * page_size(), 16, &address, NULL));
-    /* At the limit: where most room is. */
+    /* At the limit of slabs, memory comes from the slab with the most free space. */
     ck_assert_ok(code_block_allocate_code(blocks[2], 3 * page_size(), 16, &address, NULL));
     ck_assert_uint_eq(support_statistics(space).slab_count, 2);
     ck_assert_int_eq(code_block_allocate_code(blocks[2], 1, 16, &address, NULL), CAIRN_ERROR_FULL);
@@ -692,7 +693,7 @@ START_TEST(veneers_are_used_again)
     size_t bytes = 0;
     for (int round = 0; round < 20; round++) {
         struct code_block *block = support_loaded(space, 1, 6, &code);
-        /* Beside the one that is kept, on pages that stay. */
+        /* Uses the same kind of veneer as the one that is kept, on pages that are not freed. */
         struct code_veneer first;
         ck_assert_ok(code_block_add_veneer(block, CODE_VENEER_PLAIN, number(code), &first, NULL));
         for (int i = 0; i < 1500; i++) {
@@ -715,7 +716,7 @@ START_TEST(veneers_are_used_again)
 }
 END_TEST
 
-/* As large as another kind may be, and made of jumps. */
+/* Encodes veneers of the largest size of another kind. They contain the code of plain veneers. */
 static bool encode_large_veneer(const struct cairn_arch *arch, uint64_t address,
                                 uint64_t slot_address, uint8_t *code)
 {
@@ -925,7 +926,7 @@ END_TEST
 
 /* ---- Memory failures ---- */
 
-/* Uses everything that allocates, several slabs too; the first failure ends it. */
+/* Calls everything that allocates, with several slabs, until the first failure. */
 static enum cairn_status use_everything(struct code_space *space, struct code_block **blocks,
                                         int count)
 {
@@ -1004,7 +1005,7 @@ static void add_tests(TCase *tests)
 
 static void add_tests_of_both_modes(TCase *tests)
 {
-    /* Emulators have no mincore. */
+    /* Emulators do not support mincore. */
     if (!support_is_emulated())
         tcase_add_loop_test(tests, released_memory_goes_back_to_the_system, 0, 2);
     const TTest *const both[] = {

@@ -1,5 +1,6 @@
 /*
- * Code memory in forked children: nobody sees the other's patches, and nobody's code breaks.
+ * Tests of code memory in forked children: parent and child do not see each other's patches, and
+ * the code of both keeps working.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,8 +28,8 @@ struct fixture {
     struct code_veneer veneer;
 };
 
-/* For the shadow of a larger slab, sanitizers map memory in calls of munmap, which may be refused.
- */
+/* Small, because for the shadow of larger slabs sanitizers map memory in munmap, which may be
+ * refused. */
 enum { SLAB_BYTES = 256 << 10 };
 
 static void load(struct fixture *fixture, enum cairn_code_mode mode)
@@ -219,7 +220,7 @@ START_TEST(alias_stays_where_it_is)
 }
 END_TEST
 
-/* A second call does nothing. */
+/* A second call must have no effect. */
 static void call_twice(void *user)
 {
     struct fixture *fixture = user;
@@ -311,7 +312,7 @@ START_TEST(block_that_is_being_filled_goes_on_in_both)
 }
 END_TEST
 
-/* ---- A fork while others work ---- */
+/* ---- A fork while other threads work ---- */
 
 struct worker {
     struct code_space *space;
@@ -371,7 +372,8 @@ static void expect_no_rest(void *user)
     support_expect(strcmp(support_protection(unfinished->page), "---") == 0);
 }
 
-/* As if another thread had mapped a page at the moment of the fork and not noted it yet. */
+/* Simulates another thread that has mapped a page at the moment of the fork and not recorded it
+ * yet. */
 START_TEST(child_does_not_inherit_what_was_half_done)
 {
     struct unfinished unfinished = {.space = support_space(support_modes[_i], 0, 0)};
@@ -388,7 +390,8 @@ START_TEST(child_does_not_inherit_what_was_half_done)
 }
 END_TEST
 
-/* Patches to and fro while children copy the page: a child sees one of the two, whole. */
+/* Patches back and forth while children copy the page: a child must see one of the two words,
+ * whole. */
 static void *patch_all_the_time(void *user)
 {
     struct fixture *fixture = user;
@@ -421,8 +424,8 @@ END_TEST
 
 /* ---- When the system refuses ---- */
 
-/* Nothing gets out: the child's code still runs, the parent's is not touched, each change says no.
- */
+/* The child's code must still run, the parent's must be unchanged, and each change must be
+ * refused. */
 static void expect_refusal(struct fixture *fixture)
 {
     struct cairn_error error = {0};
@@ -444,7 +447,7 @@ static void child_without_mremap(void *user)
     expect_refusal(user);
 }
 
-/* The duplicates are made, but cannot be put in place. */
+/* The child can make the copies, but cannot move them into place. */
 static void child_without_moving(void *user)
 {
     const struct support_refusal refusals[] = {
@@ -489,8 +492,8 @@ START_TEST(child_that_cannot_have_pages_leaves_the_parents_alone)
 }
 END_TEST
 
-/* Refused from before the fork on: the child has no copy of its own, or cannot put it in place. It
- * executes its parent's code, and changes nothing. */
+/* System calls that are refused from before the fork on. The child has no copy, or cannot move it
+ * into place: it executes its parent's code and can change nothing. */
 static const struct support_refusal at_fork[] = {
     {.call = SYS_mmap, .error = ENOMEM},
     {SYS_mprotect, ENOMEM, 2, PROT_EXEC, PROT_EXEC},
@@ -518,7 +521,7 @@ START_TEST(fork_that_gets_no_memory_leaves_a_child_that_changes_nothing)
 }
 END_TEST
 
-/* The parent's copy for its children is gone when the fork is done. */
+/* The parent must unmap the copy for its children when the fork has finished. */
 START_TEST(parent_keeps_no_copy)
 {
     struct fixture fixture;
@@ -535,8 +538,8 @@ END_TEST
 
 /* ---- Without handlers ---- */
 
-/* A child that no handler is called for, as _Fork makes it: it makes all its own when it first
- * changes something. */
+/* Makes a child for which no fork handlers run, as _Fork does. It must copy the code memory at its
+ * first change. */
 static void in_clone(void (*body)(void *user), void *user)
 {
     pid_t child = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0, 0, 0, 0);

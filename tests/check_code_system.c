@@ -1,7 +1,8 @@
 /*
- * Code memory on systems that refuse something: from the start, and later on.
+ * Tests of code memory on systems that refuse system calls, from the start or later.
  *
- * Each test runs in a child whose system calls are filtered, so that the real paths are taken.
+ * Each test runs in a child whose system calls are filtered, so that the library's real code paths
+ * run.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -54,7 +55,7 @@ static enum cairn_status try_patch(struct code_block *block, const uint8_t *func
     return code_block_store_word(block, number(function), word, error);
 }
 
-/* A module loads, runs, is patched, and no page is ever writable and executable. */
+/* Loads, runs and patches a module. No page may ever be writable and executable. */
 static void expect_it_works(struct code_space *space)
 {
     uint8_t *code;
@@ -263,7 +264,7 @@ static void with_small_files(void *user)
 START_TEST(limit_of_file_sizes_ends_no_process) { support_in_child(with_small_files, NULL); }
 END_TEST
 
-/* What waits for the host, and what the host has blocked, stays so. */
+/* Signals that are pending or blocked in the host must stay so. */
 static void with_small_files_and_signals(void *user)
 {
     (void)user;
@@ -388,11 +389,11 @@ static size_t resident_bytes(void)
     support_expect(file != NULL && fgets(line, sizeof line, file) != NULL);
     fclose(file);
     char *resident;
-    strtoul(line, &resident, 10); /* the size of the address space comes first */
+    strtoul(line, &resident, 10); /* skips the first field, the size of the address space */
     return strtoul(resident, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* All memory that comes is locked, and in the end all that there is. */
+/* All new memory is locked; at the end, all memory of the process. */
 static void with_locked_memory(void *user)
 {
     const enum cairn_code_mode *mode = user;
@@ -454,11 +455,11 @@ static void with_little_locked_memory(void *user)
 START_TEST(limit_of_locked_memory_is_named) { support_in_child(with_little_locked_memory, NULL); }
 END_TEST
 
-/* ---- A machine that executes what was there before ---- */
+/* ---- A machine that executes old code ---- */
 
 static int stale_tests_left;
 
-/* As long as tests are left, each changes the function to what it was. */
+/* For the first `stale_tests_left` changes, encodes the old function instead of the new one. */
 static size_t encode_stale(const struct cairn_arch *table, int value, uint8_t *code)
 {
     bool is_change = value != 1;
@@ -566,7 +567,7 @@ START_TEST(barrier_that_fails_later_is_an_error)
 }
 END_TEST
 
-/* ---- Refused later: what is loaded keeps working ---- */
+/* ---- Later refusals: loaded code keeps working ---- */
 
 struct loaded {
     enum cairn_code_mode mode;
@@ -637,7 +638,7 @@ static void mapping_refused(void *user)
     bool single = loaded->mode == CAIRN_CODE_MODE_SINGLE;
     support_expect(try_patch(loaded->block, loaded->code, 1, &error) ==
                    (single ? CAIRN_ERROR_SYSTEM : CAIRN_OK));
-    /* What a failed patch leaves behind does not get in the way of the next. */
+    /* The remains of a failed patch must not affect the next one. */
     support_expect(try_patch(loaded->block, loaded->code, 1, &error) ==
                    (single ? CAIRN_ERROR_SYSTEM : CAIRN_OK));
     expect_still_loaded(loaded);
@@ -668,7 +669,7 @@ static void data_refused(void *user)
     support_expect(support_statistics(loaded->space).free_bytes == free_bytes);
     code_block_destroy(block);
     if (loaded->mode == CAIRN_CODE_MODE_SINGLE) {
-        /* No copy can be written to. */
+        /* There is no memory for a copy that could be written to. */
         support_expect(try_patch(loaded->block, loaded->code, 70, &error) == CAIRN_ERROR_SYSTEM);
     }
     expect_still_loaded(loaded);
@@ -683,7 +684,7 @@ END_TEST
 
 static void release_refused(void *user)
 {
-    /* For the shadow of a larger slab, sanitizers map memory in calls of munmap. */
+    /* Small, because for the shadow of larger slabs sanitizers map memory in munmap. */
     enum { SLAB_BYTES = 256 << 10 };
     struct loaded *loaded = user;
     uint8_t *code;
@@ -694,7 +695,7 @@ static void release_refused(void *user)
     support_refuse(&refusal, 1);
     size_t free_bytes = support_statistics(loaded->space).free_bytes;
     code_block_destroy(block);
-    /* Neither free nor in use: never touched again. */
+    /* The memory is neither free nor in use, and is never touched again. */
     support_expect(support_statistics(loaded->space).free_bytes == free_bytes);
     uint8_t *other;
     block = support_loaded(loaded->space, 1, 10, &other);
@@ -736,7 +737,7 @@ START_TEST(pages_that_keep_their_memory_are_cleared)
 }
 END_TEST
 
-/* A new slab cannot be had: modules that fit an old one still load. */
+/* A new slab cannot be allocated. Modules that fit into an old one can still be loaded. */
 static void slab_refused(void *user)
 {
     struct loaded *loaded = user;
@@ -803,7 +804,7 @@ static void expect_both(const struct apart *apart, int value)
     support_expect(!support_any_writable_executable());
 }
 
-/* Takes the pages between two modules; the slab is the only one. */
+/* Allocates the pages between the two modules. There is only one slab. */
 static struct code_block *load_apart(struct apart *apart, enum cairn_code_mode mode)
 {
     size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
@@ -861,8 +862,8 @@ START_TEST(writes_around_a_module_that_is_being_loaded_leave_it_alone)
 }
 END_TEST
 
-/* Two moves: if the second is refused, the first is undone; and nothing is lost if all is refused
- * that tidies up. */
+/* A patch needs two moves. If the second is refused, the first must be undone. If all calls that
+ * clean up are refused, too, nothing may be lost. */
 static void move_is_refused(void *user)
 {
     enum { NEW_ADDRESS = 4 };
@@ -891,8 +892,8 @@ static void move_is_refused(void *user)
 START_TEST(write_that_is_refused_half_way_is_undone) { support_in_child(move_is_refused, NULL); }
 END_TEST
 
-/* Memory of other threads stays where it is, also if they map it where pages have just been moved
- * away, and code can be changed afterwards. */
+/* Mappings of other threads must be preserved, even if a thread maps memory where pages have just
+ * been moved away. Code can be changed afterwards. */
 static void places_are_taken(void *user)
 {
     enum { ROUNDS = 5 };
@@ -926,7 +927,7 @@ START_TEST(changes_leave_memory_of_other_threads_alone)
 }
 END_TEST
 
-/* ---- Limits that are below what the process has ---- */
+/* ---- Limits below the process's current use ---- */
 
 enum { EXECUTED = 300 };
 
@@ -937,7 +938,7 @@ struct executing {
     _Atomic int wrong;
 };
 
-/* Functions return their number, or 1000 more. */
+/* Calls the functions, which must return their number, or 1000 more. */
 static void *execute(void *user)
 {
     struct executing *executing = user;
@@ -966,7 +967,7 @@ struct limited {
     __rlimit_resource_t resource;
 };
 
-/* Each patch is made, or refused and without effect; loading may be refused. */
+/* Patches must succeed, or be refused without an effect. Loading may be refused. */
 static void patch_and_load(struct loaded *loaded)
 {
     struct cairn_error error = {.status = CAIRN_OK};
@@ -1020,7 +1021,8 @@ START_TEST(limits_below_current_use_lose_no_page)
 }
 END_TEST
 
-/* From the start: a space comes, or the sentence says what to change. */
+/* Address space is limited from the start: either the space is created, or the error says what to
+ * change. */
 static void little_address_space(void *user)
 {
     (void)user;
@@ -1046,14 +1048,14 @@ START_TEST(limit_of_address_space_is_named)
 }
 END_TEST
 
-/* ---- All that comes after some call is refused ---- */
+/* ---- All system calls after a number of them are refused ---- */
 
 static const long calls[] = {SYS_mmap,      SYS_mremap,       SYS_mprotect,
                              SYS_munmap,    SYS_madvise,      SYS_membarrier,
                              SYS_ftruncate, SYS_memfd_create, SYS_personality};
 enum { CALLS = sizeof calls / sizeof *calls };
 
-/* Loads a module with all kinds of memory, patches it, and gives it up. */
+/* Loads a module with all kinds of memory, patches it, and unloads it. */
 static enum cairn_status load_and_unload(struct code_space *space, struct cairn_error *error)
 {
     struct code_block *block = NULL;

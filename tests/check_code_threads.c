@@ -1,6 +1,6 @@
 /*
- * Code memory under threads: code that changes while it runs, lookups while blocks come and go, and
- * the process's mappings watched all the time.
+ * Tests of code memory with threads: code that changes while it runs, lookups while blocks are
+ * added and removed, and the process's mappings, which are watched all the time.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,13 +43,13 @@ struct running {
     _Atomic bool stop;
     _Atomic uint64_t calls;
     _Atomic uint64_t wrong;
-    /* The value that was stored last and made visible by a barrier, counting up. */
+    /* The last value that was stored and made visible by a barrier. Values increase. */
     _Atomic int stored;
     _Atomic int highest;
 };
 
-/* Values only grow, so a thread that reads `stored` before a call must not see a lower one; and it
- * never sees one that has not been asked for. */
+/* Values only increase, so a thread that reads `stored` before a call must not see a lower value.
+ * It must never see a value that has not been requested. */
 static void *run_and_check(void *user)
 {
     struct running *running = user;
@@ -324,7 +324,7 @@ enum { LOADERS = 3 };
 
 struct loading {
     struct code_space *space;
-    _Atomic uint64_t published; /* an address that was owned by `loading` a moment ago */
+    _Atomic uint64_t published; /* an address that `loading` owned a moment ago */
     _Atomic bool stop;
     _Atomic uint64_t lookups;
     _Atomic uint64_t wrong;

@@ -1,6 +1,6 @@
 /*
- * Contexts: what an exit hands over and brings back, capture and resume, signals. Registers are
- * loaded and stored by the tests' own instructions (registers.h), with random values.
+ * Tests of contexts: the registers that an exit saves and restores, capture and resume, signals.
+ * The tests' own instructions (registers.h) load and store registers with random values.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,19 +23,20 @@
 
 enum { ROUNDS = 200, STACK_BYTES = 1 << 16, STUB_PAGES = 2 };
 
-/* More than any of the architectures has. */
+/* More registers than any architecture has. */
 static const uint16_t numbers = 130;
 
-/* ---- A trial: registers that are loaded, what happens meanwhile, registers afterwards ---- */
+/* ---- A trial: registers that are loaded, changes by a handler, and the registers afterwards
+ * ---- */
 
 static struct {
     struct registers before;
-    struct registers wanted; /* what a handler leaves */
+    struct registers wanted; /* the registers that a handler sets */
     struct registers after;
     uint32_t level;
-    uint64_t sp; /* that a handler leaves; 0: as it was */
+    uint64_t sp; /* the stack pointer that a handler sets; 0: unchanged */
     unsigned calls;
-    char fault[128]; /* what a handler found first */
+    char fault[128]; /* the first error that a handler found */
 } trial;
 
 static void find_fault(const char *what, uint16_t dwarf)
@@ -71,7 +72,7 @@ static void begin_trial(uint32_t level)
     registers_make_pair(&trial.before, &trial.wanted);
 }
 
-/* Of the flags, bits that cannot be loaded do not count. */
+/* Ignores flags that cannot be loaded. */
 static bool same_bytes(const void *one, const void *other, uint16_t dwarf, size_t size)
 {
     size_t offset;
@@ -104,7 +105,7 @@ static void compare_register(const struct cairn_context *context, uint16_t dwarf
         find_fault("it has another value", dwarf);
 }
 
-/* The context has the registers of `before`. */
+/* Expects the registers of `before` in the context. */
 static void compare_context(const struct cairn_context *context, uint64_t pc, uint64_t sp)
 {
     for (uint16_t dwarf = 0; dwarf < numbers; dwarf++)
@@ -128,7 +129,7 @@ static void change_register(struct cairn_context *context, uint16_t dwarf)
         find_fault("it cannot be written", dwarf);
 }
 
-/* The context gets the registers of `wanted`. */
+/* Writes the registers of `wanted` to the context. */
 static void change_context(struct cairn_context *context)
 {
     for (uint16_t dwarf = 0; dwarf < numbers; dwarf++)
@@ -147,8 +148,8 @@ static void compare_after(const struct registers *expected, uint16_t dwarf)
         find_fault("it is another afterwards", dwarf);
 }
 
-/* After it all, the registers are `expected`'s. (Check writes to a pipe at each ck_assert, so there
- * is not one for each register.) */
+/* Expects the registers of `expected` after the run. (There is no ck_assert for each register,
+ * because each one writes to a pipe.) */
 static void expect_after(const struct registers *expected, uint64_t sp)
 {
     for (uint16_t dwarf = 0; dwarf < numbers; dwarf++)
@@ -180,7 +181,7 @@ static void set_up(void)
 
 static void tear_down(void) { munmap(stub_pages, STUB_PAGES * (size_t)sysconf(_SC_PAGESIZE)); }
 
-/* An exit of one of the levels that this machine has, to be called. */
+/* Returns an exit of one of this machine's levels, which tests call. */
 static const void *make_exit(arch_exit_handler *handler, uint32_t level)
 {
     const struct cairn_arch *arch = arch_host();
@@ -194,7 +195,7 @@ static const void *make_exit(arch_exit_handler *handler, uint32_t level)
     return stub_pages;
 }
 
-/* It has a frame of its own, which an unwinder finds. */
+/* Is not inlined, so that it has a call frame that unwinders find. */
 static __attribute__((noinline)) unsigned run(const void *code)
 {
     registers_run(&trial.before, &trial.after, code, trial.level);
@@ -248,7 +249,7 @@ START_TEST(thread_goes_on_with_the_registers_that_the_handler_left)
 }
 END_TEST
 
-/* The values that `below` has to have are there, below the new stack pointer. */
+/* Writes the values that `below` must have below the new stack pointer. */
 static void prepare_below(uint64_t sp)
 {
     uint64_t *below = (uint64_t *)(uintptr_t)(sp - 128);
@@ -287,16 +288,16 @@ START_TEST(thread_goes_on_where_the_handler_says)
 }
 END_TEST
 
-/* The frame that an exit makes is no end for unwinders: they get to the code that the site is in,
+/* The unwinder must continue past the frame that an exit makes, to the code that contains the site
  * and to its callers. */
 struct unwinding {
     unsigned frames;
-    unsigned registers; /* that the site's frame has as they were loaded */
+    unsigned registers; /* registers of the site's frame with the loaded values */
     bool site_seen;
     bool caller_seen;
 };
 
-/* Of the general registers, as unwinders know others by parts only. */
+/* Only general registers, because unwinders know only parts of others. */
 static bool is_kept_general(uint16_t dwarf)
 {
     return dwarf < 32 && registers_is_kept(dwarf) && !registers_is_fixed(dwarf) &&
@@ -386,7 +387,8 @@ START_TEST(resume_loads_every_register_of_a_context_elsewhere)
 }
 END_TEST
 
-/* Directly below the stack pointer that it is resumed with, at every distance. */
+/* Distance of the context below the stack pointer that it is resumed with; all distances are
+ * tested. */
 static uint64_t distance;
 
 static void resume_below(struct cairn_context *context, void *user)
@@ -439,7 +441,7 @@ START_TEST(capture_describes_the_caller)
 }
 END_TEST
 
-/* Some frames deeper. */
+/* Resumes from some frames deeper. */
 static __attribute__((noinline)) int go_back(const struct cairn_context *context, int depth)
 {
     volatile int below = depth;
@@ -540,7 +542,7 @@ static void catch_signal(int number, void (*handler)(int, siginfo_t *, void *))
     ck_assert_int_eq(sigaction(number, &action, NULL), 0);
 }
 
-/* A handler that does not return leaves its signal blocked. */
+/* Unblocks a signal, which is still blocked after a handler that does not return. */
 static void unblock(int number)
 {
     sigset_t set;
@@ -572,8 +574,8 @@ END_TEST
 START_TEST(interrupted_code_may_be_resumed_without_returning) { interrupt_rounds(true); }
 END_TEST
 
-/* Where the processor can stop after each instruction: so that none of them leaves something below
- * the stack pointer that is wanted later. */
+/* For processors that can stop after each instruction: no instruction may leave a value below the
+ * stack pointer that is used later. */
 
 static void move_alone(struct cairn_context *context, void *user)
 {
@@ -582,7 +584,7 @@ static void move_alone(struct cairn_context *context, void *user)
         cairn_context_set_sp(context, trial.sp);
 }
 
-/* Where a signal's frame would be. */
+/* Moves the stack to where a signal's frame would be. */
 static void move_deeper(struct cairn_context *context, void *user)
 {
     trial.sp = (uintptr_t)context - 1024;
@@ -700,7 +702,7 @@ START_TEST(part_of_an_integer_is_its_low_bytes)
 }
 END_TEST
 
-/* What those who ask often go by. */
+/* Checks the layout table, which common queries use. */
 START_TEST(layout_says_where_registers_are)
 {
     struct cairn_context context = {{0}};
@@ -721,7 +723,7 @@ START_TEST(layout_says_where_registers_are)
 }
 END_TEST
 
-/* In a register's first 8 bytes are its low bytes: what a part of it is. */
+/* The first 8 bytes of a register in the table are its low bytes, which hold a scalar. */
 START_TEST(layout_says_where_scalars_are)
 {
     static struct cairn_context context;
@@ -777,7 +779,7 @@ START_TEST(vector_register_cannot_be_written_where_there_are_none)
 }
 END_TEST
 
-/* A library of another version has to agree. */
+/* A library of another version must agree on the size. */
 START_TEST(context_has_the_size_that_the_header_says)
 {
     ck_assert_uint_eq(sizeof(struct cairn_context), CAIRN_CONTEXT_BYTES);

@@ -1,6 +1,6 @@
 /*
- * Signal frames of AArch64 that are made by hand: without a record of the vector registers, with
- * records elsewhere, and with ones that do not end.
+ * Tests of handwritten signal frames of AArch64: without a record of the vector registers, with
+ * records in the extra space, and with records that do not end.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -40,7 +40,7 @@ static void put_record(uint8_t *at, uint32_t magic, uint32_t size)
     memcpy(at + 4, &size, sizeof size);
 }
 
-/* Vector registers whose bytes count up. */
+/* Makes a frame whose vector registers have consecutive bytes. */
 static void make_frame(void)
 {
     memset(&frame, 0, sizeof frame);
@@ -50,7 +50,7 @@ static void make_frame(void)
     frame.signal.uc_mcontext.regs[0] = 0x1234;
 }
 
-/* SVE's registers in the extra space, behind the record of the others. */
+/* Adds SVE's registers in the extra space, following the record of the other registers. */
 static void add_extra(uint32_t size)
 {
     uint8_t *record = records() + SIMD_BYTES;

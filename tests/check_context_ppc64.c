@@ -1,6 +1,6 @@
 /*
- * Signal frames of PPC64 that are made by hand: without vector registers, and with ones that the
- * thread has not used.
+ * Tests of handwritten signal frames of PPC64: without vector registers, and with vector registers
+ * that the thread has not used.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -113,7 +113,7 @@ START_TEST(registers_that_are_written_are_in_use)
 }
 END_TEST
 
-/* A scalar is the first doubleword, wherever a store of the vector puts that. */
+/* A scalar is the first doubleword, at the offset at which a vector store writes it. */
 START_TEST(scalar_is_the_first_doubleword)
 {
     const double scalar = 2.5;

@@ -1,6 +1,6 @@
 /*
- * Signal frames of x86-64 that are made by hand: legacy ones, those with parts in their initial
- * state, compact ones, and ones that contradict themselves.
+ * Tests of handwritten signal frames of x86-64: legacy frames, frames with components in their
+ * initial state, compact frames, and frames that contradict themselves.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -46,8 +46,8 @@ static void put_u64(size_t offset, uint64_t value)
     memcpy(frame.area + offset, &value, sizeof value);
 }
 
-/* As an XSAVE area with these components, `in_use` of them not in their initial state. Each byte is
- * one of its offset. */
+/* Makes a frame with an XSAVE area that has these components; those of `in_use` are not in their
+ * initial state. Each byte of the area depends on its offset. */
 static void make_frame(uint64_t features, uint64_t in_use, uint64_t compact)
 {
     memset(&frame, 0, sizeof frame);
@@ -72,7 +72,7 @@ static enum cairn_status read_frame(void)
 
 static size_t size_of(uint16_t dwarf) { return cairn_context_register_size(&frame.context, dwarf); }
 
-/* In the standard format; by CPUID. */
+/* Returns a component's offset in the standard format, from CPUID. */
 static size_t component(unsigned number)
 {
     unsigned size;
@@ -211,7 +211,7 @@ START_TEST(frame_that_contradicts_itself_is_refused)
     expect_corrupt();
     if (component(AVX) == 0)
         return;
-    /* One byte less than AVX's registers take. */
+    /* One byte less than AVX's registers need. */
     make_frame(ALL_STATES, ALL_STATES, 0);
     uint32_t size = (uint32_t)component(AVX) + 255;
     put_u32(DESCRIPTION + 16, size);

@@ -1,5 +1,6 @@
 /*
- * Build IDs and separate debug files: made by hand in both byte orders, and by objcopy.
+ * Tests of build IDs and separate debug files: handwritten ones in both byte orders, and files made
+ * by objcopy.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -96,7 +97,7 @@ START_TEST(build_id_is_found_among_the_notes)
 }
 END_TEST
 
-/* Without sections: a program header behind all else. */
+/* Has no sections: the program header is after all other data. */
 START_TEST(build_id_is_found_in_what_is_loaded)
 {
     static struct sample sample;
@@ -204,7 +205,8 @@ static void begin_program(struct files *files, const char *id)
     }
 }
 
-/* Its stack maps have no bytes in the debug file, its map is there alone. */
+/* Writes a debug file that has the stack maps' section without bytes, and is the only file with a
+ * block address map. */
 static void write_debug_file(struct files *files, const char *id)
 {
     struct sample *sample = &files->sample;
@@ -226,7 +228,7 @@ static void write_debug_file(struct files *files, const char *id)
     write_bytes(files->debug, sample->bytes, sample->size);
 }
 
-/* `link_name` NULL: it has no .gnu_debuglink. */
+/* Writes a program. `link_name` NULL: it has no .gnu_debuglink. */
 static void write_program(struct files *files, const char *id, const char *link_name,
                           uint32_t checksum)
 {
@@ -248,7 +250,7 @@ static void write_program(struct files *files, const char *id, const char *link_
     write_bytes(files->program, sample->bytes, sample->size);
 }
 
-/* As the definition has it, a bit at a time. */
+/* Computes the CRC bit by bit, as it is defined. */
 static uint32_t crc32(const uint8_t *bytes, size_t size)
 {
     uint32_t sum = UINT32_MAX;
@@ -280,7 +282,7 @@ static cairn_object *open_file(const char *path)
     return object;
 }
 
-/* ---- What an attached file adds ---- */
+/* ---- Sections that an attached file adds ---- */
 
 static void check_sections(cairn_object *object)
 {
@@ -376,7 +378,7 @@ START_TEST(debug_file_alone_has_symbols_and_maps_and_no_code)
 }
 END_TEST
 
-/* ---- What is not attached ---- */
+/* ---- Files that are not attached ---- */
 
 static enum cairn_status try_attach(const struct files *files, struct cairn_error *error)
 {
@@ -435,9 +437,9 @@ START_TEST(files_that_cannot_be_a_debug_file_are_refused)
 }
 END_TEST
 
-/* ---- Finding it ---- */
+/* ---- Finding the debug file ---- */
 
-/* And those around it. */
+/* Makes a directory and its parents. */
 static void make_directory(const char *path)
 {
     char part[256];
@@ -448,7 +450,7 @@ static void make_directory(const char *path)
     ck_assert(mkdir(path, 0755) == 0 || errno == EEXIST);
 }
 
-/* Moves the debug file there. */
+/* Moves the debug file to a file in that folder. */
 static void move_debug_file(struct files *files, const char *folder, const char *name)
 {
     char path[256];
@@ -502,7 +504,7 @@ START_TEST(debug_file_is_found_by_build_id)
     expect_not_found(&files, "no debug file of this build");
     move_debug_file(&files, "d/.build-id/ab", "01020304050607.debug");
     expect_found(&files);
-    /* Another one in its place. */
+    /* Writes another debug file at the same path. */
     write_debug_file(&files, "\xab\x01\x02\x03\x04\x05\x06\x08");
     expect_not_found(&files, "no debug file of this build");
     remove_folder(&files);
@@ -600,7 +602,7 @@ static uint8_t *copy_sample(const struct sample *sample, size_t *size)
     return memcpy(copy, sample->bytes, sample->size);
 }
 
-/* Where the debug file is: found by build ID, and by its name beside the program. */
+/* Paths of the debug file: by build ID, and by its name in the program's folder. */
 static const char *const hooked_paths[] = {"/debug/.build-id/ab/01020304050607.debug",
                                            "folder/program.debug"};
 
@@ -682,9 +684,9 @@ START_TEST(each_allocation_may_fail)
 }
 END_TEST
 
-/* ---- A real one ---- */
+/* ---- A real debug file ---- */
 
-/* False if there is no objcopy, or it cannot do that. */
+/* Returns false if there is no objcopy, or if it cannot do this. */
 static bool run_objcopy(const struct files *files, const char *option, const char *link,
                         const char *output)
 {
@@ -703,8 +705,8 @@ static bool run_objcopy(const struct files *files, const char *option, const cha
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The program itself, taken apart; false where its objcopy is missing. Under an emulator the
- * process is the emulator's. */
+/* Splits this test program with objcopy. Returns false without a suitable objcopy, and under an
+ * emulator, where /proc/self/exe is the emulator. */
 static bool take_apart(const struct files *files)
 {
     if (getenv("CAIRN_TEST_EMULATED") != NULL)

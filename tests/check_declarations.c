@@ -1,5 +1,5 @@
 /*
- * Sets of declarations: found by ID, in the order in which they were added, one shape an ID.
+ * Tests of sets of declarations: lookups by ID, the order of adding, one shape per ID.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -158,7 +158,7 @@ START_TEST(another_shape_is_a_conflict_that_names_both_functions)
 }
 END_TEST
 
-/* Whatever comes first, and whatever follows. */
+/* The result must not depend on the declarations added before and after. */
 START_TEST(an_undeclared_id_has_no_declaration)
 {
     const struct cairn_declaration undeclared = {.id = 2, .kind = CAIRN_RECORD_UNDECLARED};
@@ -170,7 +170,7 @@ START_TEST(an_undeclared_id_has_no_declaration)
     ck_assert_ok(cairn_declarations_add(set, &undeclared, NULL));
     ck_assert_ptr_null(cairn_declarations_find(set, 2));
     add(2);
-    other.byte_count++; /* no conflict either */
+    other.byte_count++; /* no conflict, because the ID is undeclared */
     ck_assert_ok(cairn_declarations_add(set, &other, NULL));
     ck_assert_ok(cairn_declarations_add(set, &undeclared, NULL));
     ck_assert_ptr_null(cairn_declarations_find(set, 2));

@@ -1,5 +1,5 @@
 /*
- * Instructions of every architecture in words, whatever the host is.
+ * Tests of disassembling the instructions of every architecture to text, on any host.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,11 +19,11 @@ struct sample {
     size_t length;
     uint8_t bytes[10];
     const char *text;
-    uint64_t target; /* 0: none */
+    uint64_t target; /* 0: no target */
 };
 
 static const struct sample samples[] = {
-    /* Each register is named as cairn_register_name has it, but for SystemZ's '%'. */
+    /* Registers have the names of cairn_register_name, except for SystemZ's '%'. */
     {CAIRN_ARCHITECTURE_X86_64, 0, 3, {0x48, 0x8D, 0x03}, "lea rax, [rbx]", 0},
     {CAIRN_ARCHITECTURE_AARCH64, 0, 4, {0x20, 0, 0, 0xF9}, "str x0, [x1]", 0},
     {CAIRN_ARCHITECTURE_PPC64_ELFV2, 0, 4, {0x18, 0, 0x41, 0xF8}, "std r2, 24(r1)", 0},
@@ -31,10 +31,10 @@ static const struct sample samples[] = {
     {CAIRN_ARCHITECTURE_PPC64_ELFV2, 1, 4, {0xF8, 0x41, 0, 0x18}, "std r2, 24(r1)", 0},
     {CAIRN_ARCHITECTURE_SYSTEMZ, 1, 2, {0x0D, 0xE1}, "basr %r14, %r1", 0},
     {CAIRN_ARCHITECTURE_RISCV64, 0, 4, {0x33, 0x05, 0xB5, 0}, "add a0, a0, a1", 0},
-    /* Extensions that a processor need not have. */
+    /* Optional extensions of the architecture. */
     {CAIRN_ARCHITECTURE_RISCV64, 0, 2, {0x2E, 0x95}, "add a0, a0, a1", 0},
     {CAIRN_ARCHITECTURE_RISCV64, 0, 4, {0x53, 0x75, 0xB5, 0x02}, "fadd.d fa0, fa0, fa1", 0},
-    /* Branches: the target as an address, wherever LLVM writes a distance. */
+    /* Branches: the target is an address, even where LLVM writes a distance. */
     {CAIRN_ARCHITECTURE_X86_64, 0, 5, {0xE8, 0, 1, 0, 0}, "call 0x100105", 0x100105},
     {CAIRN_ARCHITECTURE_X86_64, 0, 2, {0x74, 0xFE}, "je 0x100000", 0x100000},
     {CAIRN_ARCHITECTURE_AARCH64, 0, 4, {0x10, 0, 0, 0x94}, "bl 0x100040", 0x100040},
@@ -52,7 +52,7 @@ static const struct sample samples[] = {
     {CAIRN_ARCHITECTURE_RISCV64, 0, 4, {0xEF, 0, 0, 1}, "jal 0x100010", 0x100010},
     {CAIRN_ARCHITECTURE_RISCV64, 0, 4, {0x63, 4, 0xB5, 0}, "beq a0, a1, 0x100008", 0x100008},
     {CAIRN_ARCHITECTURE_RISCV64, 0, 2, {0x01, 0xA0}, "j 0x100000", 0x100000},
-    /* Numbers in other instructions are none. */
+    /* Numbers in other instructions are not targets. */
     {CAIRN_ARCHITECTURE_RISCV64, 0, 4, {0x93, 0, 0, 1}, "li ra, ", 0},
     {CAIRN_ARCHITECTURE_PPC64_ELFV2, 0, 4, {0x07, 0, 0x60, 0x38}, "li r3, 7", 0},
 };
@@ -65,7 +65,7 @@ static struct disassembler *open_disassembler(enum cairn_architecture architectu
     struct cairn_error error = {0};
     if (disassembler_create(architecture, byte_order, &disassembler, &error) == CAIRN_OK)
         return disassembler;
-    /* An LLVM for the host alone says so. */
+    /* An LLVM that supports only the host must report this error. */
     ck_assert_int_eq(error.status, CAIRN_ERROR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(error.message, cairn_architecture_name(architecture)));
     printf("%s\n", error.message);
@@ -96,7 +96,7 @@ START_TEST(instruction_that_ends_too_soon_is_none)
     struct instruction instruction;
     struct disassembler *disassembler = open_disassembler(sample->architecture, sample->byte_order);
     for (size_t size = 0; disassembler != NULL && size < sample->length; size++) {
-        /* What is left of a long instruction of RISC-V may be a short one of its own. */
+        /* The start of a truncated RISC-V instruction may be a valid short instruction. */
         bool is_one = disassembler_next(disassembler, sample->bytes, size, ADDRESS, &instruction);
         ck_assert(!is_one || instruction.length <= size);
         ck_assert(!is_one || sample->architecture == CAIRN_ARCHITECTURE_RISCV64);
@@ -105,7 +105,7 @@ START_TEST(instruction_that_ends_too_soon_is_none)
 }
 END_TEST
 
-/* LLVM takes prefixes with nothing after them for instructions. */
+/* LLVM accepts prefixes without an instruction. */
 START_TEST(prefixes_alone_are_no_instruction)
 {
     static const uint8_t prefixes[][3] = {{0x48}, {0x66}, {0xF0}, {0x2E, 0x48}, {0xF3, 0x66, 0x4F}};
@@ -149,7 +149,7 @@ START_TEST(unknown_architecture_is_unsupported)
 }
 END_TEST
 
-/* x86's instructions are of all lengths, and nearly all bytes are some. */
+/* x86 instructions have all lengths, and nearly all byte sequences are valid. */
 START_TEST(random_bytes_never_end_outside)
 {
     uint64_t random = sample_seed();

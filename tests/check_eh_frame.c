@@ -1,6 +1,6 @@
 /*
- * Where functions begin and end: unwind tables by hand, damaged ones, and this program's own
- * compared with the sorted table that the linker made of it.
+ * Tests of the begins and ends of functions: handwritten unwind tables, damaged ones, and this
+ * program's own table, compared with the sorted table that the linker made of it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +25,7 @@ static void set_up(void) { table = (struct sample_section){.byte_order = CAIRN_L
 
 static void tear_down(void) { section_free(&table); }
 
-/* With the 0 at its end. */
+/* Writes the text with its terminating 0. */
 static void put_text(const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -54,8 +54,8 @@ static void end_entry(size_t begin)
     set_u32(begin - 4, table.size - begin);
 }
 
-/* Common information; `data` is the augmentation's, if `letters` begin with 'z'. Returns its
- * offset. */
+/* Writes a CIE, and returns its offset. `data` is the augmentation data, if `letters` begin with
+ * 'z'. */
 static size_t put_common(uint8_t version, const char *letters, const uint8_t *data, uint8_t size)
 {
     size_t begin = begin_entry();
@@ -224,7 +224,7 @@ START_TEST(reference_to_another_function_is_corrupt)
     put_function(first, PC_RELATIVE_S32, SECTION_ADDRESS, 1);
     memmove(table.bytes, table.bytes + first, table.size - first);
     table.size -= first;
-    set_u32(4, UINT32_C(0)); /* the first function is now common information of no version */
+    set_u32(4, UINT32_C(0)); /* the first FDE is now a CIE of an unknown version */
     assert_bad(CAIRN_ERROR_UNSUPPORTED, "offset 0");
 }
 END_TEST
@@ -238,7 +238,8 @@ START_TEST(unknown_augmentations_and_encodings_are_unsupported)
 }
 END_TEST
 
-/* Its rows would begin before it, and leave tables of rules unsorted. */
+/* The end would overflow, so that its rows would begin before it and rule tables would be
+ * unsorted. */
 START_TEST(function_that_ends_above_the_last_address_is_corrupt)
 {
     size_t common = put_simple_common(0);
@@ -267,7 +268,7 @@ START_TEST(function_without_a_range_is_corrupt)
 }
 END_TEST
 
-/* Every error, or a table that is only shorter; never a byte behind the end. */
+/* Expects an error or a table that is only shorter. No byte past the end may be read. */
 static void read_to_end(const uint8_t *bytes, size_t size)
 {
     struct guarded guarded = guard(bytes, size);
@@ -320,10 +321,10 @@ START_TEST(any_byte_may_be_wrong)
 }
 END_TEST
 
-/* ---- This program's own ---- */
+/* ---- This program's own table ---- */
 
 /* .eh_frame_hdr as linkers write it: version 1, a PC-relative pointer to .eh_frame, the number of
- * functions, and pairs of 32-bit distances from the header: function and description. */
+ * functions, and pairs of 32-bit distances from the header: to the function and to its FDE. */
 struct header {
     uint8_t version;
     uint8_t pointer_encoding;
@@ -339,7 +340,7 @@ struct header {
 
 struct own {
     const struct header *header;
-    uintptr_t end; /* of the segment that holds both */
+    uintptr_t end; /* end of the segment that holds both */
 };
 
 static int find_own(struct dl_phdr_info *program, size_t size, void *user)
@@ -400,7 +401,7 @@ END_TEST
 static struct functions *functions;
 static cairn_table *records;
 
-/* Functions with records at 0x1000 (one record) and 0x5000 (two); unwind information for
+/* Makes functions with records at 0x1000 (one record) and 0x5000 (two), and unwind information for
  * [0x1000, 0x1100), [0x1100, 0x1180), [0x4000, 0x4010). */
 static void set_up_functions(void)
 {

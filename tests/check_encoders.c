@@ -1,5 +1,5 @@
 /*
- * What the encoders of every architecture write, read back by LLVM's disassembler.
+ * Tests of the encoders of every architecture: LLVM's disassembler reads their code back.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,17 +23,17 @@ struct machine {
     const char *triple;
     const char *call;
     const char *jump;
-    unsigned displacement_bits; /* in bytes, with a sign */
+    unsigned displacement_bits; /* signed, in bytes */
     bool counts_from_end;       /* of the instruction */
-    /* A veneer at `address`, whose slot is 0x12348 bytes away, and a function that returns 7. */
+    /* A veneer at `address` with its slot 0x12348 bytes away, and a function that returns 7. */
     const char *veneer[LINES_MAX];
     const char *framed_veneer[LINES_MAX];
     const char *self_test[LINES_MAX];
-    /* An exit at `address`, whose data is 0x1C340 bytes away. */
+    /* An exit at `address` with its data 0x1C340 bytes away. */
     const char *exit[LINES_MAX];
-    /* What entered functions return to, from before that. */
+    /* The code that entered functions return to, with the instructions before it. */
     const char *entry[LINES_MAX];
-    unsigned entry_return; /* the line */
+    unsigned entry_return; /* the line of the return address */
     /* The smallest armed region, at `address`. */
     size_t armed_bytes;
     const char *armed[LINES_MAX];
@@ -145,7 +145,7 @@ enum { MACHINE_COUNT = sizeof machines / sizeof *machines };
 
 /* ---- The disassembler ---- */
 
-/* Of the machine that `open_machine` was called for. */
+/* The machine that `open_machine` was called for. */
 static const struct machine *machine;
 static const struct cairn_arch *arch;
 static LLVMDisasmContextRef disassembler;
@@ -160,7 +160,7 @@ static void open_machine(int index)
 
 static void tear_down(void) { LLVMDisasmDispose(disassembler); }
 
-/* One instruction, and how long LLVM says that it is; 0 if it is none. */
+/* Disassembles one instruction. Returns the length by LLVM; 0 if it is invalid. */
 static size_t disassemble(const uint8_t *bytes, size_t size, char *text)
 {
     return disassembly_line(disassembler, bytes, size, address, text, TEXT_SIZE);
@@ -184,7 +184,7 @@ static void expect_lines(const uint8_t *bytes, size_t size, const char *const *l
 
 /* ---- Branches ---- */
 
-/* As a store of the patch word would leave it. */
+/* Writes the bytes that a store of the patch word would write. */
 static void put_bits(uint64_t bits, size_t length, uint8_t *bytes)
 {
     for (size_t i = 0; i < length; i++) {
@@ -203,7 +203,7 @@ static uint64_t origin(size_t length)
     return machine->counts_from_end ? address + length : address;
 }
 
-/* LLVM prints a branch's displacement as "-4", "#-4" or ".-4". */
+/* Parses a displacement, which LLVM prints as "-4", "#-4" or ".-4". */
 static int64_t displacement_in(const char *text)
 {
     const char *number = strpbrk(text, "+-0123456789");
@@ -222,7 +222,7 @@ static void expect_branch(enum arch_branch branch, size_t length, int64_t displa
     put_bits(bits, length, bytes);
     ck_assert_uint_eq(disassemble(bytes, length, text), length);
     size_t mnemonic_length = strlen(mnemonic);
-    /* Prefixes of x86 stand before it. */
+    /* On x86, prefixes may precede it. */
     const char *found = strstr(text, mnemonic);
     ck_assert_msg(found != NULL && found[mnemonic_length] == ' ', "'%s' is no %s", text, mnemonic);
     ck_assert_msg(displacement_in(found + mnemonic_length) == displacement,
@@ -312,13 +312,13 @@ START_TEST(branches_are_decoded_as_they_were_encoded)
 }
 END_TEST
 
-/* What LLVM reads as one of the three, and nothing else, is decoded as it. */
+/* The decoder must accept exactly the branches that LLVM decodes as one of the three kinds. */
 START_TEST(branches_are_decoded_as_llvm_reads_them)
 {
     open_machine(_i);
     uint64_t random = support_seed();
     if (arch->fixed_instruction_bytes == 0)
-        return; /* the padded forms are Cairn's own */
+        return; /* only Cairn emits the padded forms */
     for (int round = 0; round < RANDOM_ROUNDS; round++) {
         uint8_t bytes[ARCH_WORD_BYTES_MAX];
         char text[TEXT_SIZE];
@@ -327,7 +327,7 @@ START_TEST(branches_are_decoded_as_llvm_reads_them)
         uint64_t bits = support_random(&random);
         uint64_t jump;
         ck_assert(arch->encode_branch(ARCH_BRANCH_JUMP, address, address, step(), &jump));
-        if (round % 2 == 0) /* near to a branch */
+        if (round % 2 == 0) /* similar to a branch */
             bits = (jump ^ UINT64_C(1) << bits % 32) | (bits & 0xFFC);
         put_bits(bits, step(), bytes);
         disassemble(bytes, step(), text);

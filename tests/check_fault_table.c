@@ -1,6 +1,6 @@
 /*
- * Tables of fault maps: random maps against what was written; every allocation that fails; maps
- * that are cut.
+ * Tests of fault map tables: random maps are compared with the written values; every allocation is
+ * made to fail; maps are truncated.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,6 +1,6 @@
 /*
- * Fault maps: random ones are read back as they were written; cut and wrong ones are refused where
- * they are wrong, and nothing is read behind their end.
+ * Tests of fault maps. Random maps are written and read back. Truncated and invalid ones are
+ * refused with the right offset, and nothing is read past their end.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -71,7 +71,7 @@ static void put_section(void)
         struct written_map *map = &written.maps[i];
         map->function_count = below(FUNCTIONS_MAX + 1);
         put(1, 1);
-        put(below(256), 1); /* reserved, like the next two */
+        put(below(256), 1); /* reserved, as are the next two */
         put(below(65536), 2);
         put(map->function_count, 4);
         for (uint32_t j = 0; j < map->function_count; j++)
@@ -127,7 +127,7 @@ START_TEST(random_maps_are_read_as_they_were_written)
 }
 END_TEST
 
-/* Of the map that is cut, the functions before the cut are given, and no other. */
+/* Expects the functions before the cut from the truncated map, and no others. */
 static void expect_functions_before(const struct cairn_faultmap *map, size_t size,
                                     const struct written_map *expected)
 {
@@ -145,7 +145,7 @@ static void expect_functions_before(const struct cairn_faultmap *map, size_t siz
     ck_assert_uint_gt(map->size + next_bytes, size - map->section_offset);
 }
 
-/* Maps that end before the cut are given. */
+/* Expects the maps that end before the cut. */
 static void expect_cut(size_t size)
 {
     struct guarded guarded = guard(written.bytes, size);
@@ -205,14 +205,14 @@ START_TEST(what_llc_writes_for_a_load_and_a_store_is_read)
 }
 END_TEST
 
-/* ---- Wrong ones ---- */
+/* ---- Invalid maps ---- */
 
 static const struct {
     uint8_t bytes[40];
     size_t size;
     enum cairn_status status;
     size_t offset;
-    const char *sentence; /* a part of it */
+    const char *sentence; /* a part of the message */
 } refused[] = {
     {{2}, 8, CAIRN_ERROR_VERSION, 0, "version 2: Cairn reads version 1"},
     {{1}, 7, CAIRN_ERROR_TRUNCATED, 0, "7 bytes are left of 8"},

@@ -1,7 +1,7 @@
 /*
- * Runtimes in forked children: a child is a copy of its parent at the moment of the fork, whatever
- * other threads of the parent patch, load and free meanwhile and afterwards; and every entry point
- * can be called in a child.
+ * Tests of runtimes in forked children. A child is a copy of its parent at the moment of the fork,
+ * even if other threads of the parent patch, load and free during the fork and after it. Every
+ * entry point can be called in a child.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,20 +20,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A child that hangs ends itself. */
+/* A child that hangs is ended by a signal after this time. */
 enum { CHILD_SECONDS = 20 };
 
-/* In a child: what a thread of the parent held locked must not be waited for. */
+/* Limits the time of a child, which must not wait for locks that the parent's threads held. */
 static void limit_time(void) { alarm(CHILD_SECONDS); }
 
-/* Long enough for the parent to change something. */
+/* Waits long enough for the parent to change something. */
 static void wait_some(void)
 {
     const struct timespec some = {.tv_nsec = 300000};
     nanosleep(&some, NULL);
 }
 
-/* A child that no handler is called for, as _Fork makes it. */
+/* Makes a child for which no fork handlers run, as _Fork does. */
 static pid_t clone_process(void) { return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0, 0, 0, 0); }
 
 /* ---- A site that is patched all the time ---- */
@@ -41,7 +41,7 @@ static pid_t clone_process(void) { return (pid_t)syscall(SYS_clone, (long)SIGCHL
 #define TARGETS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 enum { TARGET_COUNT = 8 };
 
-/* In the test's program, so the site goes to them through veneers. */
+/* The functions are in the test program, so that the site calls them through veneers. */
 #define DEFINE_TARGET(value)                                                                       \
     static long target_##value(void) { return value; }
 TARGETS(DEFINE_TARGET)
@@ -52,9 +52,10 @@ enum { PATCHERS_MAX = 3 };
 
 struct patchers {
     struct site_fixture fixture;
-    const void *targets[TARGET_COUNT]; /* number i returns i */
+    const void *targets[TARGET_COUNT]; /* function number i returns i */
     enum cairn_strength strength;
-    /* How many patches have returned: private memory, so a child has the value of its fork. */
+    /* Number of patches that have returned. It is in private memory, so a child has the value at
+     * its fork. */
     _Atomic uint64_t finished;
     _Atomic bool stop;
     int count;
@@ -108,7 +109,7 @@ static void stop_patching(struct patchers *patchers)
     site_unload(&patchers->fixture);
 }
 
-/* The child goes on doing what it did first, and then what it makes the site do. */
+/* The child's site must keep its target, and then the target that the child sets. */
 static void expect_to_stay(struct patchers *patchers, long first)
 {
     for (int i = 0; i < 3; i++) {
@@ -125,8 +126,7 @@ static void expect_to_stay(struct patchers *patchers, long first)
     }
 }
 
-/* What the site calls is what it called at the fork, or what a patch that had not returned yet
- * asked for. */
+/* The site must call the target at the fork, or that of a patch that had not returned yet. */
 static void expect_what_was_finished(struct patchers *patchers)
 {
     uint64_t finished = atomic_load(&patchers->finished);
@@ -136,7 +136,7 @@ static void expect_what_was_finished(struct patchers *patchers)
     expect_to_stay(patchers, first);
 }
 
-/* With several patchers, what some patch asked for. */
+/* With several patchers, the site must call the target of some patch. */
 static void expect_some_target(struct patchers *patchers)
 {
     long first = patchers->fixture.function();
@@ -219,8 +219,8 @@ START_TEST(grandchild_calls_what_its_parent_calls)
 }
 END_TEST
 
-/* Two patchers that overlap may leave the note of the one and the word of the other: what a fork
- * finds is the word. */
+/* Two patchers that overlap may leave the noted bits of one and the word of the other. A fork must
+ * use the word. */
 START_TEST(child_has_the_words_whatever_the_notes_are)
 {
     struct patchers patchers = {.strength = CAIRN_RELAXED};
@@ -239,7 +239,7 @@ END_TEST
 
 enum { FILLING_BYTES = 64 << 10 };
 
-/* A module of one function that returns `value`. */
+/* Loads a module of one function that returns `value`. */
 static cairn_module *load_function(cairn_runtime *runtime, int value, size_t bytes,
                                    uint8_t **function)
 {
@@ -276,7 +276,7 @@ START_TEST(child_runs_what_its_parent_has_freed_and_loaded_over)
         support_expect(read(ends[0], &byte, 1) == 1);
         support_expect(support_call(function) == 11);
         support_expect(cairn_runtime_find_module(runtime, (uintptr_t)function) == module);
-        /* And it loads over what it frees. */
+        /* The child also loads over memory that it has freed. */
         uint8_t *another;
         unload_all(runtime, module);
         support_expect(load_function(runtime, 33, FILLING_BYTES, &another) != NULL);
@@ -313,10 +313,10 @@ static void return_nothing(const struct cairn_value *arguments, struct cairn_val
     (void)user;
 }
 
-/* What there is when the process forks. */
+/* The objects that exist when the process forks. */
 struct world {
     struct patchers patchers;
-    struct site_fixture empty; /* a patch point that does nothing */
+    struct site_fixture empty; /* a patch point whose call has no effect */
     cairn_runtime *runtime;
     cairn_module *unpublished;
     cairn_module *published;
@@ -327,7 +327,7 @@ struct world {
     cairn_signature *signature;
     cairn_closure *closure;
     cairn_invalidation *invalidation;
-    struct site_fixture invalid; /* what that is of */
+    struct site_fixture invalid; /* the code that `invalidation` has invalidated */
 };
 
 static enum cairn_status invalidate(const struct world *world, cairn_module *module,
@@ -599,7 +599,7 @@ static enum cairn_status enter_take_back(struct world *world)
 static const struct entry {
     const char *name;
     enter_function *enter;
-    bool destroys; /* the runtime */
+    bool destroys; /* whether it destroys the runtime */
 } entries[] = {
     {.name = "cairn_site_call", .enter = enter_site_call},
     {.name = "cairn_site_jump", .enter = enter_site_jump},
@@ -637,7 +637,7 @@ static const struct entry {
 };
 enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
 
-/* The one entry point, and then some others: the runtime is whole. */
+/* Calls the entry point, and then some others, to check that the runtime works. */
 static void enter_in_child(struct world *world, const struct entry *entry)
 {
     limit_time();
@@ -654,9 +654,9 @@ static void enter_in_child(struct world *world, const struct entry *entry)
     _exit(0);
 }
 
-/* ---- While other threads are in all of them ---- */
+/* ---- While other threads run the entry points ---- */
 
-/* Loads and frees, changes sites and looks, under each of the locks. */
+/* Loads and frees modules, changes sites, and looks them up, so that every lock is taken. */
 static void *work_all_the_time(void *user)
 {
     struct world *world = user;
@@ -746,8 +746,8 @@ START_TEST(every_entry_point_renews_all_locks)
 }
 END_TEST
 
-/* The parent changes the word between the child's making and its first call of Cairn; what it has
- * not changed since goes on too. */
+/* The parent changes the word after the child is made and before the child's first call of Cairn.
+ * The child must call the target of its fork. */
 START_TEST(child_without_handlers_has_its_own_words)
 {
     struct patchers patchers = {.strength = CAIRN_RELAXED};

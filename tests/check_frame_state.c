@@ -1,6 +1,6 @@
 /*
- * Frame states out of records that are made by hand, well-formed ones and all others, on every
- * machine. What LLVM makes of them is in check_llvm_frame_state.c.
+ * Tests of reading frame states from handwritten records, valid and invalid ones, on every machine.
+ * check_llvm_frame_state.c tests frame states that LLVM has compiled.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -46,7 +46,7 @@ static void put(struct cairn_location location)
     locations[count++] = location;
 }
 
-/* A constant, of the kind that LLVM would take. */
+/* Returns a constant of the kind that LLVM would use. */
 static struct cairn_location constant(uint64_t word)
 {
     bool is_small = (int64_t)word == (int32_t)word;
@@ -68,7 +68,7 @@ static void put_stack(uint32_t word)
                                 .offset = (int32_t)(word * sizeof *stack)});
 }
 
-/* The table of a section with one record, which has the first `location_count` of the locations. */
+/* Makes the table of a section with one record, which has the first `location_count` locations. */
 static void make_record(uint32_t location_count)
 {
     static const struct cairn_stackmap_function function = {CODE, 8, 1};
@@ -96,7 +96,7 @@ static enum cairn_status read_all(void)
     return read_at(0);
 }
 
-/* ---- Slots, as cairn/frame_state.h has them ---- */
+/* ---- Slots, in the encoding of cairn/frame_state.h ---- */
 
 enum { DEAD, VALUE, NUMBER, BYTES };
 
@@ -136,7 +136,7 @@ static void put_frame(uint64_t function, uint64_t position, uint64_t locals, uin
     put_word(locals | height << 16);
 }
 
-/* Two frames; the outer one has a value that the inner one has too, which comes last. */
+/* Writes two frames. They share the last value. */
 static void put_two_frames(void)
 {
     put_header(2, 4);
@@ -297,7 +297,7 @@ START_TEST(integers_of_every_width_are_small_numbers)
 }
 END_TEST
 
-/* ---- What there is not ---- */
+/* ---- Missing frames and slots ---- */
 
 START_TEST(frames_and_slots_that_there_are_not_are_refused)
 {
@@ -373,7 +373,8 @@ START_TEST(words_that_are_no_constants_are_refused)
     put_two_frames();
     const uint32_t all = count;
     for (uint32_t i = 0; i < all; i++) {
-        /* The values: one is on the stack anyway, one is a double that may be. */
+        /* Skips the values: one is on the stack already, and one is a double, which may be
+         * there. */
         if (i == all - 4 || i == all - 1)
             continue;
         struct cairn_location before = locations[i];
@@ -433,7 +434,7 @@ START_TEST(counts_of_more_slots_than_there_are_are_refused)
 }
 END_TEST
 
-/* A state of one frame with one slot, one value, and whatever the slot says. */
+/* Writes a state of one frame with this slot, and one value. */
 static void put_slot(uint64_t slot)
 {
     count = 0;
@@ -444,21 +445,21 @@ static void put_slot(uint64_t slot)
 }
 
 static const uint64_t bad_slots[] = {
-    4,                   /* dead, and a type */
+    4,                   /* dead, but with a type */
     1,                   /* a value of type void */
-    1 | 10 << 2,         /* of type other */
-    1 | 15 << 2,         /* of no type */
+    1 | 10 << 2,         /* a value of type other */
+    1 | 15 << 2,         /* a value of an invalid type */
     1 | 6 << 2 | 1 << 6, /* a double with a parameter */
     2,                   /* a number of type void */
-    2 | 8 << 2,          /* a number of 128 bits that float */
+    2 | 8 << 2,          /* a floating-point number of 128 bits */
     2 | 7 << 2,
     3,                    /* bytes of type void */
-    1 | 6 << 2 | 1 << 14, /* a value beyond the last */
+    1 | 6 << 2 | 1 << 14, /* a value past the last one */
     1 | 6 << 2 | UINT64_C(0xFFFF) << 14,
-    3 | 8 << 2,                     /* bytes of which half are beyond */
+    3 | 8 << 2,                     /* bytes of which half are past the end */
     1 | 6 << 2 | UINT64_C(9) << 30, /* a vector of 72 bytes */
     1 | 1 << 2 | 7 << 6 | UINT64_C(65) << 30,
-    1 | 6 << 2 | UINT64_C(1) << 37, /* more than the fields */
+    1 | 6 << 2 | UINT64_C(1) << 37, /* a bit outside of the fields */
     1 | 6 << 2 | UINT64_C(1) << 63,
 };
 
@@ -532,7 +533,7 @@ static struct cairn_type random_wide_type(void)
     }
 }
 
-/* The scalar of the lowest bits. */
+/* Returns a scalar of the lowest bits. */
 static struct cairn_value scalar_of(struct cairn_type type, uint64_t bits)
 {
     struct cairn_value value = cairn_value_of_integer(type.bits, (int64_t)bits);
@@ -561,7 +562,7 @@ static uint64_t random_number_slot(struct cairn_value *value)
     return small_number(type, number);
 }
 
-/* Elements are put into words by shifts, and into the expected value as C stores them. */
+/* Writes elements to words by shifts, and to the expected value in C's representation. */
 static uint64_t random_bytes_slot(struct cairn_value *value)
 {
     struct cairn_type type = random_wide_type();
@@ -673,8 +674,7 @@ START_TEST(random_states_are_read_as_they_were_written)
 }
 END_TEST
 
-/* Whatever a state says, reading it ends, and reads nothing outside of the record: the sanitizers
- * look on. */
+/* Reading any state must end, and must not read outside of the record, which sanitizers check. */
 static void read_everything(void)
 {
     for (uint32_t i = 0; i < state.frame_count; i++) {

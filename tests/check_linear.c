@@ -1,7 +1,7 @@
 /*
- * Hostile input of a megabyte or more: decoders and tables need time in proportion to its size.
- * What takes milliseconds here would take minutes if something were searched for anew for each part
- * of the input.
+ * Tests that decoders and tables take time linear in the size of hostile input of a megabyte or
+ * more. If a part of the code searched anew for each part of the input, the tests would take
+ * minutes instead of milliseconds.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +14,7 @@
 #include <cairn/pc_table.h>
 #include <string.h>
 
-/* Far above what is needed, also in emulators and with sanitizers. */
+/* Far more than is needed, even under emulators and with sanitizers. */
 enum { CPU_SECONDS = 40 };
 
 static struct sample_section bytes;
@@ -56,7 +56,7 @@ START_TEST(a_block_may_have_any_number_of_successors_and_calls)
     put_number(LONG_LIST);
     for (uint32_t i = 0; i < LONG_LIST; i++)
         put_number(2);
-    put_number(1); /* size, from the last call on */
+    put_number(1); /* size, from the end of the last call */
     put_number(0); /* flags */
     put_number(LONG_LIST);
     for (uint32_t i = 0; i < LONG_LIST; i++) {
@@ -176,7 +176,7 @@ enum { LONG_COMMON = 400000, FUNCTIONS = 40000 };
 
 static const struct cairn_arch *x86_64(void) { return arch_find(CAIRN_ARCHITECTURE_X86_64); }
 
-/* Common information whose instructions are mostly nothing. */
+/* Common information with many instructions, nearly all of them no-ops. */
 static size_t put_long_common(void)
 {
     static uint8_t instructions[LONG_COMMON] = {0x0C, 7, 8, 0x90, 1};
@@ -197,7 +197,7 @@ static enum cairn_status make_unwind(struct unwind **unwind)
     return status;
 }
 
-/* The functions of two tables take turns. */
+/* The functions alternate between the common information of two tables. */
 START_TEST(common_information_is_run_once)
 {
     const size_t commons[] = {put_long_common(), put_long_common()};
@@ -212,13 +212,13 @@ START_TEST(common_information_is_run_once)
 }
 END_TEST
 
-/* Common information that is not an entry could be anywhere in the bytes of another one, as often
- * as there are functions. */
+/* Common information must be an entry of the section. Otherwise, each function could name a
+ * different place inside of another entry. */
 START_TEST(common_information_has_to_be_an_entry)
 {
     static const uint8_t nothing[1];
     size_t common = put_long_common();
-    /* Inside of it the same begins again: its length, ID, version, letters, alignments. */
+    /* The contents start again inside: length, ID, version, letters, alignments. */
     memmove(bytes.bytes + common + 64, bytes.bytes + common, 24);
     memset(bytes.bytes + common + 64, 0, 4);
     bytes.bytes[common + 64] = 40;
@@ -230,7 +230,7 @@ END_TEST
 
 /* ---- Declarations ---- */
 
-/* By the multiplication that once was the hash these were all at one place. */
+/* These IDs collided under a multiplicative hash that was used earlier. */
 START_TEST(no_ids_collide_for_all_sets)
 {
     enum { IDS = 200000 };

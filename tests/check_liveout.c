@@ -1,7 +1,8 @@
 /*
- * check_liveout.c - the registers that must survive a site: src/frame/liveout.c.
+ * check_liveout.c - tests of the registers that must be preserved at a site: src/frame/liveout.c.
  *
- * Records by hand, and a context of this machine: what LLVM lists is in check_llvm_liveout.c.
+ * The records are written by hand, and the context is of this machine. check_llvm_liveout.c tests
+ * the live-outs that LLVM lists.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -66,7 +67,7 @@ static size_t survives(uint16_t dwarf, uint8_t size)
     return survivors.bytes[dwarf];
 }
 
-/* The first register of this form that calls may change; the number of registers if none. */
+/* Returns the first register of this form that is caller-saved, or the number of registers. */
 static uint16_t find_scratch(enum arch_register_form form)
 {
     const struct cairn_arch *arch = arch_host();
@@ -174,9 +175,9 @@ START_TEST(numbers_that_no_context_has_are_left_out)
 }
 END_TEST
 
-/* ---- Bringing back ---- */
+/* ---- Restoring ---- */
 
-/* Fields of flags are brought back with the others beside them. */
+/* Fields of flags are restored together with their neighbours. */
 static bool shares_place_with_survivor(uint16_t dwarf)
 {
     struct arch_register place;

@@ -1,5 +1,5 @@
 /*
- * The builders: what they build, that it is what the scan declares, and what they refuse.
+ * Tests of the builders: the IR that they build, that the scan declares the same, and the errors.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -58,7 +58,7 @@ static LLVMValueRef build(const struct cairn_patchpoint *patchpoint)
     return result;
 }
 
-/* Verified, printed, parsed again, verified, scanned. */
+/* Verifies, prints and parses the module, and verifies and scans the result. */
 static cairn_declarations *finish(void)
 {
     LLVMBuildRetVoid(builder);
@@ -107,7 +107,7 @@ START_TEST(stackmap_is_built)
 }
 END_TEST
 
-/* Everywhere but on x86-64, LLVM 14 crashes on small integers; the builder widens them. */
+/* LLVM 14 crashes on small integers everywhere except on x86-64; the builder widens them. */
 START_TEST(small_integers_keep_their_declared_types)
 {
     static const char *const triples[] = {NULL, "aarch64-linux-gnu", "powerpc64le-linux-gnu",
@@ -277,7 +277,7 @@ START_TEST(every_kind_of_target_is_taken)
         {LLVMConstInt(int64, 0x123456789a, 0), true},
         {LLVMAddFunction(module, "callee", nothing), true},
     };
-    /* The last one is refused on AArch64. */
+    /* AArch64 refuses the last one. */
     enum { TARGETS = sizeof targets / sizeof *targets, BYTES = 64 };
     LLVMSetTarget(module, "x86_64-linux-gnu");
     for (uint64_t i = 0; i < TARGETS; i++) {
@@ -294,7 +294,7 @@ START_TEST(every_kind_of_target_is_taken)
 }
 END_TEST
 
-/* ---- What is refused ---- */
+/* ---- Errors ---- */
 
 static void assert_patchpoint_refused(const struct cairn_patchpoint *patchpoint,
                                       enum cairn_status expected, const char *what)
@@ -357,7 +357,7 @@ END_TEST
 
 START_TEST(live_values_that_crash_are_refused)
 {
-    /* Some of them, other architectures take. */
+    /* Some of them are valid on other architectures. */
     LLVMSetTarget(module, "x86_64-linux-gnu");
     LLVMTypeRef element = LLVMInt64TypeInContext(context);
     LLVMTypeRef types[] = {LLVMInt128TypeInContext(context), LLVMVectorType(element, 1),

@@ -1,5 +1,5 @@
 /*
- * Records of stack maps that are at the address of a call: what exits and walks make of them.
+ * Tests of exits and walks at stack map records that are at the address of a call.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +15,7 @@ static cairn_runtime *runtime;
 static cairn_engine *engine;
 static cairn_exit *the_exit;
 
-/* What was seen of the frame that has called. */
+/* Values of the calling frame, as the handler or the walk read them. */
 static struct {
     int calls;
     bool has_record;
@@ -45,7 +45,7 @@ static void leave(struct cairn_deopt *deopt, void *user)
     look(&deopt->frame, deopt->record.table == NULL ? NULL : &deopt->record);
 }
 
-/* What code calls that walks. */
+/* The function that compiled code calls; it walks the stack. */
 static void walk_from_here(void)
 {
     struct cairn_context captured;
@@ -79,8 +79,9 @@ static void tear_down(void)
     LLVMContextDispose(context);
 }
 
-/* On PPC64 code that calls a function pointer moves it first, and a branch is the only call by one
- * instruction; elsewhere the JIT's large code model moves the address of a function. */
+/* On PPC64 a call of a function pointer first moves the pointer to a register, so only a branch
+ * calls with a single instruction. Elsewhere, the JIT's large code model moves a function's address
+ * to a register. */
 static bool calls_by_name(void)
 {
     return cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
@@ -89,8 +90,8 @@ static bool calls_by_name(void)
 #define CALL_OF_POINTER "  call void %callee()\n"
 #define CALL_BY_NAME "  call void @callee()\n"
 
-/* `int64_t f(int64_t x, callee)`: `body`, in which CALL stands for the call, and then returns a sum
- * of values that were live across it. */
+/* Builds `int64_t f(int64_t x, callee)` from `body`, in which CALL is the placeholder of the call.
+ * The function then returns a sum of values that were live across the call. */
 typedef int64_t code(int64_t x, const void *callee);
 
 static code *load(const char *body, const void *callee, unsigned optimisation_level)
@@ -149,7 +150,7 @@ START_TEST(exit_has_the_record_at_the_address_of_its_call)
 }
 END_TEST
 
-/* Of the values, those that the call preserves. Here they are needed after it. */
+/* The values that the call preserves. In this test they are needed after the call. */
 START_TEST(walk_has_the_record_at_the_address_of_the_call)
 {
     run(STACKMAP(1) "CALL", (const void *)(uintptr_t)walk_from_here, (unsigned)_i);
@@ -164,8 +165,8 @@ START_TEST(walk_has_the_record_at_the_address_of_the_call)
 }
 END_TEST
 
-/* Each of two calls has the record before it, also where that is the return address of the first.
- */
+/* Each of the two calls has the record before it, also if that record is at the return address of
+ * the first call. */
 START_TEST(record_between_two_calls_is_that_of_the_second)
 {
     const void *target = cairn_exit_target(the_exit);
@@ -183,7 +184,7 @@ START_TEST(record_between_two_calls_is_that_of_the_second)
 }
 END_TEST
 
-/* After the call nothing waits any more. */
+/* After the call, the frame no longer waits for a call. */
 START_TEST(record_behind_a_call_is_not_that_of_the_call)
 {
     run("CALL" STACKMAP(1), cairn_exit_target(the_exit), (unsigned)_i);
@@ -199,7 +200,7 @@ START_TEST(first_of_several_records_at_a_call_is_found)
 }
 END_TEST
 
-/* The patch point makes the call, wherever in its bytes. */
+/* The patch point's call may be anywhere in its bytes. */
 START_TEST(patch_point_comes_before_a_stack_map_at_its_address)
 {
     code *f = load(STACKMAP(1) "  call void (i64, i32, ptr, i32, ...) "
@@ -216,7 +217,7 @@ START_TEST(patch_point_comes_before_a_stack_map_at_its_address)
 }
 END_TEST
 
-/* The statepoint is at the call's return address. */
+/* The record of a statepoint is at the call's return address. */
 START_TEST(statepoint_comes_before_a_stack_map_at_its_call)
 {
     if (calls_by_name()) /* LLVM has no statepoints for PPC64 */

@@ -1,6 +1,6 @@
 /*
- * What cairn_check_module refuses, and that it is right: what it refuses crashes the LLVM in use,
- * and what it lets through beside it compiles.
+ * Tests of cairn_check_module: modules that it refuses crash the LLVM in use, and similar modules
+ * that it accepts compile.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@ static LLVMContextRef context;
 static void set_up(void) { context = LLVMContextCreate(); }
 static void tear_down(void) { LLVMContextDispose(context); }
 
-/* ---- Judging ---- */
+/* ---- Checking and compiling ---- */
 
 struct judgement {
     const char *triple;
@@ -63,7 +63,8 @@ static enum cairn_status check(LLVMModuleRef module, const struct judgement *jud
 
 static const struct judgement usual = {0};
 
-/* Refused, with a sentence that has the function, the instruction, why and what to write. */
+/* Asserts that the module is refused, with an error message that names the function, the
+ * instruction, the reason and the remedy. */
 static void assert_says_of(const char *instruction, const char *text,
                            const struct judgement *judgement, const char *why, const char *instead)
 {
@@ -89,8 +90,8 @@ enum { MAY_FILL_MEMORY = 0 };
 enum { MAY_FILL_MEMORY = 1 };
 #endif
 
-/* What LLVM does beyond what it has may end well in another host's LLVM: where it crashes was
- * looked at on x86-64. */
+/* Undefined behaviour in LLVM need not crash the LLVM of another host: the crashes were observed on
+ * x86-64. */
 static void assert_crashes(const char *text, const struct judgement *judgement)
 {
     if (cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64)
@@ -127,7 +128,7 @@ static void assert_compiles(const char *text, const struct judgement *judgement)
 
 /* ---- Types of live values ---- */
 
-/* The text with a pointer to the type for each `word`. */
+/* Returns the text with a pointer to the type for each `word`. */
 static char *with_pointer_type(const char *text, const char *word, const char *type)
 {
     static char result[8192];
@@ -147,7 +148,8 @@ static char *with_pointer_type(const char *text, const char *word, const char *t
     return result;
 }
 
-/* A stack map and an anyregcc patch point with one value of the type, which is an argument. */
+/* Builds a stack map and an anyregcc patch point, each with one live value of the type, which is an
+ * argument of the function. */
 static char *with_live_value(const char *type, bool anyreg)
 {
     static char text[2048];
@@ -178,7 +180,7 @@ static const char *const always_refused[] = {
 
 START_TEST(live_value_that_crashes_is_refused)
 {
-    /* Some of them, other architectures take. */
+    /* Some of them are valid on other architectures. */
     const struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
     const char *type = always_refused[_i];
     assert_refused_rightly(with_live_value(type, false), &x86_64, type, "");
@@ -187,7 +189,7 @@ END_TEST
 
 static char *with_values(unsigned count, bool anyreg, const char *type);
 
-/* Whether LLVM crashes hangs on where the value comes from and on the level. */
+/* Whether LLVM crashes depends on the value's origin and on the optimisation level. */
 static bool crashes_somehow(const char *type, const char *triple)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -204,7 +206,7 @@ static bool crashes_somehow(const char *type, const char *triple)
 
 START_TEST(newer_llvm_takes_more_types)
 {
-    /* Other architectures take others. */
+    /* Other architectures accept other types. */
     const struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
     const char *text = with_live_value("half", false);
     if (LLVM_SELECTS_LIVE_HALF)
@@ -261,7 +263,7 @@ static const struct {
      256},
 };
 
-/* Bits each; LLVM judges the same. */
+/* Sizes in bits. LLVM's own verdict is the same. */
 START_TEST(wide_vectors_are_judged_by_the_features_of_their_function)
 {
     static const struct {
@@ -286,12 +288,12 @@ static bool has_stackmaps(const char *triple)
     return strncmp(triple, "riscv", 5) != 0 || LLVM_HAS_RISCV_STACKMAPS;
 }
 
-/* PPC64 big-endian begins without VSX, and RISC-V without D. */
+/* By default, big-endian PPC64 has no VSX, and RISC-V no D extension. */
 static const struct {
     const char *triple;
     const char *type;
     const char *features;
-    const char *without; /* with which the type is refused */
+    const char *without; /* feature with which the type is refused */
 } feature_rows[] = {
     {"powerpc64-linux-gnu", "<2 x i64>", "+vsx", ""},
     {"powerpc64-linux-gnu", "<2 x double>", "-vsx,+vsx", "+vsx,-vsx"},
@@ -345,7 +347,7 @@ START_TEST(ordinary_live_values_compile)
         return;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (!LLVM_HAS_OPAQUE_POINTERS && strncmp(types[i], "ptr", 3) == 0)
-            continue; /* "ptr*" is no type there; see the random modules */
+            continue; /* "ptr*" is not a type there; check_llvm_random.c covers pointers */
         for (unsigned level = 0; level <= 2; level += 2) {
             struct judgement judgement = {.optimisation_level = level};
             assert_compiles(with_live_value(types[i], false), &judgement);
@@ -437,8 +439,8 @@ static void append_function(char **out, const char *type, unsigned number)
                 number, type, type);
 }
 
-/* LLVM 14 keeps a condition, which is a register of its own there, unless something is done with
- * it: too little to be relied on. */
+/* On PPC64, LLVM 14 keeps a comparison's result in a condition register unless an instruction uses
+ * it otherwise. No test relies on that. */
 static bool is_condition(const char *type, const char *triple)
 {
     return strcmp(type, "i1") == 0 && strncmp(triple, "powerpc", strlen("powerpc")) == 0;
@@ -511,8 +513,8 @@ static char *with_values(unsigned count, bool anyreg, const char *type)
     return text;
 }
 
-/* So many compile, and `crash` (the next, where nothing else is said) do not, at -O0 as live values
- * and with anyregcc as arguments. */
+/* Numbers of values, at -O0 as live values and with anyregcc as arguments: the largest number that
+ * compiles, and in `crash` the smallest that does not (if not given, the next number). */
 static const struct {
     const char *triple;
     const char *type;
@@ -525,7 +527,7 @@ static const struct {
     {"x86_64-linux-gnu", "x86_fp80", 7, 8},
     {"aarch64-linux-gnu", "i64", 27, 28},
     {"aarch64-linux-gnu", "double", 32, 33},
-    /* One more fits without a frame pointer, and another one as a live value. */
+    /* Without a frame pointer one more value fits, and as a live value yet another one. */
     {"powerpc64le-linux-gnu", "i64", 27, 29},
     {"powerpc64le-linux-gnu", "double", 64, 65},
     {"powerpc64-linux-gnu", "i64", 27, 29},
@@ -572,7 +574,8 @@ static char *with_base_pointer(unsigned count)
     return text;
 }
 
-/* `count` arguments of a call in C's convention, and as many other live values as are asked for. */
+/* Builds a call in the C calling convention with `count` arguments and `live_count` other live
+ * values. */
 static char *with_arguments(unsigned count, const char *argument, unsigned live_count)
 {
     static char text[8192];
@@ -605,7 +608,7 @@ START_TEST(arguments_take_registers_of_their_own)
 }
 END_TEST
 
-/* Different constants, or places on the stack, as arguments of anyregcc. */
+/* Builds distinct constants, or stack slots, as arguments of anyregcc. */
 static char *with_arguments_in_any_registers(unsigned count, bool are_constant)
 {
     static char text[8192];
@@ -692,10 +695,9 @@ START_TEST(values_that_need_no_register_are_not_counted)
 }
 END_TEST
 
-/* Types of results, as LLVM writes them in the names of intrinsics, and where anyregcc has no
- * register for them; '0': at -O0 alone; 'r': refused, but at -O0 not each
- * compilation crashes. In the order of
- * `result_triples`. */
+/* Result types, as LLVM writes them in the names of intrinsics, for which anyregcc has no register.
+ * '0': only at -O0; 'r': refused, but some compilations at -O0 do not crash. The columns are in the
+ * order of `result_triples`. */
 static const struct {
     const char *type;
     const char *suffix;
@@ -753,7 +755,7 @@ START_TEST(results_that_crash_in_any_register_are_refused_and_no_others)
 }
 END_TEST
 
-/* A stack map of so many different constants. */
+/* Builds a stack map of `count` distinct constants. */
 static char *with_constants(unsigned count, bool are_addresses)
 {
     static char text[8192];
@@ -797,7 +799,7 @@ static char *with_bytes(const char *bytes, const char *target)
 
 #define FAR_TARGET "inttoptr (i64 20015998343868 to ptr)"
 
-/* Valid as long as the binary is; without bytes if it has no such section. */
+/* The section's bytes, valid as long as the binary; empty if there is no such section. */
 static struct cairn_section find_section(LLVMBinaryRef binary, const char *name)
 {
     struct cairn_section found = {0};
@@ -844,7 +846,7 @@ START_TEST(too_few_bytes_end_llvm_22_on_ppc64)
 {
     static const struct {
         const char *triple;
-        unsigned smallest; /* that LLVM takes */
+        unsigned smallest; /* number of bytes that LLVM accepts */
     } rows[] = {{"powerpc64le-linux-gnu", 32}, {"powerpc64-linux-gnu", 40}};
     const struct judgement judgement = {.triple = rows[_i].triple};
     for (unsigned bytes = 0; bytes < rows[_i].smallest; bytes += 4) {
@@ -857,7 +859,8 @@ START_TEST(too_few_bytes_end_llvm_22_on_ppc64)
 }
 END_TEST
 
-/* Of a target or of none: `refused` bytes become as many as `written`, which is not refused. */
+/* Asserts that `refused` bytes become `written` bytes, and that `written` bytes are accepted. The
+ * module has the given target, or none. */
 static const struct {
     const char *triple;
     const char *target;
@@ -894,8 +897,8 @@ START_TEST(bytes_that_llvm_does_not_keep_to_are_refused)
 }
 END_TEST
 
-/* The limit is Cairn's own: what is above it is slow at first, and fills the memory in the end. */
-/* That it is nonsense which LLVM makes of them, check_llvm_sequences sees. */
+/* This limit is Cairn's own. Above it LLVM is slow and finally runs out of memory. */
+/* check_llvm_sequences.c tests that LLVM's code for these is wrong. */
 START_TEST(symbols_as_targets_are_refused_on_aarch64)
 {
     static const struct judgement aarch64 = {.triple = "aarch64-linux-gnu"};
@@ -1069,7 +1072,7 @@ START_TEST(transitions_are_refused_that_llvm_cannot_select)
 }
 END_TEST
 
-/* A statepoint with distinct deopt values that are to stay in registers. */
+/* Builds a statepoint with distinct deopt values that must stay in registers. */
 static const char *with_values_live_in(unsigned count, const char *type, bool has_gc_live)
 {
     static char text[16384];
@@ -1119,7 +1122,7 @@ START_TEST(statepoints_that_keep_values_in_registers_are_judged_like_live_values
 }
 END_TEST
 
-/* ---- Calls of which no record is made ---- */
+/* ---- Calls without a record ---- */
 
 #define DEOPT_CALL "  call void @callee() [\"deopt\"(i64 %x)]\n"
 #define DEOPT_INVOKE                                                                               \
@@ -1134,11 +1137,11 @@ END_TEST
 #define DEOPT_INTRINSIC                                                                            \
     "  call void (...) @llvm.experimental.deoptimize.isVoid() [\"deopt\"(i64 %x)]\n"
 
-/* GlobalISel, which AArch64 has at -O0, leaves the records out of the functions that it compiles:
- * all but those with something that it leaves to SelectionDAG. */
+/* On AArch64, LLVM uses GlobalISel at -O0. GlobalISel writes no records, so only functions that it
+ * leaves to SelectionDAG have records. */
 static const struct {
     bool are_left_out;
-    unsigned records; /* otherwise */
+    unsigned records; /* number of records if they are not left out */
     const char *body;
 } deopt_rows[] = {
     {true, 1, DEOPT_CALL "  ret void\n"},
@@ -1192,7 +1195,7 @@ static const char *with_deopt_row(int row)
     return text;
 }
 
-/* Without those of the function `other`. */
+/* Counts the records, except those of the function `other`. */
 static unsigned count_records(const char *text, const struct judgement *judgement)
 {
     const struct support_compilation compilation = {.triple = judgement->triple,
@@ -1248,7 +1251,7 @@ static const char *const bundle_callees[] = {
     [CALLED_INTRINSIC] = "void @llvm.sideeffect()",
 };
 
-/* Ends LLVM where it looks at bundles; before, they are ignored. */
+/* LLVM aborts where it reads bundles; code that does not read them ignores them. */
 static const struct {
     const char *kind;
     int callee;
@@ -1293,7 +1296,7 @@ static const char *with_bundle(const char *kind, const char *callee, const char 
     return text;
 }
 
-/* Refused for an operand bundle. */
+/* Asserts that the module is refused because of an operand bundle. */
 static void assert_ends(const char *text, const struct judgement *judgement, bool may_compile)
 {
     LLVMModuleRef module = parse_for(text, judgement->triple);
@@ -1314,7 +1317,7 @@ START_TEST(bundles_that_end_llvm_are_refused_and_no_others)
                                    bundle_rows[_i].bundle);
     for (unsigned i = 0; i < 4; i++) {
         struct judgement judgement = {.triple = triples[i / 2], .optimisation_level = i % 2 * 2};
-        /* GlobalISel, which AArch64 has at -O0 for what it can select, does not look at bundles. */
+        /* On AArch64 at -O0, GlobalISel does not look at the bundles of calls that it selects. */
         bool may_compile = i == 2;
         bool has_deopt_call = bundle_rows[_i].callee == CALLED_FUNCTION &&
                               strstr(bundle_rows[_i].bundle, "\"deopt\"") != NULL;
@@ -1362,7 +1365,7 @@ START_TEST(kept_liveness_refuses_calls_behind_patchpoints)
 }
 END_TEST
 
-/* A function of `body` behind a patch point; it returns %r. */
+/* Builds a function with `body` after a patch point; the function returns %r. */
 static const char *with_patchpoint_before(const char *body)
 {
     static char text[4096];
@@ -1433,7 +1436,7 @@ START_TEST(kept_liveness_refuses_floating_point)
 }
 END_TEST
 
-/* Values that are moved by instructions which are no moves. */
+/* Values that are copied by instructions other than moves. */
 START_TEST(kept_liveness_refuses_awkward_live_values)
 {
     static const char fp80[] = SUPPORT_INTRINSICS
@@ -1447,13 +1450,13 @@ START_TEST(kept_liveness_refuses_awkward_live_values)
     assert_refused_rightly(fp80, &keep, "liveness", "CAIRN_LIVENESS_OFF");
     assert_compiles(fp80, &off);
     if (!LLVM_SELECTS_LIVE_BFLOAT)
-        return; /* it crashes in any case */
+        return; /* crashes with and without the option */
     assert_refused_rightly(bfloat, &keep, "liveness", "CAIRN_LIVENESS_OFF");
     assert_compiles(bfloat, &off);
 }
 END_TEST
 
-/* What becomes a call in machine code, beside calls. */
+/* Instructions other than calls that become calls in machine code. */
 static const char *const hidden_calls[] = {
     "  %w = sext i64 %x to i128\n  %q = sdiv i128 %w, 12345678901234567890\n"
     "  %i = trunc i128 %q to i64\n  %r = bitcast i64 %i to double\n",
@@ -1516,7 +1519,7 @@ START_TEST(kept_liveness_takes_calls_on_other_architectures)
 }
 END_TEST
 
-/* ---- What has no code ---- */
+/* ---- Constructs without code ---- */
 
 #if LLVM_HAS_OPAQUE_POINTERS
 #define BASE "@llvm.experimental.gc.get.pointer.base.p1.p1"
@@ -1677,7 +1680,7 @@ static bool has_section(const char *text, const char *name)
     return has;
 }
 
-/* LLVM compiles them as if there were no landing pads. */
+/* LLVM compiles these as if they had no landing pads. */
 START_TEST(personalities_that_are_no_functions_are_refused)
 {
 #if LLVM_HAS_OPAQUE_POINTERS
@@ -1687,7 +1690,7 @@ START_TEST(personalities_that_are_no_functions_are_refused)
     static const char *const personalities[] = {
         "i8* null", "i8* undef", "i8* inttoptr (i64 4096 to i8*)", "i32 42", "i8* @variable"};
 #endif
-    enum { WRITTEN = 4 }; /* of a variable newer LLVM writes the address */
+    enum { WRITTEN = 4 }; /* newer LLVM writes the address of a variable */
     struct judgement judgement = {.triple = "x86_64-linux-gnu"};
     if (!support_has_target(judgement.triple))
         return;
@@ -1742,7 +1745,7 @@ START_TEST(invalid_modules_are_refused_with_the_verifiers_words)
 }
 END_TEST
 
-/* The host's word is taken for it. */
+/* The check relies on the host's claim. */
 START_TEST(modules_that_the_host_has_verified_are_not_verified_again)
 {
     const struct cairn_check_options verified = {.is_verified = true};
@@ -1757,7 +1760,7 @@ END_TEST
 
 /* ---- Wide constants ---- */
 
-/* Which of 128 bits the 64 bits of a record stand for, extended by their sign. */
+/* The 64 bits of a record of which the sign extension is the constant of 128 bits. */
 static const struct {
     const char *value;
     bool is_whole;
@@ -1948,7 +1951,7 @@ START_TEST(every_finding_is_named_once_in_the_order_of_the_module)
 }
 END_TEST
 
-/* Moved instructions stay where they are in the lists of uses. */
+/* Instructions that move keep their places in the lists of uses. */
 START_TEST(order_is_not_that_of_the_uses)
 {
     LLVMModuleRef module = parse_for(several_findings, "x86_64-linux-gnu");
@@ -1957,7 +1960,7 @@ START_TEST(order_is_not_that_of_the_uses)
     LLVMValueRef patchpoint = LLVMGetNextInstruction(stackmap);
     LLVMValueRef moved[] = {patchpoint, stackmap};
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
-    for (int i = 0; i < 2; i++) { /* each to the front */
+    for (int i = 0; i < 2; i++) { /* moves each to the front */
         LLVMValueRef copy = LLVMInstructionClone(moved[i]);
         LLVMPositionBuilderBefore(builder, LLVMGetFirstInstruction(entry));
         LLVMInsertIntoBuilder(builder, copy);
@@ -2018,7 +2021,7 @@ START_TEST(check_ends_at_a_call_that_is_not_well_formed)
 }
 END_TEST
 
-/* ---- Not well-formed ---- */
+/* ---- Malformed IR ---- */
 
 START_TEST(calls_that_are_not_well_formed_are_corrupt)
 {

@@ -1,6 +1,6 @@
 /*
- * Calls of which LLVM makes statepoints because they have a "deopt" bundle, and calls of
- * llvm.experimental.deoptimize, which leave for the host's handler.
+ * Tests of calls that LLVM compiles to statepoints because they have a "deopt" bundle, and of calls
+ * of llvm.experimental.deoptimize, which exit to the host's handler.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,7 +20,7 @@ static cairn_exit *the_exit;
 
 enum { VALUES_MAX = 8, RESULT = 1000 };
 
-/* What the handler has seen. */
+/* Values that the handler read. */
 static struct {
     int calls;
     uint64_t id;
@@ -144,7 +144,7 @@ START_TEST(deoptimize_without_a_target_says_how_to_bind_it)
 }
 END_TEST
 
-/* One shape each: LLVM gives all such calls the same ID. */
+/* All calls have one shape, because LLVM gives them all the same ID. */
 START_TEST(deoptimize_calls_of_several_shapes_are_all_declared)
 {
     if (!has_statepoints())
@@ -184,7 +184,7 @@ END_TEST
 
 static int64_t walk_calls;
 
-/* What the code calls: its caller's record, and the values of that. */
+/* The function that compiled code calls: it reads its caller's record and live values. */
 static int64_t stopped(int64_t x)
 {
     struct cairn_context captured;
@@ -215,7 +215,7 @@ static int64_t stopped(int64_t x)
 #define PERSONALITY "i32 (...)* @nobody_throws"
 #endif
 
-/* The callee is a pointer, so that nothing has to be bound. */
+/* The callee is a pointer, so no symbol must be bound. */
 static const char *const calls[] = {
     "define i64 @f(i64 %x, double %d, i32 %small, ptr %p) {\n"
     "  %callee = bitcast ptr %p to FUNCTION\n"
@@ -246,7 +246,8 @@ static const char *const calls[] = {
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
-/* With a type for the function that is called, where pointers have types. */
+/* Parses the call; FUNCTION becomes the callee's pointer type, also where LLVM has typed pointers.
+ */
 static LLVMModuleRef parse_call(int index)
 {
     const char *place = strstr(calls[index], "FUNCTION");
@@ -256,7 +257,7 @@ static LLVMModuleRef parse_call(int index)
     return parse(text);
 }
 
-/* At -O0 on AArch64 no LLVM makes records of the calls that are alone in their function. */
+/* At -O0 on AArch64, LLVM writes no record for a call that is the only one in its function. */
 static bool has_no_record(int index, unsigned optimisation_level)
 {
     return index < 2 && optimisation_level == 0 &&
@@ -293,7 +294,7 @@ START_TEST(records_of_calls_with_a_deopt_bundle_are_declared)
 }
 END_TEST
 
-/* Records and declarations agree on IDs that LLVM cuts. */
+/* LLVM truncates these IDs; records and declarations must agree on the result. */
 START_TEST(wide_ids_of_statepoints_are_those_of_their_records)
 {
     if (!has_statepoints())
@@ -316,7 +317,7 @@ START_TEST(wide_ids_of_statepoints_are_those_of_their_records)
 }
 END_TEST
 
-/* LLVM's option is the process's: this test comes last. */
+/* LLVM's option applies to the whole process, so this test is the last one. */
 START_TEST(statepoint_that_needs_too_many_registers_fails_the_finalisation)
 {
     enum { VALUES = 40 };
@@ -332,7 +333,7 @@ START_TEST(statepoint_that_needs_too_many_registers_fails_the_finalisation)
     end += sprintf(end, "  call void @g() [ \"deopt\"(i64 %%x");
     for (int i = 0; i < VALUES; i++)
         end += sprintf(end, ", i64 %%x%d", i);
-    /* With the stack map AArch64 has a statepoint at -O0, too. */
+    /* With the stack map, AArch64 writes a statepoint at -O0, too. */
     strcpy(end, ") ]\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n"
                 "  ret void\n}\n");
     struct cairn_error error = {0};
@@ -399,7 +400,7 @@ START_TEST(attributes_of_a_call_with_a_deopt_bundle_are_read_as_llvm_reads_them)
 }
 END_TEST
 
-/* LLVM makes no statepoint of these. */
+/* LLVM compiles none of these to a statepoint. */
 START_TEST(other_bundles_and_other_calls_declare_nothing)
 {
     cairn_declarations *declarations;

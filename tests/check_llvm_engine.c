@@ -1,5 +1,5 @@
 /*
- * MCJIT over Cairn's code memory, from IR to patched code; and what happens when that fails.
+ * Tests of MCJIT with Cairn's code memory, from IR to patched code, and of its failures.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,7 +36,7 @@ static void tear_down(void)
     LLVMContextDispose(context);
 }
 
-/* `int64_t NAME(int64_t x)`: a patch point without a target that returns what it is given. */
+/* Adds `int64_t NAME(int64_t x)`: a patch point with a null target, which returns its argument. */
 static LLVMModuleRef parse_site(const char *name, unsigned id)
 {
     char text[1024];
@@ -248,7 +248,7 @@ static cairn_engine *create_engine_with(enum cairn_id_conflicts id_conflicts, LL
     return engine;
 }
 
-/* Record number `index` of the function that is at `address`. */
+/* Returns record number `index` of the function at `address`. */
 static struct cairn_record record_of(uint64_t address, uint32_t index)
 {
     cairn_module *module = cairn_runtime_find_module(runtime, address);
@@ -269,7 +269,7 @@ START_TEST(error_of_an_id_with_two_shapes_names_the_choice)
     ck_assert_msg(strstr(error.message, "ID 1 has two shapes: in 'f' and in 'g'") != NULL, "%s",
                   error.message);
     ck_assert_msg(strstr(error.message, "id_conflicts") != NULL, "%s", error.message);
-    ck_assert_ptr_null(LLVMGetFirstGlobal(module)); /* no marker */
+    ck_assert_ptr_null(LLVMGetFirstGlobal(module)); /* not a marker */
     LLVMDisposeModule(module);
 }
 END_TEST
@@ -285,7 +285,7 @@ START_TEST(calls_with_an_id_of_two_shapes_are_renumbered)
     ck_assert_int_eq(cairn_record_declaration(f)->kind, CAIRN_RECORD_PATCHPOINT);
     ck_assert_int_eq(cairn_record_declaration(g)->kind, CAIRN_RECORD_STACKMAP);
     ck_assert_ptr_nonnull(cairn_record_site(f));
-    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 2, NULL, 0), 1); /* this one is unchanged */
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 2, NULL, 0), 1); /* unchanged */
     cairn_engine_dispose(engine);
 }
 END_TEST
@@ -305,8 +305,8 @@ START_TEST(records_with_an_id_of_two_shapes_are_left_undeclared)
 }
 END_TEST
 
-/* The conflict is between two modules that are loaded together. In one of them, alone or not, the
- * ID may have one shape. */
+/* The two modules are loaded together and conflict with each other. Within one module, whether it
+ * is loaded alone or not, the ID has one shape. */
 START_TEST(id_conflicts_between_modules_are_resolved)
 {
     bool renumbers = _i % 2 == 0;
@@ -355,7 +355,7 @@ START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
 }
 END_TEST
 
-/* The module's memory stays until LLVM has deregistered its unwind tables. */
+/* The module's memory is kept until LLVM has deregistered its unwind tables. */
 START_TEST(module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of)
 {
     bool quiesces_between = _i % 2 == 1;
@@ -374,7 +374,7 @@ START_TEST(module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of)
     ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
     ck_assert_msg(strstr(error.message, "retired") != NULL, "%s", error.message);
     ck_assert_int_eq(h(0), 3);
-    /* What is loaded next is not put where the retired code is. */
+    /* The next module does not reuse the addresses of the retired code. */
     add(engine, parse_call("caller", "later"));
     add(engine, parse_constant("later", 4));
     ck_assert_int_eq(get(engine, "caller")(0), 4);
@@ -408,7 +408,7 @@ START_TEST(runtime_may_go_while_its_modules_have_shares)
     cairn_module_retain(module);
     cairn_module_retire(module);
     cairn_runtime_destroy(runtime);
-    cairn_engine_dispose(engine); /* the last owner of the runtime: all that it has is released */
+    cairn_engine_dispose(engine); /* the last owner of the runtime: everything is released */
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
 }
 END_TEST
@@ -611,7 +611,7 @@ static void assert_declared_by(uint64_t address, const char *name)
     ck_abort_msg("'%s' has no record with ID 7", name);
 }
 
-/* MCJIT compiles a module when something of it is asked for. */
+/* MCJIT compiles a module when one of its symbols is looked up. */
 START_TEST(modules_of_equal_declarations_are_loaded_one_after_the_other)
 {
     static const char *const orders[][2] = {{"f", "g"}, {"g", "f"}};
@@ -633,7 +633,7 @@ START_TEST(modules_of_equal_declarations_are_loaded_one_after_the_other)
 }
 END_TEST
 
-/* Each has the declarations of both. */
+/* Each module has the declarations of both. */
 START_TEST(declared_modules_may_be_linked_into_one)
 {
     cairn_memory_manager *manager;
@@ -707,7 +707,7 @@ START_TEST(site_that_is_too_small_loads_and_says_why)
 }
 END_TEST
 
-/* A stack map of 1 MB, and next to no code. */
+/* A stack map of 1 MB, with hardly any code. */
 START_TEST(memory_of_stack_maps_is_given_back)
 {
     enum { VALUES = 20000 };
@@ -824,7 +824,7 @@ START_TEST(unresolved_symbol_is_named_and_nothing_is_published)
 }
 END_TEST
 
-/* LLVM itself would end the process at the next module. */
+/* LLVM itself would abort at the next module. */
 START_TEST(engine_loads_nothing_after_an_unresolved_symbol)
 {
     struct cairn_error error = {0};
@@ -859,7 +859,7 @@ static void count_diagnostic(LLVMDiagnosticInfoRef info, void *user)
     seen->warnings += LLVMGetDiagInfoSeverity(info) == LLVMDSWarning;
 }
 
-/* What LLVM reports an error about, and a part of what it says. */
+/* Code for which LLVM reports an error, and a part of the error message. */
 static const struct {
     const char *text;
     const char *error;
@@ -940,7 +940,7 @@ START_TEST(error_that_llvm_reports_fails_the_finalisation)
     ck_assert(LLVMContextGetDiagnosticHandler(context) == (has_handler ? count_diagnostic : NULL));
     ck_assert_ptr_eq(LLVMContextGetDiagnosticContext(context), has_handler ? &seen : NULL);
     ck_assert_int_eq(seen.errors > 0, has_handler);
-    /* What was loaded stays, and the engine loads more. */
+    /* Modules that are loaded stay, and the engine can load more. */
     call_target(1, add_hundred);
     ck_assert_int_eq(f_before(1), 101);
     add(engine, parse_constant("later", 6));
@@ -951,7 +951,7 @@ START_TEST(error_that_llvm_reports_fails_the_finalisation)
 }
 END_TEST
 
-/* Each module's context has a handler of its own. */
+/* Each module's context has its own handler. */
 START_TEST(contexts_of_one_engine_are_all_observed)
 {
     struct seen seen = {0};
@@ -1017,7 +1017,7 @@ static void assert_refused(LLVMModuleRef module, enum cairn_status expected, con
     ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, &engine, &error), expected);
     ck_assert_msg(strstr(error.message, what) != NULL, "%s", error.message);
     ck_assert_ptr_null(engine);
-    LLVMDisposeModule(module); /* it is still the caller's */
+    LLVMDisposeModule(module); /* the caller still owns it */
 }
 
 START_TEST(module_for_another_machine_is_refused)

@@ -1,13 +1,13 @@
 /*
- * Functions that are entered in a frame's place: what they get, where they return to, and what the
- * caller finds then.
+ * Tests of functions that are entered in place of a frame: their arguments, their return address,
+ * and the caller's registers after they return.
  *
- * Random modules have functions of random types, which store what they get. A caller keeps values
- * in registers across its call of a function whose site leads to an exit; the handler enters one of
- * them, or a C function, and where that comes to an exit too, perhaps another. All is called with
- * every register loaded (tests/registers.h).
+ * The tests generate random modules whose functions have random types and store their arguments. A
+ * caller keeps values in registers across a call of a function with a site that leads to an exit.
+ * The handler enters a random function or a C function; if that function reaches an exit, too, the
+ * handler may enter another one. Every register is loaded before the call (tests/registers.h).
  *
- * The environment can ask for other functions: CAIRN_TEST_SEED, and CAIRN_TEST_ROUNDS, how many
+ * Environment: CAIRN_TEST_SEED selects other functions, and CAIRN_TEST_ROUNDS is the number of
  * modules.
  *
  * SPDX-License-Identifier: MIT
@@ -33,7 +33,7 @@ enum {
     KEPT_NUMBERS = 10,
     DEPTH_MAX = 4,
     F_SITE = 1,
-    FIRST_SITE = 100, /* of targets */
+    FIRST_SITE = 100, /* number of targets */
     CYCLES = 1000
 };
 
@@ -52,14 +52,14 @@ static uint64_t read_number(const char *variable, uint64_t otherwise)
     return text == NULL ? otherwise : strtoull(text, NULL, 0);
 }
 
-/* ---- What the code reads and stores ---- */
+/* ---- Memory that the code reads and stores ---- */
 
 typedef unsigned char slot[SLOT_BYTES];
 
 static struct {
     _Alignas(SLOT_BYTES) slot seen[CAIRN_SIGNATURE_ARGUMENTS_MAX];
-    slot own_results[CAIRN_FUNCTION_RESULTS_MAX]; /* what functions return */
-    slot returned[CAIRN_FUNCTION_RESULTS_MAX];    /* what the caller has got */
+    slot own_results[CAIRN_FUNCTION_RESULTS_MAX]; /* results of functions */
+    slot returned[CAIRN_FUNCTION_RESULTS_MAX];    /* result that the caller received */
     int64_t integers[KEPT_INTEGERS];
     int64_t integers_after[KEPT_INTEGERS];
     double numbers[KEPT_NUMBERS];
@@ -89,7 +89,7 @@ static LLVMTypeRef llvm_type(struct cairn_type type)
     }
 }
 
-/* LLVM before 18 passes i128 otherwise than C on x86-64. */
+/* On x86-64, LLVM before 18 passes i128 in a different way than C. */
 static bool passes_wide_integers(void)
 {
     return LLVM_VERSION_MAJOR >= 18 || cairn_architecture_host() != CAIRN_ARCHITECTURE_X86_64;
@@ -203,7 +203,7 @@ static void build_site(struct code *code, uint64_t id)
                   error.message);
 }
 
-/* Returns what `own_results` has. */
+/* Returns the value in `own_results`. */
 static void build_return(struct code *code)
 {
     if (code->results.count == 0) {
@@ -220,7 +220,7 @@ static void build_return(struct code *code)
     LLVMBuildRet(code->builder, result);
 }
 
-/* A function that is left at its first instruction. */
+/* Builds a function that is left at its first instruction. */
 static LLVMValueRef build_f(struct code *code)
 {
     LLVMValueRef f = begin_function(code, "f", LLVMFunctionType(code->result, NULL, 0, 0));
@@ -229,7 +229,8 @@ static LLVMValueRef build_f(struct code *code)
     return f;
 }
 
-/* Its caller, which has much to keep, and needs its constants afterwards. */
+/* Builds its caller, which keeps many values alive across the call and uses its constants
+ * afterwards. */
 static void build_g(struct code *code, LLVMValueRef f)
 {
     LLVMTypeRef none = LLVMVoidTypeInContext(context);
@@ -264,7 +265,7 @@ static struct target {
     uint32_t count;
     struct cairn_type types[CAIRN_SIGNATURE_ARGUMENTS_MAX];
     cairn_signature *signature;
-    cairn_closure *closure; /* or NULL: compiled */
+    cairn_closure *closure; /* NULL if it is compiled */
     const void *function;
 } targets[TARGETS];
 
@@ -335,18 +336,19 @@ static void find_target(uint64_t site, struct target *target)
 static struct {
     void (*handler)(struct cairn_deopt *deopt);
     struct cairn_results results;
-    struct cairn_value returned[CAIRN_FUNCTION_RESULTS_MAX]; /* what the caller has to get */
-    const struct target *target;                             /* that was entered last */
+    struct cairn_value
+        returned[CAIRN_FUNCTION_RESULTS_MAX]; /* result that the caller must receive */
+    const struct target *target;              /* the function that was entered last */
     struct cairn_value arguments[CAIRN_SIGNATURE_ARGUMENTS_MAX];
     unsigned calls;
     unsigned depth;
-    unsigned seen; /* by C functions */
+    unsigned seen; /* number of entered C functions */
     uint64_t caller_pc;
     uint64_t caller_sp;
-    uint64_t toc; /* PPC64's r2, at the site: the caller's too */
+    uint64_t toc; /* PPC64's r2 at the site, which is also the caller's */
 } run;
 
-static unsigned entered[3]; /* without, with arguments on the stack; C functions */
+static unsigned entered[3]; /* without and with arguments on the stack; C functions */
 
 static void handle(struct cairn_deopt *deopt, void *user)
 {
@@ -372,7 +374,7 @@ static void compare_seen(void)
         compare(i, &run.arguments[i], buffers.seen[i]);
 }
 
-/* What a C function gets. */
+/* Compares the arguments that a C function received. */
 static void take_arguments(const struct cairn_value *arguments, struct cairn_value *results,
                            void *user)
 {
@@ -410,7 +412,7 @@ static bool has_toc(void)
     return host == CAIRN_ARCHITECTURE_PPC64_ELFV2 || host == CAIRN_ARCHITECTURE_PPC64_ELFV1;
 }
 
-/* From the function that was left: its caller. */
+/* The exit in the function that was left: finds its caller. */
 static void remember_caller(const struct cairn_deopt *deopt)
 {
     struct cairn_frame frame = deopt->frame;
@@ -422,7 +424,7 @@ static void remember_caller(const struct cairn_deopt *deopt)
     run.caller_sp = frame.sp;
 }
 
-/* From an entered function: the same caller, in the same frame. */
+/* An exit in an entered function: the caller is the same, in the same frame. */
 static void walk_to_caller(const struct cairn_deopt *deopt)
 {
     struct cairn_error error = {0};
@@ -465,8 +467,8 @@ static void go_on_at_random(struct cairn_deopt *deopt)
 
 /* ---- Calling the caller ---- */
 
-/* What functions keep of a register: of PPC64's vs14 to vs31 the part that level 1 has, f14 to f31;
- * of AArch64's v8 to v15 the first 8 bytes. */
+/* The callee-saved part of each register. For PPC64's vs14 to vs31 it is the part that exists at
+ * level 1, f14 to f31; for AArch64's v8 to v15 it is the first 8 bytes. */
 static bool place_kept(uint16_t dwarf, uint32_t level, size_t *offset, size_t *bytes)
 {
     enum { F31_OF_PPC64 = 63 };
@@ -478,7 +480,7 @@ static bool place_kept(uint16_t dwarf, uint32_t level, size_t *offset, size_t *b
     return true;
 }
 
-/* Flags and control registers are kept by fields. */
+/* Flags and control registers are preserved field by field. */
 static bool is_compared(uint16_t dwarf)
 {
     enum { F31_OF_PPC64 = 63, V0_OF_PPC64 = 77, V8_OF_AARCH64 = 72 };
@@ -593,7 +595,7 @@ static struct cairn_results random_results(void)
     return results;
 }
 
-/* Until there are types that can be passed. */
+/* Chooses types until there is a signature that can be passed. */
 static void choose_target(struct target *target)
 {
     cairn_signature *signature = NULL;
@@ -607,7 +609,7 @@ static void choose_target(struct target *target)
     cairn_signature_destroy(signature);
 }
 
-/* A C function of the same type instead, where libffi knows it. */
+/* Returns a C function of the same type, if libffi supports the type. */
 static void replace_by_closure(struct target *target)
 {
     cairn_closure *closure;
@@ -753,7 +755,7 @@ static void enter_weigh(struct cairn_deopt *deopt)
     enum cairn_status status = cairn_deopt_enter(
         deopt, weigh_signature, (const void *)(uintptr_t)weigh, values, 15, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    /* They are copied. */
+    /* The types are copied. */
     memset(values, 0, sizeof values);
     cairn_signature_destroy(weigh_signature);
 }
@@ -780,7 +782,8 @@ static void enter_weigh_from_a_call(struct cairn_deopt *deopt)
     enter_weigh(deopt);
 }
 
-/* The exit is a function that the code calls: what its caller returns is not known. */
+/* The exit is called by the code as a function, so the result that its caller expects is unknown.
+ */
 START_TEST(a_frame_without_a_declaration_can_be_left)
 {
     LLVMTypeRef int64 = LLVMInt64TypeInContext(context);
@@ -805,7 +808,7 @@ START_TEST(a_frame_without_a_declaration_can_be_left)
 }
 END_TEST
 
-/* ---- Refusals ---- */
+/* ---- Errors ---- */
 
 static void expect_refusal(struct cairn_deopt *deopt, const cairn_signature *signature,
                            const struct cairn_value *values, uint32_t count,

@@ -1,10 +1,10 @@
 /*
- * Implicit null checks under MCJIT: accesses that would fault on null take the checks' place, and
- * when they do fault the code goes on at the handler that the fault map names. What is not a fault
- * of null is left to others.
+ * Tests of implicit null checks under MCJIT: accesses that fault on null replace the checks. After
+ * such a fault the code continues at the handler that the fault map names. Other faults are left to
+ * other signal handlers.
  *
- * Whoever has no fault maps, as PPC64, checks explicitly: then the same functions give the same
- * results without a fault.
+ * Targets without fault maps, such as PPC64, check explicitly: the same functions then return the
+ * same results without a fault.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,9 +27,8 @@
 
 enum { NULL_RESULT = 42, THREADS = 4, FAULTS = 5000 };
 
-/* Each returns 42 for null: a load, a store, both of a pointer with an offset below it, and two
- * loads.
- */
+/* Each function returns 42 for null. They hold a load, a store, both with a pointer that has an
+ * offset below it, and two loads. */
 static const char text[] = "define i64 @load(i8ptr %p) uwtable {\n"
                            "  %c = icmp eq i8ptr %p, null\n"
                            "  br i1 %c, label %null, label %there\n"
@@ -105,7 +104,7 @@ static struct {
     uint64_t (*functions[NAMES])(void *pointer, uint64_t value);
 } loaded;
 
-/* The LLVM in use writes fault maps for the machine. */
+/* Whether the LLVM in use writes fault maps for this machine. */
 static bool has_faults(void)
 {
     enum cairn_architecture host = cairn_architecture_host();
@@ -151,7 +150,7 @@ static atomic_uint wrong;
 static sigjmp_buf not_ours;
 static volatile sig_atomic_t expects_foreign;
 
-/* What was found has to be what the runtime says without a signal. */
+/* The lookup without a signal must give the same result. */
 static void compare(const struct cairn_fault_entry *entry, uint64_t pc)
 {
     struct cairn_fault_entry asked;
@@ -301,9 +300,9 @@ START_TEST(a_forked_child_goes_on_too)
 }
 END_TEST
 
-/* ---- Others ---- */
+/* ---- Other faults ---- */
 
-/* Calls the function with a pointer that is not null and not one of memory. */
+/* Calls the function with a non-null pointer to unmapped memory. */
 static void expect_left_to_others(int function, uint64_t pointer)
 {
     if (sigsetjmp(not_ours, 1) == 0) {
@@ -316,7 +315,7 @@ static void expect_left_to_others(int function, uint64_t pointer)
     ck_assert_uint_eq(wrong, 0);
 }
 
-/* Whether something is there: sanitizers have memory at addresses that nobody else has. */
+/* Whether the address is mapped. Sanitizers map memory at addresses that are otherwise unused. */
 static bool is_mapped(uint64_t address)
 {
     void *page = (void *)(uintptr_t)(address & ~UINT64_C(4095));
@@ -353,7 +352,7 @@ END_TEST
 #ifdef __x86_64__
 START_TEST(addresses_that_are_not_canonical_are_not_null)
 {
-    /* The kernel says that 0 could not be accessed. */
+    /* The kernel reports a fault at address 0. */
     for (int function = 0; function < NAMES; function++)
         expect_left_to_others(function, UINT64_C(0x1234567800000000));
 }
@@ -373,7 +372,7 @@ END_TEST
 
 START_TEST(null_in_other_code_is_left_to_others)
 {
-    /* In the first page, but not null itself, which sanitizers look for. */
+    /* The address is in the first page, but is not 0, which sanitizers check for. */
     const volatile int *volatile nothing = (const volatile int *)(uintptr_t)8;
     if (sigsetjmp(not_ours, 1) == 0) {
         expects_foreign = 1;
@@ -419,7 +418,7 @@ START_TEST(null_is_near_address_zero)
 }
 END_TEST
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 START_TEST(retired_modules_have_no_faults)
 {
@@ -481,7 +480,7 @@ START_TEST(only_branches_on_null_can_be_implicit)
 }
 END_TEST
 
-/* ---- Maps that LLVM would not write ---- */
+/* ---- Maps that LLVM does not write ---- */
 
 static void put(uint8_t **at, uint64_t value, size_t size)
 {
@@ -489,7 +488,7 @@ static void put(uint8_t **at, uint64_t value, size_t size)
     *at += size;
 }
 
-/* A map of one function with one fault. */
+/* Builds a map of one function with one fault. */
 static enum cairn_status load_map(uint64_t outside, struct cairn_error *error)
 {
     enum { MAP_BYTES = 36, ROOM = 64 };

@@ -1,7 +1,7 @@
 /*
- * Inline caches and engines in forked children: a child has the caches of the moment of the fork,
- * whatever its parent adds to them, takes out of them and frees; and every entry point of both can
- * be called in a child.
+ * Tests of inline caches and engines in forked children. A child has the caches as they were at the
+ * fork, regardless of what the parent adds, removes and frees later. A child can call every entry
+ * point of both.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,10 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A child that hangs ends itself. */
+/* A child that hangs terminates itself. */
 enum { CHILD_SECONDS = 30 };
 
-/* In children, and in threads of a process that forks: Check's own take a lock. */
+/* Assertion for children, and for threads of a process that forks: Check's assertions take a lock.
+ */
 static void expect_at(bool condition, const char *condition_text, int line)
 {
     if (condition)
@@ -58,7 +59,7 @@ static const struct ic_function functions[] = {
      .result = {.kind = CAIRN_TYPE_INTEGER, .bits = 64},
      .operand_count = 1,
      .operands = {{.kind = CAIRN_TYPE_POINTER, .bits = 64}}},
-    /* Without a cache. */
+    /* Creates no cache. */
     {.calling_convention = CAIRN_CALLING_CONVENTION_ANYREG,
      .result = {.kind = CAIRN_TYPE_INTEGER, .bits = 64},
      .operand_count = 1,
@@ -71,9 +72,10 @@ struct world {
     struct ic_program program;
     cairn_ic *caches[CACHES];
     cairn_ic_batch *batch;
-    cairn_engine *engine; /* has not loaded its module yet */
+    cairn_engine *engine; /* its module is not loaded yet */
     LLVMContextRef context;
-    /* How many changes have returned: private memory, so a child has the value of its fork. */
+    /* The number of finished changes. The memory is private, so a child has the value of the moment
+     * of the fork. */
     _Atomic uint64_t finished;
     _Atomic bool stop;
 };
@@ -153,7 +155,8 @@ static void set_all(struct world *world, uint64_t value, enum cairn_strength str
     }
 }
 
-/* Each change makes new code; the old code's place is soon another's. */
+/* Changes the cache in a loop. Each change makes new code, so the place of the old code is soon
+ * reused. */
 static void *change_all_the_time(void *user)
 {
     struct world *world = user;
@@ -475,7 +478,7 @@ START_TEST(every_entry_point_works_in_a_child_while_caches_change)
 }
 END_TEST
 
-/* As _Fork makes children: no handler is called for them. */
+/* Creates a child as _Fork does: no fork handler is called. */
 START_TEST(every_entry_point_renews_all_locks)
 {
     struct world world;
@@ -499,8 +502,8 @@ END_TEST
 
 /* ---- A fork while a module is being loaded ---- */
 
-/* LLVM holds a lock of the engine's meanwhile, so the child cannot use that, and other engines it
- * can. */
+/* LLVM holds a lock of this engine meanwhile, so the child cannot use it. It can use other engines.
+ */
 static void fork_in_hook(cairn_module *module, void *user)
 {
     struct world *world = user;
@@ -534,7 +537,7 @@ START_TEST(child_forked_while_a_module_is_loaded_has_a_runtime_that_works)
 }
 END_TEST
 
-/* ---- A fork in a visitor, which has the lock of the caches ---- */
+/* ---- A fork in a visitor, which holds the lock of the caches ---- */
 
 static bool fork_in_visitor(const struct cairn_ic_description *description, void *user)
 {

@@ -1,9 +1,9 @@
 /*
- * Frame states through LLVM: random stacks of interpreter frames over random live values, and what
- * they cost.
+ * Tests of frame states through LLVM: random stacks of interpreter frames over random live values,
+ * and the size of their records.
  *
- * The environment can ask for other states: CAIRN_TEST_SEED, 0 for the clock's, and
- * CAIRN_TEST_ROUNDS, how many modules.
+ * Environment: CAIRN_TEST_SEED selects other states (0 means the clock's time), and
+ * CAIRN_TEST_ROUNDS is the number of modules.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -86,7 +86,7 @@ static uint32_t below(uint32_t bound) { return generate_below(&random_state, bou
 
 static LLVMTypeRef integer(unsigned bits) { return LLVMIntTypeInContext(context, bits); }
 
-/* As a struct cairn_value has it, from its lowest bits on. */
+/* The bytes as in a struct cairn_value, lowest bits first. */
 static void store_bits(struct cairn_type type, const uint64_t *words, unsigned char *bytes)
 {
     size_t size = cairn_type_size(cairn_type_vector(type, 0));
@@ -97,7 +97,7 @@ static void store_bits(struct cairn_type type, const uint64_t *words, unsigned c
     }
 }
 
-/* Often one of few bits, of either sign. */
+/* Returns a number that often has only a few bits, of either sign. */
 static void random_bits(unsigned bits, uint64_t *words)
 {
     unsigned shift = below(2) == 0 ? 0 : below(64);
@@ -127,14 +127,15 @@ static LLVMTypeRef random_scalar_type(void)
     return below(2) == 0 ? types[below(8)] : integer(1 + below(64));
 }
 
-/* Of the other bits of 80 LLVM makes NaNs, since no operation of the machine takes them. */
+/* Makes a normal number of 80 bits. LLVM changes the other encodings to NaNs, because no operation
+ * of the machine accepts them. */
 static void make_normal(uint64_t *words)
 {
     words[0] |= UINT64_C(1) << 63;
     words[1] = 1 + below(0x7FFE);
 }
 
-/* Its bytes are `bytes`. */
+/* Returns a constant and writes its bytes to `bytes`. */
 static LLVMValueRef random_scalar(LLVMTypeRef type, unsigned char *bytes)
 {
     uint64_t words[4];
@@ -162,7 +163,7 @@ static LLVMValueRef random_vector(LLVMTypeRef element, unsigned count, unsigned 
 {
     LLVMValueRef elements[CAIRN_VALUE_BYTES_MAX];
     size_t size = cairn_type_size(types_convert(element));
-    elements[0] = random_scalar(element, bytes); /* so that the whole is not undefined */
+    elements[0] = random_scalar(element, bytes); /* so that the vector is not undefined */
     for (unsigned i = 1; i < count; i++)
         elements[i] = random_element(element, bytes + i * size);
     return LLVMConstVector(elements, count);
@@ -189,7 +190,7 @@ struct written_frame {
     uint64_t position;
     uint32_t flags;
     uint32_t counts[2];
-    int32_t sources[2][SLOTS_MAX]; /* number of a value; or DEAD, CONSTANT */
+    int32_t sources[2][SLOTS_MAX]; /* index of a value; or DEAD, CONSTANT */
     struct cairn_value constants[2][SLOTS_MAX];
 };
 
@@ -254,7 +255,7 @@ static void write_frame(struct written_frame *written, LLVMValueRef *values, uin
     };
 }
 
-/* Exactly as much room as is needed is enough, and one less is refused. */
+/* A buffer of exactly the needed size is enough, and one that is smaller by 1 is refused. */
 static uint32_t encode(const struct cairn_encoded_frame *frames, uint32_t frame_count,
                        LLVMValueRef *live_values)
 {
@@ -277,7 +278,7 @@ static uint32_t encode(const struct cairn_encoded_frame *frames, uint32_t frame_
     return count;
 }
 
-/* Some of the host's own before it, and behind it. */
+/* Rewrites the operands, with some of the host's own values before and after the state. */
 static uint32_t rewrite(void *user, LLVMContextRef in, LLVMValueRef *values, uint32_t count,
                         LLVMValueRef *rewritten)
 {
@@ -376,7 +377,7 @@ static void fill_buffers(void)
         bytes[i] = (unsigned char)below(256);
 }
 
-/* LLVM may have put instructions of the function into a stack map's shadow. */
+/* If LLVM has put instructions of the function into a stack map's shadow, no call fits there. */
 static bool patch_generated(const struct generated_function *function)
 {
     struct cairn_error error = {0};
@@ -452,7 +453,7 @@ START_TEST(random_frames_are_read_as_they_were_encoded)
 }
 END_TEST
 
-/* ---- Functions by hand ---- */
+/* ---- Functions written by hand ---- */
 
 struct ir {
     LLVMModuleRef module;
@@ -478,7 +479,7 @@ static struct ir begin(const char *name)
     return ir;
 }
 
-/* A patch point with these live values; the function returns its first parameter. */
+/* Builds a patch point with these live values. The function returns its first parameter. */
 static void end_function(struct ir *ir, uint64_t id, LLVMValueRef *live_values, uint32_t count)
 {
     struct cairn_error error = {0};
@@ -521,7 +522,7 @@ static uint32_t count_constants(struct cairn_record record)
     return count;
 }
 
-/* The state of a frame, which has one. */
+/* Returns the state of a frame that must have one. */
 static struct cairn_frame_state state_of(const struct cairn_frame *frame,
                                          struct cairn_record record)
 {
@@ -544,7 +545,7 @@ static struct cairn_value local_of(const struct cairn_frame_state *state, uint32
     return value;
 }
 
-/* ---- What it costs ---- */
+/* ---- Size of the records ---- */
 
 enum { CONSTANTS = 60, LIVE_MAX = 1024 };
 
@@ -564,8 +565,8 @@ static void check_constants(struct cairn_deopt *deopt)
     }
 }
 
-/* The code before the record is the same as if there were only the values; on PPC64 but for the two
- * instructions by which each function finds the TOC from its own address. */
+/* The code before the record is the same as without the state. On PPC64, the two instructions by
+ * which each function computes the TOC pointer from its own address may differ. */
 static void check_code(struct cairn_record plain, struct cairn_record with_constants)
 {
     bool has_toc = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
@@ -579,7 +580,7 @@ static void check_code(struct cairn_record plain, struct cairn_record with_const
                      (void *)(uintptr_t)(after.address + skipped), size - skipped);
 }
 
-/* At -O0 LLVM has a register for each live value, and crashes where there are not enough. */
+/* At -O0, LLVM uses a register for each live value and crashes if there are too few. */
 START_TEST(constants_cost_neither_registers_nor_instructions)
 {
     struct ir ir = begin("plain");
@@ -609,7 +610,7 @@ START_TEST(constants_cost_neither_registers_nor_instructions)
 }
 END_TEST
 
-/* Two words for the state, three for each frame, one for each slot, and the values. */
+/* There are two words for the state, three for each frame, one for each slot, and the values. */
 START_TEST(what_stands_in_several_places_is_recorded_once)
 {
     struct ir ir = begin("f");
@@ -620,7 +621,7 @@ START_TEST(what_stands_in_several_places_is_recorded_once)
         LLVMConstIntOfArbitraryPrecision(integer(128), 2, large),
         LLVMGetParam(ir.function, 0),
         LLVMGetParam(ir.function, 1),
-        LLVMConstInt(integer(64), UINT64_C(0x3FF4000000000000), 0), /* the double's bits */
+        LLVMConstInt(integer(64), UINT64_C(0x3FF4000000000000), 0), /* bits of the double */
     };
     struct cairn_encoded_frame frames[] = {
         {.locals = slots, .local_count = 6, .stack = slots, .stack_count = 6},
@@ -650,7 +651,7 @@ START_TEST(what_is_dead_costs_a_word)
 }
 END_TEST
 
-/* A record's locations take 4 bytes each in a table, if its constants have up to 26 bits or more
+/* In a table, each location of a record takes 4 bytes if the constants have up to 26 bits or more
  * than 32. */
 START_TEST(numbers_of_any_size_leave_the_table_small)
 {
@@ -719,7 +720,7 @@ START_TEST(addresses_are_constants_where_they_are_numbers)
 }
 END_TEST
 
-/* ---- Frames that wait ---- */
+/* ---- Frames that wait for a call ---- */
 
 enum { FUNCTION = 1000, POSITION = 77 };
 
@@ -770,7 +771,7 @@ END_TEST
 
 enum { DEPTH = 5 };
 
-/* Each frame of `f` waits for the next one, with `n` of 0 in the last one. */
+/* Each frame of `f` waits for the next one; the last one has an `n` of 0. */
 static void check_statepoints(struct cairn_deopt *deopt)
 {
     struct cairn_frame frame = deopt->frame;
@@ -793,7 +794,7 @@ static void check_statepoints(struct cairn_deopt *deopt)
     ck_assert_ptr_null(frame.module);
 }
 
-/* The operands of a "deopt" bundle, as IR. */
+/* Prints the operands of a "deopt" bundle as IR. */
 static char *print_state(LLVMValueRef function, uint64_t position)
 {
     LLVMValueRef outer[] = {LLVMGetParam(function, 0)};
@@ -831,7 +832,7 @@ static const char statepoint_text[] =
     "  ret i64 0\n"
     "}\n";
 
-/* The form, with the states in the places of its dollars. */
+/* Prints the form, with the states in place of its dollar signs. */
 static void write_text(char *text, const char *form, char *const *states)
 {
     for (; *form != '\0'; form++) {
@@ -843,7 +844,7 @@ static void write_text(char *text, const char *form, char *const *states)
     *text = '\0';
 }
 
-/* `form` has places for two states, with positions 1 and 2. */
+/* Builds a module of `form`, which has placeholders for two states, with positions 1 and 2. */
 static LLVMModuleRef make_statepoints(const char *form, const char *passes)
 {
     LLVMModuleRef named = support_parse(context, "define i64 @f(i64 %n, double %x) { ret i64 0 }");
@@ -895,7 +896,7 @@ START_TEST(states_are_read_from_the_deopt_values_of_statepoints)
 }
 END_TEST
 
-/* LLVM inlines `inner` into `f`, and makes one bundle of the two. */
+/* LLVM inlines `inner` into `f` and merges the two bundles. */
 static const char inlined_text[] =
     "declare void @poll()\n"
     "define internal void @inner(i64 %n, double %x) alwaysinline {\n"
@@ -917,7 +918,7 @@ static void check_inlined(struct cairn_deopt *deopt)
         ck_assert_uint_lt(next, cairn_record_live_value_count(deopt->record));
         ck_assert_ok(cairn_frame_state_read(&deopt->frame, deopt->record, next, &state, NULL));
         ck_assert_ok(cairn_frame_state_frame(&state, 1, &found, NULL));
-        ck_assert_uint_eq(found.position, i == 0 ? 2 : 1); /* that of `f` first */
+        ck_assert_uint_eq(found.position, i == 0 ? 2 : 1); /* the state of `f` comes first */
         struct cairn_value value = local_of(&state, 0, 0);
         ck_assert_int_eq(cairn_value_signed(&value), 40 + i);
         next = state.next_live_value;
@@ -935,7 +936,7 @@ START_TEST(states_that_llvm_has_joined_by_inlining_are_read_one_by_one)
 }
 END_TEST
 
-/* ---- What is refused ---- */
+/* ---- Errors ---- */
 
 static void expect_refused(const struct cairn_encoded_frame *frames, uint32_t frame_count,
                            enum cairn_status expected, const char *sentence)

@@ -1,5 +1,6 @@
 /*
- * Frames of compiled code at an exit: their values, their callers, and what a handler may do.
+ * Tests of frames of compiled code at an exit: their values, their callers, and the actions of a
+ * handler.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +18,7 @@ static cairn_runtime *runtime;
 static cairn_engine *engine;
 static cairn_exit *the_exit;
 
-/* What the handler of a test is to do. */
+/* The actions of a test's handler. */
 static void (*handler)(struct cairn_deopt *deopt);
 static int calls;
 
@@ -72,14 +73,15 @@ static int64_t call(const char *name, int64_t argument)
     return ((integer_function *)(uintptr_t)find(name))(argument);
 }
 
-/* The site with this ID goes to the exit from now on. */
+/* Makes the site with this ID call the exit. */
 static void patch(uint64_t id)
 {
     struct cairn_error error = {0};
     find("f");
     cairn_site *site = cairn_runtime_find_site(runtime, id, &error);
     ck_assert_msg(site != NULL, "%s", error.message);
-    /* Nobody else is there, for shadows whose instruction must not change live. */
+    /* No other thread runs the code, so a shadow that must not be changed live can be patched, too.
+     */
     struct cairn_site_description description;
     cairn_site_describe(site, &description);
     enum cairn_status status =
@@ -237,7 +239,7 @@ static bool is_zero(const void *bytes, size_t size)
     return true;
 }
 
-/* As if the frame waited for a call: what calls change is gone. */
+/* The frame is treated as waiting for a call: caller-saved registers are lost. */
 static void read_what_is_gone(struct cairn_deopt *deopt)
 {
     struct cairn_value values[8];
@@ -289,7 +291,7 @@ START_TEST(values_that_there_are_not_are_refused)
 }
 END_TEST
 
-/* LLVM does not record what it has in x87 registers. */
+/* LLVM records no location of values in x87 registers. */
 static const char incomplete_record[] = SUPPORT_INTRINSICS
     "define i64 @f(i64 %a) uwtable {\n"
     "  %long = sitofp i64 %a to x86_fp80\n"
@@ -326,7 +328,7 @@ START_TEST(values_of_a_record_that_lacks_one_are_refused)
 }
 END_TEST
 
-/* ---- Going on ---- */
+/* ---- Continuing ---- */
 
 static void continue_with_a_number(struct cairn_deopt *deopt)
 {
@@ -381,7 +383,8 @@ END_TEST
 
 /* ---- Returning ---- */
 
-/* `g` keeps much alive across the call, so that callee-saved registers are in use on both sides. */
+/* `g` keeps many values alive across the call, so that callee-saved registers are used by both
+ * functions. */
 static const char two_functions[] = SUPPORT_INTRINSICS
     "define i64 @f(i64 %a) noinline uwtable {\n"
     "  %b = mul i64 %a, 3\n"
@@ -434,7 +437,7 @@ START_TEST(the_function_returns_what_the_handler_says)
 }
 END_TEST
 
-/* `f` returns what the handler says; `use` makes 64 bits of it for `g`. */
+/* `f` returns the handler's result; `use` converts it to 64 bits for `g`. */
 static void load_returning(const char *type, const char *attribute, const char *use)
 {
     char text[2048];
@@ -501,7 +504,7 @@ static struct cairn_value value_of_bytes(struct cairn_type type, const void *byt
     return value;
 }
 
-/* 7, or 7 and 9, of the types of the case. */
+/* Returns 7, or 7 and 9, in the types of the case. */
 static void prepare_values(const char *type)
 {
     const int64_t pair[2] = {7, 9};
@@ -582,15 +585,15 @@ END_TEST
 
 /* ---- Shadows ---- */
 
-/* On PPC64 a call in place of one instruction goes through a veneer with a frame. Where
- * instructions vary in size, more no-ops are needed for a call to fit in. */
+/* On PPC64, a call in place of one instruction needs a veneer with a frame. Where instructions vary
+ * in size, a call needs more no-ops. */
 static int shadow_bytes(void)
 {
     return cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64 ? 16 : 4;
 }
 
-/* What a call in place of an instruction must leave as it was, although calls change it: %kept is
- * to be %i. */
+/* Code for a value that a call in place of an instruction must preserve, although ordinary calls
+ * change it: %kept must equal %i. */
 static const char *keep_before_shadow(void)
 {
     return cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2
@@ -605,8 +608,8 @@ static const char *keep_behind_shadow(void)
                : "  %kept = add i64 %i, 0\n";
 }
 
-/* Printed with what is to be kept and the bytes of the shadow. What `f` and `g` add is a global: on
- * PPC64 it is found by the TOC pointer. */
+/* The format's arguments are the code of the preserved value and the size of the shadow in bytes.
+ * `f` and `g` add a global, which PPC64 finds by the TOC pointer. */
 static const char looping[] = SUPPORT_INTRINSICS
     "@increment = global i8 7\n"
     "define i64 @f(i64 %%n) noinline uwtable {\n"
@@ -705,7 +708,7 @@ START_TEST(a_function_returns_from_a_shadow)
 }
 END_TEST
 
-/* `f` calls `h`, which has come to the exit. */
+/* `f` calls `h`, which has reached the exit. */
 static void walk_past_the_shadow(struct cairn_deopt *deopt)
 {
     struct cairn_frame frame = deopt->frame;
@@ -739,7 +742,7 @@ END_TEST
 
 /* ---- Signals ---- */
 
-/* `f` runs until its argument's flag is set. */
+/* `f` runs until the flag that its argument points to is set. */
 static const char spinning[] = SUPPORT_INTRINSICS
     "define i64 @f(ptr %flag) noinline uwtable {\n"
     "  br label %loop\n"

@@ -1,8 +1,9 @@
 /*
- * Inline caches at patch points that LLVM has compiled: guards and actions beside a plain model,
- * what handlers get and may do, states, counts, batches, reports, and every error.
+ * Tests of inline caches at patch points that LLVM has compiled: guards and actions compared with a
+ * simple model, arguments and actions of handlers, states, counts, batches, reports, and every
+ * error.
  *
- * The environment can ask for other random values: CAIRN_TEST_SEED.
+ * Environment: CAIRN_TEST_SEED selects other random values.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -45,7 +46,7 @@ static uint64_t random_state;
 
 /* ---- Calling conventions ---- */
 
-/* Where LLVM knows the calling convention, and it places arguments as C does. */
+/* Where LLVM knows the calling convention and passes arguments as C does. */
 static bool has_convention(uint32_t convention)
 {
     switch (cairn_architecture_host()) {
@@ -65,7 +66,7 @@ static struct {
     unsigned megamorphic_misses;
     uint32_t operand_count;
     struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
-    struct cairn_value answer; /* kind void: none */
+    struct cairn_value answer; /* kind void: no answer */
     void (*also)(struct cairn_ic_miss *miss);
 } seen;
 
@@ -153,7 +154,7 @@ static void load(const struct ic_function *functions, uint32_t count)
     ic_load(&program, runtime, functions, count, IC_FIRST_SITE);
 }
 
-/* The function alone, and a cache for its site. */
+/* Loads the function alone and creates a cache for its site. */
 static void load_one(const struct ic_function *function, struct cairn_ic_options options)
 {
     load(function, 1);
@@ -209,7 +210,7 @@ static void add_constant(uint32_t shape, uint64_t constant)
     add(&added);
 }
 
-/* Of function `index`, whose result is an i64. */
+/* Loads function `index`, whose result is an i64. */
 static uint64_t run_function(uint32_t index, const void *receiver)
 {
     uint64_t result;
@@ -230,7 +231,7 @@ enum { ANSWER = 4711 };
 
 static void answer(uint64_t number) { seen.answer = cairn_value_of_integer(64, (int64_t)number); }
 
-/* A miss, and the handler's answer. */
+/* Expects a miss, and the handler's answer. */
 static void expect_miss(uint32_t shape)
 {
     unsigned before = seen.misses + seen.megamorphic_misses;
@@ -246,9 +247,9 @@ static void expect_hit(uint32_t shape, uint64_t result)
     ck_assert_uint_eq(seen.misses + seen.megamorphic_misses, before);
 }
 
-/* ---- Memory with nothing around it ---- */
+/* ---- Memory between inaccessible pages ---- */
 
-/* A page between two that nobody may touch. */
+/* Maps a page between two inaccessible pages. */
 static unsigned char *page;
 static size_t page_size;
 
@@ -261,13 +262,13 @@ static void make_page(void)
     ck_assert_int_eq(mprotect(page, page_size, PROT_READ | PROT_WRITE), 0);
 }
 
-/* A place for `width` bytes at one of the page's edges. */
+/* Returns a place of `width` bytes at one of the page's edges. */
 static unsigned char *edge(uint64_t which, unsigned width)
 {
     return which % 2 == 0 ? page : page + page_size - width;
 }
 
-/* What an offset is counted from; nothing needs to be there. */
+/* Returns the base of an offset; the memory there need not be mapped. */
 static const void *before_offset(const unsigned char *place, int32_t offset)
 {
     return (const void *)((uintptr_t)place - (uintptr_t)(intptr_t)offset);
@@ -297,7 +298,7 @@ static uint64_t read_bytes(const unsigned char *place, unsigned width)
 {
     uint64_t number = 0;
     memcpy(&number, place, width);
-    return number; /* little-endian: MCJIT is there for those alone */
+    return number; /* little-endian, as every target of MCJIT */
 }
 
 static void write_bytes(unsigned char *place, uint64_t number, unsigned width)
@@ -352,7 +353,7 @@ static struct cairn_ic_guard random_guard(unsigned width, int32_t offset, unsign
     return guard;
 }
 
-/* A bit of the mask. */
+/* Returns one bit of the mask. */
 static uint64_t random_bit(uint64_t mask)
 {
     for (;;) {
@@ -394,7 +395,7 @@ static void check_guard(const struct cairn_ic_guard *guard)
     try_guard(guard, ic_random(&random_state), 0);
 }
 
-/* Natively all of them; under emulators some. */
+/* All of them natively, and some of them under emulators. */
 static bool is_left_out(uint64_t number)
 {
     return ic_rounds(60) < 60 && number % 7 != random_state % 7;
@@ -435,7 +436,7 @@ static bool is_general(struct cairn_type type)
 
 static const uint32_t conventions[] = {ANYREG, C};
 
-/* As a general register then has it. */
+/* The number as a general register then holds it. */
 static uint64_t extend(uint64_t number, const struct cairn_ic_field *field)
 {
     unsigned unused = 64 - 8u * field->width;
@@ -455,11 +456,10 @@ static struct cairn_ic_field random_field(unsigned width)
     };
 }
 
-/* A field at one of the page's edges, and the pointer to it, if it is out of line, in the middle.
- */
+/* The field is at one of the page's edges. The pointer to an out-of-line field is in the middle. */
 struct layout {
     struct cairn_ic_field field;
-    unsigned char *place; /* of the field */
+    unsigned char *place; /* type of the field */
     unsigned char *pointer;
     const void *receiver;
 };
@@ -478,7 +478,7 @@ static struct layout lay_out(struct cairn_ic_field field)
     return layout;
 }
 
-/* Where the guard's byte is: beside the receiver's field or pointer. */
+/* The place of the guard's byte: next to the receiver's field or pointer. */
 static unsigned char *base_of(const struct layout *layout)
 {
     return layout->field.is_out_of_line ? layout->pointer : layout->place;
@@ -539,14 +539,14 @@ static void check_load(uint32_t index, struct cairn_type type, unsigned width)
                   layout.field.pointer_offset, name, result, expected);
 }
 
-/* Widths of which a field of the declared type may be. */
+/* The widths that a field of the declared type may have. */
 static bool may_have_width(struct cairn_type type, unsigned width)
 {
     size_t size = cairn_type_size(type);
     return is_general(type) ? width <= size : width == size;
 }
 
-/* One function for each type, of one operand besides the receiver. */
+/* Loads one function for each type, with one operand in addition to the receiver. */
 static uint32_t load_results(uint32_t convention, struct cairn_type *types)
 {
     struct ic_function functions[VALUE_TYPES];
@@ -678,7 +678,7 @@ START_TEST(stores_write_the_operand_into_the_field_and_nothing_else)
 }
 END_TEST
 
-/* The object itself: a link in a list of its kind. */
+/* The object itself, like a link in a list of its kind. */
 START_TEST(the_receiver_can_be_stored_into_itself)
 {
     struct object object = {.shape = 1};
@@ -725,7 +725,7 @@ static double numeric_getter(const void *receiver, int64_t integer, double numbe
     return number * 2;
 }
 
-/* What a compiled function looks like in the test's module. */
+/* The declaration of a compiled function in the test's module. */
 static const char compiled_getter[] =
     "define i64 @getter(ptr %receiver, i64 %integer, double %number) {\n"
     "  %n = fptosi double %number to i64\n"
@@ -776,7 +776,8 @@ static void expect_called_with(const struct object *object)
     ck_assert_double_eq(called.number, 2.5);
 }
 
-/* Not coldcc and preserve_mostcc, of which C functions change registers. */
+/* coldcc and preserve_mostcc are missing because C functions change registers that these
+ * conventions preserve. */
 static const uint32_t calling_conventions[] = {ANYREG, C, FASTCC};
 enum { CALLING_CONVENTIONS = sizeof calling_conventions / sizeof *calling_conventions };
 
@@ -837,7 +838,7 @@ START_TEST(a_compiled_function_is_called_with_the_sites_arguments)
 }
 END_TEST
 
-/* The function that is called comes to the same site, in deeper frames. */
+/* The called function reaches the same site again, in deeper frames. */
 static int64_t recursive_getter(const void *receiver, int64_t integer, double number)
 {
     struct ic_access inner = {.signs = {0}};
@@ -878,7 +879,7 @@ END_TEST
 
 static uint64_t expected_of(uint32_t shape) { return 10 + shape % 6; }
 
-/* Keys that are near each other, and far from each other. */
+/* Keys that are close to each other, and keys that are far apart. */
 static uint32_t spread(uint32_t number, bool is_spread)
 {
     return is_spread ? (number + 1) * 0x9E3779B1u : 100 + number;
@@ -932,7 +933,8 @@ START_TEST(each_of_many_cases_hits_and_everything_else_misses)
 }
 END_TEST
 
-/* Cases of all kinds in one cache, so that no way to tell them apart without branches fits. */
+/* Cases of all kinds in one cache, so that none of the branchless methods of selecting a case is
+ * applicable. */
 START_TEST(cases_with_different_guards_and_actions_are_tried_in_order)
 {
     struct object object = {.shape = 7, .flags = 0x80000001, .fields = {41, 42}};
@@ -959,8 +961,8 @@ START_TEST(cases_with_different_guards_and_actions_are_tried_in_order)
 }
 END_TEST
 
-/* The receiver is an integer that holds an address, and neither the first operand nor the only one
- * that guards look at. */
+/* The receiver is an integer that holds an address. It is not the first operand, and guards read
+ * other operands, too. */
 START_TEST(guards_look_at_the_operand_that_they_name)
 {
     struct object first = {.shape = 1};
@@ -1099,7 +1101,7 @@ START_TEST(a_case_with_the_same_guard_takes_the_others_place)
     add_constant(1, 101);
     add_constant(2, 102);
     struct cairn_ic_case replacing = load_case(1, 3);
-    replacing.guard.mask = UINT32_MAX; /* what 0 stands for */
+    replacing.guard.mask = UINT32_MAX; /* the meaning of 0 */
     add(&replacing);
     expect_state(CAIRN_IC_POLYMORPHIC, 2);
     expect_hit(1, 13);
@@ -1224,7 +1226,7 @@ START_TEST(counts_of_a_case_survive_changes_of_others)
 }
 END_TEST
 
-/* One with as many counters as there are cases: the new case needs one that is in use. */
+/* There are as many counters as cases, so the new case needs a counter that is in use. */
 START_TEST(counters_begin_at_zero_also_when_all_are_in_use)
 {
     struct cairn_error error = {0};
@@ -1301,7 +1303,7 @@ START_TEST(a_cache_that_does_not_count_cannot_be_ordered)
 }
 END_TEST
 
-/* ---- What handlers get ---- */
+/* ---- Arguments of handlers ---- */
 
 static struct cairn_type random_type(uint32_t convention)
 {
@@ -1420,7 +1422,7 @@ START_TEST(handlers_get_the_cache_and_the_frame)
 }
 END_TEST
 
-/* ---- What handlers may do ---- */
+/* ---- Actions of handlers ---- */
 
 static void add_missed_case(struct cairn_ic_miss *miss)
 {
@@ -1446,7 +1448,8 @@ END_TEST
 enum { DEPTH = 10 };
 static unsigned depth;
 
-/* Comes to the same site, with an object of another shape each time; the innermost adds a case. */
+/* Reaches the same site recursively, each time with an object of another shape; the innermost call
+ * adds a case. */
 static void go_deeper(struct cairn_ic_miss *miss)
 {
     struct ic_access inner = {.signs = {0}};
@@ -1680,7 +1683,7 @@ END_TEST
 
 static cairn_ic *caches[4];
 
-/* Four caches in two modules: two of each. */
+/* Creates four caches in two modules, two in each. */
 static struct ic_program second_program;
 
 static void load_two_modules(struct cairn_ic_options options)
@@ -1716,7 +1719,7 @@ static void add_constants(cairn_ic *cache, uint32_t count)
     }
 }
 
-/* The result of cache `index` for an object of this shape; ANSWER if it misses. */
+/* The result of cache `index` for an object of this shape; ANSWER on a miss. */
 static uint64_t run_cache(int index, uint32_t shape)
 {
     uint64_t result;
@@ -1790,8 +1793,8 @@ static cairn_ic_batch *create_batch(void)
     return batch;
 }
 
-/* Makes caches[0] of three cases one of shapes 3 and 9, caches[1] empty, caches[2] one of shape 9.
- */
+/* Gives caches[0] three cases, of which one has shape 3 and one shape 9; caches[1] none; caches[2]
+ * one of shape 9. */
 static void note_changes(cairn_ic_batch *batch)
 {
     struct cairn_error error = {0};
@@ -1846,7 +1849,7 @@ START_TEST(a_batch_makes_its_changes_together)
     expect_unchanged();
     ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_SYNC, &error), error);
     expect_changed();
-    /* It is empty. */
+    /* The cache is empty. */
     reset();
     ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_SYNC, &error), error);
     ck_assert_uint_eq(run_cache(0, 9), ANSWER);
@@ -1901,7 +1904,7 @@ START_TEST(changes_of_one_cache_are_made_in_their_order)
     struct cairn_ic_case again = constant_case(1, 201);
     load_for_batch();
     cairn_ic_batch *batch = create_batch();
-    /* Removing twice is possible since it is added between. */
+    /* The case can be removed twice because it is added in between. */
     ic_assert_done(cairn_ic_batch_remove(batch, caches[0], &first, &error), error);
     ic_assert_done(cairn_ic_batch_add(batch, caches[0], &again, &error), error);
     ic_assert_done(cairn_ic_batch_remove(batch, caches[0], &first, &error), error);
@@ -1998,7 +2001,7 @@ START_TEST(caches_are_visited_oldest_first_until_the_visitor_has_enough)
 }
 END_TEST
 
-/* Addresses become "0x". */
+/* Replaces addresses by "0x". */
 static void replace_addresses(char *text)
 {
     char *out = text;
@@ -2106,7 +2109,7 @@ START_TEST(a_report_of_no_caches_is_empty)
 }
 END_TEST
 
-/* ---- Errors: creating ---- */
+/* ---- Errors of creating ---- */
 
 static void expect_no_cache(cairn_site *site, const struct cairn_ic_options *options,
                             enum cairn_status expected, const char *says)
@@ -2198,8 +2201,8 @@ END_TEST
 
 __extension__ typedef __int128 wide_integer;
 
-/* Halves of an i128 have no value of their own in records: whether a handler can have it is the
- * ABI's to say. It gets it as it is, or the cache is refused. */
+/* The halves of an i128 are not separate values in records. It depends on the ABI whether a handler
+ * can get the value: the handler gets it unchanged, or the cache is refused. */
 START_TEST(an_operand_of_128_bits_arrives_or_is_refused)
 {
     struct cairn_error error = {0};
@@ -2232,9 +2235,9 @@ START_TEST(a_site_with_too_many_operands_has_no_cache)
 }
 END_TEST
 
-/* ---- Errors: cases ---- */
+/* ---- Errors of cases ---- */
 
-/* Operands of all kinds; number 12 is on the stack, whatever the architecture. */
+/* Operands of all kinds; operand 12 is on the stack on every architecture. */
 enum { ON_STACK = 12 };
 static const struct ic_function many_by_c = {
     .calling_convention = C,
@@ -2273,7 +2276,7 @@ static const struct ic_function many = {
 static const struct bad_case {
     struct cairn_ic_case given;
     enum cairn_status status;
-    bool by_c; /* else it is a site without result */
+    bool by_c; /* otherwise it is a site without a result */
     const char *says;
 } bad_cases[] = {
     {{.guard = {.operand = 6, .width = 4}, .action = CAIRN_IC_CALL},
@@ -2482,9 +2485,9 @@ START_TEST(what_is_left_out_is_refused)
 }
 END_TEST
 
-/* ---- Errors: no memory ---- */
+/* ---- Errors of memory allocation ---- */
 
-/* Whatever allocation fails, nothing has changed; in the end `change` succeeds. */
+/* Whichever allocation fails, nothing has changed. In the end `change` succeeds. */
 static void fail_each_allocation(enum cairn_status (*change)(struct cairn_error *error),
                                  void (*expect_nothing)(void))
 {
@@ -2554,7 +2557,7 @@ START_TEST(adding_fails_with_each_allocation)
 }
 END_TEST
 
-/* The cache may call, with anyregcc through Cairn. */
+/* Adds a case that calls; with anyregcc the call goes through Cairn. */
 static enum cairn_status change_add_call(struct cairn_error *error)
 {
     const struct cairn_ic_case added = {.guard = shape_guard(1),
@@ -2637,7 +2640,7 @@ START_TEST(resetting_a_modules_caches_fails_with_each_allocation)
 }
 END_TEST
 
-/* ---- Errors: no code memory ---- */
+/* ---- Errors of code memory ---- */
 
 static void set_up_small(void)
 {
@@ -2672,7 +2675,7 @@ START_TEST(without_a_quiescent_point_code_memory_ends_and_the_cache_is_as_it_was
 }
 END_TEST
 
-/* ---- All of it ---- */
+/* ---- The suite ---- */
 
 static void add_tests_of_guards(Suite *suite)
 {

@@ -1,5 +1,6 @@
 /*
- * Threads that are seen in the code of an inline cache, and caches in forked children.
+ * Tests of threads that are interrupted in the code of an inline cache, and of caches in forked
+ * children.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -117,7 +118,7 @@ static void check_frame_at(const struct cairn_ic_miss *miss, uint64_t pc, uint64
     check_same_frame(&frame, &miss->deopt->frame);
 }
 
-/* The stack pointer as it is in the code of a hit. */
+/* The stack pointer in the code of a hit. */
 static uint64_t sp_of_hits(const struct cairn_ic_miss *miss, bool is_called)
 {
     bool pushes = cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64;
@@ -162,7 +163,7 @@ START_TEST(a_thread_in_code_that_is_called_is_where_its_site_calls)
 }
 END_TEST
 
-/* On x86-64 the return address is pushed, and then the exit. */
+/* On x86-64 the return address is pushed first, and then the exit's address. */
 static void look_at_pushed_words(const struct cairn_ic_miss *miss)
 {
     struct cairn_site_description site;

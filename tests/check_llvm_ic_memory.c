@@ -1,12 +1,12 @@
 /*
- * Changing an inline cache for ever takes no memory, as long as there is a quiescent point now and
- * then: cases are added and removed, ten million times natively, while a thread executes the site
- * again and again; in between it rests, because code that is executed elsewhere takes ten times as
- * long to change.
+ * Tests that changing an inline cache without end uses no additional memory if there are quiescent
+ * points. Cases are added and removed, ten million times natively, while a thread executes the site
+ * repeatedly. The thread pauses in between, because changing code that another core executes takes
+ * ten times as long.
  *
- * The environment can ask for another number of changes: CAIRN_TEST_CHANGES, in Dual
- * mode; in Single mode it is a hundredth of that. Otherwise CAIRN_TEST_ROUNDS, which is 60 natively
- * and fewer under emulators, scales it.
+ * Environment: CAIRN_TEST_CHANGES is the number of changes with a dual mapping; with a single
+ * mapping there are a hundredth of that. If it is not set, CAIRN_TEST_ROUNDS scales the number; its
+ * default is 60 natively and lower under emulators.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,7 +24,7 @@ enum {
     ANYREG = CAIRN_CALLING_CONVENTION_ANYREG,
     SHAPES = 6,
     BETWEEN_QUIESCENT_POINTS = 500,
-    WARM_UP = 10, /* quiescent points */
+    WARM_UP = 10, /* number of quiescent points */
     RUNS_BETWEEN_QUIESCENT_POINTS = 50,
     CHANGES = 10000000,
     SINGLE_MODE_IS_SLOWER = 100
@@ -56,10 +56,10 @@ static void missed(struct cairn_ic_miss *miss, void *user)
         atomic_fetch_add(wrong, 1);
 }
 
-/* ---- The thread that executes ---- */
+/* ---- The executing thread ---- */
 
-/* Between two runs it says which quiescent point it has seen wanted: it is in no code then. Until
- * the next one it runs so many times. */
+/* Between two runs the thread is outside of all code and publishes the number of the last quiescent
+ * point that was requested. Until the next request it runs this many times. */
 static struct {
     pthread_t thread;
     atomic_ulong wanted;
@@ -113,7 +113,7 @@ static struct cairn_ic_guard guard_of(uint32_t shape)
     return (struct cairn_ic_guard){.width = sizeof shape, .key = shape};
 }
 
-/* Adds and removes in turn, so that there are up to four cases. */
+/* Alternates between adding and removing, so that there are up to four cases. */
 static void change(uint64_t number)
 {
     struct cairn_error error = {0};
@@ -173,7 +173,7 @@ static void expect_same(const struct sizes *before, uint64_t changes)
                   before->data, before->tables, before->allocated, before->slabs);
 }
 
-/* Each time behind a quiescent point. */
+/* A quiescent point precedes each of them. */
 static uint64_t change_for_ever(uint64_t count)
 {
     struct sizes before = {0};

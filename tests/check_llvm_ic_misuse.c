@@ -1,7 +1,7 @@
 /*
- * What is plausible to do with inline caches, and wrong: using one that is destroyed, patching a
- * site that has one, changing one from a visitor. Each gets a status, and nothing changes. Also
- * what a barrier that fails leaves of caches.
+ * Tests of plausible misuse of inline caches: using a destroyed cache, patching a site that has a
+ * cache, changing a cache in a visitor. Each call returns a status and changes nothing. Other tests
+ * check the caches after a barrier has failed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -103,7 +103,7 @@ static void destroy(int index)
     ic_assert_done(cairn_ic_destroy(caches[index], CAIRN_SYNC, &error), error);
 }
 
-/* Each function that changes the cache, or would, has this status. */
+/* Asserts that every function that changes the cache, or would change it, returns this status. */
 static void expect_all(cairn_ic *ic, enum cairn_status status)
 {
     struct cairn_error error;
@@ -170,7 +170,7 @@ START_TEST(a_batch_that_names_a_destroyed_cache_changes_nothing)
 }
 END_TEST
 
-/* As if another thread had destroyed it meanwhile. */
+/* The cache is destroyed as if by another thread. */
 static void destroy_and_add(struct cairn_ic_miss *miss)
 {
     const struct cairn_ic_case added = constant_case(1);
@@ -302,7 +302,7 @@ static void answer_exit(struct cairn_deopt *deopt, void *user)
     ck_assert_ok(cairn_deopt_continue(deopt, &value, NULL));
 }
 
-/* Of a function or module the sites with caches are left out; of a list they are refused. */
+/* For a function or module, sites with caches are skipped; in a list of sites, they are refused. */
 START_TEST(an_invalidation_leaves_sites_with_caches_alone)
 {
     struct cairn_site_description description;
@@ -332,7 +332,7 @@ START_TEST(an_invalidation_leaves_sites_with_caches_alone)
 }
 END_TEST
 
-/* A site that gets a cache while it is invalidated stays with it. */
+/* A site that gets a cache while it is invalidated keeps the cache. */
 START_TEST(taking_an_invalidation_back_leaves_a_new_cache_alone)
 {
     cairn_invalidation *invalidation;
@@ -422,7 +422,7 @@ static bool give_up_share(const struct cairn_ic_description *description, void *
     return false;
 }
 
-/* The last share but the visit's own. */
+/* The last reference except the visit's own. */
 START_TEST(a_visitor_may_give_up_the_runtime)
 {
     visits = 0;
@@ -442,7 +442,7 @@ END_TEST
 
 /* ---- Barriers that fail ---- */
 
-/* Meanwhile the cache is locked, and its site is the cache's. */
+/* Meanwhile the cache is locked, and its site still belongs to it. */
 static bool refuse(void *user)
 {
     bool *is_seen = user;

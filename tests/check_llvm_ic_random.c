@@ -1,13 +1,13 @@
 /*
- * Properties of random objects of random shapes, read and written through inline caches by threads
- * and by a timer's signal handler, while others change the caches in every way.
+ * Tests of random properties of objects of random shapes, which threads and a timer's signal
+ * handler read and write through inline caches while other threads change the caches in every way.
  *
- * The right answer of each access does not hang on what the caches hold: nobody but the thread
- * itself writes to an object that it reads. So every access is compared with a plain model, which
- * the handlers answer with too.
+ * The correct result of an access does not depend on the contents of the caches, because only the
+ * thread itself writes to the objects that it reads. So each access is compared with a simple
+ * model, which the handlers also use for their answers.
  *
- * The environment can ask for others: CAIRN_TEST_SEED, and CAIRN_TEST_ROUNDS, how many (60 are
- * usual).
+ * Environment: CAIRN_TEST_SEED selects other objects, and CAIRN_TEST_ROUNDS is the number of rounds
+ * (60 by default).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -39,7 +39,7 @@ enum {
 
 /* ---- Objects ---- */
 
-/* What a shape says of one property, and so what an access of one site has to do. */
+/* One property of a shape, which determines what an access of one site must do. */
 enum kind { INSIDE, OUTSIDE, CONSTANT, FUNCTION, ABSENT, KINDS };
 
 struct property {
@@ -49,7 +49,7 @@ struct property {
 };
 
 struct object {
-    uint32_t key; /* of its shape; the lowest byte alone tells which one */
+    uint32_t key; /* key of the shape; the lowest byte alone identifies the shape */
     uint32_t flags;
     unsigned char *outside;
     _Alignas(8) unsigned char data[DATA_BYTES];
@@ -107,7 +107,7 @@ static const struct ic_function functions[SITES] = {
      .result = INTEGER(64),
      .operand_count = 1,
      .operands = {POINTER}},
-    /* of a double, where the LLVM in use has that */
+    /* uses of a double, where the LLVM in use supports it */
     {.calling_convention = ANYREG,
      .result = DOUBLE,
      .operand_count = 2,
@@ -193,7 +193,7 @@ static uint64_t read_field(const struct object *object, const struct property *p
     return number;
 }
 
-/* The bits of what a reader has to give; as many as its type has. */
+/* Returns the bits that a reader must return, as many as its type has. */
 static uint64_t right_value(unsigned site, const struct object *object)
 {
     const struct property *property = &shape_of(object)->properties[site];
@@ -213,7 +213,7 @@ static uint64_t right_value(unsigned site, const struct object *object)
     }
 }
 
-/* What a writer has to do. */
+/* Does what a writer must do. */
 static void write_value(unsigned site, struct object *object, const unsigned char *bytes)
 {
     const struct property *property = &shape_of(object)->properties[site];
@@ -248,8 +248,8 @@ static struct property random_property(unsigned site, uint64_t *random)
     return property;
 }
 
-/* A key tells its shape by the remainder, which is also what the lowest byte tells: what is above
- * is a multiple of both. */
+/* The remainder of a key modulo SHAPES identifies its shape, and so does the lowest byte. The other
+ * bits are therefore a multiple of both. */
 static void make_shapes(uint64_t *random)
 {
     enum { STEP = 256 * SHAPES };
@@ -262,7 +262,7 @@ static void make_shapes(uint64_t *random)
 
 static void make_object(struct object *object, unsigned char *outside, uint64_t *random)
 {
-    /* Some shapes are far more frequent than others. */
+    /* Some shapes are much more frequent than others. */
     uint32_t shape = ic_below(random, 1 + ic_below(random, 1 + ic_below(random, SHAPES)));
     *object = (struct object){
         .key = shapes[shape].key, .flags = (uint32_t)ic_random(random), .outside = outside};
@@ -283,7 +283,7 @@ static cairn_ic *caches[SITES];
 static cairn_module *module;
 static uint64_t seed;
 
-/* The same shape can be told by several guards. */
+/* Several guards can identify the same shape. */
 static struct cairn_ic_guard guard_for(unsigned site, uint32_t shape, uint32_t choice)
 {
     uint32_t key = shapes[shape].key;
@@ -363,7 +363,7 @@ static atomic_ulong in_signals;
 static atomic_ulong full;
 static unsigned long changes_made;
 
-/* The first one is printed when the round is over. */
+/* The first failure is printed at the end of the round. */
 static void report_wrong(const char *what, unsigned site, const struct object *object)
 {
     if (atomic_fetch_add(&wrong, 1) == 0)
@@ -400,7 +400,7 @@ static void add_case(unsigned site, uint32_t shape, uint64_t *random)
                     &error);
 }
 
-/* Called in signals too, where nothing of Check's may be. */
+/* Also called in signal handlers, where Check's functions are not allowed. */
 static struct cairn_value answer_of(unsigned site, const struct object *object)
 {
     double number;
@@ -412,7 +412,7 @@ static struct cairn_value answer_of(unsigned site, const struct object *object)
     return cairn_value_of_double(number);
 }
 
-/* The frequent ones, so that caches do not become megamorphic at once. */
+/* Mostly frequent shapes, so that caches do not become megamorphic immediately. */
 static bool wants_case(unsigned site, const struct object *object, uint64_t *random)
 {
     uint32_t chance = cairn_ic_state(caches[site]) == CAIRN_IC_MEGAMORPHIC ? 64 : 4;
@@ -442,7 +442,7 @@ static void fill_operands(struct ic_access *access, unsigned site, struct object
 {
     const struct ic_function *function = &functions[site];
     for (uint32_t i = 0; i < function->operand_count; i++) {
-        uint64_t noise = ic_random(random) >> 2; /* no NaN */
+        uint64_t noise = ic_random(random) >> 2; /* not a NaN */
         memcpy(access->operands[i], &noise, sizeof noise);
     }
     ic_set_pointer(access, receiver_of(site), object);
@@ -511,7 +511,7 @@ static void make_runner(struct runner *runner, uint64_t *random)
 
 /* ---- The timer ---- */
 
-/* A profiler's signal whose handler runs compiled code. */
+/* A signal handler like a profiler's, which also runs compiled code. */
 static void read_in_signal(int signal)
 {
     static atomic_uint number;
@@ -635,7 +635,7 @@ static void change_something(uint64_t *random)
     }
 }
 
-/* Until there were enough changes and accesses. */
+/* Runs until there are enough changes and accesses. */
 static void change_among(struct runner *runners, unsigned count, uint64_t *random)
 {
     bool is_enough = false;
@@ -678,7 +678,7 @@ static void destroy_caches(void)
             ic_assert_done(cairn_ic_destroy(caches[site], CAIRN_SYNC, &error), error);
 }
 
-/* Every case is one that somebody has added. */
+/* Every case must be one that was added. */
 static void check_case(unsigned site, const struct cairn_ic_case *found)
 {
     uint64_t mask = found->guard.width == 1 || found->guard.width == 2 ? 0xFF : UINT32_MAX;

@@ -1,11 +1,12 @@
 /*
- * Inline caches wherever LLVM puts what they read and write: each register that it allocates is the
- * receiver's, a stored operand's and the result's at some time, and all others stay as they are.
+ * Tests inline caches with all registers in which LLVM can put the values that they read and write.
+ * Each register that LLVM allocates holds the receiver, a stored operand and the result in turn,
+ * and all other registers must be unchanged.
  *
- * Inline assembly asks for the registers; the records say where LLVM has put the values, and a
- * register that it has put none into fails the test. What is kept across the sites is random.
+ * Inline assembly requests the registers, and the records name those that LLVM has chosen. The test
+ * fails if LLVM never chose one of them. The values that are live across the sites are random.
  *
- * The environment can ask for other functions: CAIRN_TEST_SEED.
+ * Environment: CAIRN_TEST_SEED selects other functions.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,8 +23,9 @@ enum { ANYREG = CAIRN_CALLING_CONVENTION_ANYREG, DWARF_MAX = 256, ATTEMPTS = 40 
 
 /* ---- Registers ---- */
 
-/* What LLVM allocates in functions with patch points. `first` to `last` by DWARF number; their
- * names are `prefix` and numbers from `number` on, or, on x86-64, in `names`. */
+/* The registers that LLVM allocates in functions with patch points: `first` to `last` are DWARF
+ * numbers. The names are `prefix` and consecutive numbers from `number`, or, on x86-64, those in
+ * `names`. */
 struct bank {
     const char *prefix;
     unsigned number;
@@ -84,7 +86,7 @@ static void find_registers(void)
     }
 }
 
-/* ---- What has been seen ---- */
+/* ---- Registers that were used ---- */
 
 enum role { RECEIVER, STORED, RESULT, STORED_NUMBER, RESULT_NUMBER, ROLES };
 static const char *const role_names[ROLES] = {
@@ -107,7 +109,7 @@ static bool has_role(enum role role)
     return role != RESULT_NUMBER || LLVM_PATCHPOINT_RETURNS_ANY_TYPE;
 }
 
-/* PPC64's r11 survives no patch point: LLVM has operands in it, and no result. */
+/* Patch points do not preserve PPC64's r11: LLVM uses it for operands, but not for the result. */
 static bool is_wanted(enum role role, uint16_t dwarf)
 {
     enum { R11 = 11 };
@@ -117,7 +119,7 @@ static bool is_wanted(enum role role, uint16_t dwarf)
     return seen_roles[role][dwarf] == 0 && !(is_ppc64 && role == RESULT && dwarf == R11);
 }
 
-/* Names of the registers that were never in the role, with a space behind each. */
+/* Lists the names of the registers that were never used for the role, each followed by a space. */
 static const char *list_unseen(enum role role)
 {
     static char names[512];
@@ -146,7 +148,7 @@ static uint16_t dwarf_of(struct cairn_record record, uint32_t index)
     return location.dwarf;
 }
 
-/* The record has the result first, if there is one. */
+/* In the record, the result comes first if there is one. */
 static void note_registers(const struct ic_function *function, cairn_site *site)
 {
     struct cairn_site_description description;
@@ -215,13 +217,14 @@ static struct ic_function getter(uint32_t receiver, uint32_t operand, uint32_t r
     return function;
 }
 
-/* Register `number` is the receiver's; others are its neighbours, at distances that change. */
+/* Requests register `number` for the receiver, and registers at changing distances from it for the
+ * other values. */
 static struct ic_function getter_from(uint32_t number, uint32_t distance)
 {
     return getter(number, number + 1 + distance, number + 2 + distance);
 }
 
-/* The result's; sometimes the receiver's too. */
+/* Requests it for the result, and sometimes for the receiver, too. */
 static struct ic_function getter_into(uint32_t number, uint32_t distance)
 {
     uint32_t receiver = number % 3 == 0 ? number : number + 2 + distance;
@@ -264,7 +267,7 @@ struct object {
     uint64_t *outside;
 };
 
-/* What of shape `shape` is the property. */
+/* The property of shape `shape`. */
 static unsigned field_of(uint32_t shape) { return (shape * 5 + 1) % FIELDS; }
 
 static cairn_runtime *runtime;
@@ -274,7 +277,7 @@ static struct ic_access access_0;
 static unsigned misses;
 static struct cairn_value answer;
 
-/* Where the operand is, for messages. */
+/* The operand's location, for messages. */
 static const char *register_name(const struct cairn_ic_miss *miss, uint32_t operand)
 {
     bool has_result = cairn_record_declaration(miss->deopt->record)->result.kind != CAIRN_TYPE_VOID;
@@ -379,12 +382,12 @@ static struct object random_object(uint32_t shape, uint64_t *outside)
     for (int i = 0; i < FIELDS; i++) {
         struct cairn_value number = ic_random_value(cairn_type_double(), &random_state);
         memcpy(&object.fields[i], number.bytes, sizeof object.fields[i]);
-        outside[i] = ~object.fields[i] & ~(1ULL << 62); /* no NaN */
+        outside[i] = ~object.fields[i] & ~(1ULL << 62); /* not a NaN */
     }
     return object;
 }
 
-/* A hit in the object or outside of it. */
+/* A hit, with the property in the object or outside of it. */
 static void run_hit(const struct ic_function *function, uint32_t index, uint32_t shape,
                     bool is_out_of_line)
 {
@@ -482,7 +485,8 @@ static void run_functions(const struct ic_function *functions, uint32_t count)
     cairn_runtime_quiesce(runtime);
 }
 
-/* A function for each register that was not in the role yet. Each attempt has other neighbours. */
+/* Builds a function for each register that was not used for the role yet. Each attempt chooses
+ * other neighbours. */
 static void run_bank(enum role role, struct ic_function (*make)(uint32_t number, uint32_t distance),
                      uint32_t attempt)
 {
@@ -529,9 +533,9 @@ START_TEST(every_register_is_receiver_operand_and_result_and_the_others_survive)
 }
 END_TEST
 
-/* ---- What code keeps in registers ---- */
+/* ---- Values that code keeps in registers ---- */
 
-/* As many vectors as there are registers and more, of each width that the machine has. */
+/* More vectors than there are registers, of each width that the machine has. */
 static struct ic_function keeping_vectors(const char *features, uint32_t bits)
 {
     static const uint32_t widths[] = {8, 16, 32, 64};

@@ -1,9 +1,9 @@
 /*
- * Invalidating compiled functions while threads are in them, and taking that back.
+ * Tests of invalidating compiled functions while threads execute them, and of reverting that.
  *
- * The function here calls itself, and then a function of C in which threads wait. At each site the
- * exit's handler interprets what is left of the frame, so the result is always the same number; who
- * has got it, the counters say.
+ * The compiled function calls itself, and then a function of C in which threads wait. At each site
+ * the exit's handler interprets the remainder of the frame, so the result is always the same
+ * number. Counters record which of the two has computed it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -37,15 +37,15 @@ static int64_t reference(int64_t a, int64_t depth)
 
 /* ---- Threads ---- */
 
-/* What one thread does, and what has happened to it. */
+/* The work of one thread, and its results. */
 struct worker {
     pthread_t thread;
     int64_t a;
     int64_t depth;
-    /* Calls of waiting that call the function once more, instead of waiting. */
+    /* Number of waits in which the thread calls the function once more instead of waiting. */
     int nested_calls;
     int64_t result;
-    /* All its frames leave, one after the other. */
+    /* Whether all its frames leave, one after the other. */
     bool in_order;
     int64_t next_depth;
     unsigned left_at_entry;
@@ -58,7 +58,7 @@ static _Thread_local struct worker *self;
 typedef int64_t compiled(int64_t a, int64_t depth);
 static compiled *f;
 
-/* Threads wait while `closed`. */
+/* Threads wait while this is `closed`. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -93,7 +93,7 @@ static void wait_for_threads_at_gate(unsigned count)
     pthread_mutex_unlock(&gate.lock);
 }
 
-/* What the compiled code calls. */
+/* The function that compiled code calls. */
 static int64_t waits(int64_t a)
 {
     if (self->nested_calls > 0) {
@@ -123,7 +123,7 @@ static int64_t value_at(const struct cairn_deopt *deopt, uint32_t index)
     return cairn_value_signed(&value);
 }
 
-/* The frames of a thread leave from the innermost one on. */
+/* The frames of a thread leave in order, beginning with the innermost. */
 static void check_order(uint64_t id, int64_t depth)
 {
     if (id == BEHIND_WAITING)
@@ -144,7 +144,7 @@ static int64_t finish_behind_call(const struct cairn_deopt *deopt, uint64_t id)
     return finish(a, depth, of_call);
 }
 
-/* What the handler does besides. */
+/* An additional action of the handler. */
 static void (*also)(const struct cairn_deopt *deopt);
 
 static void leave(struct cairn_deopt *deopt, void *user)
@@ -168,12 +168,13 @@ static void leave(struct cairn_deopt *deopt, void *user)
 
 /* ---- The function ---- */
 
-/* How a site is written. */
+/* The IR of a site. */
 struct form {
     const char *name;
-    /* Printed with the ID, the live values, and the ID again. */
+    /* The format's arguments are the ID, the live values, and the ID again. */
     const char *site;
-    /* On x86-64 what lies in a shadow is live if it happens to lie in one word: it is made so. */
+    /* On x86-64, the instructions in a shadow can be changed live if they lie in one word. This
+     * code aligns them so. */
     const char *before_on_x86_64;
     const char *behind_on_x86_64;
 };
@@ -239,7 +240,7 @@ static void write_function(char *text, const struct form *form)
                  "}\n");
 }
 
-/* What else a module may have: sites of the host's own, and functions with others or none. */
+/* Other contents of a module: sites of the host's own, and functions with other records or none. */
 static const char others[] =
     "define i64 @traced(i64 %a) noinline uwtable {\n"
     "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 11, i32 16,\n"
@@ -318,7 +319,7 @@ static void load_form(enum cairn_code_mode mode, const struct form *form)
     load(mode, text);
 }
 
-/* With patch points, and what else there is. */
+/* Loads a module with patch points and the other functions. */
 static void load_all(void)
 {
     char text[TEXT_BYTES];
@@ -344,7 +345,8 @@ static struct cairn_site_description described(uint64_t id)
 
 static enum cairn_site_state state(uint64_t id) { return described(id).state; }
 
-/* The code of a function with records; a function pointer may be a descriptor's. */
+/* Returns the code of a function with records; a function pointer may be the address of a
+ * descriptor. */
 static uint64_t code_of(uint64_t id) { return cairn_record_function(described(id).record).address; }
 
 /* ---- Invalidating it ---- */
@@ -381,7 +383,7 @@ static void take_back(cairn_invalidation *invalidation)
     cairn_invalidation_destroy(invalidation);
 }
 
-/* ---- Frames that wait ---- */
+/* ---- Frames that wait for a call ---- */
 
 enum { THREADS = 4, DEPTH = 5 };
 
@@ -413,7 +415,7 @@ static void finish_workers(struct worker *workers)
     }
 }
 
-/* Each of the calls that wait makes one more run of compiled code, below the one that waits. */
+/* Each nested call starts one more run of compiled code, inside of the call that waits. */
 static unsigned frames_of(const struct worker *worker, int index)
 {
     return (unsigned)(worker->depth + 1 + index % 3 * (NESTED_DEPTH + 1));
@@ -433,7 +435,7 @@ static void check_none_left(const struct worker *workers)
         ck_assert_uint_eq(workers[i].left_behind_calls + workers[i].left_at_entry, 0);
 }
 
-/* A call of the main thread; returns how many frames of it left at the entry. */
+/* Calls the function in the main thread, and returns how many of its frames left at the entry. */
 static unsigned call_and_count(void)
 {
     main_worker = (struct worker){0};
@@ -475,8 +477,8 @@ static void test_waiting_frames(enum cairn_code_mode mode, const struct form *fo
     unload();
 }
 
-/* The last form is for x86-64: elsewhere an instruction of LLVM's in a shadow is mostly not one
- * that may change while it is executed. */
+/* The last form is for x86-64 only: elsewhere, most instructions that LLVM puts in a shadow must
+ * not be changed while they are executed. */
 static bool has_form(int form)
 {
     return form + 1 < FORMS || cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64;
@@ -489,10 +491,10 @@ START_TEST(frames_on_many_stacks_leave_as_their_calls_return)
 }
 END_TEST
 
-/* ---- While threads run through ---- */
+/* ---- While threads execute the function ---- */
 
-/* What runs that begin now do: 2 * (how often it has changed), and 1 if they are interpreted.
- * While that is being changed: CHANGING. */
+/* The expected behaviour of runs that begin now: 2 * (number of changes), plus 1 if they are
+ * interpreted. CHANGING during a change. */
 enum { CHANGING = -1, ROUNDS = 3000, RUNS_TO_SEE = 20 };
 
 static _Atomic long promised;
@@ -529,7 +531,7 @@ static void *run_on(void *user)
     return NULL;
 }
 
-/* Now and then threads get time to run with what was promised. */
+/* Lets the threads run in the current state, in some of the rounds. */
 static void let_run(int round)
 {
     unsigned long seen = atomic_load(&runs);
@@ -586,11 +588,11 @@ START_TEST(results_are_right_while_a_function_is_invalidated_and_taken_back)
 }
 END_TEST
 
-/* ---- Several who invalidate ---- */
+/* ---- Several invalidating threads ---- */
 
 enum { RIVALS = 3, RIVAL_ROUNDS = 30000, RIVAL_ROUNDS_IN_SINGLE_MODE = 300 };
 
-static atomic_int owners[4]; /* by site */
+static atomic_int owners[4]; /* indexed by site */
 static atomic_ulong rival_wins;
 
 static unsigned change_owner(const cairn_invalidation *invalidation, int by, int expected)
@@ -686,7 +688,7 @@ START_TEST(a_second_invalidation_takes_what_the_first_has_left)
 }
 END_TEST
 
-/* ---- Which sites ---- */
+/* ---- Selected sites ---- */
 
 static bool accepts_deopt_points(const struct cairn_site_description *description, void *user)
 {
@@ -703,7 +705,7 @@ START_TEST(a_filter_keeps_the_hosts_own_sites_out)
     options.accepts = accepts_deopt_points;
     options.user = &asked;
     cairn_invalidation *invalidation = invalidate(&options);
-    ck_assert_uint_eq(asked, 3); /* not about the one that calls */
+    ck_assert_uint_eq(asked, 3); /* the filter is not called for the calling site */
     ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 2);
     ck_assert_int_eq(state(11), CAIRN_SITE_CALL);
     ck_assert_int_eq(state(12), CAIRN_SITE_CALL);
@@ -751,7 +753,7 @@ START_TEST(the_sites_of_a_function_follow_each_other)
 }
 END_TEST
 
-/* ---- What others change meanwhile ---- */
+/* ---- Changes by others in the meantime ---- */
 
 START_TEST(sites_that_others_have_changed_are_left_alone)
 {
@@ -768,7 +770,7 @@ START_TEST(sites_that_others_have_changed_are_left_alone)
 }
 END_TEST
 
-/* A speculation that fails is found out in the code itself. */
+/* Compiled code detects that a speculation has failed, and the handler invalidates the function. */
 static cairn_invalidation *of_the_handler;
 
 static void invalidate_the_rest(const struct cairn_deopt *deopt)
@@ -843,7 +845,7 @@ START_TEST(a_retired_module_is_not_taken_back)
 }
 END_TEST
 
-/* ---- What is refused ---- */
+/* ---- Errors ---- */
 
 static void expect_refused(const struct cairn_invalidation_options *options,
                            enum cairn_status expected, const char *sentence)
@@ -976,7 +978,7 @@ START_TEST(an_invalidation_without_memory_changes_nothing)
             break;
         ck_assert_ptr_null(invalidation);
         ck_assert_int_eq(status, CAIRN_ERROR_MEMORY);
-        /* Veneers stay with their sites. */
+        /* Veneers are kept with their sites. */
         bool has_veneers = described(ENTRY).kind == CAIRN_RECORD_PATCHPOINT &&
                            allocations.outstanding_bytes > before;
         ck_assert(has_veneers || allocations.outstanding_bytes == before);

@@ -1,10 +1,10 @@
 /*
- * Random functions whose values live across a site in any registers, and code at the site that
- * changes every register that need not survive: the functions must not notice. LLVM lists the
- * live-outs here (CAIRN_LIVENESS_KEEP).
+ * Tests of live-out registers with random functions. The values of each function live across a site
+ * in any registers, and the code at the site changes every register that need not be preserved. The
+ * function's result must be unchanged. In this test LLVM lists the live-outs (CAIRN_LIVENESS_KEEP).
  *
- * The environment can ask for other functions: CAIRN_TEST_SEED, 0 for the clock's, and
- * CAIRN_TEST_ROUNDS, how many.
+ * Environment: CAIRN_TEST_SEED selects other functions (0 means the clock's time), and
+ * CAIRN_TEST_ROUNDS is the number of functions.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -45,7 +45,7 @@ static uint64_t output[WORDS_MAX];
 
 struct shape {
     unsigned scalars;
-    unsigned vectors; /* of two words each */
+    unsigned vectors; /* two words each */
 };
 
 static unsigned word_count(struct shape shape) { return shape.scalars + 2 * shape.vectors; }
@@ -139,7 +139,7 @@ static void change_what_need_not_survive(struct cairn_deopt *deopt, void *user)
             changed++;
         }
     }
-    /* These say where the thread is, and how it goes on. */
+    /* These registers hold the thread's place in the code, and how it continues. */
     cairn_context_set_pc(context, cairn_context_pc(own));
     cairn_context_set_flags(context, cairn_context_flags(own));
     cairn_context_bring_back(context, own, &survivors);

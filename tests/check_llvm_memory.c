@@ -1,7 +1,7 @@
 /*
- * Engines without memory: each allocation that libcairn-llvm makes fails in turn, from reading
- * the declarations to publishing. Each time there is a status, nothing is lost, and the engine can
- * be disposed of.
+ * Tests of engines without memory. Each allocation of libcairn-llvm fails in turn, from reading the
+ * declarations to publishing. Each time there is a status, nothing leaks, and the engine can be
+ * disposed of.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* IDs 10 to 13; values of several types, and constants too large for a location. */
+/* IDs 10 to 13 have values of several types and constants too large for a location. */
 static const char first_text[] = SUPPORT_INTRINSICS
     "define i64 @first(i64 %%x, double %%d) {\n"
     "  %%r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(\n"
@@ -24,7 +24,7 @@ static const char first_text[] = SUPPORT_INTRINSICS
     "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 12, i32 8, i64 %%x, i64 -1)\n"
     "  ret i64 %%x\n"
     "}\n"
-    /* Too small: its site has a reason, which takes memory. */
+    /* The region is too small, so its site has a reason, which needs memory. */
     "define i64 @small(i64 %%x) {\n"
     "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(\n"
     "      i64 13, i32 %u, ptr null, i32 0)\n"
@@ -58,7 +58,7 @@ static LLVMModuleRef parse_second(LLVMContextRef context)
     return support_parse_valid(context, text);
 }
 
-/* ---- Everything that an engine does ---- */
+/* ---- All operations of an engine ---- */
 
 struct attempt {
     LLVMContextRef context;
@@ -86,7 +86,7 @@ static void end(struct attempt *attempt)
     ck_assert_uint_eq(attempt->allocator.outstanding_bytes, 0);
 }
 
-/* The engine takes the module over on success only. */
+/* The engine takes ownership of the module only on success. */
 static enum cairn_status create(struct attempt *attempt)
 {
     LLVMModuleRef module = parse_first(attempt->context);
@@ -131,7 +131,7 @@ static void check_it_works(const struct attempt *attempt)
     ck_assert_ptr_nonnull(cairn_runtime_find_site(attempt->runtime, 13, NULL));
 }
 
-/* Whether the error is the one that a refused allocation has to give. */
+/* Whether the error is the one expected after a refused allocation. */
 static void check_refusal(const struct attempt *attempt, enum cairn_status status)
 {
     ck_assert_msg(status == CAIRN_ERROR_MEMORY, "%s: %s", cairn_status_name(status),
@@ -165,8 +165,7 @@ START_TEST(every_allocation_of_an_engine_may_fail_and_nothing_is_lost)
 }
 END_TEST
 
-/* What is refused leaves the engine as it was: the same module can be added once there is memory.
- */
+/* A failure leaves the engine unchanged: the same module can be added once there is memory. */
 START_TEST(engine_that_lacked_memory_for_a_module_takes_it_later)
 {
     size_t failures = 0;
@@ -190,7 +189,7 @@ START_TEST(engine_that_lacked_memory_for_a_module_takes_it_later)
 }
 END_TEST
 
-/* A finalisation that failed takes its functions with it, and no others. */
+/* A failed finalisation removes its own functions, and no others. */
 START_TEST(engine_goes_on_after_a_finalisation_without_memory)
 {
     size_t failures = 0;
@@ -269,7 +268,7 @@ START_TEST(scan_without_memory_may_be_done_again)
             ck_assert_uint_eq(cairn_declarations_count(declarations), 1);
             failures++;
         }
-        /* What is there already is no conflict. */
+        /* Declarations that already exist do not conflict. */
         allocator.fail_at = 0;
         ck_assert_ok(cairn_scan_module(first, declarations, NULL));
         ck_assert_uint_eq(cairn_declarations_count(declarations), 5);

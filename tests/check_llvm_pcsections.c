@@ -1,8 +1,8 @@
 /*
- * PC sections under MCJIT: metadata that cairn_attach_pcsections has attached comes back as
- * entries, at the PC of the instruction that it was attached to, for every code model and however
- * the constants are spread. What is there is asked of the calls themselves: each tells the host
- * which one it is, and the host sees where it returns to.
+ * Tests of PC sections under MCJIT: metadata attached by cairn_attach_pcsections is found again as
+ * entries, at the PC of its instruction, for every code model and every distribution of the
+ * constants. The accesses themselves report the expected PCs: each one faults, and the signal
+ * handler receives its PC.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -60,7 +60,7 @@ static void end(struct loaded *loaded)
 
 /* ---- Without LLVM ---- */
 
-/* A section of one instruction, of a loader's own. */
+/* A section of one instruction, loaded by the host's own loader. */
 static enum cairn_status load_by_hand(const struct loaded *loaded, uint64_t offset,
                                       struct cairn_error *error)
 {
@@ -126,9 +126,9 @@ static uint64_t random_state;
 
 static uint32_t below(uint32_t bound) { return sample_random(&random_state, bound); }
 
-/* ---- What is attached ---- */
+/* ---- Attached metadata ---- */
 
-/* A section, as metadata and as a schema has it. */
+/* One section, as metadata and as a schema. */
 struct plan {
     const char *name;
     bool is_compressed;
@@ -144,7 +144,7 @@ struct attached {
 struct access {
     struct attached attached[ATTACHED_MAX];
     uint32_t attached_count;
-    uint64_t pc; /* once it has faulted */
+    uint64_t pc; /* known once it has faulted */
 };
 
 static struct {
@@ -154,7 +154,7 @@ static struct {
     struct attached functions[FUNCTIONS_MAX];
 } planned;
 
-/* Pages that nobody may touch, one for each access. */
+/* Inaccessible pages, one for each access. */
 static struct {
     uint8_t *pages;
     size_t page_size;
@@ -183,7 +183,8 @@ static void plan_sections(void)
     }
 }
 
-/* Bytes that LLVM stores a number with, and where it is not compressed, allocates for it. */
+/* Returns the number of bytes in which LLVM stores a number. Without compression, LLVM also
+ * allocates that many. */
 static uint8_t constant_bytes(const struct plan *plan, uint8_t number)
 {
     uint8_t bytes = (uint8_t)((plan->bits[number] + 7) / 8);
@@ -217,7 +218,7 @@ static struct attached random_attached(uint32_t plan)
     return attached;
 }
 
-/* In tuples of any sizes, some of them empty. */
+/* Attaches them in tuples of any size, some of them empty. */
 static void attach(LLVMValueRef value, const struct attached *attached)
 {
     const struct plan *plan = &planned.plans[attached->plan];
@@ -242,7 +243,7 @@ static void attach(LLVMValueRef value, const struct attached *attached)
 
 /* ---- Functions of accesses ---- */
 
-/* Notes which instruction it was, and lets it go on. */
+/* Records which instruction has faulted, and continues after it. */
 static void note(int signal, siginfo_t *info, void *ucontext)
 {
     (void)signal;
@@ -303,7 +304,7 @@ static void build_access(const struct building *building)
         (struct attached){.plan = IDS_PLAN, .constants = {id}};
     for (uint32_t more = below(ATTACHED_MAX); more > 0; more--) {
         uint32_t plan = 1 + below(SECTIONS - 2);
-        /* Some have exactly what another one has. */
+        /* Some are equal to the one of another access. */
         bool is_same = id > 0 && below(2) == 0 && planned.accesses[id - 1].attached_count > 1;
         access->attached[access->attached_count++] =
             is_same ? planned.accesses[id - 1].attached[1] : random_attached(plan);
@@ -345,11 +346,11 @@ static LLVMModuleRef build_module(LLVMContextRef context, uint32_t first, uint32
     return module;
 }
 
-/* ---- Captures ---- */
+/* ---- Kept sections ---- */
 
 static struct cairn_capture captures[3];
 
-/* By name; by prefix, with other schemas before; and functions. */
+/* Keeps sections by name, by prefix after entries with other schemas, and with functions. */
 static void fill_in_captures(void)
 {
     captures[0] = (struct cairn_capture){
@@ -386,7 +387,7 @@ static bool is_entry_of(const struct cairn_pc_table_entry *entry, const struct a
     return true;
 }
 
-/* Takes one entry of it out of the list. */
+/* Removes one entry of it from the list. */
 static void take(struct cairn_pc_table_entry *entries, size_t *count,
                  const struct attached *attached)
 {
@@ -411,9 +412,9 @@ static void expect_all_of_access(const struct loaded *loaded, const struct acces
     ck_assert_uint_eq(count, 0);
 }
 
-/* Returns whether it is the instruction that has faulted: those before it make the address and the
- * value that is stored. Accesses share some of those, so they may be anywhere between the beginning
- * of the function, `begin_pc`, and the access. */
+/* Whether the entry is at the instruction that has faulted. Instructions before it compute the
+ * address and the value that is stored; accesses share some of those, so they may be anywhere
+ * between the beginning of the function, `begin_pc`, and the access. */
 static bool expect_access(const struct loaded *loaded, const struct cairn_pc_table_entry *entry,
                           uint64_t begin_pc, const struct attached *function)
 {
@@ -425,7 +426,7 @@ static bool expect_access(const struct loaded *loaded, const struct cairn_pc_tab
     return entry->value.address == access->pc;
 }
 
-/* The only section of its name that was loaded with the module. */
+/* Finds the only section of its name that was loaded with the module. */
 static uint32_t section_number(const cairn_pc_table *table, const char *name)
 {
     for (uint32_t i = 0; i < cairn_pc_table_section_count(table); i++)
@@ -490,7 +491,8 @@ static void check_random_module(unsigned round)
     begin(&loaded);
     plan_sections();
     fill_in_captures();
-    /* Those that begin with cairn_ and are not the one above: both have the schema of the first. */
+    /* The sections that begin with cairn_, except the one above. Both have the schema of the first.
+     */
     planned.plans[2].count = planned.plans[1].count;
     planned.plans[2].is_compressed = planned.plans[1].is_compressed;
     memcpy(planned.plans[2].bits, planned.plans[1].bits, sizeof planned.plans[2].bits);
@@ -530,7 +532,7 @@ START_TEST(random_metadata_comes_back_at_the_instructions)
 }
 END_TEST
 
-/* ---- By hand ---- */
+/* ---- Written by hand ---- */
 
 #define VOLATILE_LOADS                                                                             \
     "define i64 @f0(ptr %a) {\n"                                                                   \
@@ -542,7 +544,7 @@ END_TEST
     "  ret i64 %t\n"                                                                               \
     "}\n"
 
-/* With `metadata` in place of METADATA, and `nodes` behind. */
+/* Loads the code with `metadata` in place of METADATA, followed by `nodes`. */
 static LLVMModuleRef parse_loads(LLVMContextRef context, const char *metadata, const char *nodes)
 {
     char text[1024] = "";
@@ -605,7 +607,7 @@ START_TEST(instructions_that_share_a_node_get_an_entry_each)
 }
 END_TEST
 
-/* Loads of one function, with the same constant each. */
+/* Loads of one function, each with the same constant. */
 static void attach_to_loads(LLVMModuleRef module, const char *section)
 {
     LLVMValueRef function = LLVMGetNamedFunction(module, "f0");
@@ -747,7 +749,7 @@ START_TEST(a_width_that_is_not_the_code_model_s_fails_the_finalisation)
 }
 END_TEST
 
-/* ---- What happens to modules ---- */
+/* ---- Life cycle of modules ---- */
 
 static void load_random(struct loaded *loaded)
 {
@@ -897,7 +899,7 @@ START_TEST(a_profiler_s_signal_asks_for_the_function)
 }
 END_TEST
 
-/* ---- What cannot be attached ---- */
+/* ---- Errors of attaching ---- */
 
 struct refusal {
     LLVMModuleRef module;

@@ -1,10 +1,11 @@
 /*
- * Random modules: whatever cairn_check_module lets through must compile, at every level. It is
- * compiled in a child; the IR of what crashes is written to standard error.
+ * Tests of random modules: every module that cairn_check_module accepts must compile at every
+ * optimisation level. It is compiled in a child process, and IR that crashes LLVM is written to
+ * standard error.
  *
- * What it can find is one more way to crash LLVM, which then needs a rule of its own, and not a
- * fault of the change at hand. So the modules are the same each time, unless the environment asks
- * for others: CAIRN_TEST_SEED, 0 for the clock's, and CAIRN_TEST_ROUNDS, for more.
+ * A failure means one more way to crash LLVM, which needs its own rule; it is not a fault of the
+ * current change. So the modules are the same each time, unless the environment selects others:
+ * CAIRN_TEST_SEED (0 means the clock's time), and CAIRN_TEST_ROUNDS for more modules.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- Chance ---- */
+/* ---- Random numbers ---- */
 
 static uint64_t random_state;
 
@@ -70,7 +71,7 @@ static LLVMTypeRef random_type(const struct generator *generator)
     case 4:
         return LLVMHalfTypeInContext(context);
     case 5:
-        /* Other hosts cannot pass it. */
+        /* On other hosts it cannot be passed. */
         return cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64
                    ? LLVMX86FP80TypeInContext(context)
                    : LLVMFP128TypeInContext(context);
@@ -95,7 +96,7 @@ static LLVMTypeRef random_type(const struct generator *generator)
     case 16:
     case 17:
         return version_byte_pointer_type(context);
-    case 18: /* LLVM 14 crashes on any, without records too */
+    case 18: /* LLVM 14 crashes on any of them, also without records */
         return LLVM_STORES_BFLOAT ? LLVMBFloatTypeInContext(context) : int64;
     default:
         return int64;
@@ -170,7 +171,7 @@ static unsigned pick_operands(struct generator *generator, LLVMValueRef *operand
     return count;
 }
 
-/* Half of them with the builder, which may refuse, half without. */
+/* Half of them are built by the builder, which may refuse, and half are not. */
 static void add_stackmap(struct generator *generator)
 {
     LLVMValueRef operands[2 + OPERANDS_MAX];
@@ -198,7 +199,7 @@ static bool is_ordinary(LLVMValueRef value)
            (kind == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64);
 }
 
-/* Arguments that any call could have; anyregcc takes all kinds. */
+/* Builds arguments that any call could have; anyregcc accepts all kinds. */
 static unsigned pick_arguments(struct generator *generator, bool anyreg, LLVMValueRef *arguments)
 {
     unsigned count = random_below(one_in(6) ? 18 : 5);
@@ -237,7 +238,7 @@ static void add_patchpoint(struct generator *generator)
         keep(generator, result);
 }
 
-/* A block that may repeat: what is kept in it dominates what follows. */
+/* Adds a block that may repeat; values that are kept in it dominate the following code. */
 static void add_loop(struct generator *generator)
 {
     LLVMContextRef context = generator->context;
@@ -284,8 +285,9 @@ static void add_function(struct generator *generator, unsigned number)
 
 /* ---- Random statepoints ---- */
 
-/* A function in text, because the C API builds no operand bundles before LLVM 18. Deopt values are
- * parameters or constants of any type; GC pointers are parameters too, and what they become. */
+/* Writes a function as text, because the C API builds no operand bundles before LLVM 18. Deopt
+ * values are parameters or constants of any type. GC pointers are parameters, or relocated
+ * pointers. */
 enum { PARAMETERS_MAX = 8, TEXT_SIZE = 32768, TYPE_SIZE = 64 };
 
 struct text {
@@ -294,7 +296,7 @@ struct text {
     char types[PARAMETERS_MAX][TYPE_SIZE];
     unsigned parameter_count;
     unsigned statepoint_count;
-    /* Names of the first two GC pointers and of what was relocated last: "o0", "r3". */
+    /* Names of the first two GC pointers and of the latest relocated ones: "o0", "r3". */
     char pointers[2][16];
 };
 
@@ -375,7 +377,7 @@ static void put_bundle(struct text *text, unsigned which)
     put(text, ")");
 }
 
-/* "gc-live" always, others sometimes, in any order. */
+/* Writes "gc-live" always, and other bundles sometimes, in any order. */
 static void put_bundles(struct text *text)
 {
     unsigned first = random_below(4);

@@ -1,9 +1,8 @@
 /*
- * Roots of statepoints, under a collector that moves every object at every statepoint.
+ * Tests of roots of statepoints, with a collector that moves every object at every statepoint.
  *
- * The code is what LLVM's pass rewrite-statepoints-for-gc makes of functions with a collector's
- * name. An object that was moved leaves memory behind that nobody may touch, so a root that was
- * missed ends the test.
+ * The code is the output of LLVM's pass rewrite-statepoints-for-gc for functions with a collector's
+ * name. After an object was moved, its old memory is inaccessible, so a missed root ends the test.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,9 +16,9 @@
 
 /* ---- A heap ---- */
 
-/* Pointers come first, numbers behind them. */
+/* Pointers come first, and numbers follow. */
 struct object {
-    struct object *moved_to; /* NULL: it was not */
+    struct object *moved_to; /* NULL if it was not moved */
     uint32_t magic;
     uint16_t pointer_count;
     uint16_t number_count;
@@ -28,7 +27,7 @@ struct object {
 
 enum { MAGIC = 0x0B1EC7ED, HEAP_BYTES = 1 << 17 };
 
-/* What is not in use any more stays where it is, without access. */
+/* Unused memory keeps its address, but becomes inaccessible. */
 static struct {
     unsigned char *start;
     unsigned char *end;
@@ -64,7 +63,7 @@ static void *take(size_t bytes)
     return taken;
 }
 
-/* What compiled code calls; no statepoint. */
+/* Functions that compiled code calls; they are not statepoints. */
 static void *allocate(int64_t pointer_count, int64_t number_count)
 {
     const struct object made = {
@@ -110,7 +109,7 @@ static void move_fields(struct object *object)
             object->fields[i] = (uintptr_t)move((void *)(uintptr_t)object->fields[i], &counts);
 }
 
-/* What was moved refers to what was not yet. */
+/* Updates the pointers of moved objects to objects that were not moved yet. */
 static void move_the_rest(void)
 {
     for (unsigned char *next = heap.start; next < heap.end;) {
@@ -154,7 +153,7 @@ static void move_roots(struct cairn_frame *frame)
     counts.frames++;
 }
 
-/* What a test looks at before the roots are moved, and after. */
+/* Called before and after the roots are moved. */
 static void (*look)(const struct cairn_deopt *deopt, bool is_moved);
 
 static void collect(struct cairn_deopt *deopt, void *user)
@@ -206,8 +205,8 @@ static void tear_down(void)
     LLVMContextDispose(context);
 }
 
-/* Reading and writing memory of the heap, in the spelling of the LLVM in use. A value is a field
- * that holds a number. */
+/* Code that reads and writes memory of the heap, in the syntax of the LLVM in use. A value is a
+ * field that holds a number. */
 #if LLVM_VERSION_MAJOR >= 15
 #define MEMORY                                                                                     \
     "define ptr addrspace(1) @read(ptr addrspace(1) %at) alwaysinline \"gc-leaf-function\" {\n"    \
@@ -323,7 +322,7 @@ static void check_counts(void)
 
 /* ---- Trees ---- */
 
-/* A node's pointers are at 16 and 24, its number at 32. */
+/* A node has its pointers at 16 and 24, and its number at 32. */
 static const char tree[] = MEMORY OUTSIDE
     "define ptr addrspace(1) @node(i64 %number, ptr addrspace(1) %left, ptr addrspace(1) %right)\n"
     "    " COLLECTED " {\n"
@@ -354,8 +353,8 @@ static const char tree[] = MEMORY OUTSIDE
     "      ptr addrspace(1) %right)\n"
     "  ret ptr addrspace(1) %node\n"
     "}\n"
-    /* The number is read last, through a pointer that was made first, and that no constant tells
-     * how to make again. */
+    /* The number is read last, through a pointer that was computed first; no constant offset allows
+     * LLVM to compute it again. */
     "define i64 @sum(ptr addrspace(1) %node, i64 %number_offset) " COLLECTED " {\n"
     "  %is_null = icmp eq ptr addrspace(1) %node, null\n"
     "  br i1 %is_null, label %none, label %some\n"
@@ -413,7 +412,7 @@ END_TEST
 
 /* ---- Lists ---- */
 
-/* A cell's pointer is at 16, its number at 24. */
+/* A cell has its pointer at 16, and its number at 24. */
 static const char list[] =
     MEMORY OUTSIDE "define i64 @f(i64 %count) " COLLECTED " {\n"
                    "entry:\n"
@@ -475,7 +474,7 @@ END_TEST
 
 /* ---- Pointers into an array ---- */
 
-/* Two pointers go from both ends towards each other, and swap what they point to. */
+/* Two pointers move from both ends towards each other, and swap the values that they point to. */
 static const char array[] =
     MEMORY OUTSIDE "define i64 @f(i64 %count) " COLLECTED " {\n"
                    "entry:\n"
@@ -580,7 +579,7 @@ END_TEST
 
 /* ---- Deopt values ---- */
 
-/* One of the boxes the code needs no more: the deopt values alone keep it alive. */
+/* The code does not use one of the boxes any more: only the deopt values keep it alive. */
 static const char deopt_values[] = MEMORY OUTSIDE
     "define i64 @f(i64 %count) " COLLECTED " {\n"
     "  %box = call ptr addrspace(1) @allocate(i64 0, i64 1)\n"
@@ -648,7 +647,7 @@ END_TEST
 #define STATEPOINT_TARGET "void ()* @gc_poll"
 #endif
 
-/* Two allocas of 8 and of 16 bytes; the first has 55 in it, and is read again. */
+/* Two allocas of 8 and 16 bytes. The first holds 55 and is read again. */
 #if LLVM_VERSION_MAJOR >= 15
 #define STORE_IN_ALLOCA "  store i64 55, ptr %one\n"
 #define LOAD_FROM_ALLOCA "  %number = load i64, ptr %one\n"
@@ -720,8 +719,8 @@ END_TEST
 
 /* ---- Registers ---- */
 
-/* LLVM's options stay in the process: so this is the last test, and has one to itself if Check
- * forks. */
+/* LLVM's options apply to the whole process, so this is the last test. If Check forks, it has its
+ * own process. */
 static const struct {
     const char *text;
     int64_t (*result)(int64_t);

@@ -1,5 +1,5 @@
 /*
- * Declarations out of IR: what cairn_scan_module reads, and what it refuses.
+ * Tests of scanning IR for declarations: what cairn_scan_module reads, and what it refuses.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -59,7 +59,7 @@ static void assert_types(const struct cairn_declaration *declaration, const char
     ck_assert_ptr_null(texts[count]);
 }
 
-/* ---- What is read ---- */
+/* ---- Scanned IR ---- */
 
 START_TEST(module_without_sites_declares_nothing)
 {
@@ -262,14 +262,14 @@ END_TEST
 
 #define STRANGE "%\"s [ \\22deopt\\22(i64 1), ] \\5C\\0A %x\""
 
-/* Bundles of a statepoint in IR, and what of them is declared and recorded. */
+/* The bundles of a statepoint in IR, and the values that are declared and recorded. */
 struct bundles_row {
     const char *bundles;
     const char *live_types[6];
     uint32_t deopt_count;
 };
 
-/* %x and STRANGE are i64, %d a double, %o and %p pointers that are relocated by nobody. */
+/* %x and STRANGE are i64, %d is a double, %o and %p are pointers that nothing relocates. */
 static const struct bundles_row bundles_rows[] = {
     {"", {NULL}, 0},
     {"[\"deopt\"(), \"gc-live\"()]", {NULL}, 0},
@@ -409,7 +409,7 @@ START_TEST(record_has_the_deopt_values_that_are_declared)
     LLVMModuleRef module = parse_bundles(row->bundles, _i % 2 != 0);
     LLVMSetTarget(module, statepoint_triple);
     if (cairn_check_module(module, NULL, NULL) != CAIRN_OK) {
-        /* An invoke with a bundle at which this LLVM ends the process. */
+        /* An invoke with a bundle for which this LLVM aborts. */
         ck_assert(LLVM_ENDS_AT_FOREIGN_BUNDLES && _i % 2 != 0);
         LLVMDisposeModule(module);
         return;
@@ -436,7 +436,7 @@ START_TEST(functions_of_similar_names_are_no_sites)
 }
 END_TEST
 
-/* ---- IDs that come again ---- */
+/* ---- Repeated IDs ---- */
 
 #define STACKMAP(id, bytes, values)                                                                \
     "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 " id ", i32 " bytes values ")\n"
@@ -549,13 +549,13 @@ START_TEST(calls_that_stand_in_no_function_are_not_there)
     ck_assert_ptr_nonnull(cairn_declarations_find(set, 1));
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
     LLVMPositionBuilderBefore(builder, call);
-    LLVMInsertIntoBuilder(builder, copy); /* so that it goes with the module */
+    LLVMInsertIntoBuilder(builder, copy); /* so that it is freed with the module */
     LLVMDisposeBuilder(builder);
     LLVMDisposeModule(module);
 }
 END_TEST
 
-/* ---- What is refused ---- */
+/* ---- Errors ---- */
 
 static void assert_corrupt(const char *body, const char *what)
 {
@@ -573,7 +573,8 @@ static void assert_corrupt(const char *body, const char *what)
     "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 " id             \
     ", i32 " bytes ", ptr null, i32 " count ", i64 %x)\n"
 
-/* LLVM 15 and later do not parse these, so they are made out of good ones. */
+/* Builds a module with an invalid operand from a valid one, because LLVM 15 and later refuse to
+ * parse the invalid one. */
 static void assert_corrupt_operand(unsigned operand, LLVMValueRef (*value)(LLVMValueRef function),
                                    const char *what)
 {

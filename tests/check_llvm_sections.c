@@ -1,9 +1,9 @@
 /*
- * The memory manager's callbacks, called as LLVM's RuntimeDyld calls them, with sections of any
- * name: which of them are stack maps.
+ * Tests of the memory manager's callbacks, called in the same way as by LLVM's RuntimeDyld, with
+ * sections of any name: which of them are taken for stack maps.
  *
- * The program defines LLVMCreateSimpleMCJITMemoryManager itself, before libLLVM: so the callbacks
- * come here.
+ * The program defines LLVMCreateSimpleMCJITMemoryManager, which precedes libLLVM's definition, and
+ * so receives the callbacks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -53,7 +53,7 @@ static cairn_runtime *runtime;
 static void set_up(void) { ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL)); }
 static void tear_down(void) { cairn_runtime_destroy(runtime); }
 
-/* A patch point of 16 no-ops in a function that returns. */
+/* A patch point of 16 bytes of no-ops in a function that returns. */
 static uint8_t *load_code(void)
 {
     uint8_t *code = callbacks.code(callbacks.manager, CODE_BYTES, 16, 1, "__text");
@@ -78,7 +78,8 @@ static void load_section(const uint8_t *code, const char *name)
     writer_end(&writer);
 }
 
-/* The section by which the manager knows the module again: what its only variable holds. */
+/* Loads the section by which the manager identifies the module: the contents of its only variable.
+ */
 static void load_marker(LLVMModuleRef module, const char *name)
 {
     enum { WORDS = 2 };
@@ -106,7 +107,7 @@ static void declare_site(cairn_memory_manager *manager, LLVMContextRef context, 
     LLVMDisposeModule(module);
 }
 
-/* How many records there are when a section of that name was loaded. */
+/* Returns the number of records after a section of that name was loaded. */
 static size_t count_records_of(const char *name)
 {
     cairn_memory_manager *manager = NULL;

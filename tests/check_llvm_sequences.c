@@ -1,7 +1,8 @@
 /*
- * What the LLVM in use emits for patch points on every architecture, and that it is recognised:
- * targets that are null, an immediate and a symbol, at the smallest sizes and at larger ones, with
- * the C convention and with anyregcc. And that it keeps no value where a veneer would change it.
+ * Tests that the code that the LLVM in use emits for patch points is recognised on every
+ * architecture: with null, immediate and symbol targets, at the smallest sizes and at larger ones,
+ * with the C convention and with anyregcc. Also tests that LLVM keeps no value in a register that a
+ * veneer changes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LLVM knows 48 bits of a target, all of them used here. */
+/* LLVM supports targets of 48 bits, and this one uses all of them. */
 #define TARGET UINT64_C(0x8765432112FF)
 
 enum { WORD = 4, ID = 77, SIZE_MAX_TESTED = 96, IR_SIZE = 2048 };
@@ -29,11 +30,12 @@ enum target { TARGET_NULL, TARGET_IMMEDIATE, TARGET_SYMBOL };
 struct machine {
     const char *triple;
     enum cairn_architecture architecture;
-    size_t bytes_min[3]; /* that LLVM accepts, by enum target */
+    size_t bytes_min[3]; /* name that LLVM accepts, by enum target */
     size_t step;
-    /* Of the call of an immediate; where it is a fixed one. */
+    /* Return offset of the call of an immediate target, where it is fixed. */
     size_t return_offset;
-    /* Of the TOC. Before LLVM 22 it is not counted among the bytes (llvm-project #177453). */
+    /* The instruction that reloads the TOC pointer. Before LLVM 22 it is not counted among the
+     * patch point's bytes (llvm-project #177453). */
     uint32_t reload;
 };
 
@@ -103,12 +105,12 @@ static void write_ir(const struct form *form, char *text)
 }
 
 struct code {
-    uint8_t *bytes; /* of .text; the test's */
+    uint8_t *bytes; /* contents of .text; owned by the test */
     size_t size;
-    size_t region; /* the patch point's offset */
+    size_t region; /* offset of the patch point */
 };
 
-/* The first section has no name at all. */
+/* The first section has no name. */
 static bool is_text(LLVMSectionIteratorRef section)
 {
     const char *name = LLVMGetSectionName(section);
@@ -132,7 +134,7 @@ static void copy_text(LLVMMemoryBufferRef object, struct code *code)
     LLVMDisposeBinary(binary);
 }
 
-/* In a relocatable object, addresses count from the start of .text. */
+/* In a relocatable object, addresses are offsets from the start of .text. */
 static uint64_t find_region(LLVMMemoryBufferRef buffer)
 {
     struct cairn_error error = {0};
@@ -192,7 +194,7 @@ static uint32_t word_at(const struct cairn_arch *arch, const struct code *code, 
     return cairn_load_u32(code->bytes + offset, arch->byte_order);
 }
 
-/* ---- What is expected ---- */
+/* ---- Expected code ---- */
 
 static void expect_recognised(const struct machine *machine, const struct form *form,
                               const struct code *code)
@@ -213,13 +215,13 @@ static void expect_recognised(const struct machine *machine, const struct form *
     ck_assert_uint_eq(found.return_offset, is_direct ? WORD : machine->return_offset);
     if (form->target == TARGET_IMMEDIATE)
         ck_assert_uint_eq(found.target, TARGET);
-    /* Not linked: the branch goes to itself. */
+    /* The object is not linked, so the branch's target is the branch itself. */
     if (is_direct)
         ck_assert_uint_eq(found.target, code->region);
 }
 
-/* The reload is in the region. Before LLVM 22, four bytes more than asked follow: the reload, or a
- * no-op of its own. */
+/* The reload is inside of the region. Before LLVM 22, four more bytes follow than were requested:
+ * the reload, or an additional no-op. */
 static void expect_reload(const struct machine *machine, const struct form *form,
                           const struct code *code)
 {
@@ -238,7 +240,7 @@ static void expect_reload(const struct machine *machine, const struct form *form
     ck_assert_uint_eq(word_at(arch, code, code->region + machine->return_offset), machine->reload);
 }
 
-/* CORRUPT; the sentence names the word by its place and its value. */
+/* Expects CORRUPT, with an error message that gives the word's offset and value. */
 static void expect_word_named(const struct cairn_arch *arch, const uint8_t *region, size_t offset,
                               uint64_t address, const struct cairn_error *error)
 {
@@ -250,7 +252,7 @@ static void expect_word_named(const struct cairn_arch *arch, const uint8_t *regi
                   name);
 }
 
-/* With any bit changed that is not one of the target's, the word that it is in is named. */
+/* If any bit outside of the target is changed, the error names its word. */
 static void expect_changed_bits_refused(const struct machine *machine, const struct form *form,
                                         const struct code *code)
 {
@@ -284,7 +286,7 @@ static void expect_changed_bits_refused(const struct machine *machine, const str
     ck_assert_uint_eq(of_target, machine->step == WORD ? expected : 0);
 }
 
-/* With each word changed, that word is named. */
+/* If any word is changed, the error names that word. */
 static void expect_changes_refused(const struct machine *machine, const struct form *form,
                                    const struct code *code)
 {
@@ -302,7 +304,8 @@ static void expect_changes_refused(const struct machine *machine, const struct f
     }
 }
 
-/* Armed: the same size, one place that is a no-op now, and no-ops, save and reload around it. */
+/* The armed region has the same size. The placement holds a no-op, and around it there are no-ops,
+ * the save and the reload. */
 static void expect_armed(const struct machine *machine, const struct form *form,
                          const struct code *code)
 {
@@ -404,8 +407,9 @@ START_TEST(symbol_target_is_recognised)
 }
 END_TEST
 
-/* What LLVM before 22 does not check when it was built without assertions, and later only on PPC64:
- * it emits the whole call all the same, and the region ends inside it. */
+/* LLVM before 22 does not check this size if it was built without assertions, and later versions
+ * check it everywhere except on PPC64. LLVM then emits the whole call, and the region ends inside
+ * of it. */
 START_TEST(region_that_is_too_small_is_refused_where_it_ends)
 {
     const struct machine *machine = supported(_i);
@@ -437,14 +441,15 @@ static const char *const calls[KINDS] = {
     "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 77, i32 64",
 };
 
-/* DWARF numbers of what a veneer changes, where LLVM leaves it alone; 0 ends them. */
+/* DWARF numbers of the registers that veneers change and in which LLVM keeps no value; 0 ends the
+ * list. */
 static const uint16_t changed_by_veneers[MACHINE_COUNT][KINDS][3] = {
     [1] = {{16, 17}, {16, 17}}, /* x16, x17 */
     [2] = {{11, 12}, {12}},     /* r11, r12; CTR holds no value of these */
     [3] = {{11, 12}, {12}},
 };
 
-/* More values live across the call than there are registers for. */
+/* There are more values live across the call than registers. */
 static void write_live_ir(int kind, char *text)
 {
     char *at = text;
@@ -485,7 +490,7 @@ static void expect_free_of(LLVMMemoryBufferRef buffer, const uint16_t *changed, 
             ck_assert_msg(location.kind != CAIRN_LOCATION_REGISTER || location.dwarf != *number,
                           "%s: value %u is in register %u", name, i, location.dwarf);
     }
-    /* It has used nearly all that there are. */
+    /* LLVM has used nearly all registers. */
     ck_assert_uint_ge(in_registers, 12);
     cairn_object_close(object);
 }
@@ -511,7 +516,7 @@ END_TEST
 
 /* ---- Frames ---- */
 
-/* Leaves, the second one with a way past the stack map that needs no frame. */
+/* Leaf functions; the second one has a path around the stack map that needs no frame. */
 static const char *const functions_with_stackmaps[] = {
     SUPPORT_INTRINSICS "define i64 @function(i64 %a) {\n"
                        "  call void (i64, i32, ...)"
@@ -541,8 +546,8 @@ static bool has_word_before(const struct machine *machine, const struct code *co
     return false;
 }
 
-/* What calls and jumps at a stack map on PPC64 rely on: LR is saved, and r1 has a header below
- * which they may go on. */
+/* Calls and jumps at a stack map on PPC64 need a frame: LR is saved, and the callee may store in
+ * the header at r1. */
 START_TEST(function_with_a_stack_map_has_a_frame_around_it)
 {
     const struct machine *machine = supported(_i);

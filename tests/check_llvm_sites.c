@@ -1,6 +1,6 @@
 /*
- * Sites that LLVM has made, in ways that the engines' own tests do not go through: statepoints
- * with bytes to patch, and stack maps in Mach-O's section.
+ * Tests of sites that LLVM has made and that the engine's tests do not cover: statepoints with
+ * bytes to patch, and stack maps in Mach-O's section.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -61,10 +61,10 @@ static void count_call(void) { calls++; }
 
 /* ---- Statepoints ---- */
 
-/* LLVM fills the bytes of a statepoint with no-ops, and the call is the patcher's. */
+/* LLVM fills the bytes of a statepoint with no-ops, and the host patches in the call. */
 enum { LARGEST = 24 };
 
-/* Whole instructions only. */
+/* The sizes are whole instructions. */
 static int step(void)
 {
     int fixed = (int)arch_host()->fixed_instruction_bytes;
@@ -83,7 +83,7 @@ static int smallest(void) { return 8 + step(); }
 #define STATEPOINT_TARGET "void ()* @target"
 #endif
 
-/* Functions f9 to f24 (or fewer), each with a statepoint of that ID and that many bytes. */
+/* Builds functions f9 to f24 (or fewer), each with a statepoint of that ID and that many bytes. */
 static LLVMModuleRef parse_statepoints(void)
 {
     char text[8192];

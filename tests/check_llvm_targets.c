@@ -1,7 +1,7 @@
 /*
- * Targets of patch points, and code models: what the check lets through is called, at every level
- * and with either instruction selector; what LLVM would not call is refused wherever a module goes
- * in.
+ * Tests of targets of patch points, and of code models. LLVM calls every target that the check
+ * accepts, at every level and with either instruction selector. Targets that LLVM would not call
+ * are refused by every function that takes a module.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -63,7 +63,7 @@ static int64_t call(cairn_engine *engine, int64_t argument)
     return ((function *)(uintptr_t)address)(argument);
 }
 
-/* ---- Targets that are called ---- */
+/* ---- Valid targets ---- */
 
 static int64_t add_hundred(int64_t x) { return x + 100; }
 
@@ -75,7 +75,7 @@ static int64_t add_hundred(int64_t x) { return x + 100; }
 #define ALIASEE "i64 (i64)* @add"
 #endif
 
-/* `%ADDRESS` is that of add_hundred; @add adds 100, too. */
+/* `%ADDRESS` is the address of add_hundred; @add adds 100, too. */
 static const char *const called[] = {
     "ptr inttoptr (i64 %ADDRESS to ptr)",
     "ptr inttoptr (i128 %ADDRESS to ptr)",
@@ -86,7 +86,7 @@ static const char *const called[] = {
 };
 enum { CALLED = sizeof called / sizeof *called, FIRST_SYMBOL = 4 };
 
-/* Three calls with one target, in two blocks, so that passes may want to share it. */
+/* Three calls with one target in two blocks, so that passes may merge the target's computation. */
 static const char *with_target(const char *target)
 {
     static char text[4096];
@@ -131,11 +131,11 @@ START_TEST(targets_that_are_constant_are_called_at_every_level)
 }
 END_TEST
 
-/* ---- Targets that LLVM would not call ---- */
+/* ---- Invalid targets ---- */
 
 static const struct {
     const char *target;
-    const char *code; /* that it needs */
+    const char *code; /* that computes the target */
     const char *why;
 } refused[] = {
     {"ptr %p", "", "run time"},
@@ -215,7 +215,7 @@ START_TEST(targets_that_llvm_does_not_call_are_refused_by_the_check)
 }
 END_TEST
 
-/* Also if the host says that it has checked. */
+/* They are refused even if the host says that it has verified the module. */
 START_TEST(targets_that_llvm_does_not_call_are_refused_by_engines)
 {
     for (unsigned i = 0; i < ENGINES; i++) {
@@ -246,7 +246,7 @@ START_TEST(targets_that_llvm_does_not_call_are_refused_by_memory_managers)
 }
 END_TEST
 
-/* The part above is left out by LLVM's own sequence. */
+/* LLVM's own sequence drops the bits above 48. */
 START_TEST(addresses_above_48_bits_are_refused_where_llvm_cuts_them)
 {
     static const struct {
@@ -305,7 +305,8 @@ END_TEST
 
 /* ---- Code models ---- */
 
-/* A table in memory and a jump table, by index: what x86-64 addresses absolutely in 32 bits. */
+/* A table in memory and a jump table, both indexed: x86-64 addresses them by absolute addresses of
+ * 32 bits. */
 static const char tables[] =
     "@table = private constant [4 x i64] [i64 11, i64 22, i64 33, i64 44]\n"
     "define i64 @f(i64 %x) {\n"

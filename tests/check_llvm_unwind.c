@@ -1,6 +1,7 @@
 /*
- * The unwind rules of what LLVM compiles, on a stack: random functions call each other, the last
- * one the host, which walks back through them and its own functions beside the system's unwinder.
+ * Tests of the unwind rules of LLVM's code on a real stack. Random functions call each other, and
+ * the last one calls the host, which walks back through them and its own functions, in parallel
+ * with the system's unwinder.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -63,7 +64,7 @@ static int64_t walk(int64_t x)
     return x + 1;
 }
 
-/* Where the compiled function waits. */
+/* The place at which the compiled function waits for its call. */
 static const struct unwind_row *row_of_caller;
 static uint64_t pc_of_caller;
 
@@ -102,7 +103,8 @@ static uint32_t choose(struct text *text, uint32_t bound)
     return sample_random(&text->random, bound);
 }
 
-/* Memory in the frame: none, of a constant size, of one that is known when it runs; realigned. */
+/* The memory in the frame: none, of constant size, of a size known only at run time, or realigned.
+ */
 static void put_memory(struct text *text, const char *name)
 {
     static const unsigned sizes[] = {16, 100, 5000, 70000};
@@ -128,7 +130,7 @@ static void put_call(struct text *text, unsigned number)
         put(text, "  %%s0 = call i64 @f%u(i64 %%b, i64 %%a)\n", number - 1);
 }
 
-/* Integers and floating-point numbers that live across the call. */
+/* Integers and floating-point numbers that are live across the call. */
 static void put_function(struct text *text, unsigned number)
 {
     uint32_t integers = choose(text, 16);

@@ -1,10 +1,10 @@
 /*
- * Random functions: every live value that Cairn reads at a site is what the function itself has
- * stored just before; then the function goes on, with a result or with changed values, or returns
- * to its caller, which finds all registers that calls keep as it had left them.
+ * Tests with random functions that every live value that Cairn reads at a site equals what the
+ * function itself has stored just before. Then the function continues with a result or with changed
+ * values, or returns to its caller, whose callee-saved registers must be unchanged.
  *
- * The environment can ask for other functions: CAIRN_TEST_SEED, 0 for the clock's, and
- * CAIRN_TEST_MODULES, how many modules.
+ * Environment: CAIRN_TEST_SEED selects other functions (0 means the clock's time), and
+ * CAIRN_TEST_MODULES is the number of modules.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +25,7 @@ static uint64_t read_number(const char *variable, uint64_t otherwise)
     return text == NULL ? otherwise : strtoull(text, NULL, 0);
 }
 
-/* ---- What happens in a run ---- */
+/* ---- A run ---- */
 
 enum action { ACTION_NONE, ACTION_RESULT, ACTION_CHANGE, ACTION_RETURN, ACTIONS };
 
@@ -33,7 +33,7 @@ static struct run {
     const struct generated_function *function;
     uint64_t seed; /* of the module */
     enum action action;
-    /* The call stands in place of an instruction of the function, which cannot go on without. */
+    /* The call replaces an instruction of the function, which cannot continue without it. */
     bool replaces_instruction;
     unsigned calls;
     struct cairn_value site_result;
@@ -69,7 +69,7 @@ static const char *const place_names[PLACES] = {
     [PLACE_CONSTANT_INDEX] = "large constants",
 };
 static unsigned places[PLACES];
-static unsigned wide; /* values of more than 16 bytes */
+static unsigned wide; /* number of values of more than 16 bytes */
 static unsigned actions[ACTIONS];
 static unsigned unpatched;
 
@@ -142,7 +142,7 @@ static void check_argument(const struct cairn_deopt *deopt, uint32_t index)
                 value.bytes);
 }
 
-/* Where live values begin among the record's locations. */
+/* Index of the first live value among the record's locations. */
 static uint32_t first_location(void)
 {
     bool has_result = run.function->site_result.kind != CAIRN_TYPE_VOID;
@@ -170,7 +170,8 @@ static void check_value(const struct cairn_deopt *deopt, uint32_t index)
     check_bytes("live value", index, type, buffers.stored[number], value.bytes);
 }
 
-/* What is read at once, and what is read by its location, is what is read one by one. */
+/* Reading all values at once, and reading by location, must give the same as reading them one by
+ * one. */
 static void check_ways(const struct cairn_deopt *deopt)
 {
     static struct cairn_value values[GENERATED_VALUES_MAX];
@@ -243,7 +244,7 @@ static void return_values(struct cairn_deopt *deopt)
     check_ok(cairn_deopt_return(deopt, run.results, run.function->result_count, &error), &error);
 }
 
-/* Integers and pointers may be declared as the i64 that the code makes them of. */
+/* Integers and pointers may be declared as the i64 from which the code computes them. */
 static void go_on_with_result(struct cairn_deopt *deopt)
 {
     struct cairn_error error = {0};
@@ -365,9 +366,9 @@ static void *find(cairn_engine *engine, const char *name)
     return address;
 }
 
-/* LLVM may have put instructions of the function into a stack map's shadow. On x86-64 they are
- * often such as no call can take the place of; elsewhere one is always enough, and nobody executes
- * it. */
+/* LLVM may have put instructions of the function into a stack map's shadow. On x86-64 a call often
+ * cannot replace them. Elsewhere one instruction is always enough, and no other thread executes it.
+ */
 static bool patch(uint64_t id)
 {
     struct cairn_error error = {0};

@@ -1,10 +1,10 @@
 /*
- * Walks over whole stacks: compiled functions call each other and the host's functions, which call
- * compiled ones again, in chains of random functions. The last one stops, and the stack is walked
- * from there: by its own thread, from a signal's handler, by another thread.
+ * Tests of walks over whole stacks. Compiled functions call each other and the host's functions,
+ * which call compiled ones again, in chains of random functions. The last function stops, and the
+ * stack is walked from there: by its own thread, by a signal handler, or by another thread.
  *
- * Each compiled function keeps values across its call, which walks read and change, wherever the
- * functions further in have saved their registers. The chain's result tells what became of them.
+ * Each compiled function keeps values across its call. Walks read and change these values, wherever
+ * the callees have saved their registers. The chain's result shows the values after the walk.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,20 +33,20 @@ static LLVMContextRef context;
 static cairn_runtime *runtime;
 static cairn_engine *engine;
 
-/* ---- A chain: what is called, and what it makes of its values ---- */
+/* ---- A chain: its calls, and the result that is expected of its values ---- */
 
 typedef int64_t compiled_function(int64_t depth, int64_t argument);
 
 static struct {
     uint64_t random;
-    /* Of each function: what it calls, and whether through the host. */
+    /* For each function: its callee, and whether the call goes through the host. */
     unsigned next[FUNCTIONS];
     bool through_host[FUNCTIONS];
     unsigned kept[FUNCTIONS];
     compiled_function *functions[FUNCTIONS];
     unsigned depth;
-    /* Of each frame, the outermost first: its function, its argument, what a walk added to the
-     * values. */
+    /* For each frame, the outermost first: its function, its argument, and the number that a walk
+     * added to the values. */
     unsigned called[DEPTH_MAX];
     int64_t argument[DEPTH_MAX];
     int64_t added[DEPTH_MAX][KEPT_MAX];
@@ -67,8 +67,8 @@ static int64_t stop(int64_t argument)
     return argument + 7;
 }
 
-/* Where compiled code was left, for hosts without unwind tables: a list of frames, the innermost
- * first. */
+/* The frames at which compiled code was left, the innermost first, for hosts without unwind tables.
+ */
 struct entry {
     struct cairn_frame frame;
     struct cairn_context context;
@@ -88,7 +88,7 @@ static void note_entry(struct entry *entry)
     entries = entry;
 }
 
-/* Uses registers that calls keep, so that it saves those of the compiled code. */
+/* Uses callee-saved registers, so that it saves those of the compiled code. */
 static int64_t call_on(int64_t depth, int64_t argument, int64_t next)
 {
     volatile int64_t values[8] = {depth, argument, next, depth + next};
@@ -200,7 +200,7 @@ static void choose_chain(void)
     load();
 }
 
-/* Runs it; the result. */
+/* Runs the chain and returns its result. */
 static int64_t run_chain(void)
 {
     unsigned number = sample_random(&chain.random, FUNCTIONS);
@@ -217,7 +217,7 @@ static int64_t run_chain(void)
     return chain.functions[chain.called[0]]((int64_t)chain.depth, first);
 }
 
-/* What `call_on` adds at each call through the host that was made. */
+/* Computes the expected result. `call_on` adds to the result of each call through the host. */
 static int64_t model(void)
 {
     unsigned last = chain.depth - 1;
@@ -260,7 +260,7 @@ static void next(struct cairn_walk *walk)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
-/* Of the frame's values, those that have not been lost; changes every other one. */
+/* Reads those of the frame's values that are available, and changes every other one. */
 static unsigned values_seen;
 static unsigned values_in_registers;
 
@@ -286,7 +286,7 @@ static void use_values(struct cairn_frame *frame, unsigned number)
     }
 }
 
-/* The walk finds the chain's functions, from the innermost one on, and then nothing. */
+/* The walk must find the chain's functions, beginning with the innermost one, and nothing else. */
 static void assert_chain(struct cairn_walk *walk)
 {
     for (unsigned i = chain.depth; i-- > 0;) {
@@ -444,7 +444,7 @@ static void wait_in_handler(int number, siginfo_t *information, void *ucontext)
 
 static volatile sig_atomic_t is_walked;
 
-/* Until the signal comes and has been answered. */
+/* Waits until the signal was delivered and answered. */
 static void spin(void)
 {
     is_walked = 0;
@@ -530,8 +530,8 @@ static enum cairn_walk_answer answer(struct cairn_walk *walk, void *user)
     return *(enum cairn_walk_answer *)user;
 }
 
-/* The innermost compiled frame, and the walk at the first foreign frame outside of it and of those
- * that it was called by directly. */
+/* Finds the innermost compiled frame and its compiled callers, and returns the walk at the first
+ * foreign frame outside of them. */
 static struct cairn_walk walk_with(enum cairn_walk_answer *answered)
 {
     static struct cairn_context captured;
@@ -609,7 +609,7 @@ static void walk_beyond_the_end(void)
 START_TEST(a_frame_beyond_the_stacks_end_is_refused) { run_chains(walk_beyond_the_end); }
 END_TEST
 
-/* A PC on the stack is in no code, as is that of a module which was retired. */
+/* A PC on the stack that is not in any code, such as one of a retired module. */
 static void walk_to_nowhere(void)
 {
     struct cairn_error error;
@@ -663,7 +663,7 @@ static void step(struct cairn_frame *frame)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
-/* Of the function itself, where the two began is not the same. */
+/* The first frame is skipped, because the two walks began at different PCs in it. */
 static void compare_frames(struct cairn_frame frame, unw_cursor_t *cursor)
 {
     unsigned compiled = 0;

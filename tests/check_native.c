@@ -1,6 +1,6 @@
 /*
- * Frames of native code: the sorted table that linkers make, DWARF expressions, and this program's
- * own stack beside the system's unwinder.
+ * Tests of frames of native code: the sorted table that linkers write, DWARF expressions, and this
+ * program's own stack, walked in parallel with the system's unwinder.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,13 +28,14 @@ static void begin_header(void)
 
 static void end_header(void) { section_free(&header); }
 
-/* Functions at 0x1000, 0x1100, and so on behind the table, their entries at 0x9000, 0x9020. */
+/* Writes a table of functions at 0x1000, 0x1100, and so on after the header, with their entries at
+ * 0x9000, 0x9020. */
 static void put_header(uint32_t count)
 {
     static const uint8_t head[] = {1, 0x1B, 0x03, 0x3B};
     for (size_t i = 0; i < sizeof head; i++)
         section_put(&header, head[i], 1);
-    section_put(&header, 0x8FFC, 4); /* from its own place */
+    section_put(&header, 0x8FFC, 4); /* relative to the field's own address */
     section_put(&header, count, 4);
     for (uint32_t i = 0; i < count; i++) {
         section_put(&header, 0x1000 + UINT64_C(0x100) * i, 4);
@@ -116,8 +117,8 @@ static void set_up(void) { ck_assert_ok(cairn_runtime_create(NULL, &runtime, NUL
 
 static void tear_down(void) { cairn_runtime_destroy(runtime); }
 
-/* DWARF's operations; what begins with 0x70 (a register) has the stack pointer's number added, and
- * that points to `memory`. */
+/* DWARF operations. In an opcode from 0x70 on (a register), the stack pointer's number is added;
+ * the stack pointer points to `memory`. */
 static const struct {
     uint8_t bytes[24];
     uint8_t size;
@@ -185,12 +186,14 @@ static const struct {
     uint8_t size;
     enum cairn_status status;
 } wrong_expressions[] = {
-    {{0}, 0, CAIRN_ERROR_CORRUPT},                    /* no value */
-    {{0x22}, 1, CAIRN_ERROR_CORRUPT},                 /* plus, of nothing */
-    {{0x31, 0x22}, 2, CAIRN_ERROR_CORRUPT},           /* of one */
-    {{0x30, 0x06}, 2, CAIRN_ERROR_CORRUPT},           /* deref of 0 */
-    {{0x08}, 1, CAIRN_ERROR_CORRUPT},                 /* const1u without it */
-    {{0x2F, 0xFD, 0xFF}, 3, CAIRN_ERROR_UNSUPPORTED}, /* skip: it might never end */
+    {{0}, 0, CAIRN_ERROR_CORRUPT},          /* no value */
+    {{0x22}, 1, CAIRN_ERROR_CORRUPT},       /* plus, with an empty stack */
+    {{0x31, 0x22}, 2, CAIRN_ERROR_CORRUPT}, /* plus, with one value */
+    {{0x30, 0x06}, 2, CAIRN_ERROR_CORRUPT}, /* deref of 0 */
+    {{0x08}, 1, CAIRN_ERROR_CORRUPT},       /* const1u without its operand */
+    {{0x2F, 0xFD, 0xFF},
+     3,
+     CAIRN_ERROR_UNSUPPORTED}, /* skip: expressions with it might not terminate */
     {{0xE0}, 1, CAIRN_ERROR_UNSUPPORTED},
     {{0x92, 0xE7, 0x07, 0}, 4, CAIRN_ERROR_NOT_FOUND},         /* register 999 */
     {{0x92, 0x80, 0x80, 0x04, 0}, 5, CAIRN_ERROR_UNSUPPORTED}, /* register 65536 */
@@ -212,7 +215,7 @@ END_TEST
 
 static unsigned frames_compared;
 
-/* The last frames are where the system's unwinder ends without knowing more. */
+/* At the last frames, the system's unwinder ends because it has no more rules. */
 static void compare(struct cairn_frame frame, const struct process_frame *expected, size_t count)
 {
     struct cairn_error error = {0};
@@ -236,8 +239,8 @@ static __attribute__((noinline)) void walk(void)
     compare(frame, expected, count);
 }
 
-/* Their frames begin where no register and offset says: at a place of its own, with memory of a
- * size that only running tells. */
+/* The CFA of these frames is not a register plus an offset, because the frame is realigned and has
+ * memory of a size known only at run time. */
 static __attribute__((noinline)) void walk_from_realigned(size_t size)
 {
     volatile char fixed __attribute__((aligned(256))) = 1;

@@ -1,5 +1,5 @@
 /*
- * ELF files: made by hand, cut short, and changed at random.
+ * Tests of ELF files: written by hand, truncated, and changed at random.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,7 +28,7 @@ static enum cairn_status try_memory(const void *bytes, size_t size, struct cairn
     return status;
 }
 
-/* The status of asking for the stack map section. */
+/* Opens the object and returns the status of finding the stack map section. */
 static enum cairn_status try_section(const struct sample *sample, struct cairn_error *error)
 {
     cairn_object *object = sample_open(sample);
@@ -41,7 +41,7 @@ static enum cairn_status try_section(const struct sample *sample, struct cairn_e
     return status;
 }
 
-/* ---- What is no object ---- */
+/* ---- Files that are not objects ---- */
 
 START_TEST(arguments_are_checked)
 {
@@ -125,7 +125,7 @@ START_TEST(impossible_class_and_byte_order_are_corrupt)
 }
 END_TEST
 
-/* ---- What an object says of itself ---- */
+/* ---- Properties of an object ---- */
 
 static const struct {
     uint16_t machine;
@@ -178,7 +178,7 @@ START_TEST(file_reads_like_memory)
 }
 END_TEST
 
-/* A FIFO without a writer is not waited for, either. */
+/* Opening a FIFO without a writer does not block, either. */
 START_TEST(only_regular_files_are_opened)
 {
     char folder[] = "/tmp/check_object.XXXXXX";
@@ -227,7 +227,7 @@ static int write_far_section(char *path)
     return file;
 }
 
-/* A mapping would raise SIGBUS. */
+/* A mapping of the file would raise SIGBUS. */
 START_TEST(file_that_becomes_shorter_raises_no_signal)
 {
     char path[] = "/tmp/check_object.XXXXXX";
@@ -284,7 +284,7 @@ START_TEST(missing_section_is_not_found)
 }
 END_TEST
 
-/* Puts a program header behind the file's end. */
+/* Moves a program header past the end of the file. */
 static void add_segment(struct sample *sample, uint32_t type, uint32_t flags, uint64_t file_offset,
                         uint64_t address, uint64_t file_bytes)
 {
@@ -307,8 +307,8 @@ static void add_segment(struct sample *sample, uint32_t type, uint32_t flags, ui
     sample->size += sizeof(Elf64_Phdr);
 }
 
-/* As lld lays files out: the code begins in the page of the file in which what is before it ends.
- */
+/* In the layout of lld, the code begins in the same page of the file in which the preceding data
+ * ends. */
 START_TEST(load_base_is_that_of_the_executable_segment)
 {
     static struct sample sample;
@@ -322,7 +322,7 @@ START_TEST(load_base_is_that_of_the_executable_segment)
     uint64_t base = 0;
     ck_assert(cairn_object_load_base(object, 0x7f0000012000, 0x1000, 0x3000, &base));
     ck_assert_uint_eq(base, 0x7f0000000000);
-    /* The second part of a mapping that was divided. */
+    /* The second part of a mapping that was split. */
     ck_assert(cairn_object_load_base(object, 0x7f0000013000, 0x2000, 0x1000, &base));
     ck_assert_uint_eq(base, 0x7f0000000000);
     ck_assert(cairn_object_load_base(object, 0x12000, 0x1000, 0x3000, &base));
@@ -466,7 +466,7 @@ END_TEST
 
 /* ---- Many sections ---- */
 
-enum { MANY_SECTIONS = 100000 }; /* more than 16 bits count */
+enum { MANY_SECTIONS = 100000 }; /* the number needs more than 16 bits */
 
 static void put_section(uint8_t *at, uint32_t name, uint32_t type, uint64_t offset, uint64_t size)
 {
@@ -476,7 +476,7 @@ static void put_section(uint8_t *at, uint32_t name, uint32_t type, uint64_t offs
     elf_put64(at + offsetof(Elf64_Shdr, sh_size), CAIRN_LITTLE_ENDIAN, size);
 }
 
-/* All of one name and with the same bytes, which are their name as well. */
+/* Makes sections of one name and with the same bytes, which also hold the name. */
 static uint8_t *make_many(size_t *size)
 {
     static const char names[] = "\0.many";
@@ -502,7 +502,7 @@ static uint8_t *make_many(size_t *size)
     return bytes;
 }
 
-/* With time that grows with their square, the test would be stopped. */
+/* If the time were quadratic, the test would reach its time limit. */
 START_TEST(many_sections_of_one_name_are_found_in_linear_time)
 {
     size_t size;
@@ -528,7 +528,7 @@ START_TEST(section_outside_the_file_is_truncated)
     static struct sample sample;
     struct cairn_error error;
     sample_executable(&sample, SHT_SYMTAB);
-    /* The size of section 2 in the table at the file's end. */
+    /* The size of section 2, in the table at the end of the file. */
     size_t header =
         sample.size - (sample.file.section_count + 2 - sample.stackmaps) * sizeof(Elf64_Shdr);
     elf_put64(sample.bytes + header + offsetof(Elf64_Shdr, sh_size), CAIRN_LITTLE_ENDIAN,
@@ -554,7 +554,7 @@ END_TEST
 
 /* ---- Compression: zlib's format with a stored block, so that no compressor is needed ---- */
 
-/* Of the sample's stack maps, to `compressed`, which has room for 128 bytes. */
+/* Compresses the sample's stack maps to `compressed`, which has space for 128 bytes. */
 static struct elf_section *compress_section(struct sample *sample, uint8_t *compressed)
 {
     struct elf_section *section = &sample->file.sections[sample->stackmaps];
@@ -564,7 +564,7 @@ static struct elf_section *compress_section(struct sample *sample, uint8_t *comp
     return section;
 }
 
-/* In a mapping that cannot be written: decompressing must not change the input. */
+/* The input is in a read-only mapping, because decompressing must not change it. */
 START_TEST(compressed_section_is_decompressed)
 {
     static struct sample sample;
@@ -586,7 +586,7 @@ START_TEST(compressed_section_is_decompressed)
 }
 END_TEST
 
-/* The limits that are too small, and the first that is enough. */
+/* Memory limits that are too small, and the first one that is enough. */
 START_TEST(memory_limit_is_kept_and_explained)
 {
     static struct sample sample;
@@ -649,7 +649,8 @@ START_TEST(compressed_section_in_the_other_byte_order_is_decompressed)
 }
 END_TEST
 
-/* libelf 0.189 and later may know it; what follows is no such thing in any case. */
+/* libelf 0.189 and later may support this type, but the bytes after the header are invalid in any
+ * case. */
 START_TEST(unknown_compression_is_refused)
 {
     static struct sample sample;
@@ -814,7 +815,7 @@ START_TEST(dynamic_relocations_are_applied)
     sample_add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample.text, 0x1020);
     sample_add_rela(&sample, 0x2000, 0, address_relocations[_i].relative_type, 0x1010);
     sample_add_rela(&sample, 0x2008, 2, address_relocations[_i].type, 0);
-    sample_add_rela(&sample, 0x5000, 0, 12345, 0); /* elsewhere: none of our business */
+    sample_add_rela(&sample, 0x5000, 0, 12345, 0); /* outside of the section: must be ignored */
     sample_add_symbol_section(&sample, SHT_DYNSYM);
     sample_add_relocation_section(&sample, SHT_RELA, SHF_ALLOC, 0);
     sample_finish(&sample);
@@ -854,7 +855,7 @@ START_TEST(linked_addresses_are_named_by_the_symbol_table)
     ck_assert(!cairn_object_is_relocatable(object));
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
-    /* One byte into a function is not its beginning. */
+    /* One byte past the beginning of a function is not its beginning. */
     ck_assert_ptr_null(cairn_object_function(object, &section, 16).name);
     ck_assert_uint_eq(cairn_object_function(object, &section, 16).entry, 0x1011);
     ck_assert_ptr_null(cairn_object_function(object, &section, 17).name);
@@ -961,8 +962,8 @@ END_TEST
 static const struct {
     uint16_t machine;
     enum cairn_byte_order byte_order;
-    uint32_t narrow_type, wide_type;     /* of distances */
-    uint32_t address_type, address_wide; /* of addresses */
+    uint32_t narrow_type, wide_type;     /* number of distances */
+    uint32_t address_type, address_wide; /* number of addresses */
 } distances[] = {
     {EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_32, R_X86_64_64},
     {EM_AARCH64, CAIRN_LITTLE_ENDIAN, R_AARCH64_PREL32, R_AARCH64_PREL64, R_AARCH64_ABS32,
@@ -1002,14 +1003,14 @@ START_TEST(distances_lead_to_the_section_of_their_symbols)
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 16), sample.text);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 20), 0);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, SIZE_MAX), 0);
-    /* A distance is no function's address. */
+    /* A distance is not the address of a function. */
     ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, sample_word(&section, 1));
     ck_assert_uint_eq(cairn_object_function(object, &section, 8).section, 0);
     cairn_object_close(object);
 }
 END_TEST
 
-/* A linker may remove instructions of RISC-V, so each label is a relocation of its own. */
+/* A linker may remove instructions on RISC-V, so each label has its own relocation. */
 START_TEST(distances_of_two_labels_lead_to_the_first_ones_section)
 {
     static struct sample sample;
@@ -1083,7 +1084,7 @@ START_TEST(number_of_variable_length_without_an_end_is_corrupt)
 }
 END_TEST
 
-/* As call frame information has them: the low six bits are a distance, the others an instruction.
+/* As in call frame information: the low six bits are a distance, and the others are an instruction.
  */
 START_TEST(parts_of_bytes_are_relocated)
 {
@@ -1320,7 +1321,7 @@ static enum cairn_status use_code(cairn_object *object,
 }
 
 struct scripted {
-    long allowed; /* allocations that succeed */
+    long allowed; /* number of allocations that succeed */
     long live;
 };
 
@@ -1341,7 +1342,7 @@ static void *scripted_reallocate(void *user, void *block, size_t old_size, size_
 
 static size_t length(const char *text) { return text == NULL ? 0 : strlen(text); }
 
-/* All that needs no stack maps. */
+/* Calls everything that does not need stack maps. */
 static enum cairn_status use_all_sections(cairn_object *object, uint64_t *sum)
 {
     const struct cairn_object_filter all = {0};
@@ -1478,7 +1479,7 @@ START_TEST(changed_bytes_never_crash)
         mutate(bytes, sample.size, &seed);
         good += use_object(bytes, sample.size, NULL, &sum) == CAIRN_ERROR_NOT_FOUND;
     }
-    /* Otherwise the changes would not reach far enough to tell anything. */
+    /* If all or hardly any were good, the random changes would test nothing. */
     ck_assert_uint_gt(good, ROUNDS / 100);
     ck_assert_uint_lt(good, ROUNDS);
     sample_drop_guarded(mapping, sample.size);

@@ -1,5 +1,5 @@
 /*
- * Which function's code holds an address: beside a search that goes through all symbols.
+ * Tests of finding the function at an address, compared with a search through all symbols.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -49,7 +49,7 @@ static cairn_object *open_finished(struct sample *sample)
     return sample_open(sample);
 }
 
-/* "" if none is found. */
+/* "" if there is none. */
 static const char *name_at(cairn_object *object, const struct sample *sample, uint64_t offset)
 {
     struct cairn_object_function function;
@@ -215,7 +215,7 @@ START_TEST(each_allocation_may_fail)
         if (status == CAIRN_OK)
             status = cairn_object_find_function(object, sample.text, address, &function, NULL);
         if (object != NULL && status == CAIRN_ERROR_MEMORY) {
-            /* What failed once does not stay so. */
+            /* An error is not cached: the next call succeeds. */
             ck_assert_int_eq(
                 cairn_object_find_function(object, sample.text, address, &function, NULL),
                 CAIRN_OK);
@@ -256,8 +256,8 @@ static unsigned rank(const struct model *model)
     return rank + (model->is_function ? 0 : 10);
 }
 
-/* The function with a size that begins last; of several that begin there the best name, if it
- * reaches that far, or else the longest. */
+/* Finds the function with a size that begins last. If several begin there, it is the one with the
+ * best name if that one covers the address, or else the longest. */
 static const struct model *find_sized(const struct model *models, size_t count, uint64_t offset)
 {
     const struct model *inner = NULL;
@@ -280,7 +280,7 @@ static const struct model *find_sized(const struct model *models, size_t count, 
     return best != NULL && covers(best, offset) ? best : longest;
 }
 
-/* The symbol before the address, if it begins outside of everything that has a size. */
+/* Finds the symbol before the address if it begins outside of all functions with a size. */
 static const struct model *find_unsized(const struct model *models, size_t count, uint64_t offset)
 {
     const struct model *before = NULL;

@@ -1,5 +1,6 @@
 /*
- * Sections by number and functions by name, in files of either byte order, linked and not.
+ * Tests of finding sections by number and functions by name, in files of either byte order, linked
+ * and not linked.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +26,7 @@ struct sample {
 
 static struct sample sample;
 
-/* "second" is there twice: the one at the lower address comes later in the table. */
+/* "second" is defined twice: the definition at the lower address comes later in the table. */
 static void put_symbols(enum cairn_byte_order byte_order, uint64_t base)
 {
     uint8_t function = STB_GLOBAL << 4 | STT_FUNC;
@@ -115,7 +116,7 @@ START_TEST(there_is_no_section_0_and_none_behind_the_last)
     ck_assert_uint_eq(header.size, 77);
     while (cairn_object_section_header(sample.object, count + 1, &header))
         count++;
-    /* The builder adds one for the names of sections. */
+    /* The builder adds a section for the names of sections. */
     ck_assert_uint_eq(count, sample.file.section_count + 1);
     ck_assert(!cairn_object_section_header(sample.object, UINT32_MAX, &header));
     close_sample();

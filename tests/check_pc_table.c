@@ -1,7 +1,8 @@
 /*
- * Tables of PC sections: random sections of random schemas, with overlapping functions, several
- * entries at a PC and runs that share their constants, against what was written; sections that do
- * not fit their schema; and every allocation that fails.
+ * Tests of tables of PC sections. Random sections of random schemas, with overlapping functions,
+ * several entries at a PC and runs that share their constants, are compared with the entries that
+ * were written. Other tests use sections that do not match their schema, and let every allocation
+ * fail.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,7 +44,7 @@ static struct {
     uint32_t section_count;
     struct written_entry entries[ENTRIES_MAX];
     uint32_t entry_count;
-    size_t values[ENTRIES_MAX]; /* of one section: where the constants of its groups begin */
+    size_t values[ENTRIES_MAX]; /* offsets at which the constants of a section's groups begin */
     uint32_t group_count;
     bool knows_code;
 } written;
@@ -60,7 +61,7 @@ static void put_number(struct sample_section *section, bool is_compressed, uint6
     section_put(section, value, 1);
 }
 
-/* As a front end would have them: most are small. */
+/* Returns a constant as a front end would use: most are small. */
 static uint64_t random_constant(uint8_t bytes)
 {
     uint64_t value = (uint64_t)below(1u << 16) << 8 * below(4);
@@ -111,8 +112,8 @@ static void put_group(uint32_t number)
 
 static const char *const names[SECTIONS_MAX] = {"first", "second", "second", ""};
 
-/* Whether what begins at the place would be taken for an address of code, as constants are, and
- * what follows them, once in some thousand sections. */
+/* Whether the bytes at this place, which are constants, could be mistaken for an address of code
+ * and its entry. That happens in one of some thousand sections. */
 static bool leads_to_code(const struct sample_section *bytes, uint64_t address, uint8_t width,
                           size_t at)
 {
@@ -174,7 +175,7 @@ static void put_section(uint32_t number)
     }
 }
 
-/* The bytes end at a page that nobody may touch. */
+/* The bytes end at an inaccessible page. */
 static struct guarded guarded[SECTIONS_MAX];
 
 static void put_all(void)
@@ -234,7 +235,7 @@ static void expect_entry(const cairn_pc_table *table, const struct cairn_pc_tabl
         expect(found->value.constants[i] == expected->value.constants[i]);
 }
 
-/* What a lookup should give, by the simplest search. */
+/* Computes the expected result of a lookup by linear search. */
 static size_t search(uint64_t pc, const struct written_entry **found)
 {
     size_t count = 0;
@@ -254,7 +255,8 @@ static bool is_function(const struct written_entry *entry)
     return written.sections[entry->section].schema.has_size;
 }
 
-/* Functions first, by where they begin; all else as it was written. */
+/* Functions come first, sorted by their beginning, and all other entries in the order in which they
+ * were written. */
 static bool comes_before(const struct written_entry *left, const struct written_entry *right)
 {
     if (is_function(left) != is_function(right))
@@ -364,7 +366,7 @@ START_TEST(each_failed_allocation_is_reported)
 }
 END_TEST
 
-/* ---- One section by hand ---- */
+/* ---- One section, written by hand ---- */
 
 static uint8_t hand_bytes[64];
 

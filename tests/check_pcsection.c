@@ -1,6 +1,6 @@
 /*
- * PC sections: random entries of random schemas are read back as they were written; schemas as
- * text; cut and wrong ones are refused where they are wrong.
+ * Tests of PC sections: random entries of random schemas are read back unchanged; schemas are
+ * parsed from text; truncated and invalid sections are refused with the offset of the error.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -122,7 +122,7 @@ START_TEST(random_entries_are_read_as_they_were_written)
 }
 END_TEST
 
-/* ---- Many at once ---- */
+/* ---- Reading many entries at once ---- */
 
 static struct {
     uint64_t addresses[ENTRIES];
@@ -130,7 +130,7 @@ static struct {
     uint64_t constants[ENTRIES * CAIRN_PCSECTION_CONSTANTS_MAX];
 } many;
 
-/* The entries from `first` on. */
+/* Reads the entries from `first` on. */
 static void expect_many(unsigned first, size_t count)
 {
     uint8_t constant_count = written.schema.constant_count;
@@ -200,7 +200,7 @@ START_TEST(many_entries_that_nobody_wants_are_counted)
 }
 END_TEST
 
-/* One byte of the section is another one. */
+/* Changes one byte of the section. */
 static void expect_the_same_of_both(void)
 {
     struct guarded guarded = guard(written.bytes, written.size);
@@ -236,14 +236,14 @@ START_TEST(whatever_the_bytes_are_many_are_as_one_by_one)
 }
 END_TEST
 
-/* ---- Wrong ones ---- */
+/* ---- Invalid sections ---- */
 
 static size_t end_of(unsigned entry)
 {
     return entry + 1 == ENTRIES ? written.size : written.entries[entry + 1].offset;
 }
 
-/* Entries that end before the cut are given. */
+/* Entries that end before the cut are returned. */
 static void expect_cut(size_t size)
 {
     struct guarded guarded = guard(written.bytes, size);

@@ -1,7 +1,8 @@
 /*
- * check_roots.c - roots of statepoint frames: src/frame/roots.c.
+ * check_roots.c - tests of the roots of statepoint frames: src/frame/roots.c.
  *
- * Frames and records by hand, on every machine: what LLVM writes today is in check_llvm_roots.c.
+ * Frames and records are written by hand, for every machine. check_llvm_roots.c tests the records
+ * that LLVM writes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +18,7 @@
 enum {
     CODE = 0x1000,
     RETURN_OFFSET = 0x20,
-    STACK_WORDS = 4096, /* places of more than one window */
+    STACK_WORDS = 4096, /* slots of more than one window */
     LOCATIONS_MAX = 800,
     SAVED_WORDS = CAIRN_FRAME_SLOTS
 };
@@ -30,7 +31,7 @@ static struct cairn_frame frame;
 static cairn_table *table;
 static struct cairn_record record;
 static uint16_t stack_pointer;
-static uint16_t kept[2]; /* registers that calls leave as they are */
+static uint16_t kept[2]; /* callee-saved registers */
 
 static uint64_t *saved_place(uint16_t dwarf)
 {
@@ -142,7 +143,7 @@ static void relocate(void)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
-/* ---- One thing at a time ---- */
+/* ---- Single features ---- */
 
 START_TEST(a_base_that_comes_often_is_moved_once)
 {
@@ -157,7 +158,7 @@ START_TEST(a_base_that_comes_often_is_moved_once)
 }
 END_TEST
 
-/* The derived pointers come before and behind the pair of their base alone, one of them twice. */
+/* Derived pointers precede and follow the pair of the base alone, and one of them occurs twice. */
 START_TEST(derived_pointers_keep_their_distance)
 {
     stack[0] = 5 * OBJECT_BYTES;
@@ -252,7 +253,7 @@ START_TEST(places_on_the_stack_are_found_by_any_register)
     put(in_stack(3));
     put(below);
     put(below);
-    put(in_stack(99)); /* the same place */
+    put(in_stack(99)); /* the same slot */
     put(in_stack(99));
     end();
     relocate();
@@ -262,7 +263,7 @@ START_TEST(places_on_the_stack_are_found_by_any_register)
 }
 END_TEST
 
-/* More derived pointers than the code lists. */
+/* There are more derived pointers than the code's list can hold. */
 START_TEST(a_frame_may_have_hundreds_of_derived_pointers)
 {
     enum { PAIRS = 300 };
@@ -354,9 +355,9 @@ START_TEST(allocas_are_enumerated)
 }
 END_TEST
 
-/* ---- What is refused ---- */
+/* ---- Errors ---- */
 
-/* The first root is good, and must stay as it is all the same. */
+/* The first root is valid, but must be unchanged after the error, too. */
 static void expect_refusal(struct cairn_location bad, enum cairn_status status, const char *words)
 {
     struct cairn_error error = {0};
@@ -453,12 +454,12 @@ END_TEST
 
 enum { BASES_MAX = 40, DERIVED_MAX = 100, ROUNDS = 500 };
 
-/* What a frame is to be afterwards. */
+/* Expected contents of a frame. */
 static uint64_t expected_stack[STACK_WORDS];
 static uint64_t expected_saved[SAVED_WORDS];
 static uint32_t expected_moves;
 
-/* A place that no other root has. */
+/* Chooses a slot or register that no other root has. */
 struct random_place {
     struct cairn_location location;
     uint64_t *now;
@@ -468,19 +469,19 @@ struct random_place {
 static bool is_taken[STACK_WORDS];
 static bool is_kept_taken[2];
 
-/* What frames are to be like: the code has several ways for them. */
+/* Properties of random frames, which make the code use all its methods. */
 enum order { ORDER_NONE, ORDER_UP, ORDER_DOWN };
 struct shape {
-    uint32_t words; /* of the stack, that places are in */
+    uint32_t words; /* number of stack words in which there may be roots */
     uint32_t bases_max;
-    uint32_t registers; /* one of so many places may be in a register; 0: none */
-    enum order order;   /* of the places */
-    bool has_derived;   /* in places of their own */
+    uint32_t registers; /* one of this many roots may be in a register; 0: none */
+    enum order order;   /* order of the stack slots */
+    bool has_derived;   /* whether derived pointers have their own slots */
     bool comes_again;
-    /* Places on the stack are found by a register, and not by the stack pointer. */
+    /* Whether stack slots are addressed by a register other than the stack pointer. */
     bool has_base_register;
 };
-enum { ANCHOR = 200 }; /* the word that the register points to */
+enum { ANCHOR = 200 }; /* index of the word that the register points to */
 
 static struct shape shape;
 static uint32_t last_word;
@@ -495,7 +496,7 @@ static struct cairn_location random_location(uint32_t word)
     return location;
 }
 
-/* One that is not taken, and behind the last one if there is an order. */
+/* Chooses a word that is not used yet; if there is an order, one that follows it. */
 static uint32_t random_word(uint64_t *state)
 {
     uint32_t word;
@@ -548,7 +549,8 @@ static void put_pair(const struct random_place *base, const struct random_place 
     put(derived->location);
 }
 
-/* Each base at least once, alone or with a derived pointer, and pairs again in any order. */
+/* Writes each base at least once, alone or with a derived pointer, and repeats some pairs, in any
+ * order. */
 static void put_random_pairs(uint64_t *state)
 {
     static struct random_place bases[BASES_MAX];

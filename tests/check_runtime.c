@@ -1,8 +1,9 @@
 /*
- * Runtimes: loading, publishing, retiring and looking up, the order in which things go, forked
- * children, and what is left when an allocation fails.
+ * Tests of runtimes: loading, publishing, retiring and looking up, the order of destruction, forked
+ * children, and the state after a failed allocation.
  *
- * The code is made by hand as LLVM emits it for the host, so these tests need no LLVM.
+ * The code is written by hand in the form in which LLVM emits it for the host, so these tests do
+ * not need LLVM.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,8 +32,9 @@ static long two(void) { return 2; }
 /* ---- Modules ---- */
 
 /*
- * A function that calls `one` at a patch point and returns what it returned. Behind it, never
- * executed, the region of a second patch point, which LLVM has not made: that one has a reason.
+ * Writes a function that calls `one` at a patch point and returns its result. After it follows the
+ * region of a second patch point, which is never executed. That region is not in LLVM's form, so
+ * its site has a reason.
  */
 static void write_code(uint8_t *code)
 {
@@ -114,7 +116,7 @@ static enum cairn_status fill(cairn_loader *loader, uint64_t id, struct cairn_er
     return status == CAIRN_OK ? declare(loader, id, error) : status;
 }
 
-/* The records of the module have the IDs `id` and `id` + 1. */
+/* Writes a stack map whose records have the IDs `id` and `id` + 1. */
 static enum cairn_status try_load(cairn_runtime *runtime, uint64_t id, cairn_module **module,
                                   struct cairn_error *error)
 {
@@ -179,7 +181,7 @@ static struct cairn_runtime_statistics statistics_of(cairn_runtime *runtime)
     return statistics;
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 START_TEST(runtime_says_how_it_was_made)
 {
@@ -353,7 +355,7 @@ START_TEST(function_outside_of_the_loaded_code_is_corrupt)
 }
 END_TEST
 
-/* A section with that many bytes behind its map, all zero but for the last one. */
+/* Loads a section with that many bytes after its map, which are zero except for the last one. */
 static enum cairn_status load_with_slack(cairn_runtime *runtime, size_t slack, uint8_t last,
                                          struct cairn_error *error)
 {
@@ -381,8 +383,8 @@ static enum cairn_status load_with_slack(cairn_runtime *runtime, size_t slack, u
     return status;
 }
 
-/* LLVM asks for room for stubs behind sections that have relocations: not for ELF on x86-64, but
- * for Mach-O. */
+/* LLVM allocates space for stubs after sections with relocations: for Mach-O, but not for ELF on
+ * x86-64. */
 START_TEST(zeros_behind_a_stack_map_are_not_part_of_it)
 {
     cairn_runtime *runtime = create(support_modes[_i]);
@@ -440,7 +442,8 @@ START_TEST(module_is_visible_from_publishing_to_retiring)
     ck_assert(!cairn_runtime_find_address(runtime, address, &record));
     ck_assert(!cairn_runtime_find_function(runtime, address, &function));
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, 10, &record, 1), 0);
-    ck_assert_int_eq(call_module(module), 1); /* its memory stays until the host says so */
+    ck_assert_int_eq(call_module(module),
+                     1); /* its memory is kept until the host allows its release */
     ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
     cairn_runtime_destroy(runtime);
 }
@@ -579,10 +582,11 @@ enum { READERS = 2, ROUNDS = 40 };
 struct reading {
     cairn_runtime *runtime;
     const cairn_module *lasting;
-    _Atomic uint64_t passing_address; /* where a module comes and goes; 0: nowhere yet */
+    _Atomic uint64_t passing_address; /* address of a module that is loaded and retired repeatedly;
+                                         0 before the first */
     _Atomic bool stop;
-    _Atomic uint64_t passes[READERS]; /* moments at which the reader holds nothing */
-    _Atomic uint64_t seen;            /* lookups that found the passing module */
+    _Atomic uint64_t passes[READERS]; /* number of moments at which the reader holds no reference */
+    _Atomic uint64_t seen;            /* number of lookups that found the passing module */
 };
 
 struct reader {
@@ -590,7 +594,7 @@ struct reader {
     int number;
 };
 
-/* Found whole, or not at all. */
+/* A module is found complete, or not at all. */
 static void look_at_passing(struct reading *reading)
 {
     struct cairn_record record;
@@ -625,7 +629,7 @@ static void *read_on(void *argument)
     return NULL;
 }
 
-/* Returns when no reader can hold anything that was found before the call. */
+/* Returns when no reader can hold a result of a lookup before the call. */
 static void wait_for_readers(struct reading *reading)
 {
     for (int i = 0; i < READERS; i++) {
@@ -658,7 +662,7 @@ START_TEST(lookups_hold_while_modules_come_and_go)
     atomic_store(&reading.stop, true);
     for (int i = 0; i < READERS; i++)
         pthread_join(threads[i], NULL);
-    /* Of two passes after publishing, each reader's second one is whole. */
+    /* Of two passes of a reader after publishing, the second one begins after publishing. */
     ck_assert_uint_ge(reading.seen, READERS * ROUNDS);
     cairn_runtime_destroy(reading.runtime);
 }
@@ -683,7 +687,7 @@ static void *patch_on(void *argument)
 
 START_TEST(no_page_is_writable_and_executable_while_patching)
 {
-    if (support_is_emulated()) /* an emulator has such pages of its own */
+    if (support_is_emulated()) /* an emulator has its own such pages */
         return;
     cairn_runtime *runtime = create(support_modes[_i]);
     struct patching patching = {.site = cairn_module_site(load_published(runtime, 10), 0)};
@@ -735,7 +739,7 @@ START_TEST(child_s_quiescence_leaves_the_parent_s_code)
 }
 END_TEST
 
-/* The parent patches between the two calls; the child waits for a byte. */
+/* The parent patches the site between the two calls, while the child waits for a byte. */
 static void run_in_child(const cairn_runtime *runtime, const cairn_module *module, int pipe_end)
 {
     char byte;
@@ -770,7 +774,8 @@ START_TEST(parent_s_patch_does_not_reach_a_child_that_has_its_own_code)
 }
 END_TEST
 
-/* ---- Allocation failures ---- */
+/* Creates a runtime, a module in it, and a batch with its site, and frees everything, wherever an
+ * error occurs. */
 
 /* A runtime, a module in it, a batch over its site; all given back, however far it came. */
 static enum cairn_status use_all(enum cairn_code_mode mode, struct support_allocator *allocator,
@@ -816,11 +821,11 @@ START_TEST(every_allocation_may_fail_and_nothing_is_lost)
             mappings = support_count_mappings();
     }
     ck_assert_uint_gt(failures, 10);
-    ck_assert_uint_le(support_count_mappings(), mappings + 2); /* malloc's own */
+    ck_assert_uint_le(support_count_mappings(), mappings + 2); /* the one of malloc */
 }
 END_TEST
 
-/* Whether publishing with the next allocation failing is an error, after checking what it left. */
+/* Whether publishing fails if the next allocation fails. Also checks the state after the error. */
 static bool publishing_fails(cairn_runtime *runtime, cairn_module *module, uint64_t id,
                              struct support_allocator *allocator)
 {
@@ -837,7 +842,7 @@ static bool publishing_fails(cairn_runtime *runtime, cairn_module *module, uint6
     return true;
 }
 
-/* The first modules find room in the list of modules; one of those behind them needs more. */
+/* The list of modules has space for the first modules; one of the later ones makes it grow. */
 START_TEST(failed_publishing_leaves_the_module_unpublished)
 {
     struct support_allocator allocator = {.fail_at = 0};

@@ -1,7 +1,7 @@
 /*
- * Clang's -fexperimental-sanitize-metadata: random entries of every version are read back as they
- * were written; bytes that clang wrote; cut and wrong ones are refused where they are wrong; names
- * of sections; the width of addresses.
+ * Tests of clang's -fexperimental-sanitize-metadata: random entries of every version are read back
+ * unchanged; bytes that clang wrote are read; truncated and invalid sections are refused with the
+ * offset of the error; names of sections; the width of addresses.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -42,7 +42,7 @@ static void put_number(uint32_t value)
     section_put(&written.section, value, 1);
 }
 
-/* Of what is up to 2 GiB away, or with wide addresses anywhere. */
+/* Writes an address up to 2 GiB away, or any address if addresses are wide. */
 static uint64_t put_address(void)
 {
     bool is_wide = (written.version & WIDE) != 0;
@@ -165,10 +165,11 @@ START_TEST(random_accesses_are_read_as_they_were_written)
 }
 END_TEST
 
-/* ---- What clang writes ---- */
+/* ---- Sections written by clang ---- */
 
-/* f: 16 bytes with an atomic access; u: 0x90 bytes, may be used after its return; s: the same with
- * 24 bytes of arguments on the stack. Addresses count up from 0x1000 above the section. */
+/* f has 16 bytes, with an atomic access. u has 0x90 bytes, and its frame may be used after its
+ * return. s is the same with 24 bytes of arguments on the stack. Addresses begin 0x1000 above the
+ * section. */
 static const uint8_t clang_16[] = {
     0x00, 0x10, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, /* f */
     0x04, 0x10, 0x00, 0x00, 0x90, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
@@ -216,14 +217,14 @@ START_TEST(version_2_has_sizes_of_arguments_with_a_bit_of_their_own)
 }
 END_TEST
 
-/* ---- What is refused ---- */
+/* ---- Errors ---- */
 
 static size_t end_of_function(unsigned entry)
 {
     return entry + 1 == ENTRIES ? written.section.size : written.functions[entry + 1].offset;
 }
 
-/* Entries that end before the cut are given; the sentence names the first of the others. */
+/* Entries that end before the cut are returned; the error message names the next one. */
 static void expect_cut_functions(size_t size)
 {
     struct guarded guarded = guard(written.section.bytes, size);
@@ -462,7 +463,7 @@ END_TEST
 
 enum { CODE = 0x400000, CODE_STEP = 0x800, DATA = 0x500000 };
 
-/* Functions, or accesses, in code on one of the two sides of their section. */
+/* Writes functions or accesses whose code is on one of the two sides of the section. */
 static struct cairn_section put_code(enum cairn_sanmd_kind kind, uint32_t version, unsigned count)
 {
     begin_section(version);
@@ -479,7 +480,7 @@ static struct cairn_section put_code(enum cairn_sanmd_kind kind, uint32_t versio
     return section_view(&written.section);
 }
 
-/* Whether or not the version tells. */
+/* The width is found whether or not the version gives it. */
 START_TEST(wide_addresses_are_known_by_the_entries)
 {
     random_state = sample_seed();

@@ -1,8 +1,9 @@
 /*
- * libcairn-sanmd, white-box, with sections of metadata that the test writes: random ones are found
- * as a search from first to last finds them, whatever order they are in; faults, folded functions,
- * memory that is not there; queries in signal handlers and threads while sections come and go.
- * What clang writes is in check_sanmd_programs.
+ * White-box tests of libcairn-sanmd, with sections of metadata that the test writes. Lookups in
+ * random sections, in any order of the entries, must give the same results as a linear search.
+ * Other tests cover faults, folded functions, memory that is not mapped, and queries in signal
+ * handlers and threads while sections are added and removed. check_sanmd_programs tests the
+ * sections that clang writes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +26,7 @@ static uint64_t random_state;
 
 static uint32_t below(uint32_t bound) { return sample_random(&random_state, bound); }
 
-/* ---- The system's refusals ---- */
+/* ---- Refused system calls ---- */
 
 static bool has_memory = true;
 
@@ -43,14 +44,14 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fil
 
 /* ---- Sections ---- */
 
-/* Where its code is said to be; nothing is there. */
+/* A section and the address that its code seems to have. That address is not mapped. */
 struct metadata {
     enum cairn_sanmd_kind kind;
     uint32_t version;
     uint8_t *bytes;
     size_t size;
     size_t count;
-    struct cairn_sanmd_function *entries; /* accesses as functions of one byte */
+    struct cairn_sanmd_function *entries; /* accesses are stored as functions of one byte */
 };
 
 static enum cairn_byte_order own_order(void)
@@ -92,8 +93,8 @@ static void put_entry(struct metadata *metadata, const struct cairn_sanmd_functi
 
 enum { ENTRIES_MAX = 400, ENTRY_BYTES_MAX = 8 + 3 * 5, SLOTS = 16 };
 
-/* Sections are near each other, so that 4 bytes reach from each to the code of all; malloc does not
- * promise that. */
+/* Sections are near each other, so that 4 bytes reach from each section to all code. malloc does
+ * not guarantee that. */
 static struct {
     uint8_t bytes[SLOTS][ENTRIES_MAX * ENTRY_BYTES_MAX];
     bool is_used[SLOTS];
@@ -171,7 +172,7 @@ enum { SECTIONS = 6, ROUNDS = 60, PROBES = 1000, STRETCH = 1 << 16 };
 static struct metadata sections[SECTIONS];
 static bool is_added[SECTIONS];
 
-/* Functions one behind the other, most of them. */
+/* Writes functions, most of which follow each other directly. */
 static size_t random_functions(struct cairn_sanmd_function *entries, uint64_t base)
 {
     size_t count = below(ENTRIES_MAX);
@@ -206,7 +207,8 @@ static void shuffle(struct cairn_sanmd_function *entries, size_t count)
     }
 }
 
-/* Code of functions is each section's own: `number` keeps them apart. That of accesses is mixed. */
+/* Each section has its own functions, at addresses that `number` separates. Accesses of several
+ * sections are mixed. */
 static struct metadata random_section(unsigned number, uint64_t base)
 {
     static struct cairn_sanmd_function entries[ENTRIES_MAX];
@@ -289,7 +291,7 @@ END_TEST
 
 struct visited {
     size_t count;
-    size_t limit; /* after which it says no; 0: never */
+    size_t limit; /* number of visits after which the visitor stops; 0: never */
     uint64_t last;
     const struct metadata *deleted; /* at the first visit */
 };
@@ -311,7 +313,7 @@ static bool visit_function(void *data, const struct cairn_sanmd_function *functi
 
 static bool visit_atomic(void *data, uint64_t pc) { return note(data, pc); }
 
-/* 100 of them, 16 bytes apart, in no order. */
+/* There are 100 of them, 16 bytes apart, in no particular order. */
 static struct metadata hundred(enum cairn_sanmd_kind kind, uint64_t base)
 {
     struct cairn_sanmd_function entries[100];
@@ -361,7 +363,7 @@ START_TEST(a_visitor_may_delete_what_is_visited)
     struct visited visited = {.deleted = &functions};
     ck_assert(cairn_sanmd_visit_functions(0, UINT64_MAX, visit_function, &visited));
     ck_assert_uint_eq(visited.count, 1);
-    /* The query that was on the way holds it until another callback. */
+    /* The memory is kept for the query that was running, until another callback. */
     ck_assert_uint_gt(statistics().waiting_bytes, 0);
     metadata_add(&functions);
     metadata_delete(&functions);
@@ -370,7 +372,7 @@ START_TEST(a_visitor_may_delete_what_is_visited)
 }
 END_TEST
 
-/* ---- Ranges, and what is wrong with them ---- */
+/* ---- Ranges, and errors in them ---- */
 
 static struct cairn_sanmd_range only_range;
 
@@ -499,7 +501,7 @@ START_TEST(entries_at_both_ends_of_the_address_space_are_found)
 }
 END_TEST
 
-/* Whatever addresses may be: nothing is read or written beyond a table. */
+/* Random addresses must not lead to accesses outside of a table. */
 START_TEST(sections_of_random_bytes_are_taken_as_they_are)
 {
     random_state = sample_seed();
@@ -540,7 +542,7 @@ START_TEST(without_memory_a_section_is_lost_and_counted)
     metadata_add(&lost);
     ck_assert_uint_eq(statistics().lost_range_count, lost_before + 1);
     ck_assert(cairn_sanmd_is_atomic(base));
-    /* A deletion needs none. */
+    /* A deletion needs no memory. */
     metadata_delete(&lost);
     metadata_delete(&kept);
     ck_assert(!cairn_sanmd_is_atomic(base));
@@ -555,11 +557,11 @@ START_TEST(without_memory_a_section_is_lost_and_counted)
 }
 END_TEST
 
-/* ---- While sections come and go ---- */
+/* ---- While sections are added and removed ---- */
 
 enum { CHANGES = 3000, ASKING_THREADS = 2, CHANGING_THREADS = 2, TICK_MICROSECONDS = 200 };
 
-/* One section stays, the others come and go. */
+/* One section stays, and the others are added and removed. */
 static struct metadata staying;
 static struct metadata changing[CHANGING_THREADS];
 static atomic_bool is_over;
@@ -632,7 +634,7 @@ START_TEST(queries_in_threads_and_signal_handlers_find_what_stays)
     ck_assert_uint_gt(answers, 0);
     ck_assert_uint_eq(statistics().range_count, 1);
     metadata_delete(&staying);
-    /* With no query under way, all has been given back. */
+    /* While no query runs, everything has been freed. */
     ck_assert_uint_eq(statistics().waiting_bytes, 0);
     metadata_free(&staying);
     for (unsigned i = 0; i < CHANGING_THREADS; i++)

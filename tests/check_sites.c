@@ -1,5 +1,5 @@
 /*
- * Sites in loaded code: what they become, and how they are patched alone and in batches.
+ * Tests of sites in loaded code: their states, and patching them one by one and in batches.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,7 +31,7 @@ START_TEST(patchpoint_becomes_call_no_op_and_jump_and_comes_back)
     ck_assert_done(cairn_site_nop(fixture.site, CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), 0);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_NOP);
-    /* The function's own end: takes the frame down and returns. */
+    /* The end of the function: removes the frame and returns. */
     ck_assert_done(cairn_site_jump(fixture.site, fixture.tail, CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), 0);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_JUMP);
@@ -42,7 +42,7 @@ START_TEST(patchpoint_becomes_call_no_op_and_jump_and_comes_back)
 }
 END_TEST
 
-/* What an exit's handler finds, and answers with. */
+/* The frame that an exit's handler receives, and its answer. */
 struct exit_visit {
     const cairn_runtime *runtime;
     uint64_t id;

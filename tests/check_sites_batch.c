@@ -1,6 +1,6 @@
 /*
- * Batches of 4096 sites: all of them change or none does; and what a batch and a single site do
- * where the kernel refuses the barrier, a page or memory.
+ * Tests of batches of 4096 sites: either all of them change or none does. Also tests of a batch and
+ * of a single site when the kernel refuses a barrier, a page or memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,8 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Functions as those of site_support.h, with a null patch point of 16 bytes each; the last one has
- * its last page for itself. */
+/* Functions like those of site_support.h, each with a null patch point of 16 bytes. The last
+ * function is alone in the last page. */
 enum {
     COUNT = 4096,
     LAST = COUNT - 1,
@@ -26,7 +26,7 @@ enum {
     PAGE = 4096,
     CODE_BYTES = COUNT * STRIDE + 2 * PAGE,
     REGION_BYTES = 16,
-    /* Behind all functions: one that returns 2, and one that returns 1. */
+    /* After all functions there is one that returns 2, and one that returns 1. */
     NEAR_TWO = CODE_BYTES - 32,
     NEAR_ONE = CODE_BYTES - 64
 };
@@ -36,7 +36,7 @@ struct crowd {
     cairn_runtime *runtime;
     cairn_module *module;
     uint8_t *code;
-    uint8_t *before; /* the code as it was loaded */
+    uint8_t *before; /* the code before any change */
     cairn_batch *batch;
 };
 
@@ -106,7 +106,7 @@ static cairn_site *site_of(const struct crowd *crowd, uint32_t index)
 
 static const uint8_t *near_two(const struct crowd *crowd) { return crowd->code + NEAR_TWO; }
 
-/* The number of functions that return the value. */
+/* Counts the functions that return the value. */
 static uint32_t count_results(const struct crowd *crowd, long value)
 {
     uint32_t count = 0;
@@ -130,7 +130,7 @@ static void note_calls(struct crowd *crowd, uint32_t count, const void *target)
     support_expect(status == CAIRN_OK);
 }
 
-/* ---- All of them ---- */
+/* ---- Changing all of them ---- */
 
 static const enum cairn_strength strengths[] = {CAIRN_RELAXED, CAIRN_SYNC};
 
@@ -170,9 +170,10 @@ START_TEST(all_4096_sites_do_the_new_thing)
 }
 END_TEST
 
-/* ---- The last one is refused when it is noted ---- */
+/* ---- An error when the last change is added ---- */
 
-/* 4095 changes are noted; the last one is refused. The others are still there and can be made. */
+/* 4095 changes are added; the last one is refused. The batch still holds the others, and they can
+ * be committed. */
 static void check_refused_note(struct crowd *crowd, enum cairn_status got,
                                enum cairn_status expected)
 {
@@ -244,9 +245,9 @@ START_TEST(site_of_another_runtime_is_refused_at_last)
 }
 END_TEST
 
-/* ---- The commit is refused ---- */
+/* ---- An error of the commit ---- */
 
-/* Nothing has changed, and the batch still holds its changes. */
+/* No site has changed, and the batch still holds its changes. */
 static void check_refused_commit(struct crowd *crowd, enum cairn_strength strength,
                                  enum cairn_status expected)
 {
@@ -332,11 +333,11 @@ START_TEST(strength_that_is_none_refuses_all)
 }
 END_TEST
 
-/* ---- The kernel refuses ---- */
+/* ---- Errors of the kernel ---- */
 
 static const struct support_refusal no_barrier = {.call = SYS_membarrier, .error = EPERM};
 
-/* Of a region; one instruction where they all have the same size. */
+/* Size of a part of a region in bytes; one instruction where all have the same size. */
 enum { PART = 4 };
 
 static void sites_without_barrier(void *user)
@@ -372,7 +373,7 @@ START_TEST(without_a_barrier_no_mode_synchronises)
 }
 END_TEST
 
-/* It is there at first, and refused when all is written. */
+/* The barrier is available at first, and is refused after everything was written. */
 static void barrier_is_refused_later(void *user)
 {
     struct crowd crowd;
@@ -406,7 +407,7 @@ static uint64_t page_of(const struct crowd *crowd, uint32_t index)
     return site_describe(site_of(crowd, index)).address & ~(uint64_t)(PAGE - 1);
 }
 
-/* mremap to a page's address. */
+/* The test makes mremap to a page's address fail. */
 static struct support_refusal refuse_page(uint64_t page)
 {
     enum { NEW_ADDRESS = 4 };
@@ -417,7 +418,7 @@ static struct support_refusal refuse_page(uint64_t page)
                                     .value = (uint32_t)page};
 }
 
-/* In Single mode, the pages of the first and the last site cannot be replaced. */
+/* With a single mapping, the pages of the first and the last site cannot be replaced. */
 static void pages_are_refused(void *user)
 {
     struct crowd crowd;
@@ -450,13 +451,13 @@ START_TEST(pages_that_cannot_be_replaced_leave_all_sites_unchanged)
 }
 END_TEST
 
-/* ---- The kernel refuses all that comes after some call ---- */
+/* ---- All system calls fail after some call ---- */
 
 static const long memory_calls[] = {SYS_mmap, SYS_mremap, SYS_mprotect, SYS_munmap, SYS_madvise};
 static const long all_calls[] = {SYS_mmap,    SYS_mremap,     SYS_mprotect,     SYS_munmap,
                                  SYS_madvise, SYS_membarrier, SYS_memfd_create, SYS_ftruncate};
 
-/* A thread that executes all sites, over and over. */
+/* A thread that executes all sites in a loop. */
 struct executing {
     const struct crowd *crowd;
     _Atomic bool stop;
@@ -479,7 +480,7 @@ static void *execute(void *user)
     return NULL;
 }
 
-/* Changes `count` sites, so that they return 2. */
+/* Changes `count` sites, so that their functions return 2. */
 struct operation {
     enum cairn_strength strength;
     uint32_t count;
@@ -494,7 +495,7 @@ static const struct operation operations[] = {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-/* Sites all over the code, if not all of them. */
+/* Returns one of the sites, which are spread over the code if not all of them change. */
 static cairn_site *changed_site(const struct crowd *crowd, const struct operation *operation,
                                 uint32_t index)
 {
@@ -530,8 +531,9 @@ static void restore_sites(struct crowd *crowd, const struct operation *operation
     support_expect(is_unchanged(crowd));
 }
 
-/* Where the barrier is refused and then what would undo the change, the sentence says so: all sites
- * do the new thing. It is the one case in which a failed change is not undone. */
+/* Whether the error message says that the change was made. If the barrier is refused, and then also
+ * the calls that would undo the change, all sites have their new state. This is the only case in
+ * which a failed change is not undone. */
 static bool says_that_it_is_made(const struct crowd *crowd, const struct operation *operation,
                                  const struct cairn_error *error)
 {
@@ -539,8 +541,8 @@ static bool says_that_it_is_made(const struct crowd *crowd, const struct operati
            strstr(error->message, "do the new thing") != NULL;
 }
 
-/* With each number of calls granted: all sites are changed or none is. Returns how many calls the
- * change makes. */
+/* Tries the change with each number of granted system calls: either all sites are changed or none
+ * is. Returns the number of calls that the change needs. */
 static size_t change_with_refusals(struct crowd *crowd, const struct operation *operation,
                                    bool refuses_barrier)
 {
@@ -603,7 +605,7 @@ END_TEST
 
 /* ---- Several slabs ---- */
 
-/* Two modules in two slabs; in Single mode the pages of one of them cannot be replaced. */
+/* Two modules in two slabs; with a single mapping, the pages of one of them cannot be replaced. */
 static void one_of_two_slabs_is_refused(void *user)
 {
     enum { SLAB_BYTES = 512 << 10 };

@@ -1,6 +1,7 @@
 /*
- * How far a site's branch goes: targets at the edges of its reach and one step beyond are called
- * and jumped to; where no veneer can be had, targets beyond are refused before the first write.
+ * Tests of the reach of a site's branch. Targets at the edges of its reach and one step beyond are
+ * called and jumped to. Where there is no space for a veneer, targets beyond the reach are refused
+ * before the first write.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Where no branch of a site goes to, and nothing else is: above the shadow memory of
+/* An address out of reach of every site and otherwise unused: above the shadow memory of
  * AddressSanitizer, below its heap. */
 #define FAR_ADDRESS UINT64_C(0x200000000000)
 
@@ -22,12 +23,13 @@ static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 static bool is_of_words(void) { return arch_host()->fixed_instruction_bytes != 0; }
 
-/* From one target to the next. */
+/* Distance from one target to the next. */
 static uint64_t step(void) { return is_of_words() ? arch_host()->fixed_instruction_bytes : 1; }
 
 /* ---- Both edges ---- */
 
-/* As the manuals have it: rel32 counts from the instruction's end; all others from its begin. */
+/* As in the manuals: rel32 counts from the end of the instruction; all others count from its
+ * beginning. */
 static uint64_t last_forwards(uint64_t instruction)
 {
     return is_of_words() ? instruction + arch_host()->reach_bytes - step()
@@ -42,7 +44,7 @@ static uint64_t last_backwards(uint64_t instruction)
 
 enum { FUNCTION_MAX = 2 * ARCH_SELF_TEST_BYTES_MAX };
 
-/* One step of no-ops, and then a function to be called, or one to be jumped to. */
+/* Writes no-ops of one step, and then a function for a call or for a jump. */
 static size_t write_target(uint8_t *code, int value, bool is_jumped_to)
 {
     uint8_t *at = code + step();
@@ -60,11 +62,12 @@ static bool place_target(uint64_t address, int value, bool is_jumped_to)
     return site_place_code(address, code, size);
 }
 
-/* A site in a small slab, so that the edges are outside of it, and targets at both edges; what is
- * there already is gone round. */
+/* A site in a small slab, so that the edges are outside of it, with targets at both edges.
+ * Addresses that are already mapped are avoided. */
 struct edges {
     struct site_fixture fixture;
-    uint64_t targets[4]; /* forwards: the last, one step beyond; backwards: the same */
+    uint64_t targets[4]; /* forwards: the last target in reach, and one step beyond; backwards: the
+                            same */
 };
 
 enum { ATTEMPTS = 64, SMALL_SLAB = 1 << 20, SPACER_BYTES = 37 << 20 };
@@ -110,7 +113,7 @@ static void load_edges(struct edges *edges, enum cairn_code_mode mode, bool are_
         if (place_targets(edges, are_jumped_to))
             return;
         site_unload(&edges->fixture);
-        /* The next one lies elsewhere. */
+        /* The other target is at another address. */
         void *spacer =
             mmap(NULL, SPACER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         ck_assert_ptr_ne(spacer, MAP_FAILED);
@@ -163,7 +166,7 @@ START_TEST(targets_at_both_edges_of_the_reach_and_one_step_beyond_are_jumped_to)
 }
 END_TEST
 
-/* ---- A slab is in reach of itself ---- */
+/* ---- Reach within a slab ---- */
 
 enum { FAR_VALUE = 9, OTHER_FAR_VALUE = 10 };
 
@@ -199,7 +202,7 @@ static cairn_runtime *create_runtime_of_one_slab(enum cairn_code_mode mode, size
 
 enum { SPARE_PAGES = 3 };
 
-/* All free pages but some at the high end. */
+/* Allocates all free pages except some at the high end. */
 static cairn_loader *fill_low_pages(cairn_runtime *runtime)
 {
     struct cairn_runtime_statistics statistics;
@@ -220,7 +223,8 @@ static uint64_t veneer_address(const cairn_site *site)
     return veneer->code.address;
 }
 
-/* The slab is as large as one may be, or as they are; site and veneer lie at its two ends. */
+/* The slab has the maximum size, or as large a one as slabs have. The site and its veneer are at
+ * its two ends. */
 START_TEST(site_reaches_a_veneer_at_the_other_end_of_its_slab)
 {
     uint8_t region[SITE_REGION_MAX];
@@ -249,9 +253,9 @@ START_TEST(site_reaches_a_veneer_at_the_other_end_of_its_slab)
 }
 END_TEST
 
-/* ---- No room for a veneer ---- */
+/* ---- No space for a veneer ---- */
 
-/* Takes every page that is free. */
+/* Allocates every free page. */
 static cairn_loader *fill_slab(cairn_runtime *runtime)
 {
     struct cairn_error error;
@@ -305,13 +309,13 @@ START_TEST(target_beyond_reach_without_room_for_a_veneer_is_refused_before_the_f
     ck_assert_int_eq(memcmp(before, bytes, SIZE), 0);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_NOP);
     ck_assert_int_eq(fixture.function(), 0);
-    /* What needs none is done. */
+    /* Changes that need no veneer succeed. */
     ck_assert_done(cairn_site_nop(fixture.site, CAIRN_SYNC, &error), error);
     if (!arch_host()->calls_need_veneer) {
         ck_assert_done(cairn_site_call(fixture.site, fixture.near_two, CAIRN_SYNC, &error), error);
         ck_assert_int_eq(fixture.function(), 2);
     }
-    /* And with room again, all. */
+    /* With free space again, all changes succeed. */
     cairn_loader_abandon(filler);
     ck_assert_done(cairn_site_call(fixture.site, far_target(), CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), FAR_VALUE);
@@ -325,12 +329,12 @@ enum { SITES = 3000, VENEER_PAGES = 4 };
 
 struct crowd {
     cairn_runtime *runtime;
-    cairn_loader *filler; /* of as many pages again */
+    cairn_loader *filler; /* holds as many additional pages */
     cairn_module *module;
     long (*function)(void);
 };
 
-/* One function with all sites one behind the other: its result is that of the last call. */
+/* One function with all sites one after the other; its result is that of the last call. */
 static void load_crowd(struct crowd *crowd, enum cairn_code_mode mode, const void *target)
 {
     static struct site_record records[SITES];
@@ -369,8 +373,8 @@ static void unload_crowd(struct crowd *crowd)
     cairn_runtime_destroy(crowd->runtime);
 }
 
-/* The last site keeps LLVM's call. Under quiescence it may be something else, a call once there is
- * room for its veneer. */
+/* The last site keeps LLVM's call. Under quiescence it can be changed; a call needs space for its
+ * veneer. */
 static void try_unmanaged(struct crowd *crowd, cairn_site *site)
 {
     struct cairn_error error = {0};
@@ -400,7 +404,7 @@ START_TEST(sites_that_a_slab_has_no_veneers_for_keep_llvm_s_call_and_say_so)
         cairn_site *site = cairn_module_site(crowd.module, i);
         struct cairn_site_description description = site_describe(site);
         live += description.live;
-        /* The first ones have veneers, all the others none. */
+        /* The first sites have veneers, and the others have none. */
         ck_assert(description.live == (i < live));
         if (description.live)
             continue;

@@ -1,7 +1,8 @@
 /*
- * Which bytes belong to a site: declarations that overlap, that reach too far or that reserve too
- * little; shadows and their rules; statepoints. With instructions of x86-64, of all lengths;
- * check_sites_words.c has those of architectures where all are words.
+ * Tests of which bytes belong to a site: declarations that overlap, that extend too far, or that
+ * reserve too few bytes; shadows and their rules; statepoints. The tests use x86-64 instructions of
+ * all lengths. check_sites_words.c has the tests for architectures whose instructions are all
+ * words.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,11 +18,12 @@
 static const enum cairn_strength strengths[] = {CAIRN_RELAXED, CAIRN_SYNC, CAIRN_QUIESCENT};
 enum { STRENGTHS = sizeof strengths / sizeof *strengths };
 
-/* ---- Records and declarations that do not fit the code ---- */
+/* ---- Records and declarations that do not match the code ---- */
 
 enum { CODE_BYTES = 64 };
 
-/* No-ops with one function at the start, or two, the other one at `second`. */
+/* Writes no-ops with one function at the start, or two, of which the other one begins at `second`.
+ */
 static cairn_module *load_no_ops(cairn_runtime *runtime, uint32_t second,
                                  const struct site_record *records, uint32_t count,
                                  uint8_t **address)
@@ -36,7 +38,8 @@ static cairn_module *load_no_ops(cairn_runtime *runtime, uint32_t second,
     return module;
 }
 
-/* Says why, and nothing that is done to it changes a byte of the code. */
+/* Asserts that the site is refused with this reason, and that no operation on it changes the code.
+ */
 static void check_refused(cairn_site *site, const uint8_t *code, const char *why)
 {
     uint8_t before[CODE_BYTES];
@@ -59,7 +62,7 @@ static void check_refused(cairn_site *site, const uint8_t *code, const char *why
     ck_assert_int_eq(memcmp(code, before, sizeof before), 0);
 }
 
-/* Live, and a call of it changes its own bytes only. */
+/* Asserts that the site is live, and that a call at it changes only its own bytes. */
 static void check_live(cairn_site *site, const uint8_t *code)
 {
     uint8_t before[CODE_BYTES];
@@ -146,7 +149,8 @@ START_TEST(bytes_beyond_the_code_are_refused)
 }
 END_TEST
 
-/* What begins where the next function does is not this function's, even without a record there. */
+/* A site must not extend to the address at which the next function begins, even if there is no
+ * record. */
 START_TEST(bytes_beyond_the_function_are_refused)
 {
     static const struct site_record records[] = {{1, 0, 16, CAIRN_RECORD_PATCHPOINT},
@@ -164,7 +168,7 @@ START_TEST(bytes_beyond_the_function_are_refused)
 }
 END_TEST
 
-/* What stands behind it has no records, so only an unwind table tells where it ends. */
+/* The following function has no records, so only an unwind table shows where this one ends. */
 START_TEST(bytes_beyond_the_end_that_an_unwind_table_gives_are_refused)
 {
     static const struct site_record records[] = {{1, 0, 16, CAIRN_RECORD_PATCHPOINT},
@@ -222,7 +226,7 @@ START_TEST(statepoint_that_begins_before_its_function_is_refused)
 }
 END_TEST
 
-/* LLVM's call has 13 bytes; fewer are declared. */
+/* LLVM's call has 13 bytes, and fewer are declared. */
 START_TEST(declarations_smaller_than_llvm_s_call_are_refused)
 {
     for (uint32_t declared = 0; declared < 13; declared++) {
@@ -242,11 +246,11 @@ START_TEST(declarations_smaller_than_llvm_s_call_are_refused)
 }
 END_TEST
 
-/* ---- Anything declared about anything ---- */
+/* ---- Random declarations ---- */
 
 enum { RANDOM_CODE = 512, RANDOM_RECORDS = 24, RANDOM_MODULES = 300 };
 
-/* No-ops, LLVM's calls, and instructions of all lengths. */
+/* Writes no-ops, LLVM's calls, and instructions of all lengths. */
 static void write_random_code(uint64_t *state, uint8_t *code)
 {
     static const struct {
@@ -302,7 +306,7 @@ static cairn_module *load_random(uint64_t *state, cairn_runtime *runtime, uint8_
     return module;
 }
 
-/* `owner` of each byte of the code: the live site that it belongs to, plus 1. */
+/* `owner` of each byte of the code: the live site to which it belongs, plus 1. */
 static void find_owners(const cairn_module *module, const uint8_t *code, uint32_t *owner)
 {
     memset(owner, 0, RANDOM_CODE * sizeof *owner);
@@ -355,7 +359,7 @@ END_TEST
 
 /* ---- Shadows ---- */
 
-/* mov $9, %eax, with prefixes that change nothing: one instruction of 5 to 13 bytes. */
+/* mov $9, %eax, with redundant prefixes: one instruction of 5 to 13 bytes. */
 static void write_instruction(uint8_t *bytes, uint32_t length)
 {
     static const uint8_t move[] = {0xB8, 9, 0, 0, 0};
@@ -400,7 +404,7 @@ START_TEST(shadow_is_live_where_a_branch_takes_the_place_of_one_instruction_in_o
 }
 END_TEST
 
-/* An interrupt may leave a part of them done, for later. */
+/* An interrupt may suspend these instructions with a part of the work done. */
 START_TEST(shadow_of_an_instruction_that_may_stop_half_way_is_not_live)
 {
     static const struct {
@@ -432,7 +436,7 @@ START_TEST(shadow_of_an_instruction_that_may_stop_half_way_is_not_live)
 }
 END_TEST
 
-/* inc %eax, again and again: boundaries at every second byte. */
+/* inc %eax, repeated: an instruction begins at every second byte. */
 static void write_increments(uint8_t *region, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -467,7 +471,8 @@ START_TEST(quiescent_call_in_a_shadow_ends_at_an_instruction_boundary)
 }
 END_TEST
 
-/* Two bytes, and then one of ten bytes, of which the shadow (or the next record) leaves six. */
+/* An instruction of two bytes, and then one of ten bytes, of which only six are before the end of
+ * the shadow (or before the next record). */
 START_TEST(where_the_last_instruction_leaves_the_shadow_only_a_jump_fits)
 {
     uint8_t region[SITE_REGION_MAX];
@@ -498,7 +503,7 @@ START_TEST(where_the_last_instruction_leaves_the_shadow_only_a_jump_fits)
 }
 END_TEST
 
-/* Another record inside the instruction: the branch would run across it. */
+/* Another record is inside the instruction, so the branch would cross it. */
 START_TEST(shadow_of_an_instruction_with_a_record_inside_is_not_live)
 {
     uint8_t region[SITE_REGION_MAX];
@@ -517,7 +522,8 @@ START_TEST(shadow_of_an_instruction_with_a_record_inside_is_not_live)
 }
 END_TEST
 
-/* Of the increments, the host's instruction takes the place of three; no-ops fill up the third. */
+/* The host's instruction replaces three of the increments, and no-ops fill the remainder of the
+ * third. */
 START_TEST(what_is_written_over_a_shadow_leaves_the_instructions_behind_it)
 {
     static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
@@ -550,7 +556,7 @@ START_TEST(shadow_that_cannot_be_decoded_is_refused)
 }
 END_TEST
 
-/* One of four deeds; after the host's bytes only these may follow. */
+/* Does one of four operations; the only ones that are allowed after the host's bytes. */
 static void do_to_shadow(const struct site_fixture *fixture, uint32_t deed)
 {
     static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
@@ -568,7 +574,7 @@ static void do_to_shadow(const struct site_fixture *fixture, uint32_t deed)
     ck_assert_int_eq(status, written && deed != 3 ? CAIRN_ERROR_STATE : CAIRN_OK);
 }
 
-/* Any four of them, one after the other. */
+/* Any sequence of four operations. */
 static void check_it_comes_back(const struct site_fixture *fixture)
 {
     enum { ORDERS = 256 };
@@ -605,7 +611,7 @@ START_TEST(shadow_comes_back_byte_for_byte)
 }
 END_TEST
 
-/* Two shadows in one word, the first of five bytes: bringing one back leaves the other. */
+/* Two shadows in one word, the first of five bytes: restoring one does not change the other. */
 START_TEST(shadow_comes_back_without_what_its_neighbour_became)
 {
     static const struct site_record records[] = {{1, 0, 5, CAIRN_RECORD_STACKMAP},
@@ -667,7 +673,7 @@ START_TEST(what_was_done_to_a_shadow_before_publishing_is_undone_quiescently)
 }
 END_TEST
 
-/* xor %eax, %eax (2); inc %eax three times (2 each): nothing of 5 bytes. */
+/* xor %eax, %eax (2); inc %eax three times (2 each): there is no instruction of 5 bytes. */
 static const uint8_t short_instructions[] = {0x31, 0xC0, 0xFF, 0xC0, 0xFF, 0xC0, 0xFF, 0xC0};
 /* mov $3, %eax: one instruction of 5 bytes. */
 static const uint8_t long_instruction[] = {0xB8, 3, 0, 0, 0, 0x90, 0x90, 0x90};
@@ -713,7 +719,8 @@ START_TEST(shadow_of_short_instructions_needs_quiescence)
                      CAIRN_ERROR_UNMANAGED);
     ck_assert_int_eq(fixture.function(), 3);
     ck_assert_done(cairn_site_call(fixture.site, SITE_TWO, CAIRN_QUIESCENT, &error), error);
-    /* The call took 5 bytes and the rest of the third instruction; the fourth is still there. */
+    /* The call replaced 5 bytes and the remainder of the third instruction; the fourth is
+     * unchanged. */
     ck_assert_int_eq(fixture.function(), 3);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_CALL);
     ck_assert_uint_eq(site_describe(fixture.site).bytes[5], 0x90);

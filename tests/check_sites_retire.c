@@ -1,6 +1,6 @@
 /*
- * Modules that are retired while something is still done with them: by another thread, by a handler
- * that runs in them, or by mistake.
+ * Tests of modules that are retired while they are still in use: by another thread, by a handler of
+ * one of their exits, or by mistake.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,14 +41,14 @@ static void go_on(struct cairn_deopt *deopt, void *user)
     (void)user;
 }
 
-/* ---- Invalidating what is being retired ---- */
+/* ---- Invalidating a module that is being retired ---- */
 
 static struct {
     cairn_runtime *runtime;
     const void *target;
-    _Atomic uint64_t address; /* of the latest module's function */
+    _Atomic uint64_t address; /* code of the latest module's function */
     atomic_bool stop;
-    atomic_int holds; /* the invalidator is inside */
+    atomic_int holds; /* number of threads that may be invalidating */
     atomic_bool pause;
     atomic_ulong tries;
     atomic_ulong counts[CAIRN_ERROR_STATE + 1];
@@ -68,7 +68,7 @@ static void invalidate_once(void)
     sched_yield();
 }
 
-/* The other thread is somewhere in its next invalidation, or the one after it. */
+/* Waits until the other thread is in its next invalidation, or in the one after it. */
 static void wait_for_a_try(unsigned spins)
 {
     unsigned long before = atomic_load(&race.tries);
@@ -92,7 +92,7 @@ static void *invalidate_always(void *user)
     return NULL;
 }
 
-/* Nobody is inside for a moment. */
+/* Waits for a moment at which no thread is invalidating. */
 static void quiesce(void)
 {
     atomic_store(&race.pause, true);
@@ -139,7 +139,7 @@ START_TEST(a_function_is_invalidated_while_its_module_is_retired)
 }
 END_TEST
 
-/* ---- What is refused of a retired module, until the quiescent point ---- */
+/* ---- Errors for a retired module, until the quiescent point ---- */
 
 START_TEST(a_site_of_a_retired_module_is_described_and_not_changed)
 {
@@ -208,7 +208,7 @@ START_TEST(an_invalidation_of_a_retired_module_is_not_taken_back_and_is_destroye
 }
 END_TEST
 
-/* ---- What filters and handlers may do ---- */
+/* ---- Actions of filters and handlers ---- */
 
 static struct site_fixture running;
 
@@ -241,7 +241,8 @@ END_TEST
 
 static unsigned handled;
 
-/* Everything that the thread is in; and a share of the runtime, which the test holds, too. */
+/* Releases everything that the thread is using, and a reference to the runtime, of which the test
+ * holds another one. */
 static void give_all_up(struct cairn_deopt *deopt, void *user)
 {
     cairn_exit **exit = user;
@@ -274,7 +275,7 @@ START_TEST(a_handler_may_give_up_its_exit_its_module_and_a_share_of_the_runtime)
 }
 END_TEST
 
-/* Until the quiescent point the exit is unchanged. */
+/* The exit is unchanged until the quiescent point. */
 START_TEST(a_site_may_call_a_destroyed_exit_until_the_quiescent_point)
 {
     struct cairn_error error;
@@ -299,7 +300,7 @@ static void quiesce_in_handler(struct cairn_deopt *deopt, void *user)
     *count = cairn_runtime_quiesce(running.runtime);
 }
 
-/* The thread is in nothing that was retired. */
+/* The thread is not in any code that was retired. */
 START_TEST(a_handler_may_come_to_a_quiescent_point)
 {
     struct cairn_error error;

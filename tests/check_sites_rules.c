@@ -1,6 +1,6 @@
 /*
- * What the table of an architecture says about calls, kept by sites of every architecture: tried
- * with x86-64's own code and a table that asks for more than x86-64 does.
+ * Tests that sites of every architecture follow the rules for calls in the architecture's table.
+ * They use x86-64's code, and tables with more requirements than x86-64 has.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* From now on the sites of the fixture's module live by `rules`. */
+/* Makes the sites of the fixture's module follow `rules`. */
 static void apply(const struct site_fixture *fixture, const struct cairn_arch *rules)
 {
     fixture->site->table->arch = rules;
@@ -64,7 +64,8 @@ END_TEST
 
 /* ---- is_direct ---- */
 
-/* As if LLVM's call were a branch, to one of the functions behind the site's, or out of reach. */
+/* Recognises LLVM's call as a branch, to one of the functions that follow the site's, or out of
+ * reach. */
 static enum cairn_status recognise_branch(uint64_t target, size_t size,
                                           struct arch_patchpoint *patchpoint)
 {
@@ -99,7 +100,7 @@ static enum cairn_status recognise_far_branch(const struct cairn_arch *arch, con
     return recognise_branch((uintptr_t)site_one, size, patchpoint);
 }
 
-/* Loaded and armed by the rules. */
+/* Loads and arms a site according to the rules. */
 static void load_by(struct site_fixture *fixture, enum cairn_code_mode mode,
                     const struct cairn_arch *rules)
 {
@@ -140,7 +141,7 @@ START_TEST(place_in_code_out_of_reach_has_no_descriptor)
     struct cairn_site_description description = site_describe(fixture.site);
     ck_assert(!description.live);
     ck_assert_ptr_nonnull(strstr(description.reason, "descriptor"));
-    /* It is as LLVM left it. */
+    /* The site is unchanged since LLVM's code was loaded. */
     ck_assert_int_eq(memcmp(description.bytes, description.original_bytes, description.byte_count),
                      0);
     site_unload(&fixture);
@@ -163,8 +164,8 @@ END_TEST
 
 enum { DESCRIPTOR_WORDS = 3, DESCRIPTORS = 2, DESCRIPTOR_CODE_BYTES = 128 };
 
-/* A module of two functions in one section of code, that the stack map names as `names` says once
- * the descriptors have been written. */
+/* A module of two functions in one code section. Once the descriptors have been written, the stack
+ * map contains `names` as the functions' addresses. */
 struct described {
     cairn_runtime *runtime;
     cairn_loader *loader;
@@ -231,7 +232,7 @@ START_TEST(functions_named_by_descriptors_are_found_in_the_code)
     cairn_module *module;
     struct cairn_arch rules = rules_with_descriptors();
     begin_described(&described, &rules, _i == 1);
-    /* One of them is named by its place in the code, as a host may do. */
+    /* One of them is named by its address in the code, as a host may do. */
     if (_i == 2)
         described.names[0] = (uintptr_t)described.code;
     ck_assert_done(finish_described(&described, &module, &error), error);
@@ -265,7 +266,7 @@ START_TEST(function_named_by_what_is_no_descriptor_is_corrupt)
     begin_described(&described, &rules, false);
     uint64_t name = (uintptr_t)described.descriptors + (uint64_t)offsets[_i];
     described.names[1] = name;
-    /* There is a good entry, as far as there is anything. */
+    /* The descriptor holds a valid entry address, if it is within the mapped bytes. */
     const uint64_t entry = (uintptr_t)described.code;
     if (offsets[_i] >= 0 && offsets[_i] < 48)
         memcpy((void *)(uintptr_t)name, &entry, sizeof entry);
@@ -295,7 +296,7 @@ END_TEST
 
 /* ---- toc_save_offset ---- */
 
-/* A shadow of one instruction, which a branch can take the place of: mov $9, %eax. */
+/* A shadow of one instruction that a branch can replace: mov $9, %eax. */
 static const uint8_t one_instruction[] = {0xB8, 9, 0, 0, 0};
 
 static struct site_shape one_instruction_shadow(void)
@@ -304,7 +305,7 @@ static struct site_shape one_instruction_shadow(void)
                                one_instruction,
                                sizeof one_instruction,
                                sizeof one_instruction,
-                               2, /* to the start of a word */
+                               2, /* up to the start of a word */
                                0,
                                true};
 }
@@ -340,7 +341,7 @@ START_TEST(call_without_room_for_the_toc_is_refused)
 }
 END_TEST
 
-/* As above, in a shadow that is not live: it lies across two words. */
+/* Like the shadow above, but not live because it crosses a word boundary. */
 START_TEST(quiescent_call_without_room_for_the_toc_is_refused)
 {
     struct site_fixture fixture;
@@ -421,7 +422,7 @@ static void expect_framed_calls(const struct site_fixture *fixture, enum cairn_s
         expect_call(fixture, target, true, 1 + i % 2);
         ck_assert(is_framed(veneer_of(fixture)));
     }
-    /* A jump gets none that comes back. */
+    /* A jump does not use a veneer that returns. */
     ck_assert_done(cairn_site_jump(fixture->site, fixture->near_three, strength, &error), error);
     ck_assert(!site_describe(fixture->site).uses_veneer);
     ck_assert_int_eq(fixture->function(), 3);

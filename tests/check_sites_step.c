@@ -1,12 +1,12 @@
 /*
- * A thread is stopped at one instruction of a function with a site, the site is patched, and the
- * thread goes on: for every instruction, every alignment and size of the region, every pair of
- * states, in both modes.
+ * Tests in which a thread is stopped at one instruction of a function with a site, the site is
+ * patched, and the thread continues: for every instruction, every alignment and size of the region,
+ * every pair of states, with a single and with a dual mapping.
  *
- * The processor's trap flag raises SIGTRAP after each instruction; the handler patches. What has
- * to be: a thread that has not executed the patched instruction yet does the new thing, one that
- * has does the old thing, whole; it never stands at an address that is no instruction's; and what
- * was called comes back to the site's return address.
+ * The processor's trap flag raises SIGTRAP after each instruction, and the handler patches. A
+ * thread that has not executed the patched instruction yet must do what the new state says,
+ * completely; one that has executed it, what the old state says. It must never be at an address
+ * inside of an instruction, and callees must return to the site's return address.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,12 +19,12 @@
 #include <string.h>
 #include <ucontext.h>
 
-/* The function's first two instructions are nowhere near the site. */
+/* The function's first two instructions are far from the site. */
 enum { TRAP_FLAG = 0x100, FIRST_STOP = 2, MANY = 1000 };
 
-/* ---- What a site can do ---- */
+/* ---- Operations on a site ---- */
 
-/* Jumps out of the direct call's reach end here: the frame goes, and 4 is returned. */
+/* The target of jumps beyond the reach of the direct call: removes the frame and returns 4. */
 __asm__(".pushsection .text\n"
         ".type site_far_jump, @function\n"
         "site_far_jump:\n"
@@ -62,16 +62,16 @@ static enum cairn_status perform(const struct site_fixture *fixture, enum deed d
 static struct {
     const struct site_fixture *fixture;
     struct cairn_site_description description;
-    uint64_t boundaries; /* bit n: an instruction begins at the function's byte n */
+    uint64_t boundaries; /* bit n: an instruction begins at byte n of the function */
     uint64_t boundaries_above;
     enum deed deed;
     int stop_at;
-    /* Of one call of the function. */
+    /* The following fields are about one call of the function. */
     int steps;
-    bool inside; /* between its first instruction and its return */
+    bool inside; /* whether it is between its first instruction and its return */
     uint64_t caller;
-    bool was_outside; /* the step before was in a callee or a veneer */
-    bool branched;    /* the patched instruction has been executed */
+    bool was_outside; /* whether the previous step was in a callee or a veneer */
+    bool branched;    /* whether the patched instruction has been executed */
     bool patched;
     bool branched_before_patch;
     const char *wrong;
@@ -82,7 +82,7 @@ static bool is_boundary(uint64_t offset)
     return (offset < 64 ? step.boundaries >> offset : step.boundaries_above >> (offset - 64)) & 1;
 }
 
-/* The function's instructions as they stand: a patch never moves them. */
+/* The boundaries of the function's instructions, which a patch never moves. */
 static void find_boundaries(void)
 {
     const struct cairn_arch *arch = arch_host();
@@ -163,8 +163,8 @@ static long run_undisturbed(const struct site_fixture *fixture, enum deed deed)
     return fixture->function();
 }
 
-/* Patches from the one to the other with the thread stopped at its first, second, … instruction;
- * returns how many there were. */
+/* Patches from one state to the other with the thread stopped at its first, second, … instruction.
+ * Returns the number of instructions. */
 static int stop_everywhere(const struct site_fixture *fixture, enum deed from, enum deed to)
 {
     long new_result = run_undisturbed(fixture, to);
@@ -245,7 +245,7 @@ START_TEST(patchpoint_of_any_size_and_alignment)
 }
 END_TEST
 
-/* LLVM's call of site_one is far, too: RESTORE brings it back. */
+/* The target of LLVM's call, site_one, is out of reach, too: RESTORE restores that call. */
 START_TEST(patchpoint_with_far_targets_through_veneers)
 {
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
@@ -266,7 +266,7 @@ START_TEST(patchpoint_with_far_targets_through_veneers)
 }
 END_TEST
 
-/* mov $9, %eax, with prefixes that change nothing, in 5 to 8 bytes. */
+/* mov $9, %eax, with redundant prefixes, in 5 to 8 bytes. */
 static uint32_t write_long_instruction(uint8_t *region, uint32_t length)
 {
     static const uint8_t move[] = {0xB8, 9, 0, 0, 0};
@@ -300,7 +300,7 @@ START_TEST(shadow_of_one_instruction_in_a_word)
 }
 END_TEST
 
-/* The call ends where the region does, behind as many no-ops as there are. */
+/* The call ends at the end of the region and follows no-ops. */
 START_TEST(statepoint_of_any_size)
 {
     cairn_runtime *runtime = site_runtime(site_modes[_i]);

@@ -1,5 +1,5 @@
 /*
- * Sites that are patched while threads and signal handlers run through them.
+ * Tests of patching sites while threads and signal handlers execute them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@ enum { THREADS = 3, PATCHES = 20000 };
 struct runner {
     pthread_t thread;
     long (*function)(void);
-    _Atomic long *promised; /* after a synchronised patch: the only result; -1: any */
+    _Atomic long *promised; /* the only possible result after a synchronised patch; -1: any */
     atomic_bool *stop;
     atomic_ulong wrong;
     atomic_ulong runs;
@@ -84,7 +84,7 @@ START_TEST(threads_see_the_old_or_the_new_and_after_a_barrier_the_new)
 }
 END_TEST
 
-/* ---- Several patchers ---- */
+/* ---- Several patching threads ---- */
 
 static long ten(void) { return 10; }
 static long eleven(void) { return 11; }
@@ -95,7 +95,8 @@ static struct {
     atomic_ulong wrong;
 } crowd;
 
-/* Calls by veneers, which one patcher must not take from another, and all other states. */
+/* Patches the site to calls through veneers, which other patching threads must not free, and to all
+ * other states. */
 static void *patch_among_others(void *argument)
 {
     const void *target = argument;
@@ -116,7 +117,7 @@ static void *patch_among_others(void *argument)
     return NULL;
 }
 
-/* State and target are of one moment: a call has one of the targets, a no-op has none. */
+/* State and target are consistent: a call has one of the targets, and a no-op has none. */
 static bool is_sound(const struct cairn_site_description *description)
 {
     switch (description->state) {
@@ -179,7 +180,7 @@ static bool patch_in_signal(void)
     return cairn_site_call(timer.fixture->site, target, CAIRN_RELAXED, NULL) == CAIRN_OK;
 }
 
-/* What a profiler's handler does: runs into the site, looks it up, describes it. */
+/* Like a profiler's handler: executes the site, looks it up, and describes it. */
 static void run_in_signal(int signal)
 {
     (void)signal;
@@ -212,7 +213,7 @@ static void patch_under_the_timer(const struct site_fixture *fixture)
     ck_assert_uint_eq(timer.wrong, 0);
 }
 
-/* In Single mode patching takes a lock: handlers must not do it. */
+/* With a single mapping, patching takes a lock, so handlers must not patch. */
 START_TEST(signal_handlers_may_run_look_up_and_in_dual_mode_patch_the_site)
 {
     uint8_t region[SITE_REGION_MAX];

@@ -1,7 +1,7 @@
 /*
- * PPC64, ELFv2: caller and callee keep values at different TOCs, and a site between them is
- * retargeted from another thread. Each reads a canary through its own r2, before and behind the
- * call: had one the other's TOC, the sum would be another.
+ * Tests on PPC64, ELFv2. Caller and callee have different TOCs, and another thread changes the
+ * target of the site between them. Each function reads a canary through its own r2, before and
+ * after the call. If a function had the wrong TOC, the sum of the canaries would be wrong.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,11 +15,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The canaries lie in the code, which is readable, at a fixed distance from an entry. */
+/* The canaries are in the code, which is readable, at a fixed distance from each entry. */
 enum {
     FUNCTION_BYTES = 128,
     FUNCTIONS = 4,
-    LEAVE = FUNCTIONS, /* what is jumped to, behind the functions */
+    LEAVE = FUNCTIONS, /* the jump target, after the functions */
     CANARY_OFFSET = FUNCTION_BYTES - 8,
     CALLER_CANARY = 7,
     RETARGETS = 4000,
@@ -34,7 +34,7 @@ static size_t put_word(uint8_t *code, uint32_t word)
     return sizeof word;
 }
 
-/* A function's global entry: its TOC is its own last 8 bytes. */
+/* A function's global entry; the TOC of the function is its own last 8 bytes. */
 static size_t set_toc(uint8_t *code)
 {
     return put_word(code, 0x384C0000 | CANARY_OFFSET); /* addi r2, r12, CANARY_OFFSET */
@@ -48,7 +48,8 @@ static size_t write_callee(uint8_t *code)
     return (size_t)(at - code);
 }
 
-/* What is jumped to: reads the canary of the function that it is in, and leaves that. */
+/* Writes the jump target, which reads the canary of the function that jumped to it, and returns
+ * from that function. */
 static size_t write_leave(uint8_t *code)
 {
     uint8_t *at = code;
@@ -59,11 +60,12 @@ static size_t write_leave(uint8_t *code)
     return (size_t)(at - code);
 }
 
-/* Sites whose region changes nothing at first. */
+/* Sites whose region has no effect at first. */
 static const struct kind {
     enum cairn_record_kind record;
     uint32_t byte_count;
-    uint32_t odd_offset; /* of a word that is no no-op; beyond the region: there is none */
+    uint32_t odd_offset; /* of a word that is not a no-op; past the end of the region if there is no
+                            such word */
     bool live;
 } kinds[] = {
     {CAIRN_RECORD_PATCHPOINT, 32, 32, true}, {CAIRN_RECORD_PATCHPOINT, 12, 12, true},
@@ -73,8 +75,8 @@ static const struct kind {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* What the call returned and, read behind it, the caller's own canary. Returns where the site is.
- */
+/* Writes a function that adds the call's result and the caller's own canary, read after the call.
+ * Returns the site's place. */
 static uint32_t write_caller(uint8_t *code, const struct kind *kind)
 {
     uint8_t *at = code + set_toc(code);
@@ -136,7 +138,7 @@ static const void *callee(const struct program *program, uint32_t index)
     return program->code + index * FUNCTION_BYTES;
 }
 
-/* In the program, whose TOC is a third one. */
+/* The caller is in the program, which has a third TOC. */
 static long own_canary = 5000;
 static long of_the_program(void) { return *(volatile long *)&own_canary; }
 #define OF_THE_PROGRAM ((const void *)(uintptr_t)of_the_program)
@@ -188,8 +190,8 @@ static void load_branch(struct program *program, enum cairn_code_mode mode, int3
     program->caller = (long (*)(uint64_t))(uintptr_t)program->code;
 }
 
-/* LLVM's `bl` is the region's first instruction, and becomes the second: so what it reaches
- * backwards at its edge lies one step beyond that of the armed one. */
+/* LLVM's `bl` is the region's first instruction, and the armed call is the second. So the lowest
+ * target that `bl` reaches is one step beyond the reach of the armed call. */
 START_TEST(llvm_s_branch_is_kept_up_to_the_edge_of_the_reach_and_has_a_veneer_beyond)
 {
     static const struct {
@@ -221,7 +223,7 @@ START_TEST(llvm_s_branch_is_kept_up_to_the_edge_of_the_reach_and_has_a_veneer_be
 }
 END_TEST
 
-/* ---- While another thread retargets ---- */
+/* ---- While another thread changes the target ---- */
 
 static struct {
     const struct program *program;

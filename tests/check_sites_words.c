@@ -1,6 +1,7 @@
 /*
- * Which bytes belong to a site where all instructions are words: shadows of real instructions,
- * declarations that do not fit, statepoints. check_sites_region.c is the same for x86-64.
+ * Tests of which bytes belong to a site where all instructions are words: shadows of real
+ * instructions, declarations that do not match the code, statepoints. check_sites_region.c has the
+ * tests for x86-64.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,7 +36,7 @@ static struct site_shape shadow(const uint8_t *region, uint32_t region_size, uin
 
 /* ---- Shadows ---- */
 
-/* Of a shadow of one instruction, with three after it that add 1 each. */
+/* A shadow of one instruction, followed by three that add 1 each. */
 static void check_shadow(const struct site_fixture *fixture, enum cairn_strength strength)
 {
     struct cairn_error error;
@@ -81,7 +82,7 @@ START_TEST(shadow_of_an_instruction_is_patched_under_quiescence_alone)
 }
 END_TEST
 
-/* To the instruction after it. */
+/* A jump to the instruction after it. */
 START_TEST(shadow_of_a_branch_is_live)
 {
     uint8_t region[SITE_REGION_MAX];
@@ -146,7 +147,7 @@ START_TEST(declarations_smaller_than_llvm_s_call_are_refused)
 {
     uint8_t call[MACHINE_PATCHPOINT_MAX];
     uint32_t call_size = (uint32_t)machine_call(call, SITE_ONE);
-    /* The reload of the TOC may lie behind the region. */
+    /* The reload of the TOC pointer may follow the region. */
     uint32_t smallest = has_toc() ? call_size - WORD : call_size;
     for (uint32_t declared = 0; declared <= call_size; declared++) {
         uint8_t region[SITE_REGION_MAX];
@@ -169,8 +170,8 @@ START_TEST(declarations_smaller_than_llvm_s_call_are_refused)
 }
 END_TEST
 
-/* With each bit of LLVM's sequence changed in turn. Those of the target are the only ones that
- * LLVM's sequence may have otherwise. */
+/* Each bit of LLVM's sequence is changed in turn. Only the bits of the target may differ in a valid
+ * sequence. */
 START_TEST(changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named)
 {
     uint8_t region[SITE_REGION_MAX];
@@ -200,8 +201,8 @@ START_TEST(changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named
 }
 END_TEST
 
-/* Words that LLVM does not emit, in a region of each size: what may be patched in under quiescence
- * depends on what a call needs. */
+/* The regions have words that LLVM does not emit, and each size. Which changes are possible under
+ * quiescence depends on the size of a call. */
 START_TEST(unknown_region_may_be_called_from_where_all_that_a_call_needs_has_room)
 {
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
@@ -266,7 +267,7 @@ START_TEST(statepoint_s_call_returns_to_its_end)
         site_load_into(&fixture, runtime, &shape);
         struct cairn_site_description description = site_describe(fixture.site);
         ck_assert_uint_eq(description.address, (uintptr_t)fixture.tail - size);
-        /* With a TOC, the reload stands between the call and the end. */
+        /* With a TOC, the reload is between the call and the end. */
         ck_assert(description.live == !has_toc());
         ck_assert_int_eq(fixture.function(), 0);
         if (description.live) {
@@ -285,7 +286,7 @@ START_TEST(statepoint_s_call_returns_to_its_end)
 }
 END_TEST
 
-/* ---- Anything declared about anything ---- */
+/* ---- Random declarations ---- */
 
 enum { RANDOM_CODE = 512, RANDOM_RECORDS = 24, RANDOM_MODULES = 100 };
 
@@ -316,7 +317,8 @@ static cairn_module *load_random(uint64_t *state, cairn_runtime *runtime, uint8_
     struct cairn_error error;
     write_random_code(state, bytes);
     for (uint32_t i = 0; i < RANDOM_RECORDS; i++) {
-        /* Now and then what no compiler would do: not at a word, not whole words. */
+        /* In some cases the offset and the size are not multiples of a word, which no compiler
+         * does. */
         uint32_t odd = support_random(state) % 8 == 0 ? support_random(state) % WORD : 0;
         records[i].id = i;
         records[i].offset = support_random(state) % (RANDOM_CODE / 2 / WORD) * WORD + odd;

@@ -1,8 +1,8 @@
 /*
- * check_stackmap.c - decoding stack maps: src/format/stackmap.c and cairn/stackmap.h.
+ * check_stackmap.c - tests of decoding stack maps: src/format/stackmap.c and cairn/stackmap.h.
  *
- * Sections are written by tests/stackmap_support.c, in all versions and both byte orders, and end
- * at a page that faults.
+ * tests/stackmap_support.c writes the sections, in all versions and both byte orders. They end at
+ * an inaccessible page.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,14 +15,14 @@
 
 enum { BYTE_ORDERS = 2, VERSION_MAX = 3 };
 
-/* ---- A map with something of everything ---- */
+/* ---- A map with every feature ---- */
 
 static const struct cairn_stackmap_function functions[] = {
     {.address = 0x401000, .stack_size = 24, .record_count = 1},
     {.address = 0x7FFFFFFF2000, .stack_size = CAIRN_STACK_SIZE_DYNAMIC, .record_count = 0},
     {.address = UINT64_C(0xFFFF800000003000), .stack_size = 8, .record_count = 2},
 };
-/* The same without the one that has no records: version 1 lists none such. */
+/* The same functions, except the one without records: version 1 does not list such functions. */
 static const struct cairn_stackmap_function two_functions[] = {
     {.address = 0x401000, .stack_size = 24, .record_count = 1},
     {.address = UINT64_C(0xFFFF800000003000), .stack_size = 8, .record_count = 2},
@@ -128,7 +128,7 @@ static void assert_reads(const struct cairn_section *section, const struct sampl
     assert_map(&map, expected);
 }
 
-/* Both ways of reading refuse the section, at the same place. */
+/* Asserts that both ways of reading refuse the section at the same offset. */
 static void assert_refused(const struct cairn_section *section, enum cairn_status expected,
                            size_t expected_offset);
 
@@ -170,9 +170,10 @@ static void assert_refused(const struct cairn_section *section, enum cairn_statu
     ck_assert_int_eq(cairn_stackmap_walk(section, ignore, NULL, NULL), expected);
 }
 
-/* ---- What is read ---- */
+/* ---- Valid maps ---- */
 
-/* Byte for byte as LLVM's document has it, so that the writer is not checked by itself alone. */
+/* The bytes are those in LLVM's documentation, so that the decoder is not only tested with this
+ * project's own writer. */
 START_TEST(a_version_3_map_written_out_is_read)
 {
     static const uint8_t bytes[] = {
@@ -388,7 +389,7 @@ START_TEST(an_empty_section_has_no_map)
 }
 END_TEST
 
-/* ---- Whose records are they? ---- */
+/* ---- Records of functions in old maps ---- */
 
 static void assert_functions_of_records(const struct sample_map *sample,
                                         enum cairn_stackmap_functions how, const uint32_t *expected)
@@ -437,21 +438,22 @@ struct old_map {
     uint32_t functions[4];
 };
 
-enum { NONE = -1 }; /* CAIRN_STACKMAP_NO_FUNCTION as the tables below have it */
+enum { NONE = -1 }; /* CAIRN_STACKMAP_NO_FUNCTION in the tables below */
 
 static const struct old_map old_maps[] = {
-    /* one function has them all, however they stand */
+    /* one function has all records, in any order */
     {1, 3, {9, 5, 7}, CAIRN_STACKMAP_FUNCTIONS_COUNTED, {0, 0, 0}},
-    /* one record each */
+    /* each function has one record */
     {3, 3, {1, 2, 3}, CAIRN_STACKMAP_FUNCTIONS_EACH, {0, 1, 2}},
     {3, 3, {3, 2, 1}, CAIRN_STACKMAP_FUNCTIONS_EACH, {0, 1, 2}},
-    /* as many descents as there are borders */
+    /* the number of descents equals the number of borders between functions */
     {2, 4, {4, 8, 2, 2}, CAIRN_STACKMAP_FUNCTIONS_DESCENDING, {0, 0, 1, 1}},
     {3, 4, {4, 2, 6, 1}, CAIRN_STACKMAP_FUNCTIONS_DESCENDING, {0, 1, 1, 2}},
-    /* fewer: the second function may begin anywhere */
+    /* fewer descents: the second function may begin at any record */
     {2, 4, {1, 2, 3, 4}, CAIRN_STACKMAP_FUNCTIONS_UNKNOWN, {0}},
     {3, 4, {1, 2, 1, 4}, CAIRN_STACKMAP_FUNCTIONS_UNKNOWN, {0}},
-    /* more than borders, or more functions than records, or none: not what LLVM writes */
+    /* more descents than borders, more functions than records, or no function: not written by LLVM
+     */
     {2, 4, {4, 3, 2, 1}, CAIRN_STACKMAP_FUNCTIONS_UNKNOWN, {0}},
     {4, 2, {1, 2}, CAIRN_STACKMAP_FUNCTIONS_UNKNOWN, {0}},
     {0, 2, {1, 2}, CAIRN_STACKMAP_FUNCTIONS_UNKNOWN, {0}},
@@ -519,7 +521,7 @@ START_TEST(functions_have_as_many_records_as_the_map)
 }
 END_TEST
 
-/* ---- What is refused ---- */
+/* ---- Errors ---- */
 
 START_TEST(every_shorter_section_is_refused_without_a_look_beyond_its_end)
 {
@@ -549,7 +551,7 @@ START_TEST(a_second_map_that_is_cut_is_refused_at_its_place)
     size_t second = first.size;
     struct sample_map map = full_map(3);
     section_put_map(&first, &map);
-    /* From 8 bytes on: fewer zeros would be padding. */
+    /* Truncated to 8 bytes and more: fewer zeros would be padding. */
     for (size_t size = second + 8; size < first.size; size++) {
         struct guarded guarded = guard(first.bytes, size);
         const struct cairn_section section = {guarded.bytes, size, first.byte_order};
@@ -581,7 +583,7 @@ START_TEST(other_versions_are_refused)
 }
 END_TEST
 
-/* Where the parts of full_map(3) begin. */
+/* Offsets of the parts of full_map(3). */
 enum {
     FUNCTIONS_AT = 16,
     CONSTANTS_AT = FUNCTIONS_AT + 3 * 24,
@@ -740,7 +742,7 @@ START_TEST(a_walk_visits_the_records_before_a_bad_one)
 }
 END_TEST
 
-/* ---- Anything at all ---- */
+/* ---- Random bytes ---- */
 
 static uint64_t sum_of(const struct cairn_section *section)
 {
@@ -790,7 +792,7 @@ START_TEST(changed_bits_never_lead_outside)
 }
 END_TEST
 
-/* The way of checking that this processor may have, and the one of all processors. */
+/* Compares the check for this processor, if there is one, with the check for all processors. */
 START_TEST(locations_are_checked_alike_in_every_way)
 {
     record_checker *by_sixteens = stackmap_sixteen_checker();

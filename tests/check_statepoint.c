@@ -1,8 +1,8 @@
 /*
- * check_statepoint.c - records of statepoints, taken apart: src/format/statepoint.c and
- * src/index/statepoint.c.
+ * check_statepoint.c - tests of splitting statepoint records into their parts:
+ * src/format/statepoint.c and src/index/statepoint.c.
  *
- * By hand, and as every LLVM that is installed writes them.
+ * The records are written by hand, and by every LLVM that is installed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -124,7 +124,7 @@ END_TEST
 
 START_TEST(deopt_values_pairs_and_allocas_are_told_apart)
 {
-    /* Deopt values may be of every kind, Direct too; a pair may be a constant null. */
+    /* Deopt values may be of every kind, also Direct, and a pair may be a constant null. */
     static const struct cairn_location locations[] = {
         CONSTANT(8), LARGE,     CONSTANT(3), SLOT(0),     REGISTER(3), LARGE,
         SPILL(8),    SPILL(16), CONSTANT(0), CONSTANT(0), SLOT(24),    SLOT(32),
@@ -152,7 +152,7 @@ START_TEST(pairs_may_stand_in_registers)
 }
 END_TEST
 
-/* ---- What is no statepoint ---- */
+/* ---- Records that are not statepoints ---- */
 
 struct refused {
     uint32_t count;
@@ -213,7 +213,7 @@ START_TEST(arguments_that_are_missing_are_refused)
 }
 END_TEST
 
-/* ---- As LLVM writes them ---- */
+/* ---- Records that LLVM writes ---- */
 
 struct compiler {
     int version;
@@ -228,7 +228,7 @@ static const struct compiler compilers[] = {
     {22, "x86_64-linux-gnu"},  {22, "aarch64-linux-gnu"},
 };
 
-/* False where that LLVM is not installed. */
+/* False if that LLVM is not installed. */
 static bool compile(const struct compiler *compiler, const char *object)
 {
     const char *source = getenv("srcdir");

@@ -1,5 +1,6 @@
 /*
- * Decoding and tables against a plain model, over random maps of every version and byte order.
+ * Tests of decoding and of tables, compared with a simple model, with random maps of every version
+ * and byte order.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -55,8 +56,8 @@ static void seed_random(void)
     fflush(stdout);
 }
 
-/* Everything that fits the format: ordinary locations, and now and then what only the wide forms
- * hold. */
+/* Returns any location that the format allows: mostly ordinary ones, and sometimes one that only
+ * the wide forms can hold. */
 static struct cairn_location random_location(uint8_t version)
 {
     static const uint16_t sizes[] = {1, 2, 4, 8, 16, 32, 64, 10, 255};
@@ -121,7 +122,7 @@ static void write_map(struct model *model, const uint64_t *functions, const uint
                           record->liveout_count);
 }
 
-/* One more map behind those that are there. */
+/* Adds one more map after the existing ones. */
 static void add_random_map(struct model *model, uint64_t base, bool ascending)
 {
     uint64_t functions[FUNCTIONS_MAX];
@@ -200,7 +201,7 @@ static void expect_lookups(const cairn_table *table, const struct model *model)
     }
 }
 
-/* Each table is built in the best way of this machine, and in the one of all machines. */
+/* Each table is built by the fastest method of this machine, and by the method for all machines. */
 enum { WAYS = 2 };
 
 static void expect_table(const struct model *model, bool portably)
@@ -217,7 +218,7 @@ static void expect_table(const struct model *model, bool portably)
     cairn_table_destroy(table);
 }
 
-/* Equal addresses keep their order only if the model's sort is stable: give each its own. */
+/* Sorts the model stably, so that records with equal addresses keep their order. */
 static void sort_model(struct model *model)
 {
     for (uint32_t i = 1; i < model->record_count; i++)
@@ -250,7 +251,7 @@ START_TEST(random_maps_give_back_what_was_written)
 }
 END_TEST
 
-/* The section ends at a page that cannot be read. */
+/* The section ends at an inaccessible page. */
 static uint8_t *at_guard_page(const uint8_t *bytes, size_t size, void **mapping)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -385,7 +386,7 @@ START_TEST(each_allocation_may_fail_and_nothing_leaks)
 }
 END_TEST
 
-/* IDs that all fall into one bucket, and one ID for all: must not take quadratic time. */
+/* IDs that all fall into one bucket, and one ID for all records, must not take quadratic time. */
 START_TEST(hostile_ids_do_not_make_building_quadratic)
 {
     enum { COUNT = 200000 };
@@ -393,7 +394,7 @@ START_TEST(hostile_ids_do_not_make_building_quadratic)
     writer_begin(&writer, 3, CAIRN_LITTLE_ENDIAN);
     writer_header(&writer, 1, 0, COUNT);
     writer_function(&writer, 0x1000, 8, COUNT);
-    /* Multiples of the hash's inverse hash to small numbers: all in bucket 0. */
+    /* The hashes of multiples of the hash's inverse are small numbers, all in bucket 0. */
     const uint64_t inverse = UINT64_C(0xF1DE83E19937733D);
     for (uint32_t i = 0; i < COUNT; i++)
         writer_record(&writer, _i == 0 ? 7 : inverse * (COUNT - i), i, NULL, 0, NULL, 0);
@@ -492,8 +493,7 @@ static bool one_in(uint32_t count) { return below(count) == 0; }
 
 enum { OVERLAPPING_FUNCTIONS = 12, OVERLAPPING_RECORDS = 6 };
 
-/* Functions that share addresses, or begin where the last record of another one is, in any order.
- */
+/* Functions that share addresses, or that begin at the last record of another one, in any order. */
 static void write_overlapping(struct section_writer *writer, uint64_t *next_id)
 {
     uint32_t counts[OVERLAPPING_FUNCTIONS];
@@ -509,7 +509,7 @@ static void write_overlapping(struct section_writer *writer, uint64_t *next_id)
         writer_record(writer, (*next_id)++, 8 * below(20), NULL, 0, NULL, 0);
 }
 
-/* The table's record with the ID, which only one has. */
+/* Returns the table's only record with the ID. */
 static struct cairn_record only_record(const cairn_table *table, uint64_t id)
 {
     struct cairn_record record;
@@ -599,9 +599,9 @@ START_TEST(statepoint_is_taken_apart)
 }
 END_TEST
 
-/* ---- Against the iteration over sections ---- */
+/* ---- Compared with the iteration over sections ---- */
 
-/* How the maps of a test are; see random_shape. */
+/* Properties of the maps of a test; see random_shape. */
 enum id_kind {
     IDS_SEQUENTIAL,
     IDS_ASCENDING,
@@ -619,7 +619,7 @@ struct shape {
     enum cairn_byte_order byte_order;
     uint32_t map_count;
     uint32_t function_count;
-    uint32_t records_max; /* of a function */
+    uint32_t records_max; /* records of a function */
     uint32_t gap_max;     /* bytes of code between records */
     uint32_t locations_max;
     uint32_t liveouts_max;
@@ -677,7 +677,7 @@ static struct cairn_location shaped_location(const struct shape *shape)
     bool is_wide = shape->forms == FORMS_WIDE || (shape->forms == FORMS_MIXED && below(20) == 0);
     bool is_full = shape->forms == FORMS_FULL || (shape->forms == FORMS_MIXED && below(20) == 0);
     location.size = (uint16_t)(1u << below(8));
-    /* What fits 18 bits, and wide ones to either side of it. */
+    /* Offsets that fit in 18 bits, and wide ones on both sides of that range. */
     location.offset = (int32_t)below(1 << 18) - (1 << 17);
     if (is_wide)
         location.offset = (int32_t)below(1 << 20) - (1 << 19);
@@ -755,7 +755,7 @@ static void write_shaped_map(struct section_writer *writer, const struct shape *
     }
 }
 
-/* A record as the iteration shows it. */
+/* A record as the iteration returns it. */
 struct seen {
     struct cairn_stackmap map;
     struct cairn_stackmap_record record;
@@ -773,7 +773,7 @@ static int compare_seen(const void *left, const void *right)
     return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
 }
 
-/* All records in the order that a table promises; to be freed. */
+/* Returns all records in the order that a table guarantees; the caller frees them. */
 static struct seen *see_all(const struct cairn_section *sections, uint32_t section_count,
                             uint32_t *count)
 {
@@ -853,7 +853,8 @@ static void expect_seen_address(const cairn_table *table, const struct seen *all
     expect(!exists || record.index == first);
 }
 
-/* The function that begins at or last before the address: of those with the same, the first. */
+/* Finds the last function that begins at or before the address; of several with the same address,
+ * the first. */
 static const struct seen *function_before(const struct seen *all, uint32_t count, uint64_t address)
 {
     const struct seen *last = NULL;
@@ -965,7 +966,7 @@ START_TEST(tables_say_what_iteration_does)
 }
 END_TEST
 
-/* One of each, so that none depends on chance. */
+/* The test uses one of each, so that none depends on chance. */
 START_TEST(every_order_form_and_kind_of_id_is_kept)
 {
     seed_random();
@@ -979,7 +980,7 @@ START_TEST(every_order_form_and_kind_of_id_is_kept)
 }
 END_TEST
 
-/* The directory begins fine, not knowing where the only function ends. */
+/* The directory begins with small buckets, because the end of the only function is unknown. */
 START_TEST(one_function_may_be_as_large_as_a_table)
 {
     enum { COUNT = 3000 };
@@ -1004,8 +1005,8 @@ START_TEST(one_function_may_be_as_large_as_a_table)
 }
 END_TEST
 
-/* A location that is not valid, at each place of records of each size; the error is the one that
- * reading the section gives. */
+/* An invalid location, at each index of records of each size. The error must be the same as from
+ * reading the section. */
 START_TEST(a_bad_location_is_found_wherever_it_stands)
 {
     enum { LOCATIONS = 36 };
@@ -1045,7 +1046,7 @@ START_TEST(a_bad_location_is_found_wherever_it_stands)
 }
 END_TEST
 
-/* Without a directory of small buckets, finding return addresses goes through many records. */
+/* Without a directory of small buckets, finding a return address would search many records. */
 START_TEST(return_addresses_are_found_among_crowded_records)
 {
     enum { COUNT = 2000 };

@@ -1,6 +1,6 @@
 /*
- * Tables of unwind rules: what rows hold, what is found by PC, what is refused and why; and this
- * program's own stack, walked beside the system's unwinder.
+ * Tests of tables of unwind rules: the contents of rows, finding rows by PC, and errors with their
+ * reasons. Also walks this program's own stack in parallel with the system's unwinder.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -53,7 +53,7 @@ static void build(enum cairn_architecture architecture)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
-/* ---- What rows hold ---- */
+/* ---- Contents of rows ---- */
 
 static void append(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -67,7 +67,8 @@ static void append(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
-/* "rsp+16 rip@-8 rbx<r12 found": the CFA, what is loaded from CFA + N, what is moved, flags. */
+/* Prints a row, such as "rsp+16 rip@-8 rbx<r12 found": the CFA, registers loaded from CFA + N,
+ * registers copied from others, flags. */
 static void describe(const struct unwind_row *row, const struct cairn_arch *arch, char *text,
                      size_t size)
 {
@@ -91,7 +92,7 @@ static void describe(const struct unwind_row *row, const struct cairn_arch *arch
 #define BYTES(...)                                                                                 \
     sizeof((const uint8_t[]){__VA_ARGS__}), { __VA_ARGS__ }
 
-/* What common information begins with: the CFA; on x86-64 also the return address. */
+/* The first rules of the common information: the CFA, and on x86-64 also the return address. */
 static const uint8_t x86_64_begin[] = {0x0C, 7, 8, 0x90, 1};
 static const uint8_t aarch64_begin[] = {0x0C, 31, 0};
 static const uint8_t ppc64_begin[] = {0x0C, 1, 0};
@@ -118,22 +119,23 @@ static const struct {
     {X86, BYTES(0x0C, 6, 16, 0x86, 2, 0x83, 3), "rbp+16 rip@-8 rbx@-24 rbp@-16 found", ""},
     {X86, BYTES(0x8C, 2, 0x8D, 3, 0x8E, 4, 0x8F, 5),
      "rsp+8 rip@-8 r12@-16 r13@-24 r14@-32 r15@-40 found", ""},
-    /* a register in another one, after those that are loaded; one in itself */
+    /* a register saved in another one, which is restored after the loads; a register saved in
+     * itself */
     {X86, BYTES(0x09, 3, 12, 0x8D, 2, 0x09, 6, 6), "rsp+8 rip@-8 r13@-16 rbx<r12 found", ""},
-    /* registers that nobody expects to be kept; same_value; a stack pointer that is the CFA */
+    /* registers that are not callee-saved; same_value; a stack pointer that equals the CFA */
     {X86, BYTES(0x07, 0, 0x08, 1, 0x08, 3, 0x14, 7, 0), "rsp+8 rip@-8 found", ""},
     {X86, BYTES(0), "rsp+8 rip@-8 found signal", "S"},
     {ARM, BYTES(0), "sp+0", ""},
     {ARM, BYTES(0x0C, 29, 16, 0x9D, 2, 0x9E, 1, 0x93, 4), "fp+16 lr@-8 x19@-32 fp@-16 found", ""},
     {ARM, BYTES(0x05, 72, 2, 0x05, 79, 3), "sp+0 v8@-16 v15@-24", ""},
-    /* outlined code: the return address in a register that calls keep */
+    /* outlined code: the return address in a callee-saved register */
     {ARM, BYTES(0x09, 30, 19), "sp+0 lr<x19 found", ""},
     {ARM, BYTES(0x2D, 0x9E, 2), "sp+0 lr@-16 found signed", ""},
     {ARM, BYTES(0x2D), "sp+0 signed b-key", "B"},
     {ARM, BYTES(0), "sp+0", "B"},
     {PPC, BYTES(0x0E, 0x90, 1, 0x11, 65, 0x7E, 0x9F, 1), "r1+144 lr@16 r31@-8 found", ""},
     {PPC, BYTES(0x05, 46, 18, 0x05, 97, 20), "r1+0 f14@-144 v20@-160 v20@-152", ""},
-    /* each field of the condition register alone; or one for all three */
+    /* each field of the condition register alone, or one for all three */
     {PPC, BYTES(0x11, 71, 0x7F), "r1+0 cr3@8", ""},
     {PPC_1, BYTES(0x11, 70, 0x7F), "r1+0 cr2@8 cr2@8 cr2@8", ""},
 };
@@ -199,7 +201,8 @@ static const struct {
     {X86, BYTES(10, 10, 10, 10, 10, 10, 10, 10, 10), UNWIND_NESTING, false, "be held: 8", ""},
     {X86, BYTES(0x07, 0x80, 0x80, 4), UNWIND_NUMBER, false, "16 bits", ""},
     {X86, BYTES(0), UNWIND_LETTER, false, "not known: 'X'", "X"},
-    /* what keeps a frame from being left is said before what does not, and the first of a kind */
+    /* a reason why a frame cannot be left takes precedence over others, and the first of a kind
+     * over later ones */
     {X86, BYTES(0x07, 3, 0x07, 16), UNWIND_NO_CALLER, false, "outermost", ""},
     {X86, BYTES(0x07, 6, 0x16, 3, 0), UNWIND_REGISTER_EXPRESSION, true, "rbx", ""},
 };
@@ -263,7 +266,7 @@ END_TEST
 
 START_TEST(rows_lead_to_the_callers_registers)
 {
-    /* rbp in the stack, rbx in r12, r12 in the stack: moves see what was there before. */
+    /* rbp is on the stack, rbx in r12, and r12 on the stack: copies read the old values. */
     const uint8_t bytes[] = {0x0C, 6, 16, 0x86, 2, 0x09, 3, 12, 0x8C, 3};
     put_function(X86, "", bytes, sizeof bytes);
     build(X86);
@@ -305,7 +308,7 @@ static void assert_no_rules(uint64_t pc)
     ck_assert_msg(strstr(error.message, "attribute uwtable") != NULL, "%s", error.message);
 }
 
-/* A function whose CFA has this offset from its second byte on. */
+/* Writes a function whose CFA has this offset from its second byte on. */
 static void put_with_offset(size_t common, uint64_t address, uint64_t size, uint8_t offset)
 {
     const uint8_t bytes[] = {0x41, 0x0E, offset};
@@ -373,7 +376,7 @@ START_TEST(where_descriptions_overlap_the_later_one_holds)
 }
 END_TEST
 
-/* So many in one bucket of the directory that they are searched. */
+/* So many rows are in one bucket of the directory that the bucket is searched. */
 START_TEST(rows_that_stand_close_are_found)
 {
     enum { ROWS = 200 };
@@ -453,7 +456,7 @@ END_TEST
 
 enum { RANDOM_FUNCTIONS = 300 };
 
-/* A program of advances, CFA changes, saves, restores. */
+/* Writes a program of advances, CFA changes, saves and restores. */
 static void put_random_function(size_t common, uint64_t address, uint32_t size, uint64_t *random)
 {
     struct instructions program = {0};
@@ -474,8 +477,8 @@ static void put_random_function(size_t common, uint64_t address, uint32_t size, 
     frame_put_function(&section, common, address, size, program.bytes, program.size);
 }
 
-/* By running the instructions of every function: the table, its directory and its sharing of rows
- * left out. */
+/* Finds the rule by running the instructions of every function, without the table, its directory
+ * and its shared rows. */
 static void find_plainly(const struct function_list *list, uint64_t pc, struct unwind_draft *draft)
 {
     static struct call_frame call_frame;
@@ -564,7 +567,7 @@ END_TEST
 
 /* ---- This program's own stack ---- */
 
-/* Frames of several sizes, with registers in use, above the one that looks at them. */
+/* Frames of several sizes, which use registers, are the callers of the function that walks. */
 static __attribute__((noinline)) uint64_t descend(unsigned depth, uint64_t a, uint64_t b,
                                                   size_t (*look)(void))
 {

@@ -1,5 +1,6 @@
 /*
- * Values by their types: into C and out of it, and out of the places that LLVM leaves them in.
+ * Tests of typed values: converting them to and from C, and reading and writing them at the
+ * locations that LLVM uses.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -40,7 +41,7 @@ static bool same_bits(double left, double right)
     return left_bits == right_bits;
 }
 
-/* The bytes behind the value too, which are zero. */
+/* Compares the bytes after the value, too, which are zero. */
 static bool same_value(const struct cairn_value *left, const struct cairn_value *right)
 {
     return cairn_type_equal(left->type, right->type) && left->size == right->size &&
@@ -242,7 +243,7 @@ END_TEST
 
 /* ---- Places ---- */
 
-/* A place that holds `value` at its right position, and anything beside it. */
+/* Writes `value` to its position in a location, and arbitrary bytes next to it. */
 static void put(const struct cairn_value *value, size_t lane, size_t count, unsigned char *place)
 {
     size_t size = value->size / count;

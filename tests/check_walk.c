@@ -1,6 +1,6 @@
 /*
- * Walking in columns: what it hands over is what the walk record by record sees, for sections of
- * every kind, and nothing is read behind their end.
+ * Tests of walking in columns: the results must equal those of the walk record by record, for
+ * sections of every kind, and nothing is read past the end of a section.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- All that a walk has seen, in order ---- */
+/* ---- The results of a walk, in order ---- */
 
 struct seen {
     uint64_t *words;
     size_t count;
     size_t capacity;
     size_t records;
-    size_t records_at_most; /* then it ends */
+    size_t records_at_most; /* number of records after which the walk stops */
 };
 
 static void note(struct seen *seen, uint64_t word)
@@ -94,7 +94,7 @@ static bool see_columns(void *user, const struct cairn_stackmap_columns *columns
     return seen->records < seen->records_at_most;
 }
 
-/* Both walks over a copy of the section that ends where its bytes do. */
+/* Does both walks over a copy of the section at the end of an allocation. */
 static void compare_walks(const struct cairn_section *section, size_t records_at_most)
 {
     struct guarded guarded = guard(section->bytes, section->size);
@@ -160,7 +160,7 @@ START_TEST(columns_hold_what_a_walk_visits)
 }
 END_TEST
 
-/* One function with records of `counts` locations. */
+/* Writes one function with records of `counts` locations. */
 static void put_records(struct sample_section *section, uint8_t version, const uint32_t *counts,
                         uint32_t record_count)
 {

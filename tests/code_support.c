@@ -254,7 +254,7 @@ size_t support_count_resident(const void *address, size_t size)
 
 enum { REFUSAL_INSTRUCTIONS = 6, REFUSALS_MAX = 8 };
 
-/* if (nr == call && (argument & mask) == value) return the error */
+/* Filters: if (nr == call && (argument & mask) == value) return the error. */
 static void encode_refusal(const struct support_refusal *refusal, struct sock_filter *filter)
 {
     uint32_t argument =
@@ -298,11 +298,11 @@ void support_refuse(const struct support_refusal *refusals, size_t count)
     support_expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
-/* ---- Refusing all system calls from one on ---- */
+/* ---- Refusing all system calls after a number of them ---- */
 
 enum { PLACES_MAX = 32 };
 
-/* Seccomp asks a thread that was started before, which is not filtered itself. */
+/* Seccomp notifies a thread that was started earlier and is not filtered itself. */
 static struct {
     int listener;
     _Atomic size_t seen;
@@ -371,7 +371,7 @@ static void *answer_calls(void *user)
             continue;
         }
         answer(&call, &response);
-        /* ENOENT: a signal has interrupted the call, which will be made again. */
+        /* ENOENT: a signal has interrupted the call, which is then made again. */
         support_expect(ioctl(watched.listener, SECCOMP_IOCTL_NOTIF_SEND, &response) == 0 ||
                        errno == ENOENT);
     }

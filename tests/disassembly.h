@@ -1,5 +1,5 @@
 /*
- * What LLVM's disassembler says of code, for the tests of encoders.
+ * LLVM's disassembler, for the tests of encoders.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,15 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of all architectures; to be called first. */
+/* Initialises the disassemblers of all architectures. Must be called first. */
 void disassembly_set_up(void);
 
-/* `processor` NULL: the triple's usual one. Fails the test if LLVM has none; LLVMDisasmDispose
- * gives it back. */
+/* Opens a disassembler; `processor` NULL is the triple's default. Fails the test if LLVM has no
+ * such disassembler. The caller frees it with LLVMDisasmDispose. */
 LLVMDisasmContextRef disassembly_open(const char *triple, const char *processor);
 
-/* The instruction that the bytes begin with, with one space between words and none before and
- * behind; returns its length, 0 if it is none. */
+/* Writes the instruction at the start of the bytes, with single spaces between words and none at
+ * the ends. Returns its length, or 0 if the bytes are not an instruction. */
 size_t disassembly_line(LLVMDisasmContextRef disassembler, const uint8_t *bytes, size_t size,
                         uint64_t address, char *text, size_t text_size);
 

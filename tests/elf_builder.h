@@ -1,5 +1,5 @@
 /*
- * elf_builder.h - small ELF files made by hand, in either byte order.
+ * elf_builder.h - builds small ELF files, in either byte order.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,7 +20,7 @@ struct elf_section {
     uint64_t address;
     uint32_t link;
     uint32_t info;
-    const void *bytes; /* in the file's byte order already */
+    const void *bytes; /* already in the file's byte order */
     size_t size;
     uint64_t entry_size;
     uint64_t alignment; /* 0: 8 */
@@ -31,18 +31,18 @@ struct elf_file {
     uint16_t type;
     uint32_t flags;
     enum cairn_byte_order byte_order;
-    struct elf_section sections[ELF_SECTIONS_MAX]; /* number 1 is the first */
+    struct elf_section sections[ELF_SECTIONS_MAX]; /* the first has number 1 */
     uint32_t section_count;
 };
 
 /* Adds a section and returns its number. */
 uint32_t elf_add(struct elf_file *file, struct elf_section section);
 
-/* Writes the file to `bytes` (ELF_BYTES_MAX of them) and returns its size. The section names come
- * last before the section table, which ends the file. */
+/* Writes the file to `bytes` (ELF_BYTES_MAX of them) and returns its size. The section names are
+ * directly before the section table, which ends the file. */
 size_t elf_write(const struct elf_file *file, uint8_t *bytes);
 
-/* Numbers in the file's byte order; return the place behind. */
+/* Write a number in the file's byte order; return the address after it. */
 uint8_t *elf_put16(uint8_t *at, enum cairn_byte_order byte_order, uint16_t value);
 uint8_t *elf_put32(uint8_t *at, enum cairn_byte_order byte_order, uint32_t value);
 uint8_t *elf_put64(uint8_t *at, enum cairn_byte_order byte_order, uint64_t value);

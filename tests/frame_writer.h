@@ -1,5 +1,5 @@
 /*
- * tests/frame_writer.h - .eh_frame sections by hand, and rows as text.
+ * tests/frame_writer.h - writes .eh_frame sections, and formats rows as text.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,9 +21,9 @@ void instruct_number(struct instructions *instructions, uint64_t value, size_t s
 void instruct_uleb128(struct instructions *instructions, uint64_t value);
 void instruct_sleb128(struct instructions *instructions, int64_t value);
 
-/* What functions have in common; addresses are absolute, with 8 bytes. */
+/* The contents of a CIE. Addresses are absolute and have 8 bytes. */
 struct sample_common {
-    const char *letters; /* behind "zR" */
+    const char *letters; /* letters of the augmentation string after "zR" */
     uint8_t code_alignment;
     int8_t data_alignment;
     uint8_t return_register;
@@ -31,7 +31,8 @@ struct sample_common {
     size_t instruction_size;
 };
 
-/* Both pad with DW_CFA_nop. The first returns its offset, for the other one. */
+/* Write an entry, padded with DW_CFA_nop. The first returns the entry's offset, which the second
+ * takes. */
 size_t frame_put_common(struct sample_section *section, const struct sample_common *common);
 void frame_put_function(struct sample_section *section, size_t common, uint64_t address,
                         uint64_t size, const uint8_t *instructions, size_t instruction_size);
@@ -39,9 +40,10 @@ void frame_put_function(struct sample_section *section, size_t common, uint64_t 
 struct eh_frame frame_view(const struct sample_section *section);
 
 /*
- * The row as text, without its addresses: "cfa=7+8 16=[-8]". Rules are [N] for saved at CFA + N, N
- * with its sign for CFA + N, rN for another register, same, undefined, and [expression] and
- * expression. Behind them "signed" or "signed-pc", and "arguments=N" unless they are 0.
+ * Writes the row as text, without its addresses: "cfa=7+8 16=[-8]". A rule is [N] for a register
+ * saved at CFA + N, N with its sign for the value CFA + N, rN for another register, same,
+ * undefined, [expression] or expression. "signed" or "signed-pc" follows the rules, and
+ * "arguments=N" if N is not 0.
  */
 void row_text(const struct call_frame_row *row, char *text, size_t size);
 

@@ -95,7 +95,7 @@ bool ic_can_return(struct cairn_type type)
            type.kind == CAIRN_TYPE_POINTER || is_whole_integer(type);
 }
 
-/* Instruction selection knows results of the machine's own integers alone. */
+/* Instruction selection supports only results of the machine's own integer types. */
 static bool is_returned_as_it_is(struct cairn_type type, uint32_t calling_convention)
 {
     bool is_x86_64 = cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64;
@@ -185,8 +185,8 @@ static void store(const struct builder *builder, LLVMValueRef value, size_t offs
     LLVMSetVolatile(LLVMBuildStore(builder->llvm, value, place(builder, offset, type)), 1);
 }
 
-/* The value comes to a register of this name, and then to any that LLVM wants: it has no reason to
- * move it. */
+/* Puts the value into the register of this name, and then into any register that LLVM chooses. LLVM
+ * has no reason to move it. */
 static LLVMValueRef put_into(const struct builder *builder, LLVMValueRef value, const char *name)
 {
     char constraints[32];
@@ -201,7 +201,7 @@ static LLVMValueRef put_into(const struct builder *builder, LLVMValueRef value, 
     return LLVMBuildCall2(builder->llvm, assembly_type, assembly, &value, 1, "");
 }
 
-/* ---- The order of things ---- */
+/* ---- The order of loads and stores ---- */
 
 static void shuffle(struct builder *builder, uint32_t *numbers, uint32_t count)
 {
@@ -215,7 +215,7 @@ static void shuffle(struct builder *builder, uint32_t *numbers, uint32_t count)
     }
 }
 
-/* Number `index` of all that is loaded: operands, then what is kept, then signs. */
+/* Loads value number `index`: operands come first, then kept values, then signs. */
 static void load_value(struct builder *builder, uint32_t index)
 {
     const struct ic_function *made = builder->made;
@@ -255,7 +255,7 @@ static void load_values(struct builder *builder)
             put_into(builder, builder->operands[i], builder->made->operand_registers[i]);
 }
 
-/* A branch each, which takes the comparison from where it was kept. */
+/* Stores whether the comparison was true, by a branch on the comparison's kept result. */
 static void store_sign(struct builder *builder, LLVMValueRef sign, size_t offset)
 {
     LLVMBasicBlockRef blocks[3];
@@ -310,8 +310,8 @@ static uint32_t site_bytes(const struct builder *builder)
     return cairn_patchpoint_minimum_bytes(builder->module, made->target != NULL) + SOME_MORE;
 }
 
-/* With the result's own type, which cairn_build_patchpoint makes an i64 where that works with every
- * LLVM. */
+/* Builds the patch point with the result's own type. cairn_build_patchpoint uses i64 where every
+ * LLVM supports it. */
 static LLVMValueRef build_overloaded(struct builder *builder, uint64_t id)
 {
     enum { FIXED = 4 };

@@ -1,10 +1,10 @@
 /*
- * Functions with a site for an inline cache, for the tests of those: they load the site's operands,
- * come to the site, and store what it gives.
+ * Functions with a site for an inline cache, for the tests of caches. Such a function loads the
+ * site's operands, runs the site, and stores its result.
  *
- * Such a function takes a struct ic_access and touches nothing else, so that threads and signal
- * handlers run it side by side. Values that it keeps across the site show whether registers
- * survive.
+ * It takes a struct ic_access and touches nothing else, so that threads and signal handlers can run
+ * it at the same time. It keeps values in registers across the site, which show whether the
+ * registers are preserved.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,18 +18,18 @@
 #include <stdint.h>
 
 enum {
-    IC_SLOT_BYTES = 64, /* the largest register's */
+    IC_SLOT_BYTES = 64, /* size of the largest register */
     IC_KEPT_MAX = 40,
     IC_SIGNS_MAX = 6,
-    IC_OPERANDS_MAX = CAIRN_IC_OPERANDS_MAX + 1, /* one too many */
+    IC_OPERANDS_MAX = CAIRN_IC_OPERANDS_MAX + 1, /* one more than allowed */
     IC_FUNCTIONS_MAX = 64,
-    IC_FIRST_SITE = 100 /* ID of function 0's site; those of the others follow */
+    IC_FIRST_SITE = 100 /* ID of function 0's site; the other IDs follow */
 };
 
-/* Begins with the value as a struct cairn_value has it. */
+/* Begins with the value in the layout of struct cairn_value. */
 typedef unsigned char ic_slot[IC_SLOT_BYTES];
 
-/* What a function reads and writes. */
+/* The data that a function reads and writes. */
 struct ic_access {
     _Alignas(IC_SLOT_BYTES) ic_slot operands[IC_OPERANDS_MAX];
     ic_slot operands_after[IC_OPERANDS_MAX];
@@ -37,31 +37,31 @@ struct ic_access {
     ic_slot kept[IC_KEPT_MAX];
     ic_slot kept_after[IC_KEPT_MAX];
     int64_t signs[IC_SIGNS_MAX];
-    int64_t signs_after[IC_SIGNS_MAX]; /* 1: less than zero; 2: not */
+    int64_t signs_after[IC_SIGNS_MAX]; /* 1: less than zero; 2: not less */
 };
 
 typedef void ic_run(struct ic_access *access);
 
-/* What a function is to be. All that is left out is zero. */
+/* The description of a function. Members that are left out are zero. */
 struct ic_function {
     uint32_t calling_convention;
-    struct cairn_type result; /* kind CAIRN_TYPE_VOID, 0: none */
+    struct cairn_type result; /* kind CAIRN_TYPE_VOID, which is 0: no result */
     uint32_t operand_count;
     struct cairn_type operands[IC_OPERANDS_MAX];
-    /* A C function pointer that the site calls until it is patched; NULL: none. */
+    /* C function pointer that the site calls until it is patched; NULL: no call. */
     const void *target;
-    uint32_t byte_count; /* 0: enough */
-    /* Registers, as inline assembly names them ("r12"), in which operands come to the site and in
-     * which the result leaves it, if LLVM takes the hint. NULL: any. */
+    uint32_t byte_count; /* 0: enough for the call */
+    /* Registers of the operands and of the result at the site, as inline assembly names them
+     * ("r12"). They are hints that LLVM may ignore. NULL: any register. */
     const char *operand_registers[IC_OPERANDS_MAX];
     const char *result_register;
-    /* The operands have to survive the site, and are stored again behind it. */
+    /* Whether the operands must be live across the site. They are then stored again after it. */
     bool keeps_operands;
     uint32_t kept_count;
     struct cairn_type kept[IC_KEPT_MAX];
     uint32_t sign_count;
-    const char *features; /* of the target; NULL: the default */
-    /* Seed of the order in which values are loaded and stored; 0: as they are numbered. */
+    const char *features; /* target features; NULL: the default */
+    /* Seed of the order in which values are loaded and stored; 0: the order of their numbers. */
     uint64_t order;
 };
 
@@ -70,11 +70,11 @@ struct ic_function {
 /* Whether the LLVM in use can pass such an operand, or return such a result, at a patch point. */
 bool ic_can_pass(struct cairn_type type, uint32_t calling_convention);
 bool ic_can_return(struct cairn_type type);
-/* What the site is declared as: LLVM before 19 has i64 alone. */
+/* Returns the result type that the site is declared with: before LLVM 19, always i64. */
 struct cairn_type ic_declared_result(struct cairn_type type);
 
 struct cairn_value ic_value(struct cairn_type type, const void *bytes);
-/* A value of random bits; numbers are no NaNs. */
+/* Returns a value of random bits. Floating-point numbers are not NaNs. */
 struct cairn_value ic_random_value(struct cairn_type type, uint64_t *random);
 uint32_t ic_below(uint64_t *random, uint32_t bound);
 uint64_t ic_random(uint64_t *random);
@@ -92,7 +92,8 @@ struct ic_program {
  * `first_site`. */
 void ic_load(struct ic_program *program, cairn_runtime *runtime,
              const struct ic_function *functions, uint32_t count, uint64_t first_site);
-/* Compiled functions besides, which sites may call: IR with the pointers of LLVM 15, or NULL. */
+/* The same, with additional compiled functions that sites may call: IR in the syntax of LLVM 15, or
+ * NULL. */
 void ic_load_with(struct ic_program *program, cairn_runtime *runtime,
                   const struct ic_function *functions, uint32_t count, uint64_t first_site,
                   const char *text);
@@ -101,9 +102,9 @@ void ic_unload(struct ic_program *program);
 
 /* ---- Running ---- */
 
-/* Fills all that the function keeps with random values. */
+/* Fills the values that the function keeps across the site with random bits. */
 void ic_fill_kept(const struct ic_function *function, struct ic_access *access, uint64_t *random);
-/* Fails the test if something of it has changed. */
+/* Fails the test if one of these values has changed. */
 void ic_check_kept(const struct ic_function *function, const struct ic_access *access,
                    const char *what);
 void ic_set_operand(struct ic_access *access, uint32_t index, const struct cairn_value *value);
@@ -112,9 +113,10 @@ void ic_set_pointer(struct ic_access *access, uint32_t index, const void *pointe
 /* ---- The environment ---- */
 
 uint64_t ic_read_number(const char *variable, uint64_t otherwise);
-/* CAIRN_TEST_SEED, or the usual one; printed. 0 means the clock's. */
+/* Returns CAIRN_TEST_SEED, or `usual`, and prints it. 0 means a seed from the clock. */
 uint64_t ic_seed(uint64_t usual);
-/* `usual` natively; CAIRN_TEST_ROUNDS, which is 60 then and fewer under emulators, scales it. */
+/* Returns `usual`, scaled by CAIRN_TEST_ROUNDS: that is 60 on native hosts and less under
+ * emulators. */
 uint64_t ic_rounds(uint64_t usual);
 
 #define ic_assert_done(status, error)                                                              \

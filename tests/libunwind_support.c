@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What MCJIT registers ---- */
+/* ---- Tables that MCJIT registers ---- */
 
 enum { TABLES_MAX = 64 };
 
@@ -33,7 +33,7 @@ __attribute__((visibility("default"))) void __register_frame(
 
 /* ---- Tables of libunwind ---- */
 
-/* Relative to the section. */
+/* An entry of the search table. Addresses are relative to the section. */
 struct row {
     int32_t code;
     int32_t entry;

@@ -1,8 +1,9 @@
 /*
- * Compiled code for libunwind (https://www.nongnu.org/libunwind), which does not know what is told
- * to the system's unwinder: what MCJIT registers there is registered here too.
+ * Registers compiled code with libunwind (https://www.nongnu.org/libunwind), which does not see the
+ * tables that are registered with the system's unwinder. The tables that MCJIT registers there are
+ * registered with libunwind, too.
  *
- * A program that links this has a __register_frame of its own, which MCJIT finds first.
+ * A program that links this file has its own __register_frame, which MCJIT finds first.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,11 +12,11 @@
 
 #include <stdbool.h>
 
-/* Tells libunwind of the unwind tables that MCJIT has registered since the last call; false if
- * there are none. Their engine must stay. */
+/* Registers the unwind tables that MCJIT has registered since the last call with libunwind. Returns
+ * false if there are none. The engine that owns the tables must stay alive. */
 bool libunwind_register(void);
 
-/* It forgets them all. */
+/* Removes all tables from libunwind. */
 void libunwind_forget(void);
 
 #endif

@@ -24,7 +24,7 @@ static bool is_word(char character)
            (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
 }
 
-/* Writes the spelling of a pointer for LLVM 14; returns what it has read. */
+/* Writes LLVM 14's spelling of a pointer type. Returns the number of characters read. */
 static size_t write_typed_pointer(const char *text, char **out)
 {
     static const char space[] = "ptr addrspace(1)";
@@ -151,7 +151,7 @@ LLVMMemoryBufferRef support_compile_to_memory(LLVMModuleRef module,
     return object;
 }
 
-/* LLVM takes very long to write down where it crashed. */
+/* Discards output, and disables symbolization, which makes LLVM's crashes very slow. */
 static void silence(bool is_confined)
 {
     int nowhere = open("/dev/null", O_WRONLY);
@@ -161,14 +161,15 @@ static void silence(bool is_confined)
     const struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
 #ifndef __SANITIZE_ADDRESS__
-    /* Some of what is refused makes LLVM fill all memory with no-ops. */
+    /* Limits memory, because LLVM fills all of it with no-ops for some inputs that Cairn
+     * refuses. */
     const rlim_t bytes = (rlim_t)(is_confined ? 384 : 768) << 20;
     const struct rlimit enough = {bytes, bytes};
     setrlimit(RLIMIT_AS, &enough);
 #else
     (void)is_confined;
 #endif
-    /* Check's own handler of SIGALRM would end the test and not this child. */
+    /* Resets SIGALRM, too, because Check's handler would end the test instead of this child. */
     const int signals[] = {SIGSEGV, SIGABRT, SIGILL, SIGBUS, SIGFPE, SIGTRAP, SIGALRM};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         signal(signals[i], SIG_DFL);

@@ -1,5 +1,5 @@
 /*
- * What the tests of libcairn-llvm share: IR from text for every LLVM, children that may crash,
+ * Support for the tests of libcairn-llvm: IR from text for every LLVM, children that may crash,
  * compiling for any target.
  *
  * SPDX-License-Identifier: MIT
@@ -22,21 +22,21 @@
     "declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"                   \
     "declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)\n"
 
-/* What stands behind `personality`: a function, declared as returning i32 and taking anything. */
+/* The operand of `personality`: a function that is declared as i32 (...). */
 #if LLVM_VERSION_MAJOR >= 15
 #define SUPPORT_PERSONALITY "ptr @__gxx_personality_v0"
 #else
 #define SUPPORT_PERSONALITY "i32 (...)* @__gxx_personality_v0"
 #endif
 
-/* A module from IR with the pointers of LLVM 15: `ptr` and `ptr addrspace(1)` become pointers to i8
- * where pointers still have types. Fails the test if it cannot be read. */
+/* Returns a module from IR in the syntax of LLVM 15: `ptr` and `ptr addrspace(1)` become pointers
+ * to i8 for an LLVM that has typed pointers. Fails the test if the IR cannot be parsed. */
 LLVMModuleRef support_parse(LLVMContextRef context, const char *text);
 
-/* As support_parse, and fails the test if LLVM's verifier refuses it. */
+/* Does the same as support_parse, and fails the test if LLVM's verifier refuses the module. */
 LLVMModuleRef support_parse_valid(LLVMContextRef context, const char *text);
 
-/* The same module, printed and parsed again. `module` is gone. */
+/* Prints the module and parses it again. Consumes `module`. */
 LLVMModuleRef support_print_and_parse(LLVMModuleRef module);
 
 void support_verify(LLVMModuleRef module);
@@ -44,27 +44,28 @@ void support_verify(LLVMModuleRef module);
 /* Whether the LLVM in use has a code generator for the architecture. */
 bool support_has_target(const char *triple);
 
-/* Compiles in a child, which may crash, and without a word of LLVM's. Changes the module. A child
- * with the address sanitizer has all memory, so nothing that fills it may be tried there. */
+/* Compiles in a child process, which may crash, and suppresses LLVM's output. Changes the module.
+ * With the address sanitizer the child's memory is not limited, so callers must not compile
+ * anything that fills it. */
 enum support_outcome { SUPPORT_COMPILED, SUPPORT_CRASHED, SUPPORT_HUNG };
 struct support_compilation {
-    const char *triple; /* NULL means the host's */
+    const char *triple; /* NULL: the host's */
     unsigned optimisation_level;
     enum cairn_liveness liveness;
-    /* FastISel, at levels above 0, too; in the child alone. */
+    /* Whether FastISel is used at levels above 0, too; only in the child. */
     bool uses_fast_isel;
-    /* Little memory, for what fills all that there is. */
+    /* Whether the child has little memory, for code that would fill all of it. */
     bool is_confined;
 };
 enum support_outcome support_compile(LLVMModuleRef module,
                                      const struct support_compilation *compilation);
 
-/* The object, compiled in this process; the test fails if LLVM reports an error. Changes the
- * module. To be freed with LLVMDisposeMemoryBuffer. */
+/* Compiles in this process and returns the object. Fails the test if LLVM reports an error. Changes
+ * the module. The caller frees the result with LLVMDisposeMemoryBuffer. */
 LLVMMemoryBufferRef support_compile_to_memory(LLVMModuleRef module,
                                               const struct support_compilation *compilation);
 
-/* Runs the suite; the status for main. */
+/* Runs the suite and returns the status for main. */
 int support_main(Suite *suite);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * What tests of sites write in the host's own instructions: functions with a site in them, as LLVM
- * would emit them. One file for each architecture, machine_<architecture>.c, implements this;
- * functions that return constants come from the architecture's `encode_self_test`.
+ * Functions with a site, in the host's instructions, as LLVM would emit them, for the tests of
+ * sites. Each architecture implements this file in machine_<architecture>.c. Functions that return
+ * constants come from the architecture's `encode_self_test`.
  *
- * Each function returns how many bytes it has written.
+ * Each function returns the number of bytes that it has written.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,38 +15,40 @@
 
 enum { MACHINE_ENTER_MAX = 16, MACHINE_PATCHPOINT_MAX = 32 };
 
-/* A function's begin: it has a frame from which calls can be made, and 0 is its result so far. */
+/* Writes the begin of a function: it makes a frame from which calls are possible, and sets the
+ * result to 0. */
 extern const uint32_t machine_enter_bytes;
 size_t machine_enter(uint8_t *code);
 
-/* What `machine_enter` made is gone; the result is still there. */
+/* Removes the frame of `machine_enter`. The result is unchanged. */
 size_t machine_leave_frame(uint8_t *code);
 size_t machine_return(uint8_t *code);
 
-/* LLVM's call of a patch point, and the size of a patch point that has room for it. */
+/* Writes LLVM's call of a patch point; and the size of a patch point that has space for it. */
 extern const uint32_t machine_patchpoint_bytes;
 size_t machine_call(uint8_t *code, const void *target);
 
-/* From which size on any region can be armed; a smaller size that none can, and why. */
+/* Every region of at least the first size can be armed. No region of the second size can, for the
+ * given reason. */
 extern const uint32_t machine_region_bytes;
 extern const uint32_t machine_region_too_small;
 extern const char *const machine_why_too_small;
 
-/* One instruction each: the result becomes `value`, or 1 more. */
+/* Write one instruction each: set the result to `value`, or add 1 to it. */
 size_t machine_set(uint8_t *code, int value);
 size_t machine_increment(uint8_t *code);
 
-/* DWARF number of the register that the result is in. */
+/* DWARF number of the result register. */
 extern const uint16_t machine_result;
 
-/* What LLVM puts into no patch point: to be written so far before a region's end. A site's reason
- * names it so. */
+/* Writes an instruction that LLVM emits in no patch point. It must be written this many bytes
+ * before the end of a region. The site's reason contains the name. */
 extern const uint32_t machine_odd_distance;
 size_t machine_odd(uint8_t *code);
 extern const char *const machine_odd_name;
 
-/* A place to jump to out of a function that LLVM has made with a frame pointer, and with nothing
- * saved besides it and what a call needs: the function returns 77. */
+/* A jump target that leaves a function of LLVM's that has a frame pointer and has saved nothing
+ * except the frame pointer and the return address. The function returns 77. */
 extern const uint8_t machine_leave_llvm_function[] __attribute__((visibility("hidden")));
 
 #endif

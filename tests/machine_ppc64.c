@@ -1,5 +1,5 @@
 /*
- * ELFv2: the function pointers that these functions are given and make are entries' addresses.
+ * ELFv2: function pointers that these functions take and make are addresses of entries.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -108,7 +108,8 @@ bool registers_is_pc(uint16_t dwarf)
     return false;
 }
 
-/* The function finds its TOC by r12 (ELFv2), where its code is, or has this one's (ELFv1). */
+/* In ELFv2, the function finds its TOC by r12, the address of its entry; in ELFv1, it has the same
+ * TOC as this function. */
 const void *registers_call_function(struct registers *registers, const void *function,
                                     void *argument)
 {

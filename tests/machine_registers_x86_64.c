@@ -70,7 +70,7 @@ void registers_make_pair(struct registers *before, struct registers *wanted)
     (void)wanted;
 }
 
-/* Without the resume flag, which interrupts set. */
+/* All flags except the resume flag, which interrupts set. */
 uint64_t registers_flags_mask(void) { return ~UINT64_C(0x10000); }
 
 uint64_t registers_step_flag(void) { return 0x100; }

@@ -1,5 +1,5 @@
 /*
- * The modes of code memory that there are to be tested.
+ * The modes of code memory that are tested.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,9 +8,9 @@
 
 #include <cairn/runtime.h>
 
-/* The modes, for tests that loop over them from `site_first_mode()` to SITE_MODES: all of them, or,
- * under an emulator (CAIRN_TEST_EMULATED is set), those that the runtime says it has. What is left
- * out is printed, with the runtime's reason. */
+/* The modes, for tests that loop over them from `site_first_mode()` to SITE_MODES. Under an
+ * emulator (CAIRN_TEST_EMULATED is set), modes that the runtime does not have are left out, and the
+ * runtime's reason is printed. */
 extern const enum cairn_code_mode site_modes[2];
 enum { SITE_MODES = 2 };
 int site_first_mode(void);

@@ -10,7 +10,7 @@
 
 #include <cairn/object.h>
 
-/* Three words that stand for addresses in a stack map section: what a file says of them. */
+/* Three words of a stack map section that stand for addresses, and how a file describes them. */
 enum { WORD_COUNT = 3, WORD_BYTES = 8 * WORD_COUNT };
 
 /* Names in the string table below. */

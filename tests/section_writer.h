@@ -1,5 +1,5 @@
 /*
- * tests/section_writer.h - stack map sections by hand, of every version and byte order.
+ * tests/section_writer.h - writes stack map sections, of every version and byte order.
  *
  * SPDX-License-Identifier: MIT
  */

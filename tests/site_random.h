@@ -1,5 +1,5 @@
 /*
- * What the random tests of sites share, whatever the machine's instructions are.
+ * Support for the random tests of sites that does not depend on the machine's instructions.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,18 +11,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether the `size` bytes are as before, but for those from `begin` up to `end`. */
+/* Whether the `size` bytes are unchanged, except for those from `begin` up to `end`. */
 bool site_is_same_but_for(const uint8_t *code, const uint8_t *before, uint64_t size, uint64_t begin,
                           uint64_t end);
 
 enum { SITE_ANYTHING_BYTES = 8 };
 
-/* Does something to the site, writing `anything` to it perhaps; the bytes of the code that change
- * have to be its own. */
+/* Performs a random operation on the site, which may write `anything` to it. Only the site's own
+ * bytes of the code may change. */
 void site_disturb(uint64_t *random, cairn_site *site, const uint8_t *code, size_t code_size,
                   const uint8_t anything[SITE_ANYTHING_BYTES]);
 
-/* Restores all sites of the module, quiescently. Returns how many are live. */
+/* Restores all sites of the module, in quiescence. Returns how many are live. */
 uint32_t site_restore_all(cairn_module *module);
 
 #endif

@@ -43,7 +43,7 @@ static void write_stackmap(cairn_loader *loader, const uint8_t *address,
 
 static void write_unwind_table(cairn_loader *loader, const uint8_t *address, uint64_t size)
 {
-    /* A CIE that says nothing but that pointers have 8 bytes, and one function. */
+    /* A CIE that has only the size of pointers, 8 bytes, and one FDE. */
     struct {
         uint8_t cie[16];
         uint32_t length;
@@ -130,7 +130,7 @@ static void write_targets(uint8_t *code)
     arch->encode_self_test(arch, 3, code + NEAR_THREE + size);
 }
 
-/* Returns where the function goes on behind the region. */
+/* Returns the offset at which the function continues after the region. */
 static uint32_t write_function(uint8_t *code, const struct site_shape *shape)
 {
     uint8_t *at = code + machine_enter(code);
@@ -151,7 +151,7 @@ void site_load_into(struct site_fixture *fixture, cairn_runtime *runtime,
     uint8_t bytes[SITE_CODE_BYTES];
     struct cairn_error error;
     uint32_t record = machine_enter_bytes + shape->padding;
-    /* A statepoint's record stands behind its bytes. */
+    /* A statepoint's record is at the end of its bytes. */
     if (shape->kind == CAIRN_RECORD_STATEPOINT)
         record += shape->byte_count;
     const struct site_function function = {0, shape->next_record == 0 ? 1 : 2};
@@ -194,7 +194,7 @@ struct site_shape site_null_patchpoint(uint8_t *region, uint32_t size)
     ck_assert_uint_le(size, SITE_REGION_MAX);
     memset(region, 0, size);
     for (uint32_t at = 0; at < size;) {
-        /* One at a time: LLVM's own are longer on x86-64, and another test's. */
+        /* One no-op at a time: on x86-64, LLVM's own are longer, and another test checks those. */
         uint32_t left = size - at;
         uint32_t step = arch_host()->fixed_instruction_bytes == 0 ? 1 : left < 4 ? left : 4;
         arch_host()->fill_nops(arch_host(), region + at, step);

@@ -152,7 +152,7 @@ static struct cairn_location random_location(const struct sample_map *map, uint6
         .dwarf = registers[sample_random(random, 13)],
         .offset = offsets[sample_random(random, 12)],
     };
-    if (sample_random(random, 4) > 0) { /* a usual one, so that usual records come up too */
+    if (sample_random(random, 4) > 0) { /* common, so that common records occur, too */
         location.size = 8;
         location.dwarf = (uint16_t)sample_random(random, 17);
         location.offset = -8 * (int32_t)sample_random(random, 100);
@@ -223,7 +223,7 @@ struct sample_map *sample_map_random(const struct sample_shape *shape, uint64_t 
     map->version = shape->version;
     map->function_count = up_to(random, shape->functions_max);
     map->constant_count = up_to(random, shape->constants_max);
-    /* Version 1 says only of one function which records are its own. */
+    /* In version 1, records can be assigned only if there is one function. */
     if (shape->version == 1)
         map->function_count = 1;
     struct cairn_stackmap_function *functions = array(map->function_count, sizeof *functions);
@@ -302,7 +302,7 @@ void guard_end(struct guarded *guarded) { munmap(guarded->mapping, guarded->mapp
 
 /* ---- An allocator ---- */
 
-/* Before each block stands its size. */
+/* The size of a block, stored before it. */
 union block_head {
     size_t size;
     max_align_t alignment;
@@ -321,7 +321,7 @@ static void *count(void *user, void *block, size_t old_size, size_t new_size)
         fresh = malloc(sizeof *fresh + new_size);
         ck_assert_ptr_nonnull(fresh);
         fresh->size = new_size;
-        /* What was not written must not be relied on. */
+        /* Fills new memory, because callers must not depend on unwritten bytes. */
         memset(fresh + 1, 0xA5, new_size);
         if (old != NULL)
             memcpy(fresh + 1, block, shrinks ? new_size : old_size);

@@ -1,6 +1,6 @@
 /*
- * What the tests of stack maps and tables share: writing sections, making random ones, bytes that
- * end at a page nobody may touch, an allocator that counts and refuses.
+ * Support for the tests of stack maps and tables: writing sections, making random ones, bytes that
+ * end at a page without access, an allocator that counts and fails.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,14 +16,15 @@
 
 #define ck_assert_ok(status) ck_assert_int_eq((status), CAIRN_OK)
 
-/* For what is asked a million times: Check's own notes down that it was asked. */
+/* An assertion for conditions that are checked millions of times: Check's own records every
+ * check. */
 #define expect(condition)                                                                          \
     do {                                                                                           \
         if (!(condition))                                                                          \
             ck_abort_msg("not so: %s", #condition);                                                \
     } while (0)
 
-/* The same of two integers. */
+/* The same for two equal integers. */
 #define expect_equal(left, right)                                                                  \
     do {                                                                                           \
         uintmax_t left_is = (uintmax_t)(left);                                                     \
@@ -32,9 +33,9 @@
             ck_abort_msg("%s is %ju, and %s is %ju", #left, left_is, #right, right_is);            \
     } while (0)
 
-/* ---- Sections as they should be ---- */
+/* ---- Valid sections ---- */
 
-/* `constant` of a location is not written: it follows from the rest. */
+/* A record. `constant` of a location is not written: it follows from the other members. */
 struct sample_record {
     uint64_t id;
     uint32_t code_offset;
@@ -46,7 +47,7 @@ struct sample_record {
 
 struct sample_map {
     uint8_t version;
-    /* What every reserved byte and every byte of padding is. */
+    /* The value of every reserved byte and of every padding byte. */
     uint8_t reserved;
     uint32_t function_count;
     uint32_t constant_count;
@@ -56,7 +57,7 @@ struct sample_map {
     const struct sample_record *records;
 };
 
-/* A section being written; its bytes are freed by section_free. */
+/* A section that is being written; section_free frees its bytes. */
 struct sample_section {
     enum cairn_byte_order byte_order;
     uint8_t *bytes;
@@ -71,30 +72,30 @@ struct cairn_section section_view(const struct sample_section *section);
 
 /* ---- Random sections ---- */
 
-/* From the environment's CAIRN_TEST_SEED, or from the clock; printed. */
+/* Returns the seed from CAIRN_TEST_SEED in the environment, or from the clock, and prints it. */
 uint64_t sample_seed(void);
 
-/* Ends the process if it needs more than so many seconds of the processor's time from here on: for
- * inputs that take milliseconds in linear time, and minutes in quadratic. */
+/* Ends the process if it uses more than this many seconds of processor time from now on: for inputs
+ * that take milliseconds in linear time, and minutes in quadratic time. */
 void limit_cpu_seconds(unsigned seconds);
-/* Below `bound`, which is not 0. */
+/* Returns a random number below `bound`, which is not 0. */
 uint32_t sample_random(uint64_t *state, uint32_t bound);
 uint64_t sample_random_id(uint64_t *state);
 
-/* How a random map is: everything below these, of every kind. */
+/* Limits of a random map. All numbers are below these. */
 struct sample_shape {
     uint8_t version;
     uint32_t functions_max;
-    uint32_t records_max; /* of a function */
+    uint32_t records_max; /* per function */
     uint32_t locations_max;
     uint32_t liveouts_max;
     uint32_t constants_max;
     uint32_t code_bytes_max; /* between two records */
     uint64_t first_address;
-    bool scattered; /* functions and records in no order */
+    bool scattered; /* whether functions and records are in random order */
 };
 
-/* All parts are allocated; sample_map_free gives them back. */
+/* Returns a random map. All parts are allocated; sample_map_free frees them. */
 struct sample_map *sample_map_random(const struct sample_shape *shape, uint64_t *random);
 void sample_map_free(struct sample_map *map);
 
@@ -107,20 +108,21 @@ void assert_liveout(struct cairn_liveout found, struct cairn_liveout expected);
 /* ---- Bytes before a page that faults ---- */
 
 struct guarded {
-    uint8_t *bytes; /* a copy; bytes[size] faults */
+    uint8_t *bytes; /* a copy; bytes[size] is not accessible */
     size_t size;
     void *mapping;
     size_t mapping_size;
 };
 
-/* `size` may be 0; `bytes` is then anything. */
+/* Copies the bytes to the end of a page that is followed by one without access. `size` may be 0;
+ * `bytes` is then ignored. */
 struct guarded guard(const uint8_t *bytes, size_t size);
 void guard_end(struct guarded *guarded);
 
 /* ---- An allocator ---- */
 
-/* Fails allocation number `fail_at` (from 1; 0: none), and the test if a size given back is not
- * the one that was asked for. */
+/* Fails allocation number `fail_at` (counted from 1; 0: no failure), and fails the test if a block
+ * is freed with a size other than its own. */
 struct counting_allocator {
     size_t calls;
     size_t fail_at;
