@@ -245,7 +245,8 @@ static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch,
     enum cairn_status status = patch_check_target(site, target, error);
     if (status != CAIRN_OK)
         return status;
-    struct change change = plan_branch(site, branch, (uintptr_t)target);
+    struct change change;
+    plan_set_branch(&change, site, branch, (uintptr_t)target);
     return patch(&change, strength, error);
 }
 
@@ -266,7 +267,8 @@ enum cairn_status cairn_site_nop(cairn_site *site, enum cairn_strength strength,
 {
     if (site == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to patch");
-    struct change change = plan_branch(site, ARCH_BRANCH_NOP, 0);
+    struct change change;
+    plan_set_branch(&change, site, ARCH_BRANCH_NOP, 0);
     return patch(&change, strength, error);
 }
 
