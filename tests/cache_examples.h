@@ -1,5 +1,5 @@
 /*
- * Example inline caches for every architecture: one for each kind of guard, action, form and exit.
+ * Example inline caches for every architecture: one for each kind of guard, action, form and end.
  * Tests compare their code with the expected code.
  *
  * SPDX-License-Identifier: MIT

@@ -30,7 +30,7 @@ struct cache_line {
 struct cache_lines {
     struct cache_line lines[CACHE_LINES_MAX];
     size_t count;
-    size_t way_out; /* index of the line where the exit begins */
+    size_t way_out; /* index of the first line after the last case */
     uint64_t literals[CACHE_LITERALS_MAX];
     size_t literal_count;
     size_t literal_bytes; /* size of each literal */

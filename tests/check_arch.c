@@ -146,7 +146,7 @@ START_TEST(filling_writes_no_ops_and_nothing_behind)
 }
 END_TEST
 
-/* ---- What LLVM emits ---- */
+/* ---- LLVM's code ---- */
 
 #define TARGET UINT64_C(0x8877665544332211)
 

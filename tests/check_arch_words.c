@@ -280,7 +280,7 @@ START_TEST(filling_writes_no_ops_and_nothing_behind)
 }
 END_TEST
 
-/* ---- What LLVM emits ---- */
+/* ---- LLVM's code ---- */
 
 static enum cairn_status recognise(const struct machine *machine, const uint8_t *region,
                                    size_t size, struct arch_patchpoint *patchpoint,
@@ -418,8 +418,7 @@ START_TEST(first_word_that_is_not_llvm_s_is_named)
             expected = machine->call[index];
         if (((word ^ expected.word) & ~expected.operand) == 0)
             continue;
-        /* The first word determines the sequence, so it must not be the first word of another
-         * one. */
+        /* The first word determines the sequence, so first words of other sequences are skipped. */
         bool begins_another =
             index == 0 && (((word ^ machine->call[0].word) & ~machine->call[0].operand) == 0 ||
                            ((word ^ machine->branch_with_link) & ~machine->displacement_mask) == 0);

@@ -170,7 +170,7 @@ static void fork_and_expect(struct patchers *patchers, int children,
     }
 }
 
-/* ---- What the parent patches ---- */
+/* ---- Patches by the parent ---- */
 
 enum { CHILDREN = 40 };
 
@@ -235,7 +235,7 @@ START_TEST(child_has_the_words_whatever_the_notes_are)
 }
 END_TEST
 
-/* ---- What the parent loads and frees ---- */
+/* ---- Loading and freeing by the parent ---- */
 
 enum { FILLING_BYTES = 64 << 10 };
 

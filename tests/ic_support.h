@@ -70,7 +70,8 @@ struct ic_function {
 /* Whether the LLVM in use can pass such an operand, or return such a result, at a patch point. */
 bool ic_can_pass(struct cairn_type type, uint32_t calling_convention);
 bool ic_can_return(struct cairn_type type);
-/* Returns the result type that the site is declared with: before LLVM 19, always i64. */
+/* Returns the result type that the site is declared with: i64 for integers and pointers that the
+ * LLVM in use cannot return from a patch point directly; before LLVM 19, these are all. */
 struct cairn_type ic_declared_result(struct cairn_type type);
 
 struct cairn_value ic_value(struct cairn_type type, const void *bytes);
