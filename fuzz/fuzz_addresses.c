@@ -1,7 +1,7 @@
 /*
- * Lines with addresses and mappings, as `cairn lookup` and `cairn profile` take them: a line read
- * twice is the same, paths are inside of the line, lines that were made of numbers give them back,
- * and a file is split where its line feeds are.
+ * Fuzzes the lines with addresses and mappings that `cairn lookup` and `cairn profile` read.
+ * Parsing a line twice gives the same result, paths are inside of the line, lines printed from
+ * numbers are parsed to the same numbers, and a file is split at its line feeds.
  *
  * Input: flags (a file of lines, or numbers), then the file, or two numbers.
  *

@@ -1,7 +1,8 @@
 /*
- * Archives: read twice, from memory and through the file hook, they have the same members, which
- * lie inside of the archive, one after the other; what was wrong stays wrong, except for members of
- * thin archives; paths of thin members are made of the archive's folder and the name.
+ * Fuzzes archives. Reading an archive twice, from memory and through the file hook, gives the same
+ * members. Members are inside of the archive and follow each other in order. Errors persist, except
+ * those of members of thin archives. The path of a thin member consists of the archive's folder and
+ * the member's name.
  *
  * Input: flags (raw or made; thin), then the archive, or what members are made from: the kind of
  * name, a number in it, and a size that may be wrong.
@@ -26,7 +27,7 @@ static void put(const void *bytes, size_t size)
     made.size += size;
 }
 
-/* The last one looks like a BSD name, but its length is not a number. */
+/* The last name looks like a BSD name, but its length is not a number. */
 static const char *const names[] = {
     "/",     "//", "__.SYMDEF SORTED", "/SYM64/", "short.o/",   "bsd.o", "/%u",
     "#1/%u", "/",  "with space/",      "../%u/",  "/absolute/", "/%u:",  "#1/%ux"};
@@ -67,7 +68,7 @@ static bool open_file(void *user, const char *path, struct cairn_file_bytes *fil
 {
     size_t length = strlen(path);
     (void)user;
-    /* Some members are missing, the others are as long as their paths. */
+    /* Some members are missing; the size of the others is the length of their path. */
     if (strcmp(path, archive_path) != 0 && length % 4 == 3)
         return false;
     require(path[0] == '/');
@@ -103,7 +104,7 @@ static bool is_in_archive(const struct cairn_archive_member *member)
                                   member->bytes + member->size <= begin + archive_file.size));
 }
 
-/* The hook's files are their paths. */
+/* The contents of each of the hook's files are its path. */
 static void check_thin_member(const struct cairn_archive_member *member)
 {
     char path[2 * MADE_BYTES_MAX];

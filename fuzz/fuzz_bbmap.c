@@ -1,6 +1,6 @@
 /*
- * Basic-block address maps: what is accepted can be gone through, twice with the same result, and
- * ranges, blocks, calls and successors agree with their counts.
+ * Fuzzes basic-block address maps. An accepted section can be iterated twice with the same result,
+ * and the numbers of ranges, blocks, calls and successors match their counts.
  *
  * Input: flags (byte order, encoding), the section.
  *

@@ -1,6 +1,6 @@
 /*
- * Tables of blocks: each PC is in the block that a search through all ranges says, one by one and
- * many at once; each function has the blocks of its map.
+ * Fuzzes tables of blocks. For each PC, looked up alone or with others, the table finds the same
+ * block as a linear search through all ranges. Each function has the blocks of its map.
  *
  * Input: flags (byte order, encoding; raw or made), then a section, or what maps are made from.
  *
@@ -43,7 +43,7 @@ static void make_function(struct fuzz_input *input)
             put(fuzz_u8(input) & 0x7F, 1);
             put(fuzz_u8(input) & 3, 1);
             if ((what & 2) != 0)
-                put(0x0101, 2); /* one call, which ends after a byte */
+                put(0x0101, 2); /* one call, which ends after one byte */
             put(fuzz_u8(input) & 0x7F, 1);
             put(fuzz_u8(input) & 31, 1);
             if ((what & 2) != 0)
@@ -54,12 +54,12 @@ static void make_function(struct fuzz_input *input)
         put(i & 0x7F, 1);
 }
 
-/* ---- What the table should say ---- */
+/* ---- The expected table ---- */
 
 struct model_range {
     uint64_t base;
-    uint64_t end; /* of its last block */
-    size_t first; /* block */
+    uint64_t end; /* end of its last block */
+    size_t first; /* index of the first block */
     size_t count;
     bool is_shown;
 };
@@ -69,7 +69,7 @@ static size_t range_count;
 static struct cairn_bbmap_block blocks[BLOCKS_MAX];
 static size_t block_count;
 
-/* False if there are more than the model holds. */
+/* False if there are more than the model can hold. */
 static bool note_function(const struct cairn_bbmap_function *function)
 {
     struct cairn_bbmap_range range;
@@ -91,8 +91,9 @@ static bool note_function(const struct cairn_bbmap_function *function)
     return true;
 }
 
-/* Lowest first, and of one address in order: those that begin at or after the end of what is shown,
- * and do not go beyond the last address. */
+/* Selects the ranges that the table shows, from the lowest address up, and in their order if
+ * addresses are equal: each begins at or after the end of the previous one, and does not extend
+ * past the last address. */
 static void show_ranges(void)
 {
     bool is_decided[RANGES_MAX] = {false};

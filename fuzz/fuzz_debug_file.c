@@ -1,9 +1,9 @@
 /*
- * Debug files: one that is found is attached; sections of the object that have bytes stay
- * unchanged, what it lacks comes after them; functions of an object with symbols stay the same; all
- * files that were opened through the hook are closed.
+ * Fuzzes debug files. A debug file that is found is attached. Sections of the object that have
+ * bytes are unchanged, and sections that only the debug file has follow them. Functions of an
+ * object with symbols are unchanged. All files opened through the hook are closed.
  *
- * Input: flags (how the files are linked, which paths there are), then what the debug file and the
+ * Input: flags (how the files are linked, and which paths exist), then what the debug file and the
  * object are made from (fuzz/make_object.h).
  *
  * SPDX-License-Identifier: MIT
@@ -16,7 +16,7 @@ enum { HAS_LINK = 1, OBJECT_HAS_ID = 2, DEBUG_FILE_HAS_ID = 4, RELATED = 8, SECT
 
 static const char object_path[] = "/folder/program";
 static const char *const directories[] = {"/debug", NULL};
-/* Where a debug file may be: bits 4 and higher of the flags. */
+/* Possible paths of a debug file: bits 4 and higher of the flags. */
 static const char *const paths[] = {"/debug/.build-id/ab/cd.debug", "/folder/d", "/folder/.debug/d",
                                     "/debug/folder/d"};
 
@@ -48,7 +48,7 @@ static void close_file(void *user, const struct cairn_file_bytes *file)
     files.open_count--;
 }
 
-/* ---- What must stay ---- */
+/* ---- Unchanged properties ---- */
 
 struct noted_section {
     struct cairn_object_section section;
@@ -117,8 +117,8 @@ static void attach(cairn_object *object, const char *path)
         return;
     require(cairn_object_attach_debug_file(object, path, NULL) == CAIRN_ERROR_STATE);
     enum cairn_status after = find_functions(object, &sums[1]);
-    /* Symbols that cannot be read, which may be the debug file's now, are an error of each section.
-     */
+    /* An error in the symbols, which may be those of the debug file now, is reported for each
+     * section. */
     if (after == CAIRN_OK)
         check_sections(object, noted);
     require(!is_own || (before == after && sums[0] == sums[1]));
@@ -157,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     make_object(&input, &made[1]);
     if ((files.flags & DEBUG_FILE_HAS_ID) != 0)
         made_object_link(&made[1], NULL);
-    /* Made from the same input, it has the same sections. */
+    /* The debug file is made from the same input, so that it has the same sections. */
     if ((files.flags & RELATED) != 0)
         input = whole;
     make_object(&input, &made[0]);

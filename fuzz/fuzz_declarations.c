@@ -1,8 +1,9 @@
 /*
- * Sets of declarations against a list: what is added is found, also among others of similar IDs;
- * another shape is refused; cutting forgets the last ones.
+ * Fuzzes sets of declarations, compared with a list. Each added declaration is found, also among
+ * others with similar IDs. Another shape for the same ID is refused. Truncating removes the latest
+ * declarations.
  *
- * Input: a number of steps of three bytes: what, an ID, a shape.
+ * Input: a number of steps of three bytes: the operation, an ID, a shape.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,7 +1,8 @@
 /*
- * Unwind tables: entries read one by one and with common information collected before are the same;
- * instructions give the same rows, whether those of common information are run for each function or
- * once; the table of rules is sorted, and says of each PC what its entries say.
+ * Fuzzes unwind tables. Reading entries one by one, and with common information collected
+ * beforehand, gives the same result. Instructions give the same rows, whether those of the common
+ * information are run for each function or once. The table of rules is sorted, and its rule for
+ * each PC is that of the entries.
  *
  * Input: flags (byte order; raw or made; architecture), then a section, or what entries are made
  * from: instructions between lengths.
@@ -30,7 +31,7 @@ static void put_instructions(struct fuzz_input *input)
         put(fuzz_u8(input), 1);
 }
 
-/* Common information, or a function of one that is already there. */
+/* Common information, or a function that uses existing common information. */
 static void make_entry(struct fuzz_input *input, size_t *commons, unsigned *common_count)
 {
     size_t begin = made.size;

@@ -1,5 +1,6 @@
 /*
- * Tables of faults: they have the maps' entries, sorted, and finding is what a search says.
+ * Fuzzes tables of faults. The tables hold the entries of the maps in sorted order, and lookups
+ * give the same results as a linear search.
  *
  * Input: flags (byte order), a section of fault maps.
  *
@@ -31,7 +32,7 @@ static void note(const struct cairn_faultmap *map)
         }
 }
 
-/* The first that was noted at the PC. */
+/* The first recorded fault at the PC. */
 static const struct cairn_fault_entry *search(uint64_t pc)
 {
     for (size_t i = 0; i < count; i++)

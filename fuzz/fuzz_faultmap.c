@@ -1,5 +1,5 @@
 /*
- * Fault maps: what is accepted can be gone through, and its sizes add up.
+ * Fuzzes fault maps. An accepted section can be iterated, and the sizes of its parts add up.
  *
  * Input: flags (byte order), the section.
  *

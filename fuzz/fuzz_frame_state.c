@@ -1,9 +1,10 @@
 /*
- * Frame states: a record's constants are read as a state; what is accepted can be read in full,
- * twice with the same result, and nothing is there after the last frame, local and stack entry.
+ * Fuzzes frame states. The constants of a record are read as a state. An accepted state can be read
+ * completely, twice with the same result, and reading past the last frame, local or stack entry
+ * finds nothing.
  *
- * Input: flags (whether it begins as a state does), the number of the first live value, then words
- * of a length byte and up to 8 bytes.
+ * Input: flags (whether the input begins like a state), the index of the first live value, then
+ * words, each as a length byte and up to 8 bytes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,7 +29,7 @@ static void take_words(struct fuzz_input *input, uint8_t flags)
         words[word_count++] = fuzz_number(input, fuzz_u8(input) & 7);
 }
 
-/* A table of one record, of which all locations are constants. */
+/* Builds a table of one record whose locations are all constants. */
 static cairn_table *make_table(void)
 {
     struct cairn_location locations[WORDS_MAX];

@@ -1,10 +1,10 @@
 /*
- * Loaders with hostile sections: loading twice ends the same way; what is loaded can be looked up,
- * each record by its address and each function by its own code; and after retirement nothing is
- * left of it.
+ * Fuzzes loaders with hostile sections. Loading the same sections twice has the same outcome.
+ * Loaded records are found by their addresses, and functions by their own code. After retirement,
+ * nothing of the module is found.
  *
  * Input: flags (which sections there are, and which declarations), then for each section its size
- * and bytes; a stack map may also be made of bytes, with functions in the loader's code.
+ * and bytes. A stack map may also be made from bytes, with functions in the loader's code.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,11 +27,11 @@ enum {
 
 static cairn_runtime *runtime;
 
-/* ---- What is loaded ---- */
+/* ---- Loading ---- */
 
-/* Where the input has an A, the 8 bytes are made an address in the code, the byte after the A
- * further on; in PC sections, whose addresses are relative to their own place, the distance to it.
- */
+/* Replaces 8 bytes, where the input has an A, by an address in the code, at the offset in the byte
+ * after the A. In PC sections, whose addresses are relative to their own address, the 8 bytes are
+ * the distance. */
 static void point_to_code(uint8_t *bytes, size_t size, uint64_t code, bool is_relative)
 {
     for (size_t i = 0; i + sizeof code <= size; i++)
@@ -141,7 +141,7 @@ static enum cairn_status load(struct fuzz_input input, cairn_module **module, ui
     return status;
 }
 
-/* ---- What can be looked up ---- */
+/* ---- Lookups ---- */
 
 static void check_record(cairn_module *module, struct cairn_record record)
 {

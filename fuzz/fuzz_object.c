@@ -1,7 +1,7 @@
 /*
- * ELF objects: opened twice they have the same sections, functions and code; memory stays within
- * the limit; and functions by address and by name, and code by address, are what a search through
- * all symbols and sections says.
+ * Fuzzes ELF objects. Opening an object twice gives the same sections, functions and code. Memory
+ * use stays below the limit. Lookups of functions by address and by name, and of code by address,
+ * give the same results as a linear search through all symbols and sections.
  *
  * Input: flags (raw or made), a memory limit, then a file, or what it is made from
  * (fuzz/make_object.h).
@@ -16,10 +16,10 @@
 
 enum { SECTIONS_MAX = 64 };
 
-/* Memory may be refused. */
+/* Whether memory may be refused. */
 static bool has_limit;
 
-/* ---- What is found twice ---- */
+/* ---- Comparing two opened objects ---- */
 
 static bool is_same_text(const char *left, const char *right)
 {
@@ -57,7 +57,7 @@ static bool visit_nothing(void *user, const struct cairn_stackmap *map,
     return true;
 }
 
-/* Reads the section as all that it could be: decoders look at nothing after its end. */
+/* Reads the section as each kind of section. Decoders must not read past its end. */
 static void decode(const struct cairn_object_section *section)
 {
     static const struct cairn_pcsection_schema schema = {.address_bytes = 4};
@@ -93,7 +93,7 @@ static void compare_section(cairn_object *const objects[2],
     decode(&sections[0]);
 }
 
-/* By name, so that one section that is refused does not hide those after it. */
+/* Compares sections by name, so that a section that is refused does not hide later ones. */
 static void compare_sections(cairn_object *const objects[2])
 {
     struct cairn_object_section_header header;
@@ -113,11 +113,11 @@ static void compare_sections(cairn_object *const objects[2])
     }
 }
 
-/* ---- What a search says ---- */
+/* ---- Linear search ---- */
 
 static bool is_relocatable(const struct made_object *made) { return made->file.type == ET_REL; }
 
-/* Whether the symbol names code. */
+/* Whether the symbol is in code. */
 static bool is_sized(const struct made_symbol *symbol)
 {
     unsigned type = ELF64_ST_TYPE(symbol->info);
@@ -142,7 +142,7 @@ static bool is_counted_from(const struct made_object *made, const struct made_sy
     return !is_relocatable(made) || symbol->section == section;
 }
 
-/* The last section of code that begins at or before the address, if it reaches that far. */
+/* Finds the last code section that begins at or before the address, if it covers the address. */
 static const struct elf_section *search_code(const struct made_object *made, uint32_t section,
                                              uint64_t address)
 {
@@ -164,7 +164,7 @@ static uint64_t end_of(uint64_t begin, uint64_t size)
     return size > UINT64_MAX - begin ? UINT64_MAX : begin + size;
 }
 
-/* The function with a size that begins last before the end of what holds the address. */
+/* Finds the function with a size that covers the address and begins last. */
 static const struct made_symbol *search_sized(const struct made_object *made, uint32_t section,
                                               uint64_t address)
 {
@@ -188,7 +188,8 @@ static unsigned rank(const struct made_symbol *symbol)
     return by_binding + (type == STT_NOTYPE ? 4 : 0);
 }
 
-/* The best symbol of the last place at or before the address, and the place after it. */
+/* Finds the best symbol at the last symbol address that is not above `address`, and the next symbol
+ * address. */
 static const struct made_symbol *search_last(const struct made_object *made, uint32_t section,
                                              uint64_t address, uint64_t *next)
 {
@@ -207,8 +208,8 @@ static const struct made_symbol *search_last(const struct made_object *made, uin
     return found;
 }
 
-/* A symbol without a size, or a label, where no function with a size is, nor was one when it began.
- */
+/* Finds a symbol without a size, or a label, if no function with a size covers the address or the
+ * symbol's beginning. */
 static const struct made_symbol *search_unsized(const struct made_object *made, uint32_t section,
                                                 uint64_t address)
 {
@@ -295,7 +296,8 @@ static void search(cairn_object *object, const struct made_object *made)
     check_name(object, made, "not there");
 }
 
-/* Descriptors give functions other addresses, and tables of wide section numbers other sections. */
+/* With descriptors, functions have other addresses, and with tables of wide section numbers,
+ * symbols have other sections. */
 static bool is_searchable(const struct made_object *made)
 {
     if (made->is_changed || made->file.machine == EM_PPC64)
@@ -306,7 +308,7 @@ static bool is_searchable(const struct made_object *made)
     return true;
 }
 
-/* ---- The whole ---- */
+/* ---- The target ---- */
 
 static void look_everywhere(cairn_object *const objects[2])
 {

@@ -1,5 +1,5 @@
 /*
- * Tables of PC sections: what is said of a PC is what a search through all entries says.
+ * Fuzzes tables of PC sections. Lookups of a PC give the same entries as a linear search.
  *
  * Input: flags (byte order, whether code is known), the length of a schema, the schema, the
  * section.
@@ -20,7 +20,7 @@ static bool is_code(uint64_t address, void *user)
     return address >= ADDRESS - 0x1000 && address < ADDRESS;
 }
 
-/* Whether the entry is about the PC. */
+/* Whether the entry applies to the PC. */
 static bool holds(const struct cairn_pc_table_entry *entry, uint64_t pc)
 {
     if (!entry->section->schema.has_size)

@@ -1,5 +1,6 @@
 /*
- * PC sections: entries read one by one and many at once are the same, and so is what is wrong.
+ * Fuzzes PC sections. Reading entries one by one and many at once gives the same entries and the
+ * same errors.
  *
  * Input: flags (byte order, how many at once), the length of a schema, the schema, the section's
  * address (8 bytes), the section.

@@ -1,11 +1,11 @@
 /*
- * Roots of a statepoint's frame, on its stack and in saved registers: they are enumerated as the
- * record's pairs say, the same twice; relocating moves each base once and keeps the distance of
- * what is derived from it, as a model says, changes nothing else, and nothing at all if it is
- * refused.
+ * Fuzzes roots of a statepoint's frame, on its stack and in saved registers. Enumerating them gives
+ * the record's pairs, twice in the same order. Relocating, compared with a model, moves each base
+ * once, keeps the offset of each derived pointer from its base, and changes nothing else. An error
+ * leaves everything unchanged.
  *
- * Input: the number of deopt values, then pairs of two bytes: which base and what is derived from
- * it, a location that no root has, or a base that is null.
+ * Input: the number of deopt values, then pairs of two bytes: which base, and which derived
+ * pointer, an invalid location, or a null base.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,8 +18,8 @@
 enum {
     CODE = 0x1000,
     RETURN_OFFSET = 0x20,
-    /* Word 4 * i of the stack is a base, and the three after it are derived from it; the last two
-     * groups' bases are in registers. */
+    /* Word 4 * i of the stack is a base, and the following three words are derived from it. The
+     * bases of the last two groups are in registers. */
     GROUP_WORDS = 4,
     STACK_GROUPS = 24,
     GROUPS = STACK_GROUPS + 2,
@@ -33,15 +33,15 @@ static bool is_used[STACK_WORDS];
 static struct cairn_frame frame;
 static struct cairn_location locations[LOCATIONS_MAX];
 static uint16_t location_count;
-static size_t pair_count; /* without constants */
-static bool is_odd;       /* there is a location that no root has */
+static size_t pair_count; /* not counting constants */
+static bool is_odd;       /* whether there is a location that is invalid for roots */
 
 static const struct arch_unwind_slot *kept(unsigned index)
 {
     return &arch_host()->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS + 1 + index];
 }
 
-/* Where a word of the model is. */
+/* Returns the place of a word of the model. */
 static uint64_t *place_of(uint32_t word)
 {
     uint32_t group = word / GROUP_WORDS;
@@ -117,7 +117,8 @@ static void begin(void)
     for (size_t i = 0; i < arch_host()->unwind_slot_count; i++)
         frame.slots[i] = slots == NULL ? NULL : &saved[i];
     for (uint32_t i = 0; i < STACK_WORDS; i++) {
-        uint64_t base = 0x1000 * (uint64_t)(1 + i / GROUP_WORDS / 2); /* two have the same object */
+        uint64_t base =
+            0x1000 * (uint64_t)(1 + i / GROUP_WORDS / 2); /* two bases have the same object */
         *place_of(i) = base + (i % GROUP_WORDS) * 24;
         is_used[i] = false;
     }

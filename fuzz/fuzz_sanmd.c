@@ -1,9 +1,9 @@
 /*
- * Sanitizers' metadata: names, and entries of both kinds, which are read twice with the same
- * result.
+ * Fuzzes sanitizers' metadata: section names, and entries of both kinds. Reading twice gives the
+ * same result.
  *
  * Input: flags (byte order, kind), version (4 bytes), the section; the section's bytes are also
- * taken for a name.
+ * used as a name.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,7 +1,7 @@
 /*
- * Schemas of PC sections: the same text gives the same schema, what is accepted is in bounds and
- * can be written as text that gives it again, and what is refused leaves the schema unchanged and
- * names an offset in the text.
+ * Fuzzes schemas of PC sections. Parsing the same text gives the same schema. An accepted schema is
+ * within the limits, and printing and parsing it gives the same schema. An error leaves the schema
+ * unchanged and gives an offset in the text.
  *
  * Input: the text.
  *

@@ -1,6 +1,7 @@
 /*
- * Stack maps: reading twice gives the same; iteration, walking and walking in columns see the same
- * records; the loops for sixteen locations at once and for one after the other agree.
+ * Fuzzes stack maps. Reading twice gives the same result. Iteration, walking, and walking in
+ * columns see the same records. The loop that checks sixteen locations at once and the loop that
+ * checks one at a time agree.
  *
  * Input: flags (byte order), the section.
  *
@@ -9,7 +10,7 @@
 #include "format/check_records.h"
 #include "fuzz/fuzz.h"
 
-/* What goes into a digest of all records and locations. */
+/* The counts and the digest of all records and locations. */
 struct seen {
     uint64_t records;
     uint64_t locations;

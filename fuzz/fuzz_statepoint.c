@@ -1,5 +1,5 @@
 /*
- * Statepoints: the parts of each record that is one cover its locations without a gap.
+ * Fuzzes statepoints. The parts of each statepoint record cover its locations without a gap.
  *
  * Input: flags (byte order), a section of stack maps.
  *

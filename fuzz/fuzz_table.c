@@ -1,7 +1,7 @@
 /*
- * Tables of records: made with and without what only some processors can do, they are the same, and
- * what they say of each record, ID, address and function is what a search through the decoder's
- * records says.
+ * Fuzzes tables of records. Tables built with and without processor-specific instructions are
+ * equal. Lookups by record, ID, address and function give the same results as a linear search
+ * through the decoder's records.
  *
  * Input: flags (byte order; raw or made), then a section, or what maps are made from: IDs, offsets,
  * locations and functions in three bytes each.
@@ -80,7 +80,8 @@ static bool note(void *user, const struct cairn_stackmap *map,
     return true;
 }
 
-/* The number of the noted record that the table's is: by address, and of one address in order. */
+/* Returns the index, in the order of decoding, of the table's record. The table sorts records by
+ * address, and keeps their order if addresses are equal. */
 static size_t noted_as(const cairn_table *table, uint32_t index)
 {
     uint64_t address = cairn_record_address((struct cairn_record){table, index});

@@ -1,6 +1,7 @@
 /*
- * Values by their types: bytes that are put in come out, elements of vectors are the bytes between
- * their edges, integers are extended from their lowest bits, and the rest of a value stays zero.
+ * Fuzzes values of each type. Bytes that are stored are read back unchanged, elements of vectors
+ * are the bytes at their offsets, integers are extended from their lowest bits, and the remaining
+ * bytes of a value are zero.
  *
  * Input: kind, bits (2 bytes), number of elements, then bytes.
  *

@@ -4,14 +4,15 @@
 #include <cairn/object.h>
 
 enum {
-    CONTENT_MAX = 1 << 12,   /* bytes of all sections together */
-    SECTIONS_MADE_MAX = 8,   /* in addition to symbols, names, relocations and the debug link */
-    RELOCATION_MAX = 32,     /* of one section */
-    RELOCATED_MAX = 2,       /* sections */
-    SECTION_ADDRESS = 0x1000 /* linked sections are this far from each other */
+    CONTENT_MAX = 1 << 12, /* bytes of all sections together */
+    SECTIONS_MADE_MAX =
+        8, /* in addition to the symbol table, the names, the relocations and the debug link */
+    RELOCATION_MAX = 32,     /* number in one section */
+    RELOCATED_MAX = 2,       /* number of sections with relocations */
+    SECTION_ADDRESS = 0x1000 /* distance between linked sections */
 };
 
-/* What sections hold. They live as long as the object is being written. */
+/* Contents of sections. They must stay valid while the object is being written. */
 static uint8_t contents[2 * CONTENT_MAX];
 static size_t content_size;
 static uint8_t symbol_bytes[(MADE_SYMBOLS_MAX + 1) * sizeof(Elf64_Sym)];
@@ -53,7 +54,7 @@ static uint32_t adler32(const uint8_t *bytes, size_t size)
     return high << 16 | low;
 }
 
-/* A header, and a zlib stream of one block that is stored as it is. Returns the whole size. */
+/* Writes a header, and a zlib stream of one stored block. Returns the total size. */
 static size_t compress(uint8_t *to, enum cairn_byte_order order, const uint8_t *bytes, size_t size)
 {
     uint8_t *at = elf_put32(to, order, ELFCOMPRESS_ZLIB);
@@ -132,7 +133,7 @@ static void add_symbol(struct fuzz_input *input, struct made_object *made)
         .value = value,
         .size = size == 255 ? UINT64_MAX - 16 : size,
     };
-    /* Names are few, so that several symbols have the same one. */
+    /* There are few names, so that several symbols have the same one. */
     symbol->name[0] = "fg$."[what >> 5 & 3];
     symbol->name[1] = (char)((what & 128) != 0 ? 'L' : 'a' + place / 16);
     if (made->file.type != ET_REL)
@@ -167,7 +168,7 @@ static void write_symbols(struct made_object *made)
 
 /* ---- Relocations ---- */
 
-/* The numbers of the kinds that Cairn applies, and others. */
+/* Returns a relocation type, which may be one that Cairn applies or another one. */
 static uint32_t relocation_type(uint16_t machine, uint8_t what)
 {
     static const uint32_t x86_64[] = {R_X86_64_64, R_X86_64_PC32, R_X86_64_32, R_X86_64_PC64};
@@ -218,7 +219,7 @@ static void add_relocations(struct fuzz_input *input, struct made_object *made, 
                                               .entry_size = sizeof(Elf64_Rela)});
 }
 
-/* ---- The whole ---- */
+/* ---- The whole object ---- */
 
 static void take_kind(struct fuzz_input *input, struct elf_file *file)
 {
@@ -229,7 +230,7 @@ static void take_kind(struct fuzz_input *input, struct elf_file *file)
     file->machine = machines[what & 7];
     file->type = types[what >> 3 & 3];
     file->byte_order = (what & 32) != 0 ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN;
-    file->flags = what >> 6; /* PPC64's ABI */
+    file->flags = what >> 6; /* version of PPC64's ABI */
 }
 
 static void change(struct fuzz_input *input, struct made_object *made)

@@ -1,6 +1,6 @@
 /*
- * Runs a fuzz target on files, and on all files of folders. Without arguments: on its part of the
- * corpus, fuzz/corpus/TARGET below $srcdir, for a program named fuzz_TARGET.
+ * Runs a fuzz target on files, and on all files of folders. Without arguments, a program named
+ * fuzz_TARGET runs on its part of the corpus, fuzz/corpus/TARGET below $srcdir.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,7 +32,8 @@ static int run_file(const char *path)
         size += more;
     } while (more > 0);
     fclose(file);
-    /* As long as the input, so that sanitizers see what is read after its end. */
+    /* The allocation has exactly the size of the input, so that sanitizers detect reads past its
+     * end. */
     uint8_t *exact = malloc(size > 0 ? size : 1);
     if (exact == NULL)
         abort();

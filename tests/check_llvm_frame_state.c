@@ -377,7 +377,8 @@ static void fill_buffers(void)
         bytes[i] = (unsigned char)below(256);
 }
 
-/* If LLVM has put instructions of the function into a stack map's shadow, no call fits there. */
+/* False if LLVM has put instructions of the function into a stack map's shadow, so that the site
+ * cannot be patched. */
 static bool patch_generated(const struct generated_function *function)
 {
     struct cairn_error error = {0};

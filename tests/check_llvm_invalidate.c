@@ -173,8 +173,8 @@ struct form {
     const char *name;
     /* The format's arguments are the ID, the live values, and the ID again. */
     const char *site;
-    /* On x86-64, the instructions in a shadow can be changed live if they lie in one word. This
-     * code aligns them so. */
+    /* On x86-64, the instructions in a shadow can be changed live only if they lie in one word.
+     * Code around the site aligns them so. */
     const char *before_on_x86_64;
     const char *behind_on_x86_64;
 };

@@ -243,7 +243,7 @@ static void attach(LLVMValueRef value, const struct attached *attached)
 
 /* ---- Functions of accesses ---- */
 
-/* Records which instruction has faulted, and continues after it. */
+/* Records which instruction has faulted, and makes the page accessible so that it can continue. */
 static void note(int signal, siginfo_t *info, void *ucontext)
 {
     (void)signal;

@@ -27,7 +27,7 @@ struct object {
 
 enum { MAGIC = 0x0B1EC7ED, HEAP_BYTES = 1 << 17 };
 
-/* Unused memory keeps its address, but becomes inaccessible. */
+/* Memory of earlier collections stays mapped, but becomes inaccessible. */
 static struct {
     unsigned char *start;
     unsigned char *end;
@@ -109,7 +109,7 @@ static void move_fields(struct object *object)
             object->fields[i] = (uintptr_t)move((void *)(uintptr_t)object->fields[i], &counts);
 }
 
-/* Updates the pointers of moved objects to objects that were not moved yet. */
+/* Moves the objects that moved objects refer to, and updates the references. */
 static void move_the_rest(void)
 {
     for (unsigned char *next = heap.start; next < heap.end;) {

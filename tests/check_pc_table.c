@@ -112,8 +112,8 @@ static void put_group(uint32_t number)
 
 static const char *const names[SECTIONS_MAX] = {"first", "second", "second", ""};
 
-/* Whether the bytes at this place, which are constants, could be mistaken for an address of code
- * and its entry. That happens in one of some thousand sections. */
+/* Whether the constants at this place could be mistaken for an address of code, and the following
+ * bytes for an entry's constants. That happens in one of some thousand sections. */
 static bool leads_to_code(const struct sample_section *bytes, uint64_t address, uint8_t width,
                           size_t at)
 {

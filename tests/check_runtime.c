@@ -774,10 +774,10 @@ START_TEST(parent_s_patch_does_not_reach_a_child_that_has_its_own_code)
 }
 END_TEST
 
+/* ---- Allocation failures ---- */
+
 /* Creates a runtime, a module in it, and a batch with its site, and frees everything, wherever an
  * error occurs. */
-
-/* A runtime, a module in it, a batch over its site; all given back, however far it came. */
 static enum cairn_status use_all(enum cairn_code_mode mode, struct support_allocator *allocator,
                                  struct cairn_error *error)
 {

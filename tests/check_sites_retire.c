@@ -48,7 +48,7 @@ static struct {
     const void *target;
     _Atomic uint64_t address; /* code of the latest module's function */
     atomic_bool stop;
-    atomic_int holds; /* number of threads that may be invalidating */
+    atomic_int holds; /* nonzero while the invalidating thread is in an invalidation */
     atomic_bool pause;
     atomic_ulong tries;
     atomic_ulong counts[CAIRN_ERROR_STATE + 1];
