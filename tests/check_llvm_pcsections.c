@@ -412,9 +412,9 @@ static void expect_all_of_access(const struct loaded *loaded, const struct acces
     ck_assert_uint_eq(count, 0);
 }
 
-/* Returns whether the entry is at the instruction that has faulted. An access may have other entries
- * in the function: instructions before it compute the address and the value that is stored, and
- * instructions after it extend the value that was loaded. */
+/* Returns whether the entry is at the instruction that has faulted. An access may have other
+ * entries in the function: instructions before it compute the address and the value that is stored,
+ * and instructions after it extend the value that was loaded. */
 static bool expect_access(const struct loaded *loaded, const struct cairn_pc_table_entry *entry,
                           const struct attached *function)
 {
