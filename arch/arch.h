@@ -257,7 +257,7 @@ struct cairn_arch {
     size_t (*leading_nops)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
     /* Returns the length of the call instruction at the start, in any form that LLVM emits; 0 if
-     * there is none, or if it does not end within `size` bytes. */
+     * there is no call, or if it does not end within `size` bytes. */
     size_t (*call_length)(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
     /* Whether a core may execute this instruction, which lies in one patch word, while another core

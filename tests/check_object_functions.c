@@ -49,7 +49,7 @@ static cairn_object *open_finished(struct sample *sample)
     return sample_open(sample);
 }
 
-/* "" if there is none. */
+/* "" without a name. */
 static const char *name_at(cairn_object *object, const struct sample *sample, uint64_t offset)
 {
     struct cairn_object_function function;

@@ -65,7 +65,7 @@ bool facts_has_metadata(const struct facts *facts);
 uint32_t facts_find_records(const struct facts *facts, uint64_t address,
                             struct cairn_record *first);
 
-/* Finds the record of the patch point whose call returns to `address`. False if there is none.
+/* Finds the record of the patch point whose call returns to `address`. False if none does.
  * Statepoints are not found, because their records are at the return address. */
 bool facts_find_call(const struct facts *facts, uint64_t address, struct cairn_record *record);
 
@@ -75,7 +75,7 @@ bool facts_find_frame(const struct facts *facts, uint64_t address,
                       const struct cairn_object_function *function, uint64_t *stack_size);
 
 /* facts_find_handled finds the first fault whose handler is at `address`, as its number in the
- * order of handlers; false if there is none. facts_handled returns the fault with a number; false
+ * order of handlers; false past the last. facts_handled returns the fault with a number; false
  * if its handler is at another address. */
 bool facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number);
 bool facts_handled(const struct facts *facts, uint64_t address, uint32_t number,

@@ -57,7 +57,7 @@ uint64_t layout_address(const struct layout *layout, uint32_t section, uint64_t 
 /* Returns the section of code that contains `address`, or NULL. */
 const struct code_section *layout_section(const struct layout *layout, uint64_t address);
 
-/* Finds a section of code by its name, the first `length` bytes of `name`; NULL if there is none.
+/* Finds a section of code by its name, the first `length` bytes of `name`; NULL if not found.
  * Sets `*is_only` to whether it is the only one with this name. */
 const struct code_section *layout_find_name(const struct layout *layout, const char *name,
                                             size_t length, bool *is_only);

@@ -35,7 +35,7 @@ struct profile {
     uint32_t *first_blocks; /* index in `counts` of each function's first block, followed by the
                                number of blocks */
     uint64_t *counts;       /* samples of each block, in the order of functions */
-    /* The load base that the user gave. If there is none, mappings among the samples supply it. */
+    /* The load base that the user gave. Without it, mappings among the samples supply it. */
     bool has_base;
     uint64_t base;
     struct loaded_list loaded[LOADED_LISTS_MAX]; /* see add_loaded */

@@ -136,7 +136,7 @@ static bool take_mapping(struct profile *profile, const struct mapping *mapping)
     return keep_mapping(profile, loaded) && add_loaded(profile, loaded);
 }
 
-/* Finds the mapping that contains `address`. If there is none, returns NULL and reduces `*gap` to
+/* Finds the mapping that contains `address`. If no mapping does, returns NULL and reduces `*gap` to
  * the part around `address` that has no mapping in the list. */
 static const struct loaded *find_in_list(const struct loaded_list *list, uint64_t address,
                                          struct loaded *gap)

@@ -136,7 +136,7 @@ static void put_operand(struct writer *writer, unsigned reg, const struct memory
         return;
     }
     bool has_index = memory->place == PLACE_BASE_AND_R11;
-    unsigned index = has_index ? R11 & 7 : RSP; /* as an index, RSP means that there is none */
+    unsigned index = has_index ? R11 & 7 : RSP; /* as an index, RSP means no index */
     bool has_sib = has_index || (memory->base & 7) == RSP;
     bool is_short = memory->offset % scale == 0 && fits_i8(memory->offset / scale);
     unsigned mode = is_short ? 1 : 2;

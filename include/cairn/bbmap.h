@@ -186,7 +186,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_bbmap_read(const struct cairn
                                                               struct cairn_bbmap_function *function,
                                                               struct cairn_error *error);
 
-/** Returns the function's first block in `*block`; false if there is none. */
+/** Returns the function's first block in `*block`; false if it has no blocks. */
 CAIRN_API bool cairn_bbmap_first(const struct cairn_bbmap_function *function,
                                  struct cairn_bbmap_block *block);
 /** Advances `*block` to the next block, of the same range or of a following one; false after the
@@ -202,7 +202,7 @@ CAIRN_API void cairn_bbmap_first_range(const struct cairn_bbmap_function *functi
 CAIRN_API bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
                                       struct cairn_bbmap_range *range);
 
-/** Returns the block's first call in `*callsite`; false if there is none. */
+/** Returns the block's first call in `*callsite`; false if it has no calls. */
 CAIRN_API bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *function,
                                           const struct cairn_bbmap_block *block,
                                           struct cairn_bbmap_callsite *callsite);
@@ -211,7 +211,7 @@ CAIRN_API bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *fun
 CAIRN_API bool cairn_bbmap_next_callsite(const struct cairn_bbmap_function *function,
                                          struct cairn_bbmap_callsite *callsite);
 
-/** Returns the block's first successor in `*successor`; false if there is none. */
+/** Returns the block's first successor in `*successor`; false if it has no successors. */
 CAIRN_API bool cairn_bbmap_first_successor(const struct cairn_bbmap_function *function,
                                            const struct cairn_bbmap_block *block,
                                            struct cairn_bbmap_successor *successor);

@@ -69,7 +69,7 @@ struct cairn_block {
     uint32_t function;
     uint64_t range_address;
     uint64_t function_address;
-    uint64_t frequency; /**< from a profile; 0 if there is none */
+    uint64_t frequency; /**< 0 without a profile */
 };
 
 /** Parts of a block that only some maps have; 0 without their feature. */
@@ -141,7 +141,7 @@ CAIRN_API uint32_t cairn_block_table_hidden_count(const cairn_block_table *table
 /** Returns the size of the table in memory, in bytes. */
 CAIRN_API size_t cairn_block_table_size_bytes(const cairn_block_table *table);
 
-/** Finds the block that contains `pc`. Returns false, and writes nothing, if there is none. Takes
+/** Finds the block that contains `pc`. Returns false, and writes nothing, if no block does. Takes
  *  O(log n) time. With a million blocks, the time is mostly that of one cache miss. */
 CAIRN_API bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc,
                                       struct cairn_block *block);
@@ -155,18 +155,18 @@ CAIRN_API bool cairn_block_table_find(const cairn_block_table *table, uint64_t p
 CAIRN_API size_t cairn_block_table_find_all(const cairn_block_table *table, const uint64_t *pcs,
                                             size_t count, struct cairn_block *blocks);
 
-/** Returns function number `index`; false if there is none. */
+/** Returns function number `index`; false past the last. */
 CAIRN_API bool cairn_block_table_function(const cairn_block_table *table, uint32_t index,
                                           struct cairn_block_function *function);
-/** Finds the function whose first range begins at `address`; false if there is none. If there are
- *  several, finds the first one in the order of numbers. */
+/** Finds the function whose first range begins at `address`; false if no function does. If there
+ * are several, finds the first one in the order of numbers. */
 CAIRN_API bool cairn_block_table_find_function(const cairn_block_table *table, uint64_t address,
                                                struct cairn_block_function *function);
 /** Returns block number `index` of function number `function`, in the order of its map; false if
- *  there is none. */
+ *  there is no such block. */
 CAIRN_API bool cairn_block_table_block(const cairn_block_table *table, uint32_t function,
                                        uint32_t index, struct cairn_block *block);
-/** Returns the details of the same block; false if there is none. */
+/** Returns the details of the same block; false without details. */
 CAIRN_API bool cairn_block_table_details(const cairn_block_table *table, uint32_t function,
                                          uint32_t index, struct cairn_block_details *details);
 

@@ -129,7 +129,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
  * ID that has become undeclared since stays undeclared. */
 CAIRN_API void cairn_declarations_truncate(cairn_declarations *declarations, size_t count);
 
-/** The declaration of an ID, valid as long as the set; NULL if there is none, or if the ID is
+/** The declaration of an ID, valid as long as the set; NULL if it has none, or if the ID is
  *  undeclared. */
 CAIRN_API const struct cairn_declaration *cairn_declarations_find(
     const cairn_declarations *declarations, uint64_t id);

@@ -78,7 +78,7 @@ struct cairn_deopt {
      *  frame's module is NULL, and the only possible action is to continue. */
     struct cairn_frame frame;
     /** The record of the site, or of the call that has reached the exit (cairn/frame.h, RECORDS).
-     *  If there are several at the address, it is the first one; if there is none, its table is
+     *  If there are several at the address, it is the first one; without a record, its table is
      *  NULL. */
     struct cairn_record record;
 

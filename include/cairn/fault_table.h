@@ -67,7 +67,7 @@ CAIRN_API uint32_t cairn_fault_table_count(const cairn_fault_table *table);
 CAIRN_API struct cairn_fault_entry cairn_fault_table_entry(const cairn_fault_table *table,
                                                            uint32_t index);
 
-/** Finds the entry of the instruction at exactly `pc`; false if there is none. If there are
+/** Finds the entry of the instruction at exactly `pc`; false if it has no entry. If there are
  *  several, finds the first one in the order of the sections. */
 CAIRN_API bool cairn_fault_table_find(const cairn_fault_table *table, uint64_t pc,
                                       struct cairn_fault_entry *entry);

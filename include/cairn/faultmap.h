@@ -86,7 +86,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_faultmap_read(
     const struct cairn_section *section, size_t *offset, struct cairn_faultmap *map,
     struct cairn_error *error);
 
-/** Returns the first function of the map in `*function`; false if there is none. */
+/** Returns the first function of the map in `*function`; false if it has no functions. */
 CAIRN_API bool cairn_faultmap_first(const struct cairn_faultmap *map,
                                     struct cairn_faultmap_function *function);
 /** Advances `*function` to the next function; false after the last one, and `*function` is then

@@ -112,7 +112,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_caller(struct cairn_fra
 
 /* ---- What is known of it ---- */
 
-/** The frame's first record (RECORDS above); false if there is none. */
+/** The frame's first record (RECORDS above); false if it has no record. */
 CAIRN_API bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record);
 
 /** The function that the frame is of; false if nothing tells of it. */

@@ -40,7 +40,7 @@
  * after it. A change makes new code for all of the cache's cases, and the site goes to that with
  * one store. What the site went to before stays until the next quiescent point
  * (cairn_runtime_quiesce): a host that adds and removes cases all the time has to come to one now
- * and then. Until then it takes memory of the module's slab; where there is none left, changes are
+ * and then. Until then it takes memory of the module's slab; where the slab is full, changes are
  * refused (FULL), and the cache is as it was.
  *
  * WHAT A HIT CHANGES is the result's register, and where the field is stored; of other registers

@@ -155,7 +155,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_after_fork(cairn_runt
 
 /* Lookups over all published modules: no locks, no allocation, async-signal-safe. */
 
-/** The module whose memory (code or data) holds `pc`; NULL if there is none. */
+/** The module whose memory (code or data) holds `pc`; NULL if no module does. */
 CAIRN_API cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc);
 
 /** As cairn_table_find_address, over all modules. */

@@ -79,7 +79,7 @@ struct cairn_sanmd_function {
 };
 
 /**
- * Finds the covered function that contains `pc`; false if there is none, and `*function` is then
+ * Finds the covered function that contains `pc`; false if no function does, and `*function` is then
  * unchanged. If a linker has folded several functions into the same code, the one with most
  * features is found.
  */
@@ -107,7 +107,7 @@ struct cairn_sanmd_range {
     uint32_t version;
     uint64_t section_address; /**< address of the metadata */
     uint64_t section_size;
-    uint64_t code_begin; /**< address of the first function or access; 0 if there is none */
+    uint64_t code_begin; /**< address of the first function or access; 0 without any */
     uint64_t code_end;   /**< address after the last function or access */
     size_t entry_count;  /**< number of functions or accesses that queries find */
     size_t table_bytes;  /**< size of the library's tables for them, in bytes */

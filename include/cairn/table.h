@@ -71,7 +71,7 @@ CAIRN_API struct cairn_function cairn_table_function(const cairn_table *table, u
 
 /* Lookups: no locks, no allocation, async-signal-safe. */
 
-/** The first record whose patch address is `address`; false if there is none. Further ones
+/** The first record whose patch address is `address`; false if no record is. Further ones
  *  with the same address follow it by index. */
 CAIRN_API bool cairn_table_find_address(const cairn_table *table, uint64_t address,
                                         struct cairn_record *record);
@@ -81,7 +81,7 @@ CAIRN_API bool cairn_table_find_address(const cairn_table *table, uint64_t addre
 CAIRN_API bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
                                                struct cairn_record *record);
 
-/** The function with records that begins at or last before `address`; false if there is none. */
+/** The function with records that begins at or last before `address`; false if none does. */
 CAIRN_API bool cairn_table_find_function(const cairn_table *table, uint64_t address,
                                          struct cairn_function *function);
 

@@ -123,7 +123,7 @@ struct code_run {
     size_t page_count;
     enum page_state state;
 };
-/* Finds the next run after `*run`, which is zero at first; false if there is none. */
+/* Finds the next run after `*run`, which is zero at first; false after the last. */
 bool slab_next_run(const struct code_slab *slab, struct code_run *run);
 
 /* Cleans up in a forked child if another thread of the parent was taking or releasing pages during

@@ -20,7 +20,7 @@ static inline uint64_t uleb128_word(const uint8_t *bytes)
     return cairn_load_u64(bytes, CAIRN_LITTLE_ENDIAN);
 }
 
-/* The last bytes of the word's numbers, a bit each; 0: there is none. */
+/* The last bytes of the word's numbers, a bit each; 0 without any. */
 static inline uint64_t uleb128_ends(uint64_t word) { return ~word & ULEB128_MORE; }
 
 /* The number whose bytes, all others 0, are in the word. */

@@ -17,7 +17,7 @@ struct object_memory {
     uint64_t header;
 };
 
-/* Finds the object whose memory contains `pc`; false if there is none. With glibc 2.35 or later it
+/* Finds the object whose memory contains `pc`; false if no object does. With glibc 2.35 or later it
  * uses _dl_find_object, and is async-signal-safe and lock-free. Elsewhere it uses dl_iterate_phdr,
  * which takes the dynamic linker's lock. */
 bool objects_find(uint64_t pc, struct object_memory *object);

@@ -42,7 +42,7 @@ static inline uint32_t offsets_at(const struct offsets *offsets, uint32_t row)
     return offset;
 }
 
-/* Returns the number of the first row at or after `address`; `count` if there is none. */
+/* Returns the number of the first row at or after `address`; `count` if all are before it. */
 uint32_t offsets_first(const struct offsets *offsets, uint64_t address);
 
 #endif

@@ -81,7 +81,7 @@ struct pc_group_reader pc_group_reader_of(const struct cairn_pc_table_section *s
                                           const struct cairn_pc_table_options *options,
                                           struct cairn_error *error);
 
-/* Reads the next group; `*found` is false if there is none. Errors: TRUNCATED, CORRUPT. */
+/* Reads the next group; `*found` is false after the last. Errors: TRUNCATED, CORRUPT. */
 enum cairn_status pc_group_next(struct pc_group_reader *reader, struct pc_group *group,
                                 bool *found);
 

@@ -18,7 +18,7 @@ void *table_owner(const cairn_table *table);
 typedef bool table_id_visitor(struct cairn_record record, void *user);
 bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user);
 
-/* Returns the lowest address of a record after `address`; UINT64_MAX if there is none. */
+/* Returns the lowest address of a record after `address`; UINT64_MAX after the last. */
 uint64_t table_next_address(const cairn_table *table, uint64_t address);
 
 /* Sets the distance from the address of record `index` to the return address of its call (0 for

@@ -66,7 +66,7 @@ struct cairn_memory_manager {
     cairn_loader *loader;
     struct outcome *outcome;
     struct markers *markers;
-    /* The first error of this finalisation; CAIRN_OK if there is none. */
+    /* The first error of this finalisation; CAIRN_OK without errors. */
     struct cairn_error collected;
 
     /* The error of the last finalisation. */

@@ -43,7 +43,7 @@ void program_on_fatal_error(void (*handler)(const char *reason));
 /* Returns the program's module, which an engine may own. */
 LLVMModuleRef program_module(const struct program *program);
 
-/* Returns a function that the module defines. If there is none with this name, returns NULL and
+/* Returns a function that the module defines. If no function has this name, returns NULL and
  * sets NOT_FOUND, with a message that lists the defined functions. */
 LLVMValueRef program_find_function(const struct program *program, const char *name,
                                    struct cairn_error *error);

@@ -222,7 +222,7 @@ static void bind_sites(struct site_table *sites)
 
 /* ---- Stack maps directly before calls ---- */
 
-/* Returns the length of the call at `address` in the module's code; 0 if there is none. */
+/* Returns the length of the call at `address` in the module's code; 0 if no call is there. */
 static size_t call_length_at(const struct site_table *sites, uint64_t address)
 {
     size_t size = ARCH_CALL_BYTES_MAX;

@@ -135,7 +135,7 @@ void site_table_retire(struct site_table *sites);
 uint32_t site_table_count(const struct site_table *sites);
 cairn_site *site_table_at(const struct site_table *sites, uint32_t index);
 /* Returns the index of the first site whose record is `record` or a later one; the number of sites
- * if there is none. */
+ * if all are of earlier records. */
 uint32_t site_table_from(const struct site_table *sites, uint32_t record);
 /* Returns the site of a record, or NULL. */
 cairn_site *site_table_find(const struct site_table *sites, uint32_t record);
