@@ -75,7 +75,7 @@ bool facts_find_frame(const struct facts *facts, uint64_t address,
                       const struct cairn_object_function *function, uint64_t *stack_size);
 
 /* facts_find_handled finds the first fault whose handler is at `address`, as its number in the
- * order of handlers; false past the last. facts_handled returns the fault with a number; false
+ * order of handlers; false if no fault has it. facts_handled returns the fault with a number; false
  * if its handler is at another address. */
 bool facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number);
 bool facts_handled(const struct facts *facts, uint64_t address, uint32_t number,
