@@ -131,8 +131,8 @@ CAIRN_API bool cairn_object_is_relocatable(const cairn_object *object);
  * Finds the build ID of the file (the linker's --build-id), which its separate debug file has, too.
  * It is read from a section of notes or, if there are no section headers, from a segment of notes.
  *
- * Returns false if the file has no build ID, and writes nothing. The bytes are valid until it is
- * closed.
+ * Returns false if the file has no build ID, and writes nothing. The bytes are valid until the
+ * object is closed.
  */
 CAIRN_API bool cairn_object_build_id(const cairn_object *object, const uint8_t **bytes,
                                      size_t *size);
