@@ -107,6 +107,7 @@ struct parts {
     struct packed_function *functions;
     struct piece *pieces;
     uint64_t *columns[COLUMN_COUNT];
+    bool has_columns; /* whether any was added */
     uint32_t *buckets;
     uint32_t *bases;
     uint32_t *function_pieces;
@@ -223,7 +224,8 @@ static void write_block(const struct layout *layout, const struct added_block *b
     if (is_wide(block))
         layout->parts->wide[layout->counts.wide] =
             (struct wide_block){position, block->size, block->id};
-    write_columns(layout, position, number);
+    if (layout->parts->has_columns)
+        write_columns(layout, position, number);
 }
 
 /* Whether the block must begin a new line although the last line has space. Within a range, this
@@ -450,10 +452,12 @@ static void take_parts(const struct work *work, const struct counts *counts, str
     parts->regions = take(space, counts->regions, sizeof *parts->regions);
     parts->functions = take(space, work->function_count, sizeof *parts->functions);
     parts->pieces = take(space, counts->pieces, sizeof *parts->pieces);
-    for (unsigned i = 0; i < COLUMN_COUNT; i++)
-        parts->columns[i] = work->builder->columns[i].count == 0
-                                ? NULL
-                                : take(space, positions, sizeof *parts->columns[i]);
+    parts->has_columns = false;
+    for (unsigned i = 0; i < COLUMN_COUNT; i++) {
+        bool is_added = work->builder->columns[i].count > 0;
+        parts->columns[i] = is_added ? take(space, positions, sizeof *parts->columns[i]) : NULL;
+        parts->has_columns |= is_added;
+    }
     parts->buckets = take(space, counts->buckets, sizeof *parts->buckets);
     parts->bases = take(space, bases, sizeof *parts->bases);
     parts->function_pieces = take(space, counts->pieces, sizeof *parts->function_pieces);

@@ -289,6 +289,7 @@ void arm_bind(cairn_site *site)
 {
     if (!site->live)
         return;
+    site->word = word_address(site) + site->table->alias_distance;
     site->word_shift = word_find_shift(site);
     uint64_t word = word_read(site);
     site->word_base = word & ~word_instruction_mask(site);

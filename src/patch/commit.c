@@ -116,10 +116,7 @@
 
 /* ---- Dual mapping: stores through the writable view ---- */
 
-static void *alias_of(const cairn_site *site)
-{
-    return (void *)(uintptr_t)(word_address(site) + site->table->alias_distance);
-}
+static void *alias_of(const cairn_site *site) { return (void *)(uintptr_t)site->word; }
 
 /* Stores the word of a site whose other bytes in the word never change. */
 static void store_word(const cairn_site *site, uint64_t bits)

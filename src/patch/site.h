@@ -47,25 +47,29 @@ enum site_form {
 };
 
 struct cairn_site {
-    /* The first members are those that a live change to a near target uses: one cache line. */
+    /* What a live change uses: one cache line. */
     struct site_table *table;
-    uint64_t address; /* of the region */
+    uint64_t word; /* of a live site: address of the patch word in the writable view */
     uint64_t word_base;
     _Atomic uint64_t settled; /* instruction of a live site */
     union {
         _Atomic uint64_t noted_bits; /* live: the instruction, for forked children (patch/fork.c) */
         char *reason;                /* not live: the reason, or NULL */
     };
+    _Atomic(struct site_veneer *) veneers; /* newest first (patch/veneers.h) */
     _Atomic uint32_t latest;
-    _Atomic uint32_t undone;
-    _Atomic uint32_t superseded;
-    _Atomic uint32_t highest;
-    uint32_t instruction_offset;
     uint8_t instruction_length; /* 0 if there is no space for a branch */
     uint8_t word_shift;         /* bit offset of the instruction in the patch word */
     _Atomic uint8_t form;       /* enum site_form */
     bool live;
     bool shares_word;
+    uint8_t kind; /* enum cairn_record_kind */
+    /* The rest. */
+    _Atomic uint32_t undone;
+    _Atomic uint32_t superseded;
+    _Atomic uint32_t highest;
+    uint64_t address; /* of the region */
+    uint32_t instruction_offset;
     bool saves_toc;         /* whether a call has a TOC save and reload around it, if the
                              * architecture needs them: in place if the site is live, otherwise to
                              * be written with the branch */
@@ -74,9 +78,7 @@ struct cairn_site {
     bool initial_direct;    /* whether the initial branch has a place in code, not a function
                              * pointer, as its target */
     uint8_t initial_branch; /* enum arch_branch, of a live site without `keeps_original` */
-    uint8_t kind;           /* enum cairn_record_kind */
     uint32_t byte_count;    /* size of the region */
-    _Atomic(struct site_veneer *) veneers; /* newest first (patch/veneers.h) */
     union {
         uint64_t target; /* target of the initial branch */
         uint64_t bits;   /* LLVM's instruction, if `keeps_original` */

@@ -53,10 +53,7 @@ static inline uint64_t word_read_at(const cairn_site *site, uint64_t address)
     return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
 }
 
-static inline uint64_t word_read(const cairn_site *site)
-{
-    return word_read_at(site, word_address(site) + site->table->alias_distance);
-}
+static inline uint64_t word_read(const cairn_site *site) { return word_read_at(site, site->word); }
 
 /* Convert an instruction to its bytes in memory, and back. */
 void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes);
