@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
-#include "index/unwind_table.h"
+#include "unwind/layout.h"
 
 enum { MADE_BYTES_MAX = 1 << 14, ENTRIES_MAX = 64 };
 

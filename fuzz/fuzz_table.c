@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
-#include "index/builder.h"
+#include "record/builder.h"
 #include "tests/section_writer.h"
 
 #include <cairn/statepoint.h>

@@ -268,8 +268,8 @@ sub readers_of {
 
 # ---- Compiling ----
 
-my @own = map { "$source/src/$_" } qw(format/bbmap.c format/call_frame.c format/stackmap.c format/eh_frame.c
-    index/block_table_build.c index/table.c patch/ic_change.c frame/live.c);
+my @own = map { "$source/src/$_" } qw(file/bbmap.c unwind/call_frame.c format/stackmap.c unwind/eh_frame.c
+    file/block_table_build.c record/table.c ic/change.c frame/live_values.c);
 
 sub map_options {
     my ($compiler) = @_;

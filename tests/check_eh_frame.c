@@ -4,9 +4,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "format/eh_frame.h"
-#include "index/functions.h"
 #include "stackmap_support.h"
+#include "unwind/eh_frame.h"
+#include "unwind/functions.h"
 
 #include <elf.h>
 #include <link.h>

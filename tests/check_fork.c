@@ -9,8 +9,8 @@
 #include "tests/site_support.h"
 
 #include "code/state.h"
-#include "patch/site.h"
 #include "runtime/runtime.h"
+#include "site/site.h"
 
 #include <pthread.h>
 #include <signal.h>

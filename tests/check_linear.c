@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "frame_writer.h"
-#include "index/unwind.h"
 #include "stackmap_support.h"
+#include "unwind/unwind.h"
 
 #include <cairn/block_table.h>
 #include <cairn/declaration.h>

@@ -5,10 +5,10 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
-#include "format/eh_frame_header.h"
 #include "frame/expression.h"
 #include "tests/process_frames.h"
 #include "tests/stackmap_support.h"
+#include "unwind/eh_frame_header.h"
 
 #include <cairn/runtime.h>
 #include <cairn/walk.h>

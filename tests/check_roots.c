@@ -9,7 +9,7 @@
 #include "stackmap_support.h"
 
 #include "arch/arch.h"
-#include "index/table.h"
+#include "record/table.h"
 
 #include <cairn/roots.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
-#include "patch/veneers.h"
+#include "site/veneers.h"
 #include "tests/machine.h"
 
 #include <string.h>

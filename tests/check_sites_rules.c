@@ -8,9 +8,9 @@
 
 #include "arch/arch.h"
 #include "code/state.h"
-#include "patch/site.h"
-#include "patch/veneers.h"
 #include "runtime/runtime.h"
+#include "site/site.h"
+#include "site/veneers.h"
 #include "tests/machine.h"
 #include "tests/section_writer.h"
 

@@ -12,7 +12,7 @@
  */
 #include "tests/site_support.h"
 
-#include "patch/boundaries.h"
+#include "site/boundaries.h"
 #include "tests/machine.h"
 
 #include <signal.h>

@@ -7,8 +7,8 @@
 #include "tests/section_writer.h"
 #include "tests/stackmap_support.h"
 
-#include "index/builder.h"
-#include "index/table.h"
+#include "record/builder.h"
+#include "record/table.h"
 
 #include <cairn/cairn.h>
 #include <check.h>

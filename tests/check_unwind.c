@@ -5,9 +5,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "frame_writer.h"
-#include "index/unwind.h"
-#include "index/unwind_table.h"
 #include "process_frames.h"
+#include "unwind/layout.h"
+#include "unwind/unwind.h"
 
 #include <stdarg.h>
 #include <stdio.h>

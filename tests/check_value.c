@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "frame/storage.h"
 #include "stackmap_support.h"
+#include "value/representation.h"
 
 #include <cairn/value.h>
 #include <math.h>

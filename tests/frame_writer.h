@@ -6,8 +6,8 @@
 #ifndef TESTS_FRAME_WRITER_H
 #define TESTS_FRAME_WRITER_H
 
-#include "format/call_frame.h"
 #include "stackmap_support.h"
+#include "unwind/call_frame.h"
 
 /* Call frame instructions. */
 struct instructions {

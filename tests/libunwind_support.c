@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/libunwind_support.h"
 
-#include "format/eh_frame.h"
+#include "unwind/eh_frame.h"
 
 #define UNW_LOCAL_ONLY
 #include <dlfcn.h>

@@ -7,7 +7,7 @@
 #ifndef TESTS_PROCESS_FRAMES_H
 #define TESTS_PROCESS_FRAMES_H
 
-#include "index/unwind.h"
+#include "unwind/unwind.h"
 
 enum { PROCESS_FRAMES_MAX = 64 };
 

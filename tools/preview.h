@@ -2,7 +2,7 @@
  * tools/preview.h - previewing the code that Cairn would make of a site, in code of any
  * architecture that is not loaded.
  *
- * The preview uses the tables and the messages of the library (src/patch/arm.c). It leaves open
+ * The preview uses the tables and the messages of the library (src/site/arm.c). It leaves open
  * what depends on the addresses of the code and of its veneers.
  *
  * SPDX-License-Identifier: MIT

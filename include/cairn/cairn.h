@@ -8,9 +8,6 @@
 
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
-#include <cairn/archive.h>
-#include <cairn/bbmap.h>
-#include <cairn/block_table.h>
 #include <cairn/call.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>
@@ -24,13 +21,11 @@
 #include <cairn/invalidation.h>
 #include <cairn/liveout.h>
 #include <cairn/module.h>
-#include <cairn/object.h>
 #include <cairn/patch.h>
 #include <cairn/pc_table.h>
 #include <cairn/pcsection.h>
 #include <cairn/roots.h>
 #include <cairn/runtime.h>
-#include <cairn/sanmd.h>
 #include <cairn/stackmap.h>
 #include <cairn/statepoint.h>
 #include <cairn/status.h>

@@ -12,7 +12,7 @@
  *    writing code, and all lists are consistent. Then they copy the code pages to private memory.
  *    Live patches take no lock and continue, so a word may change before or after its page is
  *    copied. Therefore each patch also records, in the private memory of its site, the instruction
- *    that it has stored (patch/fork.c).
+ *    that it has stored (site/fork.c).
  *  - The kernel's copy of private memory is a consistent snapshot in this sense: if the child sees
  *    a store, it sees all stores that happened before it. (A page that has been copied is
  *    write-protected, and a thread that writes to it waits until the whole copy is done.) So if a

@@ -125,7 +125,7 @@ static inline bool code_space_is_own(const struct code_space *space);
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error);
 bool code_space_can_synchronise(const struct code_space *space);
 
-/* Returns the counter of code changes that were undone; patch/commit.c increments it. */
+/* Returns the counter of code changes that were undone; site/commit.c increments it. */
 _Atomic uint32_t *code_space_undone(struct code_space *space);
 /* Returns the counter that gives the next of these changes its number. */
 _Atomic uint32_t *code_space_sequence(struct code_space *space);

@@ -10,10 +10,10 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "frame/between.h"
+#include "call/result_registers.h"
 #include "frame/enter.h"
 #include "frame/frame.h"
-#include "frame/results.h"
+#include "frame/framed_veneer.h"
 
 #include <stdio.h>
 #include <string.h>

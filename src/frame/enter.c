@@ -18,7 +18,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "frame/arguments.h"
+#include "call/arguments.h"
 #include "frame/deopt.h"
 #include "frame/frame.h"
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "frame/deopt.h"
 #include "frame/enter.h"
-#include "frame/own_code.h"
+#include "runtime/stub_module.h"
 
 #include <cairn/runtime.h>
 

@@ -13,8 +13,8 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "format/frame_reader.h"
 #include "frame/frame.h"
+#include "unwind/frame_reader.h"
 
 #include <string.h>
 

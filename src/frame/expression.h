@@ -7,7 +7,7 @@
 #ifndef FRAME_EXPRESSION_H
 #define FRAME_EXPRESSION_H
 
-#include "format/eh_frame.h"
+#include "unwind/eh_frame.h"
 
 #include <cairn/frame.h>
 

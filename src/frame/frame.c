@@ -12,10 +12,10 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "frame/step.h"
-#include "index/unwind_table.h"
-#include "patch/ic.h"
+#include "frame/unwind_step.h"
+#include "ic/cache.h"
 #include "runtime/runtime.h"
+#include "unwind/layout.h"
 
 #include <cairn/runtime.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef FRAME_FRAME_H
 #define FRAME_FRAME_H
 
-#include "frame/storage.h"
+#include "value/representation.h"
 
 #include <cairn/declaration.h>
 #include <cairn/frame.h>

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "frame/frame.h"
-#include "index/record_values.h"
+#include "record/record_values.h"
 
 #include <cairn/frame_state.h>
 #include <cairn/statepoint.h>

@@ -12,8 +12,8 @@
 #include <cairn/invalidation.h>
 
 #include "base/error.h"
-#include "patch/patch.h"
 #include "runtime/module.h"
+#include "site/patch.h"
 
 /* A site and its previous state. */
 struct invalidated {

@@ -15,7 +15,7 @@
  */
 #include "base/error.h"
 #include "frame/frame.h"
-#include "index/record_values.h"
+#include "record/record_values.h"
 
 #include <cairn/roots.h>
 #include <cairn/statepoint.h>

@@ -8,8 +8,8 @@
 #include <cairn/walk.h>
 
 #include "base/error.h"
-#include "frame/step.h"
-#include "index/unwind_table.h"
+#include "frame/unwind_step.h"
+#include "unwind/layout.h"
 
 #include <stddef.h>
 

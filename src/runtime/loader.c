@@ -11,7 +11,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "index/table.h"
+#include "record/table.h"
 #include "runtime/captured.h"
 #include "runtime/descriptors.h"
 #include "runtime/module.h"

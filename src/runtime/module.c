@@ -6,8 +6,8 @@
 #include "runtime/module.h"
 
 #include "base/error.h"
-#include "index/table.h"
-#include "patch/batch.h"
+#include "record/table.h"
+#include "site/batch.h"
 
 #include <assert.h>
 #include <string.h>

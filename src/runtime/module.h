@@ -13,10 +13,10 @@
 #define RUNTIME_MODULE_H
 
 #include "code/space.h"
-#include "index/functions.h"
-#include "index/unwind.h"
-#include "patch/site.h"
 #include "runtime/runtime.h"
+#include "site/site.h"
+#include "unwind/functions.h"
+#include "unwind/unwind.h"
 
 #include <cairn/declaration.h>
 #include <cairn/module.h>

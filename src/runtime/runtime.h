@@ -15,8 +15,8 @@
 
 #include "base/memory.h"
 #include "code/space.h"
-#include "index/index.h"
-#include "patch/ic_set.h"
+#include "ic/set.h"
+#include "record/published.h"
 
 #include <cairn/runtime.h>
 #include <pthread.h>

@@ -1,0 +1,447 @@
+/*
+ * Reads the members of archives.
+ *
+ * libelf also reads archives, but it does not report which member is truncated nor at which offset,
+ * and it does not support thin archives. A member's header has 60 characters.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "file/contents.h"
+
+#include <ar.h>
+#include <cairn/archive.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define THIN_MAGIC "!<thin>\n"
+
+enum { MAGIC_BYTES = SARMAG, HEADER_BYTES = sizeof(struct ar_hdr) };
+
+struct cairn_archive {
+    struct cairn_allocator allocator;
+    struct cairn_file_hook files;
+    struct image image;
+    bool is_thin;
+    uint64_t position;      /* offset of the next header */
+    const char *long_names; /* table of long names; NULL if not yet found */
+    size_t long_names_size;
+    char *name;          /* name of the last member returned */
+    size_t name_size;    /* bytes, including the NUL */
+    struct image member; /* file of the last member, in a thin archive */
+    char *folder;        /* thin archive: folder of the archive, with a trailing slash; or NULL */
+    size_t folder_size;  /* bytes, without a NUL */
+};
+
+/* Characters without a terminating NUL. */
+struct text {
+    const char *start;
+    size_t length;
+};
+
+/* A decoded header. */
+struct header {
+    uint64_t offset;
+    struct text name; /* name field, without trailing spaces */
+    uint64_t size;    /* size field, in bytes */
+    const uint8_t *bytes;
+    uint64_t bytes_left; /* from `bytes` to the end of the archive */
+};
+
+/* ---- Opening ---- */
+
+static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error *error)
+{
+    const struct image *image = &archive->image;
+    if (image->size == 0)
+        return error_set(error, CAIRN_ERROR_TRUNCATED, 0, "the file is empty");
+    if (image->size < MAGIC_BYTES)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "this is not an archive");
+    enum cairn_status status = image_load(image, 0, MAGIC_BYTES, error);
+    if (status != CAIRN_OK)
+        return status;
+    archive->is_thin = memcmp(image->bytes, THIN_MAGIC, MAGIC_BYTES) == 0;
+    if (!archive->is_thin && memcmp(image->bytes, ARMAG, MAGIC_BYTES) != 0)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "this is not an archive");
+    archive->position = MAGIC_BYTES;
+    return CAIRN_OK;
+}
+
+static enum cairn_status create(const struct cairn_object_options *options, cairn_archive **archive,
+                                struct cairn_error *error)
+{
+    struct cairn_allocator allocator =
+        memory_allocator(options == NULL ? NULL : options->allocator);
+    *archive = memory_new(&allocator, 1, sizeof **archive);
+    if (*archive == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an archive");
+    (*archive)->allocator = allocator;
+    if (options != NULL)
+        (*archive)->files = options->files;
+    return CAIRN_OK;
+}
+
+static enum cairn_status keep_folder(cairn_archive *archive, const char *path,
+                                     struct cairn_error *error)
+{
+    const char *slash = strrchr(path, '/');
+    if (!archive->is_thin || slash == NULL)
+        return CAIRN_OK;
+    size_t size = (size_t)(slash - path) + 1;
+    archive->folder = memory_new(&archive->allocator, size, 1);
+    if (archive->folder == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
+    memcpy(archive->folder, path, size);
+    archive->folder_size = size;
+    return CAIRN_OK;
+}
+
+static enum cairn_status finish_opening(cairn_archive *opened, enum cairn_status status,
+                                        cairn_archive **archive)
+{
+    if (status == CAIRN_OK)
+        *archive = opened;
+    else
+        cairn_archive_close(opened);
+    return status;
+}
+
+enum cairn_status cairn_archive_open(const char *path, const struct cairn_object_options *options,
+                                     cairn_archive **archive, struct cairn_error *error)
+{
+    if (path == NULL || archive == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_archive_open needs a path and a place for the archive");
+    cairn_archive *opened;
+    enum cairn_status status = create(options, &opened, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = image_open(path, &opened->files, &opened->allocator, &opened->image, error);
+    if (status == CAIRN_OK)
+        status = check_magic(opened, error);
+    if (status == CAIRN_OK)
+        status = keep_folder(opened, path, error);
+    return finish_opening(opened, status, archive);
+}
+
+enum cairn_status cairn_archive_open_memory(const void *bytes, size_t size,
+                                            const struct cairn_object_options *options,
+                                            cairn_archive **archive, struct cairn_error *error)
+{
+    if ((bytes == NULL && size > 0) || archive == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_archive_open_memory needs bytes and a place for the archive");
+    cairn_archive *opened;
+    enum cairn_status status = create(options, &opened, error);
+    if (status != CAIRN_OK)
+        return status;
+    opened->image = (struct image){.bytes = bytes, .size = size, .origin = IMAGE_BORROWED};
+    status = check_magic(opened, error);
+    if (status == CAIRN_OK && opened->is_thin)
+        status = error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                           "this is a thin archive, whose members are files of their own: open it "
+                           "by its path");
+    return finish_opening(opened, status, archive);
+}
+
+static void release_member(cairn_archive *archive)
+{
+    image_close(&archive->member, &archive->allocator);
+    memory_free(&archive->allocator, archive->name, archive->name_size);
+    archive->member = (struct image){0};
+    archive->name = NULL;
+    archive->name_size = 0;
+}
+
+void cairn_archive_close(cairn_archive *archive)
+{
+    if (archive == NULL)
+        return;
+    struct cairn_allocator allocator = archive->allocator;
+    release_member(archive);
+    memory_free(&allocator, archive->folder, archive->folder_size);
+    image_close(&archive->image, &allocator);
+    memory_free(&allocator, archive, sizeof *archive);
+}
+
+/* ---- Headers ---- */
+
+static struct text trim(const char *start, size_t length)
+{
+    while (length > 0 && start[length - 1] == ' ')
+        length--;
+    return (struct text){start, length};
+}
+
+static bool is_text(struct text text, const char *expected)
+{
+    return text.length == strlen(expected) && memcmp(text.start, expected, text.length) == 0;
+}
+
+static bool begins_with(struct text text, const char *expected)
+{
+    size_t length = strlen(expected);
+    return text.length >= length && memcmp(text.start, expected, length) == 0;
+}
+
+/* Reads a decimal number. The result cannot overflow, because it has at most 13 digits. */
+static bool read_number(struct text text, uint64_t *number)
+{
+    *number = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.start[i] < '0' || text.start[i] > '9')
+            return false;
+        *number = *number * 10 + (uint64_t)(text.start[i] - '0');
+    }
+    return text.length > 0;
+}
+
+static enum cairn_status read_header(const cairn_archive *archive, struct header *header,
+                                     struct cairn_error *error)
+{
+    uint64_t left = archive->image.size - archive->position;
+    struct ar_hdr raw;
+    if (left < HEADER_BYTES)
+        return error_set(error, CAIRN_ERROR_TRUNCATED, archive->position,
+                         "the archive ends inside the header of a member at byte %llu",
+                         (unsigned long long)archive->position);
+    enum cairn_status status =
+        image_load(&archive->image, (size_t)archive->position, HEADER_BYTES, error);
+    if (status != CAIRN_OK)
+        return status;
+    const uint8_t *bytes = archive->image.bytes + archive->position;
+    memcpy(&raw, bytes, sizeof raw);
+    *header = (struct header){
+        .offset = archive->position,
+        .name = trim((const char *)bytes, sizeof raw.ar_name),
+        .bytes = bytes + HEADER_BYTES,
+        .bytes_left = left - HEADER_BYTES,
+    };
+    if (memcmp(raw.ar_fmag, ARFMAG, sizeof raw.ar_fmag) != 0 ||
+        !read_number(trim(raw.ar_size, sizeof raw.ar_size), &header->size))
+        return error_set(error, CAIRN_ERROR_CORRUPT, archive->position,
+                         "at byte %llu of the archive is no header of a member",
+                         (unsigned long long)archive->position);
+    return CAIRN_OK;
+}
+
+/* Whether the name is that of a symbol table of the archive instead of a member. */
+static bool is_index(struct text name)
+{
+    return is_text(name, "/") || is_text(name, "/SYM64/") || begins_with(name, "__.SYMDEF");
+}
+
+/* ---- Names ---- */
+
+static bool is_bsd_name(const struct header *header)
+{
+    uint64_t length;
+    return begins_with(header->name, "#1/") &&
+           read_number((struct text){header->name.start + 3, header->name.length - 3}, &length);
+}
+
+/* Removes the name from the start of the member's bytes, where BSD's archives store it, padded with
+ * zeros. Requires that the bytes are inside the archive. */
+static struct text take_bsd_name(struct header *header)
+{
+    uint64_t length = 0;
+    read_number((struct text){header->name.start + 3, header->name.length - 3}, &length);
+    if (length > header->size)
+        length = header->size;
+    struct text name = {(const char *)header->bytes, strnlen((const char *)header->bytes, length)};
+    header->bytes += length;
+    header->bytes_left -= length;
+    header->size -= length;
+    return name;
+}
+
+/* Finds a name in the table of long names, where it ends before a slash and a newline. */
+static bool find_long_name(const cairn_archive *archive, struct text digits, struct text *name)
+{
+    uint64_t offset;
+    if (archive->long_names == NULL || !read_number(digits, &offset) ||
+        offset >= archive->long_names_size)
+        return false;
+    name->start = archive->long_names + offset;
+    size_t left = archive->long_names_size - offset;
+    const char *end = memchr(name->start, '\n', left);
+    name->length = end == NULL ? left : (size_t)(end - name->start);
+    if (name->length > 0 && name->start[name->length - 1] == '/')
+        name->length--;
+    return true;
+}
+
+static enum cairn_status find_name(const cairn_archive *archive, struct header *header,
+                                   struct text *name, struct cairn_error *error)
+{
+    *name = header->name;
+    if (begins_with(*name, "/")) {
+        struct text digits = {name->start + 1, name->length - 1};
+        if (!find_long_name(archive, digits, name))
+            return error_set(error, CAIRN_ERROR_CORRUPT, header->offset,
+                             "the name of the member at byte %llu is not in the archive",
+                             (unsigned long long)header->offset);
+    } else if (is_bsd_name(header)) {
+        if (archive->is_thin)
+            return error_set(error, CAIRN_ERROR_CORRUPT, header->offset,
+                             "the member at byte %llu has a name as BSD's archives have, where "
+                             "thin archives have no bytes",
+                             (unsigned long long)header->offset);
+        *name = take_bsd_name(header);
+    } else if (name->length > 0 && name->start[name->length - 1] == '/') {
+        name->length--;
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status keep_name(cairn_archive *archive, struct text name,
+                                   struct cairn_error *error)
+{
+    archive->name = memory_new(&archive->allocator, name.length + 1, 1);
+    if (archive->name == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a member's name");
+    archive->name_size = name.length + 1;
+    memcpy(archive->name, name.start, name.length);
+    return CAIRN_OK;
+}
+
+/* ---- Members ---- */
+
+static struct text readable_name(const cairn_archive *archive, const struct header *header)
+{
+    struct text name = header->name;
+    if (begins_with(name, "/") &&
+        find_long_name(archive, (struct text){name.start + 1, name.length - 1}, &name))
+        return name;
+    return header->name;
+}
+
+/* Makes the bytes after a header valid. */
+static enum cairn_status load_bytes(const cairn_archive *archive, const struct header *header,
+                                    struct cairn_error *error)
+{
+    if (header->size <= header->bytes_left)
+        return image_load(&archive->image, (size_t)header->offset + HEADER_BYTES,
+                          (size_t)header->size, error);
+    struct text name = readable_name(archive, header);
+    return error_set(error, CAIRN_ERROR_TRUNCATED, header->offset,
+                     "the archive ends inside its member '%.*s' at byte %llu: that has %llu bytes, "
+                     "%llu are there",
+                     (int)(name.length < 100 ? name.length : 100), name.start,
+                     (unsigned long long)header->offset, (unsigned long long)header->size,
+                     (unsigned long long)header->bytes_left);
+}
+
+/* Moves to the next header. Members begin at even offsets. */
+static void move_on(cairn_archive *archive, const struct header *header, bool has_bytes)
+{
+    uint64_t next = header->offset + HEADER_BYTES;
+    if (has_bytes)
+        next += header->size + header->size % 2;
+    archive->position = next < archive->image.size ? next : archive->image.size;
+}
+
+/* Finds the next header of a member. It stores the table of long names and skips symbol tables. */
+static enum cairn_status find_member(cairn_archive *archive, struct header *header,
+                                     struct cairn_error *error)
+{
+    while (archive->position < archive->image.size) {
+        enum cairn_status status = read_header(archive, header, error);
+        if (status != CAIRN_OK)
+            return status;
+        bool is_table = is_text(header->name, "//");
+        if (!is_table && !is_index(header->name))
+            return CAIRN_OK;
+        status = load_bytes(archive, header, error);
+        if (status != CAIRN_OK)
+            return status;
+        if (is_table) {
+            archive->long_names = (const char *)header->bytes;
+            archive->long_names_size = header->size;
+        }
+        move_on(archive, header, true);
+    }
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, archive->position,
+                     "the archive has no more members");
+}
+
+/* Adds the member's name to the error message about its file. */
+static enum cairn_status name_member(const cairn_archive *archive, const struct header *header,
+                                     enum cairn_status status, const struct cairn_error *cause,
+                                     struct cairn_error *error)
+{
+    if (error == NULL)
+        return status;
+    int system_error = cause->system_error;
+    error_set(error, status, header->offset, "member '%s' of the thin archive: %s", archive->name,
+              cause->message);
+    error->system_error = system_error;
+    return status;
+}
+
+static enum cairn_status open_thin_member(cairn_archive *archive, const struct header *header,
+                                          struct cairn_error *error)
+{
+    bool is_absolute = archive->name[0] == '/';
+    size_t folder_size = is_absolute ? 0 : archive->folder_size;
+    size_t size = folder_size + archive->name_size;
+    char *path = memory_new(&archive->allocator, size, 1);
+    if (path == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
+    if (folder_size > 0)
+        memcpy(path, archive->folder, folder_size);
+    memcpy(path + folder_size, archive->name, archive->name_size);
+    struct cairn_error cause = {0};
+    struct image *member = &archive->member;
+    enum cairn_status status =
+        image_open(path, &archive->files, &archive->allocator, member, &cause);
+    if (status == CAIRN_OK)
+        status = image_load(member, 0, member->size, &cause);
+    memory_free(&archive->allocator, path, size);
+    return status == CAIRN_OK ? status : name_member(archive, header, status, &cause, error);
+}
+
+static enum cairn_status open_member(cairn_archive *archive, struct header *header,
+                                     struct cairn_error *error)
+{
+    const struct header whole = *header;
+    struct text name;
+    enum cairn_status status = CAIRN_OK;
+    if (!archive->is_thin)
+        status = load_bytes(archive, header, error);
+    if (status == CAIRN_OK)
+        status = find_name(archive, header, &name, error);
+    if (status == CAIRN_OK)
+        status = keep_name(archive, name, error);
+    if (status != CAIRN_OK)
+        return status;
+    move_on(archive, &whole, !archive->is_thin);
+    if (!archive->is_thin) {
+        archive->member = (struct image){.bytes = header->bytes, .size = header->size};
+        return CAIRN_OK;
+    }
+    return open_thin_member(archive, header, error);
+}
+
+enum cairn_status cairn_archive_next(cairn_archive *archive, struct cairn_archive_member *member,
+                                     struct cairn_error *error)
+{
+    if (archive == NULL || member == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_archive_next needs an archive and a place for the member");
+    release_member(archive);
+    struct header header;
+    enum cairn_status status = find_member(archive, &header, error);
+    if (status == CAIRN_OK)
+        status = open_member(archive, &header, error);
+    if (status != CAIRN_OK)
+        return status;
+    *member = (struct cairn_archive_member){
+        .name = archive->name,
+        .bytes = archive->member.bytes,
+        .size = archive->member.size,
+        .offset = header.offset,
+    };
+    return CAIRN_OK;
+}

@@ -1,0 +1,162 @@
+/*
+ * Reads the bytes of a file, part by part, into private memory of the file's size.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "file/contents.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PART_BYTES = 1 << 16 };
+
+static size_t part_count(size_t size) { return size / PART_BYTES + 1; }
+
+/* ---- Opening ---- */
+
+static enum cairn_status check_regular(const struct stat *status, struct cairn_error *error)
+{
+    if (S_ISREG(status->st_mode))
+        return CAIRN_OK;
+    if (S_ISDIR(status->st_mode))
+        return error_set_system(error, EISDIR, "cannot be read");
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "this is not a regular file");
+}
+
+/* Reserves address space for the whole file, without using memory yet. */
+static enum cairn_status reserve(const struct cairn_allocator *allocator, struct image *image,
+                                 struct cairn_error *error)
+{
+    if (image->size == 0)
+        return CAIRN_OK;
+    void *bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes == MAP_FAILED)
+        return error_set_system(error, errno, "no memory for %zu bytes of input", image->size);
+    image->bytes = bytes;
+    image->parts = memory_new(allocator, part_count(image->size), 1);
+    if (image->parts == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a file of %zu bytes",
+                         image->size);
+    return CAIRN_OK;
+}
+
+static enum cairn_status open_descriptor(const char *path, struct image *image,
+                                         struct cairn_error *error)
+{
+    struct stat status;
+    /* Opening a FIFO waits for a writer, and opening a device can have side effects. */
+    if (stat(path, &status) != 0)
+        return error_set_system(error, errno, "cannot be opened");
+    enum cairn_status checked = check_regular(&status, error);
+    if (checked != CAIRN_OK)
+        return checked;
+    image->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (image->descriptor < 0)
+        return error_set_system(error, errno, "cannot be opened");
+    if (fstat(image->descriptor, &status) != 0)
+        return error_set_system(error, errno, "cannot be examined");
+    image->size = (size_t)status.st_size;
+    return check_regular(&status, error);
+}
+
+static enum cairn_status open_hooked(const char *path, const struct cairn_file_hook *hook,
+                                     struct image *image, struct cairn_error *error)
+{
+    struct cairn_file_bytes file = {0};
+    if (!hook->open(hook->user, path, &file))
+        return error_set_system(error, ENOENT, "cannot be opened");
+    *image = (struct image){
+        .bytes = file.bytes,
+        .size = file.size,
+        .origin = IMAGE_HOOKED,
+        .hook = hook,
+        .hooked = file,
+    };
+    return CAIRN_OK;
+}
+
+enum cairn_status image_open(const char *path, const struct cairn_file_hook *hook,
+                             const struct cairn_allocator *allocator, struct image *image,
+                             struct cairn_error *error)
+{
+    if (hook->open != NULL)
+        return open_hooked(path, hook, image, error);
+    struct image opened = {.origin = IMAGE_READ, .descriptor = -1};
+    enum cairn_status status = open_descriptor(path, &opened, error);
+    if (status == CAIRN_OK)
+        status = reserve(allocator, &opened, error);
+    if (status == CAIRN_OK)
+        *image = opened;
+    else
+        image_close(&opened, allocator);
+    return status;
+}
+
+/* ---- Reading ---- */
+
+static enum cairn_status read_bytes(const struct image *image, size_t offset, size_t end,
+                                    struct cairn_error *error)
+{
+    uint8_t *bytes = (uint8_t *)(uintptr_t)image->bytes;
+    while (offset < end) {
+        ssize_t count = pread(image->descriptor, bytes + offset, end - offset, (off_t)offset);
+        if (count > 0)
+            offset += (size_t)count;
+        else if (count == 0)
+            return error_set(error, CAIRN_ERROR_TRUNCATED, offset,
+                             "the file has become shorter since it was opened: it had %zu bytes, "
+                             "and has %zu",
+                             image->size, offset);
+        else if (errno != EINTR)
+            return error_set_system(error, errno, "cannot be read");
+    }
+    return CAIRN_OK;
+}
+
+/* Reads parts `first` to `end` - 1, of which none was read before. */
+static enum cairn_status read_parts(const struct image *image, size_t first, size_t end,
+                                    struct cairn_error *error)
+{
+    size_t last_byte = end * PART_BYTES < image->size ? end * PART_BYTES : image->size;
+    enum cairn_status status = read_bytes(image, first * PART_BYTES, last_byte, error);
+    for (size_t i = first; i < end && status == CAIRN_OK; i++)
+        image->parts[i] = 1;
+    return status;
+}
+
+enum cairn_status image_load(const struct image *image, size_t offset, size_t size,
+                             struct cairn_error *error)
+{
+    if (image->origin != IMAGE_READ || size == 0)
+        return CAIRN_OK;
+    size_t end = (offset + size - 1) / PART_BYTES + 1;
+    for (size_t part = offset / PART_BYTES; part < end; part++) {
+        size_t first = part;
+        while (part < end && image->parts[part] == 0)
+            part++;
+        enum cairn_status status = first == part ? CAIRN_OK : read_parts(image, first, part, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+void image_close(struct image *image, const struct cairn_allocator *allocator)
+{
+    if (image->origin == IMAGE_HOOKED && image->hook->close != NULL)
+        image->hook->close(image->hook->user, &image->hooked);
+    if (image->origin != IMAGE_READ)
+        return;
+    memory_free(allocator, image->parts, part_count(image->size));
+    if (image->bytes != NULL)
+        munmap((void *)(uintptr_t)image->bytes, image->size);
+    if (image->descriptor >= 0)
+        close(image->descriptor);
+}

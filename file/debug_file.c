@@ -1,0 +1,403 @@
+/*
+ * Separate debug files: finds the file that belongs to an object, and merges its sections with the
+ * object's.
+ *
+ * A file belongs to an object if both have the same build ID. If one of them has no build ID, the
+ * file belongs to the object if its checksum is the one in the object's .gnu_debuglink. That
+ * section contains a file name with a NUL, zeros up to a multiple of 4, and the CRC-32 of the whole
+ * debug file.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "file/object.h"
+
+#include <cairn/stackmap.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- What the object says about its debug file ---- */
+
+/* The contents of .gnu_debuglink. */
+struct link {
+    const char *name; /* NULL if the object has no debug link */
+    uint32_t checksum;
+};
+
+static struct link read_link(const struct file *file, const struct file_bytes *section)
+{
+    size_t length = strnlen((const char *)section->bytes, section->size);
+    size_t place = (length + 4) / 4 * 4; /* offset of the checksum */
+    if (length == 0 || place > section->size || section->size - place < 4)
+        return (struct link){0};
+    return (struct link){
+        .name = (const char *)section->bytes,
+        .checksum = cairn_load_u32(section->bytes + place, file->byte_order),
+    };
+}
+
+static struct link find_link(const struct file *file)
+{
+    GElf_Shdr header;
+    struct file_bytes section;
+    for (uint32_t index = 1; index < file->section_count; index++)
+        if (file_section(file, index, &header) && header.sh_type == SHT_PROGBITS &&
+            strcmp(file_section_name(file, &header), ".gnu_debuglink") == 0 &&
+            file_section_bytes(file, index, &header, &section, NULL) == CAIRN_OK)
+            return read_link(file, &section);
+    return (struct link){0};
+}
+
+static struct file_bytes build_id(const cairn_object *object)
+{
+    struct file_bytes id = {0};
+    if (!cairn_object_build_id(object, &id.bytes, &id.size))
+        return (struct file_bytes){0};
+    return id;
+}
+
+/* ---- Whether a file belongs to the object ---- */
+
+/* Computes the CRC-32 with polynomial 0xedb88320, four bits at a time. */
+static bool find_checksum(const struct image *image, uint32_t *found)
+{
+    static const uint32_t steps[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    uint32_t sum = UINT32_MAX;
+    if (image_load(image, 0, image->size, NULL) != CAIRN_OK)
+        return false;
+    for (size_t i = 0; i < image->size; i++) {
+        sum ^= image->bytes[i];
+        sum = sum >> 4 ^ steps[sum & 15];
+        sum = sum >> 4 ^ steps[sum & 15];
+    }
+    *found = ~sum;
+    return true;
+}
+
+static enum cairn_status check_belongs(const cairn_object *object, const cairn_object *other,
+                                       struct cairn_error *error)
+{
+    if (object->file.header.e_machine != other->file.header.e_machine ||
+        object->file.byte_order != other->file.byte_order)
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0, "the debug file is for another machine");
+    struct file_bytes id = build_id(object);
+    struct file_bytes other_id = build_id(other);
+    if (id.size > 0 && other_id.size > 0) {
+        if (id.size == other_id.size && memcmp(id.bytes, other_id.bytes, id.size) == 0)
+            return CAIRN_OK;
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                         "the debug file is of another build: the build IDs differ");
+    }
+    struct link link = find_link(&object->file);
+    if (link.name == NULL)
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                         "nothing says that the debug file belongs to this one: %s no build ID",
+                         id.size == 0 ? "this one has" : "the debug file has");
+    uint32_t checksum;
+    if (!find_checksum(&other->file.image, &checksum) || link.checksum != checksum)
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                         "the debug file is of another build: its checksum is not that in "
+                         ".gnu_debuglink");
+    return CAIRN_OK;
+}
+
+/* ---- Searching for the file ---- */
+
+static void drop_path(cairn_object *object)
+{
+    memory_free(&object->allocator, object->debug_path, object->debug_path_size);
+    object->debug_path = NULL;
+    object->debug_path_size = 0;
+}
+
+static enum cairn_status set_path(cairn_object *object, struct cairn_error *error,
+                                  const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static enum cairn_status set_path(cairn_object *object, struct cairn_error *error,
+                                  const char *format, ...)
+{
+    va_list arguments;
+    drop_path(object);
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    size_t size = length < 0 ? 0 : (size_t)length + 1;
+    object->debug_path = memory_new(&object->allocator, size, 1);
+    if (object->debug_path == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
+    object->debug_path_size = size;
+    va_start(arguments, format);
+    vsnprintf(object->debug_path, size, format, arguments);
+    va_end(arguments);
+    return CAIRN_OK;
+}
+
+/* Whether both paths lead to the same file: a debug link may name the file that contains it. */
+static bool is_same_file(const cairn_object *object, const char *path, const char *other)
+{
+    if (object->options.files.open != NULL)
+        return strcmp(path, other) == 0;
+    struct stat status;
+    struct stat other_status;
+    return stat(path, &status) == 0 && stat(other, &other_status) == 0 &&
+           status.st_dev == other_status.st_dev && status.st_ino == other_status.st_ino;
+}
+
+/* Checks that the file at object->debug_path belongs to the object. Errors: NOT_FOUND, MEMORY. */
+static enum cairn_status try_path(const cairn_object *object, const char *object_path,
+                                  struct cairn_error *error)
+{
+    if (is_same_file(object, object->debug_path, object_path))
+        return CAIRN_ERROR_NOT_FOUND;
+    cairn_object *other;
+    enum cairn_status status =
+        cairn_object_open(object->debug_path, &object->options, &other, error);
+    if (status == CAIRN_OK) {
+        status = check_belongs(object, other, NULL);
+        cairn_object_close(other);
+    }
+    return status == CAIRN_OK || status == CAIRN_ERROR_MEMORY ? status : CAIRN_ERROR_NOT_FOUND;
+}
+
+/* What a search looks for, and where. */
+struct search {
+    cairn_object *object;
+    const char *path;
+    const char *const *directories;
+    struct file_bytes id;
+    struct link link;
+    char folder[PATH_MAX]; /* folder of the object's file, without symbolic links; "" for "/" */
+};
+
+static enum cairn_status try_build_id(const struct search *search, const char *directory,
+                                      struct cairn_error *error)
+{
+    enum { ID_BYTES_MAX = 64 };
+    char digits[2 * ID_BYTES_MAX + 1] = "";
+    if (search->id.size < 2 || search->id.size > ID_BYTES_MAX)
+        return CAIRN_ERROR_NOT_FOUND;
+    for (size_t i = 0; i < search->id.size; i++)
+        snprintf(digits + 2 * i, 3, "%02x", search->id.bytes[i]);
+    enum cairn_status status = set_path(search->object, error, "%s/.build-id/%.2s/%s.debug",
+                                        directory, digits, digits + 2);
+    return status == CAIRN_OK ? try_path(search->object, search->path, error) : status;
+}
+
+static enum cairn_status try_link(const struct search *search, const char *directory,
+                                  const char *between, struct cairn_error *error)
+{
+    enum cairn_status status = set_path(search->object, error, "%s%s%s/%s", directory,
+                                        search->folder, between, search->link.name);
+    return status == CAIRN_OK ? try_path(search->object, search->path, error) : status;
+}
+
+static enum cairn_status search_build_id(const struct search *search, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_ERROR_NOT_FOUND;
+    for (const char *const *directory = search->directories;
+         *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
+        status = try_build_id(search, *directory, error);
+    return status;
+}
+
+static enum cairn_status search_link(const struct search *search, struct cairn_error *error)
+{
+    if (search->link.name == NULL)
+        return CAIRN_ERROR_NOT_FOUND;
+    enum cairn_status status = try_link(search, "", "", error);
+    if (status == CAIRN_ERROR_NOT_FOUND)
+        status = try_link(search, "", "/.debug", error);
+    for (const char *const *directory = search->directories;
+         *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
+        status = try_link(search, *directory, "", error);
+    return status;
+}
+
+/* Copies the part of the path before the last slash. Used if a hook opens the files. */
+static enum cairn_status copy_folder(struct search *search, struct cairn_error *error)
+{
+    const char *slash = strrchr(search->path, '/');
+    size_t length = slash == NULL ? 1 : (size_t)(slash - search->path);
+    if (length >= sizeof search->folder)
+        return error_set_system(error, ENAMETOOLONG, "the file's folder cannot be found");
+    memcpy(search->folder, slash == NULL ? "." : search->path, length);
+    search->folder[length] = '\0';
+    return CAIRN_OK;
+}
+
+static enum cairn_status find_folder(struct search *search, struct cairn_error *error)
+{
+    if (search->object->options.files.open != NULL)
+        return copy_folder(search, error);
+    if (realpath(search->path, search->folder) == NULL)
+        return error_set_system(error, errno, "the file's folder cannot be found");
+    *strrchr(search->folder, '/') = '\0';
+    return CAIRN_OK;
+}
+
+static enum cairn_status say_not_found(const struct search *search, struct cairn_error *error)
+{
+    if (search->id.size == 0 && search->link.name == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                         "the file has neither a build ID nor a .gnu_debuglink to find its debug "
+                         "file by");
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no debug file of this build%s%s%s",
+                     search->link.name == NULL ? "" : " named '",
+                     search->link.name == NULL ? "" : search->link.name,
+                     search->link.name == NULL ? "" : "'");
+}
+
+enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char *path,
+                                               const char *const *directories, const char **found,
+                                               struct cairn_error *error)
+{
+    static const char *const usual[] = {CAIRN_OBJECT_DEBUG_DIRECTORY, NULL};
+    if (object == NULL || path == NULL || found == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_find_debug_file needs an object, its path and a place for "
+                         "the debug file's");
+    struct search search = {
+        .object = object,
+        .path = path,
+        .directories = directories == NULL ? usual : directories,
+        .id = build_id(object),
+        .link = find_link(&object->file),
+    };
+    enum cairn_status status = find_folder(&search, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = search_build_id(&search, error);
+    if (status == CAIRN_ERROR_NOT_FOUND)
+        status = search_link(&search, error);
+    if (status == CAIRN_ERROR_NOT_FOUND)
+        return say_not_found(&search, error);
+    if (status == CAIRN_OK)
+        *found = object->debug_path;
+    return status;
+}
+
+/* ---- Merging the sections ---- */
+
+/* What attaching a debug file does to a section. */
+enum { MATCH_REPLACED = 1, MATCH_ADDED };
+
+/* Indexes the names of all sections with bytes in the file, or of all sections without. */
+static bool index_sections(const struct file *file, bool with_bytes, struct name_index *index,
+                           const struct cairn_allocator *allocator)
+{
+    GElf_Shdr header;
+    if (!name_index_create(index, file->names, file->section_count, allocator))
+        return false;
+    for (uint32_t i = 1; i < file->section_count; i++)
+        if (file_section(file, i, &header) && (header.sh_type != SHT_NOBITS) == with_bytes)
+            name_index_add(index, header.sh_name, i);
+    name_index_sort(index);
+    return true;
+}
+
+/* Sets the entry in `matches` to `match` for each section of `wanted` that is in `present`, or that
+ * is not, as `is_present` says. */
+static void note_matches(const struct name_index *wanted, const struct name_index *present,
+                         bool is_present, uint8_t match, uint8_t *matches)
+{
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct name_entry *entry = &wanted->entries[i];
+        if ((name_index_find_entry(present, wanted, entry) != NULL) == is_present)
+            matches[entry->number] = match;
+    }
+}
+
+static enum cairn_status match_sections(cairn_object *object, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &object->allocator;
+    const struct file *own = &object->file;
+    const struct file *other = &object->debug_file->file;
+    struct name_index empty = {.count = 0};
+    struct name_index own_bytes = {.count = 0};
+    struct name_index other_bytes = {.count = 0};
+    enum cairn_status status = CAIRN_OK;
+    object->match_count = (size_t)own->section_count + other->section_count;
+    object->matches = memory_new(allocator, object->match_count, 1);
+    if (object->match_count > 0 &&
+        (object->matches == NULL || !index_sections(own, false, &empty, allocator) ||
+         !index_sections(own, true, &own_bytes, allocator) ||
+         !index_sections(other, true, &other_bytes, allocator))) {
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of sections");
+    } else if (object->match_count > 0) {
+        note_matches(&empty, &other_bytes, true, MATCH_REPLACED, object->matches);
+        note_matches(&other_bytes, &own_bytes, false, MATCH_ADDED,
+                     object->matches + own->section_count);
+    }
+    name_index_release(&empty, allocator);
+    name_index_release(&own_bytes, allocator);
+    name_index_release(&other_bytes, allocator);
+    return budget_explain(&object->budget, "the section table", status, error);
+}
+
+bool debug_file_replaces(const cairn_object *object, uint32_t index)
+{
+    return object->matches != NULL && object->matches[index] == MATCH_REPLACED;
+}
+
+bool debug_file_adds(const cairn_object *object, uint32_t index)
+{
+    return object->matches[object->file.section_count + index] == MATCH_ADDED;
+}
+
+void debug_file_release(cairn_object *object)
+{
+    cairn_object_close(object->debug_file);
+    memory_free(&object->allocator, object->matches, object->match_count);
+    object->debug_file = NULL;
+    object->matches = NULL;
+    object->match_count = 0;
+}
+
+/* ---- Attaching a debug file ---- */
+
+static enum cairn_status check_attachable(const cairn_object *object, struct cairn_error *error)
+{
+    if (object->debug_file != NULL)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "a debug file is attached already");
+    if (cairn_object_is_relocatable(object))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "relocatable objects have no separate debug files");
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const char *path,
+                                                 struct cairn_error *error)
+{
+    if (object == NULL || path == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_attach_debug_file needs an object and a path");
+    enum cairn_status status = check_attachable(object, error);
+    if (status != CAIRN_OK)
+        return status;
+    cairn_object *other;
+    status = cairn_object_open(path, &object->options, &other, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = check_belongs(object, other, error);
+    if (status != CAIRN_OK) {
+        cairn_object_close(other);
+        return status;
+    }
+    object->debug_file = other;
+    status = match_sections(object, error);
+    if (status != CAIRN_OK)
+        debug_file_release(object);
+    else
+        names_release(object);
+    return status;
+}

@@ -1,0 +1,259 @@
+/*
+ * Opens ELF files through libelf, and finds their sections by name.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "file/object.h"
+
+#include <string.h>
+
+/* ---- Opening ---- */
+
+static enum cairn_architecture ppc64_architecture(const GElf_Ehdr *header)
+{
+    unsigned abi = header->e_flags & EF_PPC64_ABI;
+    if (abi == 0)
+        abi = header->e_ident[EI_DATA] == ELFDATA2MSB ? 1 : 2;
+    return abi == 1 ? CAIRN_ARCHITECTURE_PPC64_ELFV1 : CAIRN_ARCHITECTURE_PPC64_ELFV2;
+}
+
+static enum cairn_architecture find_architecture(const GElf_Ehdr *header)
+{
+    switch (header->e_machine) {
+    case EM_X86_64:
+        return CAIRN_ARCHITECTURE_X86_64;
+    case EM_AARCH64:
+        return CAIRN_ARCHITECTURE_AARCH64;
+    case EM_PPC64:
+        return ppc64_architecture(header);
+    case EM_S390:
+        return CAIRN_ARCHITECTURE_SYSTEMZ;
+    case EM_RISCV:
+        return CAIRN_ARCHITECTURE_RISCV64;
+    default:
+        return CAIRN_ARCHITECTURE_UNKNOWN;
+    }
+}
+
+static enum cairn_status create(const struct cairn_object_options *options, cairn_object **object,
+                                struct cairn_error *error)
+{
+    static const struct cairn_object_options usual = {.allocator = NULL};
+    if (options == NULL)
+        options = &usual;
+    struct cairn_allocator allocator = memory_allocator(options->allocator);
+    *object = memory_new(&allocator, 1, sizeof **object);
+    if (*object == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
+    (*object)->budget = (struct budget){.source = allocator, .limit = UINT64_MAX};
+    (*object)->allocator = budget_allocator(&(*object)->budget);
+    (*object)->options = *options;
+    (*object)->options.allocator = &(*object)->budget.source;
+    return CAIRN_OK;
+}
+
+/* Sets the limit of the object's memory. With the default factor, sections may be compressed to a
+ * sixteenth of their size, even though two copies of them exist for a short time. Everything else
+ * takes at most a few times the size of the file. */
+static void set_limit(cairn_object *object)
+{
+    uint64_t size = object->file.image.size;
+    object->budget.limit = object->options.memory_limit;
+    if (object->budget.limit == 0)
+        object->budget.limit =
+            CAIRN_OBJECT_MEMORY_BASE + CAIRN_OBJECT_MEMORY_FACTOR * (uint64_t)size;
+    if (object->budget.limit < object->budget.used)
+        object->budget.limit = object->budget.used;
+}
+
+static enum cairn_status finish_opening(cairn_object *opened, enum cairn_status status,
+                                        cairn_object **object, struct cairn_error *error)
+{
+    if (status == CAIRN_OK)
+        set_limit(opened);
+    if (status == CAIRN_OK)
+        status = budget_explain(&opened->budget, "the section table",
+                                file_open(&opened->file, &opened->allocator, error), error);
+    if (status != CAIRN_OK) {
+        cairn_object_close(opened);
+        return status;
+    }
+    opened->architecture = find_architecture(&opened->file.header);
+    *object = opened;
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_object_open(const char *path, const struct cairn_object_options *options,
+                                    cairn_object **object, struct cairn_error *error)
+{
+    if (path == NULL || object == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_open needs a path and a place for the object");
+    cairn_object *opened;
+    enum cairn_status status = create(options, &opened, error);
+    if (status != CAIRN_OK)
+        return status;
+    status =
+        image_open(path, &opened->options.files, &opened->allocator, &opened->file.image, error);
+    return finish_opening(opened, status, object, error);
+}
+
+enum cairn_status cairn_object_open_memory(const void *bytes, size_t size,
+                                           const struct cairn_object_options *options,
+                                           cairn_object **object, struct cairn_error *error)
+{
+    if ((bytes == NULL && size > 0) || object == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_open_memory needs bytes and a place for the object");
+    cairn_object *opened;
+    enum cairn_status status = create(options, &opened, error);
+    if (status != CAIRN_OK)
+        return status;
+    opened->file.image = (struct image){.bytes = bytes, .size = size, .origin = IMAGE_BORROWED};
+    return finish_opening(opened, CAIRN_OK, object, error);
+}
+
+void cairn_object_close(cairn_object *object)
+{
+    if (object == NULL)
+        return;
+    struct cairn_allocator allocator = object->budget.source;
+    names_release(object);
+    code_ranges_release(&object->ranges, &object->allocator);
+    section_release_all(object);
+    file_close(&object->file, &object->allocator);
+    debug_file_release(object);
+    memory_free(&object->allocator, object->debug_path, object->debug_path_size);
+    memory_free(&allocator, object, sizeof *object);
+}
+
+enum cairn_architecture cairn_object_architecture(const cairn_object *object)
+{
+    return object->architecture;
+}
+
+enum cairn_byte_order cairn_object_byte_order(const cairn_object *object)
+{
+    return object->file.byte_order;
+}
+
+bool cairn_object_is_relocatable(const cairn_object *object)
+{
+    return file_is_relocatable(&object->file);
+}
+
+/* ---- Sections by name ---- */
+
+static bool matches(const struct cairn_object_filter *filter, const struct file *file,
+                    const GElf_Shdr *header)
+{
+    if (filter->type != 0 && filter->type != header->sh_type)
+        return false;
+    if (filter->name == NULL && filter->prefix == NULL)
+        return true;
+    const char *name = file_section_name(file, header);
+    if (filter->name != NULL && strcmp(filter->name, name) != 0)
+        return false;
+    return filter->prefix == NULL || strncmp(filter->prefix, name, strlen(filter->prefix)) == 0;
+}
+
+/* A section, and its number in the file that contains it. */
+struct found {
+    cairn_object *owner; /* the object itself or its debug file */
+    uint32_t index;
+    uint32_t before; /* number to add to `index` for the section's public number */
+    GElf_Shdr header;
+};
+
+static bool find_own(cairn_object *object, const struct cairn_object_filter *filter,
+                     uint32_t behind, struct found *found)
+{
+    const struct file *file = &object->file;
+    *found = (struct found){.owner = object, .index = behind};
+    while (++found->index < file->section_count)
+        if (file_section(file, found->index, &found->header) &&
+            matches(filter, file, &found->header) && !debug_file_replaces(object, found->index))
+            return true;
+    return false;
+}
+
+static bool find_added(const cairn_object *object, const struct cairn_object_filter *filter,
+                       uint32_t behind, struct found *found)
+{
+    const struct file *file = &object->debug_file->file;
+    *found = (struct found){
+        .owner = object->debug_file, .index = behind, .before = object->file.section_count};
+    while (++found->index < file->section_count)
+        if (file_section(file, found->index, &found->header) &&
+            matches(filter, file, &found->header) && debug_file_adds(object, found->index))
+            return true;
+    return false;
+}
+
+/* Finds the first matching section with a number greater than `behind`. */
+static bool find_next(cairn_object *object, const struct cairn_object_filter *filter,
+                      uint32_t behind, struct found *found)
+{
+    uint32_t own_count = object->file.section_count;
+    if (behind < own_count && find_own(object, filter, behind, found))
+        return true;
+    return object->debug_file != NULL &&
+           find_added(object, filter, behind < own_count ? 0 : behind - own_count, found);
+}
+
+static enum cairn_status say_not_found(const struct cairn_object_filter *filter,
+                                       const struct cairn_object_section *section,
+                                       struct cairn_error *error)
+{
+    const char *other = section->index == 0 ? "" : "other ";
+    if (filter->name != NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no %ssection '%s'", other,
+                         filter->name);
+    if (filter->prefix != NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no %ssection '%s...'", other,
+                         filter->prefix);
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no %ssection of type 0x%x", other,
+                     filter->type);
+}
+
+enum cairn_status cairn_object_next_matching(cairn_object *object,
+                                             const struct cairn_object_filter *filter,
+                                             struct cairn_object_section *section,
+                                             struct cairn_error *error)
+{
+    if (object == NULL || filter == NULL || section == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_next_matching needs an object, a filter and a section");
+    struct found found;
+    if (!find_next(object, filter, section->index, &found))
+        return say_not_found(filter, section, error);
+    const struct prepared *prepared;
+    enum cairn_status status = names_read(object, error);
+    if (status == CAIRN_OK)
+        status = section_prepare(found.owner, found.index, &prepared, error);
+    if (status != CAIRN_OK)
+        return status;
+    bool is_linked = (found.header.sh_flags & SHF_LINK_ORDER) != 0 && found.header.sh_link != 0;
+    *section = (struct cairn_object_section){
+        .index = found.before + found.index,
+        .contents = {prepared->bytes, prepared->size, object->file.byte_order},
+        .address = prepared->address,
+        .name = file_section_name(&found.owner->file, &found.header),
+        .type = found.header.sh_type,
+        .linked_section = is_linked ? found.before + found.header.sh_link : 0,
+    };
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_object_next_section(cairn_object *object, const char *name,
+                                            struct cairn_object_section *section,
+                                            struct cairn_error *error)
+{
+    if (object == NULL || name == NULL || section == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_next_section needs an object, a name and a section");
+    return cairn_object_next_matching(object, &(struct cairn_object_filter){.name = name}, section,
+                                      error);
+}

@@ -1,0 +1,114 @@
+/*
+ * file/object.h - defines the contents of an open object.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FILE_OBJECT_H
+#define FILE_OBJECT_H
+
+#include "file/code_sections.h"
+#include "file/elf_file.h"
+#include "file/function_ranges.h"
+#include "file/memory_budget.h"
+#include "file/name_index.h"
+#include "file/relocation.h"
+#include "file/symbols.h"
+
+#include <cairn/object.h>
+
+/* A section that was requested. It is kept until the object is closed. */
+struct prepared {
+    uint32_t index;
+    uint64_t address;
+    const uint8_t *bytes;
+    size_t size;
+    uint8_t *copy; /* copy of the bytes, if they were decompressed or relocated; or NULL */
+    struct relocation_list relocations;
+};
+
+struct cairn_object {
+    struct cairn_allocator allocator; /* allocator of `budget` */
+    struct budget budget;
+    struct cairn_object_options options; /* the caller's, with the budget's source as allocator;
+                                          * used to open debug files */
+    struct file file;
+    enum cairn_architecture architecture;
+    struct relocation_sources sources;
+    struct prepared **sections;         /* by number, NULL if not yet requested; or NULL */
+    struct prepared **code;             /* the same, with names of relocations, not relocated */
+    const struct prepared *descriptors; /* PPC64 ELFv1: .opd, one of `sections`; or NULL */
+    bool has_symbols;                   /* whether `symbols` was read */
+    struct symbol_list symbols;
+    bool has_by_name;          /* whether `by_name` was created */
+    struct name_index by_name; /* contains indexes into `symbols` */
+    bool has_ranges;           /* whether `ranges` was read */
+    struct code_ranges ranges;
+    bool has_extents; /* whether `extents` was read */
+    struct extent_list extents;
+    cairn_object *debug_file; /* attached debug file; or NULL */
+    uint8_t *matches;         /* MATCH_… in debug_file.c, by section; the debug file's sections
+                               * follow the object's */
+    size_t match_count;
+    char *debug_path;       /* debug file found by the last search; or NULL */
+    size_t debug_path_size; /* bytes, including the NUL */
+};
+
+/* ---- section.c: the bytes of sections ---- */
+
+/* Finds the relocated bytes of a section. Errors: TRUNCATED, CORRUPT, UNSUPPORTED, MEMORY. */
+enum cairn_status section_prepare(cairn_object *object, uint32_t index,
+                                  const struct prepared **prepared, struct cairn_error *error);
+
+/* Finds the bytes of a section without applying relocations, and the names of its relocations.
+ * Errors: the same. */
+enum cairn_status section_prepare_code(cairn_object *object, uint32_t index,
+                                       const struct prepared **prepared, struct cairn_error *error);
+
+/* Return a section that was prepared before; otherwise NULL. With section_find, numbers greater
+ * than the object's own are those of the attached debug file. */
+const struct prepared *section_find(const cairn_object *object, uint32_t index);
+const struct prepared *section_find_code(const cairn_object *object, uint32_t index);
+
+void section_release_all(cairn_object *object);
+
+/* Calls budget_explain for section `index` of `file`. */
+enum cairn_status section_explain(struct budget *budget, const struct file *file, uint32_t index,
+                                  enum cairn_status status, struct cairn_error *error);
+
+static inline bool section_has_word(const struct prepared *prepared, uint64_t offset)
+{
+    return offset <= prepared->size && prepared->size - offset >= 8;
+}
+
+/* Returns the address in the 8 bytes at `offset`, with its section and symbol if it has a
+ * relocation. */
+struct relocation section_read_address(const cairn_object *object, const struct prepared *prepared,
+                                       uint64_t offset);
+
+/* ---- code.c: sections of code ---- */
+
+/* Finds the sections of code if that was not done yet. Errors: MEMORY. */
+enum cairn_status code_read_ranges(cairn_object *object, struct cairn_error *error);
+
+/* ---- debug_file.c: the sections of an attached debug file ---- */
+
+/* Whether this section of the object has no bytes and one of the attached file replaces it. */
+bool debug_file_replaces(const cairn_object *object, uint32_t index);
+
+/* Whether the object has no section like section `index` of the attached file. */
+bool debug_file_adds(const cairn_object *object, uint32_t index);
+
+void debug_file_release(cairn_object *object);
+
+/* ---- names.c: symbols ---- */
+
+/* Reads the symbols if that was not done yet. Errors: TRUNCATED, CORRUPT, UNSUPPORTED, MEMORY. */
+enum cairn_status names_read(cairn_object *object, struct cairn_error *error);
+
+/* Finds the code that a descriptor points to. Returns false if the symbol is not that of a
+ * descriptor. */
+bool names_find_code(const cairn_object *object, const struct symbol *symbol, struct symbol *code);
+
+void names_release(cairn_object *object);
+
+#endif

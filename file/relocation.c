@@ -1,0 +1,676 @@
+/*
+ * Applies relocations, so that a stack map reads as it will once it is loaded.
+ *
+ * In relocatable objects, the relocation sections of the target section are applied. Symbol values
+ * are offsets from the start of the symbol's section. In linked files, the dynamic relocations
+ * (text relocations of position-independent code) are applied, as for a load at address 0.
+ * Relocations that the linker has applied and kept (--emit-relocs) are not applied again.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "file/relocation.h"
+
+#include "base/error.h"
+
+#include <cairn/stackmap.h>
+#include <stdlib.h>
+
+enum operation {
+    OPERATION_UNKNOWN = 0,
+    OPERATION_NONE,
+    OPERATION_SET,      /* symbol + addend */
+    OPERATION_DISTANCE, /* symbol + addend - address of the place */
+    OPERATION_RELATIVE, /* load address + addend */
+    OPERATION_ADD,      /* stored value + symbol + addend */
+    OPERATION_SUBTRACT
+};
+
+/* Widths that are not a number of bytes. */
+enum {
+    WIDTH_SIX_BITS = 6,    /* the low 6 bits of a byte */
+    WIDTH_ULEB128 = 0xff,  /* the length of the ULEB128 at the place */
+    ULEB128_BYTES_MAX = 10 /* for 64 bits */
+};
+
+/* Missing in some versions of <elf.h>. */
+enum { RISCV_SET_ULEB128 = 60, RISCV_SUB_ULEB128 = 61 };
+
+struct rule {
+    uint16_t machine;
+    uint32_t type;
+    enum operation operation;
+    uint8_t width; /* bytes, or one of the WIDTH constants */
+};
+
+/* The relocations that can occur in data with addresses and differences of labels. */
+static const struct rule rules[] = {
+    {EM_X86_64, R_X86_64_NONE, OPERATION_NONE, 0},
+    {EM_X86_64, R_X86_64_64, OPERATION_SET, 8},
+    {EM_X86_64, R_X86_64_32, OPERATION_SET, 4},
+    {EM_X86_64, R_X86_64_32S, OPERATION_SET, 4},
+    {EM_X86_64, R_X86_64_PC32, OPERATION_DISTANCE, 4},
+    {EM_X86_64, R_X86_64_PC64, OPERATION_DISTANCE, 8},
+    {EM_X86_64, R_X86_64_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_AARCH64, R_AARCH64_NONE, OPERATION_NONE, 0},
+    {EM_AARCH64, R_AARCH64_ABS64, OPERATION_SET, 8},
+    {EM_AARCH64, R_AARCH64_ABS32, OPERATION_SET, 4},
+    {EM_AARCH64, R_AARCH64_PREL32, OPERATION_DISTANCE, 4},
+    {EM_AARCH64, R_AARCH64_PREL64, OPERATION_DISTANCE, 8},
+    {EM_AARCH64, R_AARCH64_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_PPC64, R_PPC64_NONE, OPERATION_NONE, 0},
+    {EM_PPC64, R_PPC64_ADDR64, OPERATION_SET, 8},
+    {EM_PPC64, R_PPC64_UADDR64, OPERATION_SET, 8},
+    {EM_PPC64, R_PPC64_ADDR32, OPERATION_SET, 4},
+    {EM_PPC64, R_PPC64_REL32, OPERATION_DISTANCE, 4},
+    {EM_PPC64, R_PPC64_REL64, OPERATION_DISTANCE, 8},
+    {EM_PPC64, R_PPC64_TOC, OPERATION_NONE, 0}, /* second word of a descriptor */
+    {EM_PPC64, R_PPC64_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_S390, R_390_NONE, OPERATION_NONE, 0},
+    {EM_S390, R_390_64, OPERATION_SET, 8},
+    {EM_S390, R_390_32, OPERATION_SET, 4},
+    {EM_S390, R_390_PC32, OPERATION_DISTANCE, 4},
+    {EM_S390, R_390_PC64, OPERATION_DISTANCE, 8},
+    {EM_S390, R_390_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_RISCV, R_RISCV_NONE, OPERATION_NONE, 0},
+    {EM_RISCV, R_RISCV_64, OPERATION_SET, 8},
+    {EM_RISCV, R_RISCV_32, OPERATION_SET, 4},
+    {EM_RISCV, R_RISCV_RELATIVE, OPERATION_RELATIVE, 8},
+    {EM_RISCV, R_RISCV_32_PCREL, OPERATION_DISTANCE, 4},
+    {EM_RISCV, R_RISCV_SET6, OPERATION_SET, WIDTH_SIX_BITS},
+    {EM_RISCV, R_RISCV_SET8, OPERATION_SET, 1},
+    {EM_RISCV, R_RISCV_SET16, OPERATION_SET, 2},
+    {EM_RISCV, R_RISCV_SET32, OPERATION_SET, 4},
+    {EM_RISCV, RISCV_SET_ULEB128, OPERATION_SET, WIDTH_ULEB128},
+    {EM_RISCV, R_RISCV_ADD8, OPERATION_ADD, 1},
+    {EM_RISCV, R_RISCV_ADD16, OPERATION_ADD, 2},
+    {EM_RISCV, R_RISCV_ADD32, OPERATION_ADD, 4},
+    {EM_RISCV, R_RISCV_ADD64, OPERATION_ADD, 8},
+    {EM_RISCV, R_RISCV_SUB6, OPERATION_SUBTRACT, WIDTH_SIX_BITS},
+    {EM_RISCV, R_RISCV_SUB8, OPERATION_SUBTRACT, 1},
+    {EM_RISCV, R_RISCV_SUB16, OPERATION_SUBTRACT, 2},
+    {EM_RISCV, R_RISCV_SUB32, OPERATION_SUBTRACT, 4},
+    {EM_RISCV, R_RISCV_SUB64, OPERATION_SUBTRACT, 8},
+    {EM_RISCV, RISCV_SUB_ULEB128, OPERATION_SUBTRACT, WIDTH_ULEB128},
+};
+
+static struct rule find_rule(uint16_t machine, uint32_t type)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].machine == machine && rules[i].type == type)
+            return rules[i];
+    return (struct rule){.machine = machine, .type = type};
+}
+
+/* ---- Bytes of the target ---- */
+
+/* A number in the target. Arithmetic is modulo 2 to the power of the number's bits. Thus, the
+ * number may be a truncated address until the address of another label is subtracted from it. */
+struct place {
+    uint8_t *bytes;
+    uint8_t size;
+    uint8_t bits_in_byte; /* number of low bits in each byte that belong to the number */
+    bool is_little_endian;
+};
+
+/* Returns the length of a ULEB128; 0 if it does not end within `size` bytes. */
+static uint8_t uleb128_bytes(const uint8_t *bytes, size_t size)
+{
+    for (uint8_t i = 0; i < size && i < ULEB128_BYTES_MAX; i++)
+        if ((bytes[i] & 0x80) == 0)
+            return (uint8_t)(i + 1);
+    return 0;
+}
+
+/* Finds the bytes that a relocation changes. The size is 0 if they are not inside the target. */
+static struct place find_place(const struct relocation_target *target, uint8_t *bytes,
+                               uint64_t offset, uint8_t width)
+{
+    struct place place = {.bits_in_byte = 8, .is_little_endian = true};
+    if (offset >= target->size)
+        return place;
+    size_t left = target->size - offset;
+    place.bytes = bytes + offset;
+    place.size = width;
+    if (width == WIDTH_ULEB128) {
+        place.size = uleb128_bytes(place.bytes, left);
+        place.bits_in_byte = 7;
+    } else if (width == WIDTH_SIX_BITS) {
+        place.size = 1;
+        place.bits_in_byte = 6;
+    } else {
+        place.is_little_endian = target->sources->file->byte_order == CAIRN_LITTLE_ENDIAN;
+    }
+    if (place.size > left)
+        place.size = 0;
+    return place;
+}
+
+static uint8_t *place_byte(const struct place *place, unsigned index)
+{
+    return place->bytes + (place->is_little_endian ? index : place->size - 1u - index);
+}
+
+static uint64_t load(const struct place *place)
+{
+    uint8_t mask = (uint8_t)((1u << place->bits_in_byte) - 1);
+    uint64_t value = 0;
+    for (unsigned i = 0; i < place->size; i++)
+        value |= (uint64_t)(*place_byte(place, i) & mask) << (i * place->bits_in_byte);
+    return value;
+}
+
+static void store(const struct place *place, uint64_t value)
+{
+    uint8_t mask = (uint8_t)((1u << place->bits_in_byte) - 1);
+    for (unsigned i = 0; i < place->size; i++) {
+        uint8_t *byte = place_byte(place, i);
+        *byte = (uint8_t)((*byte & ~mask) | (value >> (i * place->bits_in_byte) & mask));
+    }
+}
+
+/* ---- One relocation ---- */
+
+/* An open relocation section. */
+struct source {
+    const struct file *file;
+    struct file_bytes entries;
+    size_t count;
+    bool has_addends;
+    struct symbol_table symbols;
+};
+
+/* An entry of a relocation section. */
+struct entry {
+    uint64_t offset; /* an address in linked files */
+    uint32_t symbol; /* 0 if the entry has no symbol */
+    uint32_t type;
+    uint64_t addend;
+};
+
+static struct entry read_entry(const struct source *source, size_t index)
+{
+    enum cairn_byte_order order = source->file->byte_order;
+    size_t size = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
+    const uint8_t *bytes = source->entries.bytes + index * size;
+    uint64_t info = cairn_load_u64(bytes + offsetof(Elf64_Rela, r_info), order);
+    return (struct entry){
+        .offset = cairn_load_u64(bytes, order),
+        .symbol = (uint32_t)ELF64_R_SYM(info),
+        .type = (uint32_t)ELF64_R_TYPE(info),
+        .addend =
+            source->has_addends ? cairn_load_u64(bytes + offsetof(Elf64_Rela, r_addend), order) : 0,
+    };
+}
+
+static enum cairn_status read_symbol(const struct source *source, uint32_t index,
+                                     struct table_symbol *symbol, struct cairn_error *error)
+{
+    *symbol = (struct table_symbol){0};
+    if (index == 0)
+        return CAIRN_OK;
+    if (index >= source->symbols.count)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0,
+                         "a relocation names symbol %u, which does not exist", index);
+    *symbol = symbol_table_read(&source->symbols, index);
+    return CAIRN_OK;
+}
+
+static const char *symbol_name(const struct source *source, const struct table_symbol *symbol)
+{
+    if (symbol->name == 0 || symbol->type == STT_SECTION)
+        return NULL;
+    return symbol_table_string(&source->symbols, symbol->name);
+}
+
+static enum cairn_status note(struct relocation_list *list, const struct relocation *relocation,
+                              const struct cairn_allocator *allocator, struct cairn_error *error)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 4 : list->capacity * 2;
+        void *entries = memory_resize(allocator, list->entries, list->capacity * sizeof *relocation,
+                                      capacity * sizeof *relocation);
+        if (entries == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
+                             capacity);
+        list->entries = entries;
+        list->capacity = capacity;
+    }
+    list->entries[list->count++] = *relocation;
+    return CAIRN_OK;
+}
+
+static enum cairn_status check_rule(struct rule rule, uint64_t offset, struct cairn_error *error)
+{
+    if (rule.operation != OPERATION_UNKNOWN)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, offset,
+                     "the relocation at byte %llu of the section is of type %u, which cannot be "
+                     "applied: link the file first",
+                     (unsigned long long)offset, rule.type);
+}
+
+static enum cairn_status check_place(const struct relocation_target *target,
+                                     const struct place *place, uint64_t offset,
+                                     struct cairn_error *error)
+{
+    if (place->size > 0)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CORRUPT, offset,
+                     "a relocation reaches byte %llu of a section of %zu bytes",
+                     (unsigned long long)offset, target->size);
+}
+
+static uint64_t result(const struct relocation_target *target, enum operation operation,
+                       const struct relocation *relocation, uint64_t stored, uint64_t value)
+{
+    switch (operation) {
+    case OPERATION_DISTANCE:
+        return value - target->address - relocation->offset;
+    case OPERATION_ADD:
+        return stored + value;
+    case OPERATION_SUBTRACT:
+        return stored - value;
+    default:
+        return value;
+    }
+}
+
+/* Handles the second relocation of a RISC-V distance, which is written as an address to add and an
+ * address to subtract. A distance points to its first label only if the second label is in the same
+ * section as the place. Otherwise it does not point to a section. */
+static void subtract_section(const struct relocation_target *target,
+                             const struct relocation *subtracted, struct relocation_list *list)
+{
+    struct relocation *added = list->count == 0 ? NULL : &list->entries[list->count - 1];
+    if (added != NULL && added->offset == subtracted->offset &&
+        subtracted->section != target->section)
+        added->section = 0;
+}
+
+static enum cairn_status note_applied(const struct relocation_target *target, struct rule rule,
+                                      struct relocation *relocation,
+                                      const struct cairn_allocator *allocator,
+                                      struct relocation_list *list, struct cairn_error *error)
+{
+    if (rule.width != 4 && rule.width != 8)
+        return CAIRN_OK;
+    if (!file_is_relocatable(target->sources->file))
+        relocation->section = 0;
+    if (rule.operation == OPERATION_SUBTRACT) {
+        subtract_section(target, relocation, list);
+        return CAIRN_OK;
+    }
+    relocation->width = rule.width;
+    relocation->is_address =
+        rule.operation == OPERATION_SET || rule.operation == OPERATION_RELATIVE;
+    return note(list, relocation, allocator, error);
+}
+
+static enum cairn_status apply_entry(const struct relocation_target *target,
+                                     const struct source *source, const struct entry *entry,
+                                     uint8_t *bytes, const struct cairn_allocator *allocator,
+                                     struct relocation_list *list, struct cairn_error *error)
+{
+    struct relocation relocation = {.offset = entry->offset - target->address};
+    struct rule rule = find_rule(source->file->header.e_machine, entry->type);
+    enum cairn_status status = check_rule(rule, relocation.offset, error);
+    if (status != CAIRN_OK || rule.operation == OPERATION_NONE)
+        return status;
+    struct place place = find_place(target, bytes, relocation.offset, rule.width);
+    status = check_place(target, &place, relocation.offset, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct table_symbol symbol;
+    status = read_symbol(source, entry->symbol, &symbol, error);
+    if (status != CAIRN_OK)
+        return status;
+
+    uint64_t stored = load(&place);
+    uint64_t addend = source->has_addends ? entry->addend : stored;
+    uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.value);
+    relocation.value = result(target, rule.operation, &relocation, stored, value);
+    store(&place, relocation.value);
+    relocation.name = addend == 0 ? symbol_name(source, &symbol) : NULL;
+    relocation.section = symbol.is_reserved ? 0 : symbol.section;
+    return note_applied(target, rule, &relocation, allocator, list, error);
+}
+
+/* ---- The relocation sections of each section ---- */
+
+static bool is_source(const struct file *file, const GElf_Shdr *header)
+{
+    if (header->sh_type != SHT_RELA && header->sh_type != SHT_REL)
+        return false;
+    if (file_is_relocatable(file))
+        return header->sh_info > 0 && header->sh_info < file->section_count;
+    return (header->sh_flags & SHF_ALLOC) != 0;
+}
+
+static void read_sources(struct relocation_sources *sources)
+{
+    const struct file *file = sources->file;
+    GElf_Shdr header;
+    /* Iterate in reverse, so that each list is in the order of the file. */
+    for (uint32_t index = file->section_count - 1; index > 0; index--) {
+        if (!file_section(file, index, &header) || !is_source(file, &header))
+            continue;
+        uint32_t target = file_is_relocatable(file) ? header.sh_info : 0;
+        sources->next[index] = sources->first[target];
+        sources->first[target] = index;
+    }
+}
+
+enum cairn_status relocation_sources_read(const struct file *file,
+                                          const struct cairn_allocator *allocator,
+                                          struct relocation_sources *sources,
+                                          struct cairn_error *error)
+{
+    *sources = (struct relocation_sources){.file = file};
+    size_t count = file->section_count;
+    if (count == 0)
+        return CAIRN_OK;
+    sources->first = memory_new(allocator, count * 2, sizeof *sources->first);
+    if (sources->first == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count);
+    sources->next = sources->first + count;
+    read_sources(sources);
+    return CAIRN_OK;
+}
+
+void relocation_sources_release(struct relocation_sources *sources,
+                                const struct cairn_allocator *allocator)
+{
+    if (sources->first != NULL)
+        memory_free(allocator, sources->first,
+                    (size_t)sources->file->section_count * 2 * sizeof *sources->first);
+    memory_free(allocator, sources->loaded, sources->loaded_count * sizeof *sources->loaded);
+    *sources = (struct relocation_sources){0};
+}
+
+/* ---- All relocations of a section ---- */
+
+static enum cairn_status open_source(const struct file *file, uint32_t section,
+                                     struct source *source, struct cairn_error *error)
+{
+    GElf_Shdr header = {0};
+    bool is_there = file_section(file, section, &header);
+    *source = (struct source){.file = file, .has_addends = header.sh_type == SHT_RELA};
+    size_t entry_bytes = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
+    if (!is_there || header.sh_entsize != entry_bytes ||
+        file_section_bytes(file, section, &header, &source->entries, NULL) != CAIRN_OK)
+        return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
+                         "the relocations in section %u cannot be read", section);
+    source->count = source->entries.size / entry_bytes;
+    /* A table that cannot be opened counts as empty. A relocation with a symbol then reports an
+     * error. */
+    if (symbol_table_open(file, header.sh_link, &source->symbols, NULL) != CAIRN_OK)
+        source->symbols = (struct symbol_table){0};
+    return CAIRN_OK;
+}
+
+static enum cairn_status apply_source(const struct relocation_target *target,
+                                      const struct source *source, uint8_t *bytes,
+                                      const struct cairn_allocator *allocator,
+                                      struct relocation_list *list, struct cairn_error *error)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        struct entry entry = read_entry(source, i);
+        enum cairn_status status =
+            apply_entry(target, source, &entry, bytes, allocator, list, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+static int compare(const void *left, const void *right)
+{
+    uint64_t a = ((const struct relocation *)left)->offset;
+    uint64_t b = ((const struct relocation *)right)->offset;
+    return (a > b) - (a < b);
+}
+
+/* Sorts the list by offset. Compilers and linkers nearly always write relocations in order. */
+static void sort(struct relocation_list *list)
+{
+    for (size_t i = 1; i < list->count; i++) {
+        if (list->entries[i - 1].offset > list->entries[i].offset) {
+            qsort(list->entries, list->count, sizeof *list->entries, compare);
+            return;
+        }
+    }
+}
+
+/* Applies all relocations of the target's relocation sections. For relocatable objects. */
+static enum cairn_status apply_sources(const struct relocation_target *target, uint8_t *bytes,
+                                       const struct cairn_allocator *allocator,
+                                       struct relocation_list *list, struct cairn_error *error)
+{
+    const struct relocation_sources *sources = target->sources;
+    for (uint32_t section = sources->first[target->section]; section != 0;
+         section = sources->next[section]) {
+        struct source source;
+        enum cairn_status status = open_source(sources->file, section, &source, error);
+        if (status == CAIRN_OK)
+            status = apply_source(target, &source, bytes, allocator, list, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+/* Returns the index of the first dynamic relocation at or after the target's address. */
+static size_t find_loaded(const struct relocation_target *target)
+{
+    const struct relocation_sources *sources = target->sources;
+    size_t low = 0;
+    size_t high = sources->loaded_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sources->loaded[middle].address < target->address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_of_target(const struct relocation_target *target, size_t number)
+{
+    const struct relocation_sources *sources = target->sources;
+    return target->is_loaded && number < sources->loaded_count &&
+           sources->loaded[number].address - target->address < target->size;
+}
+
+/* Applies the dynamic relocations of the target's bytes. Each one changes one section, unless the
+ * addresses of sections overlap. The number of relocations applied is therefore limited to the
+ * number that exist. */
+static enum cairn_status apply_loaded(const struct relocation_target *target, uint8_t *bytes,
+                                      const struct cairn_allocator *allocator,
+                                      struct relocation_list *list, struct cairn_error *error)
+{
+    struct relocation_sources *sources = target->sources;
+    struct source source = {.count = 0};
+    uint32_t opened = 0;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = find_loaded(target); is_of_target(target, i) && status == CAIRN_OK; i++) {
+        const struct loaded_relocation *loaded = &sources->loaded[i];
+        if (++sources->applied_count > sources->loaded_count)
+            return error_set(error, CAIRN_ERROR_CORRUPT, 0,
+                             "section %u is loaded at the same addresses as others: there are %zu "
+                             "relocations, and more would be applied",
+                             target->section, sources->loaded_count);
+        if (source.entries.bytes == NULL || loaded->source != opened)
+            status = open_source(sources->file, loaded->source, &source, error);
+        opened = loaded->source;
+        if (status != CAIRN_OK)
+            return status;
+        struct entry entry = read_entry(&source, loaded->entry);
+        status = apply_entry(target, &source, &entry, bytes, allocator, list, error);
+    }
+    return status;
+}
+
+enum cairn_status relocation_apply(const struct relocation_target *target, uint8_t *bytes,
+                                   const struct cairn_allocator *allocator,
+                                   struct relocation_list *list, struct cairn_error *error)
+{
+    enum cairn_status status = file_is_relocatable(target->sources->file)
+                                   ? apply_sources(target, bytes, allocator, list, error)
+                                   : apply_loaded(target, bytes, allocator, list, error);
+    if (status == CAIRN_OK)
+        sort(list);
+    return status;
+}
+
+static enum cairn_status note_source_names(const struct source *source,
+                                           const struct cairn_allocator *allocator,
+                                           struct relocation_list *list, struct cairn_error *error)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        struct entry entry = read_entry(source, i);
+        struct table_symbol symbol;
+        enum cairn_status status = read_symbol(source, entry.symbol, &symbol, error);
+        if (status != CAIRN_OK)
+            return status;
+        struct relocation relocation = {.offset = entry.offset,
+                                        .name = symbol_name(source, &symbol)};
+        if (relocation.name == NULL)
+            continue;
+        status = note(list, &relocation, allocator, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+enum cairn_status relocation_note_names(const struct relocation_target *target,
+                                        const struct cairn_allocator *allocator,
+                                        struct relocation_list *list, struct cairn_error *error)
+{
+    if (!file_is_relocatable(target->sources->file))
+        return CAIRN_OK;
+    const struct relocation_sources *sources = target->sources;
+    for (uint32_t section = sources->first[target->section]; section != 0;
+         section = sources->next[section]) {
+        struct source source;
+        enum cairn_status status = open_source(sources->file, section, &source, error);
+        if (status == CAIRN_OK)
+            status = note_source_names(&source, allocator, list, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    sort(list);
+    return CAIRN_OK;
+}
+
+const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
+                                              uint64_t size)
+{
+    size_t low = 0;
+    size_t high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->entries[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool is_found = low < list->count && list->entries[low].offset - offset < size;
+    return is_found ? &list->entries[low] : NULL;
+}
+
+/* Whether the section contains relocations. True if it cannot be read, so that relocation_apply
+ * reports the error. */
+static bool has_entries(const struct file *file, uint32_t section)
+{
+    struct source source;
+    return open_source(file, section, &source, NULL) != CAIRN_OK || source.count > 0;
+}
+
+bool relocation_is_needed(const struct relocation_target *target)
+{
+    const struct relocation_sources *sources = target->sources;
+    if (!file_is_relocatable(sources->file))
+        return is_of_target(target, find_loaded(target));
+    for (uint32_t section = sources->first[target->section]; section != 0;
+         section = sources->next[section])
+        if (has_entries(sources->file, section))
+            return true;
+    return false;
+}
+
+/* ---- Dynamic relocations by address ---- */
+
+static size_t count_loaded(const struct relocation_sources *sources)
+{
+    struct source source;
+    size_t count = 0;
+    for (uint32_t section = sources->first[0]; section != 0; section = sources->next[section])
+        if (open_source(sources->file, section, &source, NULL) == CAIRN_OK)
+            count += source.count;
+    return count;
+}
+
+static enum cairn_status fill_loaded(struct relocation_sources *sources, struct cairn_error *error)
+{
+    struct loaded_relocation *loaded = sources->loaded;
+    for (uint32_t section = sources->first[0]; section != 0; section = sources->next[section]) {
+        struct source source;
+        enum cairn_status status = open_source(sources->file, section, &source, error);
+        if (status != CAIRN_OK)
+            return status;
+        for (size_t i = 0; i < source.count; i++)
+            *loaded++ = (struct loaded_relocation){
+                .address = read_entry(&source, i).offset, .source = section, .entry = (uint32_t)i};
+    }
+    return CAIRN_OK;
+}
+
+/* Orders relocations by address; relocations of the same place keep the order of the file. */
+static int compare_loaded(const void *left, const void *right)
+{
+    const struct loaded_relocation *a = left;
+    const struct loaded_relocation *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->source != b->source)
+        return a->source < b->source ? -1 : 1;
+    return (a->entry > b->entry) - (a->entry < b->entry);
+}
+
+enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
+                                          const struct cairn_allocator *allocator,
+                                          struct cairn_error *error)
+{
+    if (sources->is_sorted || file_is_relocatable(sources->file))
+        return CAIRN_OK;
+    size_t count = count_loaded(sources);
+    if (count > 0 && sources->loaded == NULL) {
+        sources->loaded = memory_new(allocator, count, sizeof *sources->loaded);
+        if (sources->loaded == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations", count);
+        sources->loaded_count = count;
+    }
+    enum cairn_status status = fill_loaded(sources, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (count > 1)
+        qsort(sources->loaded, count, sizeof *sources->loaded, compare_loaded);
+    sources->is_sorted = true;
+    return CAIRN_OK;
+}
+
+const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset)
+{
+    struct relocation key = {.offset = offset};
+    if (list->count == 0)
+        return NULL;
+    return bsearch(&key, list->entries, list->count, sizeof key, compare);
+}
+
+void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator)
+{
+    memory_free(allocator, list->entries, list->capacity * sizeof *list->entries);
+    *list = (struct relocation_list){0};
+}

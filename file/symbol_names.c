@@ -1,0 +1,240 @@
+/*
+ * Finds the functions that addresses in sections point to, and the names of addresses.
+ *
+ * On PPC64 ELFv1, the address of a function is the address of its descriptor in .opd. The first
+ * word of the descriptor points to the code. Therefore .opd is prepared too, and code addresses get
+ * their names through it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "file/object.h"
+
+#include <string.h>
+
+/* ---- Reading symbols ---- */
+
+static uint32_t find_descriptors(const struct file *file)
+{
+    GElf_Shdr header;
+    for (uint32_t index = 1; index < file->section_count; index++)
+        if (file_section(file, index, &header) && header.sh_type != SHT_NOBITS &&
+            strcmp(file_section_name(file, &header), ".opd") == 0)
+            return index;
+    return 0;
+}
+
+static enum cairn_status read_descriptors(cairn_object *object, struct cairn_error *error)
+{
+    if (object->architecture != CAIRN_ARCHITECTURE_PPC64_ELFV1)
+        return CAIRN_OK;
+    uint32_t index = find_descriptors(&object->file);
+    if (index == 0)
+        return CAIRN_OK;
+    return section_prepare(object, index, &object->descriptors, error);
+}
+
+bool names_find_code(const cairn_object *object, const struct symbol *symbol, struct symbol *code)
+{
+    const struct prepared *descriptors = object->descriptors;
+    if (descriptors == NULL || symbol->is_of_descriptor)
+        return false;
+    uint32_t section = cairn_object_is_relocatable(object) ? descriptors->index : 0;
+    uint64_t offset = symbol->value - descriptors->address;
+    if (symbol->section != section || !section_has_word(descriptors, offset))
+        return false;
+    struct relocation entry = section_read_address(object, descriptors, offset);
+    *code = *symbol;
+    code->section = entry.section;
+    code->value = entry.value;
+    code->is_of_descriptor = true;
+    return true;
+}
+
+/* Adds the names of code. A descriptor's symbol also names the code that the descriptor points to,
+ * unless the code has its own symbol. */
+static enum cairn_status add_code_names(cairn_object *object, struct cairn_error *error)
+{
+    size_t count = object->descriptors == NULL ? 0 : object->symbols.count;
+    for (size_t i = 0; i < count; i++) {
+        struct symbol code;
+        if (names_find_code(object, &object->symbols.entries[i], &code) &&
+            symbols_add(&object->symbols, &object->allocator, &code, error) != CAIRN_OK)
+            return CAIRN_ERROR_MEMORY;
+    }
+    return CAIRN_OK;
+}
+
+/* Opens the object's .symtab, else the debug file's .symtab, else the object's .dynsym. If none of
+ * them exists, the table is empty, and the status is OK. */
+static enum cairn_status open_table(const cairn_object *object, struct symbol_table *table,
+                                    struct cairn_error *error)
+{
+    const struct file *file = &object->file;
+    *table = (struct symbol_table){0};
+    uint32_t index = file_find_type(file, SHT_SYMTAB);
+    if (index == 0 && object->debug_file != NULL) {
+        file = &object->debug_file->file;
+        index = file_find_type(file, SHT_SYMTAB);
+    }
+    if (index == 0) {
+        file = &object->file;
+        index = file_find_type(file, SHT_DYNSYM);
+    }
+    return index == 0 ? CAIRN_OK : symbol_table_open(file, index, table, error);
+}
+
+static enum cairn_status read_symbols(cairn_object *object, struct cairn_error *error)
+{
+    struct symbol_table table;
+    enum cairn_status status = open_table(object, &table, error);
+    if (status == CAIRN_OK)
+        status = symbols_read(&table, &object->allocator, &object->symbols, error);
+    if (status == CAIRN_OK)
+        status = add_code_names(object, error);
+    if (status != CAIRN_OK)
+        symbols_release(&object->symbols, &object->allocator);
+    return table.file == NULL
+               ? status
+               : section_explain(&object->budget, table.file, table.section, status, error);
+}
+
+enum cairn_status names_read(cairn_object *object, struct cairn_error *error)
+{
+    if (object->has_symbols)
+        return CAIRN_OK;
+    enum cairn_status status = read_descriptors(object, error);
+    if (status == CAIRN_OK)
+        status = read_symbols(object, error);
+    if (status != CAIRN_OK)
+        return status;
+    symbols_sort(&object->symbols);
+    object->has_symbols = true;
+    return CAIRN_OK;
+}
+
+void names_release(cairn_object *object)
+{
+    name_index_release(&object->by_name, &object->allocator);
+    extents_release(&object->extents, &object->allocator);
+    symbols_release(&object->symbols, &object->allocator);
+    object->has_by_name = false;
+    object->has_extents = false;
+    object->has_symbols = false;
+}
+
+/* ---- Functions by their address ---- */
+
+/* Whether an address points to a descriptor: in linked files, if it is in .opd; in relocatable
+ * objects, if its relocation refers to .opd. */
+static bool is_descriptor(const cairn_object *object, const struct relocation *address)
+{
+    const struct prepared *descriptors = object->descriptors;
+    if (descriptors == NULL)
+        return false;
+    if (cairn_object_is_relocatable(object) && address->section != descriptors->index)
+        return false;
+    return address->value >= descriptors->address &&
+           section_has_word(descriptors, address->value - descriptors->address);
+}
+
+struct cairn_object_function cairn_object_function(const cairn_object *object,
+                                                   const struct cairn_object_section *section,
+                                                   size_t offset)
+{
+    struct cairn_object_function function = {0};
+    const struct prepared *prepared = section_find(object, section->index);
+    if (prepared == NULL || !section_has_word(prepared, offset))
+        return function;
+    struct relocation address = section_read_address(object, prepared, offset);
+    const struct symbol *symbol = symbols_find(&object->symbols, address.section, address.value);
+    function.name = address.name;
+    if (symbol != NULL && address.name == NULL)
+        function.name = symbols_name(&object->symbols, symbol);
+    /* The symbol of a descriptor has the size of the function's code. */
+    function.size = symbol == NULL ? 0 : symbols_size(&object->symbols, symbol);
+    if (is_descriptor(object, &address)) {
+        uint64_t descriptor = address.value - object->descriptors->address;
+        address = section_read_address(object, object->descriptors, descriptor);
+    }
+    function.entry = address.value;
+    function.section = address.section;
+    return function;
+}
+
+uint32_t cairn_object_target_section(const cairn_object *object,
+                                     const struct cairn_object_section *section, size_t offset)
+{
+    const struct prepared *prepared = section_find(object, section->index);
+    if (prepared == NULL)
+        return 0;
+    const struct relocation *relocation = relocation_find(&prepared->relocations, offset);
+    return relocation == NULL ? 0 : relocation->section;
+}
+
+/* Returns the section number of addresses in this section: 0 in linked files. */
+static uint32_t counted_from(const cairn_object *object, uint32_t section)
+{
+    return cairn_object_is_relocatable(object) ? section : 0;
+}
+
+const char *cairn_object_symbol(const cairn_object *object, uint32_t section, uint64_t address)
+{
+    const struct symbol *symbol =
+        symbols_find(&object->symbols, counted_from(object, section), address);
+    return symbol == NULL ? NULL : symbols_name(&object->symbols, symbol);
+}
+
+/* ---- Functions that contain an address ---- */
+
+static struct extent_source source_of(const cairn_object *object)
+{
+    return (struct extent_source){&object->symbols, &object->ranges};
+}
+
+static enum cairn_status read_extents(cairn_object *object, struct cairn_error *error)
+{
+    if (object->has_extents)
+        return CAIRN_OK;
+    enum cairn_status status = names_read(object, error);
+    if (status == CAIRN_OK)
+        status = code_read_ranges(object, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct extent_source source = source_of(object);
+    status = extents_read(&source, &object->allocator, &object->extents, error);
+    if (status == CAIRN_OK)
+        object->has_extents = true;
+    else
+        extents_release(&object->extents, &object->allocator);
+    const struct symbol_table *table = &object->symbols.table;
+    return table->file == NULL
+               ? status
+               : section_explain(&object->budget, table->file, table->section, status, error);
+}
+
+enum cairn_status cairn_object_find_function(cairn_object *object, uint32_t section,
+                                             uint64_t address,
+                                             struct cairn_object_function *function,
+                                             struct cairn_error *error)
+{
+    if (object == NULL || function == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_find_function needs an object and a place for the function");
+    enum cairn_status status = read_extents(object, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct extent_source source = source_of(object);
+    const struct symbol *symbol =
+        extents_find(&object->extents, &source, counted_from(object, section), address);
+    if (symbol == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, address, "no function is known at 0x%llx",
+                         (unsigned long long)address);
+    *function = (struct cairn_object_function){
+        .name = symbols_name(&object->symbols, symbol),
+        .entry = symbol->value,
+        .section = symbol->section,
+        .size = symbols_size(&object->symbols, symbol),
+    };
+    return CAIRN_OK;
+}

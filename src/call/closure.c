@@ -1,0 +1,352 @@
+/*
+ * Closures: code from libffi that calls one of the host's handlers.
+ *
+ * A libffi closure is a sequence of instructions followed by the data that it reads. Both are in
+ * code memory, in a separate module. So they are protected, retired and freed like other code, and
+ * are never writable and executable at the same time. Cairn does not use libffi's own memory for
+ * closures.
+ *
+ * All integers are declared to libffi with 64 bits, whatever their type: arguments use only the low
+ * bits, and results are extended here. Therefore libffi returns each member of a structure in its
+ * own register, as LLVM does, and does not pack the members into one register, as C does.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/arch.h"
+#include "base/error.h"
+#include "call/signature.h"
+#include "runtime/stub_module.h"
+#include "value/representation.h"
+
+#include <ffi.h>
+#include <string.h>
+
+enum { TYPE_NAME_BYTES = 64, CODE_ALIGNMENT = 16, PAIR_BYTES = 16, WORD_BYTES = 8 };
+
+/* One argument may be two arguments of libffi, or be preceded by one that fills a register. */
+enum { TYPES_MAX = 2 * CAIRN_SIGNATURE_ARGUMENTS_MAX };
+
+/* Read-only once the module is loaded. */
+struct cairn_closure {
+    cairn_runtime *runtime;
+    const cairn_signature *signature;
+    cairn_closure_handler *handler;
+    void *user;
+    const void *target;
+
+    /* libffi's description of the function */
+    ffi_cif cif;
+    ffi_type pair;
+    ffi_type *pair_members[3];
+    ffi_type structure;
+    ffi_type *structure_members[3];
+    uint32_t type_count;
+    ffi_type *types[TYPES_MAX];
+    /* Index in `types` of each argument's first type, not counting one that fills a register. */
+    uint8_t first[CAIRN_SIGNATURE_ARGUMENTS_MAX];
+};
+
+/* ---- Arguments ---- */
+
+static void add_type(cairn_closure *closure, ffi_type *type)
+{
+    closure->types[closure->type_count++] = type;
+}
+
+/* Adds the types of a pair. `general` is the number of general registers in use. It matters where
+ * pairs begin in an even register, because libffi does not skip an odd one. */
+static void add_pair(cairn_closure *closure, uint32_t index, unsigned *general)
+{
+    const struct arch_arguments *arguments = &arch_host()->arguments;
+    if (arguments->pair == ARCH_PAIR_EVEN && *general % 2 == 1) {
+        add_type(closure, &ffi_type_uint64);
+        ++*general;
+    }
+    closure->first[index] = (uint8_t)closure->type_count;
+    if (arguments->pair == ARCH_PAIR_SPLIT) {
+        add_type(closure, &ffi_type_uint64);
+        add_type(closure, &ffi_type_uint64);
+        return;
+    }
+    add_type(closure, &closure->pair);
+    *general += 2;
+}
+
+/* Returns NULL for types that libffi does not support. */
+static ffi_type *scalar_type(struct cairn_type type)
+{
+    switch (signature_kind(type)) {
+    case SIGNATURE_GENERAL:
+        return &ffi_type_uint64;
+    case SIGNATURE_FLOATING:
+        return type.kind == CAIRN_TYPE_FLOAT ? &ffi_type_float : &ffi_type_double;
+    default:
+        return NULL;
+    }
+}
+
+static enum cairn_status refuse(const char *what, uint32_t index, struct cairn_type type,
+                                struct cairn_error *error)
+{
+    char name[TYPE_NAME_BYTES];
+    cairn_type_format(type, name, sizeof name);
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, index,
+                     "%s %u is %s, which libffi makes no closures of", what, index, name);
+}
+
+static enum cairn_status add_arguments(cairn_closure *closure, struct cairn_error *error)
+{
+    const cairn_signature *signature = closure->signature;
+    unsigned general = 0;
+    for (uint32_t i = 0; i < signature->argument_count; i++) {
+        const struct signature_argument *argument = &signature->arguments[i];
+        ffi_type *type = scalar_type(argument->type);
+        if (argument->kind == SIGNATURE_PAIR) {
+            add_pair(closure, i, &general);
+            continue;
+        }
+        if (type == NULL)
+            return refuse("argument", i, argument->type, error);
+        closure->first[i] = (uint8_t)closure->type_count;
+        add_type(closure, type);
+        general += argument->kind == SIGNATURE_GENERAL;
+        if (general > arch_host()->arguments.general_count)
+            general = arch_host()->arguments.general_count;
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Results ---- */
+
+static bool is_floating(struct cairn_type type)
+{
+    return signature_kind(type) == SIGNATURE_FLOATING;
+}
+
+static bool returns_pair(const struct cairn_results *results)
+{
+    return results->count == 1 && signature_kind(results->types[0]) == SIGNATURE_PAIR;
+}
+
+static bool returns_float(const struct cairn_results *results)
+{
+    return results->count == 1 && results->types[0].kind == CAIRN_TYPE_FLOAT;
+}
+
+/* Returns the type in which libffi returns one register of a structure. */
+static ffi_type *word_type(struct cairn_type type)
+{
+    return is_floating(type) ? &ffi_type_double : &ffi_type_uint64;
+}
+
+static ffi_type *structure_type(cairn_closure *closure, ffi_type *first, ffi_type *second)
+{
+    if (arch_host()->arguments.structures == ARCH_STRUCTURES_NONE)
+        return NULL;
+    bool is_mixed = first != second;
+    if (is_mixed && arch_host()->arguments.structures != ARCH_STRUCTURES_OF_ANY_KIND)
+        return NULL;
+    closure->structure_members[0] = first;
+    closure->structure_members[1] = second;
+    closure->structure =
+        (ffi_type){.type = FFI_TYPE_STRUCT, .elements = closure->structure_members};
+    return &closure->structure;
+}
+
+/* Returns NULL if libffi cannot return these results. */
+static ffi_type *result_type(cairn_closure *closure)
+{
+    const struct cairn_results *results = &closure->signature->results;
+    if (results->count == 0)
+        return &ffi_type_void;
+    if (returns_pair(results))
+        return structure_type(closure, &ffi_type_uint64, &ffi_type_uint64);
+    if (results->count == 1)
+        return scalar_type(results->types[0]);
+    if (results->count != 2 || scalar_type(results->types[0]) == NULL ||
+        scalar_type(results->types[1]) == NULL)
+        return NULL;
+    return structure_type(closure, word_type(results->types[0]), word_type(results->types[1]));
+}
+
+/* Reports the last result, because the results before it could be returned without it. */
+static enum cairn_status refuse_results(const struct cairn_results *results,
+                                        struct cairn_error *error)
+{
+    uint32_t last = results->count - 1U;
+    return refuse("result", last, results->types[last], error);
+}
+
+static uint64_t word_of(const struct cairn_value *result, bool extends_sign)
+{
+    bool is_widened = arch_host()->arguments.widens_floats;
+    const struct storage floating = {is_widened ? STORAGE_DOUBLE : STORAGE_VECTOR, WORD_BYTES};
+    uint64_t word = 0;
+    if (is_floating(result->type))
+        storage_write(result, floating, &word);
+    else
+        word = extends_sign ? (uint64_t)cairn_value_signed(result) : cairn_value_unsigned(result);
+    return word;
+}
+
+static void write_results(const struct cairn_results *types, const struct cairn_value *results,
+                          unsigned char *returned)
+{
+    if (returns_float(types) || returns_pair(types)) {
+        memcpy(returned, results[0].bytes, results[0].size);
+        return;
+    }
+    for (uint32_t i = 0; i < types->count; i++) {
+        uint64_t word = word_of(&results[i], types->extends_sign);
+        memcpy(returned + (size_t)i * WORD_BYTES, &word, sizeof word);
+    }
+}
+
+/* ---- Execution ---- */
+
+/* Reads a value whose bits above the type's width are unspecified. */
+static void read_general(struct cairn_type type, const void *bytes, struct cairn_value *value)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    *value = type.kind == CAIRN_TYPE_POINTER ? cairn_value_of_pointer((void *)(uintptr_t)word)
+                                             : cairn_value_of_integer(type.bits, (int64_t)word);
+    value->type = type;
+}
+
+static void read_halves(const void *first, const void *second, struct cairn_value *value)
+{
+    memcpy(value->bytes, first, WORD_BYTES);
+    memcpy(value->bytes + WORD_BYTES, second, WORD_BYTES);
+}
+
+static void read_argument(const struct signature_argument *argument, void **bytes,
+                          struct cairn_value *value)
+{
+    bool is_split =
+        argument->kind == SIGNATURE_PAIR && arch_host()->arguments.pair == ARCH_PAIR_SPLIT;
+    if (argument->kind == SIGNATURE_GENERAL) {
+        read_general(argument->type, bytes[0], value);
+        return;
+    }
+    *value = (struct cairn_value){.type = argument->type,
+                                  .size = (uint32_t)cairn_type_size(argument->type)};
+    if (is_split)
+        read_halves(bytes[0], bytes[1], value);
+    else
+        memcpy(value->bytes, bytes[0], value->size);
+}
+
+static struct cairn_value zero_of(struct cairn_type type)
+{
+    return (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
+}
+
+/* Replaces results of the wrong type by zeros, because the handler may have written any type. */
+static void check_results(const struct cairn_results *types, struct cairn_value *results)
+{
+    for (uint32_t i = 0; i < types->count; i++)
+        if (!cairn_type_equal(types->types[i], results[i].type))
+            results[i] = zero_of(types->types[i]);
+}
+
+static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
+{
+    const cairn_closure *closure = user;
+    const cairn_signature *signature = closure->signature;
+    struct cairn_value arguments[CAIRN_SIGNATURE_ARGUMENTS_MAX];
+    struct cairn_value results[CAIRN_FUNCTION_RESULTS_MAX];
+    (void)cif;
+    for (uint32_t i = 0; i < signature->argument_count; i++)
+        read_argument(&signature->arguments[i], &bytes[closure->first[i]], &arguments[i]);
+    for (uint32_t i = 0; i < signature->results.count; i++)
+        results[i] = zero_of(signature->results.types[i]);
+    closure->handler(arguments, results, closure->user);
+    check_results(&signature->results, results);
+    write_results(&signature->results, results, returned);
+}
+
+/* ---- Code and data ---- */
+
+static enum cairn_status prepare(cairn_closure *closure, struct cairn_error *error)
+{
+    ffi_type *result = result_type(closure);
+    if (result == NULL)
+        return refuse_results(&closure->signature->results, error);
+    closure->pair_members[0] = &ffi_type_uint64;
+    closure->pair_members[1] = &ffi_type_uint64;
+    closure->pair = (ffi_type){.size = PAIR_BYTES,
+                               .alignment = PAIR_BYTES,
+                               .type = FFI_TYPE_STRUCT,
+                               .elements = closure->pair_members};
+    enum cairn_status status = add_arguments(closure, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (ffi_prep_cif(&closure->cif, FFI_DEFAULT_ABI, closure->type_count, result, closure->types) !=
+        FFI_OK)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "libffi knows no functions of these types");
+    return CAIRN_OK;
+}
+
+/* Writes the closure's code. The zeros tell libffi that the closure is not in libffi's own
+ * memory. */
+static enum cairn_status write_code(cairn_closure *closure, ffi_closure *code,
+                                    struct cairn_error *error)
+{
+    memset(code, 0, sizeof *code);
+    closure->target = code;
+    if (ffi_prep_closure_loc(code, &closure->cif, forward, closure, code) != FFI_OK)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "libffi makes no closures of these types");
+    return CAIRN_OK;
+}
+
+/* The wanted closure, and the closure that `fill` has made. */
+struct making {
+    cairn_closure wanted;
+    cairn_closure *made;
+};
+
+static enum cairn_status fill(cairn_loader *loader, void *user, struct cairn_error *error)
+{
+    struct making *making = user;
+    struct cairn_error failed = {0};
+    cairn_closure *closure = NULL;
+    ffi_closure *code = cairn_loader_allocate_code(loader, sizeof *code, CODE_ALIGNMENT, &failed);
+    if (code != NULL)
+        closure = cairn_loader_allocate_read_only_data(loader, sizeof *closure,
+                                                       _Alignof(cairn_closure), &failed);
+    if (closure == NULL)
+        return error_set(error, failed.status, failed.offset, "%s", failed.message);
+    *closure = making->wanted;
+    making->made = closure;
+    enum cairn_status status = prepare(closure, error);
+    return status == CAIRN_OK ? write_code(closure, code, error) : status;
+}
+
+/* ---- Creating and destroying ---- */
+
+enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signature *signature,
+                                       cairn_closure_handler *handler, void *user,
+                                       cairn_closure **closure, struct cairn_error *error)
+{
+    if (runtime == NULL || signature == NULL || handler == NULL || closure == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_closure_create needs a runtime, a signature, a handler and a place "
+                         "for the closure");
+    struct making making = {
+        .wanted = {.runtime = runtime, .signature = signature, .handler = handler, .user = user}};
+    enum cairn_status status = own_code_load(runtime, "closure", fill, &making, error);
+    if (status == CAIRN_OK)
+        *closure = making.made;
+    return status;
+}
+
+void cairn_closure_destroy(cairn_closure *closure)
+{
+    if (closure != NULL)
+        own_code_retire(closure->runtime, closure);
+}
+
+const void *cairn_closure_target(const cairn_closure *closure) { return closure->target; }

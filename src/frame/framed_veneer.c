@@ -1,0 +1,91 @@
+/*
+ * Veneers with a call frame, between a site and the function that it calls.
+ *
+ * A return address is in such a veneer only if all of the following hold: the address is in code
+ * memory and in no module; the frame there has the size of a veneer's frame; and the site to which
+ * that frame would return has a veneer at exactly this address. Only frames of code in code memory
+ * are examined, so the stack is read only where functions have written it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "frame/framed_veneer.h"
+
+#include "arch/arch.h"
+#include "runtime/module.h"
+
+#include <cairn/runtime.h>
+#include <string.h>
+
+/* The call of a site. */
+struct site_call {
+    uint64_t pc; /* return address */
+    uint64_t sp;
+    cairn_module *module;
+};
+
+static uint64_t load(uint64_t address)
+{
+    uint64_t value;
+    memcpy(&value, (const void *)(uintptr_t)address, sizeof value);
+    return value;
+}
+
+/* Finds the site's call that went through the veneer at return address `pc`. False if `pc` is not
+ * in such a veneer. */
+static bool find_call(const cairn_runtime *runtime, uint64_t pc, uint64_t sp,
+                      struct site_call *call)
+{
+    const struct arch_veneer_frame *frame = arch_host()->veneer_frame;
+    if (frame == NULL || !code_space_holds(runtime->space, pc) || load(sp) != sp + frame->bytes)
+        return false;
+    call->sp = sp + frame->bytes;
+    call->pc = load(call->sp + frame->return_address);
+    call->module = cairn_runtime_find_module(runtime, call->pc - 1);
+    return call->module != NULL && site_table_calls_through(call->module->sites, call->pc, pc);
+}
+
+static void set(struct cairn_context *context, uint16_t dwarf, uint64_t value)
+{
+    enum cairn_status status = cairn_context_write(context, dwarf, &value, sizeof value, NULL);
+    (void)status; /* every context has a place for a general register */
+}
+
+void between_leave_context(const cairn_runtime *runtime, struct cairn_context *context)
+{
+    const struct cairn_arch *arch = arch_host();
+    const struct arch_veneer_frame *frame = arch->veneer_frame;
+    uint64_t sp = cairn_context_sp(context);
+    struct site_call call;
+    if (frame == NULL || !find_call(runtime, cairn_context_pc(context), sp, &call))
+        return;
+    for (size_t i = 0; i < frame->register_count; i++)
+        set(context, frame->registers[i].dwarf, load(sp + frame->registers[i].offset));
+    set(context, arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf, call.pc);
+    cairn_context_set_pc(context, call.pc);
+    cairn_context_set_sp(context, call.sp);
+}
+
+/* Sets the place of a callee-saved register. The values of other registers are unknown in a frame
+ * that has made a call. */
+static void set_slot(struct cairn_frame *frame, uint16_t dwarf, uint64_t address)
+{
+    const struct cairn_arch *arch = arch_host();
+    for (size_t i = 0; i < arch->unwind_slot_count; i++)
+        if (arch->unwind_slots[i].dwarf == dwarf)
+            frame->slots[i] = (void *)(uintptr_t)address;
+}
+
+void between_leave_frame(struct cairn_frame *frame)
+{
+    const struct arch_veneer_frame *veneer = arch_host()->veneer_frame;
+    struct site_call call;
+    if (veneer == NULL || !find_call(frame->runtime, frame->pc, frame->sp, &call))
+        return;
+    for (size_t i = 0; i < veneer->register_count; i++)
+        set_slot(frame, veneer->registers[i].dwarf, frame->sp + veneer->registers[i].offset);
+    frame->slots[ARCH_UNWIND_RETURN_ADDRESS] =
+        (void *)(uintptr_t)(call.sp + veneer->return_address);
+    frame->pc = call.pc;
+    frame->sp = call.sp;
+    frame->module = call.module;
+}

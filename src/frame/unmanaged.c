@@ -1,0 +1,332 @@
+/*
+ * Steps over frames of code that Cairn does not manage, by the unwind tables of the program and its
+ * libraries.
+ *
+ * Each step reads one entry of .eh_frame from the loaded table. Nothing is cached: the next step of
+ * the same function reads the entry again.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "frame/expression.h"
+#include "frame/loaded_objects.h"
+#include "frame/unwind_step.h"
+#include "unwind/call_frame.h"
+#include "unwind/eh_frame_header.h"
+
+#include <cairn/walk.h>
+#include <string.h>
+
+/* ---- The entry of a function ---- */
+
+struct entry {
+    struct eh_frame section;
+    struct eh_frame_description description;
+};
+
+static struct eh_frame section_of(uint64_t begin, uint64_t end)
+{
+    return (struct eh_frame){
+        .section = {.bytes = (const uint8_t *)(uintptr_t)begin,
+                    .size = (size_t)(end - begin),
+                    .byte_order = CAIRN_BYTE_ORDER_NATIVE},
+        .address = begin,
+    };
+}
+
+static enum cairn_status say_no_object(uint64_t pc, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, pc,
+                     "0x%llx is neither in a published module nor in an object of the program",
+                     (unsigned long long)pc);
+}
+
+static enum cairn_status say_no_entry(uint64_t pc, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, pc,
+                     "the function at 0x%llx has no unwind rules: compile it with "
+                     "-fasynchronous-unwind-tables",
+                     (unsigned long long)pc);
+}
+
+static bool holds(const struct object_memory *object, uint64_t address)
+{
+    return address >= object->begin && address < object->end;
+}
+
+static enum cairn_status find_place(uint64_t pc, const struct object_memory *object,
+                                    struct eh_frame_place *place, struct cairn_error *error)
+{
+    bool found = false;
+    if (!holds(object, object->header))
+        return say_no_entry(pc, error);
+    struct eh_frame header = section_of(object->header, object->end);
+    enum cairn_status status = eh_frame_header_find(&header, pc, place, &found, error);
+    if (status != CAIRN_OK)
+        return status;
+    bool is_usable = found && holds(object, place->section) && holds(object, place->entry) &&
+                     place->entry >= place->section;
+    return is_usable ? CAIRN_OK : say_no_entry(pc, error);
+}
+
+static enum cairn_status find_entry(uint64_t pc, struct entry *entry, struct cairn_error *error)
+{
+    struct object_memory object;
+    struct eh_frame_place place;
+    if (!objects_find(pc, &object))
+        return say_no_object(pc, error);
+    enum cairn_status status = find_place(pc, &object, &place, error);
+    if (status != CAIRN_OK)
+        return status;
+    bool found = false;
+    size_t offset = (size_t)(place.entry - place.section);
+    entry->section = section_of(place.section, object.end);
+    entry->description = (struct eh_frame_description){0};
+    status = eh_frame_next(&entry->section, &offset, &entry->description, &found, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct eh_frame_function function = entry->description.function;
+    bool is_inside = found && pc >= function.address && pc - function.address < function.size;
+    return is_inside ? CAIRN_OK : say_no_entry(pc, error);
+}
+
+/* Finds the rules at the PC. */
+static enum cairn_status find_row(const struct entry *entry, uint64_t pc,
+                                  struct call_frame_row *row, struct cairn_error *error)
+{
+    struct call_frame rows;
+    bool found = true;
+    call_frame_begin(&rows, &entry->section, &entry->description,
+                     arch_host()->signs_return_addresses);
+    row->end = 0;
+    while (found && row->end <= pc) {
+        enum cairn_status status = call_frame_next(&rows, row, &found, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return found ? CAIRN_OK : say_no_entry(pc, error);
+}
+
+/* ---- A step ---- */
+
+/* A step from a frame to its caller. */
+struct step {
+    const struct cairn_frame *from;
+    const struct entry *entry;
+    const struct call_frame_row *row;
+    uint64_t cfa;
+    struct cairn_frame to;
+    struct cairn_error *error;
+};
+
+static enum cairn_status find_cfa(struct step *step)
+{
+    const struct call_frame_row *row = step->row;
+    uint64_t base = 0;
+    enum cairn_status status;
+    if (row->cfa == CALL_FRAME_CFA_EXPRESSION)
+        return expression_evaluate(step->from, &step->entry->section, (size_t)row->cfa_value, NULL,
+                                   &step->cfa, step->error);
+    if (row->cfa != CALL_FRAME_CFA_REGISTER)
+        return error_set(step->error, CAIRN_ERROR_UNSUPPORTED, step->from->pc,
+                         "at 0x%llx no rule says where the frame begins (CFA)",
+                         (unsigned long long)step->from->pc);
+    status = frame_base(step->from, row->cfa_register, &base, step->error);
+    step->cfa = base + (uint64_t)row->cfa_value;
+    return status;
+}
+
+static const struct arch_unwind_slot *slot_at(size_t slot)
+{
+    return &arch_host()->unwind_slots[slot];
+}
+
+/* Returns the place of a register in the frame; NULL if it is unknown, or if the register is not
+ * callee-saved. */
+static void *find_slot(const struct cairn_frame *frame, uint64_t dwarf, uint16_t byte)
+{
+    const struct cairn_arch *arch = arch_host();
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++)
+        if (arch->unwind_slots[i].dwarf == dwarf && arch->unwind_slots[i].byte == byte)
+            return frame->slots[i];
+    return NULL;
+}
+
+/* Finds the place of the slot's 8 bytes by a rule. NULL if the value is lost, or is not in
+ * memory. */
+static enum cairn_status find_saved(const struct step *step, struct call_frame_rule rule,
+                                    uint16_t byte, void **saved)
+{
+    uint64_t address = 0;
+    enum cairn_status status = CAIRN_OK;
+    switch (rule.kind) {
+    case CALL_FRAME_SAVED:
+        address = step->cfa + (uint64_t)rule.value;
+        break;
+    case CALL_FRAME_SAVED_EXPRESSION:
+        status = expression_evaluate(step->from, &step->entry->section, (size_t)rule.value,
+                                     &step->cfa, &address, step->error);
+        break;
+    case CALL_FRAME_REGISTER:
+        *saved = find_slot(step->from, (uint64_t)rule.value, byte);
+        return CAIRN_OK;
+    default:
+        break;
+    }
+    *saved = address == 0 ? NULL : (void *)(uintptr_t)(address + byte);
+    return status;
+}
+
+static bool stays(struct call_frame_rule rule)
+{
+    return rule.kind == CALL_FRAME_UNSPECIFIED || rule.kind == CALL_FRAME_SAME;
+}
+
+static enum cairn_status apply_rules(struct step *step)
+{
+    const struct cairn_arch *arch = arch_host();
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; status == CAIRN_OK && i < arch->unwind_slot_count;
+         i++) {
+        struct call_frame_rule rule = call_frame_rule(step->row, slot_at(i)->dwarf);
+        if (!stays(rule))
+            status = find_saved(step, rule, slot_at(i)->byte, &step->to.slots[i]);
+    }
+    return status;
+}
+
+/* Finds the caller's stack pointer. It is the CFA, except that a signal frame saves the stack
+ * pointer of the interrupted code. */
+static enum cairn_status find_stack_pointer(struct step *step)
+{
+    struct call_frame_rule rule =
+        call_frame_rule(step->row, slot_at(ARCH_UNWIND_STACK_POINTER)->dwarf);
+    void *saved = NULL;
+    bool is_cfa = stays(rule) || (rule.kind == CALL_FRAME_VALUE && rule.value == 0);
+    bool is_signal_frame = step->entry->description.common.is_signal_frame;
+    step->to.sp = step->cfa;
+    /* On AArch64, Linux's trampoline has rules for the frame pointer and the PC only, and an
+     * artificial CFA. That CFA is not the interrupted code's stack pointer. */
+    if (is_cfa && (!is_signal_frame || step->row->cfa == CALL_FRAME_CFA_EXPRESSION))
+        return CAIRN_OK;
+    enum cairn_status status = find_saved(step, rule, 0, &saved);
+    if (status == CAIRN_OK && saved == NULL)
+        return error_set(step->error, CAIRN_ERROR_UNSUPPORTED, step->from->pc,
+                         "at 0x%llx the caller's stack pointer is not where the frame begins (CFA)",
+                         (unsigned long long)step->from->pc);
+    if (status == CAIRN_OK)
+        step->to.sp = step_load(saved);
+    return status;
+}
+
+static enum cairn_status say_no_return(const struct step *step)
+{
+    return error_set(step->error, CAIRN_ERROR_CORRUPT, step->from->pc,
+                     "the function at 0x%llx has called, and its return address is not saved",
+                     (unsigned long long)step->from->pc);
+}
+
+/* Whether the frame is the first of a program or thread. Its rules state that there is no return
+ * address, and need not define a CFA. */
+static bool is_outermost(const struct step *step)
+{
+    uint16_t dwarf = slot_at(ARCH_UNWIND_RETURN_ADDRESS)->dwarf;
+    return call_frame_rule(step->row, dwarf).kind == CALL_FRAME_UNDEFINED;
+}
+
+/* Whether the frame is the first of a stack, by the back chain. With glibc on PPC64, threads begin
+ * in code without unwind rules. */
+static bool begins_stack(const struct cairn_frame *frame)
+{
+    return arch_host()->has_back_chain && step_load((const void *)(uintptr_t)frame->sp) == 0;
+}
+
+/* Moves past the outermost frame, where no register is known. */
+static void leave_outermost(struct cairn_frame *frame)
+{
+    memset(frame->slots, 0, sizeof frame->slots);
+    frame->pc = 0;
+    frame->is_calling = true;
+    frame->is_innermost = false;
+    frame->module = NULL;
+}
+
+/* Finds the caller's PC. It is 0 past an outermost frame that its rules do not mark as such. */
+static enum cairn_status find_return_address(struct step *step, uint64_t stack_end)
+{
+    const struct cairn_arch *arch = arch_host();
+    const void *saved = step->to.slots[ARCH_UNWIND_RETURN_ADDRESS];
+    uint16_t dwarf = slot_at(ARCH_UNWIND_RETURN_ADDRESS)->dwarf;
+    struct call_frame_rule rule = call_frame_rule(step->row, dwarf);
+    if (step->entry->description.common.return_register != dwarf)
+        return error_set(step->error, CAIRN_ERROR_UNSUPPORTED, step->from->pc,
+                         "at 0x%llx the return address is in a column that is not this "
+                         "architecture's",
+                         (unsigned long long)step->from->pc);
+    bool may_stay = arch->has_link_register && step->from->is_innermost;
+    if ((stays(rule) && !may_stay) || saved == NULL ||
+        (rule.kind == CALL_FRAME_SAVED && step_is_beyond(saved, stack_end)))
+        return say_no_return(step);
+    step->to.pc = step_load(saved);
+    if (step->row->signing != CALL_FRAME_NOT_SIGNED)
+        step->to.pc = arch_host_strip_return_address(step->to.pc);
+    return CAIRN_OK;
+}
+
+static void finish(struct step *step)
+{
+    struct cairn_frame *to = &step->to;
+    to->is_calling = !step->entry->description.common.is_signal_frame;
+    to->is_innermost = false;
+    to->module = NULL;
+    if (to->pc != 0)
+        step_set_module(to);
+}
+
+static enum cairn_status take(struct step *step, uint64_t stack_end)
+{
+    if (is_outermost(step)) {
+        leave_outermost(&step->to);
+        return CAIRN_OK;
+    }
+    enum cairn_status status = find_cfa(step);
+    /* A signal handler may have a separate stack. */
+    if (status == CAIRN_OK && !step->entry->description.common.is_signal_frame)
+        status = frame_check_cfa(step->from, step->cfa, stack_end, step->error);
+    if (status == CAIRN_OK)
+        status = apply_rules(step);
+    if (status == CAIRN_OK)
+        status = find_return_address(step, stack_end);
+    if (status == CAIRN_OK)
+        status = find_stack_pointer(step);
+    if (status == CAIRN_OK)
+        finish(step);
+    return status;
+}
+
+enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_end,
+                                    struct cairn_error *error)
+{
+    struct entry entry;
+    struct call_frame_row row;
+    uint64_t pc = frame->pc - frame->is_calling;
+    enum cairn_status status = find_entry(pc, &entry, error);
+    if (status == CAIRN_ERROR_NOT_FOUND && begins_stack(frame)) {
+        leave_outermost(frame);
+        return CAIRN_OK;
+    }
+    if (status == CAIRN_OK)
+        status = find_row(&entry, pc, &row, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct step step = {.from = frame, .entry = &entry, .row = &row, .to = *frame, .error = error};
+    status = take(&step, stack_end);
+    if (status == CAIRN_OK)
+        *frame = step.to;
+    return status;
+}
+
+enum cairn_status cairn_frame_native_caller(struct cairn_frame *frame, struct cairn_error *error)
+{
+    return frame_step_native(frame, FRAME_STACK_END_UNKNOWN, error);
+}

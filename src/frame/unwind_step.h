@@ -1,0 +1,149 @@
+/*
+ * frame/unwind_step.h - one step of a walk, by a row of a module's unwind rules.
+ *
+ * The next step depends on the caller's PC, so that is loaded first. Errors are reported out of
+ * line.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FRAME_UNWIND_STEP_H
+#define FRAME_UNWIND_STEP_H
+
+#include "arch/arch.h"
+#include "frame/frame.h"
+#include "frame/framed_veneer.h"
+#include "runtime/module.h"
+#include "unwind/unwind.h"
+
+#include <string.h>
+
+/* The end of the stack is unknown: a frame may end at any address. */
+#define FRAME_STACK_END_UNKNOWN UINT64_MAX
+
+static inline uint64_t step_load(const void *place)
+{
+    uint64_t value;
+    memcpy(&value, place, sizeof value);
+    return value;
+}
+
+/* Whether a frame can end at `cfa`. The stack grows downwards, so the caller's part is at higher
+ * addresses. Only the innermost frame may be empty, if it was interrupted at its start. */
+static inline bool step_is_above(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end)
+{
+    uint64_t lowest = frame->sp + !frame->is_innermost;
+    return cfa >= lowest && cfa <= stack_end && cfa % sizeof(uint64_t) == 0;
+}
+
+/* Whether a saved return address would lie past the end of the stack. PPC64 saves return addresses
+ * in the caller's part of the stack, which may not exist. */
+static inline bool step_is_beyond(const void *saved, uint64_t stack_end)
+{
+    return (uintptr_t)saved > stack_end - sizeof(uint64_t);
+}
+
+static inline cairn_module *step_find_module(const struct cairn_frame *frame, uint64_t pc)
+{
+    return code_space_find_owner(frame->runtime->space, pc);
+}
+
+static inline void *step_place(struct unwind_place place, uint64_t cfa)
+{
+    return (void *)(uintptr_t)(cfa + (uint64_t)((int64_t)place.words * 8));
+}
+
+/* Finds the return address: on the stack, in another register, or in its own register, which can
+ * still hold it only in the innermost frame. NULL if the place is unknown. */
+static inline void *step_find_return(const struct cairn_frame *frame, const struct unwind_row *row,
+                                     uint64_t cfa)
+{
+    const struct unwind_place *places = unwind_places(row);
+    if (row->loaded_count != 0 && places->slot == ARCH_UNWIND_RETURN_ADDRESS)
+        return step_place(*places, cfa);
+    if ((row->flags & UNWIND_RETURN_FOUND) != 0)
+        return frame->slots[places[row->loaded_count].source];
+    return frame->is_innermost ? frame->slots[ARCH_UNWIND_RETURN_ADDRESS] : NULL;
+}
+
+static inline void step_apply(const struct unwind_row *row, uint64_t cfa, struct cairn_frame *frame)
+{
+    const struct unwind_place *places = unwind_places(row);
+    if (__builtin_expect(row->moved_count != 0, 0))
+        frame_apply_moves(row, frame);
+    for (unsigned i = 0; i < row->loaded_count; i++)
+        frame->slots[places[i].slot] = step_place(places[i], cfa);
+}
+
+/* Sets the module of a frame that a step has reached. If the frame is that of a veneer, moves on to
+ * the site's frame. Callers are usually in the same module; the comparison lets the processor
+ * predict that and continue without the result of the lookup. */
+static inline void step_set_module(struct cairn_frame *frame)
+{
+    cairn_module *module = step_find_module(frame, frame->pc - frame->is_calling);
+    if (__builtin_expect(module != frame->module, 0))
+        frame->module = module;
+    if (__builtin_expect(module == NULL && frame->is_calling, 0))
+        between_leave_frame(frame);
+}
+
+/* The CFA and the caller's PC of a step that is possible. */
+struct step_target {
+    uint64_t cfa;
+    uint64_t pc;
+};
+
+/* Finds the target of a step. Errors: as cairn_frame_caller, and CORRUPT if the frame would end
+ * above `stack_end`. */
+static inline __attribute__((always_inline)) enum cairn_status step_find(
+    const struct unwind_row *row, const struct cairn_frame *frame, uint64_t stack_end,
+    struct step_target *target, struct cairn_error *error)
+{
+    if (__builtin_expect(!unwind_can_leave(row), 0))
+        return unwind_explain(row, arch_host(), frame->pc, error);
+    uint64_t base = frame->sp;
+    if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER) {
+        if (frame->slots[row->cfa_slot] == NULL)
+            return frame_say_base_unknown(frame, error);
+        base = step_load(frame->slots[row->cfa_slot]);
+    }
+    uint64_t cfa = base + (uint64_t)(int64_t)row->cfa_offset;
+    const void *place = step_find_return(frame, row, cfa);
+    bool is_found = (row->flags & UNWIND_RETURN_FOUND) != 0;
+    if (__builtin_expect(!step_is_above(frame, cfa, stack_end), 0) ||
+        (is_found && step_is_beyond(place, stack_end)))
+        return frame_say_where_it_ends(frame, cfa, error);
+    if (place == NULL)
+        return frame_say_not_saved(frame, error);
+    target->cfa = cfa;
+    target->pc = step_load(place);
+    if ((row->flags & UNWIND_SIGNED) != 0)
+        target->pc = arch_host_strip_return_address(target->pc);
+    return CAIRN_OK;
+}
+
+/* Moves the frame to the target, but leaves its module unchanged. */
+static inline void step_move(const struct unwind_row *row, const struct step_target *target,
+                             struct cairn_frame *frame)
+{
+    step_apply(row, target->cfa, frame);
+    frame->pc = target->pc;
+    frame->sp = target->cfa;
+    frame->is_calling = (row->flags & UNWIND_SIGNAL_FRAME) == 0;
+    frame->is_innermost = false;
+}
+
+static inline __attribute__((always_inline)) enum cairn_status step_by(const struct unwind_row *row,
+                                                                       struct cairn_frame *frame,
+                                                                       uint64_t stack_end,
+                                                                       struct cairn_error *error)
+{
+    struct step_target target = {0};
+    enum cairn_status status = step_find(row, frame, stack_end, &target, error);
+    if (status != CAIRN_OK)
+        return status;
+    step_move(row, &target, frame);
+    step_set_module(frame);
+    return CAIRN_OK;
+}
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * ic/cache.h - inline caches: their cases, and the code that their sites branch to.
+ *
+ * A change copies the cache's cases, alters the copy, writes code for it, and makes the site branch
+ * to the new code with one store. So threads see the whole change or nothing of it. The old code,
+ * and the memory whose addresses it contains, is retired.
+ *
+ * Invariants:
+ *  - A cache is in its set's list, and in its site, from ic_bind until it is destroyed or its
+ *    module is unloaded. During that time the site's form is SITE_FORM_CACHE.
+ *  - `code` is the code that the site branches to. `code`, `cases`, `is_destroyed` and the list
+ *    change only with the set's lock held.
+ *  - Memory whose address is in code (the cache itself, struct ic_call) is freed at a quiescent
+ *    point after the code was retired, not earlier. So a destroyed cache also stays in memory until
+ *    then, and a thread that still has its address gets STATE.
+ *
+ * Lock order: the set's lock, the runtime's lock, the locks of code memory. A visitor of the host's
+ * runs with the set's lock held. The lock detects that its own thread takes it again (STATE).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef IC_CACHE_H
+#define IC_CACHE_H
+
+#include "arch/arch.h"
+#include "base/memory.h"
+#include "code/space.h"
+#include "ic/set.h"
+#include "site/plan.h"
+
+#include <cairn/ic.h>
+#include <stdatomic.h>
+
+enum { IC_NO_REGISTER = UINT16_MAX };
+
+/* An operand or the result of the site. */
+struct ic_value {
+    struct cairn_type type;
+    uint16_t dwarf; /* the whole register that holds it, or IC_NO_REGISTER */
+};
+
+/* A call that Cairn makes for a case: `exit` is what the case's code branches to. Its memory must
+ * stay valid as long as the code that contains the case. */
+struct ic_call {
+    struct arch_exit exit;
+    cairn_ic *ic;
+    const void *target;
+    struct ic_call *next_retired;
+    uint32_t references; /* cases in the cache, and in changes in progress, that use it */
+};
+
+struct ic_case {
+    struct cairn_ic_case public;
+    struct ic_call *call; /* NULL if the code performs the whole action */
+    uint32_t counter;     /* number of its counter in the cache */
+    bool counts_anew;     /* whether the counter held another case's hits until this change */
+};
+
+/* Invariant: a megamorphic cache has no cases. */
+struct ic_cases {
+    struct ic_case entries[CAIRN_IC_CASE_LIMIT_MAX];
+    uint32_t count;
+    bool is_megamorphic;
+};
+
+struct ic_code {
+    struct code_stub stub;
+    size_t case_bytes;
+    bool is_called; /* whether the site calls the code; if not, it jumps to it */
+};
+
+struct cairn_ic {
+    struct ic_set *set;
+    cairn_site *site;
+    cairn_ic *next;
+    cairn_ic *previous;
+    struct cairn_ic_options options; /* with all defaults filled in */
+
+    uint32_t operand_count;
+    struct ic_value operands[CAIRN_IC_OPERANDS_MAX];
+    struct ic_value result; /* of type void if there is no result */
+    /* Whether code can branch to a function directly: the function's arguments are in place, and
+     * the site allows it to change caller-saved registers. If not, Cairn makes the calls of cases.
+     * `calls_refused` is NULL if it can do that, or the reason why it cannot. */
+    bool calls_straight;
+    const struct cairn_error *calls_refused;
+
+    /* Exits that call the handlers, for misses. */
+    struct arch_exit miss;
+    struct arch_exit megamorphic;
+    /* Data of these exits, and the function that frees it. */
+    void *slow_path;
+    void (*destroy_slow_path)(void *slow_path, const struct cairn_allocator *allocator);
+    /* Handler of the exits of cases that call. */
+    arch_exit_handler *call_handler;
+
+    struct ic_cases cases;
+    struct ic_code code;
+    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* also incremented by the cache's code */
+    uint32_t counters_in_use;               /* one bit each */
+    _Atomic uint64_t misses;
+    /* While a change is made: its index among the changes, plus 1. */
+    size_t pending;
+    _Atomic bool is_destroyed;
+};
+
+/* ---- Caches ---- */
+
+/* Puts an initialised cache into its set and makes its site branch to it. Errors: CONFLICT, and
+ * those of cairn_ic_create. */
+enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error);
+
+/* Frees a cache that is in no set. */
+void ic_free(cairn_ic *ic);
+
+/* Frees the cache of a module that is being unloaded. No thread executes the module's code. */
+void ic_forget(cairn_ic *ic);
+
+/* Whether the site's module is retired. If so, the cache is freed with the module, and must not be
+ * changed. */
+static inline bool ic_is_retired(const cairn_ic *ic)
+{
+    return atomic_load_explicit(&ic->site->table->retired, memory_order_acquire);
+}
+
+/* Checks that the cache may be changed: it is not destroyed, and its module is not retired.
+ * STATE. */
+enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error);
+
+/* ---- Changes, with the set's lock held ---- */
+
+/* A change of a cache: its future cases and code. */
+struct ic_change {
+    cairn_ic *ic;
+    struct ic_cases next;
+    struct ic_code code;
+    struct change patch;
+    bool resets_counts;
+    bool is_made; /* whether the site branches to the code */
+};
+
+/* Begins a change that does not alter the cache's cases yet. */
+void ic_change_begin(struct ic_change *change, cairn_ic *ic);
+/* Releases what the change has taken and the cache will not use. */
+void ic_change_abandon(struct ic_change *change);
+
+/* Alter the change as cairn_ic_add and the other functions of cairn/ic.h alter a cache. The case
+ * must have been checked. */
+enum cairn_status ic_change_add(struct ic_change *change, const struct cairn_ic_case *added,
+                                struct cairn_error *error);
+enum cairn_status ic_change_remove(struct ic_change *change, const struct cairn_ic_guard *guard,
+                                   struct cairn_error *error);
+uint32_t ic_change_remove_key(struct ic_change *change, uint64_t key);
+void ic_change_reset(struct ic_change *change);
+void ic_change_order(struct ic_change *change);
+
+/* Makes all changes, or none, with one barrier. Ends the changes: they must not be abandoned
+ * afterwards. */
+enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
+                                   enum cairn_strength strength, struct cairn_error *error);
+
+/* ---- Cases ---- */
+
+/* Returns the mask of all bits of a guard. */
+static inline uint64_t ic_all_bits(uint8_t width)
+{
+    return width < sizeof(uint64_t) ? (UINT64_C(1) << 8 * width) - 1 : UINT64_MAX;
+}
+
+/* Check whether the cache can have this case or guard, and replace 0 by the default. ARGUMENT,
+ * UNSUPPORTED. */
+enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checked,
+                                struct cairn_error *error);
+enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guard,
+                                 struct cairn_error *error);
+bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guard *right);
+
+/* ---- Code ---- */
+
+/* Writes code for the cases and makes it visible to all cores. No thread can reach it yet. */
+enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
+                               struct cairn_error *error);
+
+/* Returns the change by which the site branches to the code. */
+struct change ic_code_branch(const cairn_ic *ic, const struct ic_code *code);
+
+#endif

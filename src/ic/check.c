@@ -1,0 +1,211 @@
+/*
+ * Checks whether a cache can have a case, so that encoders can rely on all their preconditions.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "ic/cache.h"
+
+#include <cairn/value.h>
+
+enum { TYPE_NAME_BYTES = 64 };
+
+static unsigned long long id_of(const cairn_ic *ic)
+{
+    return (unsigned long long)site_id(ic->site);
+}
+
+/* ---- Operands and the result ---- */
+
+static bool is_width(uint8_t width) { return width == 1 || width == 2 || width == 4 || width == 8; }
+
+static bool is_floating(struct cairn_type type)
+{
+    return type.element_count == 0 &&
+           (type.kind == CAIRN_TYPE_FLOAT || type.kind == CAIRN_TYPE_DOUBLE);
+}
+
+static bool is_integral(struct cairn_type type)
+{
+    bool is_kind = type.kind == CAIRN_TYPE_INTEGER || type.kind == CAIRN_TYPE_POINTER;
+    return is_kind && type.element_count == 0 && type.bits <= 64;
+}
+
+/* Formats "site 7: operand 2, of type <4 x i32>, …". */
+static enum cairn_status say_value(const cairn_ic *ic, enum cairn_status status, const char *name,
+                                   const struct ic_value *value, const char *what,
+                                   struct cairn_error *error)
+{
+    char type[TYPE_NAME_BYTES];
+    cairn_type_format(value->type, type, sizeof type);
+    return error_set(error, status, ic->site->address, "site %llu: %s, of type %s, %s", id_of(ic),
+                     name, type, what);
+}
+
+static enum cairn_status check_register(const cairn_ic *ic, const char *name,
+                                        const struct ic_value *value, struct cairn_error *error)
+{
+    if (value->dwarf != IC_NO_REGISTER)
+        return CAIRN_OK;
+    return say_value(ic, CAIRN_ERROR_UNSUPPORTED, name, value, "is not in a register", error);
+}
+
+static enum cairn_status find_operand(const cairn_ic *ic, const char *name, uint32_t number,
+                                      const struct ic_value **operand, struct cairn_error *error)
+{
+    if (number >= ic->operand_count)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, number,
+                         "site %llu has %u operands, so %s cannot be number %u", id_of(ic),
+                         ic->operand_count, name, number);
+    *operand = &ic->operands[number];
+    return check_register(ic, name, *operand, error);
+}
+
+static enum cairn_status check_result(const cairn_ic *ic, struct cairn_error *error)
+{
+    if (ic->result.type.kind == CAIRN_TYPE_VOID)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, ic->site->address,
+                         "site %llu has no result, so it can only store and call", id_of(ic));
+    if (!is_integral(ic->result.type) && !is_floating(ic->result.type))
+        return say_value(ic, CAIRN_ERROR_UNSUPPORTED, "the result", &ic->result,
+                         "can be given by a call or a handler alone", error);
+    return check_register(ic, "the result", &ic->result, error);
+}
+
+/* ---- Guards ---- */
+
+static enum cairn_status check_receiver(const cairn_ic *ic, uint32_t number,
+                                        struct cairn_error *error)
+{
+    const struct ic_value *receiver = NULL;
+    enum cairn_status status = find_operand(ic, "the receiver", number, &receiver, error);
+    if (status != CAIRN_OK)
+        return status;
+    bool is_address =
+        is_integral(receiver->type) && cairn_type_size(receiver->type) == sizeof(uint64_t);
+    if (is_address)
+        return CAIRN_OK;
+    return say_value(ic, CAIRN_ERROR_ARGUMENT, "the receiver", receiver,
+                     "is neither a pointer nor i64", error);
+}
+
+static enum cairn_status check_key(const cairn_ic *ic, const struct cairn_ic_guard *guard,
+                                   struct cairn_error *error)
+{
+    if ((guard->mask & ~ic_all_bits(guard->width)) != 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "site %llu: the mask 0x%llx has more bits than the guard's %u bytes",
+                         id_of(ic), (unsigned long long)guard->mask, guard->width);
+    if ((guard->key & ~guard->mask) != 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "site %llu: the key 0x%llx has bits that the guard's mask 0x%llx does not "
+                         "have, so it would never hit",
+                         id_of(ic), (unsigned long long)guard->key,
+                         (unsigned long long)guard->mask);
+    return CAIRN_OK;
+}
+
+enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guard,
+                                 struct cairn_error *error)
+{
+    enum cairn_status status = check_receiver(ic, guard->operand, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (!is_width(guard->width))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, guard->width,
+                         "site %llu: a guard compares 1, 2, 4 or 8 bytes, not %u", id_of(ic),
+                         guard->width);
+    if (guard->mask == 0)
+        guard->mask = ic_all_bits(guard->width);
+    return check_key(ic, guard, error);
+}
+
+bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guard *right)
+{
+    return left->operand == right->operand && left->offset == right->offset &&
+           left->width == right->width && left->mask == right->mask && left->key == right->key;
+}
+
+/* ---- Actions ---- */
+
+static enum cairn_status check_field(const cairn_ic *ic, const char *name,
+                                     const struct ic_value *value,
+                                     const struct cairn_ic_field *field, struct cairn_error *error)
+{
+    if (!is_width(field->width))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, field->width,
+                         "site %llu: a field has 1, 2, 4 or 8 bytes, not %u", id_of(ic),
+                         field->width);
+    size_t size = cairn_type_size(value->type);
+    if (field->width <= size && (!is_floating(value->type) || field->width == size))
+        return CAIRN_OK;
+    return say_value(ic, CAIRN_ERROR_ARGUMENT, name, value,
+                     is_floating(value->type) ? "has another size than the field"
+                                              : "is narrower than the field",
+                     error);
+}
+
+static enum cairn_status check_load(const cairn_ic *ic, struct cairn_ic_case *checked,
+                                    struct cairn_error *error)
+{
+    enum cairn_status status = check_result(ic, error);
+    return status == CAIRN_OK ? check_field(ic, "the result", &ic->result, &checked->field, error)
+                              : status;
+}
+
+static enum cairn_status check_store(const cairn_ic *ic, struct cairn_ic_case *checked,
+                                     struct cairn_error *error)
+{
+    if (ic->result.type.kind != CAIRN_TYPE_VOID)
+        return say_value(ic, CAIRN_ERROR_ARGUMENT, "the result", &ic->result,
+                         "is not given by a store", error);
+    const struct ic_value *stored = NULL;
+    enum cairn_status status =
+        find_operand(ic, "the stored operand", checked->operand, &stored, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (!is_integral(stored->type) && !is_floating(stored->type))
+        return say_value(ic, CAIRN_ERROR_UNSUPPORTED, "the stored operand", stored,
+                         "can be stored by a call or a handler alone", error);
+    return check_field(ic, "the stored operand", stored, &checked->field, error);
+}
+
+static enum cairn_status check_constant(const cairn_ic *ic, struct cairn_ic_case *checked,
+                                        struct cairn_error *error)
+{
+    enum cairn_status status = check_result(ic, error);
+    if (status == CAIRN_OK)
+        checked->constant &= UINT64_MAX >> (64 - ic->result.type.bits);
+    return status;
+}
+
+static enum cairn_status check_call(const cairn_ic *ic, struct cairn_ic_case *checked,
+                                    struct cairn_error *error)
+{
+    if (checked->target == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: NULL cannot be called",
+                         id_of(ic));
+    if (ic->calls_straight || ic->calls_refused == NULL)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->calls_refused->offset,
+                     "site %llu cannot call: %s", id_of(ic), ic->calls_refused->message);
+}
+
+typedef enum cairn_status action_check(const cairn_ic *ic, struct cairn_ic_case *checked,
+                                       struct cairn_error *error);
+
+enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checked,
+                                struct cairn_error *error)
+{
+    static action_check *const checks[] = {
+        [CAIRN_IC_LOAD] = check_load,
+        [CAIRN_IC_STORE] = check_store,
+        [CAIRN_IC_CONSTANT] = check_constant,
+        [CAIRN_IC_CALL] = check_call,
+    };
+    if ((unsigned)checked->action >= sizeof checks / sizeof *checks)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no action number %u",
+                         id_of(ic), (unsigned)checked->action);
+    enum cairn_status status = ic_check_guard(ic, &checked->guard, error);
+    return status == CAIRN_OK ? checks[checked->action](ic, checked, error) : status;
+}

@@ -1,0 +1,527 @@
+/*
+ * Inline caches, the slow path: the handlers for threads that no case matched.
+ *
+ * The code of a cache ends like an exit's stub, so its handlers get a frame with all registers, and
+ * in addition the operands. The places of the operands are found once, when the cache is created:
+ * with anyregcc from the record, otherwise from a signature of their types.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "ic/cache.h"
+
+#include "arch/call.h"
+#include "base/error.h"
+#include "call/signature.h"
+#include "frame/deopt.h"
+#include "frame/exit.h"
+#include "frame/frame.h"
+#include "runtime/module.h"
+#include "site/patch.h"
+
+#include <cairn/call.h>
+#include <cairn/frame.h>
+#include <string.h>
+
+enum { TYPE_NAME_BYTES = 64, WORD_BYTES = 8, WORD_BITS = 64 };
+
+/* Invariant: `locations` are the places of the cache's operands. */
+struct slow_path {
+    cairn_runtime *runtime;
+    uint64_t entry_code;
+    struct cairn_record record;
+    const struct cairn_declaration *declaration;
+    /* The signature of the site's calls; NULL if there cannot be one. `refused` is the error with
+     * which calls are refused, or OK. */
+    cairn_signature *signature;
+    struct cairn_error refused;
+    struct cairn_location locations[CAIRN_IC_OPERANDS_MAX];
+};
+
+static void destroy_slow_path(void *destroyed, const struct cairn_allocator *allocator)
+{
+    struct slow_path *slow = destroyed;
+    cairn_signature_destroy(slow->signature);
+    memory_free(allocator, slow, sizeof *slow);
+}
+
+/* ---- Values, most of which are scalars in registers ---- */
+
+/* Returns the word whose low bytes are the value. NULL if the value is elsewhere or in another
+ * form. */
+static void *scalar_place(const struct cairn_frame *frame, const struct ic_value *value)
+{
+    bool is_narrow = value->type.element_count == 0 && value->type.bits <= WORD_BITS;
+    bool is_other = arch_host_layout.floats_are_doubles && value->type.kind == CAIRN_TYPE_FLOAT;
+    return is_narrow && !is_other && value->dwarf != IC_NO_REGISTER
+               ? frame_scalar(frame, value->dwarf)
+               : NULL;
+}
+
+static void read_scalar(struct cairn_type type, const void *place, struct cairn_value *value)
+{
+    uint64_t word;
+    memcpy(&word, place, sizeof word);
+    word &= UINT64_MAX >> (WORD_BITS - type.bits);
+    *value = (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
+    storage_copy_low(value->bytes, value->size, &word, sizeof word);
+}
+
+/* Reads an operand. An operand that cannot be read is void. */
+static void read_operand(const struct cairn_frame *frame, const struct ic_value *operand,
+                         struct cairn_location location, struct cairn_value *value)
+{
+    const void *place = scalar_place(frame, operand);
+    if (place != NULL) {
+        read_scalar(operand->type, place, value);
+        return;
+    }
+    enum cairn_status status = cairn_frame_at_location(frame, location, operand->type, value, NULL);
+    if (status != CAIRN_OK)
+        *value = (struct cairn_value){.size = 0};
+}
+
+/* Does the same as deopt_end if the result is a scalar in a register. False if it is not. */
+static bool write_scalar_result(const cairn_ic *ic, const struct cairn_deopt *deopt)
+{
+    void *place = scalar_place(&deopt->frame, &ic->result);
+    if (deopt->action != DEOPT_CONTINUE_WITH || place == NULL)
+        return false;
+    uint64_t word = 0;
+    storage_copy_low(&word, sizeof word, deopt->results[0].bytes, deopt->results[0].size);
+    memcpy(place, &word, sizeof word);
+    return true;
+}
+
+/* ---- Handling a miss ---- */
+
+static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cairn_deopt *deopt,
+                   struct cairn_value *operands)
+{
+    const struct slow_path *slow = ic->slow_path;
+    deopt_begin(deopt, slow->runtime, context, slow->entry_code);
+    deopt->record = slow->record;
+    for (uint32_t i = 0; i < ic->operand_count; i++)
+        read_operand(&deopt->frame, &ic->operands[i], slow->locations[i], &operands[i]);
+}
+
+static void leave(const cairn_ic *ic, struct cairn_deopt *deopt)
+{
+    if (!write_scalar_result(ic, deopt))
+        deopt_end(deopt);
+}
+
+static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *context)
+{
+    struct cairn_deopt deopt;
+    struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
+    arrive(ic, context, &deopt, operands);
+    if (ic->options.counts_hits)
+        atomic_fetch_add_explicit(&ic->misses, 1, memory_order_relaxed);
+    struct cairn_ic_miss missed = {
+        .ic = ic, .operands = operands, .operand_count = ic->operand_count, .deopt = &deopt};
+    handler(&missed, ic->options.user);
+    leave(ic, &deopt);
+}
+
+static void handle_miss(struct cairn_context *context, void *user)
+{
+    cairn_ic *ic = user;
+    miss(ic, ic->options.handler, context);
+}
+
+static void handle_megamorphic(struct cairn_context *context, void *user)
+{
+    cairn_ic *ic = user;
+    miss(ic, ic->options.megamorphic_handler, context);
+}
+
+/* Calls a case's function with the operands. */
+static void handle_call(struct cairn_context *context, void *user)
+{
+    const struct ic_call *call = user;
+    const cairn_ic *ic = call->ic;
+    const struct slow_path *slow = ic->slow_path;
+    struct cairn_deopt deopt;
+    struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
+    struct cairn_value result;
+    arrive(ic, context, &deopt, operands);
+    enum cairn_status status =
+        cairn_call(slow->signature, call->target, operands, ic->operand_count, &result, NULL);
+    if (status == CAIRN_OK && ic->result.type.kind != CAIRN_TYPE_VOID)
+        status = cairn_deopt_continue(&deopt, &result, NULL);
+    (void)status; /* cannot fail: the types are the declaration's */
+    leave(ic, &deopt);
+}
+
+enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss, const struct cairn_value *result,
+                                  struct cairn_error *error)
+{
+    const struct ic_value *expected = &miss->ic->result;
+    bool is_expected = result != NULL && cairn_type_equal(expected->type, result->type);
+    if (!is_expected || scalar_place(&miss->deopt->frame, expected) == NULL)
+        return cairn_deopt_continue(miss->deopt, result, error);
+    miss->deopt->results[0] = *result;
+    miss->deopt->result_count = 1;
+    miss->deopt->action = DEOPT_CONTINUE_WITH;
+    return CAIRN_OK;
+}
+
+/* ---- Places of the operands ---- */
+
+static uint16_t register_of(struct cairn_location location)
+{
+    if (location.kind != CAIRN_LOCATION_REGISTER)
+        return IC_NO_REGISTER;
+    return arch_host()->whole_register(location.dwarf);
+}
+
+static enum cairn_status say_operand(const cairn_ic *ic, uint32_t number, struct cairn_error *error)
+{
+    char name[TYPE_NAME_BYTES];
+    cairn_type_format(ic->operands[number].type, name, sizeof name);
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,
+                     "site %llu: operand %u, of type %s, is none that an inline cache's handler "
+                     "can have",
+                     (unsigned long long)site_id(ic->site), number, name);
+}
+
+/* Checks that a miss does not lose the operand. A miss is a call, which overwrites the register for
+ * return addresses. */
+static enum cairn_status check_kept(const cairn_ic *ic, uint32_t number, struct cairn_error *error)
+{
+    uint16_t link = arch_host()->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+    if (ic->operands[number].dwarf != link)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,
+                     "site %llu: LLVM has operand %u in %s, where no call finds it",
+                     (unsigned long long)site_id(ic->site), number,
+                     arch_host()->register_name(link));
+}
+
+/* Takes the places from the record: first the result, if there is one, then the operands. */
+static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error)
+{
+    struct slow_path *slow = ic->slow_path;
+    uint32_t first = ic->result.type.kind == CAIRN_TYPE_VOID ? 0 : 1;
+    uint32_t count = cairn_record_location_count(slow->record);
+    uint32_t needed = first + ic->operand_count + slow->declaration->live_value_count;
+    if (count != needed)
+        return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(slow->record),
+                         "record %llu at 0x%llx has %u locations; its declaration needs %u",
+                         (unsigned long long)site_id(ic->site),
+                         (unsigned long long)cairn_record_address(slow->record), count, needed);
+    if (first == 1)
+        ic->result.dwarf = register_of(cairn_record_location(slow->record, 0));
+    for (uint32_t i = 0; i < ic->operand_count; i++) {
+        slow->locations[i] = cairn_record_location(slow->record, first + i);
+        ic->operands[i].dwarf = register_of(slow->locations[i]);
+        enum cairn_status status = check_kept(ic, i, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+static struct cairn_location in_register(uint16_t dwarf, size_t size)
+{
+    return (struct cairn_location){
+        .kind = CAIRN_LOCATION_REGISTER, .size = (uint16_t)size, .dwarf = dwarf};
+}
+
+/* Returns the location of an argument on the stack. Where there is a TOC, the area that every
+ * function has above its stack pointer comes first; the TOC pointer's place is at its end. */
+static struct cairn_location on_stack(size_t offset, size_t size)
+{
+    size_t linkage =
+        arch_host()->toc_save_offset == 0 ? 0 : arch_host()->toc_save_offset + WORD_BYTES;
+    return (struct cairn_location){.kind = CAIRN_LOCATION_INDIRECT,
+                                   .size = (uint16_t)size,
+                                   .dwarf = arch_host_stack_pointer(),
+                                   .offset = (int32_t)(linkage + offset)};
+}
+
+/* Converts an offset in struct arch_call to a location. */
+static struct cairn_location location_at(size_t offset, size_t size)
+{
+    const struct arch_arguments *arguments = &arch_host()->arguments;
+    if (offset >= CALL_STACK)
+        return on_stack(offset - CALL_STACK, size);
+    if (offset >= CALL_VECTOR)
+        return in_register(
+            (uint16_t)(arguments->vector + (offset - CALL_VECTOR) / CALL_REGISTER_BYTES), size);
+    if (offset >= CALL_FLOATING)
+        return in_register(
+            (uint16_t)(arguments->floating + (offset - CALL_FLOATING) / CALL_REGISTER_BYTES), size);
+    return in_register(arguments->general[(offset - CALL_GENERAL) / WORD_BYTES], size);
+}
+
+static uint16_t result_register(struct cairn_type type)
+{
+    const struct arch_results *results = &arch_host()->results;
+    switch (signature_kind(type)) {
+    case SIGNATURE_GENERAL:
+        return results->general[0];
+    case SIGNATURE_FLOATING:
+        return results->floating[0];
+    case SIGNATURE_VECTOR:
+        return results->vector[0];
+    default:
+        return IC_NO_REGISTER;
+    }
+}
+
+static enum cairn_status place_by_signature(cairn_ic *ic, struct cairn_error *error)
+{
+    struct slow_path *slow = ic->slow_path;
+    if (slow->signature == NULL)
+        return error_set(error, slow->refused.status, slow->refused.offset, "%s",
+                         slow->refused.message);
+    for (uint32_t i = 0; i < ic->operand_count; i++) {
+        const struct signature_argument *argument = &slow->signature->arguments[i];
+        bool is_vector = argument->form == SIGNATURE_WHOLE;
+        if (argument->form == SIGNATURE_HALVES)
+            return say_operand(ic, i, error);
+        slow->locations[i] =
+            location_at(argument->offset, is_vector ? SIGNATURE_VECTOR_BYTES : WORD_BYTES);
+        ic->operands[i].dwarf = register_of(slow->locations[i]);
+    }
+    ic->result.dwarf = result_register(ic->result.type);
+    return CAIRN_OK;
+}
+
+/* ---- Creating ---- */
+
+/* Source: llvm/IR/CallingConv.h. */
+enum {
+    CONVENTION_FAST = 8,
+    CONVENTION_COLD = 9,
+    CONVENTION_PRESERVE_MOST = 14,
+    CONVENTION_PRESERVE_ALL = 15
+};
+
+/* Whether arguments have the same places as in C. fastcc passes them as C does except where the C
+ * convention gives arguments in registers a place in memory. */
+static bool places_as_c(uint32_t convention)
+{
+    switch (convention) {
+    case CAIRN_CALLING_CONVENTION_C:
+    case CONVENTION_COLD:
+    case CONVENTION_PRESERVE_MOST:
+    case CONVENTION_PRESERVE_ALL:
+        return true;
+    case CONVENTION_FAST:
+        return !arch_host()->arguments.has_places;
+    default:
+        return false;
+    }
+}
+
+/* Whether C functions can be called directly. The other conventions preserve registers that C
+ * functions may change. */
+static bool calls_as_c(uint32_t convention)
+{
+    return convention == CAIRN_CALLING_CONVENTION_C || convention == CONVENTION_FAST;
+}
+
+static enum cairn_status place(cairn_ic *ic, struct cairn_error *error)
+{
+    const struct slow_path *slow = ic->slow_path;
+    uint32_t convention = slow->declaration->calling_convention;
+    if (convention == CAIRN_CALLING_CONVENTION_ANYREG)
+        return place_by_record(ic, error);
+    if (places_as_c(convention))
+        return place_by_signature(ic, error);
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, convention,
+                     "site %llu has LLVM's calling convention number %u, of which inline caches do "
+                     "not know where arguments are: use anyregcc or the C calling convention",
+                     (unsigned long long)site_id(ic->site), convention);
+}
+
+static enum cairn_status take_operands(cairn_ic *ic, const struct cairn_declaration *declaration,
+                                       struct cairn_error *error)
+{
+    if (declaration->argument_count > CAIRN_IC_OPERANDS_MAX)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, declaration->argument_count,
+                         "site %llu has %u operands; inline caches take %d at most",
+                         (unsigned long long)site_id(ic->site), declaration->argument_count,
+                         CAIRN_IC_OPERANDS_MAX);
+    ic->operand_count = declaration->argument_count;
+    for (uint32_t i = 0; i < ic->operand_count; i++) {
+        ic->operands[i] = (struct ic_value){declaration->types[i], IC_NO_REGISTER};
+        if (cairn_type_size(declaration->types[i]) == 0)
+            return say_operand(ic, i, error);
+    }
+    ic->result = (struct ic_value){declaration->result, IC_NO_REGISTER};
+    return CAIRN_OK;
+}
+
+/* The handler of an exit that exists only for its entry code, to which functions return that are
+ * entered in place of a frame. All caches of a runtime share the exit. */
+static void handle_nothing(struct cairn_deopt *deopt, void *user)
+{
+    (void)deopt;
+    (void)user;
+}
+
+static enum cairn_status find_entry_code(cairn_runtime *runtime, uint64_t *entry_code,
+                                         struct cairn_error *error)
+{
+    enum cairn_status status = ic_set_enter(&runtime->ics, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (runtime->ics.entry_code == 0) {
+        cairn_exit *exit;
+        status = cairn_exit_create(runtime, handle_nothing, NULL, &exit, error);
+        if (status == CAIRN_OK)
+            runtime->ics.entry_code = exit_entry_code(exit);
+    }
+    *entry_code = runtime->ics.entry_code;
+    ic_set_leave(&runtime->ics);
+    return status;
+}
+
+/* Creates the signature of the site's calls. A failure matters only if the operands are placed by
+ * it. */
+static enum cairn_status make_signature(cairn_ic *ic, struct slow_path *slow,
+                                        struct cairn_error *error)
+{
+    const struct cairn_declaration *declaration = slow->declaration;
+    uint32_t result_count = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
+    enum cairn_status status = cairn_signature_create(
+        &slow->runtime->allocator, &declaration->result, result_count, declaration->types,
+        declaration->argument_count, &slow->signature, &slow->refused);
+    if (status == CAIRN_ERROR_MEMORY)
+        return error_set(error, status, 0, "%s", slow->refused.message);
+    if (slow->signature != NULL && slow->signature->results_refused.status != CAIRN_OK)
+        slow->refused = slow->signature->results_refused;
+    ic->calls_refused = slow->refused.status == CAIRN_OK ? NULL : &slow->refused;
+    ic->calls_straight = calls_as_c(declaration->calling_convention);
+    return CAIRN_OK;
+}
+
+static enum cairn_status fill_slow_path(cairn_ic *ic, struct slow_path *slow,
+                                        struct cairn_error *error)
+{
+    enum cairn_status status = take_operands(ic, slow->declaration, error);
+    if (status == CAIRN_OK)
+        status = make_signature(ic, slow, error);
+    if (status == CAIRN_OK)
+        status = place(ic, error);
+    if (status == CAIRN_OK)
+        status = find_entry_code(slow->runtime, &slow->entry_code, error);
+    return status;
+}
+
+static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
+                                        struct cairn_record record, struct cairn_error *error)
+{
+    const struct cairn_declaration *declaration = cairn_record_declaration(record);
+    if (declaration == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, cairn_record_address(record),
+                         "record %llu has no declaration, so its operands have no types",
+                         (unsigned long long)cairn_record_id(record));
+    struct slow_path *slow = memory_new(&runtime->allocator, 1, sizeof *slow);
+    if (slow == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an inline cache");
+    slow->runtime = runtime;
+    slow->record = record;
+    slow->declaration = declaration;
+    ic->slow_path = slow;
+    ic->destroy_slow_path = destroy_slow_path;
+    return fill_slow_path(ic, slow, error);
+}
+
+static enum cairn_status say_no_straight_calls(const cairn_ic *ic,
+                                               const struct cairn_declaration *declaration,
+                                               struct cairn_error *error)
+{
+    uint32_t convention = declaration->calling_convention;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
+                     "site %llu has LLVM's calling convention number %u%s, with which functions "
+                     "cannot be called straight: give a megamorphic handler instead of a target",
+                     (unsigned long long)site_id(ic->site), convention,
+                     convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
+}
+
+static enum cairn_status fill(cairn_ic *ic, cairn_runtime *runtime, struct cairn_error *error)
+{
+    const struct cairn_record record = {ic->site->table->records, ic->site->record};
+    enum cairn_status status = make_slow_path(ic, runtime, record, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (ic->options.megamorphic_target != NULL && !ic->calls_straight)
+        return say_no_straight_calls(ic, cairn_record_declaration(record), error);
+    ic->call_handler = handle_call;
+    status = arch_exit_init(&ic->miss, handle_miss, ic, error);
+    if (status == CAIRN_OK)
+        status = arch_exit_init(&ic->megamorphic, handle_megamorphic, ic, error);
+    return status;
+}
+
+/* ---- Options ---- */
+
+static enum cairn_status check_options(const struct cairn_ic_options *options,
+                                       struct cairn_error *error)
+{
+    if (options->handler == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "an inline cache needs a handler");
+    if (options->case_limit > CAIRN_IC_CASE_LIMIT_MAX)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, options->case_limit,
+                         "an inline cache has %d cases at most, not %u", CAIRN_IC_CASE_LIMIT_MAX,
+                         options->case_limit);
+    if ((unsigned)options->dispatch > CAIRN_IC_DISPATCH_IN_ORDER)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no dispatch number %u",
+                         (unsigned)options->dispatch);
+    return CAIRN_OK;
+}
+
+static struct cairn_ic_options with_defaults(struct cairn_ic_options options)
+{
+    if (options.case_limit == 0)
+        options.case_limit = CAIRN_IC_CASE_LIMIT_DEFAULT;
+    if (options.megamorphic_handler == NULL)
+        options.megamorphic_handler = options.handler;
+    return options;
+}
+
+static enum cairn_status check_site(const cairn_site *site, struct cairn_error *error)
+{
+    if (site->kind != CAIRN_RECORD_PATCHPOINT)
+        return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
+                         "site %llu at 0x%llx is a %s's: inline caches are for patch points",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address,
+                         cairn_record_kind_name((enum cairn_record_kind)site->kind));
+    /* Whether the site already has a cache is found out under the lock. */
+    bool has_cache = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_CACHE;
+    return has_cache ? CAIRN_OK : patch_check_live(site, error);
+}
+
+enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_options *options,
+                                  cairn_ic **ic, struct cairn_error *error)
+{
+    if (site == NULL || options == NULL || ic == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_ic_create needs a site, options and a place for the cache");
+    enum cairn_status status = check_options(options, error);
+    if (status == CAIRN_OK)
+        status = check_site(site, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct cairn_record record = {site->table->records, site->record};
+    cairn_runtime *runtime = cairn_module_runtime(cairn_record_module(record));
+    cairn_ic *created = memory_new(&runtime->allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an inline cache");
+    created->set = &runtime->ics;
+    created->site = site;
+    created->options = with_defaults(*options);
+    status = fill(created, runtime, error);
+    if (status == CAIRN_OK)
+        status = ic_bind(created, error);
+    if (status != CAIRN_OK) {
+        ic_free(created);
+        return status;
+    }
+    *ic = created;
+    return CAIRN_OK;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "ic/report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Names ---- */
+
+const char *cairn_ic_action_name(enum cairn_ic_action action)
+{
+    static const char *const names[] = {
+        [CAIRN_IC_LOAD] = "load",
+        [CAIRN_IC_STORE] = "store",
+        [CAIRN_IC_CONSTANT] = "constant",
+        [CAIRN_IC_CALL] = "call",
+    };
+    return (unsigned)action < sizeof names / sizeof *names ? names[action] : "unknown";
+}
+
+const char *cairn_ic_state_name(enum cairn_ic_state state)
+{
+    static const char *const names[] = {
+        [CAIRN_IC_EMPTY] = "empty",
+        [CAIRN_IC_MONOMORPHIC] = "monomorphic",
+        [CAIRN_IC_POLYMORPHIC] = "polymorphic",
+        [CAIRN_IC_MEGAMORPHIC] = "megamorphic",
+        [CAIRN_IC_DESTROYED] = "destroyed",
+    };
+    return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unknown";
+}
+
+/* ---- Single caches ---- */
+
+static enum cairn_ic_state state_of(const cairn_ic *ic)
+{
+    const struct ic_cases *cases = &ic->cases;
+    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
+        return CAIRN_IC_DESTROYED;
+    if (cases->is_megamorphic)
+        return CAIRN_IC_MEGAMORPHIC;
+    if (cases->count == 0)
+        return CAIRN_IC_EMPTY;
+    return cases->count == 1 ? CAIRN_IC_MONOMORPHIC : CAIRN_IC_POLYMORPHIC;
+}
+
+static void describe_locked(cairn_ic *ic, struct cairn_ic_description *description)
+{
+    enum cairn_ic_state state = state_of(ic);
+    bool is_destroyed = state == CAIRN_IC_DESTROYED;
+    *description = (struct cairn_ic_description){
+        .ic = ic,
+        .site = ic->site,
+        .id = site_id(ic->site),
+        .address = ic->site->address,
+        .state = state,
+        .case_count = is_destroyed ? 0 : ic->cases.count,
+        .case_limit = ic->options.case_limit,
+        .counts_hits = ic->options.counts_hits,
+        .misses = atomic_load_explicit(&ic->misses, memory_order_relaxed),
+        .code_bytes = is_destroyed ? 0 : ic->code.stub.size,
+        .case_bytes = is_destroyed ? 0 : ic->code.case_bytes,
+    };
+    for (uint32_t i = 0; i < description->case_count; i++) {
+        const struct ic_case *entry = &ic->cases.entries[i];
+        description->cases[i] = entry->public;
+        if (ic->options.counts_hits)
+            description->hits[i] = __atomic_load_n(&ic->hits[entry->counter], __ATOMIC_RELAXED);
+    }
+}
+
+/* A visitor holds the lock already. */
+void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description)
+{
+    bool is_locked = ic_set_lock(ic->set);
+    describe_locked(ic, description);
+    if (is_locked)
+        ic_set_leave(ic->set);
+}
+
+enum cairn_ic_state cairn_ic_state(cairn_ic *ic)
+{
+    struct cairn_ic_description description;
+    cairn_ic_describe(ic, &description);
+    return description.state;
+}
+
+uint32_t cairn_ic_case_count(cairn_ic *ic)
+{
+    struct cairn_ic_description description;
+    cairn_ic_describe(ic, &description);
+    return description.case_count;
+}
+
+cairn_site *cairn_ic_site(const cairn_ic *ic) { return ic->site; }
+
+cairn_ic *cairn_site_ic(cairn_site *site)
+{
+    struct ic_set *set = site->table->ics;
+    bool is_locked = ic_set_lock(set);
+    cairn_ic *ic = site->ic;
+    if (is_locked)
+        ic_set_leave(set);
+    return ic;
+}
+
+/* ---- All caches ---- */
+
+static void visit_locked(struct ic_set *set, cairn_ic_visitor *visit, void *user)
+{
+    bool goes_on = true;
+    for (cairn_ic *ic = set->first; ic != NULL && goes_on; ic = ic->next) {
+        struct cairn_ic_description description;
+        if (ic_is_retired(ic))
+            continue;
+        describe_locked(ic, &description);
+        goes_on = visit(&description, user);
+    }
+}
+
+/* A visitor may call this again: nothing changes during a visit. */
+void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
+{
+    bool is_locked = ic_set_lock(set);
+    visit_locked(set, visit, user);
+    if (is_locked)
+        ic_set_leave(set);
+}
+
+/* ---- As text ---- */
+
+/* Invariant: `length` is the length of the whole text, of which `text` holds the start. */
+struct output {
+    char *text;
+    size_t size;
+    size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void print(struct output *output, const char *format,
+                                                        ...)
+{
+    bool is_cut = output->length >= output->size;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(is_cut ? NULL : output->text + output->length,
+                           is_cut ? 0 : output->size - output->length, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        output->length += (size_t)length;
+}
+
+static void print_guard(struct output *output, const struct cairn_ic_guard *guard)
+{
+    print(output, "[operand %u %c %lld] %u bytes", guard->operand, guard->offset < 0 ? '-' : '+',
+          guard->offset < 0 ? -(long long)guard->offset : (long long)guard->offset, guard->width);
+    if (guard->mask != ic_all_bits(guard->width))
+        print(output, " & 0x%" PRIx64, guard->mask);
+    print(output, " = 0x%" PRIx64 ": ", guard->key);
+}
+
+static void print_place(struct output *output, const struct cairn_ic_field *field)
+{
+    print(output, "%u bytes at %d", field->width, field->offset);
+    if (field->is_out_of_line)
+        print(output, " from the pointer at %d", field->pointer_offset);
+}
+
+static void print_action(struct output *output, const struct cairn_ic_case *described)
+{
+    print(output, "%s ", cairn_ic_action_name(described->action));
+    switch (described->action) {
+    case CAIRN_IC_LOAD:
+        if (described->field.is_signed)
+            print(output, "signed ");
+        print_place(output, &described->field);
+        break;
+    case CAIRN_IC_STORE:
+        print(output, "operand %u, ", described->operand);
+        print_place(output, &described->field);
+        break;
+    case CAIRN_IC_CONSTANT:
+        print(output, "0x%" PRIx64, described->constant);
+        break;
+    case CAIRN_IC_CALL:
+        print(output, "0x%" PRIxPTR, (uintptr_t)described->target);
+        break;
+    }
+}
+
+static uint64_t all_hits(const struct cairn_ic_description *description)
+{
+    uint64_t hits = 0;
+    for (uint32_t i = 0; i < description->case_count; i++)
+        hits += description->hits[i];
+    return hits;
+}
+
+static bool print_cache(const struct cairn_ic_description *description, void *user)
+{
+    struct output *output = user;
+    print(output, "site %" PRIu64 " at 0x%" PRIx64 ": %s, %u of %u cases", description->id,
+          description->address, cairn_ic_state_name(description->state), description->case_count,
+          description->case_limit);
+    if (description->counts_hits)
+        print(output, ", %" PRIu64 " hits, %" PRIu64 " misses", all_hits(description),
+              description->misses);
+    print(output, "\n");
+    for (uint32_t i = 0; i < description->case_count; i++) {
+        print(output, "    ");
+        print_guard(output, &description->cases[i].guard);
+        print_action(output, &description->cases[i]);
+        if (description->counts_hits)
+            print(output, ", %" PRIu64 " hits", description->hits[i]);
+        print(output, "\n");
+    }
+    return true;
+}
+
+size_t ic_set_format(struct ic_set *set, char *text, size_t size)
+{
+    struct output output = {.text = text, .size = size};
+    if (size > 0)
+        text[0] = '\0';
+    ic_set_visit(set, print_cache, &output);
+    return output.length;
+}

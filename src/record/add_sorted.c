@@ -1,0 +1,500 @@
+/*
+ * Adds records the general way: maps and functions in any order, several maps per section, and
+ * version 1.
+ *
+ * First all maps are checked. Then the records are split into runs. A run is a sequence of records
+ * of one function with ascending addresses, and mostly contains all records of the function. Runs
+ * are sorted stably and added in that order. Runs that overlap, such as those of identical
+ * functions that a linker has folded, are first split into single records.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "record/builder.h"
+#include "record/pack.h"
+#include "record/sort.h"
+
+struct run {
+    struct record_run records;
+    bool overlaps;
+    uint64_t first_address;
+    uint64_t last_address;
+};
+
+struct found_map {
+    struct cairn_stackmap map;
+    size_t section;
+    const struct record_adder *adder;
+    struct packing packing;
+};
+
+/* All maps, runs and functions in the order of the sections; `keys` are in the order of
+ * addresses. */
+struct found {
+    struct cairn_allocator allocator;
+    struct found_map *maps;
+    size_t map_count;
+    size_t map_capacity;
+    struct run *runs;
+    size_t run_count;
+    size_t run_capacity;
+    struct cairn_stackmap_function *functions;
+    size_t function_count;
+    size_t function_capacity;
+    struct totals totals;
+    uint64_t end_address;  /* end of the last record or function */
+    struct sort_key *keys; /* followed by as many again, as space for sorting */
+    size_t key_capacity;
+    struct record_run *ordered; /* one for each run */
+};
+
+/* ---- Memory ---- */
+
+static enum cairn_status no_memory(const struct found *found, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %llu records",
+                     (unsigned long long)found->totals.records);
+}
+
+/* Makes space for one more element. */
+static bool grow(const struct cairn_allocator *allocator, void **elements, size_t count,
+                 size_t *capacity, size_t size)
+{
+    enum { FIRST = 8 };
+    if (count < *capacity)
+        return true;
+    size_t grown = *capacity == 0 ? FIRST : 2 * *capacity;
+    void *block = memory_resize(allocator, *elements, *capacity * size, grown * size);
+    if (block == NULL)
+        return false;
+    *elements = block;
+    *capacity = grown;
+    return true;
+}
+
+static struct found_map *new_map(struct found *found)
+{
+    void *maps = found->maps;
+    if (!grow(&found->allocator, &maps, found->map_count, &found->map_capacity,
+              sizeof *found->maps))
+        return NULL;
+    found->maps = maps;
+    return &found->maps[found->map_count++];
+}
+
+static struct run *new_run(struct found *found)
+{
+    void *runs = found->runs;
+    if (!grow(&found->allocator, &runs, found->run_count, &found->run_capacity,
+              sizeof *found->runs))
+        return NULL;
+    found->runs = runs;
+    return &found->runs[found->run_count++];
+}
+
+static struct cairn_stackmap_function *new_function(struct found *found)
+{
+    void *functions = found->functions;
+    if (!grow(&found->allocator, &functions, found->function_count, &found->function_capacity,
+              sizeof *found->functions))
+        return NULL;
+    found->functions = functions;
+    return &found->functions[found->function_count++];
+}
+
+static void free_keys(struct found *found)
+{
+    memory_free(&found->allocator, found->keys, 2 * found->key_capacity * sizeof *found->keys);
+    found->keys = NULL;
+    found->key_capacity = 0;
+}
+
+static void free_found(struct found *found)
+{
+    const struct cairn_allocator *allocator = &found->allocator;
+    free_keys(found);
+    memory_free(allocator, found->functions, found->function_capacity * sizeof *found->functions);
+    memory_free(allocator, found->ordered, found->run_count * sizeof *found->ordered);
+    memory_free(allocator, found->runs, found->run_capacity * sizeof *found->runs);
+    memory_free(allocator, found->maps, found->map_capacity * sizeof *found->maps);
+}
+
+/* ---- Checking all maps ---- */
+
+static enum cairn_status add_map(const struct builder *builder, struct found *found,
+                                 const struct cairn_stackmap *map, size_t section,
+                                 struct cairn_error *error)
+{
+    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, map->section_offset,
+                         "a version 1 map of %u functions does not say which of its %u records "
+                         "belong to which: their addresses are not known",
+                         map->function_count, map->record_count);
+    struct found_map *added = new_map(found);
+    if (added == NULL)
+        return no_memory(found, error);
+    *added = (struct found_map){
+        .map = *map,
+        .section = section,
+        .adder = builder_choose_adder(builder, map),
+        .packing = packing_of(map, (uint32_t)found->totals.constants),
+    };
+    totals_add(&found->totals, map, map->size);
+    return CAIRN_OK;
+}
+
+static enum cairn_status read_maps(const struct builder *builder, struct found *found,
+                                   struct cairn_error *error)
+{
+    for (size_t i = 0; i < builder->section_count; i++) {
+        size_t offset = 0;
+        while (offset < builder->sections[i].size) {
+            struct cairn_stackmap map;
+            enum cairn_status status =
+                cairn_stackmap_read(&builder->sections[i], &offset, &map, error);
+            if (status == CAIRN_OK)
+                status = add_map(builder, found, &map, i, error);
+            if (status != CAIRN_OK)
+                return builder_name_section(builder, i, status, error);
+        }
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Splitting records into runs ---- */
+
+static bool begin_function(struct found *found, const struct cairn_stackmap_function *function)
+{
+    struct totals *totals = &found->totals;
+    struct cairn_stackmap_function *added = new_function(found);
+    if (added == NULL)
+        return false;
+    *added = *function;
+    if (function->address < totals->first_address)
+        totals->first_address = function->address;
+    if (function->address > totals->last_address)
+        totals->last_address = function->address;
+    return true;
+}
+
+/* Begins a run. `function` is the index of its function in `found`. */
+static bool begin_run(struct found *found, uint32_t map, const struct cairn_stackmap_record *record,
+                      uint32_t function, uint64_t function_address)
+{
+    struct run *run = new_run(found);
+    if (run == NULL)
+        return false;
+    *run = (struct run){
+        .records = {.bytes = found->maps[map].map.bytes + record->offset,
+                    .function_address = function_address,
+                    .map = map,
+                    .function = function},
+        .first_address = function_address + record->code_offset,
+    };
+    return true;
+}
+
+static enum cairn_status find_runs(struct found *found, uint32_t map_index,
+                                   struct cairn_error *error)
+{
+    const struct cairn_stackmap *map = &found->maps[map_index].map;
+    struct cairn_stackmap_record record;
+    struct cairn_stackmap_function function = {.address = 0};
+    uint32_t current = CAIRN_STACKMAP_NO_FUNCTION;
+    uint64_t previous = 0;
+    bool more = cairn_stackmap_first(map, &record);
+    for (; more; more = cairn_stackmap_next(map, &record)) {
+        bool is_new = record.function != current;
+        if (is_new) {
+            current = record.function;
+            function = cairn_stackmap_function(map, current);
+            if (!begin_function(found, &function))
+                return no_memory(found, error);
+        }
+        uint64_t address;
+        if (__builtin_add_overflow(function.address, record.code_offset, &address))
+            return error_set(error, CAIRN_ERROR_RANGE, map->section_offset + record.offset,
+                             "record %u lies beyond the end of the address space", record.index);
+        if ((is_new || address < previous) &&
+            !begin_run(found, map_index, &record, (uint32_t)(found->function_count - 1),
+                       function.address))
+            return no_memory(found, error);
+        struct run *run = &found->runs[found->run_count - 1];
+        run->records.count++;
+        run->last_address = address;
+        previous = address;
+        found->end_address = address > found->end_address ? address : found->end_address;
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status find_all_runs(const struct builder *builder, struct found *found,
+                                       struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < found->map_count && status == CAIRN_OK; i++) {
+        status = find_runs(found, (uint32_t)i, error);
+        if (status != CAIRN_OK && status != CAIRN_ERROR_MEMORY)
+            return builder_name_section(builder, found->maps[i].section, status, error);
+    }
+    return status;
+}
+
+static enum cairn_status check_span(struct found *found, struct cairn_error *error)
+{
+    uint64_t base = found->totals.first_address;
+    uint64_t end = found->totals.last_address > found->end_address ? found->totals.last_address
+                                                                   : found->end_address;
+    if (found->run_count == 0 || end - base <= UINT32_MAX)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_RANGE, end,
+                     "a record at 0x%llx lies 4 GiB or more from the first function, at 0x%llx: "
+                     "one table holds code that is closer together",
+                     (unsigned long long)end, (unsigned long long)base);
+}
+
+/* ---- Sorting runs ---- */
+
+static bool sort_runs(struct found *found)
+{
+    free_keys(found);
+    found->keys = memory_new(&found->allocator, 2 * found->run_count, sizeof *found->keys);
+    if (found->keys == NULL)
+        return false;
+    found->key_capacity = found->run_count;
+    for (size_t i = 0; i < found->run_count; i++)
+        found->keys[i] = (struct sort_key){
+            .key = (uint32_t)(found->runs[i].first_address - found->totals.first_address),
+            .number = (uint32_t)i,
+        };
+    sort_keys(found->keys, found->keys + found->run_count, found->run_count);
+    return true;
+}
+
+/* Marks runs that share addresses. Single records keep their order. */
+static bool mark_overlaps(struct found *found)
+{
+    bool found_any = false;
+    struct run *previous = NULL;
+    uint64_t end = 0;
+    for (size_t i = 0; i < found->run_count; i++) {
+        struct run *run = &found->runs[found->keys[i].number];
+        if (previous != NULL && run->first_address <= end) {
+            previous->overlaps = previous->records.count > 1;
+            run->overlaps = run->records.count > 1;
+            found_any |= previous->overlaps | run->overlaps;
+        }
+        if (previous == NULL || run->last_address >= end) {
+            end = run->last_address;
+            previous = run;
+        }
+    }
+    return found_any;
+}
+
+/* Splits a run into single records. */
+static bool append_records(struct found *to, const struct found *from, const struct run *run)
+{
+    const struct cairn_stackmap *map = &from->maps[run->records.map].map;
+    struct cairn_stackmap_record record = {.offset = (size_t)(run->records.bytes - map->bytes)};
+    for (uint32_t i = 0; i < run->records.count; i++) {
+        cairn_stackmap_load_record(map, &record);
+        if (!begin_run(to, run->records.map, &record, run->records.function,
+                       run->records.function_address))
+            return false;
+        struct run *single = &to->runs[to->run_count - 1];
+        single->records.count = 1;
+        single->last_address = single->first_address;
+        record.offset = record.end_offset;
+    }
+    return true;
+}
+
+static bool split_overlapping(struct found *found)
+{
+    struct found split = {.allocator = found->allocator, .maps = found->maps};
+    bool appended = true;
+    for (size_t i = 0; i < found->run_count && appended; i++) {
+        const struct run *run = &found->runs[i];
+        if (run->overlaps) {
+            appended = append_records(&split, found, run);
+        } else {
+            struct run *same = new_run(&split);
+            appended = same != NULL;
+            if (appended)
+                *same = *run;
+        }
+    }
+    struct found *unused = appended ? found : &split;
+    memory_free(&found->allocator, unused->runs, unused->run_capacity * sizeof *unused->runs);
+    if (appended) {
+        found->runs = split.runs;
+        found->run_count = split.run_count;
+        found->run_capacity = split.run_capacity;
+    }
+    return appended;
+}
+
+static bool order_runs(struct found *found)
+{
+    if (found->run_count == 0)
+        return true;
+    if (!sort_runs(found))
+        return false;
+    return !mark_overlaps(found) || (split_overlapping(found) && sort_runs(found));
+}
+
+/* ---- Adding ---- */
+
+static bool gather_runs(struct found *found)
+{
+    found->ordered = memory_new(&found->allocator, found->run_count, sizeof *found->ordered);
+    for (size_t i = 0; found->ordered != NULL && i < found->run_count; i++)
+        found->ordered[i] = found->runs[found->keys[i].number].records;
+    return found->ordered != NULL || found->run_count == 0;
+}
+
+static void add_runs(struct builder *builder, const struct found *found)
+{
+    size_t begin = 0;
+    while (begin < found->run_count) {
+        uint32_t number = found->ordered[begin].map;
+        const struct found_map *from = &found->maps[number];
+        size_t end = begin + 1;
+        while (end < found->run_count && found->ordered[end].map == number)
+            end++;
+        if (begin == 0)
+            builder_begin_ids(builder, &from->map,
+                              (size_t)(found->ordered[0].bytes - from->map.bytes));
+        from->adder->add_runs(builder, &from->map, &from->packing, found->ordered + begin,
+                              end - begin);
+        begin = end;
+    }
+}
+
+static bool sort_functions(struct found *found)
+{
+    free_keys(found);
+    found->keys = memory_new(&found->allocator, 2 * found->function_count, sizeof *found->keys);
+    if (found->keys == NULL)
+        return found->function_count == 0;
+    found->key_capacity = found->function_count;
+    for (size_t i = 0; i < found->function_count; i++)
+        found->keys[i] = (struct sort_key){
+            .key = (uint32_t)(found->functions[i].address - found->totals.first_address),
+            .number = (uint32_t)i,
+        };
+    sort_keys(found->keys, found->keys + found->function_count, found->function_count);
+    return true;
+}
+
+/* Adds the functions. A function begins with the first record at or after its address. If several
+ * functions have the same address, because a linker folded identical ones, the first one counts. */
+static void add_functions(struct builder *builder, const struct found *found)
+{
+    for (size_t i = 0; i < found->function_count; i++) {
+        uint32_t offset = found->keys[i].key;
+        const struct cairn_stackmap_function *function = &found->functions[found->keys[i].number];
+        if (i == 0 || found->keys[i - 1].key != offset)
+            builder_note_function(builder, function, directory_first_record(builder, offset));
+        builder->owners[found->keys[i].number] =
+            (struct table_owner){function->stack_size, builder->function_count - 1};
+    }
+}
+
+/* ---- Owners of records ---- */
+
+static uint64_t stack_size_of(const struct builder *builder, uint32_t function)
+{
+    uint16_t stack_size = builder->table->stack_sizes[function];
+    if (stack_size == STACK_SIZE_DYNAMIC)
+        return CAIRN_STACK_SIZE_DYNAMIC;
+    return stack_size == STACK_SIZE_WIDE ? builder->wide_stack_sizes[function] : stack_size;
+}
+
+/* Whether the function of every record is the last one that begins at or before it. */
+static bool owners_follow_addresses(const struct builder *builder, const struct found *found)
+{
+    const struct table_function *functions = builder->table->functions;
+    uint32_t record = 0;
+    uint32_t function = 0;
+    for (size_t i = 0; i < found->run_count; i++) {
+        const struct record_run *run = &found->ordered[i];
+        const struct table_owner *owner = &builder->owners[run->function];
+        for (uint32_t end = record + run->count; record < end; record++) {
+            while (function + 1 < builder->function_count &&
+                   functions[function + 1].first_record <= record)
+                function++;
+            if (owner->function != function ||
+                owner->stack_size != stack_size_of(builder, function))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Records the owners. False if there is no memory. */
+static bool note_owners(struct builder *builder, const struct found *found)
+{
+    if (owners_follow_addresses(builder, found)) {
+        builder_free_owners(builder);
+        return true;
+    }
+    builder->record_owners =
+        memory_new(&builder->allocator, builder->record_capacity, sizeof *builder->record_owners);
+    if (builder->record_owners == NULL)
+        return false;
+    uint32_t record = 0;
+    for (size_t i = 0; i < found->run_count; i++)
+        for (uint32_t k = 0; k < found->ordered[i].count; k++)
+            builder->record_owners[record++] = found->ordered[i].function;
+    return true;
+}
+
+/* Allocates one owner for each function. */
+static bool begin_owners(struct builder *builder, const struct found *found)
+{
+    builder->owner_count = found->function_count;
+    builder->owners =
+        memory_new(&builder->allocator, found->function_count, sizeof *builder->owners);
+    return builder->owners != NULL || found->function_count == 0;
+}
+
+static enum cairn_status add_found(struct builder *builder, struct found *found,
+                                   struct cairn_error *error)
+{
+    enum cairn_status status = find_all_runs(builder, found, error);
+    if (status == CAIRN_OK)
+        status = check_span(found, error);
+    if (status == CAIRN_OK && !(order_runs(found) && gather_runs(found)))
+        status = no_memory(found, error);
+    if (status == CAIRN_OK)
+        status = builder_allocate(builder, &found->totals, error);
+    if (status != CAIRN_OK)
+        return status;
+    add_runs(builder, found);
+    if (!sort_functions(found) || !begin_owners(builder, found))
+        return no_memory(found, error);
+    add_functions(builder, found);
+    if (!note_owners(builder, found))
+        return no_memory(found, error);
+    builder->constant_count = 0;
+    for (size_t i = 0; i < found->map_count; i++)
+        builder_note_constants(builder, &found->maps[i].map);
+    return CAIRN_OK;
+}
+
+enum cairn_status builder_add_sorted(struct builder *builder, struct cairn_error *error)
+{
+    struct found found = {
+        .allocator = builder->allocator,
+        .totals = {.first_address = UINT64_MAX},
+    };
+    enum cairn_status status = read_maps(builder, &found, error);
+    if (status == CAIRN_OK && found.totals.records >= UINT32_MAX)
+        status = no_memory(&found, error);
+    if (status == CAIRN_OK)
+        status = add_found(builder, &found, error);
+    free_found(&found);
+    return status;
+}

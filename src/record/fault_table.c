@@ -1,0 +1,271 @@
+/*
+ * Fault maps by PC. A table is one allocation: the table, its rows, the buckets of their directory.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/fault_table.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "record/offset_directory.h"
+#include "record/sort.h"
+
+/* All offsets are relative to the table's base. */
+struct fault_row {
+    uint32_t offset; /* first member, as offsets.h requires */
+    uint32_t handler;
+    uint32_t function;
+    uint32_t kind;
+};
+
+struct cairn_fault_table {
+    struct cairn_allocator allocator;
+    size_t size_bytes;
+    struct offsets offsets;
+    struct fault_row *rows;
+};
+
+struct fault_builder {
+    const struct cairn_section *sections;
+    size_t section_count;
+    const struct cairn_allocator *allocator;
+    uint64_t count;
+    uint64_t lowest;
+    uint64_t highest;
+    uint64_t last; /* highest address of an instruction */
+    cairn_fault_table *table;
+};
+
+/* ---- All entries of all maps ---- */
+
+typedef void visit_fault(struct fault_builder *builder, const struct cairn_fault_entry *entry);
+
+static void visit_map(struct fault_builder *builder, const struct cairn_faultmap *map,
+                      visit_fault *visit)
+{
+    struct cairn_faultmap_function function;
+    for (bool more = cairn_faultmap_first(map, &function); more;
+         more = cairn_faultmap_next(map, &function))
+        for (uint32_t i = 0; i < function.fault_count; i++) {
+            struct cairn_fault fault = cairn_faultmap_fault(map, &function, i);
+            struct cairn_fault_entry entry = {
+                .address = function.address + fault.faulting_offset,
+                .handler_address = function.address + fault.handler_offset,
+                .function_address = function.address,
+                .kind = fault.kind,
+            };
+            visit(builder, &entry);
+        }
+}
+
+static enum cairn_status visit_all(struct fault_builder *builder, visit_fault *visit,
+                                   struct cairn_error *error)
+{
+    for (size_t i = 0; i < builder->section_count; i++) {
+        const struct cairn_section *section = &builder->sections[i];
+        struct cairn_faultmap map;
+        for (size_t offset = 0; offset < section->size;) {
+            enum cairn_status status = cairn_faultmap_read(section, &offset, &map, error);
+            if (status != CAIRN_OK)
+                return status;
+            visit_map(builder, &map, visit);
+        }
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Counting ---- */
+
+static void include(struct fault_builder *builder, uint64_t address)
+{
+    if (address < builder->lowest)
+        builder->lowest = address;
+    if (address > builder->highest)
+        builder->highest = address;
+}
+
+static void count_entry(struct fault_builder *builder, const struct cairn_fault_entry *entry)
+{
+    builder->count++;
+    include(builder, entry->address);
+    include(builder, entry->handler_address);
+    include(builder, entry->function_address);
+    if (entry->address > builder->last)
+        builder->last = entry->address;
+}
+
+static enum cairn_status count_all(struct fault_builder *builder, struct cairn_error *error)
+{
+    builder->lowest = UINT64_MAX;
+    enum cairn_status status = visit_all(builder, count_entry, error);
+    if (status != CAIRN_OK || builder->count == 0)
+        return status;
+    if (builder->highest - builder->lowest >= OFFSETS_SPAN_MAX)
+        return error_set(error, CAIRN_ERROR_RANGE, builder->highest,
+                         "the fault maps' addresses, from 0x%llx to 0x%llx, are 4 GiB apart",
+                         (unsigned long long)builder->lowest, (unsigned long long)builder->highest);
+    if (builder->count >= OFFSETS_SPAN_MAX)
+        return error_set(error, CAIRN_ERROR_RANGE, builder->count,
+                         "the fault maps have %llu entries", (unsigned long long)builder->count);
+    return CAIRN_OK;
+}
+
+/* ---- Filling in ---- */
+
+static enum cairn_status allocate(struct fault_builder *builder, struct cairn_error *error)
+{
+    size_t rows = (size_t)builder->count;
+    struct offsets offsets = {.base = rows == 0 ? 0 : builder->lowest,
+                              .stride = sizeof(struct fault_row)};
+    uint32_t buckets =
+        offsets_plan(&offsets, (uint32_t)rows, (uint32_t)(builder->last - offsets.base));
+    size_t bytes = sizeof(cairn_fault_table) + rows * sizeof(struct fault_row) +
+                   (size_t)buckets * sizeof(uint32_t);
+    cairn_fault_table *table = memory_new(builder->allocator, bytes, 1);
+    if (table == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of %zu faults", rows);
+    table->allocator = *builder->allocator;
+    table->size_bytes = bytes;
+    table->rows = (struct fault_row *)(table + 1);
+    table->offsets = offsets;
+    table->offsets.rows = (const unsigned char *)table->rows;
+    table->offsets.buckets = (uint32_t *)(table->rows + rows);
+    table->offsets.count = 0; /* counts up as rows are added */
+    builder->table = table;
+    return CAIRN_OK;
+}
+
+static void add_row(struct fault_builder *builder, const struct cairn_fault_entry *entry)
+{
+    cairn_fault_table *table = builder->table;
+    uint64_t base = table->offsets.base;
+    table->rows[table->offsets.count++] = (struct fault_row){
+        .offset = (uint32_t)(entry->address - base),
+        .handler = (uint32_t)(entry->handler_address - base),
+        .function = (uint32_t)(entry->function_address - base),
+        .kind = (uint32_t)entry->kind,
+    };
+}
+
+static bool ascends(const cairn_fault_table *table)
+{
+    for (uint32_t i = 1; i < table->offsets.count; i++)
+        if (table->rows[i].offset < table->rows[i - 1].offset)
+            return false;
+    return true;
+}
+
+/* Memory for sorting, in addition to the table. */
+struct sorting {
+    struct sort_key *keys;
+    struct sort_key *space;
+    struct fault_row *rows;
+};
+
+static void sort_with(const cairn_fault_table *table, const struct sorting *sorting)
+{
+    uint32_t rows = table->offsets.count;
+    for (uint32_t i = 0; i < rows; i++) {
+        sorting->keys[i] = (struct sort_key){table->rows[i].offset, i};
+        sorting->rows[i] = table->rows[i];
+    }
+    sort_keys(sorting->keys, sorting->space, rows);
+    for (uint32_t i = 0; i < rows; i++)
+        table->rows[i] = sorting->rows[sorting->keys[i].number];
+}
+
+static enum cairn_status sort_rows(const cairn_fault_table *table, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &table->allocator;
+    size_t rows = table->offsets.count;
+    size_t row_bytes = 2 * sizeof(struct sort_key) + sizeof(struct fault_row);
+    if (ascends(table))
+        return CAIRN_OK;
+    struct fault_row *memory = memory_new(allocator, rows, row_bytes);
+    if (memory == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %zu faults", rows);
+    struct sort_key *keys = (struct sort_key *)(memory + rows);
+    sort_with(table, &(struct sorting){.keys = keys, .space = keys + rows, .rows = memory});
+    memory_free(allocator, memory, rows * row_bytes);
+    return CAIRN_OK;
+}
+
+static enum cairn_status build(struct fault_builder *builder, struct cairn_error *error)
+{
+    enum cairn_status status = count_all(builder, error);
+    if (status == CAIRN_OK)
+        status = allocate(builder, error);
+    if (status == CAIRN_OK)
+        status = visit_all(builder, add_row, error);
+    if (status == CAIRN_OK)
+        status = sort_rows(builder->table, error);
+    if (status == CAIRN_OK)
+        offsets_fill(&builder->table->offsets);
+    return status;
+}
+
+enum cairn_status cairn_fault_table_create(const struct cairn_section *sections, size_t count,
+                                           const struct cairn_allocator *allocator,
+                                           cairn_fault_table **table, struct cairn_error *error)
+{
+    if (table == NULL || (sections == NULL && count > 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_fault_table_create needs sections and a place for the table");
+    struct cairn_allocator chosen = memory_allocator(allocator);
+    struct fault_builder builder = {
+        .sections = sections, .section_count = count, .allocator = &chosen};
+    enum cairn_status status = build(&builder, error);
+    if (status != CAIRN_OK) {
+        cairn_fault_table_destroy(builder.table);
+        return status;
+    }
+    *table = builder.table;
+    return CAIRN_OK;
+}
+
+void cairn_fault_table_destroy(cairn_fault_table *table)
+{
+    if (table == NULL)
+        return;
+    struct cairn_allocator allocator = table->allocator;
+    memory_free(&allocator, table, table->size_bytes);
+}
+
+/* ---- Looking up ---- */
+
+size_t cairn_fault_table_size_bytes(const cairn_fault_table *table)
+{
+    return table == NULL ? 0 : table->size_bytes;
+}
+
+uint32_t cairn_fault_table_count(const cairn_fault_table *table)
+{
+    return table == NULL ? 0 : table->offsets.count;
+}
+
+struct cairn_fault_entry cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index)
+{
+    const struct fault_row *row = &table->rows[index];
+    uint64_t base = table->offsets.base;
+    return (struct cairn_fault_entry){
+        .address = base + row->offset,
+        .handler_address = base + row->handler,
+        .function_address = base + row->function,
+        .kind = (enum cairn_fault_kind)row->kind,
+    };
+}
+
+bool cairn_fault_table_find(const cairn_fault_table *table, uint64_t pc,
+                            struct cairn_fault_entry *entry)
+{
+    if (table == NULL)
+        return false;
+    uint32_t index = offsets_first(&table->offsets, pc);
+    if (index == table->offsets.count)
+        return false;
+    struct cairn_fault_entry found = cairn_fault_table_entry(table, index);
+    if (found.address != pc)
+        return false;
+    *entry = found;
+    return true;
+}

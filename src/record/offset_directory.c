@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "record/offset_directory.h"
+
+enum { ROWS_PER_BUCKET = 2, SHIFT_MAX = 31 };
+
+uint32_t offsets_plan(struct offsets *offsets, uint32_t count, uint32_t last)
+{
+    offsets->count = count;
+    offsets->shift = 0;
+    while (offsets->shift < SHIFT_MAX && last >> offsets->shift > count / ROWS_PER_BUCKET)
+        offsets->shift++;
+    offsets->bucket_count = (last >> offsets->shift) + 1;
+    return offsets->bucket_count + 1;
+}
+
+void offsets_fill(struct offsets *offsets)
+{
+    uint32_t bucket = 0;
+    for (uint32_t row = 0; row < offsets->count; row++)
+        while (bucket <= offsets_at(offsets, row) >> offsets->shift)
+            offsets->buckets[bucket++] = row;
+    while (bucket <= offsets->bucket_count)
+        offsets->buckets[bucket++] = offsets->count;
+}
+
+uint32_t offsets_first(const struct offsets *offsets, uint64_t address)
+{
+    if (offsets->count == 0 || address <= offsets->base)
+        return 0;
+    uint64_t offset = address - offsets->base;
+    if (offset >> offsets->shift >= offsets->bucket_count)
+        return offsets->count;
+    uint32_t begin = offsets->buckets[offset >> offsets->shift];
+    uint32_t end = offsets->buckets[(offset >> offsets->shift) + 1];
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (offsets_at(offsets, middle) < offset)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}

@@ -1,0 +1,157 @@
+/*
+ * Lookups in a table of PC sections. Values are read from the sections, which must still be in
+ * memory.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "record/pc_table.h"
+
+#include "format/pcsection.h"
+
+/* ---- Contents ---- */
+
+size_t cairn_pc_table_size_bytes(const cairn_pc_table *table)
+{
+    return table == NULL ? 0 : table->size_bytes;
+}
+
+uint32_t cairn_pc_table_section_count(const cairn_pc_table *table)
+{
+    return table == NULL ? 0 : table->section_count;
+}
+
+const struct cairn_pc_table_section *cairn_pc_table_section(const cairn_pc_table *table,
+                                                            uint32_t index)
+{
+    return index < cairn_pc_table_section_count(table) ? &table->sections[index] : NULL;
+}
+
+uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table)
+{
+    return table == NULL ? 0 : table->offsets.count;
+}
+
+/* ---- Entries ---- */
+
+/* Returns the section that contains a place: the last one that begins at or before it. A section
+ * without bytes begins at the same place as the next one. */
+static uint32_t section_of(const cairn_pc_table *table, uint32_t place)
+{
+    uint32_t begin = 0;
+    uint32_t end = table->section_count;
+    while (end - begin > 1) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->starts[middle] <= place)
+            begin = middle;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* Returns the place of the values of the address at `place`. */
+static uint32_t values_of(const cairn_pc_table *table, uint32_t place, uint8_t address_bytes)
+{
+    uint32_t begin = 0;
+    uint32_t end = table->run_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->runs[middle].place <= place)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    if (begin > 0 && place < table->runs[begin - 1].values)
+        return table->runs[begin - 1].values;
+    return place + address_bytes;
+}
+
+struct cairn_pc_table_entry cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index)
+{
+    const pc_row *row = &table->rows[index];
+    uint32_t number = section_of(table, row->number);
+    uint32_t start = table->starts[number];
+    const struct cairn_pc_table_section *section = &table->sections[number];
+    struct cairn_pc_table_entry entry = {
+        .section = section,
+        .value = {.address = table->offsets.base + row->key, .offset = row->number - start}};
+    size_t at = values_of(table, row->number, section->schema.address_bytes) - start;
+    /* This cannot fail, because the values were read when the table was made. */
+    enum cairn_status status =
+        pcsection_read_values(&section->section, &section->schema, &at, &entry.value, NULL);
+    (void)status;
+    return entry;
+}
+
+bool cairn_pc_table_next(const cairn_pc_table *table, uint32_t section, uint32_t *index,
+                         struct cairn_pc_table_entry *entry)
+{
+    uint32_t count = cairn_pc_table_entry_count(table);
+    for (uint32_t i = *index; i < count; i++) {
+        if (section_of(table, table->rows[i].number) != section)
+            continue;
+        *entry = cairn_pc_table_entry(table, i);
+        *index = i + 1;
+        return true;
+    }
+    return false;
+}
+
+/* ---- Finding ---- */
+
+struct finding {
+    const cairn_pc_table *table;
+    struct cairn_pc_table_entry *entries;
+    size_t capacity;
+    size_t count;
+};
+
+static void add(struct finding *finding, uint32_t row)
+{
+    if (finding->count < finding->capacity)
+        finding->entries[finding->count] = cairn_pc_table_entry(finding->table, row);
+    finding->count++;
+}
+
+/* Adds matching ranges from `first` up to `end`. The recursion is as deep as the tree is high. */
+static void add_ranges(struct finding *finding, uint32_t first, uint32_t end, uint32_t offset)
+{
+    if (first == end)
+        return;
+    uint32_t middle = first + (end - first) / 2;
+    const struct pc_range *range = &finding->table->ranges[middle];
+    if (range->furthest <= offset)
+        return;
+    add_ranges(finding, first, middle, offset);
+    if (range->begin > offset)
+        return;
+    if (range->end > offset)
+        add(finding, range->row);
+    add_ranges(finding, middle + 1, end, offset);
+}
+
+static bool is_function(const cairn_pc_table *table, uint32_t row)
+{
+    return table->sections[section_of(table, table->rows[row].number)].schema.has_size;
+}
+
+static void add_instructions(struct finding *finding, uint64_t pc)
+{
+    const cairn_pc_table *table = finding->table;
+    uint32_t offset = (uint32_t)(pc - table->offsets.base);
+    for (uint32_t row = offsets_first(&table->offsets, pc);
+         row < table->offsets.count && table->rows[row].key == offset; row++)
+        if (!is_function(table, row))
+            add(finding, row);
+}
+
+size_t cairn_pc_table_find(const cairn_pc_table *table, uint64_t pc,
+                           struct cairn_pc_table_entry *entries, size_t capacity)
+{
+    if (table == NULL || pc < table->offsets.base || pc - table->offsets.base > OFFSETS_SPAN_MAX)
+        return 0;
+    struct finding finding = {.table = table, .entries = entries, .capacity = capacity};
+    add_ranges(&finding, 0, table->range_count, (uint32_t)(pc - table->offsets.base));
+    add_instructions(&finding, pc);
+    return finding.count;
+}

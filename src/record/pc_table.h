@@ -1,0 +1,95 @@
+/*
+ * record/pc_table.h - the memory layout of a table of PC sections, and how sections are read.
+ *
+ * A table is one allocation: the table, followed by the sections, the ranges of functions, the
+ * rows, the runs, the buckets of the rows' directory, the starts of the sections, and the names of
+ * the sections.
+ *
+ * Invariants:
+ *  - Rows are sorted by offset, and those with one offset by place.
+ *  - A place is the position of an entry's address, counted through all sections. Section s begins
+ *    at place `starts[s]`.
+ *  - Runs are groups of several addresses, sorted by place. If an address is not in a run, its
+ *    values follow it.
+ *  - Ranges are sorted by begin and form a tree. The root of the ranges from `first` up to `end` is
+ *    the one in the middle. Its `furthest` is the highest end of all of them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RECORD_PC_TABLE_H
+#define RECORD_PC_TABLE_H
+
+#include "base/memory.h"
+#include "record/offset_directory.h"
+#include "record/sort.h"
+
+#include <cairn/pc_table.h>
+
+/* `key` is the offset, `number` the place. */
+typedef struct sort_key pc_row;
+
+struct pc_range {
+    uint32_t begin; /* offset of the first byte, and of the first byte after the range */
+    uint32_t end;
+    uint32_t furthest;
+    uint32_t row;
+};
+
+/* Addresses that share their values. */
+struct pc_run {
+    uint32_t place;  /* of the first address */
+    uint32_t values; /* place of the end of the addresses and the start of the values */
+};
+
+struct cairn_pc_table {
+    struct cairn_allocator allocator;
+    size_t size_bytes;
+    uint32_t section_count;
+    uint32_t range_count;
+    uint32_t run_count;
+    struct offsets offsets; /* directory of the rows */
+    struct cairn_pc_table_section *sections;
+    struct pc_range *ranges;
+    pc_row *rows;
+    struct pc_run *runs;
+    uint32_t *starts;
+};
+
+/* ---- Reading ---- */
+
+/* An entry, or a run of entries that share their constants. */
+struct pc_group {
+    size_t offset;    /* of the first address */
+    size_t values;    /* end of the addresses and start of the values */
+    size_t end;       /* end of the values */
+    uint64_t address; /* the first one */
+    uint64_t size;    /* of a function */
+};
+
+/* Reads the groups of a section one by one. */
+struct pc_group_reader {
+    const struct cairn_pc_table_section *section;
+    const struct cairn_pc_table_options *options;
+    size_t offset;   /* of the next group */
+    size_t blank;    /* start of the zeros at the section's end */
+    uint32_t number; /* of the next group's first entry, for error messages */
+    struct cairn_error *error;
+};
+
+/* Returns a reader at the section's first group. */
+struct pc_group_reader pc_group_reader_of(const struct cairn_pc_table_section *section,
+                                          const struct cairn_pc_table_options *options,
+                                          struct cairn_error *error);
+
+/* Reads the next group; `*found` is false after the last. Errors: TRUNCATED, CORRUPT. */
+enum cairn_status pc_group_next(struct pc_group_reader *reader, struct pc_group *group,
+                                bool *found);
+
+/* Returns the number of entries in a group. */
+static inline uint32_t pc_group_count(const struct cairn_pc_table_section *section,
+                                      const struct pc_group *group)
+{
+    return (uint32_t)((group->values - group->offset) / section->schema.address_bytes);
+}
+
+#endif

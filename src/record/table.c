@@ -1,0 +1,381 @@
+/*
+ * Looks up records in a table, and reads them.
+ *
+ * No function here takes a lock, allocates or writes to the table.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "record/table.h"
+
+#include "record/layout.h"
+#include "record/record_values.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- Addresses ---- */
+
+typedef uint16_t low_vector __attribute__((vector_size(16)));
+typedef int8_t lane_vector __attribute__((vector_size(8)));
+enum { LANES = 8 };
+_Static_assert(LOW_PADDING == 2 * LANES, "two vectors are compared at once");
+
+/* Compares LANES entries at `low` with `wanted`. Returns one byte for each, the first in the lowest
+ * byte, with 0xFF for equal entries. */
+static inline uint64_t lanes_equal(const uint16_t *low, uint16_t wanted)
+{
+    low_vector entries;
+    memcpy(&entries, low, sizeof entries);
+    lane_vector equal = __builtin_convertvector(entries == (low_vector){0} + wanted, lane_vector);
+    uint64_t lanes;
+    memcpy(&lanes, &equal, sizeof lanes);
+    return CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN ? __builtin_bswap64(lanes) : lanes;
+}
+
+/* Returns the index of the first of LOW_PADDING entries that equals `wanted`, or LOW_PADDING. */
+static inline uint32_t first_equal(const uint16_t *low, uint16_t wanted)
+{
+    uint64_t lanes = lanes_equal(low, wanted);
+    uint64_t more = lanes_equal(low + LANES, wanted);
+    uint32_t first = (uint32_t)__builtin_ctzll(lanes | UINT64_C(1) << 63) / 8;
+    uint32_t second = (uint32_t)__builtin_ctzll(more | UINT64_C(1) << 63) / 8 + LANES;
+    return lanes != 0 ? first : more != 0 ? second : LOW_PADDING;
+}
+
+/* Returns the first index in [begin, end) whose entry is not below `wanted`, or `end`. */
+static uint32_t lower_bound(const uint16_t *low, uint32_t begin, uint32_t end, uint16_t wanted)
+{
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (low[middle] < wanted)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+static bool find_in_crowd(const cairn_table *table, uint32_t begin, uint32_t end, uint16_t wanted,
+                          struct cairn_record *record)
+{
+    uint32_t index = lower_bound(table->low, begin, end, wanted);
+    *record = (struct cairn_record){table, index};
+    return index < end && table->low[index] == wanted;
+}
+
+bool cairn_table_find_address(const cairn_table *table, uint64_t address,
+                              struct cairn_record *record)
+{
+    uint64_t offset = address - table->base;
+    if (offset > table->span)
+        return false;
+    uint32_t bucket = (uint32_t)offset >> table->bucket_shift;
+    uint16_t wanted = (uint16_t)offset;
+    uint32_t begin = table->address_buckets[bucket];
+    uint32_t end = table->address_buckets[bucket + 1];
+    if (__builtin_expect(end - begin > LOW_PADDING, 0))
+        return find_in_crowd(table, begin, end, wanted, record);
+    /* Entries of the next bucket may be equal, too. If any entry of this bucket is equal, it comes
+     * first. */
+    uint32_t index = begin + first_equal(table->low + begin, wanted);
+    record->table = table;
+    record->index = index;
+    return index < end;
+}
+
+/* ---- Return addresses ---- */
+
+/* Finds a record of the bucket by its return address, whose distance from the table's base is
+ * `offset`. */
+static bool find_return_in_bucket(const cairn_table *table, uint32_t bucket, uint64_t offset,
+                                  struct cairn_record *record)
+{
+    uint64_t bucket_offset = (uint64_t)bucket << table->bucket_shift;
+    uint32_t end = table->address_buckets[bucket + 1];
+    uint32_t begin = table->address_buckets[bucket];
+    if (end - begin > LOW_PADDING && offset - bucket_offset > table->return_delta_max) {
+        uint16_t wanted = (uint16_t)(offset - table->return_delta_max);
+        begin = lower_bound(table->low, begin, end, wanted);
+    }
+    for (uint32_t i = begin; i < end && table_record_offset(table, bucket, i) <= offset; i++) {
+        uint8_t delta = table->return_deltas[i];
+        if (delta != RETURN_UNKNOWN && table_record_offset(table, bucket, i) + delta == offset) {
+            *record = (struct cairn_record){table, i};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
+                                     struct cairn_record *record)
+{
+    uint64_t offset = address - table->base;
+    if (address < table->base || offset > (uint64_t)table->span + table->return_delta_max)
+        return false;
+    uint64_t first_offset = offset < table->return_delta_max ? 0 : offset - table->return_delta_max;
+    uint64_t last = offset >> table->bucket_shift;
+    if (last >= table->bucket_count)
+        last = table->bucket_count - 1;
+    for (uint64_t bucket = first_offset >> table->bucket_shift; bucket <= last; bucket++)
+        if (find_return_in_bucket(table, (uint32_t)bucket, offset, record))
+            return true;
+    return false;
+}
+
+void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta)
+{
+    table->return_deltas[index] = (uint8_t)delta;
+    if (delta > table->return_delta_max)
+        table->return_delta_max = (uint8_t)delta;
+}
+
+/* ---- Functions ---- */
+
+/* Returns the number of functions whose first offset is at most `code_offset`. */
+static uint32_t functions_up_to(const cairn_table *table, uint64_t code_offset)
+{
+    uint32_t begin = 0;
+    uint32_t end = table->function_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->functions[middle].code_offset <= code_offset)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+struct cairn_function cairn_table_function(const cairn_table *table, uint32_t index)
+{
+    const struct table_function *function = &table->functions[index];
+    uint32_t end =
+        index + 1 < table->function_count ? function[1].first_record : table->record_count;
+    uint64_t stack_size = table->stack_sizes[index];
+    if (stack_size == STACK_SIZE_WIDE)
+        stack_size = table->wide_stack_sizes[index];
+    else if (stack_size == STACK_SIZE_DYNAMIC)
+        stack_size = CAIRN_STACK_SIZE_DYNAMIC;
+    return (struct cairn_function){
+        .address = table->base + function->code_offset,
+        .stack_size = stack_size,
+        .first_record = function->first_record,
+        .record_count = end - function->first_record,
+    };
+}
+
+bool cairn_table_find_function(const cairn_table *table, uint64_t address,
+                               struct cairn_function *function)
+{
+    if (address < table->base)
+        return false;
+    uint32_t count = functions_up_to(table, address - table->base);
+    if (count == 0)
+        return false;
+    *function = cairn_table_function(table, count - 1);
+    return true;
+}
+
+struct cairn_function cairn_record_function(struct cairn_record record)
+{
+    const cairn_table *table = record.table;
+    uint32_t begin = 0;
+    uint32_t end = table->function_count;
+    if (table->record_owners != NULL) {
+        const struct table_owner *owner = &table->owners[table->record_owners[record.index]];
+        struct cairn_function function = cairn_table_function(table, owner->function);
+        function.stack_size = owner->stack_size;
+        return function;
+    }
+    while (end - begin > 1) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->functions[middle].first_record <= record.index)
+            begin = middle;
+        else
+            end = middle;
+    }
+    return cairn_table_function(table, begin);
+}
+
+/* ---- IDs ---- */
+
+/* Finds the places in the ID order that may hold the ID. Long ranges are sorted, so they are
+ * narrowed to the ID. */
+static void candidate_places(const cairn_table *table, uint64_t id, uint32_t *begin, uint32_t *end)
+{
+    uint32_t bucket = table_id_bucket(table, id);
+    *begin = table->id_buckets[bucket];
+    *end = table->id_buckets[bucket + 1];
+    if (*end - *begin <= ID_BUCKET_SCAN)
+        return;
+    uint32_t low = *begin;
+    uint32_t high = *end;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (table_id(table, table_id_place(table, middle)) < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *begin = low;
+}
+
+/* Visits the records with an ID; the visitor is inlined. Returns whether the visitor has always
+ * returned true. */
+static inline __attribute__((always_inline)) bool visit_id(const cairn_table *table, uint64_t id,
+                                                           table_id_visitor *visit, void *user)
+{
+    if (table->record_count == 0 || id < table->id_min || id > table->id_max)
+        return true;
+    uint32_t begin;
+    uint32_t end;
+    candidate_places(table, id, &begin, &end);
+    bool sorted = end - begin > ID_BUCKET_SCAN || table->ids_ascend;
+    bool found = false;
+    for (uint32_t place = begin; place < end; place++) {
+        uint32_t index = table_id_place(table, place);
+        if (table_id(table, index) != id) {
+            if (sorted && found)
+                break;
+            continue;
+        }
+        found = true;
+        if (!visit((struct cairn_record){table, index}, user))
+            return false;
+    }
+    return true;
+}
+
+bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user)
+{
+    return visit_id(table, id, visit, user);
+}
+
+struct record_list {
+    struct cairn_record *records;
+    size_t capacity;
+    size_t count; /* of all records, also beyond the capacity */
+};
+
+static bool append_record(struct cairn_record record, void *user)
+{
+    struct record_list *list = user;
+    if (list->count < list->capacity)
+        list->records[list->count] = record;
+    list->count++;
+    return true;
+}
+
+size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_record *records,
+                           size_t capacity)
+{
+    struct record_list list = {.records = records, .capacity = capacity};
+    visit_id(table, id, append_record, &list);
+    return list.count;
+}
+
+/* ---- Records ---- */
+
+uint64_t cairn_record_id(struct cairn_record record)
+{
+    return table_id(record.table, record.index);
+}
+
+/* Returns the bucket of a record. The search starts at the bucket that an even distribution would
+ * give, and widens from there. */
+static uint32_t bucket_of(const cairn_table *table, uint32_t index)
+{
+    const uint32_t *starts = table->address_buckets;
+    uint32_t begin = 0;
+    uint32_t end = table->bucket_count;
+    uint32_t guess =
+        (uint32_t)((uint64_t)index * table->bucket_count / (table->record_count + UINT64_C(1)));
+    for (uint32_t reach = 4; reach < table->bucket_count; reach *= 4) {
+        uint32_t low = guess > reach ? guess - reach : 0;
+        uint32_t high = guess + reach < table->bucket_count ? guess + reach : table->bucket_count;
+        if (starts[low] <= index && index < starts[high]) {
+            begin = low;
+            end = high;
+            break;
+        }
+    }
+    while (end - begin > 1) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (starts[middle] <= index)
+            begin = middle;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+uint64_t cairn_record_address(struct cairn_record record)
+{
+    const cairn_table *table = record.table;
+    uint32_t bucket = bucket_of(table, record.index);
+    return table->base + table_record_offset(table, bucket, record.index);
+}
+
+uint64_t table_next_address(const cairn_table *table, uint64_t address)
+{
+    uint64_t offset = address < table->base ? 0 : address - table->base + 1;
+    if (table->record_count == 0 || offset > table->span)
+        return UINT64_MAX;
+    uint32_t bucket = (uint32_t)(offset >> table->bucket_shift);
+    uint32_t end = table->address_buckets[bucket + 1];
+    uint32_t index = lower_bound(table->low, table->address_buckets[bucket], end, (uint16_t)offset);
+    if (index == end)
+        /* The first record of another bucket. There is one, because the last record is not below
+         * `offset`. */
+        return cairn_record_address((struct cairn_record){table, index});
+    return table->base + table_record_offset(table, bucket, index);
+}
+
+uint64_t cairn_record_return_address(struct cairn_record record)
+{
+    uint8_t delta = record.table->return_deltas[record.index];
+    return delta == RETURN_UNKNOWN ? 0 : cairn_record_address(record) + delta;
+}
+
+/* ---- Values ---- */
+
+uint32_t cairn_record_location_count(struct cairn_record record)
+{
+    struct record_values values = record_values_of(record);
+    return record_values_location_count(&values);
+}
+
+uint32_t cairn_record_liveout_count(struct cairn_record record)
+{
+    return record_values_of(record).liveout_count;
+}
+
+struct cairn_location cairn_record_location(struct cairn_record record, uint32_t index)
+{
+    struct record_values values = record_values_of(record);
+    return record_values_location(&values, index);
+}
+
+struct cairn_liveout cairn_record_liveout(struct cairn_record record, uint32_t index)
+{
+    struct record_values values = record_values_of(record);
+    assert(values.liveouts != NULL);
+    assert(index < values.liveout_count);
+    uint32_t word = values.liveouts[index];
+    return (struct cairn_liveout){.dwarf = (uint16_t)word, .size = (uint8_t)(word >> 16)};
+}
+
+/* ---- Tables ---- */
+
+uint32_t cairn_table_record_count(const cairn_table *table) { return table->record_count; }
+
+uint32_t cairn_table_function_count(const cairn_table *table) { return table->function_count; }
+
+size_t cairn_table_size_bytes(const cairn_table *table) { return table->size_bytes; }
+
+size_t cairn_table_value_bytes(const cairn_table *table) { return table->value_bytes; }
+
+void table_set_owner(cairn_table *table, void *owner) { table->owner = owner; }
+
+void *table_owner(const cairn_table *table) { return table->owner; }

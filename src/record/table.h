@@ -1,0 +1,30 @@
+/*
+ * record/table.h - functions of tables for the loader, in addition to cairn/table.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RECORD_TABLE_H
+#define RECORD_TABLE_H
+
+#include <cairn/table.h>
+
+/* Set and return the owner of the table: the cairn_module that was loaded with it, or NULL for a
+ * table that the host has created itself. */
+void table_set_owner(cairn_table *table, void *owner);
+void *table_owner(const cairn_table *table);
+
+/* Calls `visit` for each record with the ID, until it returns false. Returns whether it never did.
+ * Lock-free and async-signal-safe. */
+typedef bool table_id_visitor(struct cairn_record record, void *user);
+bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user);
+
+/* Returns the lowest address of a record after `address`; UINT64_MAX after the last. */
+uint64_t table_next_address(const cairn_table *table, uint64_t address);
+
+/* Sets the distance from the address of record `index` to the return address of its call (0 for
+ * a statepoint, whose address is the return address). Must be called before the table is
+ * published. */
+enum { TABLE_RETURN_DELTA_MAX = 254 };
+void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta);
+
+#endif

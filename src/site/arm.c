@@ -1,0 +1,300 @@
+/*
+ * Arms sites before their module is published: rewrites each site into a form that can be patched
+ * while threads execute it. Leaves other sites as LLVM emitted them, and keeps the reason.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "site/arm.h"
+
+#include "base/error.h"
+#include "site/boundaries.h"
+#include "site/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Reasons ---- */
+
+enum cairn_status site_refuse(cairn_site *site, struct cairn_error *error, const char *format, ...)
+{
+    char text[CAIRN_ERROR_MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    site->reason = memory_new(&site->table->allocator, strlen(text) + 1, 1);
+    if (site->reason == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a site's reason");
+    strcpy(site->reason, text);
+    return CAIRN_OK;
+}
+
+/* ---- Common parts ---- */
+
+static uint8_t *region_of(const cairn_site *site) { return (uint8_t *)(uintptr_t)site->address; }
+
+static void set_instruction(cairn_site *site, size_t offset, size_t replaced_bytes)
+{
+    size_t length = site->table->arch->instruction_bytes;
+    site->instruction_offset = (uint32_t)offset;
+    site->instruction_length = (uint8_t)length;
+    site->return_offset = (uint32_t)(offset + length);
+    site->replaced_bytes = (uint32_t)replaced_bytes;
+}
+
+/* Prepares a site that is not live for a branch that replaces all of its bytes. The branch gets the
+ * instructions that a call needs around it if there is space for them. Otherwise it is at the
+ * start. */
+static void allow_quiescent_branch(cairn_site *site)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    const struct arch_patchpoint no_target = {.has_call = false};
+    struct arch_placement placement = {0};
+    if (site->limit < site->byte_count || site->limit < arch->instruction_bytes)
+        return;
+    site->saves_toc =
+        arch->toc_save_offset != 0 &&
+        arch->place(arch, &no_target, site->limit, site->address, &placement, NULL) == CAIRN_OK;
+    set_instruction(site, placement.instruction_offset, site->limit);
+}
+
+/* Prepares a site in which LLVM's call remains for a branch with the same return address. */
+static void keep_call(cairn_site *site, const struct arch_patchpoint *patchpoint,
+                      const struct arch_placement *placement, size_t size)
+{
+    site->saves_toc = site->table->arch->toc_save_offset != 0 &&
+                      placement->return_offset == patchpoint->return_offset;
+    set_instruction(site, patchpoint->return_offset - site->table->arch->instruction_bytes, size);
+}
+
+/* Whether only this site's veneer failed, so that the other sites can still be armed. */
+static bool is_lack_of_room(enum cairn_status status)
+{
+    return status == CAIRN_ERROR_FULL || status == CAIRN_ERROR_RANGE;
+}
+
+static enum cairn_status refuse_crossed(cairn_site *site, struct cairn_error *error)
+{
+    return site_refuse(site, error,
+                       "another record begins, or the function ends, %u byte%s behind its start",
+                       site->limit, site->limit == 1 ? "" : "s");
+}
+
+/* Rewrites `size` bytes to no-ops and the initial branch. The code is still writable, so only the
+ * veneer can fail. In that case nothing is written. */
+static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *patchpoint,
+                             const struct arch_placement *placement, size_t size,
+                             struct cairn_error *error)
+{
+    set_instruction(site, placement->instruction_offset, size);
+    enum arch_branch branch = patchpoint->has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP;
+    struct change change = plan_branch(site, branch, patchpoint->target);
+    change.is_direct = patchpoint->is_direct;
+    site->saves_toc = true;
+    struct cairn_error reason;
+    enum cairn_status status = plan_change(&change, &reason);
+    if (is_lack_of_room(status)) {
+        keep_call(site, patchpoint, placement, size);
+        return site_refuse(site, error, "%s", reason.message);
+    }
+    if (status != CAIRN_OK) {
+        if (error != NULL)
+            *error = reason;
+        return status;
+    }
+    plan_write_slot(&change);
+    site->table->arch->arm(site->table->arch, region_of(site), size, patchpoint, placement);
+    word_put_bits(site, change.bits, region_of(site) + site->instruction_offset);
+    plan_release(&change);
+    site->live = true;
+    site->initial_branch = (uint8_t)branch;
+    site->initial_direct = patchpoint->is_direct;
+    site->initial.target = patchpoint->target;
+    return CAIRN_OK;
+}
+
+/* ---- Patch points ---- */
+
+enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    struct arch_patchpoint patchpoint;
+    struct arch_placement placement;
+    struct cairn_error reason;
+    if (site->limit < site->byte_count)
+        return refuse_crossed(site, error);
+    enum cairn_status status = arch->recognise(arch, region_of(site), site->byte_count,
+                                               site->address, &patchpoint, &reason);
+    if (status == CAIRN_OK)
+        status =
+            arch->place(arch, &patchpoint, site->byte_count, site->address, &placement, &reason);
+    if (status == CAIRN_OK)
+        return arm(site, &patchpoint, &placement, site->byte_count, error);
+    allow_quiescent_branch(site);
+    return site_refuse(site, error, "%s", reason.message);
+}
+
+/* ---- Stack map shadows ---- */
+
+/* Whether a shadow begins with enough no-ops to be armed like a patch point without a target. */
+static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_placement *placement)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    const struct arch_patchpoint no_target = {.has_call = false};
+    *size = arch->leading_nops(arch, region_of(site), site->limit);
+    return arch->place(arch, &no_target, *size, site->address, placement, NULL) == CAIRN_OK;
+}
+
+/* Whether a branch can replace the shadow's first instruction while threads execute it. The
+ * instruction must lie in one word, have a length that a branch can have, and be one that the
+ * architecture lets change while it is executed. A thread that was interrupted inside the
+ * instruction must not resume at the branch. */
+static bool fits_live(const cairn_site *site, size_t length)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    size_t longest =
+        arch->instruction_bytes_max > 0 ? arch->instruction_bytes_max : arch->instruction_bytes;
+    return length >= arch->instruction_bytes && length <= longest &&
+           site->address % arch->word_bytes + length <= arch->word_bytes &&
+           arch->may_be_exchanged(arch, region_of(site), length) &&
+           !boundaries_may_stop_inside(arch, region_of(site), length);
+}
+
+static void keep_original(cairn_site *site, size_t length)
+{
+    set_instruction(site, 0, length);
+    site->instruction_length = (uint8_t)length;
+    site->return_offset = (uint32_t)length;
+    site->live = true;
+    site->keeps_original = true;
+}
+
+/* Returns the number of bytes from the region's start that may be read to find instruction
+ * boundaries. The last instruction may end after the shadow, within the code. */
+static size_t readable_bytes(const cairn_site *site)
+{
+    enum { INSTRUCTION_BYTES_MAX = 15 };
+    size_t readable = site->limit;
+    while (readable < site->limit + INSTRUCTION_BYTES_MAX &&
+           code_block_holds_code(site->table->block, site->address, readable + 1))
+        readable++;
+    return readable;
+}
+
+static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *error)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    size_t length = arch->instruction_bytes;
+    if (site->limit < length)
+        return site_refuse(site, error,
+                           "a branch takes %zu bytes, and the shadow has %u before the next record "
+                           "or the function's or its own end",
+                           length, site->limit);
+    size_t boundary = boundaries_next(arch, region_of(site), readable_bytes(site), length);
+    if (boundary == 0)
+        return site_refuse(site, error, "the shadow's instructions cannot be decoded");
+    set_instruction(site, 0, boundary);
+    if (arch->fixed_instruction_bytes != 0)
+        return site_refuse(site, error,
+                           "the shadow does not begin with an instruction that the architecture "
+                           "lets change while threads execute it (a branch or a no-op): "
+                           "CAIRN_QUIESCENT only; a patch point with a null target can be patched "
+                           "live");
+    return site_refuse(site, error,
+                       "the shadow does not begin with an instruction that a branch can replace "
+                       "while threads run (%zu to %zu bytes in one aligned word, never interrupted "
+                       "half-way): CAIRN_QUIESCENT only; a patch point with a null target can be "
+                       "patched live",
+                       length, arch->instruction_bytes_max);
+}
+
+enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error)
+{
+    const struct arch_patchpoint no_target = {.has_call = false};
+    struct arch_placement placement;
+    size_t size;
+    if (begins_with_room(site, &size, &placement))
+        return arm(site, &no_target, &placement, size, error);
+    size_t length = boundaries_instruction_length(site->table->arch, region_of(site), site->limit);
+    if (!fits_live(site, length))
+        return refuse_shadow(site, error);
+    keep_original(site, length);
+    return CAIRN_OK;
+}
+
+/* ---- Statepoints ---- */
+
+/* Whether a call fits at the end of the region, where it must end. This depends on how LLVM has
+ * aligned the code. */
+static bool has_room_at_end(const cairn_site *site, struct arch_placement *placement)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    const struct arch_patchpoint no_target = {.has_call = false};
+    size_t length = arch->instruction_bytes;
+    size_t offset = site->byte_count - length;
+    if (arch->leading_nops(arch, region_of(site), site->byte_count) != site->byte_count ||
+        arch->place(arch, &no_target, length, site->address + offset, placement, NULL) != CAIRN_OK)
+        return false;
+    placement->instruction_offset += offset;
+    placement->return_offset += offset;
+    return true;
+}
+
+enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error)
+{
+    const struct arch_patchpoint no_target = {.has_call = false};
+    struct arch_placement placement;
+    const struct cairn_arch *arch = site->table->arch;
+    size_t length = arch->instruction_bytes;
+    if (site->limit < site->byte_count)
+        return refuse_crossed(site, error);
+    if (site->byte_count >= length)
+        set_instruction(site, site->byte_count - length, site->byte_count);
+    if (site->byte_count < arch->call_bytes)
+        return site_refuse(site, error, "a call takes %zu bytes, and %u are reserved",
+                           arch->call_bytes, site->byte_count);
+    if (arch->toc_save_offset != 0)
+        return site_refuse(site, error,
+                           "the statepoint's call has to return to the end of its bytes, and of "
+                           "the %zu bytes that a call takes the last are the TOC's reload behind "
+                           "it: CAIRN_QUIESCENT only, for a jump or a no-op",
+                           arch->call_bytes);
+    if (has_room_at_end(site, &placement))
+        return arm(site, &no_target, &placement, site->byte_count, error);
+    return site_refuse(site, error,
+                       "the statepoint's call has to return to the end of its bytes, and the last "
+                       "%zu of them are not no-ops within one aligned word: CAIRN_QUIESCENT only",
+                       length);
+}
+
+/* ---- Patch words ---- */
+
+static bool reaches_into_word(const cairn_site *other, const cairn_site *site)
+{
+    uint64_t begin = word_address(site);
+    uint64_t end = begin + site->table->arch->word_bytes;
+    return other->address < end && begin < other->address + other->limit;
+}
+
+void arm_note_neighbours(cairn_site *lower, cairn_site *upper)
+{
+    if (lower->live && reaches_into_word(upper, lower))
+        lower->shares_word = true;
+    if (upper->live && reaches_into_word(lower, upper))
+        upper->shares_word = true;
+}
+
+void arm_bind(cairn_site *site)
+{
+    if (!site->live)
+        return;
+    site->word = word_address(site) + site->table->alias_distance;
+    site->word_shift = word_find_shift(site);
+    uint64_t word = word_read(site);
+    site->word_base = word & ~word_instruction_mask(site);
+    atomic_init(&site->noted_bits, word_instruction_bits(site, word));
+    if (site->keeps_original)
+        site->initial.bits = word_instruction_bits(site, word);
+    atomic_store_explicit(&site->settled, word_instruction_bits(site, word), memory_order_relaxed);
+}

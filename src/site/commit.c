@@ -1,0 +1,520 @@
+/*
+ * Writes the patch words of published sites. This essay says why that is safe.
+ *
+ * Executing threads.
+ *  (A) A change is one store of an aligned word, and it changes only one instruction in the word.
+ *      The code before and after that instruction keeps its instruction boundaries. A core fetches
+ *      the old instruction or the new one. If the word also holds bytes of a neighbouring site, the
+ *      store is a compare-and-swap, so that each site keeps its own bytes.
+ *  (B) Nothing after the instruction changes. So a pending call returns to the same no-ops,
+ *      whatever the instruction has become.
+ *  (C) Nothing before the instruction changes. So a thread that is stopped at any instruction of
+ *      the region either has not reached the changed instruction, and will fetch it whole, or has
+ *      executed it.
+ *  (D) The target of a branch is ready before the word is stored. The code of a veneer never
+ *      changes. Its slot is written before the word, by the change that has taken the veneer. The
+ *      next part says why other cores see the two in that order.
+ *
+ * Stale state. A core that fetches the new word does not combine it with anything older:
+ *  - The veneer's code. A page of veneers is written as a whole. Then arch_host_code_written cleans
+ *    it from the data cache, invalidates it in the instruction caches of all cores, and waits for
+ *    both. All this happens before the page is made executable. AArch64 guarantees that a core
+ *    which fetches a word that was stored later does not then fetch the old code ("Ordering of
+ *    instruction fetches"). PPC64 guarantees this only to cores that have passed a context
+ *    synchronisation in between. So there is a barrier with SYNC_CORE before any change gets the
+ *    first veneer of a page (code/veneer.c, `prepare`): the kernel's return to a thread is a
+ *    context synchronisation. The barrier is needed once per page, so RELAXED changes have it like
+ *    all others. A kernel without SYNC_CORE has no such barrier. On PPC64, only pages that have not
+ *    held other code before are safe then.
+ *  - The slot. It is data, not code. The two stores must be seen in their order, and the veneer's
+ * load must come after the fetch of the branch. Both stores are releases (any store on x86-64, stlr
+ *    on AArch64, a store after lwsync on PPC64). On x86-64 and AArch64, instructions are fetched in
+ *    program order, and a load comes after its own fetch. The Power ISA guarantees less. But
+ *    instructions that were executed speculatively are kept only if the branch to them was fetched
+ *    and decoded, and processors decode in program order, so the word was read first there, too.
+ *    The slot is an aligned doubleword, so the load returns one whole target.
+ *  - The word. A core may execute an older word until the word is invalidated in the instruction
+ *    caches, and on PPC64 even after a newer one. Every change, RELAXED or not, ends with
+ *    arch_host_code_written for the word. Instructions that are in a core's pipeline at that time
+ *    are executed soon, and the barrier of CAIRN_SYNC waits for them. An older word whose veneer
+ *    has a new slot does what a change in progress was meant to do.
+ *  - A descriptor that a slot points to (PPC64 ELFv1). It belongs to the host and is complete
+ *    before the host requests the change. The release covers it, and loads from it have an address
+ *    dependency on the load of the slot.
+ *
+ * Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3, section "Memory
+ * Ordering"; Arm Architecture Reference Manual for A-profile architecture (DDI 0487), sections
+ * "Concurrent modification and execution of instructions" and "Ordering of instruction fetches";
+ * Power ISA, Book II, sections "Instruction Storage" and "Concurrent Modification and Execution of
+ * Instructions"; membarrier(2).
+ *
+ * A thread between the branch and its veneer. The thread has executed the call or jump, a call's
+ * return address is saved, and the thread may be stopped there for a long time. Meanwhile another
+ * change may take the veneer, and then the thread reaches the target of that later change. This
+ * target is still one of the old and new targets of the changes that overlap this execution. A call
+ * never reaches the target of a jump, because a call's veneer is used for calls only.
+ *
+ * Several threads that patch one site. Each change takes the veneer that it uses. The instruction
+ * never branches to a taken veneer, except when the change that has taken it has stored the
+ * instruction. So a change writes a slot that no thread can reach, and preparing a change has no
+ * visible effect. The change takes effect with the store of the word. All stores of one word are in
+ * one order and the last one wins, so at each moment the site does what exactly one change
+ * requested. (With only one veneer per site, whose slot is written first and the word later, a
+ * thread that is stopped between the two stores could restore its target after a third, finished
+ * change had replaced it.)
+ *
+ * Changes that fail. A change that requests a barrier is written first, and then the barrier may be
+ * refused. With a single mapping, the store itself may be refused. In both cases the site must do
+ * what it would do without that change. This is not always what the site did before, because other
+ * threads may have changed it since. Some may have stored the same instruction, and their changes
+ * may fail, too.
+ *  (E) A change is settled when it can no longer fail. A change without a barrier in dual mapping
+ *      is settled before it writes the word, any other change when its barrier has succeeded.
+ *      `settled` is the instruction of the last change that was written and is settled. No change
+ *      takes a veneer that `settled` branches to, just as if the instruction branched there. A
+ *      change that waits for its barrier has a number. The number is unique in the code space and
+ *      larger than the number of every change that was written to the site before. `latest` is the
+ *      number of the change that was written last, or 0 if that change has no barrier. A change is
+ *      superseded if a settled change was written after it: all changes with numbers up to
+ *      `superseded` are, and all changes while `latest` is 0. A superseded change settles nothing
+ *      when its barrier succeeds. `highest` is the largest number that was written. When a change
+ *      without a barrier was written last, the next change with a number copies `highest` to
+ *      `superseded`. A change whose number is not larger than `highest` takes a new number.
+ *  (F) If a change has failed and is the latest, it replaces its instruction by the settled one. If
+ *      it is not the latest, the word belongs to another change, even if that has the same
+ *      instruction. The failed change leaves it alone. After a replacement the failed change reads
+ *      `settled` again. If another change was settled meanwhile, perhaps one with the very
+ *      instruction that was just replaced, it writes that change's instruction.
+ *  (G) The instruction that (F) replaces may have been written over an earlier change that still
+ *      waits for its barrier, or a change that has just begun may have the same instruction. So
+ *      undoing increments a count (`undone`) before and after it writes the word. Each change reads
+ *      the count before it writes. If the count has changed when its barrier has succeeded, and the
+ *      change is not superseded, it is written once more, with a new number and another barrier. It
+ *      reads the count both before and after it is settled. So if it misses an undo, that undo
+ *      finds it settled.
+ *  (H) Between a change's store of `latest` and its store of the word, another change may do both.
+ *      So a change reads `latest` after it has written the word, and repeats both stores if
+ *      `latest` is another change's.
+ * So whichever changes fail while others wait for their barriers, the site finally does what the
+ * last successful change requested. There are two exceptions. A change has no fence between its
+ * stores and its check (H), and a change without a barrier makes no atomic read-modify-write,
+ * because either would double the time of a change without a barrier. So the check misses a change
+ * that is made while the stores wait in the core's store buffer. And if a
+ * change is settled between two of the stores that settle or undo another change, the other change
+ * may write the settled instruction after the settled change's own barrier.
+ *
+ * No step waits for another thread. A signal handler may patch the site whose change it interrupts.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "site/commit.h"
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "site/patch.h"
+#include "site/veneers.h"
+
+/* ---- Dual mapping: stores through the writable view ---- */
+
+static void *alias_of(const cairn_site *site) { return (void *)(uintptr_t)site->word; }
+
+/* Stores the word of a site whose other bytes in the word never change. */
+static void store_word(const cairn_site *site, uint64_t bits)
+{
+    uint64_t word = site->word_base | bits << site->word_shift;
+    if (word_is_narrow(site))
+        __atomic_store_n((uint32_t *)alias_of(site), (uint32_t)word, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n((uint64_t *)alias_of(site), word, __ATOMIC_RELEASE);
+}
+
+/* Replaces the instruction in the word and keeps the other bytes. If `expected` is not NULL, does
+ * so only if the instruction is `*expected`. */
+static void exchange_in_word(const cairn_site *site, uint64_t bits, const uint64_t *expected)
+{
+    uint64_t mask = word_instruction_mask(site);
+    uint64_t *alias = alias_of(site);
+    uint64_t word = __atomic_load_n(alias, __ATOMIC_ACQUIRE);
+    while (expected == NULL || word_instruction_bits(site, word) == *expected)
+        if (__atomic_compare_exchange_n(alias, &word, (word & ~mask) | bits << site->word_shift,
+                                        true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            break;
+}
+
+/* Replaces the instruction if it is `expected`, where the instruction is the whole word. */
+static void exchange_narrow_word(const cairn_site *site, uint64_t bits, uint64_t expected)
+{
+    uint32_t found = (uint32_t)expected;
+    __atomic_compare_exchange_n((uint32_t *)alias_of(site), &found, (uint32_t)bits, false,
+                                __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static void make_visible(const cairn_site *site)
+{
+    if (site->table->arch->fetch_is_coherent)
+        return;
+    arch_host_code_written(alias_of(site), (const void *)(uintptr_t)word_address(site),
+                           site->table->arch->word_bytes);
+}
+
+/* ---- Single mapping and toggling: pages are replaced, or their access is toggled ---- */
+
+/* Writes to pages. Only instructions are written, with the code space locked, so the other bytes of
+ * their words keep the values of that moment, whichever site they belong to. */
+struct writing {
+    const struct change_list *list;
+    uint8_t bytes[ARCH_WORD_BYTES_MAX];
+};
+
+static void fill_write(struct writing *writing, const cairn_site *site, uint64_t bits,
+                       struct code_write *write)
+{
+    word_put_bits(site, bits, writing->bytes);
+    *write = (struct code_write){
+        .block = site->table->block,
+        .address = word_instruction_address(site),
+        .bytes = writing->bytes,
+        .size = site->instruction_length,
+    };
+}
+
+static bool next_change(void *user, size_t index, struct code_write *write)
+{
+    struct writing *writing = user;
+    const struct change *change = change_at(writing->list, index);
+    fill_write(writing, change->site, change->bits, write);
+    return true;
+}
+
+static bool next_undo(void *user, size_t index, struct code_write *write)
+{
+    struct writing *writing = user;
+    const struct change *change = change_at(writing->list, index);
+    if (change->undo_from == change->undo_to ||
+        word_read_instruction(change->site) != change->undo_from)
+        return false;
+    fill_write(writing, change->site, change->undo_to, write);
+    return true;
+}
+
+static enum cairn_status write_pages(const struct change_list *list, code_write_source *source,
+                                     struct cairn_error *error)
+{
+    struct writing writing = {.list = list};
+    return code_space_write_all(list->first->site->table->space, source, &writing, list->count,
+                                error);
+}
+
+/* ---- Changes ---- */
+
+static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
+
+static void store_instruction(const struct change *change)
+{
+    const cairn_site *site = change->site;
+    if (site->shares_word)
+        exchange_in_word(site, change->bits, NULL);
+    else
+        store_word(site, change->bits);
+    atomic_store_explicit(&change->site->noted_bits, change->bits, memory_order_release);
+    make_visible(site);
+}
+
+static uint32_t load(const _Atomic uint32_t *number)
+{
+    return atomic_load_explicit(number, memory_order_acquire);
+}
+
+static void store(_Atomic uint32_t *number, uint32_t value)
+{
+    atomic_store_explicit(number, value, memory_order_release);
+}
+
+/* Takes `count` consecutive numbers (E). Returns the first. */
+static uint32_t take_numbers(const cairn_site *site, size_t count)
+{
+    _Atomic uint32_t *sequence = code_space_sequence(site->table->space);
+    uint32_t taken = (uint32_t)count;
+    uint32_t first;
+    do
+        first = atomic_fetch_add_explicit(sequence, taken, memory_order_acq_rel);
+    while (first == 0 || first + taken < first);
+    return first;
+}
+
+/* Compares numbers, which wrap around to 1. */
+static bool reaches(uint32_t number, uint32_t other) { return (int32_t)(number - other) >= 0; }
+
+/* Gives a change its number, and updates the site's numbers (E). */
+static void note_number(struct change *change)
+{
+    cairn_site *site = change->site;
+    uint32_t highest = load(&site->highest);
+    change->undone = load(&site->undone);
+    if (load(&site->latest) == 0)
+        store(&site->superseded, highest);
+    if (reaches(highest, change->sequence))
+        change->sequence = take_numbers(site, 1);
+    store(&site->highest, change->sequence);
+    store(&site->latest, change->sequence);
+}
+
+/* Whether no other change was written since (H). */
+static bool is_latest(const struct change *change)
+{
+    return load(&change->site->latest) == change->sequence;
+}
+
+static enum cairn_status write_changes_of_pages(const struct change_list *list,
+                                                struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    bool again = true;
+    while (again && status == CAIRN_OK) {
+        again = false;
+        for (size_t i = 0; i < list->count; i++)
+            note_number(change_at(list, i));
+        status = write_pages(list, next_change, error);
+        for (size_t i = 0; i < list->count; i++)
+            again |= !is_latest(change_at(list, i));
+    }
+    return status;
+}
+
+static enum cairn_status write_changes(const struct change_list *list, struct cairn_error *error)
+{
+    const bool dual = is_dual(list->first->site);
+    uint32_t number = take_numbers(list->first->site, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        struct change *change = change_at(list, i);
+        change->sequence = number++;
+        plan_write_slot(change);
+        do {
+            if (!dual)
+                break;
+            note_number(change);
+            store_instruction(change);
+        } while (!is_latest(change));
+    }
+    return dual ? CAIRN_OK : write_changes_of_pages(list, error);
+}
+
+void commit_at_once(struct change *change)
+{
+    cairn_site *site = change->site;
+    plan_write_slot(change);
+    do {
+        atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+        store(&site->latest, 0);
+        store_instruction(change);
+    } while (load(&site->latest) != 0);
+    plan_release(change);
+}
+
+/* Reads the instruction. In a forked child that has not patched yet, only the executed view is the
+ * child's own. */
+static uint64_t read_instruction(const cairn_site *site)
+{
+    return code_space_is_own(site->table->space) ? word_read_instruction(site)
+                                                 : word_read_executed_instruction(site);
+}
+
+/* The slot of a veneer does not change while the instruction branches to the veneer. So the slot
+ * belongs to the instruction if that is the same before and after the load. */
+const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
+                                      uint64_t *veneer_target)
+{
+    for (;;) {
+        *bits = read_instruction(site);
+        const struct site_veneer *veneer = veneers_find(site, *bits);
+        if (veneer == NULL)
+            return NULL;
+        *veneer_target = atomic_load_explicit(veneer->code.slot, memory_order_acquire);
+        if (read_instruction(site) == *bits)
+            return veneer;
+    }
+}
+
+/* ---- Undoing ---- */
+
+/* Writes `to` if the instruction is `from`. */
+static void replace(cairn_site *site, uint64_t from, uint64_t to)
+{
+    if (word_is_narrow(site))
+        exchange_narrow_word(site, to, from);
+    else
+        exchange_in_word(site, to, &from);
+    commit_note(site);
+    make_visible(site);
+}
+
+static void count_undoing(cairn_site *site)
+{
+    atomic_fetch_add_explicit(&site->undone, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(code_space_undone(site->table->space), 1, memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static uint64_t settled(const cairn_site *site)
+{
+    return atomic_load_explicit(&site->settled, memory_order_acquire);
+}
+
+/* Chooses the instruction to replace and its replacement (F). False if there is nothing to do: the
+ * site was changed again, or does what is settled. */
+static bool begin_undo(struct change *change)
+{
+    change->undo_from = change->bits;
+    change->undo_to = change->bits;
+    if (load(&change->site->latest) != change->sequence)
+        return false;
+    count_undoing(change->site);
+    change->undo_to = settled(change->site);
+    return change->undo_to != change->undo_from;
+}
+
+/* Does the same after a replacement, because another change may have been settled meanwhile (F). */
+static bool go_on_undoing(struct change *change)
+{
+    if (change->undo_from == change->undo_to)
+        return false;
+    count_undoing(change->site);
+    change->undo_from = change->undo_to;
+    change->undo_to = settled(change->site);
+    return change->undo_to != change->undo_from;
+}
+
+static enum cairn_status undo_pages(const struct change_list *list, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    bool any = false;
+    for (size_t i = 0; i < list->count; i++)
+        any |= begin_undo(change_at(list, i));
+    while (any && status == CAIRN_OK) {
+        status = write_pages(list, next_undo, error);
+        any = false;
+        for (size_t i = 0; i < list->count; i++)
+            any |= go_on_undoing(change_at(list, i));
+    }
+    return status;
+}
+
+/* Undoes the changes, the last one first. Fails only without dual mapping. The sites then keep the
+ * new instructions. */
+static enum cairn_status undo_all(const struct change_list *list, struct cairn_error *error)
+{
+    if (!is_dual(list->first->site))
+        return undo_pages(list, error);
+    for (size_t i = list->count; i-- > 0;) {
+        struct change *change = change_at(list, i);
+        for (bool any = begin_undo(change); any; any = go_on_undoing(change))
+            replace(change->site, change->undo_from, change->undo_to);
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Many changes, all or none ---- */
+
+static bool is_superseded(const struct change *change)
+{
+    const cairn_site *site = change->site;
+    return load(&site->latest) == 0 || reaches(load(&site->superseded), change->sequence);
+}
+
+/* Whether no change of these sites was undone since they were written. `undone` is the count of the
+ * whole space before that. If it is unchanged, which is the usual case, the sites need not be
+ * checked. */
+static bool is_undisturbed(struct code_space *space, const struct change_list *list,
+                           uint32_t undone)
+{
+    if (load(code_space_undone(space)) == undone)
+        return true;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct change *change = change_at(list, i);
+        if (load(&change->site->undone) != change->undone && !is_superseded(change))
+            return false;
+    }
+    return true;
+}
+
+static void settle(struct change *change)
+{
+    cairn_site *site = change->site;
+    if (is_superseded(change))
+        return;
+    change->is_settled = true;
+    atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+    store(&site->superseded, change->sequence);
+}
+
+/* Whether a change was undone while it was settled (G). Undoing that begins later finds the settled
+ * change. */
+static bool was_undone_meanwhile(struct code_space *space, const struct change_list *list,
+                                 uint32_t undone)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (load(code_space_undone(space)) == undone)
+        return false;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct change *change = change_at(list, i);
+        if (change->is_settled && load(&change->site->undone) != change->undone)
+            return true;
+    }
+    return false;
+}
+
+/* Settles the changes (G). False if some of the sites may have lost their new instruction. The
+ * veneers stay taken until the sites have it. */
+static bool settle_all(struct code_space *space, const struct change_list *list, uint32_t undone)
+{
+    if (!is_undisturbed(space, list, undone))
+        return false;
+    for (size_t i = 0; i < list->count; i++)
+        settle(change_at(list, i));
+    if (was_undone_meanwhile(space, list, undone))
+        return false;
+    plan_release_all(list);
+    return true;
+}
+
+static enum cairn_status commit_at_once_all(const struct change_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        commit_at_once(change_at(list, i));
+    return CAIRN_OK;
+}
+
+static enum cairn_status write_and_synchronise(struct code_space *space,
+                                               const struct change_list *list,
+                                               enum cairn_strength strength,
+                                               struct cairn_error *error)
+{
+    enum cairn_status status = write_changes(list, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = patch_synchronise(space, strength, error);
+    struct cairn_error failure;
+    if (status != CAIRN_OK && undo_all(list, &failure) != CAIRN_OK)
+        error_set_system(error, failure.system_error,
+                         "the barrier after a patch was refused, and undoing the patch, too: the "
+                         "sites do the new thing");
+    return status;
+}
+
+enum cairn_status commit_all(struct code_space *space, const struct change_list *list,
+                             enum cairn_strength strength, struct cairn_error *error)
+{
+    if (list->count == 0)
+        return CAIRN_OK;
+    if (strength == CAIRN_RELAXED && commit_is_at_once(list->first->site))
+        return commit_at_once_all(list);
+    enum cairn_status status;
+    uint32_t undone;
+    do {
+        undone = load(code_space_undone(space));
+        status = write_and_synchronise(space, list, strength, error);
+    } while (status == CAIRN_OK && !settle_all(space, list, undone));
+    if (status != CAIRN_OK)
+        plan_release_all(list);
+    return status;
+}

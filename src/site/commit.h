@@ -1,0 +1,40 @@
+/*
+ * site/commit.h - the only writer of the patch words of published sites.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SITE_COMMIT_H
+#define SITE_COMMIT_H
+
+#include "site/plan.h"
+
+/*
+ * Makes the changes. For each change, writes the slot of its veneer, and then the patch word with
+ * one store (A and D of cairn/patch.h). Then executes the barrier that `strength` requests.
+ * Releases the veneers in any case.
+ *
+ * Errors: MEMORY, SYSTEM, UNSUPPORTED. After an error each site does what it would do without the
+ * changes, as far as code_space_write_all guarantees that. With a single mapping, undoing after a
+ * refused barrier may be refused, too. The sites then keep the new instructions, and the error
+ * message says so.
+ */
+enum cairn_status commit_all(struct code_space *space, const struct change_list *list,
+                             enum cairn_strength strength, struct cairn_error *error);
+
+/* Whether a change of the site without a barrier is one store that cannot fail, so that
+ * commit_at_once can make it. */
+static inline bool commit_is_at_once(const cairn_site *site)
+{
+    return site->table->alias_distance != 0;
+}
+void commit_at_once(struct change *change);
+
+/* Updates the site's note of its instruction (site/fork.c). */
+void commit_note(cairn_site *site);
+
+/* Reads the instruction, and the target in the slot of the veneer that it branches to, as of one
+ * moment. Returns that veneer, or NULL. Lock-free. */
+const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
+                                      uint64_t *veneer_target);
+
+#endif

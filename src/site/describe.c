@@ -1,0 +1,77 @@
+/*
+ * Describes what a site is and does at this moment, as read from the code with one load.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "site/commit.h"
+
+static const char *const state_names[] = {
+    [CAIRN_SITE_UNMANAGED] = "unmanaged", [CAIRN_SITE_NOP] = "no-op",
+    [CAIRN_SITE_CALL] = "call",           [CAIRN_SITE_JUMP] = "jump",
+    [CAIRN_SITE_WRITTEN] = "written",     [CAIRN_SITE_ORIGINAL] = "original",
+};
+_Static_assert(sizeof state_names / sizeof *state_names == CAIRN_SITE_ORIGINAL + 1,
+               "one name for each state");
+
+const char *cairn_site_state_name(enum cairn_site_state state)
+{
+    return (unsigned)state > CAIRN_SITE_ORIGINAL ? "unknown" : state_names[state];
+}
+
+static const enum cairn_site_state state_of_branch[] = {
+    [ARCH_BRANCH_NOP] = CAIRN_SITE_NOP,
+    [ARCH_BRANCH_CALL] = CAIRN_SITE_CALL,
+    [ARCH_BRANCH_JUMP] = CAIRN_SITE_JUMP,
+};
+
+static void describe_branch(const cairn_site *site, struct cairn_site_description *description)
+{
+    enum arch_branch branch;
+    uint64_t target;
+    uint64_t bits;
+    uint64_t veneer_target = 0;
+    const struct site_veneer *veneer = commit_read(site, &bits, &veneer_target);
+    if (site->keeps_original && bits == site->initial.bits) {
+        description->state = CAIRN_SITE_ORIGINAL;
+        return;
+    }
+    if (!site->table->arch->decode_branch(bits, word_instruction_address(site),
+                                          site->instruction_length, &branch, &target))
+        return;
+    description->state = state_of_branch[branch];
+    description->uses_veneer = veneer != NULL;
+    description->target = veneer != NULL ? veneer_target : target;
+}
+
+static void describe_state(const cairn_site *site, struct cairn_site_description *description)
+{
+    bool is_shadow = site->kind == CAIRN_RECORD_STACKMAP && site->byte_count > 0;
+    description->state = is_shadow ? CAIRN_SITE_ORIGINAL : CAIRN_SITE_UNMANAGED;
+    enum site_form form = (enum site_form)atomic_load_explicit(&site->form, memory_order_acquire);
+    if (form == SITE_FORM_WRITTEN)
+        description->state = CAIRN_SITE_WRITTEN;
+    else if (site->live || form == SITE_FORM_BRANCH)
+        describe_branch(site, description);
+}
+
+void cairn_site_describe(const cairn_site *site, struct cairn_site_description *description)
+{
+    const struct site_table *sites = site->table;
+    *description = (struct cairn_site_description){
+        .id = site_id(site),
+        .record = {sites->records, site->record},
+        .kind = (enum cairn_record_kind)site->kind,
+        .address = site->address,
+        .byte_count = site->byte_count,
+        .live = site->live,
+        .instruction_address = site->live ? word_instruction_address(site) : 0,
+        .return_address = site->return_offset == 0 ? 0 : site->address + site->return_offset,
+        .reason = site->live ? "" : site->reason,
+    };
+    if (site->byte_count > 0 &&
+        code_block_holds_code(sites->block, site->address, site->byte_count)) {
+        description->original_bytes = sites->original_bytes + site->bytes_offset;
+        description->bytes = (const uint8_t *)(uintptr_t)site->address;
+    }
+    describe_state(site, description);
+}

@@ -1,0 +1,68 @@
+/*
+ * Patch words in forked children.
+ *
+ * A word is in memory that parent and child share, so a child would read there what its parent
+ * stores. Therefore each change of a live site also notes the instruction in the site itself
+ * (`noted_bits`), which is in private memory. It does so after the store of the word and before it
+ * releases the veneer.
+ *
+ * Invariant: when no change of a site is in progress and site_table_note_words has run, the note is
+ * the instruction. Without site_table_note_words, that holds as long as changes of the site do not
+ * overlap. If two overlap, one may be the last to store the word and the other the last to note.
+ *
+ * If changes are in progress at the fork, the child's word is one of these:
+ *  - The instruction of a change that returned before the fork, if no other change overlapped it.
+ *  - The instruction of a change that began before the fork, and that had not returned when the
+ *    change above began. Its target is still meant to be called. If the instruction branches to a
+ *    veneer, the change still had that veneer when it noted the instruction, so the slot holds that
+ *    target. Or another change has taken the veneer since, and was about to store a branch to it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "site/commit.h"
+
+void commit_note(cairn_site *site)
+{
+    for (;;) {
+        uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_acquire);
+        uint64_t bits = word_read_instruction(site);
+        if (noted == bits)
+            return;
+        /* Do not overwrite a newer note. Then check again, because the word may have changed. */
+        atomic_compare_exchange_strong(&site->noted_bits, &noted, bits);
+    }
+}
+
+void site_table_note_words(struct site_table *sites)
+{
+    for (uint32_t i = 0; i < sites->count; i++)
+        if (sites->sites[i].live)
+            commit_note(&sites->sites[i]);
+}
+
+/* Whether the patch word holds an instruction of Cairn's. Regions with the host's bytes change only
+ * with the code space's lock held, so they have not changed since they were copied. */
+static bool has_word(const cairn_site *site)
+{
+    return site->live &&
+           atomic_load_explicit(&site->form, memory_order_relaxed) != SITE_FORM_WRITTEN;
+}
+
+void site_table_write_words(struct site_table *sites)
+{
+    if (sites->alias_distance == 0)
+        return;
+    for (uint32_t i = 0; i < sites->count; i++) {
+        cairn_site *site = &sites->sites[i];
+        uint8_t bytes[ARCH_WORD_BYTES_MAX];
+        if (!has_word(site))
+            continue;
+        /* Changes that wait for a barrier in the parent are settled in the child. */
+        uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_relaxed);
+        atomic_store_explicit(&site->settled, noted, memory_order_relaxed);
+        atomic_store_explicit(&site->latest, 0, memory_order_relaxed);
+        word_put_bits(site, noted, bytes);
+        code_block_write_copy(sites->block, word_instruction_address(site), bytes,
+                              site->instruction_length);
+    }
+}

@@ -1,0 +1,400 @@
+/*
+ * Makes and arms the sites of a module before it is published.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "site/site.h"
+
+#include "base/error.h"
+#include "ic/cache.h"
+#include "record/table.h"
+#include "site/arm.h"
+#include "site/veneers.h"
+#include "unwind/functions.h"
+
+#include <string.h>
+
+/* ---- Which records have sites ---- */
+
+/* Finds the region of a record; false if the record has no site. */
+static bool region_of(const struct cairn_declaration *declaration, uint64_t record_address,
+                      uint64_t *address, uint32_t *byte_count)
+{
+    if (declaration == NULL)
+        return false;
+    *byte_count = declaration->byte_count;
+    *address = record_address;
+    /* The record of a statepoint is at the end of its bytes, which is the return address. */
+    if (declaration->kind == CAIRN_RECORD_STATEPOINT)
+        *address -= declaration->byte_count;
+    return declaration->kind == CAIRN_RECORD_PATCHPOINT || declaration->byte_count > 0;
+}
+
+static struct cairn_record record_at(const struct site_table *sites, uint32_t index)
+{
+    return (struct cairn_record){.table = sites->records, .index = index};
+}
+
+/* Whether copies of the region are kept: it has bytes, and all of them are in the module's code. */
+static bool has_copies(const struct site_table *sites, uint64_t address, uint32_t byte_count)
+{
+    return byte_count > 0 && code_block_holds_code(sites->block, address, byte_count);
+}
+
+struct totals {
+    uint32_t sites;
+    size_t bytes;
+};
+
+static struct totals count_sites(const struct site_table *sites,
+                                 const cairn_declarations *declarations)
+{
+    struct totals totals = {0};
+    uint32_t count = cairn_table_record_count(sites->records);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cairn_record record = record_at(sites, i);
+        uint64_t address;
+        uint32_t byte_count;
+        if (!region_of(cairn_declarations_find(declarations, cairn_record_id(record)),
+                       cairn_record_address(record), &address, &byte_count))
+            continue;
+        totals.sites++;
+        if (has_copies(sites, address, byte_count))
+            totals.bytes += byte_count;
+    }
+    return totals;
+}
+
+/* ---- Making one site ---- */
+
+/* Returns the address of the first function with records after `address`; UINT64_MAX if there is
+ * none. */
+static uint64_t next_function(const cairn_table *records, uint64_t address)
+{
+    uint32_t count = cairn_table_function_count(records);
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (cairn_table_function(records, middle).address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == count ? UINT64_MAX : cairn_table_function(records, low).address;
+}
+
+/* Returns the distance to the next record or the next function with records, but at most the size
+ * of the region. */
+static uint32_t distance_to_next(const struct site_table *sites, const cairn_site *site)
+{
+    uint64_t address = site->address;
+    uint64_t record = table_next_address(sites->records, address);
+    uint64_t function = next_function(sites->records, address);
+    uint64_t distance = (record < function ? record : function) - address;
+    return distance < site->byte_count ? (uint32_t)distance : site->byte_count;
+}
+
+/* Whether the first `bytes` bytes of the region are in the function that begins at `own`. */
+static bool is_inside(const struct site_table *sites, const cairn_site *site, uint32_t bytes,
+                      uint64_t own)
+{
+    struct cairn_function function;
+    return bytes == 0 || (functions_find(sites->functions, sites->records,
+                                         site->address + bytes - 1, &function) &&
+                          function.address == own);
+}
+
+/* Returns how many bytes of the region may be written. They end at the end of the function that the
+ * region begins in; 0 if that function is unknown. */
+static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
+{
+    struct cairn_function own;
+    uint32_t outside = distance_to_next(sites, site);
+    if (!functions_find(sites->functions, sites->records, site->address, &own))
+        return 0;
+    if (is_inside(sites, site, outside, own.address))
+        return outside;
+    uint32_t inside = 0;
+    while (outside - inside > 1) {
+        uint32_t middle = inside + (outside - inside) / 2;
+        if (is_inside(sites, site, middle, own.address))
+            inside = middle;
+        else
+            outside = middle;
+    }
+    return inside;
+}
+
+static enum cairn_status arm_site(cairn_site *site, const struct cairn_declaration *declaration,
+                                  struct cairn_error *error)
+{
+    struct site_table *sites = site->table;
+    if (!code_block_holds_code(sites->block, site->address, site->byte_count)) {
+        site->limit = 0;
+        return site_refuse(site, error, "its bytes lie outside of the module's code");
+    }
+    /* A region ends at the next record at the latest. So the overlapping site is another record at
+     * the same address, or a statepoint, whose bytes lie before its record. A site without bytes
+     * does not end the region before it. */
+    if (site->byte_count > 0 && site->address < sites->regions_end) {
+        site->limit = 0;
+        return site_refuse(site, error, "its bytes overlap those of the site before it");
+    }
+    if (site->limit > 0)
+        sites->regions_end = site->address + site->limit;
+    switch (declaration->kind) {
+    case CAIRN_RECORD_PATCHPOINT:
+        return arm_patchpoint(site, error);
+    case CAIRN_RECORD_STACKMAP:
+        return arm_shadow(site, error);
+    case CAIRN_RECORD_STATEPOINT:
+    case CAIRN_RECORD_UNDECLARED:
+        break;
+    }
+    return arm_statepoint(site, error);
+}
+
+static enum cairn_status add_site(struct site_table *sites, uint32_t record,
+                                  const struct cairn_declaration *declaration, uint64_t address,
+                                  uint32_t byte_count, struct cairn_error *error)
+{
+    cairn_site *site = &sites->sites[sites->count];
+    site->table = sites;
+    site->address = address;
+    site->byte_count = byte_count;
+    site->record = record;
+    site->kind = (uint8_t)declaration->kind;
+    site->limit = limit_of(sites, site);
+    site->bytes_offset = (uint32_t)sites->bytes_used;
+    if (has_copies(sites, address, byte_count)) {
+        memcpy(sites->original_bytes + site->bytes_offset, (const void *)(uintptr_t)address,
+               byte_count);
+        sites->bytes_used += byte_count;
+    }
+    enum cairn_status status = arm_site(site, declaration, error);
+    sites->count++;
+    return status;
+}
+
+/* Keeps the bytes that cairn_site_restore restores if more than the patch word was changed. */
+static void keep_initial_bytes(const cairn_site *site)
+{
+    const struct site_table *sites = site->table;
+    if (has_copies(sites, site->address, site->byte_count))
+        memcpy(sites->initial_bytes + site->bytes_offset, (const void *)(uintptr_t)site->address,
+               site->byte_count);
+}
+
+/* Returns the distance from the executed to the writable view, which is the same for a whole
+ * block. */
+static uint64_t alias_distance(const struct site_table *sites)
+{
+    for (uint32_t i = 0; i < sites->count; i++) {
+        const cairn_site *site = &sites->sites[i];
+        if (!site->live)
+            continue;
+        const void *alias = code_block_writable_alias(sites->block, site->address);
+        return alias == NULL ? 0 : (uintptr_t)alias - site->address;
+    }
+    return 0;
+}
+
+/* Completes the sites when all are armed. Regions do not overlap, so only adjacent sites can share
+ * a word. */
+static void bind_sites(struct site_table *sites)
+{
+    sites->alias_distance = alias_distance(sites);
+    cairn_site *previous = NULL;
+    for (uint32_t i = 0; i < sites->count; i++) {
+        cairn_site *site = &sites->sites[i];
+        if (site->limit == 0)
+            continue;
+        if (previous != NULL)
+            arm_note_neighbours(previous, site);
+        previous = site;
+    }
+    for (uint32_t i = 0; i < sites->count; i++) {
+        arm_bind(&sites->sites[i]);
+        keep_initial_bytes(&sites->sites[i]);
+    }
+}
+
+/* ---- Stack maps directly before calls ---- */
+
+/* Returns the length of the call at `address` in the module's code; 0 if no call is there. */
+static size_t call_length_at(const struct site_table *sites, uint64_t address)
+{
+    size_t size = ARCH_CALL_BYTES_MAX;
+    while (size > 0 && !code_block_holds_code(sites->block, address, size))
+        size--;
+    return sites->arch->call_length(sites->arch, (const uint8_t *)(uintptr_t)address, size);
+}
+
+/* Whether the location is the link register, whose old value a call overwrites. */
+static bool is_in_link_register(const struct cairn_arch *arch, struct cairn_location location)
+{
+    return arch->has_link_register && location.kind == CAIRN_LOCATION_REGISTER &&
+           location.dwarf == arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+}
+
+static bool survives_call(const struct site_table *sites, struct cairn_record record)
+{
+    uint32_t count = cairn_record_location_count(record);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_in_link_register(sites->arch, cairn_record_location(record, i)))
+            return false;
+    return true;
+}
+
+/* Sets the return address of stack maps that are at the address of a call, unless another record
+ * has that return address. Records at the return address itself, and patch points, take
+ * precedence. */
+static void find_calls(const struct site_table *sites, cairn_table *records,
+                       const cairn_declarations *declarations)
+{
+    uint32_t count = cairn_table_record_count(records);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cairn_record record = record_at(sites, i);
+        struct cairn_record other;
+        const struct cairn_declaration *declaration =
+            cairn_declarations_find(declarations, cairn_record_id(record));
+        if (declaration == NULL || declaration->kind != CAIRN_RECORD_STACKMAP ||
+            cairn_record_return_address(record) != 0)
+            continue;
+        uint64_t address = cairn_record_address(record);
+        size_t length = call_length_at(sites, address);
+        if (length != 0 && !cairn_table_find_return_address(records, address + length, &other) &&
+            survives_call(sites, record))
+            table_set_return_delta(records, i, (uint32_t)length);
+    }
+}
+
+static enum cairn_status add_sites(struct site_table *sites, cairn_table *records,
+                                   const cairn_declarations *declarations,
+                                   struct cairn_error *error)
+{
+    uint32_t count = cairn_table_record_count(records);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cairn_record record = record_at(sites, i);
+        const struct cairn_declaration *declaration =
+            cairn_declarations_find(declarations, cairn_record_id(record));
+        if (declaration != NULL && declaration->kind == CAIRN_RECORD_STATEPOINT)
+            table_set_return_delta(records, i, 0);
+        uint64_t address;
+        uint32_t byte_count;
+        if (!region_of(declaration, cairn_record_address(record), &address, &byte_count))
+            continue;
+        enum cairn_status status = add_site(sites, i, declaration, address, byte_count, error);
+        if (status != CAIRN_OK)
+            return status;
+        const cairn_site *site = &sites->sites[sites->count - 1];
+        if (site->return_offset != 0 && declaration->kind != CAIRN_RECORD_STATEPOINT)
+            table_set_return_delta(records, i, site->return_offset);
+    }
+    bind_sites(sites);
+    find_calls(sites, records, declarations);
+    return CAIRN_OK;
+}
+
+/* ---- The table ---- */
+
+static bool allocate_arrays(struct site_table *sites, struct totals totals)
+{
+    sites->capacity = totals.sites;
+    sites->bytes_capacity = totals.bytes;
+    if (totals.sites > 0)
+        sites->sites = memory_new(&sites->allocator, totals.sites, sizeof *sites->sites);
+    if (totals.bytes > 0)
+        sites->original_bytes = memory_new(&sites->allocator, 2, totals.bytes);
+    if (sites->original_bytes != NULL)
+        sites->initial_bytes = sites->original_bytes + totals.bytes;
+    return (totals.sites == 0 || sites->sites != NULL) &&
+           (totals.bytes == 0 || sites->original_bytes != NULL);
+}
+
+enum cairn_status site_table_create(struct site_table **sites, cairn_table *records,
+                                    const struct functions *functions, struct code_block *block,
+                                    const cairn_declarations *declarations,
+                                    const struct cairn_allocator *allocator,
+                                    struct cairn_error *error)
+{
+    struct site_table *created = memory_new(allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of sites");
+    created->allocator = *allocator;
+    created->block = block;
+    created->space = code_block_space(block);
+    created->arch = code_space_arch(created->space);
+    created->records = records;
+    created->functions = functions;
+
+    struct totals totals = count_sites(created, declarations);
+    enum cairn_status status = CAIRN_OK;
+    if (totals.bytes > UINT32_MAX || !allocate_arrays(created, totals))
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites of %zu bytes",
+                           totals.sites, totals.bytes);
+    if (status == CAIRN_OK)
+        status = add_sites(created, records, declarations, error);
+    if (status != CAIRN_OK) {
+        site_table_destroy(created);
+        return status;
+    }
+    *sites = created;
+    return CAIRN_OK;
+}
+
+void site_table_destroy(struct site_table *sites)
+{
+    if (sites == NULL)
+        return;
+    struct cairn_allocator allocator = sites->allocator;
+    for (uint32_t i = 0; i < sites->count; i++) {
+        veneers_destroy(&sites->sites[i]);
+        if (sites->sites[i].ic != NULL)
+            ic_forget(sites->sites[i].ic);
+        char *reason = sites->sites[i].live ? NULL : sites->sites[i].reason;
+        if (reason != NULL)
+            memory_free(&allocator, reason, strlen(reason) + 1);
+    }
+    memory_free(&allocator, sites->original_bytes, 2 * sites->bytes_capacity);
+    memory_free(&allocator, sites->sites, sites->capacity * sizeof *sites->sites);
+    memory_free(&allocator, sites, sizeof *sites);
+}
+
+void site_table_publish(struct site_table *sites)
+{
+    atomic_store_explicit(&sites->published, true, memory_order_release);
+}
+
+void site_table_retire(struct site_table *sites)
+{
+    atomic_store_explicit(&sites->retired, true, memory_order_release);
+}
+
+uint32_t site_table_count(const struct site_table *sites) { return sites->count; }
+
+cairn_site *site_table_at(const struct site_table *sites, uint32_t index)
+{
+    return index < sites->count ? &sites->sites[index] : NULL;
+}
+
+uint32_t site_table_from(const struct site_table *sites, uint32_t record)
+{
+    uint32_t low = 0;
+    uint32_t high = sites->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (sites->sites[middle].record < record)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+cairn_site *site_table_find(const struct site_table *sites, uint32_t record)
+{
+    cairn_site *site = site_table_at(sites, site_table_from(sites, record));
+    return site != NULL && site->record == record ? site : NULL;
+}

@@ -1,0 +1,69 @@
+/*
+ * site/veneers.h - the veneers of one site, for targets that its branch does not reach.
+ *
+ * Invariants:
+ *  - A veneer is free, or taken by one change. It is taken before the change writes the slot, and
+ *    until the change has written the instruction and had its barrier, if it requests one. No
+ *    change takes a veneer that the instruction or the settled instruction (site/site.h) branches
+ *    to. So while one of these branches to a veneer, the slot holds the one target that belongs to
+ *    it.
+ *  - A veneer is used either for calls only or for jumps only. A thread that has executed a call,
+ *    but not yet the veneer, reaches the target of some call, with its return address saved,
+ *    however long it was stopped there.
+ *  - All veneers for calls of one site are of one kind: framed veneers if the architecture needs
+ *    registers saved around calls and the site does not save them.
+ *  - Veneers stay with their site until its module is unloaded. There are as many of a kind as were
+ *    ever needed at once: one or two in use, and one for each thread that is changing the site.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SITE_VENEERS_H
+#define SITE_VENEERS_H
+
+#include "site/word.h"
+
+struct site_veneer {
+    struct code_veneer code;
+    struct site_veneer *next; /* of the same site */
+    uint64_t bits;            /* the site's branch to it */
+    enum arch_branch branch;
+    _Atomic bool taken;
+};
+
+/* Whether calls at the site need a framed veneer, which saves the registers that the site does
+ * not. */
+bool veneers_frame_calls(const cairn_site *site);
+
+/* Takes a free veneer of the site, or makes a new one. Lock-free and async-signal-safe if one is
+ * free. MEMORY, FULL, SYSTEM, RANGE. */
+enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
+                               struct site_veneer **veneer, struct cairn_error *error);
+
+static inline void veneers_give_back(struct site_veneer *veneer)
+{
+    atomic_store_explicit(&veneer->taken, false, memory_order_release);
+}
+
+/* Takes this veneer, if it is free. Checks twice whether the instruction branches to it: first
+ * because that quickly rejects the veneer in use, and again when no other change can put the veneer
+ * into use any more. */
+static inline bool veneers_try_to_take(const cairn_site *site, struct site_veneer *veneer)
+{
+    if (veneer->bits == word_read_instruction(site) ||
+        atomic_load_explicit(&veneer->taken, memory_order_relaxed) ||
+        atomic_exchange_explicit(&veneer->taken, true, memory_order_acq_rel))
+        return false;
+    if (veneer->bits != word_read_instruction(site) &&
+        veneer->bits != atomic_load_explicit(&site->settled, memory_order_acquire))
+        return true;
+    veneers_give_back(veneer);
+    return false;
+}
+
+/* Returns the veneer that an instruction of the site branches to, or NULL. */
+struct site_veneer *veneers_find(const cairn_site *site, uint64_t bits);
+
+/* Frees the site's list. The code is freed with the block. */
+void veneers_destroy(cairn_site *site);
+
+#endif
