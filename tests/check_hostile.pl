@@ -289,6 +289,26 @@ subtest 'dynamic relocations and sections that are loaded' => sub {
     survives('at one address', elf(type => 3, sections => \@sections));
 };
 
+# An archive of members with these names and sizes; without bytes if it is thin.
+sub archive {
+    my ($magic, $names, @members) = @_;
+    my $header = sub { sprintf "%-16s%-12d%-6d%-6d%-8o%-10d`\n", $_[0], 0, 0, 0, 0644, $_[1] };
+    return "!<$magic>\n" . $header->('//', length $names) . $names . "\n" x (length($names) % 2)
+        . join '', map { $header->(@$_) } @members;
+}
+
+subtest 'members with one name' => sub {
+    survives('long', archive('arch', 'n' x 500000, map { ["/$_", 0] } 0 .. 15000), qr/has 4096 bytes or more/);
+    survives('ends', archive('arch', 'n' x 4000 . "/\n", map { ["/$_", 0] } map { $_ % 3000 } 0 .. 15000));
+};
+
+subtest 'members of a thin archive that are one file' => sub {
+    spit('large.o', elf(type => 2, sections => [{%text, address => 0x1000},
+        {name => '.llvm_bb_addr_map', type => 'MAP', bytes => map_of(0x1000, 16) x 70000}]));
+    survives('large', archive('thin', "large.o/\n", map { ['/0', 5] } 1 .. 2000),
+        qr/an earlier member is the same file/, commands => [['stackmap'], ['bbmap']]);
+};
+
 # ---- Memory ----
 
 subtest 'relocation sections over the same entries' => sub {
