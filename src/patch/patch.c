@@ -292,7 +292,8 @@ static enum cairn_status restore_region(cairn_site *site, enum cairn_strength st
     if (site->live)
         word_put_bits(site, change.bits, bytes + site->instruction_offset);
     status = write_change(&change, bytes, SITE_FORM_INITIAL, strength, error);
-    if (status == CAIRN_OK && site->live)
+    /* Also if neither the barrier nor undoing was possible, and the region is restored. */
+    if (site->live && form_of(site) == SITE_FORM_INITIAL)
         atomic_store_explicit(&site->settled, change.bits, memory_order_release);
     return status;
 }
