@@ -1745,6 +1745,68 @@ START_TEST(invalid_modules_are_refused_with_the_verifiers_words)
 }
 END_TEST
 
+/* ---- GC strategies ---- */
+
+static const char *with_strategy(const char *strategy)
+{
+    static char text[512];
+    snprintf(text, sizeof text, "define i64 @culprit(i64 %%x) gc \"%s\" {\n  ret i64 %%x\n}\n",
+             strategy);
+    return text;
+}
+
+START_TEST(gc_strategies_that_llvm_does_not_know_are_refused)
+{
+    static const char *const known[] = {"statepoint-example", "coreclr", "shadow-stack", "erlang",
+                                        "ocaml"};
+    const struct judgement judgement = {.optimisation_level = 2 * (unsigned)_i};
+    assert_says_of("GC strategy", with_strategy("mine"), &judgement, "\"mine\"",
+                   "statepoint-example");
+    assert_crashes(with_strategy("mine"), &judgement);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_compiles(with_strategy(known[i]), &judgement);
+}
+END_TEST
+
+/* Nothing is compiled: the name is not registered. */
+START_TEST(gc_strategies_that_the_host_names_are_accepted)
+{
+    static const char *const names[] = {"other", "mine"};
+    const struct cairn_check_options options = {.gc_strategies = names, .gc_strategy_count = 2};
+    LLVMModuleRef module = parse_for(with_strategy("mine"), NULL);
+    ck_assert_ok(cairn_check_module(module, &options, NULL));
+    LLVMDisposeModule(module);
+    module = parse_for(with_strategy("their"), NULL);
+    ck_assert_int_eq(cairn_check_module(module, &options, NULL), CAIRN_ERROR_LLVM);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+/* LLVM's verifier would end the process. */
+START_TEST(relocates_in_functions_without_a_gc_strategy_are_refused)
+{
+#if LLVM_HAS_OPAQUE_POINTERS
+#define RELOCATE "@llvm.experimental.gc.relocate.p1"
+#else
+#define RELOCATE "@llvm.experimental.gc.relocate.p1i8"
+#endif
+    LLVMModuleRef module = parse_for(
+        STATEPOINT_DECLARATION "declare void @callee()\n"
+                               "declare ptr addrspace(1) " RELOCATE "(token, i32, i32)\n"
+                               "define ptr addrspace(1) @culprit(ptr addrspace(1) %p) {\n"
+                               "  %t = " STATEPOINT_CALL " [\"gc-live\"(ptr addrspace(1) %p)]\n"
+                               "  %r = call ptr addrspace(1) " RELOCATE "(token %t, i32 0, i32 0)\n"
+                               "  ret ptr addrspace(1) %r\n}\n",
+        NULL);
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_check_module(module, NULL, &error), CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "'culprit'") != NULL &&
+                      strstr(error.message, "gc.relocate") != NULL,
+                  "%s", error.message);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
 /* The check relies on the host's claim. */
 START_TEST(modules_that_the_host_has_verified_are_not_verified_again)
 {
@@ -2094,6 +2156,9 @@ int main(void)
     tcase_add_loop_test(tests, landing_pads_that_crash_are_refused, 0, 2);
     tcase_add_test(tests, personalities_that_are_no_functions_are_refused);
     tcase_add_loop_test(tests, invalid_modules_are_refused_with_the_verifiers_words, 0, INVALID);
+    tcase_add_loop_test(tests, gc_strategies_that_llvm_does_not_know_are_refused, 0, 2);
+    tcase_add_test(tests, gc_strategies_that_the_host_names_are_accepted);
+    tcase_add_test(tests, relocates_in_functions_without_a_gc_strategy_are_refused);
     tcase_add_test(tests, modules_that_the_host_has_verified_are_not_verified_again);
     tcase_add_loop_test(tests, wide_constants_are_refused_that_records_cannot_have, 0, 2);
     tcase_add_test(tests, arguments_and_undefined_values_that_are_wide_stay_refused);

@@ -266,6 +266,8 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     created->check.optimisation_level = options->optimisation_level;
     created->check.enable_fast_isel = options->enable_fast_isel;
     created->check.is_verified = options->is_verified;
+    created->check.gc_strategies = options->gc_strategies;
+    created->check.gc_strategy_count = options->gc_strategy_count;
     created->check.finding = options->finding;
     created->check.user = options->finding_user;
     created->skip_check = options->skip_check;
