@@ -40,11 +40,11 @@ struct cairn_patchpoint {
     uint64_t id;
     /** Bytes to reserve; cairn_patchpoint_minimum_bytes says how many are needed. */
     uint32_t byte_count;
-    /** A constant: a function (not on AArch64), or an address as a pointer or as an integer of
-     * pointer width; on AArch64 and PPC64 one below 2^48. NULL or a null constant means that LLVM
-     * emits no call: no-ops only. LLVM cannot call a target that is known only at run time, or an
-     * expression that has to be computed: leave the target out and use cairn_site_call, or make the
-     * target a function that gets the pointer as an argument and calls it. */
+    /** A constant: a function (not on AArch64 and RISC-V), or an address as a pointer or as an
+     * integer of pointer width; on AArch64 and PPC64 one below 2^48. NULL or a null constant means
+     * that LLVM emits no call: no-ops only. LLVM cannot call a target that is known only at run
+     * time, or an expression that has to be computed: leave the target out and use cairn_site_call,
+     * or make the target a function that gets the pointer as an argument and calls it. */
     LLVMValueRef target;
     /** NULL means void. */
     LLVMTypeRef result_type;
