@@ -289,6 +289,21 @@ subtest 'dynamic relocations and sections that are loaded' => sub {
     survives('at one address', elf(type => 3, sections => \@sections));
 };
 
+# What is asked for many times, at an address about which the file says much.
+my $asked_often = "1000\n" x 60000;
+
+subtest 'PC entries of one address' => sub {
+    my %entries = (
+        'function 4' => join('', map { pack 'l<L<', 0x1000 - (0x100000 + 8 * $_), 0x1000 } 0 .. 59999),
+        'instruction 4' => join('', map { pack 'l<', 0x1000 - (0x100000 + 4 * $_) } 0 .. 119999),
+    );
+    for my $schema (sort keys %entries) {
+        survives($schema, elf(type => 2, sections => [{%text, address => 0x1000},
+            {name => '.pcs', flags => ALLOC, address => 0x100000, bytes => $entries{$schema}}]), undef,
+            asked => $asked_often, commands => [map { ['lookup', '--section', '.pcs', '--schema', $schema, @$_] } [], ['--json']]);
+    }
+};
+
 # An archive of members with these names and sizes; without bytes if it is thin.
 sub archive {
     my ($magic, $names, @members) = @_;
