@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "file/contents.h"
 
@@ -17,7 +18,32 @@
 
 #define THIN_MAGIC "!<thin>\n"
 
-enum { MAGIC_BYTES = SARMAG, HEADER_BYTES = sizeof(struct ar_hdr) };
+enum {
+    MAGIC_BYTES = SARMAG,
+    HEADER_BYTES = sizeof(struct ar_hdr),
+    /* As for paths of Linux. Many members may refer to one name, so that their names can be far
+     * longer in total than the archive. */
+    LONG_NAME_BYTES_MAX = 4096
+};
+
+/* A file, however it is named. */
+struct file_identity {
+    uint64_t device;
+    uint64_t inode;
+};
+
+struct seen_place {
+    struct file_identity file;
+    bool is_used;
+};
+
+/* A hash table of files. At most half of its places are used. */
+struct seen_files {
+    struct hash_key key;
+    struct seen_place *places;
+    size_t place_count; /* 0 or a power of two */
+    size_t count;
+};
 
 struct cairn_archive {
     struct cairn_allocator allocator;
@@ -27,11 +53,12 @@ struct cairn_archive {
     uint64_t position;      /* offset of the next header */
     const char *long_names; /* table of long names; NULL if not yet found */
     size_t long_names_size;
-    char *name;          /* name of the last member returned */
-    size_t name_size;    /* bytes, including the NUL */
-    struct image member; /* file of the last member, in a thin archive */
-    char *folder;        /* thin archive: folder of the archive, with a trailing slash; or NULL */
-    size_t folder_size;  /* bytes, without a NUL */
+    char *name;             /* name of the last member returned */
+    size_t name_size;       /* bytes, including the NUL */
+    struct image member;    /* file of the last member, in a thin archive */
+    struct seen_files seen; /* files of the members of a thin archive */
+    char *folder;       /* thin archive: folder of the archive, with a trailing slash; or NULL */
+    size_t folder_size; /* bytes, without a NUL */
 };
 
 /* Characters without a terminating NUL. */
@@ -160,6 +187,8 @@ void cairn_archive_close(cairn_archive *archive)
         return;
     struct cairn_allocator allocator = archive->allocator;
     release_member(archive);
+    memory_free(&allocator, archive->seen.places,
+                archive->seen.place_count * sizeof *archive->seen.places);
     memory_free(&allocator, archive->folder, archive->folder_size);
     image_close(&archive->image, &allocator);
     memory_free(&allocator, archive, sizeof *archive);
@@ -256,7 +285,8 @@ static struct text take_bsd_name(struct header *header)
     return name;
 }
 
-/* Finds a name in the table of long names, where it ends before a slash and a newline. */
+/* Finds a name in the table of long names, where it ends before a slash and a newline. False if it
+ * is not there or too long. */
 static bool find_long_name(const cairn_archive *archive, struct text digits, struct text *name)
 {
     uint64_t offset;
@@ -265,7 +295,10 @@ static bool find_long_name(const cairn_archive *archive, struct text digits, str
         return false;
     name->start = archive->long_names + offset;
     size_t left = archive->long_names_size - offset;
-    const char *end = memchr(name->start, '\n', left);
+    bool may_be_long = left > LONG_NAME_BYTES_MAX;
+    const char *end = memchr(name->start, '\n', may_be_long ? LONG_NAME_BYTES_MAX + 1 : left);
+    if (end == NULL && may_be_long)
+        return false;
     name->length = end == NULL ? left : (size_t)(end - name->start);
     if (name->length > 0 && name->start[name->length - 1] == '/')
         name->length--;
@@ -280,8 +313,9 @@ static enum cairn_status find_name(const cairn_archive *archive, struct header *
         struct text digits = {name->start + 1, name->length - 1};
         if (!find_long_name(archive, digits, name))
             return error_set(error, CAIRN_ERROR_CORRUPT, header->offset,
-                             "the name of the member at byte %llu is not in the archive",
-                             (unsigned long long)header->offset);
+                             "the name of the member at byte %llu is not in the archive, or has %d "
+                             "bytes or more",
+                             (unsigned long long)header->offset, LONG_NAME_BYTES_MAX);
     } else if (is_bsd_name(header)) {
         if (archive->is_thin)
             return error_set(error, CAIRN_ERROR_CORRUPT, header->offset,
@@ -380,6 +414,59 @@ static enum cairn_status name_member(const cairn_archive *archive, const struct 
     return status;
 }
 
+/* ---- Files of thin archives ---- */
+
+/* Returns the place of a file, or the free place where it can be added. */
+static struct seen_place *find_seen(const struct seen_files *seen, struct file_identity file)
+{
+    size_t mask = seen->place_count - 1;
+    size_t place = (size_t)(hash_words(&seen->key, &file, sizeof file) >> 32) & mask;
+    while (seen->places[place].is_used && (seen->places[place].file.device != file.device ||
+                                           seen->places[place].file.inode != file.inode))
+        place = (place + 1) & mask;
+    return &seen->places[place];
+}
+
+/* Makes space for one more file. Returns false if there is no memory. */
+static bool grow_seen(struct seen_files *seen, const struct cairn_allocator *allocator)
+{
+    enum { FIRST_PLACES = 16 };
+    if (seen->count * 2 < seen->place_count)
+        return true;
+    struct seen_files grown = {
+        .key = seen->place_count == 0 ? hash_key_create() : seen->key,
+        .place_count = seen->place_count == 0 ? FIRST_PLACES : seen->place_count * 2,
+        .count = seen->count,
+    };
+    grown.places = memory_new(allocator, grown.place_count, sizeof *grown.places);
+    if (grown.places == NULL)
+        return false;
+    for (size_t i = 0; i < seen->place_count; i++)
+        if (seen->places[i].is_used)
+            *find_seen(&grown, seen->places[i].file) = seen->places[i];
+    memory_free(allocator, seen->places, seen->place_count * sizeof *seen->places);
+    *seen = grown;
+    return true;
+}
+
+/* Refuses a file that an earlier member has. Otherwise a small archive that names one large file
+ * many times would take as much time as an archive that contains it so often. */
+static enum cairn_status check_not_seen(cairn_archive *archive, struct cairn_error *error)
+{
+    const struct image *member = &archive->member;
+    if (member->origin != IMAGE_READ)
+        return CAIRN_OK;
+    if (!grow_seen(&archive->seen, &archive->allocator))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the files of an archive");
+    struct file_identity file = {member->device, member->inode};
+    struct seen_place *place = find_seen(&archive->seen, file);
+    if (place->is_used)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "an earlier member is the same file");
+    *place = (struct seen_place){file, true};
+    archive->seen.count++;
+    return CAIRN_OK;
+}
+
 static enum cairn_status open_thin_member(cairn_archive *archive, const struct header *header,
                                           struct cairn_error *error)
 {
@@ -396,6 +483,8 @@ static enum cairn_status open_thin_member(cairn_archive *archive, const struct h
     struct image *member = &archive->member;
     enum cairn_status status =
         image_open(path, &archive->files, &archive->allocator, member, &cause);
+    if (status == CAIRN_OK)
+        status = check_not_seen(archive, &cause);
     if (status == CAIRN_OK)
         status = image_load(member, 0, member->size, &cause);
     memory_free(&archive->allocator, path, size);

@@ -63,6 +63,8 @@ static enum cairn_status open_descriptor(const char *path, struct image *image,
     if (fstat(image->descriptor, &status) != 0)
         return error_set_system(error, errno, "cannot be examined");
     image->size = (size_t)status.st_size;
+    image->device = status.st_dev;
+    image->inode = status.st_ino;
     return check_regular(&status, error);
 }
 

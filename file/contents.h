@@ -24,7 +24,9 @@ struct image {
     enum image_origin origin;
     const struct cairn_file_hook *hook; /* for IMAGE_HOOKED */
     struct cairn_file_bytes hooked;
-    int descriptor; /* for IMAGE_READ */
+    int descriptor;  /* for IMAGE_READ */
+    uint64_t device; /* for IMAGE_READ: what identifies the file, whatever its path */
+    uint64_t inode;
     uint8_t *parts; /* for IMAGE_READ: 1 for each part that was read */
 };
 

@@ -292,11 +292,11 @@ enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char 
 enum { MATCH_REPLACED = 1, MATCH_ADDED };
 
 /* Indexes the names of all sections with bytes in the file, or of all sections without. */
-static bool index_sections(const struct file *file, bool with_bytes, struct name_index *index,
-                           const struct cairn_allocator *allocator)
+static bool index_sections(const struct file *file, bool with_bytes, const struct hash_key *key,
+                           struct name_index *index, const struct cairn_allocator *allocator)
 {
     GElf_Shdr header;
-    if (!name_index_create(index, file->names, file->section_count, allocator))
+    if (!name_index_create(index, file->names, file->section_count, key, allocator))
         return false;
     for (uint32_t i = 1; i < file->section_count; i++)
         if (file_section(file, i, &header) && (header.sh_type != SHT_NOBITS) == with_bytes)
@@ -322,6 +322,7 @@ static enum cairn_status match_sections(cairn_object *object, struct cairn_error
     const struct cairn_allocator *allocator = &object->allocator;
     const struct file *own = &object->file;
     const struct file *other = &object->debug_file->file;
+    struct hash_key key = hash_key_create(); /* one key, because the hashes are compared */
     struct name_index empty = {.count = 0};
     struct name_index own_bytes = {.count = 0};
     struct name_index other_bytes = {.count = 0};
@@ -329,9 +330,9 @@ static enum cairn_status match_sections(cairn_object *object, struct cairn_error
     object->match_count = (size_t)own->section_count + other->section_count;
     object->matches = memory_new(allocator, object->match_count, 1);
     if (object->match_count > 0 &&
-        (object->matches == NULL || !index_sections(own, false, &empty, allocator) ||
-         !index_sections(own, true, &own_bytes, allocator) ||
-         !index_sections(other, true, &other_bytes, allocator))) {
+        (object->matches == NULL || !index_sections(own, false, &key, &empty, allocator) ||
+         !index_sections(own, true, &key, &own_bytes, allocator) ||
+         !index_sections(other, true, &key, &other_bytes, allocator))) {
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of sections");
     } else if (object->match_count > 0) {
         note_matches(&empty, &other_bytes, true, MATCH_REPLACED, object->matches);

@@ -12,7 +12,8 @@ static enum cairn_status make_index(cairn_object *object, struct cairn_error *er
     struct name_index *index = &object->by_name;
     if (object->has_by_name)
         return CAIRN_OK;
-    if (!name_index_create(index, symbols->table.strings, symbols->count, &object->allocator))
+    struct hash_key key = hash_key_create();
+    if (!name_index_create(index, symbols->table.strings, symbols->count, &key, &object->allocator))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of %zu symbols",
                          symbols->count);
     for (size_t i = 0; i < symbols->count; i++) {

@@ -1,8 +1,11 @@
 /*
  * Finds names by hash.
  *
- * The hash of a name is computed from its last byte to its first, so that one pass over a string
- * yields the hashes of all its suffixes.
+ * The hash of a name is a polynomial of its bytes modulo the prime 2^61 - 1, with a random factor
+ * and a random start. Two different names of at most n bytes have the same hash with a probability
+ * of at most n / 2^60, so that no file can be constructed whose names have the same hash. A hash is
+ * computed from the last byte to the first, so that one pass over a string yields the hashes of all
+ * its suffixes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,27 +16,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_EMPTY UINT64_C(0x9e3779b97f4a7c15)
-#define HASH_FACTOR UINT64_C(0xd1342543de82ef95)
+#define PRIME ((UINT64_C(1) << 61) - 1)
 
-/* Returns the hash of a string from its first byte and the hash of the remaining bytes. */
-static uint64_t extend(uint64_t hash, uint8_t byte)
+/* Returns a number less than 2^61 that is congruent to `number`, which is less than 2^122. */
+static uint64_t reduce(hash_wide number)
 {
-    return byte == 0 ? HASH_EMPTY : hash * HASH_FACTOR + byte;
+    uint64_t sum = (uint64_t)(number & PRIME) + (uint64_t)(number >> 61);
+    return sum >= PRIME ? sum - PRIME : sum;
 }
 
-static uint64_t hash_name(const char *name)
+/* Returns the hash of a string from its first byte and the hash of the remaining bytes. */
+static uint64_t extend(const struct name_index *index, uint64_t hash, uint8_t byte)
 {
-    uint64_t hash = HASH_EMPTY;
+    return byte == 0 ? index->start : reduce((hash_wide)hash * index->factor + byte);
+}
+
+static uint64_t hash_name(const struct name_index *index, const char *name)
+{
+    uint64_t hash = index->start;
     for (size_t i = strlen(name); i-- > 0;)
-        hash = extend(hash, (uint8_t)name[i]);
+        hash = extend(index, hash, (uint8_t)name[i]);
     return hash;
 }
 
 bool name_index_create(struct name_index *index, struct file_bytes strings, size_t capacity,
-                       const struct cairn_allocator *allocator)
+                       const struct hash_key *key, const struct cairn_allocator *allocator)
 {
-    *index = (struct name_index){.strings = strings, .capacity = capacity};
+    *index = (struct name_index){
+        .strings = strings,
+        .capacity = capacity,
+        .factor = reduce(key->multiplier_low),
+        .start = reduce(key->added_low),
+    };
     if (capacity == 0)
         return true;
     index->entries = memory_new(allocator, capacity, sizeof *index->entries);
@@ -70,11 +84,11 @@ void name_index_sort(struct name_index *index)
     if (index->count == 0)
         return;
     qsort(index->entries, index->count, sizeof *index->entries, compare_offsets);
-    uint64_t hash = HASH_EMPTY;
+    uint64_t hash = index->start;
     uint64_t place = index->strings.size;
     for (size_t i = index->count; i-- > 0;) {
         while (place > index->entries[i].offset)
-            hash = extend(hash, index->strings.bytes[--place]);
+            hash = extend(index, hash, index->strings.bytes[--place]);
         index->entries[i].hash = hash;
     }
     qsort(index->entries, index->count, sizeof *index->entries, compare_hashes);
@@ -108,7 +122,7 @@ static const struct name_entry *find(const struct name_index *index, uint64_t ha
 
 const struct name_entry *name_index_find(const struct name_index *index, const char *name)
 {
-    return find(index, hash_name(name), name, SIZE_MAX);
+    return find(index, hash_name(index, name), name, SIZE_MAX);
 }
 
 const struct name_entry *name_index_find_entry(const struct name_index *index,

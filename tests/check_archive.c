@@ -23,7 +23,7 @@
 /* ---- Making archives ---- */
 
 struct bytes {
-    char text[4096];
+    char text[8192];
     size_t size;
 };
 
@@ -274,6 +274,38 @@ static char *copy_to_end(const struct guarded *guarded, const char *bytes, size_
     return start;
 }
 
+/* Reads the first member, whose name is long and has `length` bytes in the table. */
+static enum cairn_status read_name_of(size_t length, bool has_end)
+{
+    char names[6000];
+    struct bytes bytes = {.size = 0};
+    struct cairn_archive_member member;
+    struct cairn_error error;
+    cairn_archive *archive;
+    memset(names, 'n', sizeof names);
+    if (has_end)
+        memcpy(names + length, "/\n", 2);
+    put(&bytes, "!<arch>\n", 8);
+    put_member(&bytes, "//", names, has_end ? sizeof names : length);
+    put_member(&bytes, "/0", "x", 1);
+    ck_assert_int_eq(cairn_archive_open_memory(bytes.text, bytes.size, NULL, &archive, &error),
+                     CAIRN_OK);
+    enum cairn_status status = cairn_archive_next(archive, &member, &error);
+    if (status == CAIRN_OK)
+        ck_assert_uint_eq(strlen(member.name), length);
+    cairn_archive_close(archive);
+    return status;
+}
+
+START_TEST(name_that_is_longer_than_a_path_is_corrupt)
+{
+    ck_assert_int_eq(read_name_of(4095, true), CAIRN_OK);
+    ck_assert_int_eq(read_name_of(4097, true), CAIRN_ERROR_CORRUPT);
+    ck_assert_int_eq(read_name_of(4094, false), CAIRN_OK);
+    ck_assert_int_eq(read_name_of(6000, false), CAIRN_ERROR_CORRUPT);
+}
+END_TEST
+
 START_TEST(every_prefix_is_read_or_refused)
 {
     struct guarded guarded = guard();
@@ -425,6 +457,44 @@ START_TEST(members_of_thin_archives_are_files)
     remove_file(folder, "archive.a");
     remove_file(folder, "one");
     remove_file(folder, "two");
+    rmdir(folder);
+}
+END_TEST
+
+START_TEST(file_of_an_earlier_member_is_refused)
+{
+    char folder[] = "/tmp/check_archive.XXXXXX";
+    char path[256];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    struct bytes bytes = {.size = 0};
+    put(&bytes, "!<thin>\n", 8);
+    put_member(&bytes, "//", "./one/\n", 7);
+    put_header(&bytes, "one/", 5);
+    put_header(&bytes, "/0", 5);
+    put_header(&bytes, "link/", 5);
+    put_header(&bytes, "two/", 6);
+    write_file(folder, "archive.a", bytes.text, bytes.size);
+    write_file(folder, "one", "first", 5);
+    write_file(folder, "two", "second", 6);
+    snprintf(path, sizeof path, "%s/link", folder);
+    ck_assert_int_eq(symlink("one", path), 0);
+    static const enum cairn_status expected[] = {CAIRN_OK, CAIRN_ERROR_CORRUPT, CAIRN_ERROR_CORRUPT,
+                                                 CAIRN_OK, CAIRN_ERROR_NOT_FOUND};
+    cairn_archive *archive;
+    struct cairn_archive_member member;
+    struct cairn_error error;
+    snprintf(path, sizeof path, "%s/archive.a", folder);
+    ck_assert_int_eq(cairn_archive_open(path, NULL, &archive, &error), CAIRN_OK);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        ck_assert_int_eq(cairn_archive_next(archive, &member, &error), expected[i]);
+        if (expected[i] == CAIRN_ERROR_CORRUPT)
+            ck_assert_ptr_nonnull(strstr(error.message, "an earlier member is the same file"));
+    }
+    cairn_archive_close(archive);
+    remove_file(folder, "archive.a");
+    remove_file(folder, "one");
+    remove_file(folder, "two");
+    remove_file(folder, "link");
     rmdir(folder);
 }
 END_TEST
@@ -615,10 +685,12 @@ static Suite *make_suite(void)
     tcase_add_test(archives, member_that_is_cut_off_is_named);
     tcase_add_test(archives, damaged_header_is_corrupt);
     tcase_add_test(archives, name_outside_of_the_table_is_corrupt);
+    tcase_add_test(archives, name_that_is_longer_than_a_path_is_corrupt);
     tcase_add_test(archives, every_prefix_is_read_or_refused);
     tcase_add_test(archives, changed_bytes_never_crash);
     tcase_add_test(archives, each_allocation_may_fail);
     tcase_add_test(archives, members_of_thin_archives_are_files);
+    tcase_add_test(archives, file_of_an_earlier_member_is_refused);
     tcase_add_test(archives, members_of_thin_archives_are_opened_by_the_hook);
     tcase_add_test(archives, bsd_name_in_a_thin_archive_stays_inside);
     tcase_add_test(archives, random_thin_archives_stay_inside);

@@ -899,7 +899,7 @@ END_TEST
 
 /* This limit is Cairn's own. Above it LLVM is slow and finally runs out of memory. */
 /* check_llvm_sequences.c tests that LLVM's code for these is wrong. */
-START_TEST(symbols_as_targets_are_refused_on_aarch64)
+START_TEST(symbols_as_targets_are_refused_where_llvm_cannot_call_them)
 {
     static const struct judgement aarch64 = {.triple = "aarch64-linux-gnu"};
     static const char symbol[] = SUPPORT_INTRINSICS
@@ -919,6 +919,11 @@ START_TEST(symbols_as_targets_are_refused_on_aarch64)
     static const struct judgement x86_64 = {.triple = "x86_64-linux-gnu"};
     assert_compiles(symbol, &x86_64);
     assert_compiles(integer, &aarch64);
+    static const struct judgement riscv64 = {.triple = "riscv64-linux-gnu"};
+    if (!LLVM_HAS_RISCV_STACKMAPS)
+        return;
+    assert_refused_rightly(symbol, &riscv64, "symbol as target", "integer cast to a pointer");
+    assert_compiles(integer, &riscv64);
 }
 END_TEST
 
@@ -1627,6 +1632,32 @@ START_TEST(deoptimize_by_fast_isel_is_refused)
 }
 END_TEST
 
+/* The vectors that one register holds because of the function's features. */
+START_TEST(deoptimize_of_wide_vectors_by_fast_isel_is_refused)
+{
+#define AVX "\"target-features\"=\"+avx\" "
+#define AVX512 "\"target-features\"=\"+avx512f,+avx512bw\" "
+#define OPTNONE "optnone noinline "
+    static const struct {
+        const char *fast;
+        const char *optnone;
+    } rows[] = {
+        {DEOPTIMIZE("<8 x float>", "v8f32", AVX), DEOPTIMIZE("<8 x float>", "v8f32", AVX OPTNONE)},
+        {DEOPTIMIZE("<4 x i64>", "v4i64", AVX), DEOPTIMIZE("<4 x i64>", "v4i64", AVX OPTNONE)},
+        {DEOPTIMIZE("<16 x float>", "v16f32", AVX512),
+         DEOPTIMIZE("<16 x float>", "v16f32", AVX512 OPTNONE)},
+        {NULL, DEOPTIMIZE("<16 x i1>", "v16i1", AVX512 OPTNONE)},
+    };
+    unsigned level = 1 + (unsigned)_i;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].fast != NULL)
+            assert_refused_at(rows[i].fast, "x86_64-linux-gnu", level, true, "FastISel", "-O0");
+        assert_refused_at(rows[i].optnone, "x86_64-linux-gnu", level, false, "FastISel", "optnone");
+        assert_compiles_at(rows[i].optnone, "x86_64-linux-gnu", 0, false);
+    }
+}
+END_TEST
+
 static const char *with_pad(const char *personality, const char *pad, const char *end)
 {
     static char text[2048];
@@ -1741,6 +1772,68 @@ START_TEST(invalid_modules_are_refused_with_the_verifiers_words)
     ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, &engine, &error), CAIRN_ERROR_LLVM);
     ck_assert_ptr_nonnull(strstr(error.message, "verifier"));
     cairn_runtime_destroy(runtime);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+/* ---- GC strategies ---- */
+
+static const char *with_strategy(const char *strategy)
+{
+    static char text[512];
+    snprintf(text, sizeof text, "define i64 @culprit(i64 %%x) gc \"%s\" {\n  ret i64 %%x\n}\n",
+             strategy);
+    return text;
+}
+
+START_TEST(gc_strategies_that_llvm_does_not_know_are_refused)
+{
+    static const char *const known[] = {"statepoint-example", "coreclr", "shadow-stack", "erlang",
+                                        "ocaml"};
+    const struct judgement judgement = {.optimisation_level = 2 * (unsigned)_i};
+    assert_says_of("GC strategy", with_strategy("mine"), &judgement, "\"mine\"",
+                   "statepoint-example");
+    assert_crashes(with_strategy("mine"), &judgement);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_compiles(with_strategy(known[i]), &judgement);
+}
+END_TEST
+
+/* Nothing is compiled: the name is not registered. */
+START_TEST(gc_strategies_that_the_host_names_are_accepted)
+{
+    static const char *const names[] = {"other", "mine"};
+    const struct cairn_check_options options = {.gc_strategies = names, .gc_strategy_count = 2};
+    LLVMModuleRef module = parse_for(with_strategy("mine"), NULL);
+    ck_assert_ok(cairn_check_module(module, &options, NULL));
+    LLVMDisposeModule(module);
+    module = parse_for(with_strategy("their"), NULL);
+    ck_assert_int_eq(cairn_check_module(module, &options, NULL), CAIRN_ERROR_LLVM);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+/* LLVM's verifier would end the process. */
+START_TEST(relocates_in_functions_without_a_gc_strategy_are_refused)
+{
+#if LLVM_HAS_OPAQUE_POINTERS
+#define RELOCATE "@llvm.experimental.gc.relocate.p1"
+#else
+#define RELOCATE "@llvm.experimental.gc.relocate.p1i8"
+#endif
+    LLVMModuleRef module = parse_for(
+        STATEPOINT_DECLARATION "declare void @callee()\n"
+                               "declare ptr addrspace(1) " RELOCATE "(token, i32, i32)\n"
+                               "define ptr addrspace(1) @culprit(ptr addrspace(1) %p) {\n"
+                               "  %t = " STATEPOINT_CALL " [\"gc-live\"(ptr addrspace(1) %p)]\n"
+                               "  %r = call ptr addrspace(1) " RELOCATE "(token %t, i32 0, i32 0)\n"
+                               "  ret ptr addrspace(1) %r\n}\n",
+        NULL);
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_check_module(module, NULL, &error), CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "'culprit'") != NULL &&
+                      strstr(error.message, "gc.relocate") != NULL,
+                  "%s", error.message);
     LLVMDisposeModule(module);
 }
 END_TEST
@@ -2070,7 +2163,7 @@ int main(void)
     tcase_add_test(tests, too_few_bytes_fill_the_memory_on_x86_64);
     tcase_add_loop_test(tests, too_few_bytes_end_llvm_22_on_ppc64, 0, 2);
     tcase_add_loop_test(tests, bytes_that_llvm_does_not_keep_to_are_refused, 0, BYTE_ROWS);
-    tcase_add_test(tests, symbols_as_targets_are_refused_on_aarch64);
+    tcase_add_test(tests, symbols_as_targets_are_refused_where_llvm_cannot_call_them);
     tcase_add_test(tests, absurd_number_of_bytes_is_refused);
     tcase_add_test(tests, statepoints_are_refused_where_llvm_cannot_select_them);
     tcase_add_test(tests, statepoints_store_what_registers_cannot_keep);
@@ -2091,9 +2184,13 @@ int main(void)
     tcase_add_loop_test(tests, kept_liveness_takes_calls_on_other_architectures, 0, 3);
     tcase_add_loop_test(tests, intrinsics_without_code_are_refused, 0, 4);
     tcase_add_loop_test(tests, deoptimize_by_fast_isel_is_refused, 0, 8);
+    tcase_add_loop_test(tests, deoptimize_of_wide_vectors_by_fast_isel_is_refused, 0, 3);
     tcase_add_loop_test(tests, landing_pads_that_crash_are_refused, 0, 2);
     tcase_add_test(tests, personalities_that_are_no_functions_are_refused);
     tcase_add_loop_test(tests, invalid_modules_are_refused_with_the_verifiers_words, 0, INVALID);
+    tcase_add_loop_test(tests, gc_strategies_that_llvm_does_not_know_are_refused, 0, 2);
+    tcase_add_test(tests, gc_strategies_that_the_host_names_are_accepted);
+    tcase_add_test(tests, relocates_in_functions_without_a_gc_strategy_are_refused);
     tcase_add_test(tests, modules_that_the_host_has_verified_are_not_verified_again);
     tcase_add_loop_test(tests, wide_constants_are_refused_that_records_cannot_have, 0, 2);
     tcase_add_test(tests, arguments_and_undefined_values_that_are_wide_stay_refused);

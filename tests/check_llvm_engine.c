@@ -971,6 +971,36 @@ START_TEST(contexts_of_one_engine_are_all_observed)
 }
 END_TEST
 
+/* The module has its own context, so nothing but its own finalisation observes the error. */
+START_TEST(error_in_a_module_without_functions_fails_the_finalisation)
+{
+    LLVMContextRef other = LLVMContextCreate();
+    cairn_engine *engine = create_engine(
+        support_parse_valid(other, "module asm \".nosuchdirective\"\n@data = global i32 1\n"));
+    struct cairn_error error = {0};
+    ck_assert_int_eq(cairn_engine_finalise(engine, &error), CAIRN_ERROR_LLVM);
+    ck_assert_msg(strstr(error.message, "directive") != NULL, "%s", error.message);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    add(engine, parse_constant("f", 5));
+    ck_assert_int_eq(get(engine, "f")(0), 5);
+    cairn_engine_dispose(engine);
+    LLVMContextDispose(other);
+}
+END_TEST
+
+START_TEST(data_of_a_module_without_functions_is_loaded)
+{
+    cairn_engine *engine = create_engine(support_parse_valid(context, "@data = global i64 40\n"));
+    ck_assert_ok(cairn_engine_finalise(engine, NULL));
+    ck_assert_uint_eq(statistics().module_count, 1);
+    const int64_t *data =
+        (const int64_t *)(uintptr_t)LLVMGetGlobalValueAddress(cairn_engine_llvm(engine), "data");
+    ck_assert_ptr_nonnull(data);
+    ck_assert_int_eq(*data, 40);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 START_TEST(warning_that_llvm_reports_reaches_the_host_and_fails_nothing)
 {
     struct seen seen = {0};
@@ -1096,6 +1126,8 @@ static void add_tests(TCase *tests)
         unresolved_symbol_is_named_and_nothing_is_published,
         engine_loads_nothing_after_an_unresolved_symbol,
         contexts_of_one_engine_are_all_observed,
+        error_in_a_module_without_functions_fails_the_finalisation,
+        data_of_a_module_without_functions_is_loaded,
         warning_that_llvm_reports_reaches_the_host_and_fails_nothing,
         symbols_of_the_host_are_found,
         unknown_function_is_not_found,

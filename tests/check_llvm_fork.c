@@ -570,6 +570,92 @@ START_TEST(visitor_may_fork)
 }
 END_TEST
 
+struct visit {
+    pid_t child;
+    int count;
+};
+
+/* Forks in the first visit. */
+static bool change_after_fork(const struct cairn_ic_description *description, void *user)
+{
+    struct visit *visit = user;
+    struct cairn_ic_case added = constant(OTHER_SHAPE, 5);
+    if (visit->count++ == 0) {
+        fflush(NULL);
+        visit->child = fork();
+    }
+    if (visit->child == 0) {
+        alarm(CHILD_SECONDS);
+        expect(cairn_ic_add(description->ic, &added, CAIRN_RELAXED, NULL) == CAIRN_ERROR_STATE);
+        expect(cairn_ic_destroy(description->ic, CAIRN_RELAXED, NULL) == CAIRN_ERROR_STATE);
+    }
+    return true;
+}
+
+START_TEST(visit_goes_on_in_the_child_of_its_visitor)
+{
+    struct world world;
+    struct visit visit = {0};
+    create_world(&world, site_modes[_i]);
+    cairn_runtime_visit_ics(world.runtime, change_after_fork, &visit);
+    if (visit.child == 0) {
+        expect(visit.count == CACHES);
+        change_in_child(&world, 0);
+        _exit(0);
+    }
+    ck_assert_int_eq(visit.count, CACHES);
+    wait_for(visit.child);
+    destroy_world(&world);
+}
+END_TEST
+
+static void *fork_all_the_time(void *user)
+{
+    struct world *world = user;
+    while (!atomic_load(&world->stop)) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        expect(waitpid(child, NULL, 0) == child);
+    }
+    return NULL;
+}
+
+/* Each of these waits for a thread that forks. */
+static bool fork_or_create_runtime(const struct cairn_ic_description *description, void *user)
+{
+    struct visit *visit = user;
+    cairn_runtime *runtime;
+    (void)description;
+    if (++visit->count % 2 == 0) {
+        expect(cairn_runtime_create(NULL, &runtime, NULL) == CAIRN_OK);
+        cairn_runtime_destroy(runtime);
+        return true;
+    }
+    visit->child = fork();
+    if (visit->child == 0)
+        _exit(0);
+    expect(waitpid(visit->child, NULL, 0) == visit->child);
+    return true;
+}
+
+START_TEST(visitor_may_fork_and_create_runtimes_while_another_thread_forks)
+{
+    enum { VISITS = 300 };
+    struct world world;
+    struct visit visit = {0};
+    pthread_t thread;
+    create_world(&world, site_modes[_i]);
+    fflush(NULL);
+    ck_assert_int_eq(pthread_create(&thread, NULL, fork_all_the_time, &world), 0);
+    for (int i = 0; i < VISITS; i++)
+        cairn_runtime_visit_ics(world.runtime, fork_or_create_runtime, &visit);
+    atomic_store(&world.stop, true);
+    pthread_join(thread, NULL);
+    destroy_world(&world);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("forks of inline caches and engines");
@@ -583,6 +669,9 @@ int main(void)
     tcase_add_loop_test(tests, child_forked_while_a_module_is_loaded_has_a_runtime_that_works,
                         first, SITE_MODES);
     tcase_add_loop_test(tests, visitor_may_fork, first, SITE_MODES);
+    tcase_add_loop_test(tests, visit_goes_on_in_the_child_of_its_visitor, first, SITE_MODES);
+    tcase_add_loop_test(tests, visitor_may_fork_and_create_runtimes_while_another_thread_forks,
+                        first, SITE_MODES);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

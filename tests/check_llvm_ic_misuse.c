@@ -8,6 +8,8 @@
 #include "tests/barrier_support.h"
 #include "tests/ic_support.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -295,6 +297,63 @@ START_TEST(a_batch_is_refused_if_one_of_its_sites_has_got_a_cache)
 }
 END_TEST
 
+/* ---- A site whose cache comes and goes ---- */
+
+enum { COMINGS = 40000, COMINGS_BETWEEN_QUIESCENCE = 256 };
+
+static _Atomic bool have_come;
+
+/* Check's assertions take a lock, which is not for threads: returns the error, or NULL. No code of
+ * the program is executed meanwhile. */
+static void *come_and_go(void *user)
+{
+    static struct cairn_error error;
+    cairn_site *site = user;
+    enum cairn_status status = CAIRN_OK;
+    for (int i = 0; i < COMINGS && status == CAIRN_OK; i++) {
+        cairn_ic *ic;
+        status = cairn_ic_create(site, &options, &ic, &error);
+        if (status == CAIRN_OK)
+            status = cairn_ic_destroy(ic, CAIRN_RELAXED, &error);
+        if (i % COMINGS_BETWEEN_QUIESCENCE == 0)
+            cairn_runtime_quiesce(runtime);
+    }
+    atomic_store(&have_come, true);
+    return status == CAIRN_OK ? NULL : &error;
+}
+
+static void begin_coming(pthread_t *thread, cairn_site *site)
+{
+    atomic_store(&have_come, false);
+    ck_assert_int_eq(pthread_create(thread, NULL, come_and_go, site), 0);
+}
+
+static void end_coming(pthread_t thread)
+{
+    void *error;
+    pthread_join(thread, &error);
+    ck_assert_msg(error == NULL, "%s", error == NULL ? "" : ((struct cairn_error *)error)->message);
+}
+
+START_TEST(a_site_whose_cache_comes_and_goes_is_patched_or_says_that_it_has_one)
+{
+    struct cairn_error error;
+    pthread_t thread;
+    destroy(1);
+    begin_coming(&thread, program.sites[1]);
+    while (!atomic_load(&have_come)) {
+        enum cairn_status status = cairn_site_nop(program.sites[1], CAIRN_RELAXED, &error);
+        if (status == CAIRN_OK)
+            continue;
+        ck_assert_int_eq(status, CAIRN_ERROR_STATE);
+        ck_assert_ptr_nonnull(strstr(error.message, "inline cache"));
+    }
+    end_coming(thread);
+}
+END_TEST
+
+/* ---- Invalidation ---- */
+
 static void answer_exit(struct cairn_deopt *deopt, void *user)
 {
     struct cairn_value value = cairn_value_of_integer(64, 77);
@@ -531,6 +590,7 @@ int main(void)
         a_cache_of_a_retired_module_refuses_changes_and_is_destroyed,
         a_site_that_has_a_cache_is_not_patched,
         a_batch_is_refused_if_one_of_its_sites_has_got_a_cache,
+        a_site_whose_cache_comes_and_goes_is_patched_or_says_that_it_has_one,
         an_invalidation_leaves_sites_with_caches_alone,
         taking_an_invalidation_back_leaves_a_new_cache_alone,
         a_visitor_that_changes_caches_is_refused,

@@ -79,12 +79,11 @@ static int64_t add_hundred(int64_t x) { return x + 100; }
 static const char *const called[] = {
     "ptr inttoptr (i64 %ADDRESS to ptr)",
     "ptr inttoptr (i128 %ADDRESS to ptr)",
-    "ptr addrspacecast (ptr addrspace(1) inttoptr (i64 %ADDRESS to ptr addrspace(1)) to ptr)",
     "ptr getelementptr (i8, ptr inttoptr (i64 %ADDRESS to ptr), i64 0)",
     "ptr bitcast (" FUNCTION_POINTER " @add to ptr)",
     "ptr bitcast (" FUNCTION_POINTER " @alias to ptr)",
 };
-enum { CALLED = sizeof called / sizeof *called, FIRST_SYMBOL = 4 };
+enum { CALLED = sizeof called / sizeof *called, FIRST_SYMBOL = 3 };
 
 /* Three calls with one target in two blocks, so that passes may merge the target's computation. */
 static const char *with_target(const char *target)
@@ -156,6 +155,11 @@ static const struct {
     {"ptr inttoptr (i64 add (i64 ptrtoint (ptr @data to i64), i64 8) to ptr)", "", "computed"},
     {"ptr blockaddress(@f, %next)", "  br label %next\nnext:\n", "computed"},
     {"ptr @local", "", "computed"},
+    {"ptr @local_alias", "", "computed"},
+    {"ptr @alias_again", "", "computed"},
+    {"ptr addrspacecast (ptr addrspace(1) inttoptr (i64 4096 to ptr addrspace(1)) to ptr)", "",
+     "computed"},
+    {"ptr addrspacecast (ptr addrspace(1) null to ptr)", "", "computed"},
 };
 enum { REFUSED = sizeof refused / sizeof *refused };
 
@@ -178,6 +182,8 @@ static LLVMModuleRef parse_refused(unsigned row, const char *triple)
     snprintf(text, sizeof text,
              SUPPORT_INTRINSICS
              "@holder = global ptr null\n@data = global i8 0\n@local = thread_local global i8 0\n"
+             "@local_alias = alias i8, ptr @local\n"
+             "@alias_again = alias i8, ptr getelementptr (i8, ptr @local_alias, i64 0)\n"
              "define i64 @add(i64 %%x) {\n  ret i64 %%x\n}\n"
              "define void @f(ptr %%p, i64 %%x, i1 %%c) {\nentry:\n%s"
              "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, "

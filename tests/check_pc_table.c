@@ -398,6 +398,54 @@ static enum cairn_status create_by_hand(const struct cairn_pc_table_section *sec
     return cairn_pc_table_create(section, 1, &options, table, error);
 }
 
+START_TEST(instructions_are_found_among_functions_of_one_address)
+{
+    static const uint64_t sizes[] = {0, 5, 0};
+    static const struct {
+        const char *schema;
+        size_t first;
+        size_t end;
+    } parts[] = {{"function 4", 0, 24},
+                 {"instruction 4", 24, 32},
+                 {"function 4", 32, 40},
+                 {"instruction 4", 40, 44}};
+    struct cairn_pc_table_section sections[4];
+    struct cairn_pc_table_entry found[8];
+    cairn_pc_table *table = NULL;
+    size_t at = 0;
+    for (size_t i = 0; i < 3; i++) {
+        put_address(&at, CODE, 4);
+        put_hand(&at, sizes[i], 4);
+    }
+    put_address(&at, CODE, 4);
+    put_address(&at, CODE, 4);
+    put_address(&at, CODE, 4);
+    put_hand(&at, 9, 4);
+    put_address(&at, CODE, 4);
+    for (size_t i = 0; i < 4; i++) {
+        sections[i] = by_hand(parts[i].end - parts[i].first, parts[i].schema);
+        sections[i].section.bytes += parts[i].first;
+        sections[i].address += parts[i].first;
+    }
+    ck_assert_ok(cairn_pc_table_create(sections, 4, NULL, &table, NULL));
+    for (size_t capacity = 0; capacity <= 8; capacity++) {
+        memset(found, 0, sizeof found);
+        ck_assert_uint_eq(cairn_pc_table_find(table, CODE, found, capacity), 5);
+        ck_assert_uint_eq(found[0].value.size, capacity > 0 ? 5 : 0);
+        ck_assert_uint_eq(found[1].value.size, capacity > 1 ? 9 : 0);
+        ck_assert_uint_eq(found[3].value.offset, capacity > 3 ? 4 : 0);
+        for (size_t i = 2; i < 8; i++)
+            ck_assert(i >= capacity || i >= 5
+                          ? found[i].section == NULL
+                          : number_of(table, found[i].section) == (i < 4 ? 1 : 3));
+    }
+    ck_assert_uint_eq(cairn_pc_table_find(table, CODE + 4, found, 8), 2);
+    ck_assert_uint_eq(cairn_pc_table_find(table, CODE + 5, found, 8), 1);
+    ck_assert_uint_eq(cairn_pc_table_find(table, CODE + 9, found, 8), 0);
+    cairn_pc_table_destroy(table);
+}
+END_TEST
+
 START_TEST(an_address_that_is_not_code_is_refused_where_it_is)
 {
     size_t at = 0;
@@ -523,6 +571,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, random_entries_are_found_by_pc);
     tcase_add_test(tests, each_failed_allocation_is_reported);
+    tcase_add_test(tests, instructions_are_found_among_functions_of_one_address);
     tcase_add_test(tests, an_address_that_is_not_code_is_refused_where_it_is);
     tcase_add_test(tests, a_section_that_ends_inside_an_entry_is_refused);
     tcase_add_test(tests, a_number_that_is_too_long_is_refused);

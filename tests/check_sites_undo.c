@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 
 /* ---- What a site can be made to do ---- */
 
@@ -329,6 +330,43 @@ START_TEST(a_failed_batch_leaves_what_others_did_to_its_sites)
 }
 END_TEST
 
+/* ---- Undoing that is refused ---- */
+
+static bool refuse_barrier(void *user)
+{
+    (void)user;
+    return false;
+}
+
+static bool refuse_barrier_and_undoing(void *user)
+{
+    (void)user;
+    support_refuse_after(0);
+    return false;
+}
+
+static void fail_twice(void *user)
+{
+    static const long calls[] = {SYS_mmap, SYS_mremap, SYS_mprotect};
+    (void)user;
+    if (!support_watch_calls(calls, sizeof calls / sizeof *calls))
+        return;
+    set_up(CAIRN_CODE_MODE_SINGLE);
+    support_set_barrier((struct support_barrier){refuse_barrier_and_undoing, NULL});
+    support_expect(change(NEAR_TWO, CAIRN_SYNC) == CAIRN_ERROR_SYSTEM);
+    support_grant_all();
+    support_expect(fixture.function() == results[NEAR_TWO]);
+    support_set_barrier((struct support_barrier){refuse_barrier, NULL});
+    support_expect(change(NOTHING, CAIRN_SYNC) == CAIRN_ERROR_SYSTEM);
+    support_expect(fixture.function() == results[NEAR_TWO]);
+}
+
+START_TEST(a_failed_change_leaves_an_earlier_one_that_could_not_be_undone)
+{
+    support_in_child(fail_twice, NULL);
+}
+END_TEST
+
 /* ---- Threads that run freely ---- */
 
 static struct {
@@ -337,17 +375,11 @@ static struct {
     atomic_uint wrong;
 } race;
 
-static bool refuse_always(void *user)
-{
-    (void)user;
-    return false;
-}
-
 /* Changes the site to what the other thread changes it to, and fails. */
 static void *fail_always(void *user)
 {
     (void)user;
-    support_set_barrier((struct support_barrier){refuse_always, NULL});
+    support_set_barrier((struct support_barrier){refuse_barrier, NULL});
     for (int i = 0; i < race.rounds; i++) {
         pthread_barrier_wait(&race.step);
         for (int again = 0; again < 1 + i % 3; again++)
@@ -398,6 +430,7 @@ int main(void)
     Suite *suite = suite_create("undo");
     TCase *tests = tcase_create("undo");
     tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, a_failed_change_leaves_an_earlier_one_that_could_not_be_undone);
     for (size_t i = 0; i < sizeof in_every_mode / sizeof *in_every_mode; i++)
         tcase_add_loop_test(tests, in_every_mode[i], site_first_mode(), SITE_MODES);
     suite_add_tcase(suite, tests);

@@ -238,8 +238,10 @@ static bool visit_object(const struct input *input, void *user)
 static bool open_samples(struct options *options)
 {
     options->descriptor = STDIN_FILENO;
-    if (strcmp(options->samples_path, "-") == 0)
+    if (strcmp(options->samples_path, "-") == 0) {
+        options->samples_path = "standard input";
         return true;
+    }
     options->descriptor = open(options->samples_path, O_RDONLY | O_CLOEXEC);
     if (options->descriptor >= 0)
         return true;

@@ -69,10 +69,13 @@ struct cairn_archive_member {
  * Returns the next member in the order of the archive; the first call returns the first one.
  *
  * Errors: NOT_FOUND after the last member; TRUNCATED (the archive ends inside the member), CORRUPT
- * (its header is invalid), SYSTEM (the file of a thin archive's member cannot be read), MEMORY,
- * ARGUMENT. The message names the member, and `error->offset` is its offset. If the file of a thin
- * archive's member could not be read, the next call continues with the following member. After any
- * other failure, further calls fail in the same way.
+ * (its header is invalid; its name is in the table of long names and has 4096 bytes or more; or the
+ * file of a thin archive's member is that of an earlier member), SYSTEM (the file of a thin
+ * archive's member cannot be read), MEMORY, ARGUMENT. The message names the member, and
+ * `error->offset` is its offset. If the file of a thin archive's member could not be read, or is
+ * that of an earlier one, the next call continues with the following member. After any other
+ * failure, further calls fail in the same way. Files that the hook of the options opens are not
+ * compared with those of earlier members.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_archive_next(cairn_archive *archive,
                                                                 struct cairn_archive_member *member,

@@ -382,7 +382,8 @@ CAIRN_API cairn_ic *cairn_site_ic(cairn_site *site);
  * runs with the lock of the caches held. Functions of this header that change or create caches
  * return STATE when it calls them, and cairn_runtime_quiesce does nothing; it may describe caches,
  * visit them, run code that reaches them, fork, and use everything else, cairn_runtime_destroy
- * included (the visit holds a share). It must not wait for a thread that uses caches. */
+ * included (the visit holds a share). It must not wait for a thread that uses caches; so visitors of
+ * two runtimes must not fork at the same time, because fork() takes the locks of both. */
 typedef bool cairn_ic_visitor(const struct cairn_ic_description *description, void *user);
 CAIRN_API void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user);
 

@@ -40,11 +40,11 @@ struct cairn_patchpoint {
     uint64_t id;
     /** Bytes to reserve; cairn_patchpoint_minimum_bytes says how many are needed. */
     uint32_t byte_count;
-    /** A constant: a function (not on AArch64), or an address as a pointer or as an integer of
-     * pointer width; on AArch64 and PPC64 one below 2^48. NULL or a null constant means that LLVM
-     * emits no call: no-ops only. LLVM cannot call a target that is known only at run time, or an
-     * expression that has to be computed: leave the target out and use cairn_site_call, or make the
-     * target a function that gets the pointer as an argument and calls it. */
+    /** A constant: a function (not on AArch64 and RISC-V), or an address as a pointer or as an
+     * integer of pointer width; on AArch64 and PPC64 one below 2^48. NULL or a null constant means
+     * that LLVM emits no call: no-ops only. LLVM cannot call a target that is known only at run
+     * time, or an expression that has to be computed: leave the target out and use cairn_site_call,
+     * or make the target a function that gets the pointer as an argument and calls it. */
     LLVMValueRef target;
     /** NULL means void. */
     LLVMTypeRef result_type;
@@ -274,13 +274,20 @@ struct cairn_check_options {
      *  the module. May be NULL. */
     void (*finding)(const struct cairn_finding *finding, void *user);
     void *user;
+    /** Names of the GC strategies that the host has registered with LLVM, in C++. A function may
+     * name one of these (gc "name"), or one of LLVM's own: statepoint-example, coreclr,
+     * shadow-stack, erlang and ocaml. */
+    const char *const *gc_strategies;
+    size_t gc_strategy_count;
 };
 
 /**
  * Refuses, with status LLVM, a module that is known to crash the code generator of the LLVM in
  * use, or of which it is known to make wrong code. LLVM's verifier comes first, unless
  * `options->is_verified`: the code generator may do anything with what it would refuse; the error
- * then has its message. All else that is found goes to `options->finding`, and the error has the
+ * then has its message. Before it, a function whose GC strategy LLVM does not know is refused, and so
+ * is a gc.relocate in a function that names no strategy, because LLVM ends the process at both: the
+ * error then names the function. All else that is found goes to `options->finding`, and the error has the
  * sentence of the first finding, which names the function, the instruction, why, and what to write
  * instead, and says how many more there are. To be called before code generation;
  * cairn_engine_create and cairn_engine_add_module do so. `options` NULL means all zero. CORRUPT for
@@ -459,6 +466,9 @@ struct cairn_engine_options {
     /** Called for each finding of the check, as in struct cairn_check_options. May be NULL. */
     void (*finding)(const struct cairn_finding *finding, void *user);
     void *finding_user;
+    /** As in struct cairn_check_options. Must stay valid as long as the engine. */
+    const char *const *gc_strategies;
+    size_t gc_strategy_count;
     /**
      * What calls of llvm.experimental.deoptimize go to: LLVM calls a function named
      * __llvm_deoptimize, with the call's arguments, and the engine binds that name to this function

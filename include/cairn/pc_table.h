@@ -23,9 +23,10 @@
  * gives each instruction a separate node, so that runs occur only where the code generator
  * duplicates an instruction.
  *
- * Cost: 10 to 12 bytes for each entry, 16 more for the entry of a function, and 8 for each run.
+ * Cost: 10 to 12 bytes for each entry, 20 more for the entry of a function, and 8 for each run.
  * Building a table takes O(n log n) time for sections of n bytes. A lookup of instructions takes
- * one or two steps in a directory, or O(log n) at worst; a lookup of functions takes O(log n).
+ * one or two steps in a directory, or O(log n) at worst; a lookup of functions takes O(log n). Both
+ * take O(log n) more for each entry that they write, but no time for entries that they only count.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -49,6 +49,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- The stage of a process ---- */
@@ -130,14 +131,18 @@ void code_space_renew_locks(struct code_space *space)
         renew_locks(space);
 }
 
-/* The client's locks are taken before the space's, as everywhere. */
-static void take_locks(struct code_space *space)
+/* The client's locks are taken before the space's, as everywhere. False: none is taken, because the
+ * client refused. */
+static bool take_locks(struct code_space *space)
 {
     code_space_renew_locks(space);
     pthread_mutex_lock(&space->after_fork_lock);
-    if (space->fork_client != NULL)
-        space->fork_client->lock(space->fork_user);
+    if (space->fork_client != NULL && !space->fork_client->try_lock(space->fork_user)) {
+        pthread_mutex_unlock(&space->after_fork_lock);
+        return false;
+    }
     pthread_mutex_lock(&space->lock);
+    return true;
 }
 
 static void release_locks(struct code_space *space)
@@ -320,7 +325,7 @@ enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_e
 /* ---- All spaces of the process ---- */
 
 /* Invariant: the list that begins at `first` contains all spaces that exist. It is changed and read
- * with `lock` held, which is taken before all other locks. */
+ * with `lock` held, which is taken before all other locks except a client's that try_lock tries. */
 static struct {
     pthread_mutex_t lock;
     struct code_space *first;
@@ -354,13 +359,30 @@ void code_space_set_fork_client(struct code_space *space, const struct code_fork
     pthread_mutex_unlock(&spaces.lock);
 }
 
-static void before_fork(void)
+/* Takes all locks, or none. */
+static bool take_all_locks(void)
 {
     pthread_mutex_lock(&spaces.lock);
-    for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
-        take_locks(space);
+    struct code_space *space = spaces.first;
+    while (space != NULL && take_locks(space))
+        space = space->next_space;
+    if (space == NULL)
+        return true;
+    for (struct code_space *taken = spaces.first; taken != space; taken = taken->next_space)
+        release_locks(taken);
+    pthread_mutex_unlock(&spaces.lock);
+    return false;
+}
+
+/* Pauses while other threads hold locks that a client cannot wait for. A yield would not be enough:
+ * this thread could take `spaces.lock` again before a thread that waits for it. */
+static void before_fork(void)
+{
+    static const struct timespec pause = {.tv_nsec = 50000};
+    while (!take_all_locks())
+        nanosleep(&pause, NULL);
+    for (struct code_space *space = spaces.first; space != NULL; space = space->next_space)
         copy_before_fork(space);
-    }
 }
 
 static void after_fork_in_parent(void)

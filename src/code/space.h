@@ -86,8 +86,9 @@ enum code_space_stage {
  * are called in the thread that forks. */
 struct code_fork_client {
     /* Take and release the client's locks, before the fork and after it in the parent. The space's
-     * own lock is taken last. */
-    void (*lock)(void *user);
+     * own lock is taken last. If a lock is held by a thread that may wait for this one, try_lock
+     * takes none and returns false. It is then called again later. */
+    bool (*try_lock)(void *user);
     void (*unlock)(void *user);
     /* Makes new locks. Called in the child, which has one thread. */
     void (*renew_locks)(void *user);

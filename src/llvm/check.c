@@ -4,8 +4,9 @@
  * Each rule was found by compiling with LLVM 14 to 19 and 22. A test compiles the code that the
  * rules reject, to see that it still crashes, and random modules, to see that nothing else crashes.
  *
- * LLVM's verifier runs first, because the code generator relies on what it verifies. Then the
- * module is walked to count the findings. If there are any, a second walk reports them.
+ * GC strategies are checked first, because LLVM's verifier ends the process at some of them. Then
+ * the verifier runs, because the code generator relies on what it verifies. Then the module is
+ * walked to count the findings. If there are any, a second walk reports them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,11 +17,11 @@
 #include "llvm/target.h"
 #include "llvm/types.h"
 #include "llvm/unsupported.h"
+#include "llvm/verify.h"
 #include "llvm/version.h"
 
 #include <cairn/llvm.h>
 #include <limits.h>
-#include <llvm-c/Analysis.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -686,30 +687,6 @@ static enum cairn_status report_all(struct checker *checker, LLVMModuleRef modul
     return status == CAIRN_OK ? CAIRN_ERROR_LLVM : status;
 }
 
-/* ---- LLVM's verifier ---- */
-
-static void join_lines(char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && text[length - 1] == '\n')
-        text[--length] = '\0';
-    for (; *text != '\0'; text++)
-        if (*text == '\n')
-            *text = ' ';
-}
-
-static enum cairn_status verify(LLVMModuleRef module, struct cairn_error *error)
-{
-    char *message = NULL;
-    enum cairn_status status = CAIRN_OK;
-    if (LLVMVerifyModule(module, LLVMReturnStatusAction, &message) != 0) {
-        join_lines(message);
-        status = error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM's verifier says: %.220s", message);
-    }
-    LLVMDisposeMessage(message);
-    return status;
-}
-
 enum cairn_status cairn_check_module(LLVMModuleRef module,
                                      const struct cairn_check_options *options,
                                      struct cairn_error *error)
@@ -723,7 +700,11 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
         .minimum_bytes = cairn_patchpoint_minimum_bytes(module, true),
         .error = error,
     };
-    if (!checker.options->is_verified && verify(module, error) != CAIRN_OK)
+    const struct verify_strategies strategies = {checker.options->gc_strategies,
+                                                 checker.options->gc_strategy_count};
+    if (verify_strategies(module, &strategies, error) != CAIRN_OK)
+        return CAIRN_ERROR_LLVM;
+    if (!checker.options->is_verified && verify_module(module, &strategies, error) != CAIRN_OK)
         return CAIRN_ERROR_LLVM;
     return report_all(&checker, module);
 }

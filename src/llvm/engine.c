@@ -31,10 +31,8 @@ struct cairn_engine {
     cairn_memory_manager *manager; /* owned by LLVM once the engine exists */
     struct cairn_check_options check;
     bool skip_check;
-    /* Any function that a module of the engine defines, or NULL. */
-    LLVMValueRef any_function;
-    bool has_unfinished;
-    /* The contexts of the modules that are not finalised yet, without duplicates. */
+    /* The contexts of the modules that are not finalised yet, without duplicates. There is at
+     * least one if there are such modules. */
     struct diagnostics *contexts;
     size_t context_count;
     size_t context_capacity;
@@ -90,17 +88,6 @@ static enum cairn_status check_data_layout(const cairn_engine *engine, LLVMModul
     return status;
 }
 
-static LLVMValueRef find_definition(LLVMModuleRef module)
-{
-    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
-         function = LLVMGetNextFunction(function)) {
-        bool elsewhere = LLVMGetLinkage(function) == LLVMAvailableExternallyLinkage;
-        if (!LLVMIsDeclaration(function) && !elsewhere)
-            return function;
-    }
-    return NULL;
-}
-
 static enum cairn_status check_resolved(const cairn_engine *engine, struct cairn_error *error)
 {
     const struct cairn_error *unresolved = memory_manager_unresolved(engine->manager);
@@ -154,10 +141,6 @@ enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef mo
         return status;
     LLVMAddModule(engine->llvm, module);
     note_context(engine, LLVMGetModuleContext(module));
-    LLVMValueRef definition = find_definition(module);
-    if (definition != NULL)
-        engine->any_function = definition;
-    engine->has_unfinished = true;
     return CAIRN_OK;
 }
 
@@ -283,6 +266,8 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     created->check.optimisation_level = options->optimisation_level;
     created->check.enable_fast_isel = options->enable_fast_isel;
     created->check.is_verified = options->is_verified;
+    created->check.gc_strategies = options->gc_strategies;
+    created->check.gc_strategy_count = options->gc_strategy_count;
     created->check.finding = options->finding;
     created->check.user = options->finding_user;
     created->skip_check = options->skip_check;
@@ -313,26 +298,37 @@ void cairn_engine_dispose(cairn_engine *engine)
 
 /* ---- Finalising ---- */
 
-/* Finalises all modules. LLVM does so when it is asked for the address of any function. */
+/* Makes LLVM finalise all modules, which it does when it is asked for the address of any function.
+ * It is asked for one that nothing defines, because the modules need not have functions. A weak
+ * symbol may be undefined. */
+static void ask_for_function(LLVMExecutionEngineRef llvm, LLVMContextRef context)
+{
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("cairn", context);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
+    LLVMValueRef function = LLVMAddFunction(module, "cairn.undefined", type);
+    LLVMSetLinkage(function, LLVMExternalWeakLinkage);
+    LLVMGetPointerToGlobal(llvm, function);
+    LLVMDisposeModule(module);
+}
+
+/* Finalises all modules. */
 static void finalise_all(cairn_engine *engine)
 {
     struct cairn_error *first = memory_manager_begin(engine->manager);
     for (size_t i = 0; i < engine->context_count; i++)
         diagnostics_begin(&engine->contexts[i], engine->contexts[i].context, first);
-    if (engine->any_function != NULL)
-        LLVMGetPointerToGlobal(engine->llvm, engine->any_function);
+    ask_for_function(engine->llvm, engine->contexts[0].context);
     for (size_t i = 0; i < engine->context_count; i++)
         diagnostics_end(&engine->contexts[i]);
     engine->context_count = 0;
     memory_manager_end(engine->manager);
-    engine->has_unfinished = false;
 }
 
 enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error *error)
 {
     if (engine == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no engine to finalise");
-    if (engine->has_unfinished)
+    if (engine->context_count > 0)
         finalise_all(engine);
     return cairn_memory_manager_status(engine->manager, error);
 }

@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "llvm/diagnostics.h"
+#include "llvm/verify.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Support.h>
@@ -35,16 +35,6 @@ struct program {
 /* Truncates LLVM's message to its first line, which holds the place and the error. The other lines
  * show the source. */
 static void cut_to_first_line(char *message) { message[strcspn(message, "\n")] = '\0'; }
-
-static void join_lines(char *message)
-{
-    size_t length = strlen(message);
-    while (length > 0 && message[length - 1] == '\n')
-        message[--length] = '\0';
-    for (char *at = message; *at != '\0'; at++)
-        if (*at == '\n')
-            *at = ' ';
-}
 
 static void keep_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 {
@@ -91,14 +81,11 @@ static enum cairn_status parse(const char *path, struct program *program, struct
 static enum cairn_status verify(const char *path, const struct program *program,
                                 struct cairn_error *error)
 {
-    char *message = NULL;
-    enum cairn_status status = CAIRN_OK;
-    if (LLVMVerifyModule(program->module, LLVMReturnStatusAction, &message) != 0) {
-        join_lines(message);
-        status =
-            error_set(error, CAIRN_ERROR_LLVM, 0, "%s: LLVM's verifier says: %s", path, message);
-    }
-    LLVMDisposeMessage(message);
+    static const struct verify_strategies none;
+    struct cairn_error found;
+    enum cairn_status status = verify_module(program->module, &none, &found);
+    if (status != CAIRN_OK)
+        error_set(error, status, 0, "%s: %s", path, found.message);
     return status;
 }
 

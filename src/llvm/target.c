@@ -31,11 +31,12 @@ static bool has_no_offset(LLVMValueRef element_pointer)
     return true;
 }
 
+/* Casts between address spaces are not among them: on x86-64 and AArch64, some extend or truncate
+ * the address. */
 static bool changes_nothing(LLVMValueRef expression)
 {
     LLVMOpcode opcode = LLVMGetConstOpcode(expression);
-    return opcode == LLVMBitCast || opcode == LLVMAddrSpaceCast ||
-           (opcode == LLVMGetElementPtr && has_no_offset(expression));
+    return opcode == LLVMBitCast || (opcode == LLVMGetElementPtr && has_no_offset(expression));
 }
 
 static LLVMValueRef without_casts(LLVMValueRef value)
@@ -74,8 +75,22 @@ static const struct target_problem *find_problem_of_address(uint64_t address,
     return has_high_bits || address >> 48 == 0 ? NULL : &too_high;
 }
 
+/* Returns what the global is a name of, if it is an alias. */
+static LLVMValueRef without_aliases(LLVMValueRef global)
+{
+    for (;;) {
+        if (LLVMIsAGlobalAlias(global) != NULL)
+            global = LLVMAliasGetAliasee(global);
+        else if (LLVMIsAConstantExpr(global) != NULL)
+            global = LLVMGetOperand(global, 0);
+        else
+            return global;
+    }
+}
+
 static bool is_thread_local(LLVMValueRef global)
 {
+    global = without_aliases(global);
     return LLVMIsAGlobalVariable(global) != NULL && LLVMIsThreadLocal(global);
 }
 
@@ -94,6 +109,9 @@ const struct target_problem *target_find_problem(LLVMValueRef target,
     static const struct target_problem symbol_on_aarch64 = {
         "on AArch64, LLVM takes a symbol as target for an address of its own",
         "the target's address as an integer cast to a pointer, or null and cairn_site_call"};
+    static const struct target_problem symbol_on_riscv64 = {
+        "on RISC-V, LLVM has no relocation for a symbol as target",
+        "the target's address as an integer cast to a pointer, or null and cairn_site_call"};
     uint64_t address;
     if (!LLVMIsConstant(target))
         return &variable;
@@ -106,6 +124,8 @@ const struct target_problem *target_find_problem(LLVMValueRef target,
         return find_problem_of_address(address, architecture);
     if (LLVMIsAGlobalValue(value) == NULL || is_thread_local(value))
         return &computed;
+    if (architecture == CAIRN_ARCHITECTURE_RISCV64)
+        return &symbol_on_riscv64;
     return architecture == CAIRN_ARCHITECTURE_AARCH64 ? &symbol_on_aarch64 : NULL;
 }
 

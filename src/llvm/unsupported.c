@@ -45,13 +45,16 @@ static bool always(LLVMValueRef call, const struct unsupported_use *use)
 
 /* Whether FastISel crashes on the call, because it selects the return of a value that the call does
  * not produce. FastISel leaves the return of a value in several registers to SelectionDAG. At -O0,
- * LLVM leaves the call to another pass. */
+ * LLVM leaves the call to another pass. Which vectors one register holds depends on the function's
+ * features, so all of them are rejected. */
 static bool is_returned_by_fast_isel(LLVMValueRef call, const struct unsupported_use *use)
 {
     LLVMTypeRef type = LLVMTypeOf(call);
-    bool is_small = LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64;
+    LLVMTypeKind kind = LLVMGetTypeKind(type);
+    bool is_small = kind == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64;
+    bool is_vector = kind == LLVMVectorTypeKind || kind == LLVMScalableVectorTypeKind;
     return use->optimisation_level > 0 && (use->uses_fast_isel || has_optnone(call)) &&
-           (is_small || types_fits_register(type, use->architecture));
+           (is_small || is_vector || types_fits_register(type, use->architecture));
 }
 
 static const struct {

@@ -103,20 +103,22 @@ struct finding {
     const cairn_pc_table *table;
     struct cairn_pc_table_entry *entries;
     size_t capacity;
-    size_t count;
+    size_t count; /* of entries written */
 };
+
+/* Whether there is space for more. */
+static bool wants_more(const struct finding *finding) { return finding->count < finding->capacity; }
 
 static void add(struct finding *finding, uint32_t row)
 {
-    if (finding->count < finding->capacity)
-        finding->entries[finding->count] = cairn_pc_table_entry(finding->table, row);
-    finding->count++;
+    finding->entries[finding->count++] = cairn_pc_table_entry(finding->table, row);
 }
 
-/* Adds matching ranges from `first` up to `end`. The recursion is as deep as the tree is high. */
+/* Adds matching ranges from `first` up to `end`, until there is no more space. The recursion is as
+ * deep as the tree is high. */
 static void add_ranges(struct finding *finding, uint32_t first, uint32_t end, uint32_t offset)
 {
-    if (first == end)
+    if (first == end || !wants_more(finding))
         return;
     uint32_t middle = first + (end - first) / 2;
     const struct pc_range *range = &finding->table->ranges[middle];
@@ -125,24 +127,117 @@ static void add_ranges(struct finding *finding, uint32_t first, uint32_t end, ui
     add_ranges(finding, first, middle, offset);
     if (range->begin > offset)
         return;
-    if (range->end > offset)
+    if (range->end > offset && wants_more(finding))
         add(finding, range->row);
     add_ranges(finding, middle + 1, end, offset);
 }
 
-static bool is_function(const cairn_pc_table *table, uint32_t row)
+/* Returns how many ranges contain `offset`: those that begin at or before it, without those that
+ * end at or before it, which have begun before, too. */
+static uint32_t count_ranges(const cairn_pc_table *table, uint32_t offset)
 {
-    return table->sections[section_of(table, table->rows[row].number)].schema.has_size;
+    uint32_t begun = 0;
+    uint32_t ended = 0;
+    for (uint32_t end = table->range_count; begun < end;) {
+        uint32_t middle = begun + (end - begun) / 2;
+        if (table->ranges[middle].begin <= offset)
+            begun = middle + 1;
+        else
+            end = middle;
+    }
+    for (uint32_t end = begun; ended < end;) {
+        uint32_t middle = ended + (end - ended) / 2;
+        if (table->ends[middle] <= offset)
+            ended = middle + 1;
+        else
+            end = middle;
+    }
+    return begun - ended;
 }
 
-static void add_instructions(struct finding *finding, uint64_t pc)
+/* Returns how many rows before `row` are functions'. */
+static uint32_t count_functions_before(const cairn_pc_table *table, uint32_t row)
+{
+    uint32_t begin = 0;
+    uint32_t end = table->range_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->ranges[middle].row < row)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* Returns the number of the first range from `range` up to `end` whose row does not directly follow
+ * that of the range before it. Row numbers of ranges ascend. */
+static uint32_t skip_consecutive(const cairn_pc_table *table, uint32_t range, uint32_t end)
+{
+    uint32_t begin = range;
+    uint32_t distance = table->ranges[range].row - range;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->ranges[middle].row - middle == distance)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* Adds the rows of instructions from `row` up to `end`, until there is no more space. `range` and
+ * `range_end` are those of the functions among them. */
+static void add_instructions(struct finding *finding, uint32_t row, uint32_t end, uint32_t range,
+                             uint32_t range_end)
+{
+    const cairn_pc_table *table = finding->table;
+    while (row < end && wants_more(finding)) {
+        if (range == range_end || table->ranges[range].row != row) {
+            add(finding, row++);
+            continue;
+        }
+        uint32_t next = skip_consecutive(table, range, range_end);
+        row += next - range;
+        range = next;
+    }
+}
+
+/* Returns the number of the first row after `row` with another offset. */
+static uint32_t end_of_rows(const cairn_pc_table *table, uint32_t row, uint32_t offset)
+{
+    uint32_t begin = row;
+    uint32_t end = table->offsets.count;
+    /* In most tables, few entries have one address. */
+    for (uint32_t step = 1; step < end - begin; step *= 2) {
+        if (table->rows[begin + step].key != offset)
+            end = begin + step;
+        else
+            begin += step;
+    }
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->rows[middle].key == offset)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* Adds the entries of instructions at `pc`. Returns how many there are. */
+static uint32_t find_instructions(struct finding *finding, uint64_t pc)
 {
     const cairn_pc_table *table = finding->table;
     uint32_t offset = (uint32_t)(pc - table->offsets.base);
-    for (uint32_t row = offsets_first(&table->offsets, pc);
-         row < table->offsets.count && table->rows[row].key == offset; row++)
-        if (!is_function(table, row))
-            add(finding, row);
+    uint32_t row = offsets_first(&table->offsets, pc);
+    if (row >= table->offsets.count || table->rows[row].key != offset)
+        return 0;
+    uint32_t end = end_of_rows(table, row, offset);
+    uint32_t range = count_functions_before(table, row);
+    uint32_t range_end = count_functions_before(table, end);
+    add_instructions(finding, row, end, range, range_end);
+    return end - row - (range_end - range);
 }
 
 size_t cairn_pc_table_find(const cairn_pc_table *table, uint64_t pc,
@@ -150,8 +245,8 @@ size_t cairn_pc_table_find(const cairn_pc_table *table, uint64_t pc,
 {
     if (table == NULL || pc < table->offsets.base || pc - table->offsets.base > OFFSETS_SPAN_MAX)
         return 0;
+    uint32_t offset = (uint32_t)(pc - table->offsets.base);
     struct finding finding = {.table = table, .entries = entries, .capacity = capacity};
-    add_ranges(&finding, 0, table->range_count, (uint32_t)(pc - table->offsets.base));
-    add_instructions(&finding, pc);
-    return finding.count;
+    add_ranges(&finding, 0, table->range_count, offset);
+    return (size_t)count_ranges(table, offset) + find_instructions(&finding, pc);
 }

@@ -2,8 +2,8 @@
  * record/pc_table.h - the memory layout of a table of PC sections, and how sections are read.
  *
  * A table is one allocation: the table, followed by the sections, the ranges of functions, the
- * rows, the runs, the buckets of the rows' directory, the starts of the sections, and the names of
- * the sections.
+ * rows, the runs, the buckets of the rows' directory, the starts of the sections, the ends of the
+ * ranges, and the names of the sections.
  *
  * Invariants:
  *  - Rows are sorted by offset, and those with one offset by place.
@@ -11,8 +11,11 @@
  *    at place `starts[s]`.
  *  - Runs are groups of several addresses, sorted by place. If an address is not in a run, its
  *    values follow it.
- *  - Ranges are sorted by begin and form a tree. The root of the ranges from `first` up to `end` is
- *    the one in the middle. Its `furthest` is the highest end of all of them.
+ *  - Each row of a function has a range, also if its size is 0. Ranges are in the order of the
+ * rows, so they are sorted by row and by begin. They form a tree. The root of the ranges from
+ * `first` up to `end` is the one in the middle. Its `furthest` is the highest end of all of them.
+ *  - `ends` are the ends of all ranges, sorted. With them, the ranges that contain an offset are
+ *    counted without looking at each.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -53,6 +56,7 @@ struct cairn_pc_table {
     pc_row *rows;
     struct pc_run *runs;
     uint32_t *starts;
+    uint32_t *ends;
 };
 
 /* ---- Reading ---- */

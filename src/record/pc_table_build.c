@@ -50,7 +50,7 @@ static enum cairn_status count_group(struct pc_builder *builder,
             builder->highest = last;
     }
     builder->row_count += count;
-    builder->range_count += group->size > 0;
+    builder->range_count += section->schema.has_size ? count : 0;
     builder->run_count += count > 1;
     return CAIRN_OK;
 }
@@ -123,7 +123,8 @@ static enum cairn_status allocate(struct pc_builder *builder, struct cairn_error
                    builder->range_count * sizeof(struct pc_range) +
                    builder->row_count * sizeof(pc_row) +
                    builder->run_count * sizeof(struct pc_run) +
-                   ((size_t)buckets + sections) * sizeof(uint32_t) + builder->name_bytes;
+                   ((size_t)buckets + sections + builder->range_count) * sizeof(uint32_t) +
+                   builder->name_bytes;
     cairn_pc_table *table = memory_new(&builder->options.allocator, bytes, 1);
     if (table == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of %u PCs",
@@ -140,6 +141,7 @@ static enum cairn_status allocate(struct pc_builder *builder, struct cairn_error
     table->runs = (struct pc_run *)(table->rows + builder->row_count);
     table->offsets.buckets = (uint32_t *)(table->runs + builder->run_count);
     table->starts = table->offsets.buckets + buckets;
+    table->ends = table->starts + sections;
     builder->table = table;
     return CAIRN_OK;
 }
@@ -149,7 +151,7 @@ static enum cairn_status allocate(struct pc_builder *builder, struct cairn_error
 static void copy_sections(const struct pc_builder *builder)
 {
     cairn_pc_table *table = builder->table;
-    char *names = (char *)(table->starts + table->section_count);
+    char *names = (char *)(table->ends + table->range_count);
     uint32_t start = 0;
     for (size_t i = 0; i < builder->section_count; i++) {
         const struct cairn_pc_table_section *section = &builder->sections[i];
@@ -239,18 +241,41 @@ static uint32_t find_furthest(struct pc_range *ranges, uint32_t first, uint32_t 
     return furthest;
 }
 
-static void add_ranges(cairn_pc_table *table)
+static enum cairn_status sort_ends(const cairn_pc_table *table, struct cairn_error *error)
+{
+    uint32_t count = table->range_count;
+    bool is_sorted = true;
+    for (uint32_t i = 0; i < count; i++) {
+        table->ends[i] = table->ranges[i].end;
+        is_sorted = is_sorted && (i == 0 || table->ends[i - 1] <= table->ends[i]);
+    }
+    if (is_sorted)
+        return CAIRN_OK;
+    struct sort_key *keys = memory_new(&table->allocator, count, 2 * sizeof *keys);
+    if (keys == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %u functions", count);
+    for (uint32_t i = 0; i < count; i++)
+        keys[i].key = table->ends[i];
+    sort_keys(keys, keys + count, count);
+    for (uint32_t i = 0; i < count; i++)
+        table->ends[i] = keys[i].key;
+    memory_free(&table->allocator, keys, count * 2 * sizeof *keys);
+    return CAIRN_OK;
+}
+
+static enum cairn_status add_ranges(const cairn_pc_table *table, struct cairn_error *error)
 {
     uint32_t count = 0;
     for (uint32_t row = 0; row < table->offsets.count; row++) {
         struct cairn_pc_table_entry entry = cairn_pc_table_entry(table, row);
-        if (entry.value.size == 0)
+        if (!entry.section->schema.has_size)
             continue;
         uint32_t begin = table->rows[row].key;
         table->ranges[count++] = (struct pc_range){
             .begin = begin, .end = begin + (uint32_t)entry.value.size, .row = row};
     }
     find_furthest(table->ranges, 0, count);
+    return sort_ends(table, error);
 }
 
 static enum cairn_status fill_in(const struct pc_builder *builder, struct cairn_error *error)
@@ -261,8 +286,7 @@ static enum cairn_status fill_in(const struct pc_builder *builder, struct cairn_
     if (status != CAIRN_OK)
         return status;
     offsets_fill(&builder->table->offsets);
-    add_ranges(builder->table);
-    return CAIRN_OK;
+    return add_ranges(builder->table, error);
 }
 
 enum cairn_status cairn_pc_table_create(const struct cairn_pc_table_section *sections, size_t count,

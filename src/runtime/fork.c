@@ -1,7 +1,9 @@
 /*
  * Runtimes in forked children: all their locks, and the patch words of all their sites.
  *
- * Lock order: the inline caches' lock, the runtime's, the code space's.
+ * Lock order: the inline caches' lock, the runtime's, the code space's. A visitor of inline caches
+ * holds their lock and may fork, or create or destroy a runtime, and so wait for a thread that
+ * forks. Therefore a thread that forks does not wait for that lock with others held.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,12 +11,20 @@
 #include "runtime/runtime.h"
 
 #include <errno.h>
+#include <time.h>
 
-static void lock(void *user)
+/* pthread_mutex_trylock would not tell whether this thread has the lock. The time is over, so this
+ * does not wait. */
+static bool try_lock(void *user)
 {
+    static const struct timespec now = {0};
     cairn_runtime *runtime = user;
-    runtime->visitor_forks = pthread_mutex_lock(&runtime->ics.lock) == EDEADLK;
+    int result = pthread_mutex_timedlock(&runtime->ics.lock, &now);
+    if (result != 0 && result != EDEADLK)
+        return false;
+    runtime->visitor_forks = result == EDEADLK;
     pthread_mutex_lock(&runtime->lock);
+    return true;
 }
 
 static void unlock(void *user)
@@ -23,6 +33,7 @@ static void unlock(void *user)
     pthread_mutex_unlock(&runtime->lock);
     if (!runtime->visitor_forks)
         pthread_mutex_unlock(&runtime->ics.lock);
+    runtime->visitor_forks = false;
 }
 
 static void renew_locks(void *user)
@@ -30,6 +41,10 @@ static void renew_locks(void *user)
     cairn_runtime *runtime = user;
     pthread_mutex_init(&runtime->lock, NULL);
     ic_set_renew_lock(&runtime->ics);
+    /* In the child of a visitor, the visit goes on. */
+    if (runtime->visitor_forks)
+        pthread_mutex_lock(&runtime->ics.lock);
+    runtime->visitor_forks = false;
 }
 
 /* Includes retired modules, because threads may be executing their code. */
@@ -54,7 +69,7 @@ static void write_words(void *user)
 void runtime_watch_forks(cairn_runtime *runtime)
 {
     static const struct code_fork_client client = {
-        .lock = lock,
+        .try_lock = try_lock,
         .unlock = unlock,
         .renew_locks = renew_locks,
         .note_words = note_words,

@@ -32,7 +32,7 @@ struct cairn_runtime {
     cairn_module *retired;
     _Atomic uint32_t references;
     /* Whether the process is forked by a visitor of inline caches, which already holds their lock.
-     * Valid only during a fork. */
+     * False except during a fork. */
     bool visitor_forks;
 };
 

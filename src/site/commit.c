@@ -84,7 +84,10 @@
  *      it is not the latest, the word belongs to another change, even if that has the same
  *      instruction. The failed change leaves it alone. After a replacement the failed change reads
  *      `settled` again. If another change was settled meanwhile, perhaps one with the very
- *      instruction that was just replaced, it writes that change's instruction.
+ *      instruction that was just replaced, it writes that change's instruction. If the system
+ *      refuses to replace the instruction (single mapping), the instruction that stays becomes the
+ *      settled one. The error says that it stays, so a later change that fails must restore it, not
+ *      the one before.
  *  (G) The instruction that (F) replaces may have been written over an earlier change that still
  *      waits for its barrier, or a change that has just begun may have the same instruction. So
  *      undoing increments a count (`undone`) before and after it writes the word. Each change reads
@@ -384,6 +387,16 @@ static bool go_on_undoing(struct change *change)
     return change->undo_to != change->undo_from;
 }
 
+/* Settles what the site holds, because undoing was refused (F). A change that is settled meanwhile
+ * stays settled. */
+static void settle_what_stays(const struct change *change)
+{
+    cairn_site *site = change->site;
+    uint64_t before = settled(site);
+    if (is_latest(change))
+        atomic_compare_exchange_strong(&site->settled, &before, word_read_instruction(site));
+}
+
 static enum cairn_status undo_pages(const struct change_list *list, struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
@@ -396,11 +409,13 @@ static enum cairn_status undo_pages(const struct change_list *list, struct cairn
         for (size_t i = 0; i < list->count; i++)
             any |= go_on_undoing(change_at(list, i));
     }
+    for (size_t i = 0; i < list->count && status != CAIRN_OK; i++)
+        settle_what_stays(change_at(list, i));
     return status;
 }
 
 /* Undoes the changes, the last one first. Fails only without dual mapping. The sites then keep the
- * new instructions. */
+ * new instructions, which are settled. */
 static enum cairn_status undo_all(const struct change_list *list, struct cairn_error *error)
 {
     if (!is_dual(list->first->site))

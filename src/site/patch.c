@@ -45,14 +45,15 @@ static enum site_form form_of(const cairn_site *site)
     return (enum site_form)atomic_load_explicit(&site->form, memory_order_relaxed);
 }
 
-enum cairn_status patch_refuse(const cairn_site *site, struct cairn_error *error)
+enum cairn_status patch_refuse(const cairn_site *site, enum site_form form,
+                               struct cairn_error *error)
 {
-    if (form_of(site) == SITE_FORM_WRITTEN)
+    if (form == SITE_FORM_WRITTEN)
         return error_set(error, CAIRN_ERROR_STATE, site->address,
                          "site %llu at 0x%llx holds bytes of the host: restore it first, with "
                          "CAIRN_QUIESCENT",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    if (form_of(site) == SITE_FORM_CACHE)
+    if (form == SITE_FORM_CACHE)
         return error_set(error, CAIRN_ERROR_STATE, site->address,
                          "site %llu at 0x%llx has an inline cache: destroy that first",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
@@ -206,8 +207,9 @@ static enum cairn_status patch_quiescent(struct change *change, enum cairn_stren
                                          struct cairn_error *error)
 {
     cairn_site *site = change->site;
-    if (form_of(site) == SITE_FORM_WRITTEN)
-        return patch_refuse(site, error);
+    enum site_form form = form_of(site);
+    if (form == SITE_FORM_WRITTEN)
+        return patch_refuse(site, form, error);
     enum cairn_status status = check_room(site, change->branch, error);
     if (status == CAIRN_OK)
         status = plan_change(change, error);
@@ -290,7 +292,8 @@ static enum cairn_status restore_region(cairn_site *site, enum cairn_strength st
     if (site->live)
         word_put_bits(site, change.bits, bytes + site->instruction_offset);
     status = write_change(&change, bytes, SITE_FORM_INITIAL, strength, error);
-    if (status == CAIRN_OK && site->live)
+    /* Also if neither the barrier nor undoing was possible, and the region is restored. */
+    if (site->live && form_of(site) == SITE_FORM_INITIAL)
         atomic_store_explicit(&site->settled, change.bits, memory_order_release);
     return status;
 }
@@ -311,7 +314,7 @@ enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength stren
         return CAIRN_OK;
     if (form != SITE_FORM_CACHE && is_quiescent(site, strength))
         return restore_region(site, strength, error);
-    return patch_refuse(site, error);
+    return patch_refuse(site, form, error);
 }
 
 /* ---- The host's own bytes ---- */
@@ -335,8 +338,9 @@ static enum cairn_status check_write(const cairn_site *site, const void *bytes, 
                          "site %llu at 0x%llx is published: writing all of it needs "
                          "CAIRN_QUIESCENT",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    if (form_of(site) == SITE_FORM_CACHE)
-        return patch_refuse(site, error);
+    enum site_form form = form_of(site);
+    if (form == SITE_FORM_CACHE)
+        return patch_refuse(site, form, error);
     return patch_check_module(site->table, strength, error);
 }
 

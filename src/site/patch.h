@@ -13,15 +13,17 @@
 enum cairn_status patch_check_module(const struct site_table *sites, enum cairn_strength strength,
                                      struct cairn_error *error);
 
-/* Returns why patch_check_live refuses a site. UNMANAGED, STATE. */
-enum cairn_status patch_refuse(const cairn_site *site, struct cairn_error *error);
+/* Returns why patch_check_live refuses a site with this form. The caller passes the form that it
+ * has decided by, because the site may have lost its inline cache since. UNMANAGED, STATE. */
+enum cairn_status patch_refuse(const cairn_site *site, enum site_form form,
+                               struct cairn_error *error);
 
 /* Checks that the site can be changed by one store while threads execute it, and has no inline
  * cache. UNMANAGED, STATE. */
 static inline enum cairn_status patch_check_live(const cairn_site *site, struct cairn_error *error)
 {
-    bool is_initial = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_INITIAL;
-    return site->live && is_initial ? CAIRN_OK : patch_refuse(site, error);
+    enum site_form form = (enum site_form)atomic_load_explicit(&site->form, memory_order_relaxed);
+    return site->live && form == SITE_FORM_INITIAL ? CAIRN_OK : patch_refuse(site, form, error);
 }
 
 /* Makes a change of a live site. The preconditions must have been checked. The errors are those of
