@@ -4,7 +4,7 @@
 
 #include "bench/report.h"
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 
 /* Measures decoding, building a table, and lookups. The section must be valid. False without
  * memory. */

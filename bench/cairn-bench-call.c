@@ -95,7 +95,7 @@ static void prepare(void)
 {
     struct cairn_error error = {0};
     struct cairn_type types[VALUES];
-    const struct cairn_type result = cairn_type_double();
+    const struct cairn_type result = CAIRN_DOUBLE;
     for (int i = 0; i < VALUES; i += 4) {
         values[i] = cairn_value_of_integer(64, i + 1);
         values[i + 1] = cairn_value_of_double(i + 2);

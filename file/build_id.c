@@ -9,7 +9,7 @@
  */
 #include "file/object.h"
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <string.h>
 
 enum { NOTE_HEADER_BYTES = 12, WIDE_ALIGNMENT = 8, NARROW_ALIGNMENT = 4 };

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <string.h>
 
 enum {

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "file/object.h"
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>

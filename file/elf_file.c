@@ -12,7 +12,7 @@
 #include "base/memory.h"
 
 #include <ar.h>
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <string.h>
 
 enum { MAGIC_BYTES = 8 };

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <stdlib.h>
 
 enum operation {

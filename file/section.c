@@ -11,7 +11,7 @@
 #include "file/compression.h"
 #include "file/object.h"
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <stdio.h>
 #include <string.h>
 

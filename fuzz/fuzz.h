@@ -9,7 +9,7 @@
 #ifndef FUZZ_FUZZ_H
 #define FUZZ_FUZZ_H
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -13,6 +13,7 @@
 #include <cairn/bbmap.h>
 #include <cairn/object.h>
 #include <cairn/pcsection.h>
+#include <cairn/stackmap.h>
 
 enum { SECTIONS_MAX = 64 };
 

@@ -25,7 +25,7 @@ static void tear_down(void) { cairn_runtime_destroy(runtime); }
 
 /* ---- Types and values ---- */
 
-static struct cairn_type of_bits(uint32_t bits) { return cairn_type_integer(bits); }
+static struct cairn_type of_bits(uint32_t bits) { return CAIRN_INTEGER(bits); }
 static struct cairn_type four_integers(void) { return cairn_type_vector(of_bits(32), 4); }
 
 static struct cairn_value value_of(struct cairn_type type, const void *bytes)
@@ -40,9 +40,11 @@ static struct cairn_value integer(uint32_t bits, int64_t number)
     return cairn_value_of_integer(bits, number);
 }
 
+static struct cairn_value single(float number) { return value_of(CAIRN_FLOAT, &number); }
+
 static struct cairn_value wide_integer(wide number)
 {
-    return value_of(cairn_type_integer(128), &number);
+    return value_of(CAIRN_INTEGER(128), &number);
 }
 
 static bool same_value(const struct cairn_value *left, const struct cairn_value *right)
@@ -81,7 +83,7 @@ static void extend_sign(cairn_signature *signature, uint32_t argument)
 
 START_TEST(a_signature_says_what_it_is_of)
 {
-    const struct cairn_type types[] = {of_bits(64), cairn_type_double()};
+    const struct cairn_type types[] = {of_bits(64), CAIRN_DOUBLE};
     cairn_signature *signature = signature_of(types, 1, types, 2);
     ck_assert_uint_eq(cairn_signature_argument_count(signature), 2);
     ck_assert_int_eq(cairn_signature_argument(signature, 1).kind, CAIRN_TYPE_DOUBLE);
@@ -168,7 +170,7 @@ END_TEST
 
 START_TEST(a_signature_without_memory_is_refused_and_leaves_nothing)
 {
-    const struct cairn_type types[] = {of_bits(64), cairn_type_double()};
+    const struct cairn_type types[] = {of_bits(64), CAIRN_DOUBLE};
     size_t failures = 0;
     for (size_t fail_at = 1;; fail_at++) {
         struct support_allocator counts = {.fail_at = fail_at};
@@ -230,12 +232,12 @@ START_TEST(a_c_function_gets_arguments_in_registers_and_on_the_stack)
         cairn_value_of_double(0.5),
         cairn_value_of_pointer(&letter),
         integer(32, -70000),
-        cairn_value_of_float(2.25F),
+        single(2.25F),
         integer(8, 200),
         cairn_value_of_double(-9),
         integer(16, -1234),
         integer(64, (int64_t)1 << 40),
-        cairn_value_of_float(-1.5F),
+        single(-1.5F),
         integer(32, 4000000000),
         cairn_value_of_double(77),
         integer(8, -100),
@@ -243,11 +245,11 @@ START_TEST(a_c_function_gets_arguments_in_registers_and_on_the_stack)
         cairn_value_of_double(1),
         cairn_value_of_double(2),
         cairn_value_of_double(3),
-        cairn_value_of_float(4),
+        single(4),
         cairn_value_of_double(5),
         integer(64, 6),
     };
-    cairn_signature *signature = signature_for(cairn_type_double(), arguments, 20);
+    cairn_signature *signature = signature_for(CAIRN_DOUBLE, arguments, 20);
     extend_sign(signature, 3);
     extend_sign(signature, 7);
     extend_sign(signature, 12);
@@ -276,14 +278,14 @@ START_TEST(a_c_function_gets_integers_of_two_registers)
     const struct cairn_value arguments[] = {integer(64, 1),  wide_integer(b), wide_integer(c),
                                             integer(64, -2), wide_integer(7), integer(64, 3),
                                             integer(64, 4),  wide_integer(c)};
-    cairn_signature *signature = signature_for(cairn_type_integer(128), arguments, 8);
+    cairn_signature *signature = signature_for(CAIRN_INTEGER(128), arguments, 8);
     struct cairn_value result = call(signature, (void (*)(void))weigh, arguments, 8);
     struct cairn_value expected = wide_integer(weigh(1, b, c, -2, 7, 3, 4, c));
     ck_assert(same_value(&result, &expected));
     cairn_signature_destroy(signature);
     const struct cairn_value others[] = {wide_integer(b), integer(64, -2), wide_integer(c),
                                          integer(64, 9),  wide_integer(c), integer(64, 8)};
-    signature = signature_for(cairn_type_integer(128), others, 6);
+    signature = signature_for(CAIRN_INTEGER(128), others, 6);
     result = call(signature, (void (*)(void))weigh_less, others, 6);
     expected = wide_integer(weigh_less(b, -2, c, 9, c, 8));
     ck_assert(same_value(&result, &expected));
@@ -302,8 +304,7 @@ START_TEST(a_c_function_returns_scalars_of_every_kind)
 {
     int64_t calls = 0;
     const struct cairn_value arguments[] = {integer(1, 1), integer(8, -5), integer(64, -1),
-                                            cairn_value_of_float(3),
-                                            cairn_value_of_pointer(&calls)};
+                                            single(3), cairn_value_of_pointer(&calls)};
     cairn_signature *signature = signature_for(of_bits(1), &arguments[0], 1);
     struct cairn_value result = call(signature, (void (*)(void))negate, &arguments[0], 1);
     ck_assert(same_value(&result, &(struct cairn_value[]){integer(1, 0)}[0]));
@@ -318,11 +319,11 @@ START_TEST(a_c_function_returns_scalars_of_every_kind)
     ck_assert_uint_eq(cairn_value_unsigned(&result), UINT32_MAX);
     ck_assert_uint_eq(result.size, 4);
     cairn_signature_destroy(signature);
-    signature = signature_for(cairn_type_float(), &arguments[3], 1);
+    signature = signature_for(CAIRN_FLOAT, &arguments[3], 1);
     result = call(signature, (void (*)(void))half_of, &arguments[3], 1);
     ck_assert_double_eq(cairn_value_double(&result), 1.5);
     cairn_signature_destroy(signature);
-    signature = signature_for(cairn_type_pointer(), &arguments[4], 1);
+    signature = signature_for(CAIRN_POINTER, &arguments[4], 1);
     result = call(signature, (void (*)(void))itself, &arguments[4], 1);
     ck_assert_ptr_eq(cairn_value_pointer(&result), &calls);
     cairn_signature_destroy(signature);
@@ -388,7 +389,7 @@ static struct both one_of_each(int64_t a) { return (struct both){a, (double)a / 
 START_TEST(a_c_function_returns_structures_in_registers)
 {
     const struct cairn_type integers[] = {of_bits(64), of_bits(64)};
-    const struct cairn_type numbers[] = {cairn_type_double(), cairn_type_double()};
+    const struct cairn_type numbers[] = {CAIRN_DOUBLE, CAIRN_DOUBLE};
     const struct cairn_value argument = integer(64, 5);
     struct cairn_value results[2];
     const void *function;
@@ -409,7 +410,7 @@ END_TEST
 
 START_TEST(a_structure_of_both_kinds_is_returned_where_c_has_it_in_registers_of_both)
 {
-    const struct cairn_type types[] = {of_bits(64), cairn_type_double()};
+    const struct cairn_type types[] = {of_bits(64), CAIRN_DOUBLE};
     const struct cairn_value argument = integer(64, 5);
     const void *function = (const void *)(uintptr_t)one_of_each;
     struct cairn_value results[2];
@@ -446,9 +447,8 @@ static vector_of_four weigh_vectors(double a, vector_of_four b, int32_t c, vecto
 START_TEST(a_c_function_gets_and_returns_vectors)
 {
     static const bool is_vector[17] = {0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1};
-    struct cairn_value arguments[17] = {
-        cairn_value_of_double(1000), [2] = integer(32, -2000), [6] = cairn_value_of_float(3000),
-        [11] = integer(64, -4000)};
+    struct cairn_value arguments[17] = {cairn_value_of_double(1000), [2] = integer(32, -2000),
+                                        [6] = single(3000), [11] = integer(64, -4000)};
     vector_of_four v[17];
     for (int i = 0; i < 17; i++) {
         v[i] = (vector_of_four){i, 10 * i, -i, 7};
@@ -667,12 +667,12 @@ static struct cairn_type random_scalar(uint64_t *random)
     static const uint32_t widths[] = {1, 8, 16, 32, 64, 64};
     switch (sample_random(random, 8)) {
     case 0:
-        return cairn_type_float();
+        return CAIRN_FLOAT;
     case 1:
     case 2:
-        return cairn_type_double();
+        return CAIRN_DOUBLE;
     case 3:
-        return cairn_type_pointer();
+        return CAIRN_POINTER;
     case 4:
         return of_bits(1 + sample_random(random, 64));
     default:
@@ -828,7 +828,7 @@ static void *call_often(void *user)
 
 START_TEST(threads_share_a_signature_and_a_closure)
 {
-    const struct cairn_type types[] = {cairn_type_double(), of_bits(64)};
+    const struct cairn_type types[] = {CAIRN_DOUBLE, of_bits(64)};
     pthread_t threads[THREADS];
     shared_signature = signature_of(types, 1, types, 2);
     ck_assert_ok(

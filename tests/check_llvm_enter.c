@@ -98,20 +98,20 @@ static bool passes_wide_integers(void)
 static struct cairn_type random_integer(void)
 {
     static const uint32_t widths[] = {1, 8, 16, 32, 64, 64};
-    return cairn_type_integer(below(4) == 0 ? 1 + below(64) : widths[below(6)]);
+    return CAIRN_INTEGER(below(4) == 0 ? 1 + below(64) : widths[below(6)]);
 }
 
 static struct cairn_type random_vector(void)
 {
     switch (below(4)) {
     case 0:
-        return cairn_type_vector(cairn_type_float(), 4);
+        return cairn_type_vector(CAIRN_FLOAT, 4);
     case 1:
-        return cairn_type_vector(cairn_type_double(), 2);
+        return cairn_type_vector(CAIRN_DOUBLE, 2);
     case 2:
-        return cairn_type_vector(cairn_type_integer(8), 16);
+        return cairn_type_vector(CAIRN_INTEGER(8), 16);
     default:
-        return cairn_type_vector(cairn_type_integer(32), 4);
+        return cairn_type_vector(CAIRN_INTEGER(32), 4);
     }
 }
 
@@ -119,16 +119,16 @@ static struct cairn_type random_type(bool with_vectors)
 {
     switch (below(9)) {
     case 0:
-        return cairn_type_float();
+        return CAIRN_FLOAT;
     case 1:
     case 2:
-        return cairn_type_double();
+        return CAIRN_DOUBLE;
     case 3:
-        return cairn_type_pointer();
+        return CAIRN_POINTER;
     case 4:
-        return with_vectors ? random_vector() : cairn_type_double();
+        return with_vectors ? random_vector() : CAIRN_DOUBLE;
     case 5:
-        return passes_wide_integers() && below(2) == 0 ? cairn_type_integer(128) : random_integer();
+        return passes_wide_integers() && below(2) == 0 ? CAIRN_INTEGER(128) : random_integer();
     default:
         return random_integer();
     }
@@ -589,7 +589,7 @@ static struct cairn_results random_results(void)
 {
     struct cairn_results results = {.is_known = true, .count = (uint8_t)below(3)};
     for (uint32_t i = 0; i < results.count; i++)
-        results.types[i] = below(2) == 0 ? cairn_type_double() : cairn_type_integer(64);
+        results.types[i] = below(2) == 0 ? CAIRN_DOUBLE : CAIRN_INTEGER(64);
     if (results.count == 1)
         results.types[0] = random_type(true);
     return results;
@@ -689,7 +689,7 @@ static struct cairn_type many_types[20];
 static const struct cairn_type *fill_types(void)
 {
     for (int i = 0; i < 20; i++)
-        many_types[i] = i % 3 == 1 ? cairn_type_double() : cairn_type_integer(64);
+        many_types[i] = i % 3 == 1 ? CAIRN_DOUBLE : CAIRN_INTEGER(64);
     return many_types;
 }
 
@@ -715,7 +715,7 @@ static void enter_again(struct cairn_deopt *deopt)
 START_TEST(the_stack_does_not_grow_where_functions_take_each_others_places)
 {
     run.handler = enter_again;
-    load_chosen_module(cairn_type_double(), fill_types(), 20);
+    load_chosen_module(CAIRN_DOUBLE, fill_types(), 20);
     patch(FIRST_SITE);
     run_g();
     ck_assert_uint_eq(run.calls, CYCLES);
@@ -728,9 +728,9 @@ START_TEST(a_function_gets_as_many_arguments_on_the_stack_as_there_may_be)
 {
     struct cairn_type types[CAIRN_SIGNATURE_ARGUMENTS_MAX];
     for (int i = 0; i < CAIRN_SIGNATURE_ARGUMENTS_MAX; i++)
-        types[i] = cairn_type_vector(cairn_type_double(), 2);
+        types[i] = cairn_type_vector(CAIRN_DOUBLE, 2);
     run.handler = enter_once;
-    load_chosen_module(cairn_type_pointer(), types, CAIRN_SIGNATURE_ARGUMENTS_MAX);
+    load_chosen_module(CAIRN_POINTER, types, CAIRN_SIGNATURE_ARGUMENTS_MAX);
     run_g();
     compare_seen();
 }
@@ -762,7 +762,7 @@ static void enter_weigh(struct cairn_deopt *deopt)
 
 START_TEST(a_c_function_gets_arguments_in_registers_and_on_the_stack)
 {
-    const struct cairn_type result = cairn_type_integer(64);
+    const struct cairn_type result = CAIRN_INTEGER(64);
     run.handler = enter_weigh;
     load_chosen_module(result, fill_types(), 0);
     ck_assert_ok(cairn_signature_create(NULL, &result, 1, many_types, 15, &weigh_signature, NULL));
@@ -788,7 +788,7 @@ START_TEST(a_frame_without_a_declaration_can_be_left)
 {
     LLVMTypeRef int64 = LLVMInt64TypeInContext(context);
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
-    const struct cairn_type result = cairn_type_integer(64);
+    const struct cairn_type result = CAIRN_INTEGER(64);
     int64_t (*f)(void);
     run.handler = enter_weigh_from_a_call;
     fill_types();
@@ -826,7 +826,7 @@ static void enter_wrongly(struct cairn_deopt *deopt)
                                          cairn_value_of_integer(64, 2),
                                          cairn_value_of_integer(64, 3)};
     const cairn_signature *signature = targets[0].signature;
-    const struct cairn_type result = cairn_type_integer(64);
+    const struct cairn_type result = CAIRN_INTEGER(64);
     cairn_signature *other;
     ck_assert_ok(cairn_signature_create(NULL, &result, 1, NULL, 0, &other, NULL));
     expect_refusal(deopt, signature, values, 2, CAIRN_ERROR_ARGUMENT,
@@ -842,7 +842,7 @@ static void enter_wrongly(struct cairn_deopt *deopt)
 START_TEST(what_does_not_fit_is_refused_and_the_code_goes_on)
 {
     run.handler = enter_wrongly;
-    load_chosen_module(cairn_type_double(), fill_types(), 3);
+    load_chosen_module(CAIRN_DOUBLE, fill_types(), 3);
     run_g();
     ck_assert_uint_eq(run.calls, 1);
 }
@@ -857,7 +857,7 @@ static const char without_rules[] = SUPPORT_INTRINSICS
 
 static void enter_without_rules(struct cairn_deopt *deopt)
 {
-    const struct cairn_type result = cairn_type_integer(64);
+    const struct cairn_type result = CAIRN_INTEGER(64);
     cairn_signature *signature;
     ck_assert_ok(cairn_signature_create(NULL, &result, 1, NULL, 0, &signature, NULL));
     targets[0].function = (const void *)(uintptr_t)enter_without_rules;
@@ -927,7 +927,7 @@ END_TEST
 START_TEST(compiled_functions_are_called_by_their_signatures)
 {
     random_state = 1;
-    load_chosen_module(cairn_type_integer(128), fill_types(), 20);
+    load_chosen_module(CAIRN_INTEGER(128), fill_types(), 20);
     choose_results();
     run.target = &targets[0];
     for (int i = 0; i < 20; i++)

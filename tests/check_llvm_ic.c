@@ -1522,7 +1522,7 @@ static struct cairn_error return_error;
 
 static void return_wrongly(struct cairn_ic_miss *miss)
 {
-    struct cairn_value value = cairn_value_of_float(1);
+    struct cairn_value value = ic_value(CAIRN_FLOAT, &(float){1});
     return_status = cairn_ic_return(miss, &value, &return_error);
 }
 
@@ -2229,7 +2229,7 @@ START_TEST(a_site_with_too_many_operands_has_no_cache)
     struct ic_function function = get_by_c;
     function.operand_count = CAIRN_IC_OPERANDS_MAX + 1;
     for (uint32_t i = 1; i < function.operand_count; i++)
-        function.operands[i] = cairn_type_integer(64);
+        function.operands[i] = CAIRN_INTEGER(64);
     load(&function, 1);
     expect_no_cache(program.sites[0], &options, CAIRN_ERROR_UNSUPPORTED, "17");
 }
@@ -2423,8 +2423,8 @@ START_TEST(a_field_is_not_wider_than_the_result)
     struct ic_function functions[2] = {get, get};
     struct cairn_ic_case wide = load_case(1, 0);
     struct cairn_error error = {0};
-    functions[0].result = cairn_type_integer(32);
-    functions[1].result = cairn_type_double();
+    functions[0].result = CAIRN_INTEGER(32);
+    functions[1].result = CAIRN_DOUBLE;
     if (!ic_can_return(functions[1].result))
         return;
     load(functions, 2);

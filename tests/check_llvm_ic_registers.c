@@ -178,11 +178,11 @@ static struct cairn_type kept_type(void)
     switch (below(6)) {
     case 0:
     case 1:
-        return cairn_type_double();
+        return CAIRN_DOUBLE;
     case 2:
-        return cairn_type_vector(cairn_type_integer(32), 4);
+        return cairn_type_vector(CAIRN_INTEGER(32), 4);
     default:
-        return cairn_type_integer(64);
+        return CAIRN_INTEGER(64);
     }
 }
 
@@ -191,7 +191,7 @@ static struct ic_function random_function(void)
     struct ic_function function = {
         .calling_convention = ANYREG,
         .operand_count = 2,
-        .operands = {cairn_type_pointer(), cairn_type_integer(64)},
+        .operands = {CAIRN_POINTER, CAIRN_INTEGER(64)},
         .keeps_operands = below(2) == 0,
         .kept_count = below(13),
         .sign_count = below(3),
@@ -210,7 +210,7 @@ static const char *name_of(int kind, uint32_t number)
 static struct ic_function getter(uint32_t receiver, uint32_t operand, uint32_t result)
 {
     struct ic_function function = random_function();
-    function.result = cairn_type_integer(64);
+    function.result = CAIRN_INTEGER(64);
     function.operand_registers[0] = name_of(GENERAL, receiver);
     function.operand_registers[1] = name_of(GENERAL, operand);
     function.result_register = name_of(GENERAL, result);
@@ -242,7 +242,7 @@ static struct ic_function setter(uint32_t number, uint32_t distance)
 static struct ic_function number_getter(uint32_t number, uint32_t distance)
 {
     struct ic_function function = random_function();
-    function.result = cairn_type_double();
+    function.result = CAIRN_DOUBLE;
     function.operand_registers[0] = name_of(GENERAL, number + distance);
     function.result_register = name_of(VECTOR, number);
     return function;
@@ -251,7 +251,7 @@ static struct ic_function number_getter(uint32_t number, uint32_t distance)
 static struct ic_function number_setter(uint32_t number, uint32_t distance)
 {
     struct ic_function function = random_function();
-    function.operands[1] = cairn_type_double();
+    function.operands[1] = CAIRN_DOUBLE;
     function.operand_registers[0] = name_of(GENERAL, number + distance);
     function.operand_registers[1] = name_of(VECTOR, number);
     return function;
@@ -380,7 +380,7 @@ static struct object random_object(uint32_t shape, uint64_t *outside)
 {
     struct object object = {.shape = shape, .outside = outside};
     for (int i = 0; i < FIELDS; i++) {
-        struct cairn_value number = ic_random_value(cairn_type_double(), &random_state);
+        struct cairn_value number = ic_random_value(CAIRN_DOUBLE, &random_state);
         memcpy(&object.fields[i], number.bytes, sizeof object.fields[i]);
         outside[i] = ~object.fields[i] & ~(1ULL << 62); /* not a NaN */
     }
@@ -545,8 +545,8 @@ static struct ic_function keeping_vectors(const char *features, uint32_t bits)
     function.kept_count = IC_KEPT_MAX;
     for (uint32_t i = 0; i < function.kept_count; i++) {
         uint32_t width = widths[below(4)];
-        function.kept[i] = i % 5 == 4 ? cairn_type_integer(64)
-                                      : cairn_type_vector(cairn_type_integer(width), bits / width);
+        function.kept[i] =
+            i % 5 == 4 ? CAIRN_INTEGER(64) : cairn_type_vector(CAIRN_INTEGER(width), bits / width);
     }
     return function;
 }
@@ -574,9 +574,9 @@ START_TEST(vectors_comparisons_and_integers_survive_hits_calls_and_misses)
     for (int i = 0; i < FUNCTIONS; i++) {
         functions[i] = keeping_vectors(vectors[_i].features, vectors[_i].bits);
         if (i % 2 == 0)
-            functions[i].result = cairn_type_integer(64);
+            functions[i].result = CAIRN_INTEGER(64);
         else if (i % 4 == 1)
-            functions[i].operands[1] = cairn_type_double();
+            functions[i].operands[1] = CAIRN_DOUBLE;
     }
     run_functions(functions, FUNCTIONS);
     cairn_runtime_destroy(runtime);

@@ -89,13 +89,13 @@ END_TEST
 
 START_TEST(types_are_equal_in_all_but_the_address_space)
 {
-    struct cairn_type pointer = cairn_type_pointer();
+    struct cairn_type pointer = CAIRN_POINTER;
     struct cairn_type other = pointer;
     other.address_space = 1;
     ck_assert(cairn_type_equal(pointer, other));
-    ck_assert(!cairn_type_equal(pointer, cairn_type_integer(64)));
-    ck_assert(!cairn_type_equal(cairn_type_integer(32), cairn_type_integer(33)));
-    ck_assert(!cairn_type_equal(cairn_type_float(), cairn_type_vector(cairn_type_float(), 1)));
+    ck_assert(!cairn_type_equal(pointer, CAIRN_INTEGER(64)));
+    ck_assert(!cairn_type_equal(CAIRN_INTEGER(32), CAIRN_INTEGER(33)));
+    ck_assert(!cairn_type_equal(CAIRN_FLOAT, cairn_type_vector(CAIRN_FLOAT, 1)));
 }
 END_TEST
 
@@ -123,7 +123,7 @@ START_TEST(of_a_wide_integer_the_lowest_bits_count)
     unsigned char bytes[16] = {0};
     bytes[is_big_endian ? 15 : 0] = 7;
     bytes[is_big_endian ? 0 : 15] = 0x80;
-    struct cairn_value value = value_of(cairn_type_integer(128), bytes);
+    struct cairn_value value = value_of(CAIRN_INTEGER(128), bytes);
     ck_assert_int_eq(cairn_value_signed(&value), 7);
     ck_assert_uint_eq(cairn_value_unsigned(&value), 7);
 }
@@ -198,7 +198,7 @@ START_TEST(floats_and_doubles_come_back)
         memcpy(&number, &bits, sizeof number);
         memcpy(&narrow, &low, sizeof narrow);
         struct cairn_value wide = cairn_value_of_double(number);
-        struct cairn_value value = cairn_value_of_float(narrow);
+        struct cairn_value value = value_of(CAIRN_FLOAT, &narrow);
         expect(same_bits(cairn_value_double(&wide), number));
         expect(memcmp(value.bytes, &low, sizeof low) == 0);
         if (!isnan(narrow))
@@ -214,17 +214,13 @@ END_TEST
 START_TEST(elements_are_scalars_in_their_order)
 {
     const double numbers[4] = {1, -2, 3, -4};
-    struct cairn_value vector = value_of(cairn_type_vector(cairn_type_double(), 4), numbers);
-    struct cairn_value element;
+    struct cairn_value vector = value_of(cairn_type_vector(CAIRN_DOUBLE, 4), numbers);
     for (uint32_t i = 0; i < 4; i++) {
-        ck_assert_ok(cairn_value_element(&vector, i, &element, NULL));
-        ck_assert(cairn_type_equal(element.type, cairn_type_double()));
+        struct cairn_value element =
+            value_of(cairn_type_vector(vector.type, 0), vector.bytes + i * 8);
+        ck_assert(cairn_type_equal(element.type, CAIRN_DOUBLE));
         ck_assert_double_eq(cairn_value_double(&element), numbers[i]);
     }
-    struct cairn_error error;
-    ck_assert_int_eq(cairn_value_element(&vector, 4, &element, &error), CAIRN_ERROR_RANGE);
-    ck_assert_str_eq(error.message, "there is no element 4 among 4");
-    ck_assert_int_eq(cairn_value_element(&element, 0, &vector, NULL), CAIRN_ERROR_RANGE);
 }
 END_TEST
 
@@ -234,7 +230,7 @@ START_TEST(bytes_that_are_no_value_are_refused)
     struct cairn_error error;
     struct cairn_type nothing = {.kind = CAIRN_TYPE_OTHER};
     ck_assert_int_eq(cairn_value_of_bytes(nothing, "", 0, &value, &error), CAIRN_ERROR_UNSUPPORTED);
-    ck_assert_int_eq(cairn_value_of_bytes(cairn_type_integer(32), "12345", 5, &value, &error),
+    ck_assert_int_eq(cairn_value_of_bytes(CAIRN_INTEGER(32), "12345", 5, &value, &error),
                      CAIRN_ERROR_RANGE);
     ck_assert_str_eq(error.message, "i32 has 4 bytes, not 5");
     ck_assert_uint_eq(value.size, 77);
@@ -276,7 +272,7 @@ START_TEST(bits_beside_an_integer_do_not_count)
         uint32_t width = 1 + sample_random(&random, 32);
         struct storage place = {STORAGE_MEMORY, sizeof bits};
         struct cairn_value found;
-        storage_read(cairn_type_integer(width), place, &bits, &found);
+        storage_read(CAIRN_INTEGER(width), place, &bits, &found);
         expect(cairn_value_unsigned(&found) == (bits & ((UINT64_C(1) << width) - 1)));
     }
 }
@@ -284,7 +280,7 @@ END_TEST
 
 START_TEST(a_float_is_the_lowest_lane_of_a_vector_register)
 {
-    struct cairn_value value = cairn_value_of_float(1.5F);
+    struct cairn_value value = value_of(CAIRN_FLOAT, &(float){1.5F});
     struct storage place = {STORAGE_VECTOR, 16};
     unsigned char bytes[16] = {0};
     storage_write(&value, place, bytes);
@@ -297,13 +293,13 @@ START_TEST(a_float_is_a_double_where_registers_are_doubles)
 {
     uint64_t random = sample_seed();
     struct storage place = {STORAGE_DOUBLE, 8};
-    ck_assert_uint_eq(storage_part(cairn_type_float(), place), 8);
+    ck_assert_uint_eq(storage_part(CAIRN_FLOAT, place), 8);
     for (int i = 0; i < ROUNDS; i++) {
         uint32_t bits = sample_random(&random, UINT32_MAX);
         float narrow;
         double number;
         memcpy(&narrow, &bits, sizeof narrow);
-        struct cairn_value value = cairn_value_of_float(narrow);
+        struct cairn_value value = value_of(CAIRN_FLOAT, &narrow);
         storage_write(&value, place, &number);
         expect(isnan(narrow) ? isnan(number) : same_bits(number, (double)narrow));
         struct cairn_value found;
@@ -395,14 +391,14 @@ END_TEST
 
 START_TEST(places_that_cannot_hold_the_value_are_known)
 {
-    struct cairn_type floats = cairn_type_vector(cairn_type_float(), 4);
+    struct cairn_type floats = cairn_type_vector(CAIRN_FLOAT, 4);
     struct cairn_type nothing = {.kind = CAIRN_TYPE_OTHER};
-    ck_assert_uint_eq(storage_part(cairn_type_integer(64), (struct storage){STORAGE_MEMORY, 4}), 0);
+    ck_assert_uint_eq(storage_part(CAIRN_INTEGER(64), (struct storage){STORAGE_MEMORY, 4}), 0);
     ck_assert_uint_eq(storage_part(floats, (struct storage){STORAGE_GENERAL, 16}), 0);
     ck_assert_uint_eq(storage_part(floats, (struct storage){STORAGE_VECTOR, 8}), 0);
     ck_assert_uint_eq(storage_part(floats, (struct storage){STORAGE_VECTOR, 32}), 0);
     ck_assert_uint_eq(storage_part(nothing, (struct storage){STORAGE_MEMORY, 8}), 0);
-    ck_assert_uint_eq(storage_part(cairn_type_float(), (struct storage){STORAGE_DOUBLE, 4}), 0);
+    ck_assert_uint_eq(storage_part(CAIRN_FLOAT, (struct storage){STORAGE_DOUBLE, 4}), 0);
 }
 END_TEST
 
@@ -411,14 +407,14 @@ END_TEST
 START_TEST(constants_are_cut_to_their_type)
 {
     struct cairn_value value;
-    ck_assert(storage_read_constant(cairn_type_integer(1), UINT64_MAX, &value));
+    ck_assert(storage_read_constant(CAIRN_INTEGER(1), UINT64_MAX, &value));
     ck_assert_uint_eq(cairn_value_unsigned(&value), 1);
-    ck_assert(storage_read_constant(cairn_type_integer(32), UINT64_MAX, &value));
+    ck_assert(storage_read_constant(CAIRN_INTEGER(32), UINT64_MAX, &value));
     ck_assert_int_eq(cairn_value_signed(&value), -1);
     ck_assert_uint_eq(cairn_value_unsigned(&value), UINT32_MAX);
-    ck_assert(storage_read_constant(cairn_type_pointer(), 0, &value));
+    ck_assert(storage_read_constant(CAIRN_POINTER, 0, &value));
     ck_assert_ptr_null(cairn_value_pointer(&value));
-    ck_assert(storage_read_constant(cairn_type_float(), 0x3FC00000, &value));
+    ck_assert(storage_read_constant(CAIRN_FLOAT, 0x3FC00000, &value));
     ck_assert_double_eq(cairn_value_double(&value), 1.5);
 }
 END_TEST
@@ -428,7 +424,7 @@ START_TEST(wide_constants_are_extended_by_their_sign)
     struct cairn_value value;
     unsigned char ones[16];
     memset(ones, 0xFF, sizeof ones);
-    ck_assert(storage_read_constant(cairn_type_integer(128), UINT64_MAX, &value));
+    ck_assert(storage_read_constant(CAIRN_INTEGER(128), UINT64_MAX, &value));
     ck_assert_mem_eq(value.bytes, ones, sizeof ones);
     ck_assert(!storage_read_constant(type_of(CAIRN_TYPE_FP128, 128, 0), 0, &value));
     ck_assert(!storage_read_constant(type_of(CAIRN_TYPE_INTEGER, 32, 2), 0, &value));

@@ -108,7 +108,7 @@ static bool is_returned_as_it_is(struct cairn_type type, uint32_t calling_conven
 struct cairn_type ic_declared_result(struct cairn_type type)
 {
     bool is_integer = type.kind == CAIRN_TYPE_POINTER || is_whole_integer(type);
-    return is_integer && !is_returned_as_it_is(type, 0) ? cairn_type_integer(64) : type;
+    return is_integer && !is_returned_as_it_is(type, 0) ? CAIRN_INTEGER(64) : type;
 }
 
 struct cairn_value ic_value(struct cairn_type type, const void *bytes)
@@ -120,10 +120,13 @@ struct cairn_value ic_value(struct cairn_type type, const void *bytes)
 
 static bool is_not_a_number(const struct cairn_value *value)
 {
-    struct cairn_value element;
-    for (uint32_t i = 0; cairn_value_element(value, i, &element, NULL) == CAIRN_OK; i++)
+    struct cairn_type type = cairn_type_vector(value->type, 0);
+    size_t size = cairn_type_size(type);
+    for (uint32_t i = 0; i < value->type.element_count; i++) {
+        struct cairn_value element = ic_value(type, value->bytes + i * size);
         if (cairn_value_double(&element) != cairn_value_double(&element))
             return true;
+    }
     return cairn_value_double(value) != cairn_value_double(value);
 }
 

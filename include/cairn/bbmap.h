@@ -36,7 +36,7 @@
 #ifndef CAIRN_BBMAP_H
 #define CAIRN_BBMAP_H
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -26,10 +26,12 @@
 #include <cairn/pcsection.h>
 #include <cairn/roots.h>
 #include <cairn/runtime.h>
+#include <cairn/section.h>
 #include <cairn/stackmap.h>
 #include <cairn/statepoint.h>
 #include <cairn/status.h>
 #include <cairn/table.h>
+#include <cairn/type.h>
 #include <cairn/value.h>
 #include <cairn/walk.h>
 

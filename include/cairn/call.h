@@ -4,8 +4,8 @@
  *
  * A signature says what a function takes and returns. It is made once, and used for each call:
  *
- *     struct cairn_type result = cairn_type_double();
- *     struct cairn_type arguments[] = {cairn_type_integer(64), cairn_type_pointer()};
+ *     struct cairn_type result = CAIRN_DOUBLE;
+ *     struct cairn_type arguments[] = {CAIRN_INTEGER(64), CAIRN_POINTER};
  *     cairn_signature_create(NULL, &result, 1, arguments, 2, &signature, &error)
  *
  *     struct cairn_value values[] = {cairn_value_of_integer(64, i), cairn_value_of_pointer(list)};

@@ -13,6 +13,7 @@
 
 #include <cairn/allocator.h>
 #include <cairn/status.h>
+#include <cairn/type.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,36 +21,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum cairn_type_kind {
-    CAIRN_TYPE_VOID = 0,
-    CAIRN_TYPE_INTEGER = 1,
-    CAIRN_TYPE_POINTER = 2,
-    CAIRN_TYPE_HALF = 3,
-    CAIRN_TYPE_BFLOAT = 4,
-    CAIRN_TYPE_FLOAT = 5,
-    CAIRN_TYPE_DOUBLE = 6,
-    CAIRN_TYPE_X86_FP80 = 7,
-    CAIRN_TYPE_FP128 = 8,
-    CAIRN_TYPE_PPC_FP128 = 9,
-    /** Structures, arrays, tokens and what else LLVM has: named, not described. */
-    CAIRN_TYPE_OTHER = 10
-};
-
-/** A scalar, or a fixed vector of scalars. */
-struct cairn_type {
-    enum cairn_type_kind kind;
-    /** Bits of the scalar, or of one element of the vector; 0 for void. */
-    uint32_t bits;
-    /** Elements of a vector; 0 for a scalar. */
-    uint32_t element_count;
-    /** Of a pointer. */
-    uint32_t address_space;
-};
-
-/** "i32", "double", "ptr addrspace(1)", "<4 x float>" into `text` (cut to `size`); returns its full
- * length. */
-CAIRN_API size_t cairn_type_format(struct cairn_type type, char *text, size_t size);
 
 enum cairn_record_kind {
     CAIRN_RECORD_UNDECLARED = 0,

@@ -19,7 +19,7 @@
 
 #include <cairn/allocator.h>
 #include <cairn/faultmap.h>
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>

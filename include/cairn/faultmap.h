@@ -28,7 +28,7 @@
 #ifndef CAIRN_FAULTMAP_H
 #define CAIRN_FAULTMAP_H
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -38,7 +38,7 @@
 
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>

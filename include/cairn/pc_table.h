@@ -35,7 +35,7 @@
 
 #include <cairn/allocator.h>
 #include <cairn/pcsection.h>
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>

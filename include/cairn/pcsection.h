@@ -39,7 +39,7 @@
 #ifndef CAIRN_PCSECTION_H
 #define CAIRN_PCSECTION_H
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -38,7 +38,7 @@
 #ifndef CAIRN_SANMD_H
 #define CAIRN_SANMD_H
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>

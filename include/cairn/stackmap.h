@@ -30,23 +30,15 @@
 #ifndef CAIRN_STACKMAP_H
 #define CAIRN_STACKMAP_H
 
-#include <cairn/architecture.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** The bytes of a section. Cairn never writes to them. No alignment is needed. */
-struct cairn_section {
-    const uint8_t *bytes;
-    size_t size;
-    enum cairn_byte_order byte_order;
-};
 
 /** How it is known to which function a record belongs: a version 1 map does not say it. */
 enum cairn_stackmap_functions {
@@ -246,33 +238,6 @@ enum {
     CAIRN_STACKMAP_LIVEOUTS_HEADER_BYTES = 4,
     CAIRN_STACKMAP_LIVEOUT_BYTES = 4
 };
-
-static inline uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_order byte_order)
-{
-    uint16_t value;
-    memcpy(&value, bytes, sizeof value);
-    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
-        return __builtin_bswap16(value);
-    return value;
-}
-
-static inline uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order byte_order)
-{
-    uint32_t value;
-    memcpy(&value, bytes, sizeof value);
-    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
-        return __builtin_bswap32(value);
-    return value;
-}
-
-static inline uint64_t cairn_load_u64(const uint8_t *bytes, enum cairn_byte_order byte_order)
-{
-    uint64_t value;
-    memcpy(&value, bytes, sizeof value);
-    if (__builtin_expect(byte_order != CAIRN_BYTE_ORDER_NATIVE, 0))
-        return __builtin_bswap64(value);
-    return value;
-}
 
 static inline size_t cairn_stackmap_function_bytes(uint8_t version)
 {

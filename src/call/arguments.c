@@ -17,6 +17,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "value/representation.h"
+#include "value/value.h"
 
 #include <string.h>
 
@@ -255,7 +256,7 @@ static uint64_t word_of(const struct cairn_value *value)
 {
     uint64_t word = 0;
     if (is_big_endian)
-        storage_copy_low(&word, sizeof word, value->bytes, value->size);
+        value_copy_low(&word, sizeof word, value->bytes, value->size);
     else
         memcpy(&word, value->bytes, sizeof word);
     return word;
@@ -312,7 +313,7 @@ static void read_word(const unsigned char *place, struct cairn_value *result)
     memcpy(&word, place, sizeof word);
     word &= UINT64_MAX >> (WORD_BITS - result->type.bits);
     if (is_big_endian)
-        storage_copy_low(result->bytes, result->size, &word, sizeof word);
+        value_copy_low(result->bytes, result->size, &word, sizeof word);
     else
         memcpy(result->bytes, &word, sizeof word);
 }

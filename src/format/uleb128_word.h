@@ -8,7 +8,7 @@
 #define FORMAT_ULEB128_WORD_H
 
 #include <cairn/architecture.h>
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <stdint.h>
 
 /* In each byte: that the number goes on. */

@@ -17,6 +17,7 @@
 #include "frame/frame.h"
 #include "runtime/module.h"
 #include "site/patch.h"
+#include "value/value.h"
 
 #include <cairn/call.h>
 #include <cairn/frame.h>
@@ -63,7 +64,7 @@ static void read_scalar(struct cairn_type type, const void *place, struct cairn_
     memcpy(&word, place, sizeof word);
     word &= UINT64_MAX >> (WORD_BITS - type.bits);
     *value = (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
-    storage_copy_low(value->bytes, value->size, &word, sizeof word);
+    value_copy_low(value->bytes, value->size, &word, sizeof word);
 }
 
 /* Reads an operand. An operand that cannot be read is void. */
@@ -87,7 +88,7 @@ static bool write_scalar_result(const cairn_ic *ic, const struct cairn_deopt *de
     if (deopt->action != DEOPT_CONTINUE_WITH || place == NULL)
         return false;
     uint64_t word = 0;
-    storage_copy_low(&word, sizeof word, deopt->results[0].bytes, deopt->results[0].size);
+    value_copy_low(&word, sizeof word, deopt->results[0].bytes, deopt->results[0].size);
     memcpy(place, &word, sizeof word);
     return true;
 }

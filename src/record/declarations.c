@@ -331,30 +331,3 @@ const char *cairn_record_kind_name(enum cairn_record_kind kind)
 {
     return (unsigned)kind > CAIRN_RECORD_STATEPOINT ? "unknown" : kind_names[kind];
 }
-
-static const char *const type_names[] = {
-    [CAIRN_TYPE_VOID] = "void",     [CAIRN_TYPE_INTEGER] = "i",
-    [CAIRN_TYPE_POINTER] = "ptr",   [CAIRN_TYPE_HALF] = "half",
-    [CAIRN_TYPE_BFLOAT] = "bfloat", [CAIRN_TYPE_FLOAT] = "float",
-    [CAIRN_TYPE_DOUBLE] = "double", [CAIRN_TYPE_X86_FP80] = "x86_fp80",
-    [CAIRN_TYPE_FP128] = "fp128",   [CAIRN_TYPE_PPC_FP128] = "ppc_fp128",
-    [CAIRN_TYPE_OTHER] = "other",
-};
-_Static_assert(sizeof type_names / sizeof *type_names == CAIRN_TYPE_OTHER + 1,
-               "one name for each kind of type");
-
-size_t cairn_type_format(struct cairn_type type, char *text, size_t size)
-{
-    char scalar[48];
-    const char *name = (unsigned)type.kind > CAIRN_TYPE_OTHER ? "?" : type_names[type.kind];
-    if (type.kind == CAIRN_TYPE_INTEGER)
-        snprintf(scalar, sizeof scalar, "i%u", type.bits);
-    else if (type.kind == CAIRN_TYPE_POINTER && type.address_space != 0)
-        snprintf(scalar, sizeof scalar, "ptr addrspace(%u)", type.address_space);
-    else
-        snprintf(scalar, sizeof scalar, "%s", name);
-    int length = type.element_count == 0
-                     ? snprintf(text, size, "%s", scalar)
-                     : snprintf(text, size, "<%u x %s>", type.element_count, scalar);
-    return (size_t)length;
-}

@@ -8,7 +8,7 @@
 
 #include "code/space.h"
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 
 /*
  * Replaces the addresses of descriptors in a stack map section by the entries of their functions.

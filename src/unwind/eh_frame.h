@@ -9,7 +9,7 @@
 #ifndef UNWIND_EH_FRAME_H
 #define UNWIND_EH_FRAME_H
 
-#include <cairn/stackmap.h>
+#include <cairn/section.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,40 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "value/representation.h"
 
+#include "value/value.h"
+
 #include <math.h>
 #include <string.h>
 
 static const bool is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-
-/* Copies with a constant size where possible, so that no call is needed. */
-static void copy(unsigned char *to, const unsigned char *from, size_t size)
-{
-    switch (size) {
-    case 1:
-        memcpy(to, from, 1);
-        break;
-    case 4:
-        memcpy(to, from, 4);
-        break;
-    case 8:
-        memcpy(to, from, 8);
-        break;
-    case 16:
-        memcpy(to, from, 16);
-        break;
-    default:
-        memcpy(to, from, size);
-        break;
-    }
-}
-
-void storage_copy_low(void *to, size_t to_size, const void *from, size_t from_size)
-{
-    size_t size = to_size < from_size ? to_size : from_size;
-    size_t to_offset = is_big_endian ? to_size - size : 0;
-    size_t from_offset = is_big_endian ? from_size - size : 0;
-    copy((unsigned char *)to + to_offset, (const unsigned char *)from + from_offset, size);
-}
 
 enum storage_form storage_form(enum arch_register_form form)
 {
@@ -48,8 +20,6 @@ enum storage_form storage_form(enum arch_register_form form)
 }
 
 /* ---- Types ---- */
-
-static struct cairn_type element_of(struct cairn_type type) { return cairn_type_vector(type, 0); }
 
 static bool is_vector(struct cairn_type type) { return type.element_count > 0; }
 
@@ -119,7 +89,10 @@ static struct cairn_value read_widened(const void *bytes)
 {
     double number;
     memcpy(&number, bytes, sizeof number);
-    return cairn_value_of_float(narrow(number));
+    float narrowed = narrow(number);
+    struct cairn_value value = {.type = CAIRN_FLOAT, .size = sizeof narrowed};
+    memcpy(value.bytes, &narrowed, sizeof narrowed);
+    return value;
 }
 
 static void write_widened(const struct cairn_value *value, void *bytes)
@@ -134,14 +107,14 @@ static void write_widened(const struct cairn_value *value, void *bytes)
 static void read_scalar(struct cairn_type type, size_t size, const unsigned char *bytes,
                         size_t part, unsigned char *to)
 {
-    storage_copy_low(to, size, bytes, part);
+    value_copy_low(to, size, bytes, part);
     clear_unused_bits(to, type, size);
 }
 
 static void read_lanes(struct cairn_type type, size_t size, const unsigned char *bytes, size_t part,
                        unsigned char *to)
 {
-    struct cairn_type element = element_of(type);
+    struct cairn_type element = cairn_type_vector(type, 0);
     size_t element_size = size / type.element_count;
     size_t lane = part / type.element_count;
     for (uint32_t i = 0; i < type.element_count; i++)
@@ -178,7 +151,7 @@ void storage_write(const struct cairn_value *value, struct storage place, void *
     size_t lane = part / count;
     memset(bytes, 0, part);
     for (uint32_t i = 0; i < count; i++)
-        storage_copy_low((unsigned char *)bytes + i * lane, lane, value->bytes + i * size, size);
+        value_copy_low((unsigned char *)bytes + i * lane, lane, value->bytes + i * size, size);
 }
 
 /* ---- Constants ---- */
@@ -191,7 +164,7 @@ bool storage_read_constant(struct cairn_type type, uint64_t constant, struct cai
         return false;
     struct cairn_value read = {.type = type, .size = (uint32_t)size};
     memset(read.bytes, is_wide && (int64_t)constant < 0 ? 0xFF : 0, size);
-    storage_copy_low(read.bytes, size, &constant, sizeof constant);
+    value_copy_low(read.bytes, size, &constant, sizeof constant);
     clear_unused_bits(read.bytes, type, size);
     *value = read;
     return true;

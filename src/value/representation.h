@@ -51,8 +51,4 @@ void storage_write(const struct cairn_value *value, struct storage place, void *
  * and for types of more than 64 bits other than integers and pointers. */
 bool storage_read_constant(struct cairn_type type, uint64_t constant, struct cairn_value *value);
 
-/* Copies the low bytes of an integer, as many as both sides have. Other bytes of `to` stay
- * unchanged. */
-void storage_copy_low(void *to, size_t to_size, const void *from, size_t from_size);
-
 #endif

@@ -1,57 +1,38 @@
 /* SPDX-License-Identifier: MIT */
+#include "value/value.h"
 #include "base/error.h"
-#include "value/representation.h"
 
-#include <cairn/value.h>
 #include <string.h>
 
-/* ---- Types ---- */
-
-/* Returns the size of an element from its bits, also for PPC64's pair of doubles and x86's 80-bit
- * numbers. */
-static size_t element_size(struct cairn_type type)
+/* Copies with a constant size where possible, so that no call is needed. */
+static void copy(unsigned char *to, const unsigned char *from, size_t size)
 {
-    bool has_bits = type.kind != CAIRN_TYPE_VOID && type.kind != CAIRN_TYPE_OTHER;
-    return has_bits ? ((size_t)type.bits + 7) / 8 : 0;
+    switch (size) {
+    case 1:
+        memcpy(to, from, 1);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    case 16:
+        memcpy(to, from, 16);
+        break;
+    default:
+        memcpy(to, from, size);
+        break;
+    }
 }
 
-size_t cairn_type_size(struct cairn_type type)
+void value_copy_low(void *to, size_t to_size, const void *from, size_t from_size)
 {
-    uint64_t count = type.element_count == 0 ? 1 : type.element_count;
-    uint64_t size = element_size(type) * count;
-    return size <= CAIRN_VALUE_BYTES_MAX ? (size_t)size : 0;
-}
-
-struct cairn_type cairn_type_integer(uint32_t bits)
-{
-    return (struct cairn_type){.kind = CAIRN_TYPE_INTEGER, .bits = bits};
-}
-
-struct cairn_type cairn_type_pointer(void)
-{
-    return (struct cairn_type){.kind = CAIRN_TYPE_POINTER, .bits = 64};
-}
-
-struct cairn_type cairn_type_float(void)
-{
-    return (struct cairn_type){.kind = CAIRN_TYPE_FLOAT, .bits = 32};
-}
-
-struct cairn_type cairn_type_double(void)
-{
-    return (struct cairn_type){.kind = CAIRN_TYPE_DOUBLE, .bits = 64};
-}
-
-struct cairn_type cairn_type_vector(struct cairn_type element, uint32_t count)
-{
-    element.element_count = count;
-    return element;
-}
-
-bool cairn_type_equal(struct cairn_type left, struct cairn_type right)
-{
-    return left.kind == right.kind && left.bits == right.bits &&
-           left.element_count == right.element_count;
+    const bool is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+    size_t size = to_size < from_size ? to_size : from_size;
+    size_t to_offset = is_big_endian ? to_size - size : 0;
+    size_t from_offset = is_big_endian ? from_size - size : 0;
+    copy((unsigned char *)to + to_offset, (const unsigned char *)from + from_offset, size);
 }
 
 /* ---- Bits of scalars ---- */
@@ -65,7 +46,7 @@ static bool is_scalar(const struct cairn_value *value, enum cairn_type_kind kind
 static uint64_t low_bits(const struct cairn_value *value)
 {
     uint64_t bits = 0;
-    storage_copy_low(&bits, sizeof bits, value->bytes, value->size);
+    value_copy_low(&bits, sizeof bits, value->bytes, value->size);
     return bits;
 }
 
@@ -74,8 +55,8 @@ static uint64_t mask_of(uint32_t count) { return UINT64_MAX >> (64 - count); }
 
 static struct cairn_value scalar_of_bits(struct cairn_type type, uint64_t bits)
 {
-    struct cairn_value value = {.type = type, .size = (uint32_t)element_size(type)};
-    storage_copy_low(value.bytes, value.size, &bits, sizeof bits);
+    struct cairn_value value = {.type = type, .size = (uint32_t)cairn_type_size(type)};
+    value_copy_low(value.bytes, value.size, &bits, sizeof bits);
     return value;
 }
 
@@ -153,43 +134,23 @@ double cairn_value_double(const struct cairn_value *value)
     return double_of_bits((uint64_t)0x7FF8 << 48);
 }
 
-enum cairn_status cairn_value_element(const struct cairn_value *value, uint32_t index,
-                                      struct cairn_value *element, struct cairn_error *error)
-{
-    if (index >= value->type.element_count)
-        return error_set(error, CAIRN_ERROR_RANGE, index, "there is no element %u among %u", index,
-                         value->type.element_count);
-    struct cairn_value found = {.type = cairn_type_vector(value->type, 0)};
-    found.size = (uint32_t)element_size(found.type);
-    memcpy(found.bytes, value->bytes + (size_t)index * found.size, found.size);
-    *element = found;
-    return CAIRN_OK;
-}
-
 /* ---- Conversion from C types ---- */
 
 struct cairn_value cairn_value_of_integer(uint32_t bits, int64_t number)
 {
-    return scalar_of_bits(cairn_type_integer(bits), (uint64_t)number & mask_of(bits));
+    return scalar_of_bits(CAIRN_INTEGER(bits), (uint64_t)number & mask_of(bits));
 }
 
 struct cairn_value cairn_value_of_pointer(const void *pointer)
 {
-    return scalar_of_bits(cairn_type_pointer(), (uintptr_t)pointer);
-}
-
-struct cairn_value cairn_value_of_float(float number)
-{
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return scalar_of_bits(cairn_type_float(), bits);
+    return scalar_of_bits(CAIRN_POINTER, (uintptr_t)pointer);
 }
 
 struct cairn_value cairn_value_of_double(double number)
 {
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
-    return scalar_of_bits(cairn_type_double(), bits);
+    return scalar_of_bits(CAIRN_DOUBLE, bits);
 }
 
 static enum cairn_status refuse_size(struct cairn_type type, size_t size, struct cairn_error *error)

@@ -396,19 +396,26 @@ static const double weighed =
 static struct cairn_value arguments[ARGUMENTS];
 static cairn_signature *signature;
 
+static struct cairn_value value_of_float(float number)
+{
+    struct cairn_value value = {.type = CAIRN_FLOAT, .size = sizeof number};
+    memcpy(value.bytes, &number, sizeof number);
+    return value;
+}
+
 static cairn_signature *make_signature(void)
 {
     struct cairn_error error = {0};
     cairn_signature *made = NULL;
     struct cairn_type types[ARGUMENTS];
-    const struct cairn_type result = cairn_type_double();
+    const struct cairn_type result = CAIRN_DOUBLE;
     const char kinds_of_weigh[] = "ldifldslfldudfl";
     for (int i = 0; i < ARGUMENTS; i++) {
         char kind = kinds_of_weigh[i];
         int number = kind == 'i' || kind == 's' ? -i - 1 : i + 1;
         uint32_t bits = kind == 's' ? 16 : kind == 'l' ? 64 : 32;
         arguments[i] = kind == 'd'   ? cairn_value_of_double(number)
-                       : kind == 'f' ? cairn_value_of_float((float)number)
+                       : kind == 'f' ? value_of_float((float)number)
                                      : cairn_value_of_integer(bits, number);
         types[i] = arguments[i].type;
     }
