@@ -13,8 +13,8 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "frame/unwind_step.h"
-#include "ic/cache.h"
 #include "runtime/runtime.h"
+#include "site/site.h"
 #include "unwind/layout.h"
 
 #include <cairn/runtime.h>
@@ -107,10 +107,10 @@ static uint64_t above_return_address(uint64_t sp, uint64_t return_address)
  * call frame. */
 static void leave_cache(struct cairn_frame *frame)
 {
-    const cairn_ic *ic = code_space_find_stub_owner(frame->runtime->space, frame->pc);
-    if (ic == NULL)
+    const cairn_site *site = code_space_find_stub_owner(frame->runtime->space, frame->pc);
+    if (site == NULL)
         return;
-    frame->pc = ic->site->address + ic->site->return_offset;
+    frame->pc = site->address + site->return_offset;
     frame->sp = above_return_address(frame->sp, frame->pc);
     frame->is_calling = true;
     frame->module = cairn_runtime_find_module(frame->runtime, frame->pc - 1);

@@ -37,7 +37,7 @@ static enum cairn_status say_no_memory(const char *what, struct cairn_error *err
 
 /* Invariant: each cache has at most one change, with index `pending` - 1. */
 struct changes {
-    struct ic_set *set;
+    struct cache_set *set;
     struct ic_change *all;
     size_t count;
     size_t capacity;
@@ -95,13 +95,13 @@ struct noted {
 };
 
 struct cairn_ic_batch {
-    struct ic_set *set;
+    struct cache_set *set;
     struct noted *noted;
     size_t count;
     size_t capacity;
 };
 
-enum cairn_status ic_batch_create(struct ic_set *set, cairn_ic_batch **batch,
+enum cairn_status ic_batch_create(struct cache_set *set, cairn_ic_batch **batch,
                                   struct cairn_error *error)
 {
     cairn_ic_batch *created = memory_new(&set->allocator, 1, sizeof *created);
@@ -218,11 +218,11 @@ enum cairn_status cairn_ic_batch_commit(cairn_ic_batch *batch, enum cairn_streng
 {
     if (batch == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no batch to commit");
-    enum cairn_status status = ic_set_enter(batch->set, error);
+    enum cairn_status status = cache_set_enter(batch->set, error);
     if (status != CAIRN_OK)
         return status;
     status = commit_locked(batch, strength, error);
-    ic_set_leave(batch->set);
+    cache_set_leave(batch->set);
     if (status == CAIRN_OK)
         cairn_ic_batch_clear(batch);
     return status;
@@ -238,7 +238,7 @@ static bool has_key(const cairn_ic *ic, uint64_t key)
     return false;
 }
 
-static enum cairn_status remove_key_locked(struct ic_set *set, uint64_t key,
+static enum cairn_status remove_key_locked(struct cache_set *set, uint64_t key,
                                            enum cairn_strength strength, size_t *removed,
                                            struct cairn_error *error)
 {
@@ -255,15 +255,16 @@ static enum cairn_status remove_key_locked(struct ic_set *set, uint64_t key,
     return end_changes(&changes, status, strength, error);
 }
 
-enum cairn_status ic_set_remove_key(struct ic_set *set, uint64_t key, enum cairn_strength strength,
-                                    size_t *count, struct cairn_error *error)
+enum cairn_status ic_set_remove_key(struct cache_set *set, uint64_t key,
+                                    enum cairn_strength strength, size_t *count,
+                                    struct cairn_error *error)
 {
     size_t removed = 0;
-    enum cairn_status status = ic_set_enter(set, error);
+    enum cairn_status status = cache_set_enter(set, error);
     if (status != CAIRN_OK)
         return status;
     status = remove_key_locked(set, key, strength, &removed, error);
-    ic_set_leave(set);
+    cache_set_leave(set);
     if (status == CAIRN_OK && count != NULL)
         *count = removed;
     return status;
@@ -296,11 +297,11 @@ enum cairn_status ic_reset_sites(struct site_table *sites, enum cairn_strength s
                                  size_t *count, struct cairn_error *error)
 {
     size_t reset = 0;
-    enum cairn_status status = ic_set_enter(sites->ics, error);
+    enum cairn_status status = cache_set_enter(sites->ics, error);
     if (status != CAIRN_OK)
         return status;
     status = reset_locked(sites, strength, &reset, error);
-    ic_set_leave(sites->ics);
+    cache_set_leave(sites->ics);
     if (status == CAIRN_OK && count != NULL)
         *count = reset;
     return status;

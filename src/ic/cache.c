@@ -21,7 +21,21 @@ void ic_free(cairn_ic *ic)
     memory_free(&allocator, ic, sizeof *ic);
 }
 
-static void link_last(struct ic_set *set, cairn_ic *ic)
+static void free_retired(struct cache_set *set, cairn_ic *ic, struct ic_call *call)
+{
+    while (ic != NULL) {
+        cairn_ic *next = ic->next;
+        ic_free(ic);
+        ic = next;
+    }
+    while (call != NULL) {
+        struct ic_call *next = call->next_retired;
+        memory_free(&set->allocator, call, sizeof *call);
+        call = next;
+    }
+}
+
+static void link_last(struct cache_set *set, cairn_ic *ic)
 {
     ic->previous = set->last;
     ic->next = NULL;
@@ -33,7 +47,7 @@ static void link_last(struct ic_set *set, cairn_ic *ic)
     ic->site->ic = ic;
 }
 
-static void unlink_from(struct ic_set *set, cairn_ic *ic)
+static void unlink_from(struct cache_set *set, cairn_ic *ic)
 {
     if (ic->previous != NULL)
         ic->previous->next = ic->next;
@@ -78,16 +92,6 @@ static enum cairn_status bind_locked(cairn_ic *ic, struct cairn_error *error)
     return status;
 }
 
-enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
-{
-    enum cairn_status status = ic_set_enter(ic->set, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = bind_locked(ic, error);
-    ic_set_leave(ic->set);
-    return status;
-}
-
 /* Removes the cache from its set and its site. Retires its code, which threads may be executing. */
 static void unbind(cairn_ic *ic)
 {
@@ -95,14 +99,27 @@ static void unbind(cairn_ic *ic)
     code_block_retire_stub(ic->site->table->block, &ic->code.stub);
 }
 
-void ic_forget(cairn_ic *ic)
+static void unload(cairn_ic *ic)
 {
-    struct ic_set *set = ic->set;
-    if (ic_set_enter(set, NULL) != CAIRN_OK)
+    struct cache_set *set = ic->set;
+    if (cache_set_enter(set, NULL) != CAIRN_OK)
         return;
     unbind(ic);
-    ic_set_leave(set);
+    cache_set_leave(set);
     ic_free(ic);
+}
+
+enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
+{
+    static const struct cache_functions functions = {.unload = unload,
+                                                     .free_retired = free_retired};
+    enum cairn_status status = cache_set_enter(ic->set, error);
+    if (status != CAIRN_OK)
+        return status;
+    ic->set->functions = &functions;
+    status = bind_locked(ic, error);
+    cache_set_leave(ic->set);
+    return status;
 }
 
 static enum cairn_status say_destroyed(const cairn_ic *ic, struct cairn_error *error)
@@ -155,12 +172,12 @@ enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
 {
     if (ic == NULL)
         return CAIRN_OK;
-    struct ic_set *set = ic->set;
-    enum cairn_status status = ic_set_enter(set, error);
+    struct cache_set *set = ic->set;
+    enum cairn_status status = cache_set_enter(set, error);
     if (status != CAIRN_OK)
         return status;
     status = destroy_locked(ic, strength, error);
-    ic_set_leave(set);
+    cache_set_leave(set);
     return status;
 }
 
@@ -174,12 +191,12 @@ static enum cairn_status say_no_cache(struct cairn_error *error)
 /* Takes the set's lock for a change of the cache. */
 static enum cairn_status enter(cairn_ic *ic, struct cairn_error *error)
 {
-    enum cairn_status status = ic_set_enter(ic->set, error);
+    enum cairn_status status = cache_set_enter(ic->set, error);
     if (status != CAIRN_OK)
         return status;
     status = ic_check_usable(ic, error);
     if (status != CAIRN_OK)
-        ic_set_leave(ic->set);
+        cache_set_leave(ic->set);
     return status;
 }
 
@@ -233,7 +250,7 @@ enum cairn_status cairn_ic_add(cairn_ic *ic, const struct cairn_ic_case *added,
     if (status != CAIRN_OK)
         return status;
     status = add_locked(ic, &checked, strength, error);
-    ic_set_leave(ic->set);
+    cache_set_leave(ic->set);
     return status;
 }
 
@@ -261,7 +278,7 @@ enum cairn_status cairn_ic_remove(cairn_ic *ic, const struct cairn_ic_guard *gua
     if (status != CAIRN_OK)
         return status;
     status = remove_locked(ic, &checked, strength, error);
-    ic_set_leave(ic->set);
+    cache_set_leave(ic->set);
     return status;
 }
 
@@ -276,7 +293,7 @@ static enum cairn_status apply_one(cairn_ic *ic, void (*alter)(struct ic_change 
     ic_change_begin(&change, ic);
     alter(&change);
     status = ic_changes_apply(&change, 1, strength, error);
-    ic_set_leave(ic->set);
+    cache_set_leave(ic->set);
     return status;
 }
 

@@ -25,7 +25,7 @@
 #include "arch/arch.h"
 #include "base/memory.h"
 #include "code/space.h"
-#include "ic/set.h"
+#include "site/cache_set.h"
 #include "site/plan.h"
 
 #include <cairn/ic.h>
@@ -70,7 +70,7 @@ struct ic_code {
 };
 
 struct cairn_ic {
-    struct ic_set *set;
+    struct cache_set *set;
     cairn_site *site;
     cairn_ic *next;
     cairn_ic *previous;
@@ -112,9 +112,6 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error);
 
 /* Frees a cache that is in no set. */
 void ic_free(cairn_ic *ic);
-
-/* Frees the cache of a module that is being unloaded. No thread executes the module's code. */
-void ic_forget(cairn_ic *ic);
 
 /* Whether the site's module is retired. If so, the cache is freed with the module, and must not be
  * changed. */

@@ -14,7 +14,7 @@
 
 /* ---- Calls that Cairn makes for cases ---- */
 
-static void retire_call(struct ic_set *set, struct ic_call *call)
+static void retire_call(struct cache_set *set, struct ic_call *call)
 {
     if (call == NULL || --call->references > 0)
         return;
@@ -22,7 +22,7 @@ static void retire_call(struct ic_set *set, struct ic_call *call)
     set->retired_calls = call;
 }
 
-static void retire_calls(struct ic_set *set, const struct ic_cases *cases)
+static void retire_calls(struct cache_set *set, const struct ic_cases *cases)
 {
     for (uint32_t i = 0; i < cases->count; i++)
         retire_call(set, cases->entries[i].call);

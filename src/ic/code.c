@@ -138,7 +138,7 @@ static enum cairn_status take_stub(cairn_ic *ic, const struct arch_cache *cache,
     enum cairn_status status = encode(ic, cache, somewhere, encoded, error);
     if (status != CAIRN_OK)
         return status;
-    return code_block_take_stub(ic->site->table->block, encoded->size.bytes, ic, stub, error);
+    return code_block_take_stub(ic->site->table->block, encoded->size.bytes, ic->site, stub, error);
 }
 
 enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,

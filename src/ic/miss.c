@@ -367,7 +367,7 @@ static void handle_nothing(struct cairn_deopt *deopt, void *user)
 static enum cairn_status find_entry_code(cairn_runtime *runtime, uint64_t *entry_code,
                                          struct cairn_error *error)
 {
-    enum cairn_status status = ic_set_enter(&runtime->ics, error);
+    enum cairn_status status = cache_set_enter(&runtime->ics, error);
     if (status != CAIRN_OK)
         return status;
     if (runtime->ics.entry_code == 0) {
@@ -377,7 +377,7 @@ static enum cairn_status find_entry_code(cairn_runtime *runtime, uint64_t *entry
             runtime->ics.entry_code = exit_entry_code(exit);
     }
     *entry_code = runtime->ics.entry_code;
-    ic_set_leave(&runtime->ics);
+    cache_set_leave(&runtime->ics);
     return status;
 }
 

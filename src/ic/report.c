@@ -73,10 +73,10 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
 /* A visitor holds the lock already. */
 void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description)
 {
-    bool is_locked = ic_set_lock(ic->set);
+    bool is_locked = cache_set_lock(ic->set);
     describe_locked(ic, description);
     if (is_locked)
-        ic_set_leave(ic->set);
+        cache_set_leave(ic->set);
 }
 
 enum cairn_ic_state cairn_ic_state(cairn_ic *ic)
@@ -97,17 +97,17 @@ cairn_site *cairn_ic_site(const cairn_ic *ic) { return ic->site; }
 
 cairn_ic *cairn_site_ic(cairn_site *site)
 {
-    struct ic_set *set = site->table->ics;
-    bool is_locked = ic_set_lock(set);
+    struct cache_set *set = site->table->ics;
+    bool is_locked = cache_set_lock(set);
     cairn_ic *ic = site->ic;
     if (is_locked)
-        ic_set_leave(set);
+        cache_set_leave(set);
     return ic;
 }
 
 /* ---- All caches ---- */
 
-static void visit_locked(struct ic_set *set, cairn_ic_visitor *visit, void *user)
+static void visit_locked(struct cache_set *set, cairn_ic_visitor *visit, void *user)
 {
     bool goes_on = true;
     for (cairn_ic *ic = set->first; ic != NULL && goes_on; ic = ic->next) {
@@ -120,12 +120,12 @@ static void visit_locked(struct ic_set *set, cairn_ic_visitor *visit, void *user
 }
 
 /* A visitor may call this again: nothing changes during a visit. */
-void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user)
+void ic_set_visit(struct cache_set *set, cairn_ic_visitor *visit, void *user)
 {
-    bool is_locked = ic_set_lock(set);
+    bool is_locked = cache_set_lock(set);
     visit_locked(set, visit, user);
     if (is_locked)
-        ic_set_leave(set);
+        cache_set_leave(set);
 }
 
 /* ---- As text ---- */
@@ -217,7 +217,7 @@ static bool print_cache(const struct cairn_ic_description *description, void *us
     return true;
 }
 
-size_t ic_set_format(struct ic_set *set, char *text, size_t size)
+size_t ic_set_format(struct cache_set *set, char *text, size_t size)
 {
     struct output output = {.text = text, .size = size};
     if (size > 0)

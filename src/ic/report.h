@@ -9,7 +9,7 @@
 #include "ic/cache.h"
 
 /* Implement cairn_runtime_visit_ics and cairn_runtime_format_ics. */
-void ic_set_visit(struct ic_set *set, cairn_ic_visitor *visit, void *user);
-size_t ic_set_format(struct ic_set *set, char *text, size_t size);
+void ic_set_visit(struct cache_set *set, cairn_ic_visitor *visit, void *user);
+size_t ic_set_format(struct cache_set *set, char *text, size_t size);
 
 #endif

@@ -40,7 +40,7 @@ static void renew_locks(void *user)
 {
     cairn_runtime *runtime = user;
     pthread_mutex_init(&runtime->lock, NULL);
-    ic_set_renew_lock(&runtime->ics);
+    cache_set_renew_lock(&runtime->ics);
     /* In the child of a visitor, the visit goes on. */
     if (runtime->visitor_forks)
         pthread_mutex_lock(&runtime->ics.lock);

@@ -61,7 +61,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         memory_free(&allocator, created, sizeof *created);
         return status;
     }
-    ic_set_init(&created->ics, &allocator, created->space);
+    cache_set_init(&created->ics, &allocator, created->space);
     pthread_mutex_init(&created->lock, NULL);
     atomic_init(&created->references, 1);
     runtime_watch_forks(created);
@@ -83,7 +83,7 @@ static void destroy_runtime(cairn_runtime *runtime)
     runtime_ignore_forks(runtime);
     destroy_modules(runtime->modules);
     destroy_modules(runtime->retired);
-    ic_set_destroy(&runtime->ics);
+    cache_set_destroy(&runtime->ics);
     index_destroy(runtime->index);
     code_space_destroy(runtime->space);
     pthread_mutex_destroy(&runtime->lock);
@@ -155,9 +155,9 @@ size_t cairn_runtime_quiesce(cairn_runtime *runtime)
     if (runtime_enter(runtime, NULL) != CAIRN_OK)
         return 0;
     /* A visitor of inline caches is using them, and a module cannot be freed without its caches. */
-    if (ic_set_enter(&runtime->ics, NULL) != CAIRN_OK)
+    if (cache_set_enter(&runtime->ics, NULL) != CAIRN_OK)
         return 0;
-    ic_set_leave(&runtime->ics);
+    cache_set_leave(&runtime->ics);
     runtime_lock(runtime);
     cairn_module *retired = module_take_unshared(&runtime->retired);
     index_quiesce(runtime->index);
@@ -167,7 +167,7 @@ size_t cairn_runtime_quiesce(cairn_runtime *runtime)
     for (const cairn_module *module = retired; module != NULL; module = module->next)
         count++;
     destroy_modules(retired);
-    ic_set_quiesce(&runtime->ics);
+    cache_set_quiesce(&runtime->ics);
     code_space_quiesce_stubs(runtime->space);
     return count;
 }

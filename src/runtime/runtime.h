@@ -15,8 +15,8 @@
 
 #include "base/memory.h"
 #include "code/space.h"
-#include "ic/set.h"
 #include "record/published.h"
+#include "site/cache_set.h"
 
 #include <cairn/runtime.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ struct cairn_runtime {
     struct cairn_allocator allocator;
     struct code_space *space;
     struct index *index;
-    struct ic_set ics;
+    struct cache_set ics;
     pthread_mutex_t lock;
     cairn_module *modules;
     cairn_module *retired;

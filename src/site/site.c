@@ -6,9 +6,9 @@
 #include "site/site.h"
 
 #include "base/error.h"
-#include "ic/cache.h"
 #include "record/table.h"
 #include "site/arm.h"
+#include "site/cache_set.h"
 #include "site/veneers.h"
 #include "unwind/functions.h"
 
@@ -352,7 +352,7 @@ void site_table_destroy(struct site_table *sites)
     for (uint32_t i = 0; i < sites->count; i++) {
         veneers_destroy(&sites->sites[i]);
         if (sites->sites[i].ic != NULL)
-            ic_forget(sites->sites[i].ic);
+            sites->ics->functions->unload(sites->sites[i].ic);
         char *reason = sites->sites[i].live ? NULL : sites->sites[i].reason;
         if (reason != NULL)
             memory_free(&allocator, reason, strlen(reason) + 1);

@@ -35,7 +35,7 @@
 #include <stdatomic.h>
 
 struct functions;
-struct ic_set;
+struct cache_set;
 struct site_veneer;
 
 /* The contents of a region. */
@@ -100,7 +100,7 @@ struct site_table {
     const struct cairn_arch *arch;
     struct code_space *space;
     struct code_block *block;
-    struct ic_set *ics; /* the runtime's */
+    struct cache_set *ics; /* the runtime's */
     const cairn_table *records;
     const struct functions *functions; /* NULL if only those with records are known */
     cairn_site *sites;                 /* in order of records, and so of addresses */

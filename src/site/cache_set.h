@@ -1,10 +1,10 @@
 /*
- * ic/set.h - all inline caches of a runtime.
+ * site/cache_set.h - all inline caches of a runtime, as the layers below src/ic see them.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef IC_SET_H
-#define IC_SET_H
+#ifndef SITE_CACHE_SET_H
+#define SITE_CACHE_SET_H
 
 #include "base/memory.h"
 #include "code/space.h"
@@ -12,11 +12,20 @@
 #include <cairn/ic.h>
 #include <pthread.h>
 
+struct cache_set;
 struct ic_call;
+
+/* What src/ic does for the layers below it. */
+struct cache_functions {
+    /* Frees the cache of a site whose module is being unloaded. No thread executes its code. */
+    void (*unload)(cairn_ic *ic);
+    /* Frees caches and calls that were retired, after a quiescent point. */
+    void (*free_retired)(struct cache_set *set, cairn_ic *caches, struct ic_call *calls);
+};
 
 /* Invariant: the list from `first` to `last` contains the caches that sites have, oldest first.
  * `retired` and `retired_calls` wait for a quiescent point. `lock` protects all of them. */
-struct ic_set {
+struct cache_set {
     struct cairn_allocator allocator;
     struct code_space *space;
     pthread_mutex_t lock;
@@ -24,26 +33,27 @@ struct ic_set {
     cairn_ic *last;
     cairn_ic *retired;
     struct ic_call *retired_calls;
+    const struct cache_functions *functions; /* NULL before the first cache was created */
     /* Reserved for the code that makes slow paths; initially 0. */
     uint64_t entry_code;
 };
 
-void ic_set_init(struct ic_set *set, const struct cairn_allocator *allocator,
-                 struct code_space *space);
+void cache_set_init(struct cache_set *set, const struct cairn_allocator *allocator,
+                    struct code_space *space);
 /* Destroys the set. All modules must have been unloaded, so only retired caches are left. */
-void ic_set_destroy(struct ic_set *set);
+void cache_set_destroy(struct cache_set *set);
 /* Makes the lock anew in a forked child, because a thread of the parent may have held it. */
-void ic_set_renew_lock(struct ic_set *set);
+void cache_set_renew_lock(struct cache_set *set);
 /* Frees the retired caches and calls. */
-void ic_set_quiesce(struct ic_set *set);
+void cache_set_quiesce(struct cache_set *set);
 
 /* Takes the lock to read what it protects. False if the thread has the lock already, because it is
  * in a visitor, or in a signal handler that has interrupted another function. */
-bool ic_set_lock(struct ic_set *set);
+bool cache_set_lock(struct cache_set *set);
 /* Takes the lock to change what it protects. In a forked child, first makes all code the child's
  * own. Errors: SYSTEM; STATE if the thread has the lock already. On an error the lock is not
  * taken. */
-enum cairn_status ic_set_enter(struct ic_set *set, struct cairn_error *error);
-void ic_set_leave(struct ic_set *set);
+enum cairn_status cache_set_enter(struct cache_set *set, struct cairn_error *error);
+void cache_set_leave(struct cache_set *set);
 
 #endif
