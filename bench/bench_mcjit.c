@@ -82,7 +82,7 @@ static double time_cairn(cairn_runtime *runtime, unsigned function_count)
     }
     double time = bench_now_of_thread() - start;
     function(1);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     LLVMContextDispose(context);
     cairn_runtime_quiesce(runtime);
     return time / 1e6;

@@ -71,7 +71,7 @@ static bool write_stackmap(cairn_loader *loader, const uint8_t *code, struct cai
 {
     const uint32_t header[4] = {3, SITES, 0, SITES};
     size_t size = sizeof header + SITES * (sizeof(struct raw_function) + sizeof(struct raw_record));
-    uint8_t *section = cairn_loader_allocate_stackmap(loader, size, 8, error);
+    uint8_t *section = cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, size, 8, NULL, error);
     if (section == NULL)
         return false;
     memcpy(section, header, sizeof header);
@@ -111,7 +111,8 @@ static bool load(struct bench_module *module, struct cairn_error *error)
     if (cairn_runtime_create(NULL, &module->runtime, error) != CAIRN_OK ||
         cairn_loader_create(module->runtime, "bench", &loader, error) != CAIRN_OK)
         return false;
-    module->code = cairn_loader_allocate_code(loader, SITES * FUNCTION_BYTES, 64, error);
+    module->code =
+        cairn_loader_allocate(loader, CAIRN_SECTION_CODE, SITES * FUNCTION_BYTES, 64, NULL, error);
     if (module->code == NULL)
         return false;
     write_functions(module->code);
@@ -305,6 +306,13 @@ static double time_batch(const struct bench_module *module, cairn_batch *batch, 
     return status == CAIRN_OK ? (bench_now() - begun) / SITES : 0;
 }
 
+static bool can_synchronise(cairn_runtime *runtime)
+{
+    struct cairn_runtime_statistics statistics;
+    cairn_runtime_statistics(runtime, &statistics);
+    return statistics.can_synchronise;
+}
+
 static void bench_batch(const struct bench_options *options, const struct bench_module *module)
 {
     enum { REPEATS = 51 };
@@ -312,8 +320,7 @@ static void bench_batch(const struct bench_options *options, const struct bench_
     cairn_batch *batch;
     if (cairn_batch_create(module->runtime, &batch, NULL) != CAIRN_OK)
         return;
-    enum cairn_strength strength =
-        cairn_runtime_can_synchronise(module->runtime) ? CAIRN_SYNC : CAIRN_RELAXED;
+    enum cairn_strength strength = can_synchronise(module->runtime) ? CAIRN_SYNC : CAIRN_RELAXED;
     for (int i = 0; i < REPEATS; i++) {
         const void *target =
             i % 2 == 0 ? (const void *)(uintptr_t)near_two : (const void *)(uintptr_t)near_one;
@@ -345,7 +352,7 @@ bool bench_patch(const struct bench_options *options)
     }
     double mprotect_time = time_mprotect();
     bench_strength(options, &module, CAIRN_RELAXED, xray[0], mprotect_time);
-    if (cairn_runtime_can_synchronise(module.runtime))
+    if (can_synchronise(module.runtime))
         bench_strength(options, &module, CAIRN_SYNC, xray[0], mprotect_time);
     else
         bench_print_missing(options, "retarget.sync", "no membarrier with core synchronisation");

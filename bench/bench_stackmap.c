@@ -145,8 +145,8 @@ static bool time_decoding(const struct cairn_section *section, struct decoding *
             return false;
         decoding->same_sums &= columns == records && (!decoding->has_peer || peer == columns);
         decoding->record_count = cairn_table_record_count(table);
-        decoding->value_bytes = cairn_table_value_bytes(table);
-        decoding->index_bytes = cairn_table_size_bytes(table) - decoding->value_bytes;
+        decoding->index_bytes = cairn_table_size_bytes(table, &decoding->value_bytes);
+        decoding->index_bytes -= decoding->value_bytes;
         cairn_table_destroy(table);
     }
     return true;

@@ -148,7 +148,7 @@ static enum cairn_status measure_file(const char *path, struct subject *subject,
         status = measure(&frame, subject, error);
     unwind_destroy(subject->unwind);
     function_list_release(&subject->list);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 

@@ -301,7 +301,7 @@ int main(int argc, char **argv)
     if (bench.site == NULL)
         check(error.status, &error);
     measure_all(&bench, argc > 1 ? argv[1] : NULL);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     LLVMContextDispose(context);
     cairn_runtime_destroy(bench.runtime);
     return 0;

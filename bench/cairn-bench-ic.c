@@ -293,7 +293,7 @@ static void load(struct bench *bench)
 
 static void unload(struct bench *bench)
 {
-    cairn_engine_dispose(bench->engine);
+    cairn_engine_destroy(bench->engine);
     LLVMContextDispose(bench->context);
     cairn_runtime_destroy(bench->runtime);
 }

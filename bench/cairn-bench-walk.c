@@ -331,7 +331,7 @@ static void bench(const char *name, int functions, int kept)
 #ifdef WITH_LIBUNWIND
     libunwind_forget();
 #endif
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     LLVMContextDispose(context);
 }
 

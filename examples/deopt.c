@@ -524,7 +524,7 @@ int main(void)
     compare(grow, 50);
     compare(grow, 100);
 
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_exit_destroy(exit);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);

@@ -253,7 +253,7 @@ static int64_t run(cairn_runtime *runtime, cairn_exit *poll)
         fail(error.message);
 
     int64_t sum = compute(COUNT);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     LLVMContextDispose(context);
     return sum;
 }

@@ -140,12 +140,11 @@ static void print_faults(value_function *function)
 {
     cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)function);
     const cairn_fault_table *table = cairn_module_fault_table(module);
-    for (uint32_t i = 0; i < cairn_fault_table_count(table); i++) {
-        struct cairn_fault_entry entry = cairn_fault_table_entry(table, i);
+    struct cairn_fault_entry entry;
+    for (uint32_t i = 0; cairn_fault_table_entry(table, i, &entry); i++)
         printf("the %s at +%" PRIu64 " may fault, and goes on at +%" PRIu64 "\n",
                cairn_fault_kind_name(entry.kind), entry.address - entry.function_address,
                entry.handler_address - entry.function_address);
-    }
 }
 
 static value_function *find(cairn_engine *engine, const char *name)
@@ -180,7 +179,7 @@ int main(void)
     printf("%d faults went on at their handlers\n", (int)fault_count);
 
     sigaction(SIGSEGV, &previous, NULL);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);
     return 0;

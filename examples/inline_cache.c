@@ -340,7 +340,7 @@ int main(void)
     read_all = function_of(engine, "read_all");
     write_all = function_of(engine, "write_all");
     bool is_right = run(runtime);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);
     if (!is_right)

@@ -261,7 +261,7 @@ static double enter_compiled(const struct state *state)
     check(cairn_call(signature, loop, live, 4, &sum, &error), &error);
 
     cairn_exit_destroy(exit);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_signature_destroy(signature);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);

@@ -112,7 +112,9 @@ static void sample(int signal, siginfo_t *info, void *ucontext)
     if (cairn_context_from_signal(&context, ucontext, NULL) != CAIRN_OK)
         return;
     struct cairn_pc_table_entry found[4];
-    size_t count = cairn_runtime_find_pc_entries(runtime, cairn_context_pc(&context), found, 4);
+    uint64_t pc = cairn_context_pc(&context);
+    const cairn_module *module = cairn_runtime_find_module(runtime, pc);
+    size_t count = cairn_pc_table_find(cairn_module_pc_table(module), pc, found, 4);
     for (size_t i = 0; i < count && i < 4; i++) {
         uint64_t number = found[i].value.constants[0];
         if (strcmp(found[i].section->name, "function") == 0)
@@ -132,11 +134,10 @@ static void print_table(uint64_t function)
 {
     cairn_module *module = cairn_runtime_find_module(runtime, function);
     const cairn_pc_table *table = cairn_module_pc_table(module);
-    for (uint32_t i = 0; i < cairn_pc_table_entry_count(table); i++) {
-        struct cairn_pc_table_entry entry = cairn_pc_table_entry(table, i);
+    struct cairn_pc_table_entry entry;
+    for (uint32_t i = 0; cairn_pc_table_entry(table, i, &entry); i++)
         printf("sum+%-3" PRIu64 " %s %" PRIu64 "\n", entry.value.address - function,
                entry.section->name, entry.value.constants[0]);
-    }
 }
 
 int main(void)
@@ -172,7 +173,7 @@ int main(void)
         printf(", %d at line %d", (int)samples_at_line[i], FIRST_LINE + i);
     printf("\n");
 
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);
     return 0;

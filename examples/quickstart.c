@@ -200,7 +200,7 @@ int main(void)
     time_retargets(site, CAIRN_RELAXED, RETARGETS);
     time_retargets(site, CAIRN_SYNC, SYNCHRONISED_RETARGETS);
 
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);
     return 0;

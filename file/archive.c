@@ -130,7 +130,7 @@ static enum cairn_status finish_opening(cairn_archive *opened, enum cairn_status
     if (status == CAIRN_OK)
         *archive = opened;
     else
-        cairn_archive_close(opened);
+        cairn_archive_destroy(opened);
     return status;
 }
 
@@ -181,7 +181,7 @@ static void release_member(cairn_archive *archive)
     archive->name_size = 0;
 }
 
-void cairn_archive_close(cairn_archive *archive)
+void cairn_archive_destroy(cairn_archive *archive)
 {
     if (archive == NULL)
         return;

@@ -164,7 +164,7 @@ static enum cairn_status try_path(const cairn_object *object, const char *object
         cairn_object_open(object->debug_path, &object->options, &other, error);
     if (status == CAIRN_OK) {
         status = check_belongs(object, other, NULL);
-        cairn_object_close(other);
+        cairn_object_destroy(other);
     }
     return status == CAIRN_OK || status == CAIRN_ERROR_MEMORY ? status : CAIRN_ERROR_NOT_FOUND;
 }
@@ -357,7 +357,7 @@ bool debug_file_adds(const cairn_object *object, uint32_t index)
 
 void debug_file_release(cairn_object *object)
 {
-    cairn_object_close(object->debug_file);
+    cairn_object_destroy(object->debug_file);
     memory_free(&object->allocator, object->matches, object->match_count);
     object->debug_file = NULL;
     object->matches = NULL;
@@ -391,7 +391,7 @@ enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const cha
         return status;
     status = check_belongs(object, other, error);
     if (status != CAIRN_OK) {
-        cairn_object_close(other);
+        cairn_object_destroy(other);
         return status;
     }
     object->debug_file = other;

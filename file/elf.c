@@ -77,7 +77,7 @@ static enum cairn_status finish_opening(cairn_object *opened, enum cairn_status 
         status = budget_explain(&opened->budget, "the section table",
                                 file_open(&opened->file, &opened->allocator, error), error);
     if (status != CAIRN_OK) {
-        cairn_object_close(opened);
+        cairn_object_destroy(opened);
         return status;
     }
     opened->architecture = find_architecture(&opened->file.header);
@@ -115,7 +115,7 @@ enum cairn_status cairn_object_open_memory(const void *bytes, size_t size,
     return finish_opening(opened, CAIRN_OK, object, error);
 }
 
-void cairn_object_close(cairn_object *object)
+void cairn_object_destroy(cairn_object *object)
 {
     if (object == NULL)
         return;

@@ -158,8 +158,8 @@ static void compare(bool is_thin)
     }
     if (status == CAIRN_OK)
         compare_members(archives[0], archives[1], is_thin);
-    cairn_archive_close(archives[0]);
-    cairn_archive_close(archives[1]);
+    cairn_archive_destroy(archives[0]);
+    cairn_archive_destroy(archives[1]);
     require(open_count == 0);
 }
 

@@ -144,7 +144,7 @@ static void check_files(void)
             (void)!cairn_object_attach_debug_file(object, paths[1], NULL);
         }
     }
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     require(files.open_count == 0);
 }
 

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
+#include "tests/runtime_support.h"
 
 #include <cairn/fault_table.h>
 #include <cairn/faultmap.h>
@@ -45,8 +46,7 @@ static void compare(const cairn_fault_table *table)
 {
     require(cairn_fault_table_count(table) == count);
     for (uint32_t i = 1; i < count; i++)
-        require(cairn_fault_table_entry(table, i).address >=
-                cairn_fault_table_entry(table, i - 1).address);
+        require(support_fault_entry(table, i).address >= support_fault_entry(table, i - 1).address);
     for (size_t i = 0; i < 2 * count; i++) {
         uint64_t pc = entries[i / 2].address + i % 2;
         const struct cairn_fault_entry *expected = search(pc);

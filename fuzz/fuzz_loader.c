@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
+#include "tests/runtime_support.h"
 #include "tests/section_writer.h"
 
 #include <cairn/patch.h>
@@ -42,31 +43,22 @@ static void point_to_code(uint8_t *bytes, size_t size, uint64_t code, bool is_re
         }
 }
 
-typedef void *allocate_function(cairn_loader *loader, size_t size, size_t alignment,
-                                struct cairn_error *error);
-
-static void *allocate_pcsection(cairn_loader *loader, size_t size, size_t alignment,
-                                struct cairn_error *error)
-{
-    static const struct cairn_pcsection_schema schema = {
-        .address_bytes = 8, .constant_count = 1, .constant_bytes = {4}};
-    return cairn_loader_allocate_pcsection(loader, "fuzz", &schema, size, alignment, error);
-}
-
 static void load_section(struct fuzz_input *input, cairn_loader *loader, uint64_t code,
-                         allocate_function *allocate)
+                         enum cairn_section_kind kind)
 {
+    static const struct cairn_pc_table_section pc_section = {
+        .name = "fuzz", .schema = {.address_bytes = 8, .constant_count = 1, .constant_bytes = {4}}};
     uint64_t number = fuzz_number(input, 2);
     size_t size = number & 0x3FF;
     size_t zeros = number >> 10 & 7;
     if (size + zeros == 0)
         return;
-    uint8_t *bytes = allocate(loader, size + zeros, 8, NULL);
+    uint8_t *bytes = cairn_loader_allocate(loader, kind, size + zeros, 8, &pc_section, NULL);
     require(bytes != NULL);
     for (size_t i = 0; i < size; i++)
         bytes[i] = fuzz_u8(input);
     memset(bytes + size, 0, zeros);
-    point_to_code(bytes, size, code, allocate == allocate_pcsection);
+    point_to_code(bytes, size, code, kind == CAIRN_SECTION_PC_SECTION);
 }
 
 static void load_stackmap(struct fuzz_input *input, cairn_loader *loader, uint64_t code)
@@ -88,7 +80,8 @@ static void load_stackmap(struct fuzz_input *input, cairn_loader *loader, uint64
         writer_record(&writer, id & 7, 4U * fuzz_u8(input), &location, id >> 7, NULL, 0);
     }
     const struct cairn_section section = writer_section(&writer);
-    void *bytes = cairn_loader_allocate_stackmap(loader, section.size, 8, NULL);
+    void *bytes =
+        cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, section.size, 8, NULL, NULL);
     require(bytes != NULL);
     memcpy(bytes, section.bytes, section.size);
     writer_end(&writer);
@@ -117,7 +110,7 @@ static enum cairn_status load(struct fuzz_input input, cairn_module **module, ui
     uint8_t flags = fuzz_u8(&input);
     cairn_loader *loader = NULL;
     require(cairn_loader_create(runtime, "fuzz", &loader, NULL) == CAIRN_OK);
-    uint8_t *bytes = cairn_loader_allocate_code(loader, CODE_BYTES, 64, NULL);
+    uint8_t *bytes = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, CODE_BYTES, 64, NULL, NULL);
     require(bytes != NULL);
     *code = (uintptr_t)bytes;
     memset(bytes, 0, CODE_BYTES);
@@ -128,16 +121,16 @@ static enum cairn_status load(struct fuzz_input input, cairn_module **module, ui
     if ((flags & HAS_STACKMAP) != 0)
         load_stackmap(&input, loader, *code);
     if ((flags & HAS_RAW_STACKMAP) != 0)
-        load_section(&input, loader, *code, cairn_loader_allocate_stackmap);
+        load_section(&input, loader, *code, CAIRN_SECTION_STACKMAP);
     if ((flags & HAS_UNWIND_TABLE) != 0)
-        load_section(&input, loader, *code, cairn_loader_allocate_unwind_table);
+        load_section(&input, loader, *code, CAIRN_SECTION_UNWIND_TABLE);
     if ((flags & HAS_FAULTMAP) != 0)
-        load_section(&input, loader, *code, cairn_loader_allocate_faultmap);
+        load_section(&input, loader, *code, CAIRN_SECTION_FAULTMAP);
     if ((flags & HAS_PCSECTION) != 0)
-        load_section(&input, loader, *code, allocate_pcsection);
+        load_section(&input, loader, *code, CAIRN_SECTION_PC_SECTION);
     enum cairn_status status = cairn_loader_finish(loader, module, error);
     if (status != CAIRN_OK)
-        cairn_loader_abandon(loader);
+        cairn_loader_destroy(loader);
     return status;
 }
 
@@ -182,9 +175,9 @@ static void check_module(cairn_module *module, uint64_t code)
         if (cairn_runtime_find_function(runtime, pc, &function))
             require(function.address <= pc && holder == module);
         const cairn_pc_table *entries = cairn_module_pc_table(module);
-        require(cairn_runtime_find_pc_entries(runtime, pc, &entry, 1) ==
+        require(support_find_pc_entries(runtime, pc, &entry, 1) ==
                 (holder == NULL ? 0 : cairn_pc_table_find(entries, pc, &entry, 1)));
-        require(cairn_runtime_find_fault(runtime, pc, &fault) ==
+        require(support_find_fault(runtime, pc, &fault) ==
                 (holder != NULL &&
                  cairn_fault_table_find(cairn_module_fault_table(module), pc, &fault)));
     }

@@ -353,8 +353,8 @@ static void check_object(const uint8_t *bytes, size_t size, uint64_t limit,
         if (made != NULL && is_searchable(made))
             search(objects[1], made);
     }
-    cairn_object_close(objects[0]);
-    cairn_object_close(objects[1]);
+    cairn_object_destroy(objects[0]);
+    cairn_object_destroy(objects[1]);
     for (int i = 0; i < 2; i++) {
         require(memory[i].used == 0);
         require(limit == 0 || memory[i].most <= limit + memory[i].first);

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
+#include "tests/runtime_support.h"
 
 #include <cairn/pc_table.h>
 
@@ -33,18 +34,15 @@ static void compare(const cairn_pc_table *table, const struct cairn_section *sec
     static struct cairn_pc_table_entry entries[ENTRIES_MAX];
     static struct cairn_pc_table_entry found[ENTRIES_MAX];
     uint32_t count = cairn_pc_table_entry_count(table);
-    struct cairn_pc_table_entry next;
-    uint32_t index = 0;
     if (count > ENTRIES_MAX)
         return;
     for (uint32_t i = 0; i < count; i++) {
-        entries[i] = cairn_pc_table_entry(table, i);
+        entries[i] = support_pc_entry(table, i);
         require(i == 0 || entries[i].value.address >= entries[i - 1].value.address);
         require(entries[i].value.offset < section->size);
-        require(cairn_pc_table_next(table, 0, &index, &next) && index == i + 1);
-        require(next.value.offset == entries[i].value.offset);
+        require(entries[i].section == cairn_pc_table_section(table, 0));
     }
-    require(!cairn_pc_table_next(table, 0, &index, &next));
+    require(!cairn_pc_table_entry(table, count, &entries[0]));
     for (uint32_t i = 0; i < count; i++) {
         uint64_t pcs[] = {entries[i].value.address, entries[i].value.address + 1,
                           entries[i].value.address + entries[i].value.size};

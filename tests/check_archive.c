@@ -97,7 +97,7 @@ static void check_members(const struct bytes *bytes, const struct expected *expe
     }
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(cairn_archive_next(archive, &member, &error), CAIRN_ERROR_NOT_FOUND);
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
 }
 
 START_TEST(gnu_names_are_read)
@@ -138,7 +138,7 @@ static enum cairn_status try_memory(const void *bytes, size_t size, struct cairn
     cairn_archive *archive = NULL;
     enum cairn_status status = cairn_archive_open_memory(bytes, size, NULL, &archive, error);
     ck_assert_int_eq(status == CAIRN_OK, archive != NULL);
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
     return status;
 }
 
@@ -173,8 +173,8 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(cairn_archive_next(NULL, &member, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_archive_open_memory("!<arch>\n", 8, NULL, &archive, NULL), CAIRN_OK);
     ck_assert_int_eq(cairn_archive_next(archive, NULL, NULL), CAIRN_ERROR_ARGUMENT);
-    cairn_archive_close(archive);
-    cairn_archive_close(NULL);
+    cairn_archive_destroy(archive);
+    cairn_archive_destroy(NULL);
 }
 END_TEST
 
@@ -198,7 +198,7 @@ static enum cairn_status read_all(const void *bytes, size_t size,
     }
     if (status != CAIRN_ERROR_MEMORY)
         ck_assert_int_eq(cairn_archive_next(archive, &member, NULL), status);
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
     return status;
 }
 
@@ -293,7 +293,7 @@ static enum cairn_status read_name_of(size_t length, bool has_end)
     enum cairn_status status = cairn_archive_next(archive, &member, &error);
     if (status == CAIRN_OK)
         ck_assert_uint_eq(strlen(member.name), length);
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
     return status;
 }
 
@@ -434,7 +434,7 @@ static void open_thin(const char *folder, const struct cairn_object_options *opt
         ck_assert_mem_eq(member.bytes, "second", 6);
         *status = cairn_archive_next(archive, &member, &error);
     }
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
 }
 
 START_TEST(members_of_thin_archives_are_files)
@@ -490,7 +490,7 @@ START_TEST(file_of_an_earlier_member_is_refused)
         if (expected[i] == CAIRN_ERROR_CORRUPT)
             ck_assert_ptr_nonnull(strstr(error.message, "an earlier member is the same file"));
     }
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
     remove_file(folder, "archive.a");
     remove_file(folder, "one");
     remove_file(folder, "two");
@@ -583,7 +583,7 @@ static enum cairn_status read_thin(const struct guarded *guarded, const struct b
         failed_at = status == CAIRN_OK ? UINT64_MAX : error->offset;
         status = cairn_archive_next(archive, &member, error);
     }
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
     return status;
 }
 
@@ -661,12 +661,12 @@ START_TEST(real_archive_reads_as_libelf_reads_it)
         ck_assert_int_eq(cairn_object_open_memory(member.bytes, member.size, NULL, &object, &error),
                          CAIRN_OK);
         ck_assert(cairn_object_is_relocatable(object));
-        cairn_object_close(object);
+        cairn_object_destroy(object);
         count++;
     }
     ck_assert_int_eq(cairn_archive_next(archive, &member, &error), CAIRN_ERROR_NOT_FOUND);
     ck_assert_uint_gt(count, 20);
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
     elf_end(whole);
     close(file);
 }

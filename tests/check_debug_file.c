@@ -75,7 +75,7 @@ static bool has_id(const struct sample *sample)
         ck_assert_mem_eq(bytes, build_id, ID_BYTES);
     }
     ck_assert_int_eq(found, bytes != NULL);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return found;
 }
 
@@ -333,7 +333,7 @@ START_TEST(attached_file_gives_symbols_and_sections)
     ck_assert_uint_eq(code.bytes[0], 0x10);
     ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, &error),
                      CAIRN_ERROR_STATE);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     remove_folder(&files);
 }
 END_TEST
@@ -353,7 +353,7 @@ START_TEST(own_symbol_table_is_kept)
     ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, NULL), CAIRN_OK);
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1011, &function, NULL), CAIRN_OK);
     ck_assert_str_eq(function.name, "second");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     remove_folder(&files);
 }
 END_TEST
@@ -373,7 +373,7 @@ START_TEST(debug_file_alone_has_symbols_and_maps_and_no_code)
     ck_assert_str_eq(function.name, "first");
     ck_assert_int_eq(cairn_object_code(object, 0, 0x1010, &code, &error), CAIRN_ERROR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(error.message, "debug file"));
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     remove_folder(&files);
 }
 END_TEST
@@ -388,7 +388,7 @@ static enum cairn_status try_attach(const struct files *files, struct cairn_erro
     if (status != CAIRN_OK)
         ck_assert_int_eq(cairn_object_next_section(object, map_name, &section, NULL),
                          CAIRN_ERROR_NOT_FOUND);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 
@@ -432,7 +432,7 @@ START_TEST(files_that_cannot_be_a_debug_file_are_refused)
     ck_assert_int_eq(cairn_object_attach_debug_file(object, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, NULL),
                      CAIRN_ERROR_UNSUPPORTED);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     remove_folder(&files);
 }
 END_TEST
@@ -475,7 +475,7 @@ static enum cairn_status find(const struct files *files, char *found, size_t siz
     if (status == CAIRN_OK)
         snprintf(found, size, "%s", path);
     ck_assert_int_eq(status == CAIRN_OK, path != NULL);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 
@@ -558,7 +558,7 @@ START_TEST(file_that_names_no_debug_file_says_so)
                      CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_find_debug_file(object, files.program, NULL, NULL, NULL),
                      CAIRN_ERROR_ARGUMENT);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     remove_folder(&files);
 }
 END_TEST
@@ -631,7 +631,7 @@ START_TEST(debug_files_are_opened_by_the_hook)
     ck_assert_int_eq(cairn_object_attach_debug_file(object, found, NULL), CAIRN_OK);
     ck_assert_uint_eq(memory.open_count, 2);
     check_sections(object);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     ck_assert_uint_eq(memory.open_count, 0);
     ck_assert_uint_eq(memory.asked_count, _i == 0 ? 3 : 4);
     free(program);
@@ -660,7 +660,7 @@ static enum cairn_status use_debug_file(const struct files *files,
         status = cairn_object_next_section(object, map_name, &section, NULL);
     if (status == CAIRN_OK)
         status = cairn_object_find_function(object, 0, 0x1010, &function, NULL);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 
@@ -743,8 +743,8 @@ START_TEST(program_taken_apart_by_objcopy_is_put_together)
             }
         }
     }
-    cairn_object_close(object);
-    cairn_object_close(self);
+    cairn_object_destroy(object);
+    cairn_object_destroy(self);
     remove_folder(&files);
 }
 END_TEST

@@ -10,6 +10,7 @@
 
 #include "code/state.h"
 #include "runtime/runtime.h"
+#include "runtime_support.h"
 #include "site/site.h"
 
 #include <pthread.h>
@@ -85,7 +86,7 @@ static void load_site(struct patchers *patchers, enum cairn_code_mode mode)
     struct site_shape shape = site_calling_patchpoint(region);
     site_load(&patchers->fixture, mode, &shape);
     memcpy(patchers->targets, far_targets, sizeof far_targets);
-    if (!cairn_runtime_can_synchronise(patchers->fixture.runtime))
+    if (!support_runtime_statistics(patchers->fixture.runtime).can_synchronise)
         patchers->strength = CAIRN_RELAXED;
     patch(patchers, 0);
 }
@@ -246,7 +247,7 @@ static cairn_module *load_function(cairn_runtime *runtime, int value, size_t byt
     cairn_loader *loader;
     cairn_module *module;
     support_expect(cairn_loader_create(runtime, "function", &loader, NULL) == CAIRN_OK);
-    *function = cairn_loader_allocate_code(loader, bytes, 64, NULL);
+    *function = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, bytes, 64, NULL, NULL);
     support_expect(*function != NULL);
     arch_host()->fill_nops(arch_host(), *function, bytes);
     arch_host()->encode_self_test(arch_host(), value, *function);
@@ -354,7 +355,8 @@ static void create_world(struct world *world, enum cairn_code_mode mode)
     world->unpublished = unpublished.module;
     world->published = load_function(world->runtime, 1, 64, &function);
     ck_assert_ok(cairn_loader_create(world->runtime, "loader", &world->loader, NULL));
-    ck_assert_ptr_nonnull(cairn_loader_allocate_code(world->loader, 64, 64, NULL));
+    ck_assert_ptr_nonnull(
+        cairn_loader_allocate(world->loader, CAIRN_SECTION_CODE, 64, 64, NULL, NULL));
     ck_assert_ok(cairn_batch_create(world->runtime, &world->batch, NULL));
     ck_assert_ok(cairn_batch_call(world->batch, world->empty.site, SITE_ONE, NULL));
     ck_assert_ok(cairn_ic_batch_create(world->runtime, &world->ic_batch, NULL));
@@ -373,7 +375,7 @@ static void destroy_world(struct world *world)
     cairn_exit_destroy(world->exit);
     cairn_ic_batch_destroy(world->ic_batch);
     cairn_batch_destroy(world->batch);
-    cairn_loader_abandon(world->loader);
+    cairn_loader_destroy(world->loader);
     cairn_runtime_quiesce(world->runtime);
     cairn_runtime_destroy(world->runtime);
 }
@@ -404,7 +406,7 @@ static enum cairn_status enter_site_write(struct world *world)
 {
     uint8_t nops[16];
     arch_host()->fill_nops(arch_host(), nops, sizeof nops);
-    if (!cairn_runtime_can_synchronise(world->runtime))
+    if (!support_runtime_statistics(world->runtime).can_synchronise)
         return CAIRN_OK;
     return cairn_site_write(world->empty.site, nops, 4, CAIRN_QUIESCENT, NULL);
 }
@@ -471,7 +473,7 @@ static enum cairn_status enter_runtime_create(struct world *world)
 
 static enum cairn_status enter_runtime_destroy(struct world *world)
 {
-    cairn_loader_abandon(world->loader);
+    cairn_loader_destroy(world->loader);
     cairn_runtime_destroy(world->runtime);
     return CAIRN_OK;
 }
@@ -496,9 +498,12 @@ static enum cairn_status enter_loader_create(struct world *world)
 
 static enum cairn_status enter_loader_allocate(struct world *world)
 {
-    support_expect(cairn_loader_allocate_code(world->loader, 5000, 16, NULL) != NULL);
-    support_expect(cairn_loader_allocate_data(world->loader, 5000, 16, NULL) != NULL);
-    support_expect(cairn_loader_allocate_read_only_data(world->loader, 5000, 16, NULL) != NULL);
+    support_expect(cairn_loader_allocate(world->loader, CAIRN_SECTION_CODE, 5000, 16, NULL, NULL) !=
+                   NULL);
+    support_expect(cairn_loader_allocate(world->loader, CAIRN_SECTION_DATA, 5000, 16, NULL, NULL) !=
+                   NULL);
+    support_expect(cairn_loader_allocate(world->loader, CAIRN_SECTION_READ_ONLY_DATA, 5000, 16,
+                                         NULL, NULL) != NULL);
     return CAIRN_OK;
 }
 
@@ -508,9 +513,9 @@ static enum cairn_status enter_loader_finish(struct world *world)
     return cairn_loader_finish(world->loader, &module, NULL);
 }
 
-static enum cairn_status enter_loader_abandon(struct world *world)
+static enum cairn_status enter_loader_destroy(struct world *world)
 {
-    cairn_loader_abandon(world->loader);
+    cairn_loader_destroy(world->loader);
     return CAIRN_OK;
 }
 
@@ -618,9 +623,9 @@ static const struct entry {
     {.name = "cairn_runtime_destroy", .enter = enter_runtime_destroy, .destroys = true},
     {.name = "lookups", .enter = enter_lookups},
     {.name = "cairn_loader_create", .enter = enter_loader_create},
-    {.name = "cairn_loader_allocate_code", .enter = enter_loader_allocate},
+    {.name = "cairn_loader_allocate", .enter = enter_loader_allocate},
     {.name = "cairn_loader_finish", .enter = enter_loader_finish},
-    {.name = "cairn_loader_abandon", .enter = enter_loader_abandon},
+    {.name = "cairn_loader_destroy", .enter = enter_loader_destroy},
     {.name = "cairn_module_publish", .enter = enter_publish},
     {.name = "cairn_module_retire", .enter = enter_retire},
     {.name = "cairn_module_reset_ics", .enter = enter_reset_ics},

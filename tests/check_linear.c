@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "frame_writer.h"
+#include "runtime_support.h"
 #include "stackmap_support.h"
 #include "unwind/unwind.h"
 
@@ -162,7 +163,7 @@ START_TEST(a_run_may_have_any_number_of_addresses)
     make_pc_table("instruction 4 u32", low_is_code, &table);
     ck_assert_uint_eq(cairn_pc_table_entry_count(table), ADDRESSES);
     for (uint32_t i = 0; i < ADDRESSES; i++) {
-        struct cairn_pc_table_entry entry = cairn_pc_table_entry(table, i);
+        struct cairn_pc_table_entry entry = support_pc_entry(table, i);
         expect(entry.value.address == CODE + i && entry.value.offset == 4 * (size_t)i);
         expect(entry.value.constants[0] == 0x1234);
     }

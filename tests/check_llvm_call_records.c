@@ -74,7 +74,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     cairn_exit_destroy(the_exit);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);
 }

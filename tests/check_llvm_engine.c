@@ -137,7 +137,7 @@ START_TEST(site_is_found_and_patched)
     ck_assert_int_eq(f(5), 105);
     call_target(7, add_thousand);
     ck_assert_int_eq(f(5), 1005);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -149,7 +149,7 @@ START_TEST(every_optimisation_level_works)
     function *f = get(engine, "f");
     call_target(7, add_hundred);
     ck_assert_int_eq(f(1), 101);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -169,7 +169,7 @@ START_TEST(modules_are_added_and_loaded_together_or_later)
     ck_assert_int_eq(f(1), 101);
     ck_assert_int_eq(g(1), 1001);
     ck_assert_int_eq(h(2), 102);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     ck_assert_uint_eq(statistics().module_count, 0);
 }
 END_TEST
@@ -185,7 +185,7 @@ START_TEST(modules_call_each_other)
     function *f = get(engine, "f");
     call_target(2, add_hundred);
     ck_assert_int_eq(f(3), 103);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -201,7 +201,7 @@ START_TEST(an_id_may_come_again_in_a_later_module)
     add(engine, other);
     get(engine, "g");
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, 1, NULL, 0), 2);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -220,7 +220,7 @@ START_TEST(two_shapes_of_an_id_loaded_together_conflict)
     function *f = get(engine, "f");
     call_target(1, add_hundred);
     ck_assert_int_eq(f(3), 103);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -286,7 +286,7 @@ START_TEST(calls_with_an_id_of_two_shapes_are_renumbered)
     ck_assert_int_eq(cairn_record_declaration(g)->kind, CAIRN_RECORD_STACKMAP);
     ck_assert_ptr_nonnull(cairn_record_site(f));
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, 2, NULL, 0), 1); /* unchanged */
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -301,7 +301,7 @@ START_TEST(records_with_an_id_of_two_shapes_are_left_undeclared)
     struct cairn_record other;
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, 2, &other, 1), 1);
     ck_assert_ptr_nonnull(cairn_record_declaration(other));
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -330,7 +330,7 @@ START_TEST(id_conflicts_between_modules_are_resolved)
         ck_assert_ptr_null(cairn_record_declaration(f));
         ck_assert_ptr_null(cairn_record_declaration(h));
     }
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -348,7 +348,7 @@ START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
     for (int i = 0; i < ENGINES; i++) {
         for (int k = i; k < ENGINES; k++)
             ck_assert_int_eq(functions[orders[_i][k]](k), 100 + k);
-        cairn_engine_dispose(engines[orders[_i][i]]);
+        cairn_engine_destroy(engines[orders[_i][i]]);
         ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
         ck_assert_uint_eq(statistics().module_count, ENGINES - 1 - (unsigned)i);
     }
@@ -378,7 +378,7 @@ START_TEST(module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of)
     add(engine, parse_call("caller", "later"));
     add(engine, parse_constant("later", 4));
     ck_assert_int_eq(get(engine, "caller")(0), 4);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     ck_assert_uint_eq(statistics().retired_count, 3);
     ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 3);
     ck_assert_uint_eq(statistics().code_bytes, 0);
@@ -390,7 +390,7 @@ START_TEST(module_of_an_engine_may_be_retired_after_the_engine_is_disposed_of)
     cairn_engine *engine = create_engine(parse_site("f", 1));
     cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)get(engine, "f"));
     cairn_module_retain(module);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_module_retire(module);
     ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
     cairn_module_retire(module);
@@ -408,7 +408,7 @@ START_TEST(runtime_may_go_while_its_modules_have_shares)
     cairn_module_retain(module);
     cairn_module_retire(module);
     cairn_runtime_destroy(runtime);
-    cairn_engine_dispose(engine); /* the last owner of the runtime: everything is released */
+    cairn_engine_destroy(engine); /* the last owner of the runtime: everything is released */
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
 }
 END_TEST
@@ -420,7 +420,7 @@ START_TEST(host_may_give_the_runtime_up_first)
     call_target(1, add_hundred);
     cairn_runtime_destroy(runtime);
     ck_assert_int_eq(f(1), 101);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
 }
 END_TEST
@@ -428,9 +428,9 @@ END_TEST
 START_TEST(engine_may_go_without_being_finalised)
 {
     cairn_engine *engine = create_engine(parse_site("f", 1));
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     ck_assert_uint_eq(statistics().module_count, 0);
-    cairn_engine_dispose(NULL);
+    cairn_engine_destroy(NULL);
 }
 END_TEST
 
@@ -440,7 +440,7 @@ START_TEST(module_without_functions_loads)
     ck_assert_ok(cairn_engine_finalise(engine, NULL));
     add(engine, parse_constant("f", 5));
     ck_assert_int_eq(get(engine, "f")(0), 5);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -457,7 +457,7 @@ START_TEST(globals_and_constants_are_relocated)
     function *f = get(engine, "f");
     ck_assert_int_eq(f(2), 40);
     ck_assert_int_eq(f(2), 42);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -472,7 +472,7 @@ static void *use_an_engine(void *unused)
         if (cairn_engine_create(runtime, module, NULL, &engine, NULL) != CAIRN_OK)
             return own;
         int64_t result = get(engine, "f")(0);
-        cairn_engine_dispose(engine);
+        cairn_engine_destroy(engine);
         if (result != 17)
             return own;
     }
@@ -543,7 +543,7 @@ START_TEST(hooks_see_the_module_before_and_after_publication)
     ck_assert_str_eq(cairn_module_name(hooks.module), "mine");
     ck_assert_ok(hooks.written);
     ck_assert_int_eq(f(1), 77);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -703,7 +703,7 @@ START_TEST(site_that_is_too_small_loads_and_says_why)
             CAIRN_ERROR_UNMANAGED);
         ck_assert_str_ne(error.message, "");
     }
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -730,7 +730,7 @@ START_TEST(memory_of_stack_maps_is_given_back)
     struct cairn_memory_range range;
     for (uint32_t i = 0; cairn_module_memory_range(cairn_record_module(record), i, &range); i++)
         ck_assert_uint_lt(range.size, VALUES);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -763,10 +763,10 @@ START_TEST(module_larger_than_a_slab_is_full)
     }
     ck_assert_uint_eq(statistics().module_count, 1);
     ck_assert_int_eq(get(other, "other")(0), 3);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     add(other, parse_constant("later", 4));
     ck_assert_int_eq(get(other, "later")(0), 4);
-    cairn_engine_dispose(other);
+    cairn_engine_destroy(other);
     cairn_runtime_quiesce(runtime);
     ck_assert_uint_eq(statistics().code_bytes, 0);
     ck_assert_uint_eq(statistics().data_bytes, 0);
@@ -783,7 +783,7 @@ START_TEST(functions_that_failed_to_load_stay_failed)
     struct cairn_error error = {0};
     ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -806,7 +806,7 @@ START_TEST(functions_with_unwind_tables_are_found_by_any_pc)
     ck_assert_uint_eq(found.address, g);
     ck_assert_uint_eq(found.record_count, 0);
     ck_assert(!cairn_runtime_find_function(runtime, g + 64, &found)); /* g is shorter */
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -820,7 +820,7 @@ START_TEST(unresolved_symbol_is_named_and_nothing_is_published)
     ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
     ck_assert_msg(strstr(error.message, "nobody_defines_this") != NULL, "%s", error.message);
     ck_assert_uint_eq(statistics().module_count, 0);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -838,10 +838,10 @@ START_TEST(engine_loads_nothing_after_an_unresolved_symbol)
     ck_assert_int_eq(cairn_engine_finalise(engine, &error), CAIRN_ERROR_LLVM);
     ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
     ck_assert_int_eq(get(engine, "before")(0), 5);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     engine = create_engine(later);
     ck_assert_int_eq(get(engine, "later")(0), 6);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -947,7 +947,7 @@ START_TEST(error_that_llvm_reports_fails_the_finalisation)
     ck_assert_int_eq(get(engine, "later")(0), 6);
     ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -966,7 +966,7 @@ START_TEST(contexts_of_one_engine_are_all_observed)
     ck_assert_int_gt(seen.errors, 0);
     ck_assert(LLVMContextGetDiagnosticHandler(other) == count_diagnostic);
     ck_assert(LLVMContextGetDiagnosticHandler(context) == NULL);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     LLVMContextDispose(other);
 }
 END_TEST
@@ -983,7 +983,7 @@ START_TEST(error_in_a_module_without_functions_fails_the_finalisation)
     ck_assert_uint_eq(statistics().module_count, 0);
     add(engine, parse_constant("f", 5));
     ck_assert_int_eq(get(engine, "f")(0), 5);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     LLVMContextDispose(other);
 }
 END_TEST
@@ -997,7 +997,7 @@ START_TEST(data_of_a_module_without_functions_is_loaded)
         (const int64_t *)(uintptr_t)LLVMGetGlobalValueAddress(cairn_engine_llvm(engine), "data");
     ck_assert_ptr_nonnull(data);
     ck_assert_int_eq(*data, 40);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -1013,7 +1013,7 @@ START_TEST(warning_that_llvm_reports_reaches_the_host_and_fails_nothing)
     ck_assert_int_eq(get(engine, "f")(0), 7);
     ck_assert_int_eq(seen.warnings, 1);
     ck_assert_int_eq(seen.errors, 0);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -1024,7 +1024,7 @@ START_TEST(symbols_of_the_host_are_found)
     cairn_engine *engine = create_engine(module);
     LLVMAddGlobalMapping(cairn_engine_llvm(engine), declaration, (void *)(uintptr_t)add_hundred);
     ck_assert_int_eq(get(engine, "f")(1), 101);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -1036,7 +1036,7 @@ START_TEST(unknown_function_is_not_found)
     ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, "'nobody'"));
     ck_assert_int_eq(get(engine, "f")(0), 1);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -1090,7 +1090,7 @@ START_TEST(bad_arguments_are_refused)
     engine = create_engine(module);
     ck_assert_int_eq(cairn_engine_add_module(engine, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(cairn_engine_function(engine, NULL, NULL));
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 

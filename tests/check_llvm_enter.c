@@ -571,7 +571,7 @@ static void drop_module(void)
         cairn_signature_destroy(targets[i].signature);
         targets[i] = (struct target){.count = 0};
     }
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     engine = NULL;
 }
 

@@ -11,6 +11,8 @@
 #include "llvm_support.h"
 
 #include "arch/arch.h"
+#include "record/fault_table.h"
+#include "runtime_support.h"
 #include "tests/allocator_support.h"
 #include "llvm/version.h"
 
@@ -136,7 +138,7 @@ static void begin(void)
 
 static void end(void)
 {
-    cairn_engine_dispose(loaded.engine);
+    cairn_engine_destroy(loaded.engine);
     cairn_runtime_quiesce(loaded.runtime);
     cairn_runtime_destroy(loaded.runtime);
     LLVMContextDispose(loaded.context);
@@ -154,7 +156,7 @@ static volatile sig_atomic_t expects_foreign;
 static void compare(const struct cairn_fault_entry *entry, uint64_t pc)
 {
     struct cairn_fault_entry asked;
-    if (entry->address != pc || !cairn_runtime_find_fault(loaded.runtime, pc, &asked) ||
+    if (entry->address != pc || !support_find_fault(loaded.runtime, pc, &asked) ||
         asked.handler_address != entry->handler_address)
         wrong++;
 }
@@ -211,7 +213,7 @@ static bool is_implicit(int number)
 {
     uint64_t function = (uint64_t)(uintptr_t)loaded.functions[number];
     for (uint32_t i = 0; i < implicit_count(); i++)
-        if (cairn_fault_table_entry(table(), i).function_address == function)
+        if (support_fault_entry(table(), i).function_address == function)
             return true;
     return false;
 }
@@ -227,7 +229,7 @@ START_TEST(fault_maps_are_there_where_llvm_writes_them)
     ck_assert(is_implicit(LOAD));
     ck_assert(is_implicit(BELOW));
     for (uint32_t i = 0; i < implicit_count(); i++) {
-        struct cairn_fault_entry entry = cairn_fault_table_entry(table(), i);
+        struct cairn_fault_entry entry = support_fault_entry(table(), i);
         bool is_store = entry.function_address == (uint64_t)(uintptr_t)loaded.functions[STORE];
         ck_assert_int_eq(entry.kind, is_store ? CAIRN_FAULT_STORE : CAIRN_FAULT_LOAD);
         struct cairn_function function;
@@ -236,7 +238,7 @@ START_TEST(fault_maps_are_there_where_llvm_writes_them)
     }
     struct cairn_runtime_statistics statistics;
     cairn_runtime_statistics(loaded.runtime, &statistics);
-    ck_assert_uint_ge(statistics.table_bytes, cairn_fault_table_size_bytes(table()));
+    ck_assert_uint_ge(statistics.table_bytes, fault_table_size_bytes(table()));
 }
 END_TEST
 
@@ -424,13 +426,13 @@ START_TEST(retired_modules_have_no_faults)
 {
     if (!has_faults())
         return;
-    struct cairn_fault_entry entry = cairn_fault_table_entry(table(), 0);
+    struct cairn_fault_entry entry = support_fault_entry(table(), 0);
     uint64_t pc = entry.address;
-    ck_assert(cairn_runtime_find_fault(loaded.runtime, pc, &entry));
-    ck_assert(!cairn_runtime_find_fault(loaded.runtime, pc + 1, &entry));
-    cairn_engine_dispose(loaded.engine);
+    ck_assert(support_find_fault(loaded.runtime, pc, &entry));
+    ck_assert(!support_find_fault(loaded.runtime, pc + 1, &entry));
+    cairn_engine_destroy(loaded.engine);
     loaded.engine = NULL;
-    ck_assert(!cairn_runtime_find_fault(loaded.runtime, pc, &entry));
+    ck_assert(!support_find_fault(loaded.runtime, pc, &entry));
 }
 END_TEST
 
@@ -495,8 +497,8 @@ static enum cairn_status load_map(uint64_t outside, struct cairn_error *error)
     cairn_loader *loader;
     cairn_module *module = NULL;
     ck_assert_ok(cairn_loader_create(loaded.runtime, "map", &loader, NULL));
-    uint8_t *code = cairn_loader_allocate_code(loader, 64, 16, NULL);
-    uint8_t *map = cairn_loader_allocate_faultmap(loader, ROOM, 8, NULL);
+    uint8_t *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, 64, 16, NULL, NULL);
+    uint8_t *map = cairn_loader_allocate(loader, CAIRN_SECTION_FAULTMAP, ROOM, 8, NULL, NULL);
     memset(code, 0, 64);
     put(&map, cairn_byte_order_host() == CAIRN_LITTLE_ENDIAN ? 1 : UINT64_C(1) << 56, 4);
     put(&map, 1, 4);
@@ -507,7 +509,7 @@ static enum cairn_status load_map(uint64_t outside, struct cairn_error *error)
     put(&map, 16, 4);
     enum cairn_status status = cairn_loader_finish(loader, &module, error);
     if (status != CAIRN_OK) {
-        cairn_loader_abandon(loader);
+        cairn_loader_destroy(loader);
         return status;
     }
     struct cairn_fault_entry entry;

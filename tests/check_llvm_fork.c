@@ -123,7 +123,7 @@ static void create_world(struct world *world, enum cairn_code_mode mode)
 
 static void destroy_world(struct world *world)
 {
-    cairn_engine_dispose(world->engine);
+    cairn_engine_destroy(world->engine);
     LLVMContextDispose(world->context);
     cairn_ic_batch_destroy(world->batch);
     ic_unload(&world->program);
@@ -384,19 +384,19 @@ static enum cairn_status enter_engine_create(struct world *world)
     if (status == CAIRN_OK)
         status = call_engine(engine);
     if (status == CAIRN_OK)
-        cairn_engine_dispose(engine);
+        cairn_engine_destroy(engine);
     return status;
 }
 
-static enum cairn_status enter_engine_dispose(struct world *world)
+static enum cairn_status enter_engine_destroy(struct world *world)
 {
-    cairn_engine_dispose(world->engine);
+    cairn_engine_destroy(world->engine);
     return CAIRN_OK;
 }
 
 static enum cairn_status enter_program_dispose(struct world *world)
 {
-    cairn_engine_dispose(world->program.engine);
+    cairn_engine_destroy(world->program.engine);
     return CAIRN_OK;
 }
 
@@ -435,8 +435,8 @@ static const struct entry {
     {"cairn_engine_finalise", enter_engine_finalise},
     {"cairn_engine_add_module", enter_engine_add},
     {"cairn_engine_create", enter_engine_create},
-    {"cairn_engine_dispose", enter_engine_dispose},
-    {"cairn_engine_dispose with caches", enter_program_dispose},
+    {"cairn_engine_destroy", enter_engine_destroy},
+    {"cairn_engine_destroy with caches", enter_program_dispose},
     {"cairn_memory_manager_create", enter_memory_manager},
 };
 enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
@@ -532,7 +532,7 @@ START_TEST(child_forked_while_a_module_is_loaded_has_a_runtime_that_works)
                                        &options, &engine, &error),
                    error);
     ck_assert_ok(call_engine(engine));
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     destroy_world(&world);
 }
 END_TEST

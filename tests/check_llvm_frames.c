@@ -41,7 +41,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     cairn_exit_destroy(the_exit);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);
 }
@@ -213,7 +213,7 @@ START_TEST(wide_constants_are_extended_by_their_sign)
     ck_assert_int_eq(calls, 1);
     if (LLVM_NEGATIVE_CONSTANT_BITS_MAX < 128)
         return;
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     handler = read_negative_values;
     load(negative_values);
     patch(1);

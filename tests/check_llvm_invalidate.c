@@ -10,6 +10,8 @@
 #include "allocator_support.h"
 #include "llvm_support.h"
 #include "mode_support.h"
+#include "runtime/module.h"
+#include "runtime_support.h"
 
 #include <llvm-c/ExecutionEngine.h>
 #include <pthread.h>
@@ -306,7 +308,7 @@ static void unload(void)
 {
     ck_assert_uint_eq(main_worker.wrong, 0);
     cairn_exit_destroy(the_exit);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);
     ck_assert_uint_eq(allocations.outstanding_bytes, 0);
@@ -612,7 +614,7 @@ static void *invalidate_against_others(void *user)
     struct worker *worker = user;
     self = worker;
     cairn_site *const one_site[] = {site((uint64_t)worker->a)};
-    bool is_single = cairn_runtime_code_mode(runtime) == CAIRN_CODE_MODE_SINGLE;
+    bool is_single = support_runtime_statistics(runtime).code_mode == CAIRN_CODE_MODE_SINGLE;
     for (int i = 0; i < (is_single ? RIVAL_ROUNDS_IN_SINGLE_MODE : RIVAL_ROUNDS); i++) {
         struct cairn_invalidation_options options = options_for(code_of(ENTRY));
         cairn_invalidation *invalidation = NULL;
@@ -740,7 +742,7 @@ START_TEST(the_sites_of_a_function_follow_each_other)
     const cairn_module *module = cairn_record_module(described(ENTRY).record);
     struct cairn_function function = cairn_record_function(described(50).record);
     uint32_t first = 0;
-    ck_assert_uint_eq(cairn_module_function_sites(module, function, &first), 4);
+    ck_assert_uint_eq(module_function_sites(module, function, &first), 4);
     for (uint32_t i = 0; i < 4; i++) {
         struct cairn_site_description description;
         cairn_site_describe(cairn_module_site(module, first + i), &description);
@@ -748,7 +750,7 @@ START_TEST(the_sites_of_a_function_follow_each_other)
     }
     uint64_t plain = (uintptr_t)find("plain");
     ck_assert(cairn_runtime_find_function(runtime, plain, &function));
-    ck_assert_uint_eq(cairn_module_function_sites(module, function, &first), 0);
+    ck_assert_uint_eq(module_function_sites(module, function, &first), 0);
     unload();
 }
 END_TEST

@@ -126,7 +126,9 @@ static void change_what_need_not_survive(struct cairn_deopt *deopt, void *user)
     struct cairn_context *own = deopt->frame.context;
     struct cairn_survivors survivors;
     calls++;
-    listed += cairn_record_liveout_count(deopt->record);
+    struct cairn_liveout liveout;
+    for (uint32_t i = 0; cairn_record_liveout(deopt->record, i, &liveout); i++)
+        listed++;
     *context = *own;
     cairn_context_survivors(own, deopt->record, &survivors);
     for (uint16_t dwarf = 0; dwarf < register_count; dwarf++) {
@@ -173,7 +175,7 @@ static void compile_and_run(cairn_runtime *runtime, cairn_exit *leave, struct sh
     ck_assert_msg(memcmp(input, output, word_count(shape) * sizeof *input) == 0,
                   "%u scalars and %u vectors did not survive; CAIRN_TEST_SEED=%" PRIu64,
                   shape.scalars, shape.vectors, seed);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     LLVMContextDispose(context);
 }
 

@@ -79,7 +79,7 @@ static void begin(struct attempt *attempt, enum cairn_code_mode mode)
 static void end(struct attempt *attempt)
 {
     attempt->allocator.fail_at = 0;
-    cairn_engine_dispose(attempt->engine);
+    cairn_engine_destroy(attempt->engine);
     cairn_runtime_quiesce(attempt->runtime);
     cairn_runtime_destroy(attempt->runtime);
     LLVMContextDispose(attempt->context);

@@ -9,6 +9,8 @@
 #include "llvm_support.h"
 
 #include "arch/arch.h"
+#include "record/pc_table.h"
+#include "runtime_support.h"
 #include "tests/allocator_support.h"
 #include "tests/stackmap_support.h"
 #include "llvm/version.h"
@@ -51,7 +53,7 @@ static void begin(struct loaded *loaded)
 
 static void end(struct loaded *loaded)
 {
-    cairn_engine_dispose(loaded->engine);
+    cairn_engine_destroy(loaded->engine);
     cairn_runtime_quiesce(loaded->runtime);
     cairn_runtime_destroy(loaded->runtime);
     LLVMContextDispose(loaded->context);
@@ -69,23 +71,25 @@ static enum cairn_status load_by_hand(const struct loaded *loaded, uint64_t offs
     cairn_loader *loader;
     cairn_module *module = NULL;
     ck_assert_ok(cairn_loader_create(loaded->runtime, "hand", &loader, NULL));
-    uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 16, NULL);
-    uint8_t *section = cairn_loader_allocate_pcsection(loader, "hand", &schema, ROOM, 1, NULL);
+    uint8_t *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, CODE_BYTES, 16, NULL, NULL);
+    uint8_t *section = cairn_loader_allocate(
+        loader, CAIRN_SECTION_PC_SECTION, ROOM, 1,
+        &(struct cairn_pc_table_section){.name = "hand", .schema = schema}, NULL);
     memset(code, 0, CODE_BYTES);
     uint64_t pc = (uint64_t)(uintptr_t)code + offset;
     uint64_t relative = pc - (uint64_t)(uintptr_t)section;
     memcpy(section, &relative, sizeof relative);
     enum cairn_status status = cairn_loader_finish(loader, &module, error);
     if (status != CAIRN_OK) {
-        cairn_loader_abandon(loader);
+        cairn_loader_destroy(loader);
         return status;
     }
     struct cairn_pc_table_entry entry;
     ck_assert_uint_eq(cairn_pc_table_entry_count(cairn_module_pc_table(module)), 1);
     ck_assert_uint_eq(cairn_pc_table_find(cairn_module_pc_table(module), pc, &entry, 1), 1);
-    ck_assert_uint_eq(cairn_runtime_find_pc_entries(loaded->runtime, pc, &entry, 1), 0);
+    ck_assert_uint_eq(support_find_pc_entries(loaded->runtime, pc, &entry, 1), 0);
     ck_assert_ok(cairn_module_publish(module, NULL));
-    ck_assert_uint_eq(cairn_runtime_find_pc_entries(loaded->runtime, pc, &entry, 1), 1);
+    ck_assert_uint_eq(support_find_pc_entries(loaded->runtime, pc, &entry, 1), 1);
     cairn_module_retire(module);
     return CAIRN_OK;
 }
@@ -108,14 +112,19 @@ START_TEST(a_loader_refuses_what_is_no_schema)
     cairn_module *module;
     struct cairn_error error;
     begin(&loaded);
-    const struct cairn_pcsection_schema schema = {.address_bytes = 5};
     ck_assert_ok(cairn_loader_create(loaded.runtime, "hand", &loader, NULL));
-    ck_assert_ptr_null(cairn_loader_allocate_pcsection(loader, "s", &schema, 8, 1, &error));
-    ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
-    ck_assert_ptr_null(cairn_loader_allocate_pcsection(loader, NULL, NULL, 8, 1, &error));
+    const struct cairn_pc_table_section refused[] = {{.name = "s", .schema = {.address_bytes = 5}},
+                                                     {.name = NULL}};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(cairn_loader_allocate(loader, CAIRN_SECTION_PC_SECTION, 8, 1,
+                                                 i < 2 ? &refused[i] : NULL, &error));
+        ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
+    }
+    ck_assert_ptr_null(
+        cairn_loader_allocate(loader, (enum cairn_section_kind)7, 8, 1, NULL, &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_loader_finish(loader, &module, &error), CAIRN_ERROR_STATE);
-    cairn_loader_abandon(loader);
+    cairn_loader_destroy(loader);
     end(&loaded);
 }
 END_TEST
@@ -403,7 +412,7 @@ static void expect_all_of_access(const struct loaded *loaded, const struct acces
                                  uint64_t pc, const struct attached *function)
 {
     struct cairn_pc_table_entry found[FOUND_MAX];
-    size_t count = cairn_runtime_find_pc_entries(loaded->runtime, pc, found, FOUND_MAX);
+    size_t count = support_find_pc_entries(loaded->runtime, pc, found, FOUND_MAX);
     ck_assert_uint_eq(count, access->attached_count + 1);
     ck_assert(found[0].section->schema.has_size);
     take(found, &count, function);
@@ -426,11 +435,13 @@ static bool expect_access(const struct loaded *loaded, const struct cairn_pc_tab
 }
 
 /* Finds the only section of its name that was loaded with the module. */
-static uint32_t section_number(const cairn_pc_table *table, const char *name)
+static const struct cairn_pc_table_section *find_section(const cairn_pc_table *table,
+                                                         const char *name)
 {
-    for (uint32_t i = 0; i < cairn_pc_table_section_count(table); i++)
-        if (strcmp(cairn_pc_table_section(table, i)->name, name) == 0)
-            return i;
+    const struct cairn_pc_table_section *section;
+    for (uint32_t i = 0; (section = cairn_pc_table_section(table, i)) != NULL; i++)
+        if (strcmp(section->name, name) == 0)
+            return section;
     ck_abort_msg("no section %s", name);
 }
 
@@ -440,15 +451,14 @@ static void expect_function(const struct loaded *loaded, uint32_t number)
     snprintf(name, sizeof name, "f%u", number);
     uint64_t begin_pc = (uint64_t)(uintptr_t)cairn_engine_function(loaded->engine, name, NULL);
     struct cairn_pc_table_entry found[FOUND_MAX];
-    ck_assert_uint_ge(cairn_runtime_find_pc_entries(loaded->runtime, begin_pc, found, FOUND_MAX),
-                      1);
+    ck_assert_uint_ge(support_find_pc_entries(loaded->runtime, begin_pc, found, FOUND_MAX), 1);
     ck_assert_uint_eq(found[0].value.address, begin_pc);
     ck_assert(is_entry_of(&found[0], &planned.functions[number]));
     struct cairn_function function;
     uint64_t last = begin_pc + found[0].value.size - 1;
     ck_assert(cairn_runtime_find_function(loaded->runtime, last, &function));
     ck_assert_uint_eq(function.address, begin_pc);
-    ck_assert_uint_ge(cairn_runtime_find_pc_entries(loaded->runtime, last, found, FOUND_MAX), 1);
+    ck_assert_uint_ge(support_find_pc_entries(loaded->runtime, last, found, FOUND_MAX), 1);
     ck_assert_uint_eq(found[0].value.address, begin_pc);
 }
 
@@ -460,10 +470,10 @@ static void expect_accesses_of(const struct loaded *loaded, uint32_t number, uin
     uint64_t begin_pc = (uint64_t)(uintptr_t)cairn_engine_function(loaded->engine, name, NULL);
     struct cairn_pc_table_entry function;
     ck_assert_uint_ge(cairn_pc_table_find(table, begin_pc, &function, 1), 1);
-    uint32_t ids = section_number(table, plan_names[IDS_PLAN]);
+    const struct cairn_pc_table_section *ids = find_section(table, plan_names[IDS_PLAN]);
     struct cairn_pc_table_entry entry;
-    for (uint32_t index = 0; cairn_pc_table_next(table, ids, &index, &entry);) {
-        if (entry.value.address - begin_pc >= function.value.size)
+    for (uint32_t i = 0; cairn_pc_table_entry(table, i, &entry); i++) {
+        if (entry.section != ids || entry.value.address - begin_pc >= function.value.size)
             continue;
         *seen += expect_access(loaded, &entry, &planned.functions[number]);
     }
@@ -596,7 +606,7 @@ START_TEST(instructions_that_share_a_node_get_an_entry_each)
     ck_assert_uint_eq(cairn_pc_table_entry_count(table), 3);
     uint64_t last = 0;
     for (uint32_t i = 0; i < 3; i++) {
-        struct cairn_pc_table_entry entry = cairn_pc_table_entry(table, i);
+        struct cairn_pc_table_entry entry = support_pc_entry(table, i);
         ck_assert_uint_eq(entry.value.constants[0], (uint32_t)-5);
         ck_assert_uint_eq(entry.value.constants[1], 9);
         ck_assert_uint_gt(entry.value.address, last);
@@ -664,7 +674,7 @@ START_TEST(several_sections_of_one_name_are_one_module_s)
     cairn_module *module = module_of(&loaded, "f0");
     ck_assert_ptr_eq(module, module_of(&loaded, "f1"));
     const cairn_pc_table *table = cairn_module_pc_table(module);
-    ck_assert_uint_eq(cairn_pc_table_section_count(table), 4);
+    ck_assert_uint_eq(support_pc_section_count(table), 4);
     ck_assert_uint_ge(cairn_pc_table_entry_count(table), planned.access_count + 2);
     expect_function(&loaded, 0);
     expect_function(&loaded, 1);
@@ -683,7 +693,7 @@ START_TEST(bytes_without_a_schema_are_the_host_s)
     cairn_module *owner = module_of(&loaded, "f0");
     const cairn_pc_table *table = cairn_module_pc_table(owner);
     ck_assert_uint_eq(cairn_pc_table_entry_count(table), 0);
-    ck_assert_uint_eq(cairn_pc_table_section_count(table), 1);
+    ck_assert_uint_eq(support_pc_section_count(table), 1);
     const struct cairn_pc_table_section *section = cairn_pc_table_section(table, 0);
     ck_assert_str_eq(section->name, "raw");
     bool is_near = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
@@ -771,16 +781,16 @@ START_TEST(retired_modules_are_not_found)
     begin(&loaded);
     load_random(&loaded);
     uint64_t pc = planned.accesses[0].pc;
-    ck_assert_uint_eq(cairn_runtime_find_pc_entries(loaded.runtime, pc, &entry, 1), 2);
+    ck_assert_uint_eq(support_find_pc_entries(loaded.runtime, pc, &entry, 1), 2);
     struct cairn_runtime_statistics statistics;
     cairn_runtime_statistics(loaded.runtime, &statistics);
     ck_assert_uint_ge(statistics.table_bytes,
-                      cairn_pc_table_size_bytes(cairn_module_pc_table(module_of(&loaded, "f0"))));
-    cairn_engine_dispose(loaded.engine);
+                      pc_table_size_bytes(cairn_module_pc_table(module_of(&loaded, "f0"))));
+    cairn_engine_destroy(loaded.engine);
     loaded.engine = NULL;
-    ck_assert_uint_eq(cairn_runtime_find_pc_entries(loaded.runtime, pc, &entry, 1), 0);
+    ck_assert_uint_eq(support_find_pc_entries(loaded.runtime, pc, &entry, 1), 0);
     cairn_runtime_quiesce(loaded.runtime);
-    ck_assert_uint_eq(cairn_runtime_find_pc_entries(loaded.runtime, pc, &entry, 1), 0);
+    ck_assert_uint_eq(support_find_pc_entries(loaded.runtime, pc, &entry, 1), 0);
     end(&loaded);
 }
 END_TEST
@@ -795,9 +805,9 @@ START_TEST(a_forked_child_finds_the_same)
     pid_t child = fork();
     if (child == 0) {
         struct cairn_pc_table_entry entry;
-        size_t before = cairn_runtime_find_pc_entries(loaded.runtime, pc, &entry, 1);
+        size_t before = support_find_pc_entries(loaded.runtime, pc, &entry, 1);
         enum cairn_status status = cairn_runtime_after_fork(loaded.runtime, NULL);
-        size_t after = cairn_runtime_find_pc_entries(loaded.runtime, pc, &entry, 1);
+        size_t after = support_find_pc_entries(loaded.runtime, pc, &entry, 1);
         bool is_same = is_entry_of(&entry, &planned.functions[0]);
         _exit(before == 2 && after == 2 && status == CAIRN_OK && is_same ? 0 : 1);
     }
@@ -850,7 +860,7 @@ static void sample(int signal, siginfo_t *info, void *ucontext)
     if (cairn_runtime_find_module(sampled.runtime, pc) == NULL)
         return;
     sampled.inside++;
-    size_t count = cairn_runtime_find_pc_entries(sampled.runtime, pc, &entry, 1);
+    size_t count = support_find_pc_entries(sampled.runtime, pc, &entry, 1);
     if (count != 1 || entry.value.constants[0] != 77)
         sampled.wrong++;
 }

@@ -199,7 +199,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     cairn_exit_destroy(poll);
     cairn_runtime_destroy(runtime);
     LLVMContextDispose(context);

@@ -396,7 +396,7 @@ static struct cairn_statepoint compile_statepoint(LLVMModuleRef module)
     ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &map, NULL));
     ck_assert(cairn_stackmap_first(&map, &record));
     ck_assert_ok(cairn_stackmap_statepoint(&map, &record, &statepoint, NULL));
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     LLVMDisposeMemoryBuffer(buffer);
     return statepoint;
 }

@@ -157,7 +157,7 @@ static uint64_t find_region(LLVMMemoryBufferRef buffer)
                               map.section_offset + CAIRN_STACKMAP_HEADER_BYTES +
                                   record.function * (size_t)CAIRN_STACKMAP_FUNCTION_BYTES);
     uint64_t address = function.entry + record.code_offset;
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return address;
 }
 
@@ -492,7 +492,7 @@ static void expect_free_of(LLVMMemoryBufferRef buffer, const uint16_t *changed, 
     }
     /* LLVM has used nearly all registers. */
     ck_assert_uint_ge(in_registers, 12);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 
 START_TEST(no_value_is_where_a_veneer_changes_it)

@@ -148,7 +148,7 @@ START_TEST(statepoint_becomes_call_jump_and_no_op)
         live += description.live;
     }
     ck_assert_int_gt(live, 0);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(stack_maps_of_mach_o_are_read)
     calls = 0;
     ck_assert_int_eq(f(), 5);
     ck_assert_int_eq(calls, 1);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 

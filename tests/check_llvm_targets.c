@@ -125,7 +125,7 @@ START_TEST(targets_that_are_constant_are_called_at_every_level)
         cairn_engine *engine = load(with_target(called[_i]), &options);
         ck_assert_int_eq(call(engine, 5), 305);
         ck_assert_int_eq(call(engine, -5), 195);
-        cairn_engine_dispose(engine);
+        cairn_engine_destroy(engine);
     }
 }
 END_TEST
@@ -358,7 +358,7 @@ START_TEST(code_models_that_are_taken_are_correct)
         cairn_engine *engine = load(with_tables(), &options);
         for (int64_t x = 0; x < (int64_t)(sizeof results / sizeof *results); x++)
             ck_assert_int_eq(call(engine, x), results[x]);
-        cairn_engine_dispose(engine);
+        cairn_engine_destroy(engine);
     }
 }
 END_TEST

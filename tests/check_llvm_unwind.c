@@ -203,7 +203,7 @@ START_TEST(stack_is_walked_through_compiled_functions)
         compiled_frames = 0;
         f(i, (int64_t)(random % 1000));
         ck_assert_uint_eq(compiled_frames, DEPTH);
-        cairn_engine_dispose(engine);
+        cairn_engine_destroy(engine);
     }
 }
 END_TEST
@@ -225,7 +225,7 @@ START_TEST(compiled_function_without_a_table_says_what_is_missing)
     ck_assert_int_eq(unwind_explain(row_of_caller, arch_host(), pc_of_caller, &error),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_msg(strstr(error.message, "uwtable") != NULL, "%s", error.message);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 

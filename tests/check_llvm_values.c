@@ -422,7 +422,7 @@ static void run_module(uint64_t seed)
     enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s; CAIRN_TEST_SEED=%" PRIu64, error.message, seed);
     run_functions(engine, functions);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     LLVMContextDispose(context);
 }
 

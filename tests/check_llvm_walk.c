@@ -186,7 +186,7 @@ static void unload(void)
 #ifdef WITH_LIBUNWIND
     libunwind_forget();
 #endif
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
     engine = NULL;
 }
 

@@ -24,7 +24,7 @@ static enum cairn_status try_memory(const void *bytes, size_t size, struct cairn
     cairn_object *object = NULL;
     enum cairn_status status = cairn_object_open_memory(bytes, size, NULL, &object, error);
     ck_assert_int_eq(status == CAIRN_OK, object != NULL);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 
@@ -37,7 +37,7 @@ static enum cairn_status try_section(const struct sample *sample, struct cairn_e
         cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, error);
     if (status != CAIRN_OK)
         ck_assert_uint_eq(section.index, 0);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 
@@ -52,7 +52,7 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(cairn_object_open_memory(NULL, 1, NULL, &object, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_open_memory("", 0, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_next_section(NULL, "", &section, NULL), CAIRN_ERROR_ARGUMENT);
-    cairn_object_close(NULL);
+    cairn_object_destroy(NULL);
 }
 END_TEST
 
@@ -155,7 +155,7 @@ START_TEST(architecture_is_read_from_machine_and_flags)
     ck_assert_int_eq(cairn_object_architecture(object), machines[_i].architecture);
     ck_assert_int_eq(cairn_object_byte_order(object), machines[_i].byte_order);
     ck_assert(cairn_object_is_relocatable(object));
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -173,7 +173,7 @@ START_TEST(file_reads_like_memory)
         ck_abort_msg("%s", error.message);
     struct cairn_object_section section = sample_section(object);
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     unlink(path);
 }
 END_TEST
@@ -241,7 +241,7 @@ START_TEST(file_that_becomes_shorter_raises_no_signal)
                      CAIRN_ERROR_TRUNCATED);
     ck_assert_str_eq(error.message, "the file has become shorter since it was opened: it had "
                                     "2097152 bytes, and has 1572864");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     close(file);
     unlink(path);
 }
@@ -261,7 +261,7 @@ START_TEST(bytes_that_were_handed_out_never_change)
     for (size_t i = 0; i < FAR_BYTES; i++)
         if (section.contents.bytes[i] != 0)
             ck_abort_msg("byte %zu has changed", i);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     close(file);
     unlink(path);
 }
@@ -280,7 +280,7 @@ START_TEST(missing_section_is_not_found)
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, ".nothing"));
     ck_assert_uint_eq(section.index, 0);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -331,7 +331,7 @@ START_TEST(load_base_is_that_of_the_executable_segment)
     ck_assert(!cairn_object_load_base(object, 0x7f0000010000, 0, 0x1000, &base));
     ck_assert(!cairn_object_load_base(object, 0x7f0000020000, 0x3130, 0x1000, &base));
     ck_assert_uint_eq(base, 1);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -342,7 +342,7 @@ START_TEST(relocatable_objects_have_no_load_base)
     sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
     cairn_object *object = sample_open(&sample);
     ck_assert(!cairn_object_load_base(object, 0, 0, UINT64_MAX, &base));
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -357,7 +357,7 @@ START_TEST(plain_section_is_the_inputs_own_bytes)
     ck_assert_uint_eq(section.contents.size, WORD_BYTES);
     ck_assert(section.contents.bytes >= sample.bytes);
     ck_assert(section.contents.bytes < sample.bytes + sample.size);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -382,7 +382,7 @@ START_TEST(sections_of_one_name_come_in_order)
     ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_uint_eq(section.index, second);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -438,7 +438,7 @@ START_TEST(sections_are_filtered_by_name_prefix_and_type)
         .name = map.name, .prefix = ".llvm", .type = SHT_PROGBITS};
     ck_assert_int_eq(next_matching(object, &by_all, &section), CAIRN_OK);
     ck_assert_uint_eq(section.index, second);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -460,7 +460,7 @@ START_TEST(filters_that_match_nothing_are_named)
     ck_assert_ptr_nonnull(strstr(error.message, "0x1234"));
     ck_assert_int_eq(cairn_object_next_matching(object, NULL, &section, &error),
                      CAIRN_ERROR_ARGUMENT);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -518,7 +518,7 @@ START_TEST(many_sections_of_one_name_are_found_in_linear_time)
         count++;
     }
     ck_assert_uint_eq(count, MANY_SECTIONS);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     free(bytes);
 }
 END_TEST
@@ -581,7 +581,7 @@ START_TEST(compressed_section_is_decompressed)
     ck_assert_uint_eq(found.contents.size, WORD_BYTES);
     ck_assert_uint_eq(sample_word(&found, 1), 0x20);
     ck_assert_str_eq(cairn_object_function(object, &found, 8).name, "second");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     sample_drop_guarded(mapping, sample.size);
 }
 END_TEST
@@ -620,7 +620,7 @@ START_TEST(memory_limit_is_kept_and_explained)
         }
         if (status == CAIRN_OK)
             ck_assert_uint_eq(sample_word(&section, 1), 0x20);
-        cairn_object_close(object);
+        cairn_object_destroy(object);
     }
     ck_assert_int_eq(status, CAIRN_OK);
     ck_assert_int_gt(explained, WORD_BYTES);
@@ -645,7 +645,7 @@ START_TEST(compressed_section_in_the_other_byte_order_is_decompressed)
     struct cairn_object_section found = sample_section(object);
     ck_assert_uint_eq(found.contents.size, WORD_BYTES);
     ck_assert_uint_eq(sample_word(&found, 2), 0x1022);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -719,7 +719,7 @@ START_TEST(relocatable_addresses_are_named_by_their_symbols)
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
     ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, 0x20);
     ck_assert_ptr_null(cairn_object_function(object, &section, 16).name);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     ck_assert_mem_eq(before, sample.bytes, sample.size);
 }
 END_TEST
@@ -744,7 +744,7 @@ START_TEST(asking_twice_relocates_once)
         ck_assert_uint_eq(sample_word(&section, 0), 100 + 0x32 - 0x10);
         ck_assert_uint_eq(sample_word(&section, 1), 0x20);
     }
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -763,7 +763,7 @@ START_TEST(relocations_without_addends_use_what_stands_there)
     struct cairn_object_section section = sample_section(object);
     ck_assert_uint_eq(sample_word(&section, 0), 0x20);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "second");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -785,7 +785,7 @@ START_TEST(address_that_another_relocation_has_changed_is_what_the_section_holds
     ck_assert_uint_eq(cairn_object_function(object, &section, 0).entry, 0x770010);
     ck_assert_ptr_null(cairn_object_function(object, &section, 0).name);
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "first");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -801,7 +801,7 @@ START_TEST(undefined_symbol_still_names_its_address)
     cairn_object *object = sample_open(&sample);
     struct cairn_object_section section = sample_section(object);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -825,7 +825,7 @@ START_TEST(dynamic_relocations_are_applied)
     ck_assert_uint_eq(sample_word(&section, 1), 0x1020);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
     ck_assert_str_eq(cairn_object_function(object, &section, 8).name, "second");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -842,7 +842,7 @@ START_TEST(relocations_that_a_linker_kept_are_left_alone)
     cairn_object *object = sample_open(&sample);
     struct cairn_object_section section = sample_section(object);
     ck_assert_uint_eq(sample_word(&section, 0), 0x1010);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -860,7 +860,7 @@ START_TEST(linked_addresses_are_named_by_the_symbol_table)
     ck_assert_uint_eq(cairn_object_function(object, &section, 16).entry, 0x1011);
     ck_assert_ptr_null(cairn_object_function(object, &section, 17).name);
     ck_assert_uint_eq(cairn_object_function(object, &section, SIZE_MAX).entry, 0);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -878,7 +878,7 @@ START_TEST(global_functions_are_preferred_over_other_names)
     cairn_object *object = sample_open(&sample);
     struct cairn_object_section section = sample_section(object);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -920,7 +920,7 @@ static void check_descriptors(const struct sample *sample, uint64_t descriptor, 
     ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, code + 0x20);
     ck_assert_str_eq(cairn_object_function(object, &section, 16).name, "second");
     ck_assert_uint_eq(cairn_object_function(object, &section, 16).entry, code + 0x20);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 
 START_TEST(descriptors_of_an_executable_lead_to_the_code)
@@ -1006,7 +1006,7 @@ START_TEST(distances_lead_to_the_section_of_their_symbols)
     /* A distance is not the address of a function. */
     ck_assert_uint_eq(cairn_object_function(object, &section, 8).entry, sample_word(&section, 1));
     ck_assert_uint_eq(cairn_object_function(object, &section, 8).section, 0);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1035,7 +1035,7 @@ START_TEST(distances_of_two_labels_lead_to_the_first_ones_section)
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 0), 0);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 4), sample.text);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 8), sample.text);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1061,14 +1061,14 @@ START_TEST(numbers_of_variable_length_keep_their_length)
     struct cairn_object_section section = sample_section(object);
     end = section.contents.bytes + WORD_BYTES;
     ck_assert_mem_eq(end - 2, "\x45\xff", 2);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 
     make_uleb128(&sample, "\x80\x80\x00", 3);
     object = sample_open(&sample);
     section = sample_section(object);
     end = section.contents.bytes + WORD_BYTES;
     ck_assert_mem_eq(end - 3, "\xc5\x80\x00", 3);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1105,7 +1105,7 @@ START_TEST(parts_of_bytes_are_relocated)
     cairn_object *object = sample_open(&sample);
     struct cairn_object_section section = sample_section(object);
     ck_assert_mem_eq(section.contents.bytes, "\x62\x27\x22\x00\x09", 5);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1139,7 +1139,7 @@ START_TEST(code_of_an_object_counts_from_its_section)
     expect_code(object, function.section, function.entry, 0x10, 48);
     expect_code(object, sample.text, 0, 0, 64);
     expect_code(object, sample.text, 63, 63, 1);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1156,7 +1156,7 @@ START_TEST(code_of_a_linked_file_is_found_by_its_address)
     ck_assert_str_eq(cairn_object_symbol(object, 77, 0x1020), "second");
     ck_assert_ptr_null(cairn_object_symbol(object, 0, 0x1021));
     ck_assert_ptr_null(cairn_object_relocated_symbol(object, 0, 0x1000, 64));
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1173,7 +1173,7 @@ START_TEST(code_behind_descriptors_is_the_functions)
     ck_assert_uint_eq(function.size, 20);
     expect_code(object, function.section, function.entry, 0x20, 32);
     ck_assert_str_eq(cairn_object_symbol(object, 0, 0x1020), "second");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1191,7 +1191,7 @@ START_TEST(relocations_of_code_are_named_and_not_applied)
     ck_assert_ptr_null(cairn_object_relocated_symbol(object, sample.text, 0x13, 40));
     ck_assert_str_eq(cairn_object_symbol(object, sample.text, 0x20), "second");
     ck_assert_ptr_null(cairn_object_symbol(object, sample.text + 1, 0x20));
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1219,7 +1219,7 @@ START_TEST(code_that_is_not_there_is_not_found)
     }
     ck_assert_int_eq(cairn_object_code(NULL, 1, 0, &code, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_code(object, 1, 0, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1229,7 +1229,7 @@ static enum cairn_status try_code(struct sample *sample, struct cairn_error *err
     sample_finish(sample);
     cairn_object *object = sample_open(sample);
     enum cairn_status status = cairn_object_code(object, sample->text, 0x1000, &code, error);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 
@@ -1257,7 +1257,7 @@ START_TEST(code_whose_relocation_has_no_symbol_is_corrupt)
     cairn_object *object = sample_open(&sample);
     ck_assert_int_eq(cairn_object_code(object, sample.text, 0, &code, &error), CAIRN_ERROR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(error.message, "symbol 2"));
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -1390,7 +1390,7 @@ static enum cairn_status use_object(const uint8_t *bytes, size_t size,
     }
     if (use_all_sections(object, sum) == CAIRN_ERROR_MEMORY)
         status = CAIRN_ERROR_MEMORY;
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     ck_assert(memchr(error.message, '\0', sizeof error.message) != NULL);
     return status;
 }

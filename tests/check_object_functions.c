@@ -82,7 +82,7 @@ START_TEST(function_holds_the_bytes_of_its_size)
         CAIRN_OK);
     ck_assert_uint_eq(function.size, 12);
     ck_assert_uint_eq(function.entry, base_of(&sample) + 0x10);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -98,7 +98,7 @@ START_TEST(function_without_a_size_goes_on_to_the_next_one_or_the_sections_end)
     ck_assert_str_eq(name_at(object, &sample, CODE_BYTES - 1), "second");
     ck_assert_str_eq(name_at(object, &sample, CODE_BYTES), "");
     ck_assert_str_eq(name_at(object, &sample, UINT64_MAX - base_of(&sample)), "");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -114,7 +114,7 @@ START_TEST(labels_inside_of_a_function_are_none)
     for (uint64_t offset = 0x10; offset < 0x20; offset++)
         ck_assert_str_eq(name_at(object, &sample, offset), "first");
     ck_assert_str_eq(name_at(object, &sample, 0x20), "");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -132,7 +132,7 @@ START_TEST(innermost_function_is_found)
     ck_assert_str_eq(name_at(object, &sample, 0x20), "first");
     ck_assert_str_eq(name_at(object, &sample, 0x2f), "first");
     ck_assert_str_eq(name_at(object, &sample, 0x30), "");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -149,7 +149,7 @@ START_TEST(symbols_of_data_hold_no_code)
     ck_assert_int_eq(cairn_object_find_function(object, sample.stackmaps, address, &function, NULL),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_str_eq(name_at(object, &sample, 0), "");
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -175,7 +175,7 @@ START_TEST(function_behind_a_descriptor_is_found)
     ck_assert_str_eq(name_at(object, &sample, 0x28), "");
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0x3000, &function, NULL),
                      CAIRN_ERROR_NOT_FOUND);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -191,7 +191,7 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(cairn_object_find_function(object, sample.text, 0x1c, &function, &error),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, "0x1c"));
-    cairn_object_close(object);
+    cairn_object_destroy(object);
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(each_allocation_may_fail)
     begin(&sample, _i);
     add(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, 0, 0x30);
     add(&sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, 0x10, 8);
-    cairn_object_close(open_finished(&sample));
+    cairn_object_destroy(open_finished(&sample));
     enum cairn_status status = CAIRN_ERROR_MEMORY;
     size_t count = 0;
     for (size_t fail_at = 1; status == CAIRN_ERROR_MEMORY; fail_at++) {
@@ -221,7 +221,7 @@ START_TEST(each_allocation_may_fail)
                 CAIRN_OK);
             ck_assert_str_eq(function.name, "second");
         }
-        cairn_object_close(object);
+        cairn_object_destroy(object);
         ck_assert_uint_eq(counter.outstanding_bytes, 0);
         count = fail_at;
     }
@@ -347,7 +347,7 @@ START_TEST(random_functions_are_found_as_by_a_search_of_all)
                 strcmp(name_at(object, &sample, offset), expected_name(models, count, offset)) == 0,
                 "round %d, offset %u: %s instead of %s", round, (unsigned)offset,
                 name_at(object, &sample, offset), expected_name(models, count, offset));
-        cairn_object_close(object);
+        cairn_object_destroy(object);
     }
 }
 END_TEST

@@ -74,7 +74,7 @@ static void open_sample(uint16_t type, enum cairn_byte_order byte_order)
                   "%s", error.message);
 }
 
-static void close_sample(void) { cairn_object_close(sample.object); }
+static void close_sample(void) { cairn_object_destroy(sample.object); }
 
 static const struct {
     uint16_t type;

@@ -9,7 +9,9 @@
  */
 #include "code_support.h"
 #include "machine.h"
+#include "record/declarations.h"
 #include "runtime/module.h"
+#include "runtime_support.h"
 #include "section_writer.h"
 
 #include <cairn/cairn.h>
@@ -55,7 +57,8 @@ static enum cairn_status write_stackmap(cairn_loader *loader, uint64_t function,
     writer_function(&writer, function, 8, 2);
     writer_record(&writer, id, SITE_OFFSET, NULL, 0, NULL, 0);
     writer_record(&writer, id + 1, ODD_OFFSET, NULL, 0, NULL, 0);
-    void *section = cairn_loader_allocate_stackmap(loader, writer.size, 8, error);
+    void *section =
+        cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, writer.size, 8, NULL, error);
     if (section != NULL)
         memcpy(section, writer.bytes, writer.size);
     writer_end(&writer);
@@ -97,7 +100,8 @@ static enum cairn_status write_unwind_table(cairn_loader *loader, const uint8_t 
     };
     const uint32_t common_length = 12;
     memcpy(table.common, &common_length, sizeof common_length);
-    void *memory = cairn_loader_allocate_unwind_table(loader, sizeof table, 8, error);
+    void *memory =
+        cairn_loader_allocate(loader, CAIRN_SECTION_UNWIND_TABLE, sizeof table, 8, NULL, error);
     if (memory == NULL)
         return error->status;
     memcpy(memory, &table, sizeof table);
@@ -106,7 +110,7 @@ static enum cairn_status write_unwind_table(cairn_loader *loader, const uint8_t 
 
 static enum cairn_status fill(cairn_loader *loader, uint64_t id, struct cairn_error *error)
 {
-    uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 64, error);
+    uint8_t *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, CODE_BYTES, 64, NULL, error);
     if (code == NULL)
         return error->status;
     write_code(code);
@@ -128,7 +132,7 @@ static enum cairn_status try_load(cairn_runtime *runtime, uint64_t id, cairn_mod
     if (status == CAIRN_OK)
         status = cairn_loader_finish(loader, module, error);
     if (status != CAIRN_OK)
-        cairn_loader_abandon(loader);
+        cairn_loader_destroy(loader);
     return status;
 }
 
@@ -187,8 +191,8 @@ START_TEST(runtime_says_how_it_was_made)
 {
     cairn_runtime *runtime = NULL;
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
-    ck_assert_int_ne(cairn_runtime_code_mode(runtime), CAIRN_CODE_MODE_AUTOMATIC);
-    ck_assert_ptr_nonnull(cairn_runtime_code_mode_reason(runtime));
+    ck_assert_int_ne(support_runtime_statistics(runtime).code_mode, CAIRN_CODE_MODE_AUTOMATIC);
+    ck_assert_ptr_nonnull(support_runtime_statistics(runtime).code_mode_reason);
     ck_assert_ptr_nonnull((void *)(uintptr_t)cairn_runtime_allocator(runtime)->reallocate);
     cairn_runtime_destroy(runtime);
 }
@@ -209,7 +213,7 @@ START_TEST(wrong_arguments_are_refused)
     ck_assert_int_eq(cairn_module_publish(NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_batch_create(NULL, &batch, NULL), CAIRN_ERROR_ARGUMENT);
     cairn_runtime_destroy(NULL);
-    cairn_loader_abandon(NULL);
+    cairn_loader_destroy(NULL);
     cairn_module_retire(NULL);
 }
 END_TEST
@@ -223,7 +227,7 @@ START_TEST(loader_outlives_its_host_s_share_of_the_runtime)
     ck_assert_ok(cairn_loader_create(runtime, "late", &loader, NULL));
     cairn_runtime_destroy(runtime);
     ck_assert_ok(fill(loader, 10, &error));
-    cairn_loader_abandon(loader);
+    cairn_loader_destroy(loader);
     ck_assert_uint_eq(allocator.outstanding_bytes, 0);
 }
 END_TEST
@@ -252,7 +256,7 @@ START_TEST(abandoned_loaders_leave_no_mappings)
         cairn_loader *loader = NULL;
         ck_assert_ok(cairn_loader_create(runtime, NULL, &loader, NULL));
         ck_assert_ok(fill(loader, 10, &error));
-        cairn_loader_abandon(loader);
+        cairn_loader_destroy(loader);
         if (i == 0)
             before = support_count_mappings();
     }
@@ -270,15 +274,16 @@ START_TEST(loader_with_a_failed_allocation_cannot_be_finished)
     cairn_module *module = NULL;
     struct cairn_error error;
     ck_assert_ok(cairn_loader_create(runtime, "", &loader, NULL));
-    ck_assert_ptr_null(cairn_loader_allocate_code(loader, 16, 3, &error));
+    ck_assert_ptr_null(cairn_loader_allocate(loader, CAIRN_SECTION_CODE, 16, 3, NULL, &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
-    ck_assert_ptr_null(cairn_loader_allocate_data(loader, 0, 8, &error));
+    ck_assert_ptr_null(cairn_loader_allocate(loader, CAIRN_SECTION_DATA, 0, 8, NULL, &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
-    ck_assert_ptr_null(cairn_loader_allocate_stackmap(loader, SIZE_MAX, 8, &error));
+    ck_assert_ptr_null(
+        cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, SIZE_MAX, 8, NULL, &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_loader_finish(loader, &module, NULL), CAIRN_ERROR_STATE);
     ck_assert_ptr_null(module);
-    cairn_loader_abandon(loader);
+    cairn_loader_destroy(loader);
     cairn_runtime_destroy(runtime);
 }
 END_TEST
@@ -291,13 +296,14 @@ START_TEST(truncated_unwind_table_is_refused)
     cairn_module *module = NULL;
     struct cairn_error error;
     ck_assert_ok(cairn_loader_create(runtime, "odd", &loader, NULL));
-    void *unwind_table = cairn_loader_allocate_unwind_table(loader, sizeof beyond, 8, &error);
+    void *unwind_table =
+        cairn_loader_allocate(loader, CAIRN_SECTION_UNWIND_TABLE, sizeof beyond, 8, NULL, &error);
     ck_assert_ptr_nonnull(unwind_table);
     memcpy(unwind_table, beyond, sizeof beyond);
     ck_assert_ok(fill(loader, 10, &error));
     ck_assert_int_eq(cairn_loader_finish(loader, &module, &error), CAIRN_ERROR_TRUNCATED);
     ck_assert_ptr_null(module);
-    cairn_loader_abandon(loader);
+    cairn_loader_destroy(loader);
     cairn_runtime_destroy(runtime);
 }
 END_TEST
@@ -311,11 +317,12 @@ START_TEST(corrupt_unwind_rules_are_refused)
     struct cairn_error error;
     ck_assert_ok(cairn_loader_create(runtime, "odd", &loader, NULL));
     ck_assert_ok(fill(loader, 10, &error));
-    const uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 64, &error);
+    const uint8_t *code =
+        cairn_loader_allocate(loader, CAIRN_SECTION_CODE, CODE_BYTES, 64, NULL, &error);
     ck_assert_ok(write_unwind_table(loader, code, RESTORE_STATE, &error));
     ck_assert_int_eq(cairn_loader_finish(loader, &module, &error), CAIRN_ERROR_CORRUPT);
     ck_assert_ptr_null(module);
-    cairn_loader_abandon(loader);
+    cairn_loader_destroy(loader);
     cairn_runtime_destroy(runtime);
 }
 END_TEST
@@ -344,13 +351,14 @@ START_TEST(function_outside_of_the_loaded_code_is_corrupt)
     cairn_module *module = NULL;
     struct cairn_error error;
     ck_assert_ok(cairn_loader_create(runtime, "odd", &loader, NULL));
-    ck_assert_ptr_nonnull(cairn_loader_allocate_code(loader, CODE_BYTES, 64, &error));
+    ck_assert_ptr_nonnull(
+        cairn_loader_allocate(loader, CAIRN_SECTION_CODE, CODE_BYTES, 64, NULL, &error));
     ck_assert_ok(write_stackmap(loader, (uintptr_t)one, 10, &error));
     ck_assert_int_eq(cairn_loader_finish(loader, &module, &error), CAIRN_ERROR_CORRUPT);
     ck_assert_uint_eq(error.offset, (uintptr_t)one);
     ck_assert_ptr_nonnull(strstr(error.message, "'odd'"));
     ck_assert_int_eq(cairn_loader_finish(loader, &module, NULL), CAIRN_ERROR_STATE);
-    cairn_loader_abandon(loader);
+    cairn_loader_destroy(loader);
     cairn_runtime_destroy(runtime);
 }
 END_TEST
@@ -363,13 +371,14 @@ static enum cairn_status load_with_slack(cairn_runtime *runtime, size_t slack, u
     cairn_module *module = NULL;
     struct section_writer writer;
     ck_assert_ok(cairn_loader_create(runtime, "slack", &loader, NULL));
-    uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 64, error);
+    uint8_t *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, CODE_BYTES, 64, NULL, error);
     write_code(code);
     writer_begin(&writer, 3, cairn_byte_order_host());
     writer_header(&writer, 1, 0, 1);
     writer_function(&writer, (uintptr_t)code, 8, 1);
     writer_record(&writer, 10, SITE_OFFSET, NULL, 0, NULL, 0);
-    uint8_t *section = cairn_loader_allocate_stackmap(loader, writer.size + slack, 8, error);
+    uint8_t *section =
+        cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, writer.size + slack, 8, NULL, error);
     memcpy(section, writer.bytes, writer.size);
     section[writer.size + slack - 1] |= last;
     writer_end(&writer);
@@ -378,7 +387,7 @@ static enum cairn_status load_with_slack(cairn_runtime *runtime, size_t slack, u
         ck_assert_uint_eq(cairn_table_record_count(cairn_module_table(module)), 1);
         cairn_module_retire(module);
     } else {
-        cairn_loader_abandon(loader);
+        cairn_loader_destroy(loader);
     }
     return status;
 }
@@ -404,7 +413,7 @@ START_TEST(module_without_stack_map_has_no_records)
     cairn_loader *loader = NULL;
     cairn_module *module = NULL;
     ck_assert_ok(cairn_loader_create(runtime, NULL, &loader, NULL));
-    uint8_t *code = cairn_loader_allocate_code(loader, CODE_BYTES, 16, NULL);
+    uint8_t *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, CODE_BYTES, 16, NULL, NULL);
     ck_assert_ptr_nonnull(code);
     machine_return(code);
     ck_assert_ok(cairn_loader_finish(loader, &module, NULL));
@@ -483,10 +492,11 @@ START_TEST(statistics_follow_the_modules)
     ck_assert_uint_eq(statistics_of(runtime).table_bytes, 0);
     cairn_module *module = load(runtime, 10);
     ck_assert_uint_eq(statistics_of(runtime).module_count, 0);
-    ck_assert_uint_eq(statistics_of(runtime).table_bytes,
-                      cairn_table_size_bytes(cairn_module_table(module)) +
-                          functions_size_bytes(module->functions) +
-                          unwind_size(module->unwind).bytes);
+    ck_assert_uint_eq(
+        statistics_of(runtime).table_bytes,
+        cairn_table_size_bytes(cairn_module_table(module), NULL) +
+            declarations_bound_bytes(module->declarations) + site_table_bound_bytes(module->sites) +
+            functions_size_bytes(module->functions) + unwind_size(module->unwind).bytes);
     ck_assert_uint_gt(statistics_of(runtime).code_bytes, 0);
     ck_assert_ok(cairn_module_publish(module, NULL));
     ck_assert_uint_eq(statistics_of(runtime).module_count, 1);

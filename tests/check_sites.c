@@ -6,6 +6,7 @@
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
+#include "runtime_support.h"
 #include "tests/machine.h"
 
 #include <string.h>
@@ -53,7 +54,7 @@ static void answer(struct cairn_context *context, void *user)
 {
     struct exit_visit *visit = user;
     struct cairn_record record;
-    if (cairn_runtime_find_return_address(visit->runtime, cairn_context_pc(context), &record))
+    if (support_find_return_address(visit->runtime, cairn_context_pc(context), &record))
         visit->id = cairn_record_id(record);
     ck_assert_int_eq(
         cairn_context_write(context, machine_result, &visit->result, sizeof visit->result, NULL),
@@ -103,11 +104,10 @@ START_TEST(records_of_a_patchpoint_are_found_by_both_addresses)
     ck_assert(cairn_runtime_find_address(fixture.runtime, description.address, &record));
     ck_assert_ptr_eq(cairn_record_site(record), fixture.site);
     ck_assert_ptr_eq(cairn_record_module(record), fixture.module);
-    ck_assert(
-        cairn_runtime_find_return_address(fixture.runtime, description.return_address, &record));
+    ck_assert(support_find_return_address(fixture.runtime, description.return_address, &record));
     ck_assert_uint_eq(cairn_record_id(record), 42);
     ck_assert_str_eq(cairn_record_declaration(record)->function, "f");
-    ck_assert(!cairn_runtime_find_return_address(fixture.runtime, description.address, &record));
+    ck_assert(!support_find_return_address(fixture.runtime, description.address, &record));
     ck_assert_ptr_eq(cairn_runtime_find_site(fixture.runtime, 42, NULL), fixture.site);
     cairn_module_retire(fixture.module);
     ck_assert(!cairn_runtime_find_address(fixture.runtime, description.address, &record));

@@ -6,6 +6,7 @@
  */
 #include "tests/site_support.h"
 
+#include "runtime_support.h"
 #include "tests/code_support.h"
 #include "tests/machine.h"
 
@@ -346,7 +347,7 @@ static void sites_without_barrier(void *user)
     struct cairn_error error;
     support_refuse(&no_barrier, 1);
     create_crowd(&crowd, *(const enum cairn_code_mode *)user);
-    support_expect(!cairn_runtime_can_synchronise(crowd.runtime));
+    support_expect(!support_runtime_statistics(crowd.runtime).can_synchronise);
     for (enum cairn_strength strength = CAIRN_SYNC; strength <= CAIRN_QUIESCENT; strength++) {
         cairn_site *site = site_of(&crowd, 0);
         support_expect(cairn_site_call(site, SITE_TWO, strength, &error) ==

@@ -211,8 +211,8 @@ static cairn_loader *fill_low_pages(cairn_runtime *runtime)
     cairn_runtime_statistics(runtime, &statistics);
     size_t size = statistics.free_bytes - SPARE_PAGES * page_bytes();
     ck_assert_done(cairn_loader_create(runtime, "filler", &filler, &error), error);
-    ck_assert_msg(cairn_loader_allocate_code(filler, size, 64, &error) != NULL, "%s",
-                  error.message);
+    ck_assert_msg(cairn_loader_allocate(filler, CAIRN_SECTION_CODE, size, 64, NULL, &error) != NULL,
+                  "%s", error.message);
     return filler;
 }
 
@@ -239,7 +239,7 @@ START_TEST(site_reaches_a_veneer_at_the_other_end_of_its_slab)
     if (site_is_low)
         filler = fill_low_pages(runtime);
     else
-        cairn_loader_abandon(filler);
+        cairn_loader_destroy(filler);
     ck_assert_done(cairn_site_call(fixture.site, far_target(), CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), FAR_VALUE);
     uint64_t site_address = site_describe(fixture.site).instruction_address;
@@ -248,7 +248,7 @@ START_TEST(site_reaches_a_veneer_at_the_other_end_of_its_slab)
     ck_assert_uint_ge(distance, (slab_pages - SPARE_PAGES - 1) * page_bytes());
     ck_assert_uint_lt(distance, slab_pages * page_bytes());
     if (site_is_low)
-        cairn_loader_abandon(filler);
+        cairn_loader_destroy(filler);
     site_unload(&fixture);
 }
 END_TEST
@@ -261,7 +261,8 @@ static cairn_loader *fill_slab(cairn_runtime *runtime)
     struct cairn_error error;
     cairn_loader *filler;
     ck_assert_done(cairn_loader_create(runtime, "filler", &filler, &error), error);
-    while (cairn_loader_allocate_code(filler, page_bytes(), page_bytes(), &error) != NULL)
+    while (cairn_loader_allocate(filler, CAIRN_SECTION_CODE, page_bytes(), page_bytes(), NULL,
+                                 &error) != NULL)
         continue;
     ck_assert_int_eq(error.status, CAIRN_ERROR_FULL);
     return filler;
@@ -316,7 +317,7 @@ START_TEST(target_beyond_reach_without_room_for_a_veneer_is_refused_before_the_f
         ck_assert_int_eq(fixture.function(), 2);
     }
     /* With free space again, all changes succeed. */
-    cairn_loader_abandon(filler);
+    cairn_loader_destroy(filler);
     ck_assert_done(cairn_site_call(fixture.site, far_target(), CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), FAR_VALUE);
     site_unload(&fixture);
@@ -357,8 +358,8 @@ static void load_crowd(struct crowd *crowd, enum cairn_code_mode mode, const voi
     uint8_t *address;
     crowd->runtime = create_runtime_of_one_slab(mode, pages + VENEER_PAGES + VENEER_PAGES);
     ck_assert_done(cairn_loader_create(crowd->runtime, "filler", &crowd->filler, &error), error);
-    ck_assert_ptr_nonnull(
-        cairn_loader_allocate_code(crowd->filler, VENEER_PAGES * page_bytes(), 64, &error));
+    ck_assert_ptr_nonnull(cairn_loader_allocate(crowd->filler, CAIRN_SECTION_CODE,
+                                                VENEER_PAGES * page_bytes(), 64, NULL, &error));
     crowd->module = site_load_code(crowd->runtime, &code, &address);
     ck_assert_done(cairn_module_publish(crowd->module, &error), error);
     ck_assert_uint_eq(cairn_module_site_count(crowd->module), SITES);
@@ -367,7 +368,7 @@ static void load_crowd(struct crowd *crowd, enum cairn_code_mode mode, const voi
 
 static void unload_crowd(struct crowd *crowd)
 {
-    cairn_loader_abandon(crowd->filler);
+    cairn_loader_destroy(crowd->filler);
     cairn_module_retire(crowd->module);
     ck_assert_uint_eq(cairn_runtime_quiesce(crowd->runtime), 1);
     cairn_runtime_destroy(crowd->runtime);
@@ -383,7 +384,7 @@ static void try_unmanaged(struct crowd *crowd, cairn_site *site)
     enum cairn_status status = cairn_site_call(site, target, CAIRN_QUIESCENT, &error);
     expect_full(status, &error);
     ck_assert_int_eq(crowd->function(), FAR_VALUE);
-    cairn_loader_abandon(crowd->filler);
+    cairn_loader_destroy(crowd->filler);
     crowd->filler = NULL;
     ck_assert_done(cairn_site_call(site, target, CAIRN_QUIESCENT, &error), error);
     ck_assert_int_eq(site_describe(site).state, CAIRN_SITE_CALL);

@@ -10,6 +10,7 @@
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
+#include "runtime_support.h"
 #include "tests/code_support.h"
 #include "tests/machine.h"
 
@@ -799,7 +800,7 @@ START_TEST(record_of_a_statepoint_is_found_by_the_address_its_call_returns_to)
     shape.kind = CAIRN_RECORD_STATEPOINT;
     site_load(&fixture, site_modes[_i], &shape);
     uint64_t tail = (uintptr_t)fixture.tail;
-    ck_assert(cairn_runtime_find_return_address(fixture.runtime, tail, &record));
+    ck_assert(support_find_return_address(fixture.runtime, tail, &record));
     ck_assert_ptr_eq(cairn_record_site(record), fixture.site);
     ck_assert(cairn_runtime_find_address(fixture.runtime, tail, &record));
     ck_assert(!cairn_runtime_find_address(fixture.runtime, tail - 13, &record));

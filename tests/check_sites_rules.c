@@ -185,11 +185,13 @@ static void begin_described(struct described *described, const struct cairn_arch
     described->runtime->space->arch = rules;
     ck_assert_done(cairn_loader_create(described->runtime, "test", &described->loader, &error),
                    error);
-    described->code =
-        cairn_loader_allocate_code(described->loader, DESCRIPTOR_CODE_BYTES, 64, &error);
+    described->code = cairn_loader_allocate(described->loader, CAIRN_SECTION_CODE,
+                                            DESCRIPTOR_CODE_BYTES, 64, NULL, &error);
     described->descriptors =
-        read_only ? cairn_loader_allocate_read_only_data(described->loader, size, 8, &error)
-                  : cairn_loader_allocate_data(described->loader, size, 8, &error);
+        read_only
+            ? cairn_loader_allocate(described->loader, CAIRN_SECTION_READ_ONLY_DATA, size, 8, NULL,
+                                    &error)
+            : cairn_loader_allocate(described->loader, CAIRN_SECTION_DATA, size, 8, NULL, &error);
     ck_assert_ptr_nonnull(described->code);
     ck_assert_ptr_nonnull(described->descriptors);
     memset(described->code, 0x90, DESCRIPTOR_CODE_BYTES);
@@ -211,7 +213,8 @@ static enum cairn_status finish_described(struct described *described, cairn_mod
         writer_function(&writer, described->names[i], 8, 1);
     for (uint64_t i = 0; i < DESCRIPTORS; i++)
         writer_record(&writer, i, 16, NULL, 0, NULL, 0);
-    void *section = cairn_loader_allocate_stackmap(described->loader, writer.size, 8, error);
+    void *section = cairn_loader_allocate(described->loader, CAIRN_SECTION_STACKMAP, writer.size, 8,
+                                          NULL, error);
     ck_assert_ptr_nonnull(section);
     memcpy(section, writer.bytes, writer.size);
     writer_end(&writer);
@@ -240,7 +243,9 @@ START_TEST(functions_named_by_descriptors_are_found_in_the_code)
     for (uint32_t i = 0; i < DESCRIPTORS; i++) {
         const struct cairn_record record = {table, i};
         uint64_t function = (uintptr_t)described.code + described_functions[i];
-        ck_assert_uint_eq(cairn_table_function(table, i).address, function);
+        struct cairn_function found;
+        ck_assert(cairn_table_function(table, i, &found));
+        ck_assert_uint_eq(found.address, function);
         ck_assert_uint_eq(cairn_record_address(record), function + 16);
     }
     cairn_runtime_destroy(described.runtime);
@@ -254,7 +259,7 @@ static void expect_corrupt(struct described *described, const char *sentence)
     ck_assert_int_eq(finish_described(described, &module, &error), CAIRN_ERROR_CORRUPT);
     ck_assert_ptr_null(module);
     ck_assert_msg(strstr(error.message, sentence) != NULL, "%s", error.message);
-    cairn_loader_abandon(described->loader);
+    cairn_loader_destroy(described->loader);
     cairn_runtime_destroy(described->runtime);
 }
 

@@ -303,7 +303,7 @@ START_TEST(statepoints_of_every_llvm_are_taken_apart)
     ck_assert_ok(cairn_table_create(&section.contents, 1, NULL, &table, NULL));
     assert_compiled(table);
     cairn_table_destroy(table);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     unlink(object_path);
 }
 END_TEST

@@ -165,11 +165,12 @@ static void expect_record(struct cairn_record record, const struct model_record 
     ck_assert_uint_eq(cairn_record_id(record), expected->id);
     ck_assert_uint_eq(cairn_record_address(record), expected->address);
     ck_assert_uint_eq(cairn_record_location_count(record), expected->location_count);
-    ck_assert_uint_eq(cairn_record_liveout_count(record), expected->liveout_count);
     for (uint32_t i = 0; i < expected->location_count; i++)
         expect_location(cairn_record_location(record, i), &expected->locations[i]);
+    struct cairn_liveout liveout;
+    ck_assert(!cairn_record_liveout(record, expected->liveout_count, &liveout));
     for (uint32_t i = 0; i < expected->liveout_count; i++) {
-        struct cairn_liveout liveout = cairn_record_liveout(record, i);
+        ck_assert(cairn_record_liveout(record, i, &liveout));
         ck_assert_uint_eq(liveout.dwarf, expected->liveouts[i].dwarf);
         ck_assert_uint_eq(liveout.size, expected->liveouts[i].size);
     }
@@ -813,12 +814,13 @@ static void expect_seen_values(struct cairn_record record, const struct seen *se
         expect(found.constant == wanted.constant);
         expect(found.kind == CAIRN_LOCATION_CONSTANT_INDEX || found.offset == wanted.offset);
     }
-    expect(cairn_record_liveout_count(record) == seen->record.liveout_count);
+    struct cairn_liveout found_liveout;
+    expect(!cairn_record_liveout(record, seen->record.liveout_count, &found_liveout));
     for (uint32_t i = 0; i < seen->record.liveout_count; i++) {
         struct cairn_liveout wanted = cairn_stackmap_liveout(&seen->map, &seen->record, i);
-        struct cairn_liveout found = cairn_record_liveout(record, i);
-        expect(found.dwarf == wanted.dwarf);
-        expect(found.size == wanted.size);
+        expect(cairn_record_liveout(record, i, &found_liveout));
+        expect(found_liveout.dwarf == wanted.dwarf);
+        expect(found_liveout.size == wanted.size);
     }
 }
 
@@ -903,8 +905,8 @@ static void expect_all_seen(const cairn_table *table, const struct seen *all, ui
         expect_seen_values(record, &all[i]);
     }
     uint32_t next = 0;
-    for (uint32_t f = 0; f < cairn_table_function_count(table); f++) {
-        const struct cairn_function function = cairn_table_function(table, f);
+    struct cairn_function function;
+    for (uint32_t f = 0; cairn_table_function(table, f, &function); f++) {
         expect(function.first_record == next);
         next += function.record_count;
     }

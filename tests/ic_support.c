@@ -461,7 +461,7 @@ void ic_load(struct ic_program *program, cairn_runtime *runtime,
 
 void ic_unload(struct ic_program *program)
 {
-    cairn_engine_dispose(program->engine);
+    cairn_engine_destroy(program->engine);
     LLVMContextDispose(program->context);
 }
 

@@ -71,6 +71,6 @@ int main(int count, char **arguments)
     while (result == 0 &&
            cairn_object_next_section(object, ".eh_frame", &section, &error) == CAIRN_OK)
         result = print_section(&section, has_signing);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return result;
 }

@@ -35,7 +35,8 @@ static void write_stackmap(cairn_loader *loader, const uint8_t *address,
                         code->functions[i].record_count);
     for (uint32_t i = 0; i < count; i++)
         writer_record(&writer, code->records[i].id, code->records[i].offset, NULL, 0, NULL, 0);
-    void *section = cairn_loader_allocate_stackmap(loader, writer.size, 8, &error);
+    void *section =
+        cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, writer.size, 8, NULL, &error);
     ck_assert_msg(section != NULL, "%s", error.message);
     memcpy(section, writer.bytes, writer.size);
     writer_end(&writer);
@@ -59,7 +60,8 @@ static void write_unwind_table(cairn_loader *loader, const uint8_t *address, uin
         .size = size,
     };
     struct cairn_error error;
-    void *memory = cairn_loader_allocate_unwind_table(loader, sizeof table, 8, &error);
+    void *memory =
+        cairn_loader_allocate(loader, CAIRN_SECTION_UNWIND_TABLE, sizeof table, 8, NULL, &error);
     ck_assert_msg(memory != NULL, "%s", error.message);
     memcpy(memory, &table, sizeof table);
 }
@@ -90,7 +92,7 @@ cairn_module *site_load_code(cairn_runtime *runtime, const struct site_code *cod
     cairn_loader *loader;
     cairn_module *module;
     ck_assert_done(cairn_loader_create(runtime, "test", &loader, &error), error);
-    *address = cairn_loader_allocate_code(loader, code->size, 64, &error);
+    *address = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, code->size, 64, NULL, &error);
     ck_assert_msg(*address != NULL, "%s", error.message);
     memcpy(*address, code->bytes, code->size);
     write_stackmap(loader, *address, code);

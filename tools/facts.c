@@ -106,7 +106,7 @@ bool facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *n
     struct cairn_fault_entry fault;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        fault = cairn_fault_table_entry(facts->faults, facts->handlers[middle]);
+        cairn_fault_table_entry(facts->faults, facts->handlers[middle], &fault);
         if (fault.handler_address < address)
             low = middle + 1;
         else
@@ -119,10 +119,9 @@ bool facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *n
 bool facts_handled(const struct facts *facts, uint64_t address, uint32_t number,
                    struct cairn_fault_entry *fault)
 {
-    if (number >= cairn_fault_table_count(facts->faults))
-        return false;
-    *fault = cairn_fault_table_entry(facts->faults, facts->handlers[number]);
-    return fault->handler_address == address;
+    return number < cairn_fault_table_count(facts->faults) &&
+           cairn_fault_table_entry(facts->faults, facts->handlers[number], fault) &&
+           fault->handler_address == address;
 }
 
 /* ---- Sanitizer metadata ---- */

@@ -257,8 +257,9 @@ static bool sort_handlers(struct facts *facts)
         facts->faults = NULL;
         return complain_of_memory(facts);
     }
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = (struct handler){cairn_fault_table_entry(facts->faults, i).handler_address, i};
+    struct cairn_fault_entry entry;
+    for (uint32_t i = 0; cairn_fault_table_entry(facts->faults, i, &entry); i++)
+        sorted[i] = (struct handler){entry.handler_address, i};
     qsort(sorted, count, sizeof *sorted, compare_handlers);
     for (uint32_t i = 0; i < count; i++)
         facts->handlers[i] = sorted[i].entry;

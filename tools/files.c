@@ -112,7 +112,7 @@ static bool visit_object(const struct visiting *visiting, struct input *input)
     bool is_good = (visiting->debug_path == NULL && !is_linked) ||
                    attach_debug_file(visiting, input, visiting->path);
     is_good = is_good && visiting->visit(input, visiting->user);
-    cairn_object_close(input->object);
+    cairn_object_destroy(input->object);
     return is_good;
 }
 
@@ -171,7 +171,7 @@ static bool visit_archive(const struct visiting *visiting, cairn_archive *archiv
         complain("%s: this is an archive, whose members have no debug file", visiting->path);
     else
         is_good = visit_members(visiting, archive);
-    cairn_archive_close(archive);
+    cairn_archive_destroy(archive);
     return is_good;
 }
 

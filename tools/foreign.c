@@ -55,7 +55,7 @@ enum exit_status list_object(const char *path, struct output *output)
     enum exit_status status = EXIT_BAD_INPUT;
     if (check_maps(object, path))
         status = list(object, path, NULL, output);
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 
@@ -119,7 +119,7 @@ static enum exit_status list_compiled(const struct compiled *compiled, const cha
     } else if (check_maps(object, path)) {
         status = list(object, path, declarations, output);
     }
-    cairn_object_close(object);
+    cairn_object_destroy(object);
     return status;
 }
 

@@ -97,8 +97,9 @@ static void write_record(struct json *json, const struct answer *answer, struct 
     json_end_array(json);
     json_key(json, "liveouts");
     json_begin_array(json);
-    for (uint32_t i = 0; i < cairn_record_liveout_count(record); i++)
-        write_liveout_object(json, cairn_record_liveout(record, i));
+    struct cairn_liveout liveout;
+    for (uint32_t i = 0; cairn_record_liveout(record, i, &liveout); i++)
+        write_liveout_object(json, liveout);
     json_end_array(json);
     json_end_object(json);
 }

@@ -110,9 +110,9 @@ static void write_values(struct output *output, const struct answer *answer,
         write_location(output, architecture, cairn_record_location(record, i));
         output_character(output, '\n');
     }
-    uint32_t liveouts = cairn_record_liveout_count(record);
-    for (uint32_t i = 0; i < liveouts; i++) {
-        struct cairn_liveout liveout = cairn_record_liveout(record, i);
+    struct cairn_liveout liveout;
+    uint32_t liveouts = 0;
+    for (uint32_t i = 0; cairn_record_liveout(record, i, &liveout); i++, liveouts++) {
         output_text(output, i == 0 ? "    live across: " : ", ");
         write_register(output, architecture, liveout.dwarf);
         output_character(output, ' ');

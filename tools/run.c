@@ -294,7 +294,7 @@ static enum exit_status call_function(struct session *session)
 
 static void end_session(struct session *session)
 {
-    cairn_engine_dispose(session->engine);
+    cairn_engine_destroy(session->engine);
     cairn_runtime_destroy(session->runtime);
     if (session->has_call)
         call_release(&session->call);

@@ -71,9 +71,9 @@ static void write_locations(struct output *output, struct cairn_record record)
 
 static void write_liveouts(struct output *output, struct cairn_record record)
 {
-    uint32_t count = cairn_record_liveout_count(record);
-    for (uint32_t i = 0; i < count; i++) {
-        struct cairn_liveout liveout = cairn_record_liveout(record, i);
+    struct cairn_liveout liveout;
+    uint32_t count = 0;
+    for (uint32_t i = 0; cairn_record_liveout(record, i, &liveout); i++, count++) {
         output_text(output, i == 0 ? "  live across: " : ", ");
         write_register(output, cairn_architecture_host(), liveout.dwarf);
         output_format(output, " %u byte%s", liveout.size, liveout.size == 1 ? "" : "s");

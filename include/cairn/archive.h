@@ -55,7 +55,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_archive_open_memory(
     cairn_archive **archive, struct cairn_error *error);
 
 /** Closes an archive, which may be NULL. */
-CAIRN_API void cairn_archive_close(cairn_archive *archive);
+CAIRN_API void cairn_archive_destroy(cairn_archive *archive);
 
 /** A member of an archive. Valid until the next call with the archive, or until it is closed. */
 struct cairn_archive_member {

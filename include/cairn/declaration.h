@@ -1,10 +1,9 @@
 /*
- * cairn/declaration.h - what a record itself does not say.
+ * cairn/declaration.h - what a stack map record itself does not contain.
  *
- * A stack map record has an ID and locations. It does not say whether it came
- * from a patch point, a stack map or a statepoint, how many bytes are reserved,
- * or of which types its values are. A declaration does. libcairn-llvm reads
- * declarations from the IR; a client without LLVM's IR fills them in himself.
+ * A record has an ID and locations. It does not tell whether it is of a patch point, a stack map or
+ * a statepoint, how many bytes are reserved, or which types its values have. A declaration does.
+ * libcairn-llvm reads declarations from LLVM's IR; a host without LLVM's IR adds them itself.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,87 +28,95 @@ enum cairn_record_kind {
     CAIRN_RECORD_STATEPOINT = 3
 };
 
-/** "stackmap", "patchpoint", "statepoint", "undeclared"; static. */
+/** Returns "stackmap", "patchpoint", "statepoint" or "undeclared", a static string. */
 CAIRN_API const char *cairn_record_kind_name(enum cairn_record_kind kind);
 
-/** LLVM's number of the anyreg calling convention (llvm/IR/CallingConv.h). */
+/** LLVM's numbers of calling conventions (llvm/IR/CallingConv.h). */
 enum { CAIRN_CALLING_CONVENTION_C = 0, CAIRN_CALLING_CONVENTION_ANYREG = 13 };
 
-/** Values that a function can return in registers. */
+/** The maximum number of values that a function can return in registers. */
 enum { CAIRN_FUNCTION_RESULTS_MAX = 4 };
 
 /** What a function or a call returns: nothing (void), one value, or the members of a structure. */
 struct cairn_results {
-    /** Otherwise the rest says nothing. */
+    /** If false, the other members are unspecified. */
     bool is_known;
-    /** A narrow integer is extended to its register by its sign: what C calls signed, on those
-     *  architectures whose ABI wants it (LLVM's attribute signext). */
+    /** Whether a narrow integer is sign-extended to its register, as C's signed types are on
+     *  architectures whose ABI requires it (LLVM's attribute signext). */
     bool extends_sign;
     uint8_t count;
     struct cairn_type types[CAIRN_FUNCTION_RESULTS_MAX];
 };
 
+/** What is known about all records with one ID. */
 struct cairn_declaration {
     uint64_t id;
     enum cairn_record_kind kind;
-    /** Reserved bytes of a patch point or statepoint, shadow bytes of a stack map. */
+    /** Reserved bytes of a patch point or statepoint; shadow bytes of a stack map. */
     uint32_t byte_count;
     /** LLVM's number of the calling convention. */
     uint32_t calling_convention;
-    /** The patch point's call target is not the constant null, so LLVM emitted a call. */
+    /** Whether the patch point's target is not the constant null, so that LLVM emitted a call. */
     bool has_target;
     struct cairn_type result;
-    /** Call arguments of a patch point or statepoint, then live values: `argument_count` +
-     *  `live_value_count` types. Live values of a statepoint are the operands of its "deopt"
-     *  bundle, one location of the record each, and then those of its "gc-live" bundle, of which
-     *  the record has pairs and allocas (cairn/statepoint.h). Other bundles are not in it. */
+    /** The types of the call arguments of a patch point or statepoint, followed by those of the
+     * live values: `argument_count` + `live_value_count` types. The live values of a statepoint are
+     * the operands of its "deopt" bundle, for which the record has one location each, followed by
+     * those of its "gc-live" bundle, for which it has pairs and allocas (cairn/statepoint.h). Other
+     *  bundles are not included. */
     const struct cairn_type *types;
     uint32_t argument_count;
     uint32_t live_value_count;
-    /** Name of the IR function that holds the call; may be NULL. */
+    /** The name of the IR function that contains the call; may be NULL. */
     const char *function;
-    /** What that function returns: what cairn_deopt_return checks and goes by. */
+    /** What that function returns. cairn_deopt_return uses it. */
     struct cairn_results function_results;
 };
 
-/** A set of declarations by ID. Not thread-safe while it is being filled. */
+/** A set of declarations, with one for each ID. Not thread-safe while declarations are added or
+ *  removed; otherwise any number of threads may query it. */
 typedef struct cairn_declarations cairn_declarations;
 
-/** An empty set; `allocator` NULL means malloc. MEMORY. */
+/** Creates an empty set. `allocator` NULL means malloc. The caller owns `*declarations`. Errors:
+ *  MEMORY, ARGUMENT. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_create(
     const struct cairn_allocator *allocator, cairn_declarations **declarations,
     struct cairn_error *error);
 
-/** With all that was added to it. NULL is allowed. */
+/** Frees a set, which may be NULL, and its declarations. */
 CAIRN_API void cairn_declarations_destroy(cairn_declarations *declarations);
 
 /**
- * Copies `declaration`, its types and its function's name into the set. The same ID a second
- * time is normal (inlining and unrolling duplicate calls) if everything but the function is
- * the same (of functions that return differently, the results are then not known); otherwise
- * CONFLICT, with a sentence that names both functions and what differs, and the set is as it was.
- * A declaration of kind CAIRN_RECORD_UNDECLARED says that the records with its ID have different
- * shapes, or shapes that are not known: the ID then has no declaration, whatever else has been or
- * will be added for it. MEMORY, ARGUMENT, CONFLICT.
+ * Copies `declaration`, its types and its function's name into the set.
+ *
+ * An ID may be added several times, because inlining and unrolling duplicate calls, if everything
+ * except the function is the same. If the functions return different types, their results become
+ * unknown. If anything else differs, the error is CONFLICT, the message names both functions and
+ * the difference, and the set is unchanged.
+ *
+ * A declaration of kind CAIRN_RECORD_UNDECLARED means that the records with the ID have different
+ * or unknown shapes. The ID then has no declaration, whatever was added or will be added for it.
+ *
+ * Errors: MEMORY, ARGUMENT, CONFLICT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
     cairn_declarations *declarations, const struct cairn_declaration *declaration,
     struct cairn_error *error);
 
-/** Removes all but the first `count` IDs that were added; more than there are changes nothing. An
- * ID that has become undeclared since stays undeclared. */
+/** Removes all IDs except the first `count` that were added. An ID that has become undeclared stays
+ *  undeclared. */
 CAIRN_API void cairn_declarations_truncate(cairn_declarations *declarations, size_t count);
 
-/** The declaration of an ID, valid as long as the set; NULL if it has none, or if the ID is
- *  undeclared. */
+/** Returns the declaration of an ID, valid as long as the set; NULL if the ID has none or is
+ *  undeclared. Takes expected O(1) time. */
 CAIRN_API const struct cairn_declaration *cairn_declarations_find(
     const cairn_declarations *declarations, uint64_t id);
 
-/** How many different IDs were added, those that are undeclared included. */
+/** Returns the number of different IDs that were added, including undeclared ones. */
 CAIRN_API size_t cairn_declarations_count(const cairn_declarations *declarations);
 
-/** Declaration number `index`, in the order in which they were added; NULL beyond the last. IDs
- * that are undeclared have one of kind CAIRN_RECORD_UNDECLARED. */
+/** Returns declaration number `index`, in the order in which IDs were added; NULL if there are no
+ *  more. An undeclared ID has a declaration of kind CAIRN_RECORD_UNDECLARED. */
 CAIRN_API const struct cairn_declaration *cairn_declarations_at(
     const cairn_declarations *declarations, size_t index);
 

@@ -4,8 +4,12 @@
  *
  * A table is built once, from any number of `.llvm_faultmaps` sections, and never changes. The
  * sections are not needed afterwards. For code that is loaded into a runtime, cairn_loader_finish
- * builds the table, and cairn_runtime_find_fault queries it (cairn/runtime.h). cairn/fault.h shows
- * how to use it in a SIGSEGV handler.
+ * builds the table (cairn_module_fault_table). cairn/fault.h shows how to continue in a SIGSEGV
+ * handler.
+ *
+ *     struct cairn_fault_entry entry;
+ *     for (uint32_t i = 0; cairn_fault_table_entry(table, i, &entry); i++)
+ *         use(&entry);
  *
  * Cost: 16 bytes for each entry, and 2 to 4 more for a directory. A lookup takes one or two steps,
  * or O(log n) at worst.
@@ -57,15 +61,12 @@ CAIRN_API void cairn_fault_table_destroy(cairn_fault_table *table);
 /* The following functions treat NULL as an empty table. They are thread-safe, take no locks,
  * allocate nothing, and are async-signal-safe. */
 
-/** Returns the size of the table in memory, in bytes. */
-CAIRN_API size_t cairn_fault_table_size_bytes(const cairn_fault_table *table);
-
 /** Returns the number of entries. */
 CAIRN_API uint32_t cairn_fault_table_count(const cairn_fault_table *table);
-/** Returns entry number `index`, in order of address. `index` must be less than the number of
- *  entries. */
-CAIRN_API struct cairn_fault_entry cairn_fault_table_entry(const cairn_fault_table *table,
-                                                           uint32_t index);
+
+/** Sets `*entry` to entry number `index`, in order of address; false if there are no more. */
+CAIRN_API bool cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index,
+                                       struct cairn_fault_entry *entry);
 
 /** Finds the entry of the instruction at exactly `pc`; false if it has no entry. If there are
  *  several, finds the first one in the order of the sections. */

@@ -317,7 +317,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
 /* ---- Memory managers: for hosts that create their engines themselves ---- */
 
 /** PC sections that are to be kept with the module that they are about, for
- *  cairn_runtime_find_pc_entries. */
+ *  cairn_module_pc_table. */
 struct cairn_capture {
     /** The section's name, without the options that LLVM 16 leaves in it (!C). */
     const char *section;
@@ -500,7 +500,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
 
 /** Disposes of LLVM's engine and of the LLVM modules in it; what it loaded is retired. NULL is
  *  allowed. */
-CAIRN_API void cairn_engine_dispose(cairn_engine *engine);
+CAIRN_API void cairn_engine_destroy(cairn_engine *engine);
 
 /** Scans, checks and adds another module. On failure the caller keeps it: STATE (the engine has
  *  failed with LLVM before), and all that cairn_engine_create can give. */

@@ -1,21 +1,21 @@
 /*
- * cairn/module.h - loading code, and what was loaded.
+ * cairn/module.h - loading code, and the modules that it becomes.
  *
- * A loader collects what belongs to one finalisation: sections, stack maps, declarations.
- * Finishing it decodes the stack maps, arms the sites, protects the pages and gives a module,
- * which nobody else can see yet. Publishing makes it visible to lookups.
+ * A loader collects the sections of one module: code, data, stack maps, and so on. Finishing the
+ * loader decodes the stack maps, arms the sites, and protects the pages. The result is a module,
+ * which lookups do not find until it is published.
  *
  *     cairn_loader_create(runtime, "f", &loader, &error)
- *     cairn_loader_allocate_code(loader, …), …_data, …_stackmap     write to them
+ *     cairn_loader_allocate(loader, CAIRN_SECTION_CODE, size, 16, NULL, &error)       write to it
+ *     cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, size, 8, NULL, &error)    write to it
  *     cairn_loader_declare(loader, declarations, &error)
- *     cairn_loader_finish(loader, &module, &error)                  on success, loader is gone
+ *     cairn_loader_finish(loader, &module, &error)          frees the loader on success
  *     cairn_module_publish(module, &error)
- *     …
+ *     ...
  *     cairn_module_retire(module)
- *     cairn_runtime_quiesce(runtime)                                module is gone, unless somebody
- *                                                                   has a share of it
+ *     cairn_runtime_quiesce(runtime)                        frees modules without references
  *
- * libcairn-llvm does all this for MCJIT.
+ * libcairn-llvm does all of this for LLVM's MCJIT.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -40,127 +40,151 @@ typedef struct cairn_loader cairn_loader;
 typedef struct cairn_module cairn_module;
 typedef struct cairn_site cairn_site;
 
-/** A loader for one module. `name` is copied; NULL means "". One thread at a time may use it. */
+/* ---- Loading ---- */
+
+/**
+ * Creates a loader for one module. `name` is copied; NULL means "". The caller owns `*loader`,
+ * which one thread at a time may use. Errors: ARGUMENT, MEMORY, SYSTEM.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_create(cairn_runtime *runtime,
                                                                  const char *name,
                                                                  cairn_loader **loader,
                                                                  struct cairn_error *error);
 
-/** Gives everything back. NULL is allowed. */
-CAIRN_API void cairn_loader_abandon(cairn_loader *loader);
+/** Frees a loader that was not finished, with its memory. NULL is allowed. */
+CAIRN_API void cairn_loader_destroy(cairn_loader *loader);
+
+/** What a section holds, and how cairn_loader_finish uses it. */
+enum cairn_section_kind {
+    /** Code, executable when the loader has finished. */
+    CAIRN_SECTION_CODE = 0,
+    /** Data, which stays writable. */
+    CAIRN_SECTION_DATA = 1,
+    /** Data, read-only when the loader has finished. */
+    CAIRN_SECTION_READ_ONLY_DATA = 2,
+    /** A section `.llvm_stackmaps`, which is read and then freed. It names functions by their
+     *  addresses in the loader's code; on PPC64 ELFv1, as LLVM writes it, also by the addresses of
+     *  their descriptors, which are in the loader's data (`.opd`). */
+    CAIRN_SECTION_STACKMAP = 3,
+    /** A section `.llvm_faultmaps` with addresses in the loader's code, which is read and then
+     *  freed. */
+    CAIRN_SECTION_FAULTMAP = 4,
+    /** A section `.eh_frame`: read-only data, from which the start and end of the module's
+     * functions are read, and the rules by which their callers' registers are found. Source: Linux
+     * Standard Base Core Specification, "Exception Frames". */
+    CAIRN_SECTION_UNWIND_TABLE = 5,
+    /** A PC section: read-only data with entries about the loader's code. The bytes stay with the
+     *  module. If the section has a schema, its entries become part of the module's table of PC
+     *  sections, and bytes that do not have the form of the schema make cairn_loader_finish fail.
+     */
+    CAIRN_SECTION_PC_SECTION = 6
+};
 
 /**
- * Memory at the address at which it will be used, writable until cairn_loader_finish and then
- * executable, readable, or still writable. `alignment` is a power of two, up to a page. NULL on
- * failure (ARGUMENT, FULL, SYSTEM, MEMORY): the loader can then only be abandoned.
+ * Allocates memory for a section and returns its address, which is the one at which code and data
+ * are used. It is writable until cairn_loader_finish, and valid as long as the loader or its
+ * module. `alignment` is in bytes, a power of two up to the size of a page.
+ *
+ * `pc_section` is the name, which is copied, and the schema of a PC section (cairn/pc_table.h); its
+ * other members are ignored. Several sections may have the same name. It may be NULL for the other
+ * kinds.
+ *
+ * Zeros after the last map of a stack map or fault map section, and after the last entry of a PC
+ * section, are ignored: LLVM's RuntimeDyld requests more memory than a section has where its
+ * relocations might need stubs.
+ *
+ * Returns NULL on failure; the loader can then only be destroyed. Errors: ARGUMENT, FULL, SYSTEM,
+ * MEMORY.
  */
-CAIRN_API void *cairn_loader_allocate_code(cairn_loader *loader, size_t size, size_t alignment,
-                                           struct cairn_error *error);
-CAIRN_API void *cairn_loader_allocate_read_only_data(cairn_loader *loader, size_t size,
-                                                     size_t alignment, struct cairn_error *error);
-CAIRN_API void *cairn_loader_allocate_data(cairn_loader *loader, size_t size, size_t alignment,
-                                           struct cairn_error *error);
+CAIRN_API void *cairn_loader_allocate(cairn_loader *loader, enum cairn_section_kind kind,
+                                      size_t size, size_t alignment,
+                                      const struct cairn_pc_table_section *pc_section,
+                                      struct cairn_error *error);
 
-/** Memory for a stack map section: read by cairn_loader_finish and then given back. Bytes behind
- *  the last map that were left zero are no error: LLVM's RuntimeDyld asks for more than a section
- *  has where its relocations might need stubs. Functions are named by their addresses in the
- *  loader's code; on PPC64 ELFv1, as LLVM does it, also by those of their descriptors, which then
- *  lie in data of the loader (`.opd`) and are complete when it finishes. */
-CAIRN_API void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
-                                               struct cairn_error *error);
-
-/** Read-only data that holds an `.eh_frame` section: cairn_loader_finish reads from it where the
- *  module's functions begin and end, for cairn_runtime_find_function, and where their callers'
- *  registers are. Source: Linux Standard Base Core Specification, "Exception Frames". */
-CAIRN_API void *cairn_loader_allocate_unwind_table(cairn_loader *loader, size_t size,
-                                                   size_t alignment, struct cairn_error *error);
-
-/** Memory for a fault map section (`.llvm_faultmaps`), whose addresses are in the loader's code:
- * read by cairn_loader_finish and then given back. Zeros behind the last map are no error, as
- * above. */
-CAIRN_API void *cairn_loader_allocate_faultmap(cairn_loader *loader, size_t size, size_t alignment,
-                                               struct cairn_error *error);
-
-/** Read-only data for a PC section of that name, which is copied, whose entries are about the
- * loader's code. cairn_loader_finish reads it by the schema, zeros at its end being none, and makes
- * a table; the bytes stay with the module. A section that does not have the form of the schema
- * makes the finishing fail. `schema` NULL: nothing is read, and the host finds the bytes in the
- * module's table (cairn_pc_table_section). Names may come again. */
-CAIRN_API void *cairn_loader_allocate_pcsection(cairn_loader *loader, const char *name,
-                                                const struct cairn_pcsection_schema *schema,
-                                                size_t size, size_t alignment,
-                                                struct cairn_error *error);
-
-/** Copies all of `declarations` into the loader's own. MEMORY, CONFLICT. */
+/** Copies all of `declarations` into the loader's own set. Errors: MEMORY, CONFLICT. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_declare(
     cairn_loader *loader, const cairn_declarations *declarations, struct cairn_error *error);
 
 /**
- * Decodes the stack maps, fault maps and PC sections, arms the sites, protects the pages, and gives
- * the maps' memory back. On success the loader is gone. On failure it stays, with its memory, and
- * can only be abandoned: whoever still holds addresses in it chooses the moment. A site that cannot
- * be armed is no failure: it says why (cairn_site_describe). TRUNCATED, VERSION, CORRUPT, RANGE,
- * UNSUPPORTED, MEMORY, SYSTEM; STATE if an allocation of this loader has failed before.
+ * Decodes the sections, arms the sites, protects the pages, and creates the module. Reads each
+ * section once: n records with d declarations take O(n + d) time.
+ *
+ * On success the loader is freed. On failure it remains, with its memory, and can only be
+ * destroyed: the host chooses when, because it may still hold addresses in it. A site that cannot
+ * be armed is not an error; cairn_site_describe returns the reason.
+ *
+ * Errors: TRUNCATED, VERSION, CORRUPT, RANGE, UNSUPPORTED, FULL, MEMORY, SYSTEM; STATE if an
+ * allocation of this loader has failed.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *loader,
                                                                  cairn_module **module,
                                                                  struct cairn_error *error);
 
-/** Makes the module visible to lookups. STATE if it is published or retired; MEMORY. */
+/* ---- The life of a module. All functions are thread-safe. ---- */
+
+/** Makes the module visible to lookups. Errors: STATE if it is published or retired; MEMORY,
+ *  SYSTEM. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_publish(cairn_module *module,
                                                                   struct cairn_error *error);
 
-/** Takes the module out of the lookups. Its memory is freed at the next quiescent point at which
- *  nobody has a share of it. NULL and a second call are allowed; an unpublished module may be
- *  retired. A module that an LLVM engine has loaded may be retired, too; the engine has a share of
- *  it, because LLVM has registered the module's unwind tables until the engine is disposed of. */
+/** Removes the module from the lookups. It is freed by the first cairn_runtime_quiesce at which it
+ *  has no references. NULL, a second call, and a module that was not published are allowed. So is a
+ *  module of an LLVM engine; the engine keeps a reference until it is destroyed, because LLVM has
+ *  registered the module's unwind tables. */
 CAIRN_API void cairn_module_retire(cairn_module *module);
 
-/** Takes a share of the module: its memory stays, whether it is retired or not, until as many calls
- *  of cairn_module_release have followed and then a quiescent point. Thread-safe. */
+/** Adds a reference to the module. Even a retired module is not freed while it has references. */
 CAIRN_API void cairn_module_retain(cairn_module *module);
 
-/** Gives one share up. The module may still be published. Thread-safe. NULL is allowed. */
+/** Removes a reference that cairn_module_retain added. NULL is allowed. The module is not freed
+ *  before the next cairn_runtime_quiesce. */
 CAIRN_API void cairn_module_release(cairn_module *module);
 
-/** The name that it was loaded with; valid as long as the module. */
-CAIRN_API const char *cairn_module_name(const cairn_module *module);
-/** The module's records; never NULL (an empty table if it had no stack map). */
-CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
-/** What the module's PC sections say; NULL, which all functions of cairn/pc_table.h take, if it has
- *  none that were captured. */
-CAIRN_API const cairn_pc_table *cairn_module_pc_table(const cairn_module *module);
-/** The module's fault maps; NULL, which all functions of cairn/fault_table.h take, if it has none.
- */
-CAIRN_API const cairn_fault_table *cairn_module_fault_table(const cairn_module *module);
-/** The runtime that the module was loaded into. */
-CAIRN_API cairn_runtime *cairn_module_runtime(const cairn_module *module);
+/* ---- Contents of a module. All functions are lock-free and async-signal-safe; what they return is
+ * valid as long as the module. ---- */
 
-/** Ranges of memory that the module occupies: number `index`, false beyond the last. */
+/** Returns the name of the module's loader. */
+CAIRN_API const char *cairn_module_name(const cairn_module *module);
+
+/** Returns the module's records: an empty table, not NULL, if it has no stack map. */
+CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
+
+/** Returns the entries of the module's PC sections. Returns NULL, which all functions of
+ *  cairn/pc_table.h treat as an empty table, if there are none or if `module` is NULL:
+ *  `cairn_pc_table_find(cairn_module_pc_table(cairn_runtime_find_module(runtime, pc)), pc, ...)`.
+ */
+CAIRN_API const cairn_pc_table *cairn_module_pc_table(const cairn_module *module);
+
+/** Returns the module's fault maps. Returns NULL, which all functions of cairn/fault_table.h treat
+ *  as an empty table, if there are none or if `module` is NULL. */
+CAIRN_API const cairn_fault_table *cairn_module_fault_table(const cairn_module *module);
+
+/** A range of the memory that a module occupies. */
 struct cairn_memory_range {
     uint64_t address;
-    size_t size;
+    size_t size; /**< in bytes */
     bool executable;
     bool writable;
 };
+
+/** Sets `*range` to range number `index`; false if there are no more. */
 CAIRN_API bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
                                          struct cairn_memory_range *range);
 
-/** Sites of the module, by address. */
+/** Returns the number of the module's sites. */
 CAIRN_API uint32_t cairn_module_site_count(const cairn_module *module);
-/** Site number `index`; NULL beyond the last. Valid as long as the module. */
-CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);
-/** The sites of a function of the module, which follow each other: returns how many they are, and
- *  in `*first` the number of the first one. */
-CAIRN_API uint32_t cairn_module_function_sites(const cairn_module *module,
-                                               struct cairn_function function, uint32_t *first);
 
-/** The module that a record was loaded with; NULL for a record of a table that belongs to none. */
+/** Returns site number `index`, in order of address; NULL if there are no more. */
+CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);
+
+/** Returns the module that a record was loaded with, or NULL if its table belongs to no module. */
 CAIRN_API cairn_module *cairn_record_module(struct cairn_record record);
-/** The record's declaration, or NULL if there was none for its ID. */
+
+/** Returns the declaration of a record, in O(1) time; NULL if its ID was not declared. */
 CAIRN_API const struct cairn_declaration *cairn_record_declaration(struct cairn_record record);
-/** The record's site: NULL for statepoints with no reserved bytes, undeclared records, and
- *  stack maps without shadow. */
+
+/** Returns the site of a record, in O(1) time; NULL for undeclared records, for stack maps without
+ *  shadow bytes, and for statepoints without reserved bytes. */
 CAIRN_API cairn_site *cairn_record_site(struct cairn_record record);
 
 #ifdef __cplusplus

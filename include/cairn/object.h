@@ -115,7 +115,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_open_memory(
     cairn_object **object, struct cairn_error *error);
 
 /** Closes an object, which may be NULL. All sections and names from it become invalid. */
-CAIRN_API void cairn_object_close(cairn_object *object);
+CAIRN_API void cairn_object_destroy(cairn_object *object);
 
 /** Returns the architecture of the file, or CAIRN_ARCHITECTURE_UNKNOWN, in which case stack maps
  *  can still be decoded. */

@@ -173,7 +173,7 @@ enum cairn_strength {
  * retired, the site holds the host's own bytes, or it has an inline cache, which alone changes it
  * until cairn_ic_destroy); RANGE (there is no room for a branch, or in a patch point's or
  * statepoint's region for what a call needs around it on PPC64: 12 bytes in all); UNSUPPORTED (SYNC
- * and QUIESCENT without a barrier, see cairn_runtime_can_synchronise); FULL, MEMORY, SYSTEM (no
+ * and QUIESCENT without a barrier, see cairn_runtime_statistics); FULL, MEMORY, SYSTEM (no
  * veneer, or in Single mode the page cannot be replaced). SYSTEM after it (the barrier was
  * refused): the site does the old thing again. In Single mode that takes a system call; if the
  * system refuses the barrier and then that call, too, the site does the new thing, and the sentence

@@ -10,8 +10,8 @@
  *     for (size_t i = 0; i < count && i < 8; i++)
  *         use(found[i].section->name, found[i].value.constants);
  *
- * For code that is loaded into a runtime, cairn_loader_finish builds the table, and
- * cairn_runtime_find_pc_entries queries it (cairn/runtime.h).
+ * For code that is loaded into a runtime, cairn_loader_finish builds the table
+ * (cairn_module_pc_table).
  *
  * RUNS. LLVM writes one entry for each instruction with the metadata, with one exception:
  * instructions of a function that share a metadata node, and machine instructions that were
@@ -92,13 +92,8 @@ CAIRN_API void cairn_pc_table_destroy(cairn_pc_table *table);
 /* The following functions treat NULL as an empty table. They are thread-safe, take no locks,
  * allocate nothing, and are async-signal-safe. */
 
-/** Returns the size of the table in memory, in bytes, without the sections. */
-CAIRN_API size_t cairn_pc_table_size_bytes(const cairn_pc_table *table);
-
-/** Returns the number of sections, with or without a schema. */
-CAIRN_API uint32_t cairn_pc_table_section_count(const cairn_pc_table *table);
-/** Returns section number `index`, in the order in which they were passed, or NULL if there is no
- *  such section. Valid as long as the table. */
+/** Returns section number `index`, in the order in which they were passed, with or without a
+ * schema; NULL if there are no more. Valid as long as the table. */
 CAIRN_API const struct cairn_pc_table_section *cairn_pc_table_section(const cairn_pc_table *table,
                                                                       uint32_t index);
 
@@ -110,21 +105,11 @@ struct cairn_pc_table_entry {
 
 /** Returns the number of entries of all sections. */
 CAIRN_API uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table);
-/**
- * Returns entry number `index`, in order of address; entries at the same address are in the order
- * of the sections, and in the order of each section. `index` must be less than the number of
- * entries.
- */
-CAIRN_API struct cairn_pc_table_entry cairn_pc_table_entry(const cairn_pc_table *table,
-                                                           uint32_t index);
-/**
- * Finds the first entry of section number `section` whose number is `*index` or higher, and sets
- * `*index` to its number plus 1. If `*index` is 0 at first, repeated calls return all entries of
- * the section in order of address. False if there are no more. Skips n entries of other sections in
- * O(n) time.
- */
-CAIRN_API bool cairn_pc_table_next(const cairn_pc_table *table, uint32_t section, uint32_t *index,
-                                   struct cairn_pc_table_entry *entry);
+
+/** Sets `*entry` to entry number `index`, in order of address; false if there are no more. Entries
+ *  at the same address are in the order of the sections, and in the order of each section. */
+CAIRN_API bool cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index,
+                                    struct cairn_pc_table_entry *entry);
 
 /**
  * Finds all entries about `pc`: first the entries of functions that contain `pc`, in order of their

@@ -1,42 +1,45 @@
 /*
- * cairn/runtime.h - one Cairn: its code memory and the index of all that it has loaded.
+ * cairn/runtime.h - a runtime: its code memory, and the modules that are loaded into it.
  *
- * A process may have several runtimes; they share nothing.
+ * A process may have several runtimes, which share nothing.
  *
- * Threads. Loading, publishing, retiring, quiescing and destroying may be called from any
- * thread and take a lock inside. Lookups take none, allocate nothing and may be made in a
- * signal handler.
+ * THREADS. All functions are thread-safe. Those that load, publish, retire, quiesce and destroy
+ * take a lock. Lookups take no lock, allocate nothing, and are async-signal-safe.
  *
- * Quiescence. What was retired (modules, exits, closures, code of inline caches, caches that were
- * destroyed) stays in memory until the host says that nobody can be using it:
- * cairn_runtime_quiesce. That is a promise about every thread, the calling one included. Since the
- * last retirement each has passed a moment at which neither it nor a signal handler on top of it
- * was inside retired code, had a return address into it, or held a module, record, site, cache or
- * function name of it.
+ * QUIESCENCE. What was retired (modules, exits, closures, code of inline caches, destroyed caches)
+ * stays in memory until the host calls cairn_runtime_quiesce. By this call the host guarantees that
+ * every thread, including the calling one, has passed the following point since the last
+ * retirement: neither the thread nor a signal handler on its stack
  *
- * So a pointer that a lookup has given stays good until the thread that has it passes such a
- * moment, whoever retires the module meanwhile. Do not look the same PC up twice and expect one
- * module: it may be retired in between. What is refused once a module is retired: publishing it,
- * patching its sites, changing its caches, invalidating and taking back (STATE). Retiring twice
- * does nothing.
+ *   - executes retired code,
+ *   - has a return address into retired code, or
+ *   - holds a module, record, site, cache or function name that was retired.
  *
- * Handlers of exits and caches run on top of the code that they were called from. They may retire
- * what they run in; they may come to a quiescent point only if they are not inside anything that
- * was retired; and they must not give up the last share of the runtime.
+ * So a pointer that a lookup has returned is valid until its thread passes such a point, even if
+ * another thread retires the module. Two lookups of one PC may find different modules, because a
+ * module may be retired in between. After a module was retired, publishing it, patching its sites,
+ * changing its caches, invalidating its functions and undoing an invalidation return STATE.
+ * Retiring it again has no effect.
  *
- * Forked children. A child made by fork() is a copy of its parent at the moment of the fork: it
- * executes its own code from the start, whether or not it calls Cairn, whatever the parent's
- * threads patch, load and free before, at and after that moment; and nothing that it does reaches
- * the parent. A patch that another thread has not returned from is made in the child or it is not;
- * if several threads patch one site at once, any of their targets may be the child's. The child may
- * call every function; what another thread was loading at the fork is lost to it. Handlers of
- * pthread_atfork see to all this. They take all of Cairn's locks, so fork() may not be called in a
- * signal handler that has interrupted a function of Cairn's. With two views (Dual mode), fork()
- * takes time and, until it returns, memory in proportion to the loaded code, and the child's first
- * change of code again as much; a child that only executes another program does not make one.
- * Children made by clone() or _Fork(), for which no handlers are called, share their parent's code
- * until they call cairn_runtime_after_fork or change something. So that is for processes with one
- * thread, and the parent should retire nothing until then.
+ * Handlers of exits and caches run on top of the code that called them. They may retire that code.
+ * They may call cairn_runtime_quiesce only if they are not inside retired code. They must not
+ * remove the last reference to the runtime.
+ *
+ * FORK. A child of fork() is a copy of its parent at the time of the fork: it executes its own code
+ * from the start, whether or not it calls Cairn, and whatever the parent's threads patch, load and
+ * free before, during and after the fork. Nothing that the child does reaches the parent. A patch
+ * that another thread is making at the fork is either complete in the child or absent; if several
+ * threads patch one site at that time, the child may have any of their targets. The child may call
+ * every function. What another thread is loading at the fork is lost in the child.
+ *
+ * This is implemented by handlers of pthread_atfork. They take all of Cairn's locks, so fork() must
+ * not be called by a signal handler that has interrupted a function of Cairn. With a dual mapping,
+ * fork() takes time, and memory until it returns, in proportion to the loaded code; so does the
+ * child's first change of code. A child that only executes another program makes no such change.
+ *
+ * Children of clone() and _Fork(), for which these handlers are not called, share their parent's
+ * code until they call cairn_runtime_after_fork or change code. So only processes with one thread
+ * may use clone() and _Fork(), and the parent should retire nothing until then.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -44,9 +47,7 @@
 #define CAIRN_RUNTIME_H
 
 #include <cairn/allocator.h>
-#include <cairn/fault_table.h>
 #include <cairn/module.h>
-#include <cairn/pc_table.h>
 #include <cairn/status.h>
 #include <cairn/table.h>
 #include <stdbool.h>
@@ -57,31 +58,34 @@
 extern "C" {
 #endif
 
-/** How code memory is mapped. In none of them is a page ever writable and executable. */
+/** How code memory is mapped. In no mode is a page writable and executable at once. */
 enum cairn_code_mode {
-    /** Dual where a self-test at start shows that it works here, otherwise Single; never Toggle. */
+    /** DUAL if a self-test shows that it works on this machine, otherwise SINGLE; never TOGGLE. */
     CAIRN_CODE_MODE_AUTOMATIC = 0,
-    /** Two views of one memory file: code runs in one, patches are written through the other. */
+    /** Two views of one memory file: code is executed in one, and patches are written through the
+     *  other. */
     CAIRN_CODE_MODE_DUAL = 1,
-    /** One mapping: pages that are patched are replaced as a whole by changed copies.
-     *  Microseconds, not nanoseconds, per patch; as safe for running threads. */
+    /** One mapping: a page that is patched is replaced by a changed copy. A patch takes
+     *  microseconds, not nanoseconds, and is as safe for running threads. */
     CAIRN_CODE_MODE_SINGLE = 2,
-    /** One mapping: a page loses its execute permission while it is patched. For systems on which
-     *  the others do not work, and for hosts that ask for it. No thread may execute a page of code
-     *  while a site in it is patched: it would get SIGSEGV. If the system refuses to make the page
-     *  executable again, the code in it is lost. */
+    /** One mapping: a page is not executable while it is patched. For systems on which the other
+     *  modes do not work, and for hosts that select it. No thread may execute a page of code while
+     * a site in it is patched: the thread would get SIGSEGV. If the system refuses to make the page
+     *  executable again, its code is lost. */
     CAIRN_CODE_MODE_TOGGLE = 3
 };
 
+/** Options for creating a runtime. All zero is the default. */
 struct cairn_runtime_options {
-    /** Of Cairn's tables; a NULL function means malloc. Code memory comes from mmap. */
+    /** The allocator for Cairn's tables; a NULL function means malloc. Code memory comes from
+     *  mmap. */
     struct cairn_allocator allocator;
-    /** Bytes reserved per slab (address space, not memory; Cairn reserves as much again to write
-     *  through); 0 means the architecture's default. Rounded up to a page; at most the reach of the
-     *  architecture's direct call, otherwise ARGUMENT. A module lives in one slab. One of up to
-     * half a slab always loads while slabs may be added; a larger one may, up to a whole one. */
+    /** The bytes of address space of a slab; DUAL reserves as many again for the writable view. 0
+     *  means the architecture's default. Rounded up to a page; at most the reach of the
+     *  architecture's direct call. A module is in one slab. A module of up to half a slab can
+     * always be loaded while slabs may be added; a larger one, of up to a slab, may fail. */
     size_t slab_size;
-    /** Slabs at most; 0 means no limit but the address space. */
+    /** The maximum number of slabs; 0 means no limit. */
     uint32_t slab_limit;
     enum cairn_code_mode code_mode;
 };
@@ -89,107 +93,101 @@ struct cairn_runtime_options {
 typedef struct cairn_runtime cairn_runtime;
 
 /**
- * A runtime. `options` NULL means the defaults (all zero). ARGUMENT, MEMORY, SYSTEM, and
- * UNSUPPORTED where a forced mode does not work on this machine, where no mode but Toggle does and
- * that was not asked for, where the thread's personality has READ_IMPLIES_EXEC (writable memory
- * would be executable), or the host's architecture has no patching.
+ * Creates a runtime. `options` NULL means all zero. The caller owns one reference to `*runtime`.
+ *
+ * Errors: ARGUMENT, MEMORY, SYSTEM. UNSUPPORTED: the selected mode does not work on this machine;
+ * no mode except TOGGLE works, and it was not selected; the thread's personality has
+ * READ_IMPLIES_EXEC, which makes writable memory executable; or Cairn has no patching for the
+ * host's architecture.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_create(
     const struct cairn_runtime_options *options, cairn_runtime **runtime,
     struct cairn_error *error);
 
 /**
- * Gives one owner's share of the runtime up. With the last share all that it still holds is
- * released: nobody may be executing its code or using its records then, which a handler of an exit
- * or of a cache is. The host has a share from cairn_runtime_create; loaders and LLVM engines hold
- * shares of their own, so that runtime and engines can be destroyed in any order. NULL is allowed.
- * Thread-safe.
+ * Removes one reference to the runtime. The last one frees it with all that it holds: no thread may
+ * then execute its code or use its records, which handlers of exits and caches do. Loaders and LLVM
+ * engines own references, so that runtime and engines may be destroyed in any order. NULL is
+ * allowed.
  */
 CAIRN_API void cairn_runtime_destroy(cairn_runtime *runtime);
 
-/** Takes another share, to be given up with cairn_runtime_destroy. Thread-safe. */
+/** Adds a reference to the runtime, which cairn_runtime_destroy removes. */
 CAIRN_API void cairn_runtime_retain(cairn_runtime *runtime);
 
-/** The allocator that the runtime uses: the one from the options, or one over malloc. */
+/** Returns the allocator of the runtime: that of its options, or one that uses malloc. */
 CAIRN_API const struct cairn_allocator *cairn_runtime_allocator(const cairn_runtime *runtime);
 
-/** The mode in use: never AUTOMATIC. */
-CAIRN_API enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runtime);
-
-/** Why the mode is Single where Automatic was asked for; "" otherwise. Valid as long as the
- *  runtime. */
-CAIRN_API const char *cairn_runtime_code_mode_reason(const cairn_runtime *runtime);
-
-/** Whether CAIRN_SYNC and CAIRN_QUIESCENT patches can be had, in any mode: membarrier with
- * SYNC_CORE (Linux 4.16, where the architecture has it). */
-CAIRN_API bool cairn_runtime_can_synchronise(const cairn_runtime *runtime);
-
+/** The state of a runtime. */
 struct cairn_runtime_statistics {
     uint32_t slab_count;
-    uint32_t module_count;  /**< published */
-    uint32_t retired_count; /**< retired, waiting for cairn_runtime_quiesce */
+    uint32_t module_count;  /**< published modules */
+    uint32_t retired_count; /**< retired modules that are not freed yet */
     size_t slab_size_bytes;
-    size_t code_bytes; /**< pages holding code and stubs */
-    size_t data_bytes; /**< pages holding data */
-    size_t free_bytes; /**< of the slabs' address space */
-    size_t table_bytes;
+    size_t code_bytes;  /**< pages that hold code and stubs */
+    size_t data_bytes;  /**< pages that hold data */
+    size_t free_bytes;  /**< free address space in the slabs */
+    size_t table_bytes; /**< tables of all modules */
+    /** The mode in use; never AUTOMATIC. */
+    enum cairn_code_mode code_mode;
+    /** Why AUTOMATIC has selected SINGLE; otherwise "". Valid as long as the runtime. */
+    const char *code_mode_reason;
+    /** Whether patches of strength CAIRN_SYNC and CAIRN_QUIESCENT are possible: the system has
+     *  membarrier with SYNC_CORE (Linux 4.16, on the architectures that have it). */
+    bool can_synchronise;
 };
-/** Counted at the moment of the call, under the runtime's lock: not for signal handlers. */
+
+/** Sets `*statistics` to the state at the time of the call. Takes the runtime's lock and O(modules)
+ *  time. Not async-signal-safe. */
 CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
                                         struct cairn_runtime_statistics *statistics);
 
-/** Makes the promise described at the top. Releases retired modules of which nobody has a share
- *  (cairn_module_retain), and what inline caches have given up; returns how many modules. Does
- *  nothing and returns 0 when a visitor of caches calls it. */
+/** Frees what was retired, under the guarantee that is described at the top: modules without
+ *  references (cairn_module_retain), and code of inline caches. Returns the number of freed
+ * modules. Has no effect and returns 0 if a visitor of caches calls it. */
 CAIRN_API size_t cairn_runtime_quiesce(cairn_runtime *runtime);
 
 /**
- * Makes a forked child ready to change code, as its first patch or load does by itself. After
- * fork() that only decides when the time for it is spent. A child made by clone() or _Fork() calls
- * it before anything else, while it has one thread: it makes the code the child's own. Does nothing
- * in a process that has not forked. Thread-safe after fork(). SYSTEM: the code can be executed as
- * before, nothing can be changed, and the call may be repeated.
+ * Gives a forked child its own code memory, as its first patch or load does otherwise. After fork()
+ * this call only determines when that time is spent. A child of clone() or _Fork() must call it
+ * before all other functions, while it has one thread. Has no effect in a process that was not
+ * forked. Thread-safe after fork(). Errors: SYSTEM; code can then still be executed, but not
+ * changed, and the call may be repeated.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime,
                                                                       struct cairn_error *error);
 
-/* Lookups over all published modules: no locks, no allocation, async-signal-safe. */
+/* ---- Lookups in all published modules ----
+ *
+ * They are lock-free, allocate nothing, and are async-signal-safe. All else that is known about a
+ * PC is in the tables of its module: return addresses in cairn_module_table, PC sections in
+ * cairn_module_pc_table, fault maps in cairn_module_fault_table. The site with an ID is
+ * cairn_runtime_find_site (cairn/patch.h). */
 
-/** The module whose memory (code or data) holds `pc`; NULL if no module does. */
+/** Returns the module whose code or data contains `pc`, or NULL. */
 CAIRN_API cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc);
 
-/** As cairn_table_find_address, over all modules. */
+/** Finds the first record at `address`, as cairn_table_find_address. */
 CAIRN_API bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t address,
                                           struct cairn_record *record);
 
-/** As cairn_table_find_return_address, over all modules. */
-CAIRN_API bool cairn_runtime_find_return_address(const cairn_runtime *runtime, uint64_t address,
-                                                 struct cairn_record *record);
-
 /**
- * The function that holds `pc`; false if it is in no module's code or between functions. Functions
- * of which the module's unwind tables tell (LLVM writes them for functions with `uwtable`, see
- * cairn_prepare_function) are found from their first byte to their last; without records, their
- * `record_count` is 0 and their `stack_size` not known. Others are found if they have records, and
- * are then taken to go on to where the next function begins. A return address may be the first
- * byte behind a function, whose last instruction is then the call: ask for the byte before it.
+ * Finds the function that contains `pc`; false if `pc` is not in a module's code, or is between
+ * functions.
+ *
+ * A function with an unwind table is found from its first byte to its last. LLVM writes unwind
+ * tables for functions with the attribute `uwtable` (cairn_prepare_function). If such a function
+ * has no records, its `record_count` is 0, and its `stack_size` is CAIRN_STACK_SIZE_DYNAMIC. A
+ * function without an unwind table is found if it has records, and is assumed to end where the next
+ * function begins.
+ *
+ * A return address may be the first byte after a function whose last instruction is the call. So
+ * look up the byte before a return address.
  */
 CAIRN_API bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                            struct cairn_function *function);
 
-/** As cairn_pc_table_find, over all modules: what the PC sections say of `pc`. The module that says
- * it is the one that holds `pc`, cairn_runtime_find_module. Entries live as long as that. */
-CAIRN_API size_t cairn_runtime_find_pc_entries(const cairn_runtime *runtime, uint64_t pc,
-                                               struct cairn_pc_table_entry *entries,
-                                               size_t capacity);
-
-/** As cairn_fault_table_find, over all modules. A handler of SIGSEGV rather asks
- * cairn_fault_continue (cairn/fault.h), which also looks at the address that could not be accessed.
- */
-CAIRN_API bool cairn_runtime_find_fault(const cairn_runtime *runtime, uint64_t pc,
-                                        struct cairn_fault_entry *entry);
-
-/** As cairn_table_find_id, over all modules, oldest module first. */
+/** Finds all records with an ID in all modules, oldest module first, as cairn_table_find_id. */
 CAIRN_API size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,
                                        struct cairn_record *records, size_t capacity);
 

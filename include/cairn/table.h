@@ -1,12 +1,15 @@
 /*
- * cairn/table.h - records by ID and by PC.
+ * cairn/table.h - a lookup table of stack map records by ID and by PC.
  *
- * A table is built once from a stack map section, into one allocation and in
- * Cairn's own form; the section is not needed afterwards. It never changes then,
- * so any number of threads, and signal handlers, may look things up in it.
+ * A table is built once, from any number of stack map sections, and never changes, so any number of
+ * threads and signal handlers may query it. The sections are not needed afterwards.
  *
- * Records are numbered by address, lowest first; records with the same address
- * are neighbours, in the order in which the section has them.
+ * Records are numbered in order of address. Records at the same address are in the order of the
+ * sections, and in the order of each section.
+ *
+ * Cost: about 20 bytes for each record, 10 for each function, and 4 for each location and live-out.
+ * A lookup by address takes one or two steps in a directory, or O(log n) at worst; a lookup by ID
+ * takes that and O(1) for each record that it finds.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,93 +29,116 @@ extern "C" {
 
 typedef struct cairn_table cairn_table;
 
-/** A record of a table. A plain value: copy it freely; valid as long as its table. */
+/** A record of a table. A plain value, which may be copied; valid as long as the table. */
 struct cairn_record {
     const cairn_table *table; /**< NULL: no record */
-    uint32_t index;
+    uint32_t index;           /**< less than cairn_table_record_count */
 };
 
-/** A function that has records. Those that it counts are the records from its address on up to the
- *  next function's: where functions overlap, as they do if an object says so, and where one's last
- *  record is at the address of the next one, some of them are another function's
- *  (cairn_record_function). */
+/** A function that has records. It counts the records from its address up to the next function's
+ *  address. If functions overlap, or if a function's last record is at the address of the next
+ *  function, some of these records belong to another function (cairn_record_function). */
 struct cairn_function {
     uint64_t address;
-    /** As LLVM recorded it; CAIRN_STACK_SIZE_DYNAMIC where it does not know. */
+    /** In bytes, as LLVM recorded it; CAIRN_STACK_SIZE_DYNAMIC if it is not constant. */
     uint64_t stack_size;
-    uint32_t first_record; /**< of the table; the function's records are neighbours */
-    uint32_t record_count;
+    uint32_t first_record; /**< index of its first record in the table */
+    uint32_t record_count; /**< number of its records, which are adjacent */
 };
 
 /**
- * Decodes, checks and indexes `section_count` sections (one per object file; each may hold
- * several maps). `allocator` NULL means malloc. On failure nothing is left allocated.
- * TRUNCATED, VERSION, CORRUPT (offset counts from the section's first byte, the sentence names
- * the section's number if there are several), RANGE (code spread over 4 GiB or more), MEMORY.
+ * Builds a table of all records of `section_count` sections. There is one section for each object
+ * file, and each may hold several maps. `allocator` NULL means malloc. The caller owns `*table`,
+ * which is written only on success.
+ *
+ * Errors: TRUNCATED, VERSION, CORRUPT (`error->offset` is the offset in the section; the message
+ * has the section's number if there are several), RANGE (the code spans 4 GiB or more), MEMORY,
+ * ARGUMENT. UNSUPPORTED: a map of version 1 does not tell which records belong to which function.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_table_create(
     const struct cairn_section *sections, size_t section_count,
     const struct cairn_allocator *allocator, cairn_table **table, struct cairn_error *error);
 
-/** NULL is allowed. */
+/** Frees a table, which may be NULL. No thread may be using it. */
 CAIRN_API void cairn_table_destroy(cairn_table *table);
 
-/** How many records, and functions with records, all sections hold together. */
+/* The following functions are thread-safe, take no locks, allocate nothing, and are
+ * async-signal-safe. */
+
+/** Returns the size of the table in memory, in bytes. Sets `*value_bytes`, unless it is NULL, to
+ * the bytes of these that hold locations, live-outs and large constants. */
+CAIRN_API size_t cairn_table_size_bytes(const cairn_table *table, size_t *value_bytes);
+
+/** Returns the number of records. Each `index` below it, with the table, is a struct cairn_record.
+ */
 CAIRN_API uint32_t cairn_table_record_count(const cairn_table *table);
-CAIRN_API uint32_t cairn_table_function_count(const cairn_table *table);
 
-/** Bytes of memory that the table occupies, and how many of them hold decoded locations,
- *  live-outs and large constants. */
-CAIRN_API size_t cairn_table_size_bytes(const cairn_table *table);
-CAIRN_API size_t cairn_table_value_bytes(const cairn_table *table);
+/** Sets `*function` to function number `index`, in order of address; false if there are no more. */
+CAIRN_API bool cairn_table_function(const cairn_table *table, uint32_t index,
+                                    struct cairn_function *function);
 
-/** Function number `index`, by address; `index` must be below cairn_table_function_count. */
-CAIRN_API struct cairn_function cairn_table_function(const cairn_table *table, uint32_t index);
+/* ---- Lookups ---- */
 
-/* Lookups: no locks, no allocation, async-signal-safe. */
-
-/** The first record whose patch address is `address`; false if no record is. Further ones
- *  with the same address follow it by index. */
+/** Finds the first record whose address (cairn_record_address) is `address`; false if there is
+ * none. Other records at the same address have the next indexes. */
 CAIRN_API bool cairn_table_find_address(const cairn_table *table, uint64_t address,
                                         struct cairn_record *record);
 
-/** The first record whose call returns to `address`: exact, and only for records whose return
- *  address is known (see cairn_record_return_address). */
+/** Finds the first record whose return address (cairn_record_return_address) is `address`; false if
+ *  there is none. */
 CAIRN_API bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
                                                struct cairn_record *record);
 
-/** The function with records that begins at or last before `address`; false if none does. */
+/** Finds the last function with records that begins at or before `address`; false if there is
+ *  none. */
 CAIRN_API bool cairn_table_find_function(const cairn_table *table, uint64_t address,
                                          struct cairn_function *function);
 
 /**
- * All records with an ID, in the order of their addresses: writes up to `capacity` of them to
- * `records` (may be NULL if `capacity` is 0) and returns how many there are in all.
+ * Finds all records with an ID, in order of address. Writes up to `capacity` of them to `records`,
+ * which may be NULL if `capacity` is 0. Returns the number of all such records, which may be
+ * greater than `capacity`.
  */
 CAIRN_API size_t cairn_table_find_id(const cairn_table *table, uint64_t id,
                                      struct cairn_record *records, size_t capacity);
 
-/* What a record says. All async-signal-safe. */
+/* ---- Contents of a record ---- */
 
-/** LLVM's ID: chosen by the front end, and not unique where code was inlined or unrolled. */
+/** Returns LLVM's ID, which the front end has chosen. It is not unique if code was inlined or
+ *  unrolled. */
 CAIRN_API uint64_t cairn_record_id(struct cairn_record record);
-/** The address that LLVM recorded: a site's first byte, or a statepoint's return address. */
+
+/** Returns the address that LLVM recorded: the first byte of a site, or the return address of a
+ *  statepoint. */
 CAIRN_API uint64_t cairn_record_address(struct cairn_record record);
-/** Where the call at this record returns to: of a statepoint, its address; of a patch point or a
- * shadow that was armed, the address after the call that is put there; of a declared stack map
- * whose address is that of a call, the address after that call, unless another record has that
- * return address. 0 where no call is known. */
+
+/**
+ * Returns the return address of the call at this record; 0 if no call is known:
+ *
+ *   - of a statepoint, its address;
+ *   - of an armed patch point or shadow, the address after the call that is put there;
+ *   - of a declared stack map at the address of a call, the address after the call, unless another
+ *     record has that return address.
+ *
+ * Records have return addresses if they are declared and their module was loaded by a loader
+ * (cairn/module.h).
+ */
 CAIRN_API uint64_t cairn_record_return_address(struct cairn_record record);
-/** Returns the function whose code the record describes, as the section has it; also its stack size
- *  is that of the record's function, if several have the same address. */
+
+/** Returns the function of the record as the section has it. If several functions have the same
+ *  address, the stack size is that of the record's own function. */
 CAIRN_API struct cairn_function cairn_record_function(struct cairn_record record);
-/** How many live values the record has, and how many registers are live after its call. */
+
+/** Returns the number of the record's locations, each of which describes one live value. */
 CAIRN_API uint32_t cairn_record_location_count(struct cairn_record record);
-CAIRN_API uint32_t cairn_record_liveout_count(struct cairn_record record);
-/** `index` must be below cairn_record_location_count. */
+
+/** Returns location number `index`, which must be less than cairn_record_location_count. */
 CAIRN_API struct cairn_location cairn_record_location(struct cairn_record record, uint32_t index);
-/** `index` must be below cairn_record_liveout_count. */
-CAIRN_API struct cairn_liveout cairn_record_liveout(struct cairn_record record, uint32_t index);
+
+/** Sets `*liveout` to live-out number `index`, a register that is live after the call; false if
+ *  there are no more. */
+CAIRN_API bool cairn_record_liveout(struct cairn_record record, uint32_t index,
+                                    struct cairn_liveout *liveout);
 
 #ifdef __cplusplus
 }

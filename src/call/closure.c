@@ -313,10 +313,11 @@ static enum cairn_status fill(cairn_loader *loader, void *user, struct cairn_err
     struct making *making = user;
     struct cairn_error failed = {0};
     cairn_closure *closure = NULL;
-    ffi_closure *code = cairn_loader_allocate_code(loader, sizeof *code, CODE_ALIGNMENT, &failed);
+    ffi_closure *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, sizeof *code,
+                                              CODE_ALIGNMENT, NULL, &failed);
     if (code != NULL)
-        closure = cairn_loader_allocate_read_only_data(loader, sizeof *closure,
-                                                       _Alignof(cairn_closure), &failed);
+        closure = cairn_loader_allocate(loader, CAIRN_SECTION_READ_ONLY_DATA, sizeof *closure,
+                                        _Alignof(cairn_closure), NULL, &failed);
     if (closure == NULL)
         return error_set(error, failed.status, failed.offset, "%s", failed.message);
     *closure = making->wanted;

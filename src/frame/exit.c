@@ -68,20 +68,20 @@ static bool allocate(cairn_loader *loader, struct parts *parts, cairn_exit **exi
                      struct cairn_error *error)
 {
     const struct cairn_arch *arch = arch_host();
-    parts->stub =
-        cairn_loader_allocate_code(loader, arch->exit_bytes, arch->veneer_alignment, error);
+    parts->stub = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, arch->exit_bytes,
+                                        arch->veneer_alignment, NULL, error);
     if (parts->stub == NULL)
         return false;
-    parts->entry = cairn_loader_allocate_code(loader, arch->entry_frame.code_bytes,
-                                              arch->veneer_alignment, error);
+    parts->entry = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, arch->entry_frame.code_bytes,
+                                         arch->veneer_alignment, NULL, error);
     if (parts->entry == NULL)
         return false;
-    parts->rules =
-        cairn_loader_allocate_unwind_table(loader, ENTER_RULES_BYTES, _Alignof(uint64_t), error);
+    parts->rules = cairn_loader_allocate(loader, CAIRN_SECTION_UNWIND_TABLE, ENTER_RULES_BYTES,
+                                         _Alignof(uint64_t), NULL, error);
     if (parts->rules == NULL)
         return false;
-    *exit =
-        cairn_loader_allocate_read_only_data(loader, sizeof **exit, _Alignof(cairn_exit), error);
+    *exit = cairn_loader_allocate(loader, CAIRN_SECTION_READ_ONLY_DATA, sizeof **exit,
+                                  _Alignof(cairn_exit), NULL, error);
     return *exit != NULL;
 }
 

@@ -50,7 +50,7 @@ static enum cairn_status find_function(const cairn_runtime *runtime, uint64_t ad
         return error_set(error, CAIRN_ERROR_NOT_FOUND, address,
                          "0x%llx is in no function of a published module",
                          (unsigned long long)address);
-    source->count = cairn_module_function_sites(source->module, function, &source->first);
+    source->count = module_function_sites(source->module, function, &source->first);
     return CAIRN_OK;
 }
 

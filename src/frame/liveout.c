@@ -78,10 +78,9 @@ static void add_all(const struct cairn_context *context, struct cairn_survivors 
 static void add_listed(const struct cairn_context *context, struct cairn_record record,
                        struct cairn_survivors *survivors)
 {
-    for (uint32_t i = 0; i < cairn_record_liveout_count(record); i++) {
-        struct cairn_liveout listed = cairn_record_liveout(record, i);
+    struct cairn_liveout listed;
+    for (uint32_t i = 0; cairn_record_liveout(record, i, &listed); i++)
         add(context, arch_host()->whole_register(listed.dwarf), listed.size, survivors);
-    }
 }
 
 static void add_control(const struct cairn_context *context, struct cairn_survivors *survivors)
@@ -107,7 +106,8 @@ void cairn_context_survivors(const struct cairn_context *context, struct cairn_r
     *survivors = (struct cairn_survivors){{0}};
     if (arch_host() == NULL)
         return;
-    if (cairn_record_liveout_count(record) == 0) {
+    struct cairn_liveout first;
+    if (!cairn_record_liveout(record, 0, &first)) {
         add_all(context, survivors);
         return;
     }

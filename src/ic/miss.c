@@ -509,7 +509,7 @@ enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_option
     if (status != CAIRN_OK)
         return status;
     const struct cairn_record record = {site->table->records, site->record};
-    cairn_runtime *runtime = cairn_module_runtime(cairn_record_module(record));
+    cairn_runtime *runtime = cairn_record_module(record)->runtime;
     cairn_ic *created = memory_new(&runtime->allocator, 1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an inline cache");

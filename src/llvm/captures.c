@@ -108,7 +108,7 @@ static void write_whole(struct cairn_pcsection_schema *schema)
 }
 
 enum cairn_status captures_find(const struct captures *captures, const char *section_name,
-                                struct capture *capture, bool *is_captured,
+                                struct cairn_pc_table_section *section, bool *is_captured,
                                 struct cairn_error *error)
 {
     size_t length = strcspn(section_name, "!");
@@ -121,16 +121,16 @@ enum cairn_status captures_find(const struct captures *captures, const char *sec
         return error_set(error, CAIRN_ERROR_MEMORY, 0,
                          "no memory for the name of PC section '%.60s'", section_name);
     memcpy(name, section_name, length);
-    *capture =
-        (struct capture){.name = name, .has_schema = found->has_schema, .schema = found->schema};
+    *section = (struct cairn_pc_table_section){.name = name};
+    if (found->has_schema)
+        section->schema = found->schema;
     if (section_name[length] != '\0')
-        write_whole(&capture->schema);
+        write_whole(&section->schema);
     *is_captured = true;
     return CAIRN_OK;
 }
 
-void capture_release(const struct captures *captures, struct capture *capture)
+void capture_release(const struct captures *captures, const struct cairn_pc_table_section *section)
 {
-    memory_free(&captures->allocator, capture->name, strlen(capture->name) + 1);
-    capture->name = NULL;
+    memory_free(&captures->allocator, (char *)(uintptr_t)section->name, strlen(section->name) + 1);
 }

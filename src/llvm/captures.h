@@ -16,13 +16,6 @@ struct captures {
     size_t capacity;
 };
 
-/* A section that is kept. */
-struct capture {
-    char *name; /* without options; owned, see capture_release */
-    bool has_schema;
-    struct cairn_pcsection_schema schema; /* as the LLVM in use writes this section */
-};
-
 /* Copies the sections to keep from `options`. The caller releases `captures` on failure, too.
  * ARGUMENT, MEMORY. */
 enum cairn_status captures_create(const struct cairn_memory_manager_options *options,
@@ -30,11 +23,12 @@ enum cairn_status captures_create(const struct cairn_memory_manager_options *opt
                                   struct captures *captures, struct cairn_error *error);
 void captures_release(struct captures *captures);
 
-/* Finds the section's entry. `*is_captured` is false if there is no entry with that name, and on
- * failure. MEMORY. */
+/* Finds whether a section is to be kept. If so, sets `section` to its name without options, which
+ * the caller frees with capture_release, and to its schema as the LLVM in use writes it; otherwise,
+ * and on failure, `*is_captured` is false. Errors: MEMORY. */
 enum cairn_status captures_find(const struct captures *captures, const char *section_name,
-                                struct capture *capture, bool *is_captured,
+                                struct cairn_pc_table_section *section, bool *is_captured,
                                 struct cairn_error *error);
-void capture_release(const struct captures *captures, struct capture *capture);
+void capture_release(const struct captures *captures, const struct cairn_pc_table_section *section);
 
 #endif

@@ -274,14 +274,14 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     cairn_runtime_retain(runtime);
     enum cairn_status status = create_parts(created, module, options, error);
     if (status != CAIRN_OK) {
-        cairn_engine_dispose(created);
+        cairn_engine_destroy(created);
         return status;
     }
     *engine = created;
     return CAIRN_OK;
 }
 
-void cairn_engine_dispose(cairn_engine *engine)
+void cairn_engine_destroy(cairn_engine *engine)
 {
     if (engine == NULL)
         return;

@@ -125,33 +125,20 @@ static cairn_loader *open_loader(cairn_memory_manager *manager)
     return manager->loader;
 }
 
-typedef void *loader_allocate(cairn_loader *loader, size_t size, size_t alignment,
-                              struct cairn_error *error);
-
-static uint8_t *allocate(cairn_memory_manager *manager, loader_allocate *from_loader,
-                         uintptr_t size, unsigned alignment)
+static uint8_t *allocate(cairn_memory_manager *manager, enum cairn_section_kind kind,
+                         uintptr_t size, unsigned alignment,
+                         const struct cairn_pc_table_section *pc_section)
 {
     struct cairn_error error = {0};
     cairn_loader *loader = open_loader(manager);
     if (loader != NULL) {
-        uint8_t *memory = from_loader(loader, size, alignment == 0 ? 1 : alignment, &error);
+        uint8_t *memory = cairn_loader_allocate(loader, kind, size, alignment == 0 ? 1 : alignment,
+                                                pc_section, &error);
         if (memory != NULL)
             return memory;
         keep_first_error(manager, &error);
     }
     return allocate_scratch(manager, size);
-}
-
-static bool is_stackmap(const char *section_name)
-{
-    /* The names in ELF and COFF, and in Mach-O. */
-    return strcmp(section_name, ".llvm_stackmaps") == 0 ||
-           strcmp(section_name, "__llvm_stackmaps") == 0;
-}
-
-static bool is_unwind_table(const char *section_name)
-{
-    return strcmp(section_name, ".eh_frame") == 0 || strcmp(section_name, "__eh_frame") == 0;
 }
 
 /* Allocates a section of markers. Markers are read in the finalisation, like stack maps. */
@@ -170,45 +157,24 @@ static uint8_t *allocate_markers(cairn_memory_manager *manager, uintptr_t size)
     return (uint8_t *)markers->words;
 }
 
-static bool is_faultmap(const char *section_name)
+/* Returns the kind of a data section that Cairn reads by its name, in ELF and COFF or in Mach-O. */
+static enum cairn_section_kind kind_of(const char *name, bool is_read_only)
 {
-    return strcmp(section_name, CAIRN_FAULTMAP_SECTION) == 0 ||
-           strcmp(section_name, CAIRN_FAULTMAP_SECTION_DARWIN) == 0;
-}
-
-static uint8_t *allocate_pcsection(cairn_memory_manager *manager, const struct capture *capture,
-                                   uintptr_t size, unsigned alignment)
-{
-    struct cairn_error error = {0};
-    cairn_loader *loader = open_loader(manager);
-    if (loader != NULL) {
-        uint8_t *memory = cairn_loader_allocate_pcsection(
-            loader, capture->name, capture->has_schema ? &capture->schema : NULL, size,
-            alignment == 0 ? 1 : alignment, &error);
-        if (memory != NULL)
-            return memory;
-        keep_first_error(manager, &error);
-    }
-    return allocate_scratch(manager, size);
-}
-
-/* Allocates a section that no other function handles: data, or a PC section. */
-static uint8_t *allocate_data(cairn_memory_manager *manager, const char *section_name,
-                              uintptr_t size, unsigned alignment, bool is_read_only)
-{
-    struct capture capture;
-    struct cairn_error error = {0};
-    bool is_captured;
-    if (captures_find(&manager->captures, section_name, &capture, &is_captured, &error) != CAIRN_OK)
-        keep_first_error(manager, &error);
-    if (!is_captured)
-        return allocate(manager,
-                        is_read_only ? cairn_loader_allocate_read_only_data
-                                     : cairn_loader_allocate_data,
-                        size, alignment);
-    uint8_t *memory = allocate_pcsection(manager, &capture, size, alignment);
-    capture_release(&manager->captures, &capture);
-    return memory;
+    static const struct {
+        const char *name;
+        enum cairn_section_kind kind;
+    } known[] = {
+        {".llvm_stackmaps", CAIRN_SECTION_STACKMAP},
+        {"__llvm_stackmaps", CAIRN_SECTION_STACKMAP},
+        {".eh_frame", CAIRN_SECTION_UNWIND_TABLE},
+        {"__eh_frame", CAIRN_SECTION_UNWIND_TABLE},
+        {CAIRN_FAULTMAP_SECTION, CAIRN_SECTION_FAULTMAP},
+        {CAIRN_FAULTMAP_SECTION_DARWIN, CAIRN_SECTION_FAULTMAP},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i].name) == 0)
+            return known[i].kind;
+    return is_read_only ? CAIRN_SECTION_READ_ONLY_DATA : CAIRN_SECTION_DATA;
 }
 
 static uint8_t *code_section_callback(void *opaque, uintptr_t size, unsigned alignment,
@@ -216,23 +182,31 @@ static uint8_t *code_section_callback(void *opaque, uintptr_t size, unsigned ali
 {
     (void)section_id;
     (void)section_name;
-    return allocate(opaque, cairn_loader_allocate_code, size, alignment);
+    return allocate(opaque, CAIRN_SECTION_CODE, size, alignment, NULL);
 }
 
 static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned alignment,
                                       unsigned section_id, const char *section_name,
                                       LLVMBool is_read_only)
 {
+    cairn_memory_manager *manager = opaque;
     (void)section_id;
-    if (is_stackmap(section_name))
-        return allocate(opaque, cairn_loader_allocate_stackmap, size, alignment);
     if (pending_is_marker(section_name))
-        return allocate_markers(opaque, size);
-    if (is_unwind_table(section_name))
-        return allocate(opaque, cairn_loader_allocate_unwind_table, size, alignment);
-    if (is_faultmap(section_name))
-        return allocate(opaque, cairn_loader_allocate_faultmap, size, alignment);
-    return allocate_data(opaque, section_name, size, alignment, is_read_only);
+        return allocate_markers(manager, size);
+    enum cairn_section_kind kind = kind_of(section_name, is_read_only);
+    if (kind != CAIRN_SECTION_DATA && kind != CAIRN_SECTION_READ_ONLY_DATA)
+        return allocate(manager, kind, size, alignment, NULL);
+    struct cairn_pc_table_section pc_section;
+    struct cairn_error error = {0};
+    bool is_captured;
+    if (captures_find(&manager->captures, section_name, &pc_section, &is_captured, &error) !=
+        CAIRN_OK)
+        keep_first_error(manager, &error);
+    if (!is_captured)
+        return allocate(manager, kind, size, alignment, NULL);
+    uint8_t *memory = allocate(manager, CAIRN_SECTION_PC_SECTION, size, alignment, &pc_section);
+    capture_release(&manager->captures, &pc_section);
+    return memory;
 }
 
 /* ---- Declarations ---- */
@@ -391,7 +365,7 @@ static void destroy_outcomes(cairn_memory_manager *manager)
     while (manager->outcomes != NULL) {
         struct outcome *outcome = manager->outcomes;
         manager->outcomes = outcome->next;
-        cairn_loader_abandon(outcome->failed_loader);
+        cairn_loader_destroy(outcome->failed_loader);
         cairn_module_retire(outcome->module);
         cairn_module_release(outcome->module);
         memory_free(&manager->allocator, outcome, sizeof *outcome);

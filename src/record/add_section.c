@@ -72,7 +72,7 @@ static enum cairn_status add_section(struct builder *builder, size_t index,
                    ? status
                    : builder_name_section(builder, index, status, error);
     builder_note_constants(builder, map);
-    bool has_more = stackmap_skip_padding(section, end_offset) < section->size;
+    bool has_more = !builder_is_end(builder, section, stackmap_skip_padding(section, end_offset));
     return has_more ? BUILDER_NEEDS_SORTING : CAIRN_OK;
 }
 

@@ -148,7 +148,7 @@ static enum cairn_status read_maps(const struct builder *builder, struct found *
 {
     for (size_t i = 0; i < builder->section_count; i++) {
         size_t offset = 0;
-        while (offset < builder->sections[i].size) {
+        while (!builder_is_end(builder, &builder->sections[i], offset)) {
             struct cairn_stackmap map;
             enum cairn_status status =
                 cairn_stackmap_read(&builder->sections[i], &offset, &map, error);

@@ -6,6 +6,7 @@
  */
 #include "base/error.h"
 #include "record/builder.h"
+#include "record/table.h"
 
 #include <string.h>
 
@@ -111,19 +112,12 @@ static enum cairn_status finish(struct builder *builder, struct cairn_error *err
     return cut_to_size(builder, error);
 }
 
-enum cairn_status table_build(const struct cairn_section *sections, size_t section_count,
-                              const struct cairn_allocator *allocator, bool portably,
-                              cairn_table **table, struct cairn_error *error)
+static enum cairn_status build(struct builder builder, cairn_table **table,
+                               struct cairn_error *error)
 {
-    if (table == NULL || (sections == NULL && section_count > 0))
+    if (table == NULL || (builder.sections == NULL && builder.section_count > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_table_create needs sections and a place for the table");
-    struct builder builder = {
-        .sections = sections,
-        .section_count = section_count,
-        .allocator = memory_allocator(allocator),
-        .portably = portably,
-    };
     enum cairn_status status = builder_add_sections(&builder, error);
     if (status == BUILDER_NEEDS_SORTING) {
         builder_discard(&builder);
@@ -137,6 +131,28 @@ enum cairn_status table_build(const struct cairn_section *sections, size_t secti
     }
     *table = builder.table;
     return CAIRN_OK;
+}
+
+enum cairn_status table_build(const struct cairn_section *sections, size_t section_count,
+                              const struct cairn_allocator *allocator, bool portably,
+                              cairn_table **table, struct cairn_error *error)
+{
+    return build((struct builder){.sections = sections,
+                                  .section_count = section_count,
+                                  .allocator = memory_allocator(allocator),
+                                  .portably = portably},
+                 table, error);
+}
+
+enum cairn_status table_create_padded(const struct cairn_section *sections, size_t section_count,
+                                      const struct cairn_allocator *allocator, cairn_table **table,
+                                      struct cairn_error *error)
+{
+    return build((struct builder){.sections = sections,
+                                  .section_count = section_count,
+                                  .allocator = memory_allocator(allocator),
+                                  .zeros_may_follow = true},
+                 table, error);
 }
 
 enum cairn_status cairn_table_create(const struct cairn_section *sections, size_t section_count,

@@ -181,6 +181,7 @@ void builder_discard(struct builder *builder)
         .sections = builder->sections,
         .section_count = builder->section_count,
         .allocator = builder->allocator,
+        .zeros_may_follow = builder->zeros_may_follow,
         .portably = builder->portably,
     };
 }
@@ -193,6 +194,15 @@ uint32_t *builder_take_words(struct builder *builder, size_t count)
 }
 
 /* ---- Adding data ---- */
+
+bool builder_is_end(const struct builder *builder, const struct cairn_section *section,
+                    size_t offset)
+{
+    if (builder->zeros_may_follow && offset > 0)
+        while (offset < section->size && section->bytes[offset] == 0)
+            offset++;
+    return offset >= section->size;
+}
 
 void builder_note_constants(struct builder *builder, const struct cairn_stackmap *map)
 {

@@ -35,7 +35,8 @@ struct builder {
     const struct cairn_section *sections;
     size_t section_count;
     struct cairn_allocator allocator;
-    bool portably; /* whether to use only instructions that all processors have */
+    bool zeros_may_follow; /* whether zeros after the last map of a section are no error */
+    bool portably;         /* whether to use only instructions that all processors have */
 
     cairn_table *table;
     size_t capacity_bytes; /* of the allocation */
@@ -113,6 +114,10 @@ void builder_begin_ids(const struct builder *builder, const struct cairn_stackma
 /* Fills in `ids_high` for the records before `record`, which is the first record whose ID has a
  * different upper half. */
 void builder_begin_ids_high(const struct builder *builder, uint32_t record);
+
+/* Whether a section ends at `offset`, where its last map ends. */
+bool builder_is_end(const struct builder *builder, const struct cairn_section *section,
+                    size_t offset);
 
 void totals_add(struct totals *totals, const struct cairn_stackmap *map, size_t bytes);
 

@@ -4,12 +4,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "record/declarations.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "record/layout.h"
 
 #include <assert.h>
-#include <cairn/declaration.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,10 @@ struct cairn_declarations {
     uint32_t *places;
     uint32_t count;
     uint32_t capacity; /* a power of two, or 0 */
+    /* By record of a table: the number of its declaration plus 1, or 0; NULL if there are no
+     * declarations. */
+    uint32_t *record_numbers;
+    uint32_t record_count;
 };
 
 /* ---- Single declarations: each is one block with its types and its function's name ---- */
@@ -97,6 +102,8 @@ void cairn_declarations_destroy(cairn_declarations *declarations)
     for (uint32_t i = 0; i < declarations->count; i++)
         memory_free(&allocator, declarations->entries[i], block_size(declarations->entries[i]));
     free_arrays(declarations);
+    memory_free(&allocator, declarations->record_numbers,
+                declarations->record_count * sizeof *declarations->record_numbers);
     memory_free(&allocator, declarations, sizeof *declarations);
 }
 
@@ -155,6 +162,49 @@ const struct cairn_declaration *cairn_declarations_at(const cairn_declarations *
                                                       size_t index)
 {
     return index < declarations->count ? declarations->entries[index] : NULL;
+}
+
+/* ---- By record ---- */
+
+enum cairn_status declarations_bind(cairn_declarations *declarations, const cairn_table *table,
+                                    struct cairn_error *error)
+{
+    if (declarations->count == 0 || table->record_count == 0)
+        return CAIRN_OK;
+    uint32_t *numbers =
+        memory_resize(&declarations->allocator, NULL, 0, table->record_count * sizeof *numbers);
+    if (numbers == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory for the declarations of %u records", table->record_count);
+    /* LLVM emits most calls in the order of the IR, so that most records have the declaration after
+     * the last record's, or the same. Only the others are looked up. */
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < table->record_count; i++) {
+        uint64_t id = table_id(table, i);
+        if (number < declarations->count && declarations->entries[number]->id == id)
+            number++;
+        else if (number == 0 || declarations->entries[number - 1]->id != id)
+            number = *find_place(declarations, id);
+        numbers[i] = number;
+        if (number > 0 && declarations->entries[number - 1]->kind == CAIRN_RECORD_UNDECLARED)
+            numbers[i] = 0;
+    }
+    declarations->record_numbers = numbers;
+    declarations->record_count = table->record_count;
+    return CAIRN_OK;
+}
+
+const struct cairn_declaration *declarations_of_record(const cairn_declarations *declarations,
+                                                       uint32_t record)
+{
+    if (declarations->record_numbers == NULL || declarations->record_numbers[record] == 0)
+        return NULL;
+    return declarations->entries[declarations->record_numbers[record] - 1];
+}
+
+size_t declarations_bound_bytes(const cairn_declarations *declarations)
+{
+    return declarations->record_count * sizeof *declarations->record_numbers;
 }
 
 /* ---- Two declarations of one ID ---- */

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <cairn/fault_table.h>
+#include "record/fault_table.h"
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -29,6 +29,7 @@ struct fault_builder {
     const struct cairn_section *sections;
     size_t section_count;
     const struct cairn_allocator *allocator;
+    bool zeros_may_follow;
     uint64_t count;
     uint64_t lowest;
     uint64_t highest;
@@ -58,13 +59,23 @@ static void visit_map(struct fault_builder *builder, const struct cairn_faultmap
         }
 }
 
+/* Whether a section ends at `offset`, where its last map ends. */
+static bool is_end(const struct fault_builder *builder, const struct cairn_section *section,
+                   size_t offset)
+{
+    if (builder->zeros_may_follow && offset > 0)
+        while (offset < section->size && section->bytes[offset] == 0)
+            offset++;
+    return offset >= section->size;
+}
+
 static enum cairn_status visit_all(struct fault_builder *builder, visit_fault *visit,
                                    struct cairn_error *error)
 {
     for (size_t i = 0; i < builder->section_count; i++) {
         const struct cairn_section *section = &builder->sections[i];
         struct cairn_faultmap map;
-        for (size_t offset = 0; offset < section->size;) {
+        for (size_t offset = 0; !is_end(builder, section, offset);) {
             enum cairn_status status = cairn_faultmap_read(section, &offset, &map, error);
             if (status != CAIRN_OK)
                 return status;
@@ -204,16 +215,20 @@ static enum cairn_status build(struct fault_builder *builder, struct cairn_error
     return status;
 }
 
-enum cairn_status cairn_fault_table_create(const struct cairn_section *sections, size_t count,
-                                           const struct cairn_allocator *allocator,
-                                           cairn_fault_table **table, struct cairn_error *error)
+static enum cairn_status create(const struct cairn_section *sections, size_t count,
+                                const struct cairn_allocator *allocator, bool zeros_may_follow,
+                                cairn_fault_table **table, struct cairn_error *error)
 {
     if (table == NULL || (sections == NULL && count > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_fault_table_create needs sections and a place for the table");
     struct cairn_allocator chosen = memory_allocator(allocator);
     struct fault_builder builder = {
-        .sections = sections, .section_count = count, .allocator = &chosen};
+        .sections = sections,
+        .section_count = count,
+        .allocator = &chosen,
+        .zeros_may_follow = zeros_may_follow,
+    };
     enum cairn_status status = build(&builder, error);
     if (status != CAIRN_OK) {
         cairn_fault_table_destroy(builder.table);
@@ -221,6 +236,20 @@ enum cairn_status cairn_fault_table_create(const struct cairn_section *sections,
     }
     *table = builder.table;
     return CAIRN_OK;
+}
+
+enum cairn_status cairn_fault_table_create(const struct cairn_section *sections, size_t count,
+                                           const struct cairn_allocator *allocator,
+                                           cairn_fault_table **table, struct cairn_error *error)
+{
+    return create(sections, count, allocator, false, table, error);
+}
+
+enum cairn_status fault_table_create_padded(const struct cairn_section *sections, size_t count,
+                                            const struct cairn_allocator *allocator,
+                                            cairn_fault_table **table, struct cairn_error *error)
+{
+    return create(sections, count, allocator, true, table, error);
 }
 
 void cairn_fault_table_destroy(cairn_fault_table *table)
@@ -233,7 +262,7 @@ void cairn_fault_table_destroy(cairn_fault_table *table)
 
 /* ---- Looking up ---- */
 
-size_t cairn_fault_table_size_bytes(const cairn_fault_table *table)
+size_t fault_table_size_bytes(const cairn_fault_table *table)
 {
     return table == NULL ? 0 : table->size_bytes;
 }
@@ -243,7 +272,7 @@ uint32_t cairn_fault_table_count(const cairn_fault_table *table)
     return table == NULL ? 0 : table->offsets.count;
 }
 
-struct cairn_fault_entry cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index)
+static struct cairn_fault_entry entry_at(const cairn_fault_table *table, uint32_t index)
 {
     const struct fault_row *row = &table->rows[index];
     uint64_t base = table->offsets.base;
@@ -255,6 +284,15 @@ struct cairn_fault_entry cairn_fault_table_entry(const cairn_fault_table *table,
     };
 }
 
+bool cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index,
+                             struct cairn_fault_entry *entry)
+{
+    if (index >= cairn_fault_table_count(table))
+        return false;
+    *entry = entry_at(table, index);
+    return true;
+}
+
 bool cairn_fault_table_find(const cairn_fault_table *table, uint64_t pc,
                             struct cairn_fault_entry *entry)
 {
@@ -263,7 +301,7 @@ bool cairn_fault_table_find(const cairn_fault_table *table, uint64_t pc,
     uint32_t index = offsets_first(&table->offsets, pc);
     if (index == table->offsets.count)
         return false;
-    struct cairn_fault_entry found = cairn_fault_table_entry(table, index);
+    struct cairn_fault_entry found = entry_at(table, index);
     if (found.address != pc)
         return false;
     *entry = found;

@@ -10,20 +10,15 @@
 
 /* ---- Contents ---- */
 
-size_t cairn_pc_table_size_bytes(const cairn_pc_table *table)
+size_t pc_table_size_bytes(const cairn_pc_table *table)
 {
     return table == NULL ? 0 : table->size_bytes;
-}
-
-uint32_t cairn_pc_table_section_count(const cairn_pc_table *table)
-{
-    return table == NULL ? 0 : table->section_count;
 }
 
 const struct cairn_pc_table_section *cairn_pc_table_section(const cairn_pc_table *table,
                                                             uint32_t index)
 {
-    return index < cairn_pc_table_section_count(table) ? &table->sections[index] : NULL;
+    return table != NULL && index < table->section_count ? &table->sections[index] : NULL;
 }
 
 uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table)
@@ -66,7 +61,7 @@ static uint32_t values_of(const cairn_pc_table *table, uint32_t place, uint8_t a
     return place + address_bytes;
 }
 
-struct cairn_pc_table_entry cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index)
+struct cairn_pc_table_entry pc_table_entry_at(const cairn_pc_table *table, uint32_t index)
 {
     const pc_row *row = &table->rows[index];
     uint32_t number = section_of(table, row->number);
@@ -83,18 +78,13 @@ struct cairn_pc_table_entry cairn_pc_table_entry(const cairn_pc_table *table, ui
     return entry;
 }
 
-bool cairn_pc_table_next(const cairn_pc_table *table, uint32_t section, uint32_t *index,
-                         struct cairn_pc_table_entry *entry)
+bool cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index,
+                          struct cairn_pc_table_entry *entry)
 {
-    uint32_t count = cairn_pc_table_entry_count(table);
-    for (uint32_t i = *index; i < count; i++) {
-        if (section_of(table, table->rows[i].number) != section)
-            continue;
-        *entry = cairn_pc_table_entry(table, i);
-        *index = i + 1;
-        return true;
-    }
-    return false;
+    if (index >= cairn_pc_table_entry_count(table))
+        return false;
+    *entry = pc_table_entry_at(table, index);
+    return true;
 }
 
 /* ---- Finding ---- */
@@ -111,7 +101,7 @@ static bool wants_more(const struct finding *finding) { return finding->count < 
 
 static void add(struct finding *finding, uint32_t row)
 {
-    finding->entries[finding->count++] = cairn_pc_table_entry(finding->table, row);
+    finding->entries[finding->count++] = pc_table_entry_at(finding->table, row);
 }
 
 /* Adds matching ranges from `first` up to `end`, until there is no more space. The recursion is as

@@ -61,6 +61,12 @@ struct cairn_pc_table {
 
 /* ---- Reading ---- */
 
+/* Returns entry number `index`, which must be less than the number of entries. */
+struct cairn_pc_table_entry pc_table_entry_at(const cairn_pc_table *table, uint32_t index);
+
+/* Returns the size of the table in memory, in bytes, without the sections; 0 for NULL. */
+size_t pc_table_size_bytes(const cairn_pc_table *table);
+
 /* An entry, or a run of entries that share their constants. */
 struct pc_group {
     size_t offset;    /* of the first address */

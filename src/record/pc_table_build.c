@@ -267,7 +267,7 @@ static enum cairn_status add_ranges(const cairn_pc_table *table, struct cairn_er
 {
     uint32_t count = 0;
     for (uint32_t row = 0; row < table->offsets.count; row++) {
-        struct cairn_pc_table_entry entry = cairn_pc_table_entry(table, row);
+        struct cairn_pc_table_entry entry = pc_table_entry_at(table, row);
         if (!entry.section->schema.has_size)
             continue;
         uint32_t begin = table->rows[row].key;

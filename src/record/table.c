@@ -10,7 +10,6 @@
 #include "record/layout.h"
 #include "record/record_values.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- Addresses ---- */
@@ -147,7 +146,7 @@ static uint32_t functions_up_to(const cairn_table *table, uint64_t code_offset)
     return begin;
 }
 
-struct cairn_function cairn_table_function(const cairn_table *table, uint32_t index)
+static struct cairn_function function_at(const cairn_table *table, uint32_t index)
 {
     const struct table_function *function = &table->functions[index];
     uint32_t end =
@@ -165,6 +164,14 @@ struct cairn_function cairn_table_function(const cairn_table *table, uint32_t in
     };
 }
 
+bool cairn_table_function(const cairn_table *table, uint32_t index, struct cairn_function *function)
+{
+    if (index >= table->function_count)
+        return false;
+    *function = function_at(table, index);
+    return true;
+}
+
 bool cairn_table_find_function(const cairn_table *table, uint64_t address,
                                struct cairn_function *function)
 {
@@ -173,8 +180,14 @@ bool cairn_table_find_function(const cairn_table *table, uint64_t address,
     uint32_t count = functions_up_to(table, address - table->base);
     if (count == 0)
         return false;
-    *function = cairn_table_function(table, count - 1);
+    *function = function_at(table, count - 1);
     return true;
+}
+
+uint64_t table_next_function(const cairn_table *table, uint64_t address)
+{
+    uint32_t count = address < table->base ? 0 : functions_up_to(table, address - table->base);
+    return count == table->function_count ? UINT64_MAX : function_at(table, count).address;
 }
 
 struct cairn_function cairn_record_function(struct cairn_record record)
@@ -184,7 +197,7 @@ struct cairn_function cairn_record_function(struct cairn_record record)
     uint32_t end = table->function_count;
     if (table->record_owners != NULL) {
         const struct table_owner *owner = &table->owners[table->record_owners[record.index]];
-        struct cairn_function function = cairn_table_function(table, owner->function);
+        struct cairn_function function = function_at(table, owner->function);
         function.stack_size = owner->stack_size;
         return function;
     }
@@ -195,7 +208,7 @@ struct cairn_function cairn_record_function(struct cairn_record record)
         else
             end = middle;
     }
-    return cairn_table_function(table, begin);
+    return function_at(table, begin);
 }
 
 /* ---- IDs ---- */
@@ -317,6 +330,13 @@ uint64_t cairn_record_address(struct cairn_record record)
     return table->base + table_record_offset(table, bucket, record.index);
 }
 
+uint64_t table_next_record_address(const cairn_table *table, uint32_t index, uint32_t *bucket)
+{
+    while (table->address_buckets[*bucket + 1] <= index)
+        ++*bucket;
+    return table->base + table_record_offset(table, *bucket, index);
+}
+
 uint64_t table_next_address(const cairn_table *table, uint64_t address)
 {
     uint64_t offset = address < table->base ? 0 : address - table->base + 1;
@@ -346,35 +366,32 @@ uint32_t cairn_record_location_count(struct cairn_record record)
     return record_values_location_count(&values);
 }
 
-uint32_t cairn_record_liveout_count(struct cairn_record record)
-{
-    return record_values_of(record).liveout_count;
-}
-
 struct cairn_location cairn_record_location(struct cairn_record record, uint32_t index)
 {
     struct record_values values = record_values_of(record);
     return record_values_location(&values, index);
 }
 
-struct cairn_liveout cairn_record_liveout(struct cairn_record record, uint32_t index)
+bool cairn_record_liveout(struct cairn_record record, uint32_t index, struct cairn_liveout *liveout)
 {
     struct record_values values = record_values_of(record);
-    assert(values.liveouts != NULL);
-    assert(index < values.liveout_count);
+    if (index >= values.liveout_count)
+        return false;
     uint32_t word = values.liveouts[index];
-    return (struct cairn_liveout){.dwarf = (uint16_t)word, .size = (uint8_t)(word >> 16)};
+    *liveout = (struct cairn_liveout){.dwarf = (uint16_t)word, .size = (uint8_t)(word >> 16)};
+    return true;
 }
 
 /* ---- Tables ---- */
 
 uint32_t cairn_table_record_count(const cairn_table *table) { return table->record_count; }
 
-uint32_t cairn_table_function_count(const cairn_table *table) { return table->function_count; }
-
-size_t cairn_table_size_bytes(const cairn_table *table) { return table->size_bytes; }
-
-size_t cairn_table_value_bytes(const cairn_table *table) { return table->value_bytes; }
+size_t cairn_table_size_bytes(const cairn_table *table, size_t *value_bytes)
+{
+    if (value_bytes != NULL)
+        *value_bytes = table->value_bytes;
+    return table->size_bytes;
+}
 
 void table_set_owner(cairn_table *table, void *owner) { table->owner = owner; }
 

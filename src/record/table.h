@@ -8,6 +8,12 @@
 
 #include <cairn/table.h>
 
+/* Same as cairn_table_create, but zeros may follow the last map of a section: LLVM's RuntimeDyld
+ * requests more memory than a section has where its relocations might need stubs. */
+enum cairn_status table_create_padded(const struct cairn_section *sections, size_t section_count,
+                                      const struct cairn_allocator *allocator, cairn_table **table,
+                                      struct cairn_error *error);
+
 /* Set and return the owner of the table: the cairn_module that was loaded with it, or NULL for a
  * table that the host has created itself. */
 void table_set_owner(cairn_table *table, void *owner);
@@ -18,8 +24,16 @@ void *table_owner(const cairn_table *table);
 typedef bool table_id_visitor(struct cairn_record record, void *user);
 bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user);
 
+/* Returns the address of record `index`, in O(1) time on average over calls with ascending indexes.
+ * `*bucket` is 0 at the first call. */
+uint64_t table_next_record_address(const cairn_table *table, uint32_t index, uint32_t *bucket);
+
 /* Returns the lowest address of a record after `address`; UINT64_MAX after the last. */
 uint64_t table_next_address(const cairn_table *table, uint64_t address);
+
+/* Returns the address of the first function with records after `address`; UINT64_MAX if there is
+ * none. */
+uint64_t table_next_function(const cairn_table *table, uint64_t address);
 
 /* Sets the distance from the address of record `index` to the return address of its call (0 for
  * a statepoint, whose address is the return address). Must be called before the table is

@@ -50,10 +50,11 @@ static enum cairn_status resolve_map(const struct code_block *block, uint8_t *by
     return CAIRN_OK;
 }
 
-enum cairn_status descriptors_resolve(const struct code_block *block, uint8_t *bytes,
+enum cairn_status descriptors_resolve(const struct code_block *block,
                                       const struct cairn_section *section,
                                       struct cairn_error *error)
 {
+    uint8_t *bytes = (uint8_t *)(uintptr_t)section->bytes;
     size_t offset = 0;
     struct cairn_stackmap map;
     if (!code_space_arch(code_block_space(block))->has_descriptors)

@@ -14,12 +14,12 @@
  * Replaces the addresses of descriptors in a stack map section by the entries of their functions.
  *
  * LLVM's stack maps name a function by a pointer to it. If the block's architecture has
- * descriptors, that is the address of a descriptor in the module's data. `bytes` are the section's
- * bytes, which this function changes. Addresses in the module's code stay unchanged. Errors in the
- * maps themselves are ignored here; the reader of the maps reports them. Errors: CORRUPT (an
- * address is not a descriptor in the data, or its entry is not in the code).
+ * descriptors, that is the address of a descriptor in the module's data. The section's bytes must
+ * be writable. Addresses in the module's code stay unchanged. Errors in the maps themselves are
+ * ignored here; the reader of the maps reports them. Errors: CORRUPT (an address is not a
+ * descriptor in the data, or its entry is not in the code).
  */
-enum cairn_status descriptors_resolve(const struct code_block *block, uint8_t *bytes,
+enum cairn_status descriptors_resolve(const struct code_block *block,
                                       const struct cairn_section *section,
                                       struct cairn_error *error);
 

@@ -11,8 +11,10 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "format/pcsection.h"
+#include "record/declarations.h"
+#include "record/fault_table.h"
 #include "record/table.h"
-#include "runtime/captured.h"
 #include "runtime/descriptors.h"
 #include "runtime/module.h"
 #include "runtime/runtime.h"
@@ -23,42 +25,33 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A section that is read when the loader finishes. */
-struct section_memory {
-    uint8_t *bytes;
-    size_t size;        /* requested size */
-    size_t mapped_size; /* whole pages; 0: not a separate mapping */
-};
-
-struct section_list {
-    struct section_memory *entries;
-    size_t count;
-    size_t capacity;
-};
-
 /* Maps up to this size are allocated, because mapping and unmapping takes longer than reading
  * them. */
 enum { SMALL_MAP = 64 << 10 };
+
+/* A section that is read when the loader finishes. */
+struct section {
+    enum cairn_section_kind kind;
+    size_t mapped_size; /* of a map in its own mapping: whole pages; otherwise 0 */
+    struct cairn_pc_table_section contents; /* the name is a copy, or NULL */
+};
 
 struct cairn_loader {
     cairn_runtime *runtime;
     char *name;
     struct code_block *block;
     cairn_declarations *declarations;
-    struct section_list stackmaps;
-    struct section_list faultmaps;
-    struct section_list unwind_tables; /* in the block's read-only data */
-    struct captured captured;          /* in the block's read-only data */
+    struct section *sections;
+    size_t section_count;
+    size_t section_capacity;
     /* Whether an allocation has failed, so that the loaded code is not complete. */
     bool incomplete;
 };
 
-/* ---- Creating and abandoning ---- */
+/* ---- Creating and destroying ---- */
 
 static char *copy_name(const struct cairn_allocator *allocator, const char *name)
 {
-    if (name == NULL)
-        name = "";
     size_t size = strlen(name) + 1;
     char *copy = memory_new(allocator, size, 1);
     if (copy != NULL)
@@ -66,17 +59,17 @@ static char *copy_name(const struct cairn_allocator *allocator, const char *name
     return copy;
 }
 
-static void free_name(const struct cairn_allocator *allocator, char *name)
+static void free_name(const struct cairn_allocator *allocator, const char *name)
 {
     if (name != NULL)
-        memory_free(allocator, name, strlen(name) + 1);
+        memory_free(allocator, (char *)(uintptr_t)name, strlen(name) + 1);
 }
 
 static enum cairn_status create_parts(cairn_loader *loader, const char *name,
                                       struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    loader->name = copy_name(allocator, name);
+    loader->name = copy_name(allocator, name == NULL ? "" : name);
     if (loader->name == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader's name");
     enum cairn_status status = cairn_declarations_create(allocator, &loader->declarations, error);
@@ -101,43 +94,37 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     cairn_runtime_retain(runtime);
     status = create_parts(created, name, error);
     if (status != CAIRN_OK) {
-        cairn_loader_abandon(created);
+        cairn_loader_destroy(created);
         return status;
     }
     *loader = created;
     return CAIRN_OK;
 }
 
-static void free_list(const struct cairn_allocator *allocator, struct section_list *list)
+static bool is_map(enum cairn_section_kind kind)
 {
-    memory_free(allocator, list->entries, list->capacity * sizeof *list->entries);
-    *list = (struct section_list){0};
+    return kind == CAIRN_SECTION_STACKMAP || kind == CAIRN_SECTION_FAULTMAP;
 }
 
-static void free_map(const struct cairn_allocator *allocator, const struct section_memory *map)
+static void release_section(const struct cairn_allocator *allocator, const struct section *section)
 {
-    if (map->mapped_size > 0)
-        munmap(map->bytes, map->mapped_size);
-    else
-        memory_free(allocator, map->bytes, map->size);
+    void *bytes = (void *)(uintptr_t)section->contents.section.bytes;
+    free_name(allocator, section->contents.name);
+    if (section->mapped_size > 0)
+        munmap(bytes, section->mapped_size);
+    else if (is_map(section->kind))
+        memory_free(allocator, bytes, section->contents.section.size);
 }
 
-static void give_maps_back(const struct cairn_allocator *allocator, struct section_list *maps)
-{
-    for (size_t i = 0; i < maps->count; i++)
-        free_map(allocator, &maps->entries[i]);
-    free_list(allocator, maps);
-}
-
-void cairn_loader_abandon(cairn_loader *loader)
+void cairn_loader_destroy(cairn_loader *loader)
 {
     if (loader == NULL)
         return;
     cairn_runtime *runtime = loader->runtime;
-    give_maps_back(&runtime->allocator, &loader->stackmaps);
-    give_maps_back(&runtime->allocator, &loader->faultmaps);
-    free_list(&runtime->allocator, &loader->unwind_tables);
-    captured_release(&loader->captured, &runtime->allocator);
+    for (size_t i = 0; i < loader->section_count; i++)
+        release_section(&runtime->allocator, &loader->sections[i]);
+    memory_free(&runtime->allocator, loader->sections,
+                loader->section_capacity * sizeof *loader->sections);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
     free_name(&runtime->allocator, loader->name);
@@ -147,160 +134,117 @@ void cairn_loader_abandon(cairn_loader *loader)
 
 /* ---- Memory ---- */
 
-typedef enum cairn_status allocate_function(struct code_block *block, size_t size, size_t alignment,
-                                            void **address, struct cairn_error *error);
-
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-static enum cairn_status check_request(size_t size, size_t alignment, struct cairn_error *error)
+static enum cairn_status check_request(enum cairn_section_kind kind, size_t size, size_t alignment,
+                                       const struct cairn_pc_table_section *pc_section,
+                                       struct cairn_error *error)
 {
     if (size == 0)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a section of no bytes was asked for");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a section of 0 bytes was requested");
     if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > page_size())
         return error_set(error, CAIRN_ERROR_ARGUMENT, alignment,
-                         "alignment %zu is not a power of two up to a page", alignment);
+                         "alignment %zu is not a power of two up to the size of a page", alignment);
+    if ((unsigned)kind > CAIRN_SECTION_PC_SECTION)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, kind, "%d is not a kind of section",
+                         (int)kind);
+    if (kind != CAIRN_SECTION_PC_SECTION)
+        return CAIRN_OK;
+    if (pc_section == NULL || pc_section->name == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a PC section must have a name");
+    if (pc_section->schema.address_bytes != 0 && !pcsection_is_schema(&pc_section->schema))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "PC section '%.60s': a schema has addresses of 4 or 8 bytes, and up to %d "
+                         "constants of 1 to 8 bytes",
+                         pc_section->name, CAIRN_PCSECTION_CONSTANTS_MAX);
     return CAIRN_OK;
 }
 
-static void *allocate(cairn_loader *loader, allocate_function *from_block, size_t size,
-                      size_t alignment, struct cairn_error *error)
+/* Allocates a map outside the slab, because it is freed when the loader finishes. */
+static enum cairn_status allocate_map(const struct cairn_allocator *allocator, size_t size,
+                                      size_t alignment, struct section *section, void **bytes,
+                                      struct cairn_error *error)
 {
-    void *address = NULL;
-    enum cairn_status status = check_request(size, alignment, error);
-    if (status == CAIRN_OK)
-        status = from_block(loader->block, size, alignment, &address, error);
-    if (status == CAIRN_OK)
-        return address;
-    loader->incomplete = true;
-    return NULL;
+    if (size <= SMALL_MAP && alignment <= _Alignof(max_align_t)) {
+        *bytes = memory_new(allocator, size, 1);
+        return *bytes != NULL ? CAIRN_OK
+                              : error_set(error, CAIRN_ERROR_MEMORY, 0,
+                                          "no memory for a map section of %zu bytes", size);
+    }
+    if (size > SIZE_MAX - page_size())
+        return error_set(error, CAIRN_ERROR_ARGUMENT, size, "a map section of %zu bytes", size);
+    size_t mapped_size = (size + page_size() - 1) & ~(page_size() - 1);
+    *bytes = mmap(NULL, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (*bytes == MAP_FAILED)
+        return error_set_system(error, errno, "no memory for a map section of %zu bytes", size);
+    section->mapped_size = mapped_size;
+    return CAIRN_OK;
 }
 
-void *cairn_loader_allocate_code(cairn_loader *loader, size_t size, size_t alignment,
-                                 struct cairn_error *error)
+static enum cairn_status allocate_bytes(const cairn_loader *loader, size_t size, size_t alignment,
+                                        struct section *section, void **bytes,
+                                        struct cairn_error *error)
 {
-    return allocate(loader, code_block_allocate_code, size, alignment, error);
+    if (is_map(section->kind))
+        return allocate_map(&loader->runtime->allocator, size, alignment, section, bytes, error);
+    if (section->kind == CAIRN_SECTION_CODE)
+        return code_block_allocate_code(loader->block, size, alignment, bytes, error);
+    if (section->kind == CAIRN_SECTION_DATA)
+        return code_block_allocate_data(loader->block, size, alignment, bytes, error);
+    return code_block_allocate_read_only(loader->block, size, alignment, bytes, error);
 }
 
-void *cairn_loader_allocate_read_only_data(cairn_loader *loader, size_t size, size_t alignment,
-                                           struct cairn_error *error)
+static bool reserve_section(cairn_loader *loader)
 {
-    return allocate(loader, code_block_allocate_read_only, size, alignment, error);
-}
-
-void *cairn_loader_allocate_data(cairn_loader *loader, size_t size, size_t alignment,
-                                 struct cairn_error *error)
-{
-    return allocate(loader, code_block_allocate_data, size, alignment, error);
-}
-
-static bool reserve_entry(const struct cairn_allocator *allocator, struct section_list *list)
-{
-    if (list->count < list->capacity)
+    if (loader->section_count < loader->section_capacity)
         return true;
-    size_t capacity = list->capacity == 0 ? 4 : 2 * list->capacity;
-    struct section_memory *grown =
-        memory_resize(allocator, list->entries, list->capacity * sizeof *list->entries,
-                      capacity * sizeof *list->entries);
+    size_t capacity = loader->section_capacity == 0 ? 8 : 2 * loader->section_capacity;
+    struct section *grown =
+        memory_resize(&loader->runtime->allocator, loader->sections,
+                      loader->section_capacity * sizeof *grown, capacity * sizeof *grown);
     if (grown == NULL)
         return false;
-    list->entries = grown;
-    list->capacity = capacity;
+    loader->sections = grown;
+    loader->section_capacity = capacity;
     return true;
 }
 
-void *cairn_loader_allocate_unwind_table(cairn_loader *loader, size_t size, size_t alignment,
-                                         struct cairn_error *error)
-{
-    if (!reserve_entry(&loader->runtime->allocator, &loader->unwind_tables)) {
-        loader->incomplete = true;
-        error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note an unwind table");
-        return NULL;
-    }
-    void *memory = cairn_loader_allocate_read_only_data(loader, size, alignment, error);
-    if (memory != NULL)
-        loader->unwind_tables.entries[loader->unwind_tables.count++] =
-            (struct section_memory){.bytes = memory, .size = size};
-    return memory;
-}
-
-void *cairn_loader_allocate_pcsection(cairn_loader *loader, const char *name,
-                                      const struct cairn_pcsection_schema *schema, size_t size,
-                                      size_t alignment, struct cairn_error *error)
+static enum cairn_status add_section(cairn_loader *loader, struct section *section, size_t size,
+                                     size_t alignment, void **bytes, struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    if (captured_add(&loader->captured, allocator, name, schema, error) != CAIRN_OK) {
-        loader->incomplete = true;
-        return NULL;
-    }
-    void *memory = cairn_loader_allocate_read_only_data(loader, size, alignment, error);
-    if (memory != NULL)
-        captured_place(&loader->captured, memory, size);
-    return memory;
-}
-
-static enum cairn_status map_pages(size_t size, struct section_memory *map,
-                                   struct cairn_error *error)
-{
-    if (__builtin_add_overflow(size, page_size() - 1, &map->mapped_size))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, size, "a map of %zu bytes", size);
-    map->mapped_size &= ~(page_size() - 1);
-    map->bytes =
-        mmap(NULL, map->mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map->bytes == MAP_FAILED)
-        return error_set_system(error, errno, "no memory for a map section of %zu bytes", size);
-    return CAIRN_OK;
-}
-
-static enum cairn_status allocate_small_map(const struct cairn_allocator *allocator, size_t size,
-                                            struct section_memory *map, struct cairn_error *error)
-{
-    map->bytes = memory_new(allocator, size, 1);
-    if (map->bytes == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a map section of %zu bytes",
-                         size);
-    return CAIRN_OK;
-}
-
-static enum cairn_status allocate_map(const struct cairn_allocator *allocator,
-                                      struct section_list *maps, size_t size, size_t alignment,
-                                      void **address, struct cairn_error *error)
-{
-    struct section_memory map = {.size = size};
-    if (!reserve_entry(allocator, maps))
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a map section");
-    bool is_small = size <= SMALL_MAP && alignment <= _Alignof(max_align_t);
-    enum cairn_status status =
-        is_small ? allocate_small_map(allocator, size, &map, error) : map_pages(size, &map, error);
-    if (status != CAIRN_OK)
+    const char *name = section->contents.name;
+    if (!reserve_section(loader) ||
+        (name != NULL && (section->contents.name = copy_name(allocator, name)) == NULL))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section");
+    enum cairn_status status = allocate_bytes(loader, size, alignment, section, bytes, error);
+    if (status != CAIRN_OK) {
+        free_name(allocator, section->contents.name);
         return status;
-    maps->entries[maps->count++] = map;
-    *address = map.bytes;
+    }
+    section->contents.address = (uint64_t)(uintptr_t)*bytes;
+    section->contents.section = (struct cairn_section){
+        .bytes = *bytes, .size = size, .byte_order = cairn_byte_order_host()};
+    loader->sections[loader->section_count++] = *section;
     return CAIRN_OK;
 }
 
-static void *add_map(cairn_loader *loader, struct section_list *maps, size_t size, size_t alignment,
-                     struct cairn_error *error)
+void *cairn_loader_allocate(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
+                            size_t alignment, const struct cairn_pc_table_section *pc_section,
+                            struct cairn_error *error)
 {
-    void *address = NULL;
-    enum cairn_status status = check_request(size, alignment, error);
+    void *bytes = NULL;
+    struct section section = {.kind = kind};
+    enum cairn_status status = check_request(kind, size, alignment, pc_section, error);
+    if (status == CAIRN_OK && kind == CAIRN_SECTION_PC_SECTION)
+        section.contents =
+            (struct cairn_pc_table_section){.name = pc_section->name, .schema = pc_section->schema};
     if (status == CAIRN_OK)
-        status = allocate_map(&loader->runtime->allocator, maps, size, alignment, &address, error);
+        status = add_section(loader, &section, size, alignment, &bytes, error);
     if (status == CAIRN_OK)
-        return address;
+        return bytes;
     loader->incomplete = true;
     return NULL;
-}
-
-void *cairn_loader_allocate_stackmap(cairn_loader *loader, size_t size, size_t alignment,
-                                     struct cairn_error *error)
-{
-    return add_map(loader, &loader->stackmaps, size, alignment, error);
-}
-
-void *cairn_loader_allocate_faultmap(cairn_loader *loader, size_t size, size_t alignment,
-                                     struct cairn_error *error)
-{
-    return add_map(loader, &loader->faultmaps, size, alignment, error);
 }
 
 enum cairn_status cairn_loader_declare(cairn_loader *loader, const cairn_declarations *declarations,
@@ -318,128 +262,110 @@ enum cairn_status cairn_loader_declare(cairn_loader *loader, const cairn_declara
 
 /* ---- Finishing ---- */
 
-static bool is_blank(const uint8_t *bytes, size_t size)
-{
-    size_t zeros = 0;
-    while (zeros < size && bytes[zeros] == 0)
-        zeros++;
-    return zeros == size;
-}
+/* The loader's sections by kind, each in the order of allocation. */
+struct inputs {
+    struct cairn_section *stackmaps;
+    struct cairn_section *faultmaps;
+    struct eh_frame *unwind_tables;
+    struct cairn_pc_table_section *pc_sections;
+    size_t stackmap_count;
+    size_t faultmap_count;
+    size_t unwind_table_count;
+    size_t pc_section_count;
+};
 
-typedef bool skip_map(const struct cairn_section *section, size_t *offset);
+enum {
+    INPUT_BYTES = 2 * sizeof(struct cairn_section) + sizeof(struct eh_frame) +
+                  sizeof(struct cairn_pc_table_section)
+};
 
-static bool skip_stackmap(const struct cairn_section *section, size_t *offset)
+/* Returns NULL if there is no memory; the caller frees it, INPUT_BYTES for each section. */
+static void *sort_sections(const cairn_loader *loader, struct inputs *inputs)
 {
-    struct cairn_stackmap map;
-    return cairn_stackmap_read(section, offset, &map, NULL) == CAIRN_OK;
-}
-
-static bool skip_faultmap(const struct cairn_section *section, size_t *offset)
-{
-    struct cairn_faultmap map;
-    return cairn_faultmap_read(section, offset, &map, NULL) == CAIRN_OK;
-}
-
-/* Returns the offset of the end of the last map, which zeros may follow. */
-static size_t find_end(const struct cairn_section *section, skip_map *skip)
-{
-    size_t offset = 0;
-    while (offset < section->size && !is_blank(section->bytes + offset, section->size - offset))
-        if (!skip(section, &offset))
-            return section->size; /* the table reports the error */
-    return offset == 0 || offset > section->size ? section->size : offset;
-}
-
-static struct cairn_section section_of(const struct section_memory *memory, skip_map *skip)
-{
-    struct cairn_section section = {
-        .bytes = memory->bytes, .size = memory->size, .byte_order = cairn_byte_order_host()};
-    section.size = find_end(&section, skip);
-    return section;
-}
-
-static enum cairn_status build_table(cairn_loader *loader, cairn_table **table,
-                                     struct cairn_error *error)
-{
-    const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    size_t count = loader->stackmaps.count;
-    struct cairn_section *sections = NULL;
-    if (count > 0) {
-        sections = memory_new(allocator, count, sizeof *sections);
-        if (sections == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu stack maps", count);
+    size_t count = loader->section_count;
+    uint8_t *memory = memory_new(&loader->runtime->allocator, count, INPUT_BYTES);
+    if (memory == NULL)
+        return NULL;
+    *inputs = (struct inputs){.stackmaps = (struct cairn_section *)(void *)memory};
+    inputs->faultmaps = inputs->stackmaps + count;
+    inputs->unwind_tables = (struct eh_frame *)(inputs->faultmaps + count);
+    inputs->pc_sections = (struct cairn_pc_table_section *)(inputs->unwind_tables + count);
+    for (size_t i = 0; i < count; i++) {
+        const struct cairn_pc_table_section *contents = &loader->sections[i].contents;
+        switch (loader->sections[i].kind) {
+        case CAIRN_SECTION_STACKMAP:
+            inputs->stackmaps[inputs->stackmap_count++] = contents->section;
+            break;
+        case CAIRN_SECTION_FAULTMAP:
+            inputs->faultmaps[inputs->faultmap_count++] = contents->section;
+            break;
+        case CAIRN_SECTION_UNWIND_TABLE:
+            inputs->unwind_tables[inputs->unwind_table_count++] =
+                (struct eh_frame){.section = contents->section, .address = contents->address};
+            break;
+        case CAIRN_SECTION_PC_SECTION:
+            inputs->pc_sections[inputs->pc_section_count++] = *contents;
+            break;
+        case CAIRN_SECTION_CODE:
+        case CAIRN_SECTION_DATA:
+        case CAIRN_SECTION_READ_ONLY_DATA:
+            break;
+        }
     }
+    return memory;
+}
+
+/* Builds the table of records. Checks that its functions are in the module's code: if they were
+ * not, the module would have sites and addresses that belong to other code. */
+static enum cairn_status build_records(const cairn_loader *loader, const struct inputs *inputs,
+                                       cairn_module *module, struct cairn_error *error)
+{
     enum cairn_status status = CAIRN_OK;
-    for (size_t i = 0; status == CAIRN_OK && i < count; i++) {
-        const struct section_memory *memory = &loader->stackmaps.entries[i];
-        sections[i] = section_of(memory, skip_stackmap);
-        status = descriptors_resolve(loader->block, memory->bytes, &sections[i], error);
-    }
+    for (size_t i = 0; i < inputs->stackmap_count && status == CAIRN_OK; i++)
+        status = descriptors_resolve(loader->block, &inputs->stackmaps[i], error);
     if (status == CAIRN_OK)
-        status = cairn_table_create(sections, count, allocator, table, error);
-    memory_free(allocator, sections, count * sizeof *sections);
-    return status;
+        status = table_create_padded(inputs->stackmaps, inputs->stackmap_count,
+                                     &loader->runtime->allocator, &module->table, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct cairn_function function;
+    for (uint32_t i = 0; cairn_table_function(module->table, i, &function); i++)
+        if (!code_block_holds_code(loader->block, function.address, 1))
+            return error_set(error, CAIRN_ERROR_CORRUPT, function.address,
+                             "the stack map of '%s' names a function at 0x%llx, which is not in "
+                             "the code that was loaded",
+                             loader->name, (unsigned long long)function.address);
+    return declarations_bind(loader->declarations, module->table, error);
 }
 
 /* Builds everything that needs the unwind tables, which are read only once. */
-static enum cairn_status use_functions(const struct function_list *list, cairn_module *module,
-                                       struct cairn_error *error)
+static enum cairn_status build_functions(const cairn_loader *loader, const struct inputs *inputs,
+                                         cairn_module *module, struct cairn_error *error)
 {
-    enum cairn_status status = functions_create(list, &module->functions, error);
+    struct function_list list;
+    enum cairn_status status = function_list_read(inputs->unwind_tables, inputs->unwind_table_count,
+                                                  &loader->runtime->allocator, &list, error);
     if (status != CAIRN_OK)
         return status;
-    return unwind_create(list, arch_host(), &module->unwind, error);
-}
-
-static enum cairn_status read_unwind_tables(const cairn_loader *loader, cairn_module *module,
-                                            struct cairn_error *error)
-{
-    const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    size_t count = loader->unwind_tables.count;
-    struct eh_frame *frames = NULL;
-    if (count > 0) {
-        frames = memory_new(allocator, count, sizeof *frames);
-        if (frames == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu unwind tables",
-                             count);
-    }
-    for (size_t i = 0; i < count; i++) {
-        const struct section_memory *memory = &loader->unwind_tables.entries[i];
-        frames[i].section = (struct cairn_section){
-            .bytes = memory->bytes, .size = memory->size, .byte_order = cairn_byte_order_host()};
-        frames[i].address = (uint64_t)(uintptr_t)memory->bytes;
-    }
-    struct function_list list;
-    enum cairn_status status = function_list_read(frames, count, allocator, &list, error);
-    if (status == CAIRN_OK) {
-        status = use_functions(&list, module, error);
-        function_list_release(&list);
-    }
-    memory_free(allocator, frames, count * sizeof *frames);
+    status = functions_create(&list, &module->functions, error);
+    if (status == CAIRN_OK)
+        status = unwind_create(&list, arch_host(), &module->unwind, error);
+    function_list_release(&list);
     return status;
 }
 
-/* Checks that the table's functions are in the module's code. If they were not, the module would
- * have sites and addresses that belong to other code. */
-static enum cairn_status check_addresses(const cairn_loader *loader, const cairn_table *table,
-                                         struct cairn_error *error)
+static enum cairn_status build_faults(const cairn_loader *loader, const struct inputs *inputs,
+                                      cairn_module *module, struct cairn_error *error)
 {
-    for (uint32_t i = 0; i < cairn_table_function_count(table); i++) {
-        uint64_t address = cairn_table_function(table, i).address;
-        if (!code_block_holds_code(loader->block, address, 1))
-            return error_set(error, CAIRN_ERROR_CORRUPT, address,
-                             "the stack map of '%s' names a function at 0x%llx, which is not in "
-                             "the code that was loaded",
-                             loader->name, (unsigned long long)address);
-    }
-    return CAIRN_OK;
-}
-
-static enum cairn_status check_faults(const cairn_loader *loader, const cairn_fault_table *table,
-                                      struct cairn_error *error)
-{
-    for (uint32_t i = 0; i < cairn_fault_table_count(table); i++) {
-        struct cairn_fault_entry entry = cairn_fault_table_entry(table, i);
+    if (inputs->faultmap_count == 0)
+        return CAIRN_OK;
+    enum cairn_status status =
+        fault_table_create_padded(inputs->faultmaps, inputs->faultmap_count,
+                                  &loader->runtime->allocator, &module->faults, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct cairn_fault_entry entry;
+    for (uint32_t i = 0; cairn_fault_table_entry(module->faults, i, &entry); i++)
         if (!code_block_holds_code(loader->block, entry.address, 1) ||
             !code_block_holds_code(loader->block, entry.handler_address, 1))
             return error_set(
@@ -448,53 +374,43 @@ static enum cairn_status check_faults(const cairn_loader *loader, const cairn_fa
                 "0x%llx, which are not both in the code that was loaded",
                 loader->name, (unsigned long long)entry.address,
                 (unsigned long long)entry.handler_address);
-    }
     return CAIRN_OK;
 }
 
-static enum cairn_status build_fault_table(const cairn_loader *loader, cairn_fault_table **table,
-                                           struct cairn_error *error)
+static bool is_code(uint64_t address, void *block)
 {
-    const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    size_t count = loader->faultmaps.count;
-    if (count == 0)
+    return code_block_holds_code(block, address, 1);
+}
+
+static enum cairn_status build_pc_entries(const cairn_loader *loader, const struct inputs *inputs,
+                                          cairn_module *module, struct cairn_error *error)
+{
+    if (inputs->pc_section_count == 0)
         return CAIRN_OK;
-    struct cairn_section *sections = memory_new(allocator, count, sizeof *sections);
-    if (sections == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu fault maps", count);
-    for (size_t i = 0; i < count; i++)
-        sections[i] = section_of(&loader->faultmaps.entries[i], skip_faultmap);
-    enum cairn_status status = cairn_fault_table_create(sections, count, allocator, table, error);
-    memory_free(allocator, sections, count * sizeof *sections);
-    return status == CAIRN_OK ? check_faults(loader, *table, error) : status;
+    const struct cairn_pc_table_options options = {
+        .allocator = loader->runtime->allocator, .is_code = is_code, .user = loader->block};
+    return cairn_pc_table_create(inputs->pc_sections, inputs->pc_section_count, &options,
+                                 &module->pcs, error);
 }
 
-/* Builds the tables that are searched by PC, except for the table of records. */
-static enum cairn_status build_pc_tables(const cairn_loader *loader, cairn_module *module,
-                                         struct cairn_error *error)
-{
-    enum cairn_status status = build_fault_table(loader, &module->faults, error);
-    if (status != CAIRN_OK)
-        return status;
-    return captured_build(&loader->captured, &loader->runtime->allocator, loader->block,
-                          &module->pcs, error);
-}
-
-/* Decodes and arms the sites and protects the code. On failure, `module` holds what was built; the
- * caller must destroy it. */
+/* Decodes the sections, arms the sites, and protects the code. On failure, `module` holds what was
+ * built; the caller must destroy it. */
 static enum cairn_status build_module(cairn_loader *loader, cairn_module *module,
                                       struct cairn_error *error)
 {
-    enum cairn_status status = build_table(loader, &module->table, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = check_addresses(loader, module->table, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = read_unwind_tables(loader, module, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = build_pc_tables(loader, module, error);
+    struct inputs inputs = {0};
+    void *memory = loader->section_count == 0 ? NULL : sort_sections(loader, &inputs);
+    if (memory == NULL && loader->section_count > 0)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections",
+                         loader->section_count);
+    enum cairn_status status = build_records(loader, &inputs, module, error);
+    if (status == CAIRN_OK)
+        status = build_functions(loader, &inputs, module, error);
+    if (status == CAIRN_OK)
+        status = build_faults(loader, &inputs, module, error);
+    if (status == CAIRN_OK)
+        status = build_pc_entries(loader, &inputs, module, error);
+    memory_free(&loader->runtime->allocator, memory, loader->section_count * INPUT_BYTES);
     if (status != CAIRN_OK)
         return status;
     status = site_table_create(&module->sites, module->table, module->functions, loader->block,
@@ -518,7 +434,7 @@ static void hand_over(cairn_loader *loader, cairn_module *module)
     loader->name = NULL;
     loader->block = NULL;
     loader->declarations = NULL;
-    cairn_loader_abandon(loader);
+    cairn_loader_destroy(loader);
 }
 
 enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **module,

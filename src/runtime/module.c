@@ -6,6 +6,7 @@
 #include "runtime/module.h"
 
 #include "base/error.h"
+#include "record/declarations.h"
 #include "record/table.h"
 #include "site/batch.h"
 
@@ -156,14 +157,15 @@ const char *cairn_module_name(const cairn_module *module) { return module->name;
 
 const cairn_table *cairn_module_table(const cairn_module *module) { return module->table; }
 
-const cairn_pc_table *cairn_module_pc_table(const cairn_module *module) { return module->pcs; }
+const cairn_pc_table *cairn_module_pc_table(const cairn_module *module)
+{
+    return module == NULL ? NULL : module->pcs;
+}
 
 const cairn_fault_table *cairn_module_fault_table(const cairn_module *module)
 {
-    return module->faults;
+    return module == NULL ? NULL : module->faults;
 }
-
-cairn_runtime *cairn_module_runtime(const cairn_module *module) { return module->runtime; }
 
 bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
                                struct cairn_memory_range *range)
@@ -181,8 +183,8 @@ cairn_site *cairn_module_site(const cairn_module *module, uint32_t index)
     return site_table_at(module->sites, index);
 }
 
-uint32_t cairn_module_function_sites(const cairn_module *module, struct cairn_function function,
-                                     uint32_t *first)
+uint32_t module_function_sites(const cairn_module *module, struct cairn_function function,
+                               uint32_t *first)
 {
     *first = site_table_from(module->sites, function.first_record);
     return site_table_from(module->sites, function.first_record + function.record_count) - *first;
@@ -204,9 +206,7 @@ cairn_module *cairn_record_module(struct cairn_record record)
 const struct cairn_declaration *cairn_record_declaration(struct cairn_record record)
 {
     const cairn_module *module = cairn_record_module(record);
-    if (module == NULL)
-        return NULL;
-    return cairn_declarations_find(module->declarations, cairn_record_id(record));
+    return module == NULL ? NULL : declarations_of_record(module->declarations, record.index);
 }
 
 cairn_site *cairn_record_site(struct cairn_record record)

@@ -45,6 +45,11 @@ struct cairn_module {
  * async-signal-safe. */
 bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_function *function);
 
+/* Returns the number of sites of a function of the module, which are adjacent, and sets `*first` to
+ * the index of the first one. */
+uint32_t module_function_sites(const cairn_module *module, struct cairn_function function,
+                               uint32_t *first);
+
 /* Adds a new module to its runtime's list. */
 void module_add(cairn_module *module);
 

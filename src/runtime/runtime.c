@@ -10,6 +10,9 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "record/declarations.h"
+#include "record/fault_table.h"
+#include "record/pc_table.h"
 #include "runtime/module.h"
 
 #include <string.h>
@@ -111,32 +114,21 @@ const struct cairn_allocator *cairn_runtime_allocator(const cairn_runtime *runti
     return &runtime->allocator;
 }
 
-enum cairn_code_mode cairn_runtime_code_mode(const cairn_runtime *runtime)
-{
-    return code_space_mode(runtime->space);
-}
-
-const char *cairn_runtime_code_mode_reason(const cairn_runtime *runtime)
-{
-    return code_space_mode_reason(runtime->space);
-}
-
-bool cairn_runtime_can_synchronise(const cairn_runtime *runtime)
-{
-    return code_space_can_synchronise(runtime->space);
-}
-
 static size_t table_bytes(const cairn_module *module)
 {
-    return cairn_table_size_bytes(module->table) + functions_size_bytes(module->functions) +
-           unwind_size(module->unwind).bytes + cairn_pc_table_size_bytes(module->pcs) +
-           cairn_fault_table_size_bytes(module->faults);
+    return cairn_table_size_bytes(module->table, NULL) + functions_size_bytes(module->functions) +
+           unwind_size(module->unwind).bytes + pc_table_size_bytes(module->pcs) +
+           fault_table_size_bytes(module->faults) + declarations_bound_bytes(module->declarations) +
+           site_table_bound_bytes(module->sites);
 }
 
 void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_statistics *statistics)
 {
     memset(statistics, 0, sizeof *statistics);
     code_space_statistics(runtime->space, statistics);
+    statistics->code_mode = code_space_mode(runtime->space);
+    statistics->code_mode_reason = code_space_mode_reason(runtime->space);
+    statistics->can_synchronise = code_space_can_synchronise(runtime->space);
     runtime_lock(runtime);
     for (const cairn_module *module = runtime->modules; module != NULL; module = module->next) {
         statistics->module_count += module->state == MODULE_PUBLISHED;
@@ -174,12 +166,6 @@ size_t cairn_runtime_quiesce(cairn_runtime *runtime)
 
 /* ---- Lookups ---- */
 
-static const cairn_table *table_at(const cairn_runtime *runtime, uint64_t pc)
-{
-    const cairn_module *module = code_space_find_owner(runtime->space, pc);
-    return module == NULL ? NULL : module->table;
-}
-
 cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc)
 {
     return code_space_find_owner(runtime->space, pc);
@@ -188,15 +174,8 @@ cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t p
 bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t address,
                                 struct cairn_record *record)
 {
-    const cairn_table *table = table_at(runtime, address);
-    return table != NULL && cairn_table_find_address(table, address, record);
-}
-
-bool cairn_runtime_find_return_address(const cairn_runtime *runtime, uint64_t address,
-                                       struct cairn_record *record)
-{
-    const cairn_table *table = table_at(runtime, address);
-    return table != NULL && cairn_table_find_return_address(table, address, record);
+    const cairn_module *module = code_space_find_owner(runtime->space, address);
+    return module != NULL && cairn_table_find_address(module->table, address, record);
 }
 
 bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
@@ -204,20 +183,6 @@ bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
 {
     const cairn_module *module = code_space_find_owner(runtime->space, pc);
     return module != NULL && module_find_function(module, pc, function);
-}
-
-size_t cairn_runtime_find_pc_entries(const cairn_runtime *runtime, uint64_t pc,
-                                     struct cairn_pc_table_entry *entries, size_t capacity)
-{
-    const cairn_module *module = code_space_find_owner(runtime->space, pc);
-    return module == NULL ? 0 : cairn_pc_table_find(module->pcs, pc, entries, capacity);
-}
-
-bool cairn_runtime_find_fault(const cairn_runtime *runtime, uint64_t pc,
-                              struct cairn_fault_entry *entry)
-{
-    const cairn_module *module = code_space_find_owner(runtime->space, pc);
-    return module != NULL && cairn_fault_table_find(module->faults, pc, entry);
 }
 
 size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,

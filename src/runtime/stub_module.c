@@ -12,7 +12,7 @@ static enum cairn_status load(cairn_runtime *runtime, const char *name, own_code
     if (status == CAIRN_OK)
         status = cairn_loader_finish(loader, module, error);
     if (status != CAIRN_OK)
-        cairn_loader_abandon(loader);
+        cairn_loader_destroy(loader);
     return status;
 }
 

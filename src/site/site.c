@@ -6,6 +6,7 @@
 #include "site/site.h"
 
 #include "base/error.h"
+#include "record/declarations.h"
 #include "record/table.h"
 #include "site/arm.h"
 #include "site/cache_set.h"
@@ -30,59 +31,47 @@ static bool region_of(const struct cairn_declaration *declaration, uint64_t reco
     return declaration->kind == CAIRN_RECORD_PATCHPOINT || declaration->byte_count > 0;
 }
 
-static struct cairn_record record_at(const struct site_table *sites, uint32_t index)
-{
-    return (struct cairn_record){.table = sites->records, .index = index};
-}
-
 /* Whether copies of the region are kept: it has bytes, and all of them are in the module's code. */
 static bool has_copies(const struct site_table *sites, uint64_t address, uint32_t byte_count)
 {
     return byte_count > 0 && code_block_holds_code(sites->block, address, byte_count);
 }
 
-struct totals {
-    uint32_t sites;
-    size_t bytes;
-};
-
-static struct totals count_sites(const struct site_table *sites,
-                                 const cairn_declarations *declarations)
+/* Counts the sites and allocates the arrays for them. */
+static enum cairn_status allocate_arrays(struct site_table *sites,
+                                         const cairn_declarations *declarations,
+                                         struct cairn_error *error)
 {
-    struct totals totals = {0};
-    uint32_t count = cairn_table_record_count(sites->records);
-    for (uint32_t i = 0; i < count; i++) {
-        struct cairn_record record = record_at(sites, i);
+    uint32_t bucket = 0;
+    for (uint32_t i = 0; i < sites->record_count; i++) {
         uint64_t address;
         uint32_t byte_count;
-        if (!region_of(cairn_declarations_find(declarations, cairn_record_id(record)),
-                       cairn_record_address(record), &address, &byte_count))
+        const struct cairn_declaration *declaration = declarations_of_record(declarations, i);
+        if (!region_of(declaration, table_next_record_address(sites->records, i, &bucket), &address,
+                       &byte_count))
             continue;
-        totals.sites++;
+        sites->capacity++;
         if (has_copies(sites, address, byte_count))
-            totals.bytes += byte_count;
+            sites->bytes_capacity += byte_count;
     }
-    return totals;
+    if (sites->capacity == 0)
+        return CAIRN_OK;
+    size_t bytes = sites->bytes_capacity;
+    sites->sites = memory_new(&sites->allocator, sites->capacity, sizeof *sites->sites);
+    sites->record_sites = memory_new(&sites->allocator, sites->record_count + UINT64_C(1),
+                                     sizeof *sites->record_sites);
+    if (bytes > 0 && bytes <= UINT32_MAX)
+        sites->original_bytes = memory_new(&sites->allocator, 2, bytes);
+    if (sites->sites == NULL || sites->record_sites == NULL ||
+        (bytes > 0 && sites->original_bytes == NULL))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites of %zu bytes",
+                         sites->capacity, bytes);
+    if (bytes > 0)
+        sites->initial_bytes = sites->original_bytes + bytes;
+    return CAIRN_OK;
 }
 
 /* ---- Making one site ---- */
-
-/* Returns the address of the first function with records after `address`; UINT64_MAX if there is
- * none. */
-static uint64_t next_function(const cairn_table *records, uint64_t address)
-{
-    uint32_t count = cairn_table_function_count(records);
-    uint32_t low = 0;
-    uint32_t high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (cairn_table_function(records, middle).address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low == count ? UINT64_MAX : cairn_table_function(records, low).address;
-}
 
 /* Returns the distance to the next record or the next function with records, but at most the size
  * of the region. */
@@ -90,7 +79,7 @@ static uint32_t distance_to_next(const struct site_table *sites, const cairn_sit
 {
     uint64_t address = site->address;
     uint64_t record = table_next_address(sites->records, address);
-    uint64_t function = next_function(sites->records, address);
+    uint64_t function = table_next_function(sites->records, address);
     uint64_t distance = (record < function ? record : function) - address;
     return distance < site->byte_count ? (uint32_t)distance : site->byte_count;
 }
@@ -253,16 +242,15 @@ static bool survives_call(const struct site_table *sites, struct cairn_record re
 static void find_calls(const struct site_table *sites, cairn_table *records,
                        const cairn_declarations *declarations)
 {
-    uint32_t count = cairn_table_record_count(records);
-    for (uint32_t i = 0; i < count; i++) {
-        struct cairn_record record = record_at(sites, i);
+    uint32_t bucket = 0;
+    for (uint32_t i = 0; i < sites->record_count; i++) {
         struct cairn_record other;
-        const struct cairn_declaration *declaration =
-            cairn_declarations_find(declarations, cairn_record_id(record));
+        const struct cairn_record record = {.table = records, .index = i};
+        const struct cairn_declaration *declaration = declarations_of_record(declarations, i);
         if (declaration == NULL || declaration->kind != CAIRN_RECORD_STACKMAP ||
             cairn_record_return_address(record) != 0)
             continue;
-        uint64_t address = cairn_record_address(record);
+        uint64_t address = table_next_record_address(records, i, &bucket);
         size_t length = call_length_at(sites, address);
         if (length != 0 && !cairn_table_find_return_address(records, address + length, &other) &&
             survives_call(sites, record))
@@ -274,20 +262,24 @@ static enum cairn_status add_sites(struct site_table *sites, cairn_table *record
                                    const cairn_declarations *declarations,
                                    struct cairn_error *error)
 {
-    uint32_t count = cairn_table_record_count(records);
-    for (uint32_t i = 0; i < count; i++) {
-        struct cairn_record record = record_at(sites, i);
-        const struct cairn_declaration *declaration =
-            cairn_declarations_find(declarations, cairn_record_id(record));
-        if (declaration != NULL && declaration->kind == CAIRN_RECORD_STATEPOINT)
+    uint32_t bucket = 0;
+    for (uint32_t i = 0; i < sites->record_count; i++) {
+        const struct cairn_declaration *declaration = declarations_of_record(declarations, i);
+        if (sites->record_sites != NULL)
+            sites->record_sites[i + 1] = sites->count;
+        if (declaration == NULL)
+            continue;
+        if (declaration->kind == CAIRN_RECORD_STATEPOINT)
             table_set_return_delta(records, i, 0);
         uint64_t address;
         uint32_t byte_count;
-        if (!region_of(declaration, cairn_record_address(record), &address, &byte_count))
+        if (!region_of(declaration, table_next_record_address(records, i, &bucket), &address,
+                       &byte_count))
             continue;
         enum cairn_status status = add_site(sites, i, declaration, address, byte_count, error);
         if (status != CAIRN_OK)
             return status;
+        sites->record_sites[i + 1] = sites->count;
         const cairn_site *site = &sites->sites[sites->count - 1];
         if (site->return_offset != 0 && declaration->kind != CAIRN_RECORD_STATEPOINT)
             table_set_return_delta(records, i, site->return_offset);
@@ -298,20 +290,6 @@ static enum cairn_status add_sites(struct site_table *sites, cairn_table *record
 }
 
 /* ---- The table ---- */
-
-static bool allocate_arrays(struct site_table *sites, struct totals totals)
-{
-    sites->capacity = totals.sites;
-    sites->bytes_capacity = totals.bytes;
-    if (totals.sites > 0)
-        sites->sites = memory_new(&sites->allocator, totals.sites, sizeof *sites->sites);
-    if (totals.bytes > 0)
-        sites->original_bytes = memory_new(&sites->allocator, 2, totals.bytes);
-    if (sites->original_bytes != NULL)
-        sites->initial_bytes = sites->original_bytes + totals.bytes;
-    return (totals.sites == 0 || sites->sites != NULL) &&
-           (totals.bytes == 0 || sites->original_bytes != NULL);
-}
 
 enum cairn_status site_table_create(struct site_table **sites, cairn_table *records,
                                     const struct functions *functions, struct code_block *block,
@@ -327,13 +305,10 @@ enum cairn_status site_table_create(struct site_table **sites, cairn_table *reco
     created->space = code_block_space(block);
     created->arch = code_space_arch(created->space);
     created->records = records;
+    created->record_count = cairn_table_record_count(records);
     created->functions = functions;
 
-    struct totals totals = count_sites(created, declarations);
-    enum cairn_status status = CAIRN_OK;
-    if (totals.bytes > UINT32_MAX || !allocate_arrays(created, totals))
-        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites of %zu bytes",
-                           totals.sites, totals.bytes);
+    enum cairn_status status = allocate_arrays(created, declarations, error);
     if (status == CAIRN_OK)
         status = add_sites(created, records, declarations, error);
     if (status != CAIRN_OK) {
@@ -359,6 +334,8 @@ void site_table_destroy(struct site_table *sites)
     }
     memory_free(&allocator, sites->original_bytes, 2 * sites->bytes_capacity);
     memory_free(&allocator, sites->sites, sites->capacity * sizeof *sites->sites);
+    memory_free(&allocator, sites->record_sites,
+                (sites->record_count + UINT64_C(1)) * sizeof *sites->record_sites);
     memory_free(&allocator, sites, sizeof *sites);
 }
 
@@ -381,20 +358,18 @@ cairn_site *site_table_at(const struct site_table *sites, uint32_t index)
 
 uint32_t site_table_from(const struct site_table *sites, uint32_t record)
 {
-    uint32_t low = 0;
-    uint32_t high = sites->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (sites->sites[middle].record < record)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sites->record_sites == NULL ? 0 : sites->record_sites[record];
 }
 
 cairn_site *site_table_find(const struct site_table *sites, uint32_t record)
 {
-    cairn_site *site = site_table_at(sites, site_table_from(sites, record));
-    return site != NULL && site->record == record ? site : NULL;
+    uint32_t index = site_table_from(sites, record);
+    return index < site_table_from(sites, record + 1) ? &sites->sites[index] : NULL;
+}
+
+size_t site_table_bound_bytes(const struct site_table *sites)
+{
+    return sites->record_sites == NULL
+               ? 0
+               : (sites->record_count + UINT64_C(1)) * sizeof *sites->record_sites;
 }

@@ -102,6 +102,10 @@ struct site_table {
     struct code_block *block;
     struct cache_set *ics; /* the runtime's */
     const cairn_table *records;
+    uint32_t record_count;
+    /* By record: the number of sites of earlier records, with one more at the end; NULL without
+     * sites. */
+    uint32_t *record_sites;
     const struct functions *functions; /* NULL if only those with records are known */
     cairn_site *sites;                 /* in order of records, and so of addresses */
     uint32_t count;
@@ -137,10 +141,12 @@ void site_table_retire(struct site_table *sites);
 uint32_t site_table_count(const struct site_table *sites);
 cairn_site *site_table_at(const struct site_table *sites, uint32_t index);
 /* Returns the index of the first site whose record is `record` or a later one; the number of sites
- * if all are of earlier records. */
+ * if all are of earlier records. `record` is at most the number of records. */
 uint32_t site_table_from(const struct site_table *sites, uint32_t record);
 /* Returns the site of a record, or NULL. */
 cairn_site *site_table_find(const struct site_table *sites, uint32_t record);
+/* Returns the bytes of the array by which records find their sites. */
+size_t site_table_bound_bytes(const struct site_table *sites);
 
 /* Note the instructions of all live sites before a fork, and write them into the child's copy of
  * the module's code. Async-signal-safe. */

@@ -11,6 +11,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "runtime_support.h"
+
 #include <cairn/cairn.h>
 
 #include <pthread.h>
@@ -171,12 +173,13 @@ static enum cairn_status fill(cairn_loader *loader, struct cairn_error *error)
 {
     size_t code_bytes = (size_t)(__stop_cairn_code - __start_cairn_code);
     size_t section_bytes = (size_t)(__stop_llvm_stackmaps - __start_llvm_stackmaps);
-    uint8_t *code = cairn_loader_allocate_code(loader, code_bytes, 64, error);
-    uint8_t *section = cairn_loader_allocate_stackmap(loader, section_bytes, 8, error);
+    uint8_t *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, code_bytes, 64, NULL, error);
+    uint8_t *section =
+        cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, section_bytes, 8, NULL, error);
     if (code == NULL || section == NULL)
         return error->status;
-    program.functions = cairn_loader_allocate_data(loader, IDS * sizeof *program.functions,
-                                                   sizeof(uint64_t), error);
+    program.functions = cairn_loader_allocate(
+        loader, CAIRN_SECTION_DATA, IDS * sizeof *program.functions, sizeof(uint64_t), NULL, error);
     if (program.functions == NULL)
         return error->status;
     memcpy(code, __start_cairn_code, code_bytes);
@@ -475,9 +478,10 @@ static cairn_module *load_leaving(struct descriptor *made)
     enum { ADDRESS_OFFSET = 32 };
     enum cairn_status status = cairn_loader_create(program.runtime, "leaving", &loader, &error);
     if (status == CAIRN_OK)
-        code = cairn_loader_allocate_code(loader, sizeof leaving, 16, &error);
+        code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, sizeof leaving, 16, NULL, &error);
     if (code != NULL)
-        table = cairn_loader_allocate_unwind_table(loader, sizeof rules, 8, &error);
+        table = cairn_loader_allocate(loader, CAIRN_SECTION_UNWIND_TABLE, sizeof rules, 8, NULL,
+                                      &error);
     if (table != NULL) {
         const uint64_t address = (uintptr_t)code;
         memcpy(code, leaving, sizeof leaving);
@@ -514,9 +518,10 @@ int main(void)
 {
     make_callees();
     if (load()) {
-        printf("# %s\n", cairn_runtime_code_mode(program.runtime) == CAIRN_CODE_MODE_SINGLE
-                             ? "Single mode"
-                             : "Dual mode");
+        printf("# %s\n",
+               support_runtime_statistics(program.runtime).code_mode == CAIRN_CODE_MODE_SINGLE
+                   ? "Single mode"
+                   : "Dual mode");
         check_patching(CALLS, 1000 + CALLER_CANARY);
         check_patching(CALLS_AT_SMALLEST_SIZE, 1000 + CALLER_CANARY);
         check_patching(CALLS_NOTHING, 40 + CALLER_CANARY);
