@@ -285,11 +285,11 @@ struct cairn_check_options {
  * Refuses, with status LLVM, a module that is known to crash the code generator of the LLVM in
  * use, or of which it is known to make wrong code. LLVM's verifier comes first, unless
  * `options->is_verified`: the code generator may do anything with what it would refuse; the error
- * then has its message. Before it, a function whose GC strategy LLVM does not know is refused, and so
- * is a gc.relocate in a function that names no strategy, because LLVM ends the process at both: the
- * error then names the function. All else that is found goes to `options->finding`, and the error has the
- * sentence of the first finding, which names the function, the instruction, why, and what to write
- * instead, and says how many more there are. To be called before code generation;
+ * then has its message. Before it, a function whose GC strategy LLVM does not know is refused, and
+ * so is a gc.relocate in a function that names no strategy, because LLVM ends the process at both:
+ * the error then names the function. All else that is found goes to `options->finding`, and the
+ * error has the sentence of the first finding, which names the function, the instruction, why, and
+ * what to write instead, and says how many more there are. To be called before code generation;
  * cairn_engine_create and cairn_engine_add_module do so. `options` NULL means all zero. CORRUPT for
  * a call that is not well-formed, at which the check ends; UNSUPPORTED as cairn_scan_module for
  * operand bundles; MEMORY, ARGUMENT. Takes O(instructions + records) time; what the
