@@ -109,10 +109,11 @@ static void sample(int signal, siginfo_t *info, void *ucontext)
     (void)signal;
     (void)info;
     struct cairn_context context;
-    if (cairn_context_from_signal(&context, ucontext, NULL) != CAIRN_OK)
+    uint64_t pc;
+    if (cairn_context_from_signal(&context, ucontext, NULL) != CAIRN_OK ||
+        cairn_context_read(&context, CAIRN_REGISTER_PC, &pc, sizeof pc, NULL) != CAIRN_OK)
         return;
     struct cairn_pc_table_entry found[4];
-    uint64_t pc = cairn_context_pc(&context);
     const cairn_module *module = cairn_runtime_find_module(runtime, pc);
     size_t count = cairn_pc_table_find(cairn_module_pc_table(module), pc, found, 4);
     for (size_t i = 0; i < count && i < 4; i++) {

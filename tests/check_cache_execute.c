@@ -7,6 +7,7 @@
  */
 #include "arch/arch.h"
 #include "code_support.h"
+#include "tests/context_support.h"
 #include "tests/machine.h"
 #include "tests/registers.h"
 
@@ -320,9 +321,9 @@ static const uint16_t no_register = UINT16_MAX;
 static void left(struct cairn_context *context, int way)
 {
     trial.way = way;
-    trial.pc = cairn_context_pc(context);
-    trial.sp = cairn_context_sp(context);
-    trial.seen.flags = cairn_context_flags(context);
+    trial.pc = read_register(context, CAIRN_REGISTER_PC);
+    trial.sp = read_register(context, CAIRN_REGISTER_SP);
+    trial.seen.flags = read_register(context, CAIRN_REGISTER_FLAGS);
     for (uint16_t dwarf = 0; dwarf < numbers; dwarf++) {
         size_t offset;
         size_t bytes;

@@ -6,6 +6,7 @@
  */
 #include "arch/arch.h"
 #include "code_support.h"
+#include "tests/context_support.h"
 #include "tests/registers.h"
 
 #include <cairn/cairn.h>
@@ -111,11 +112,12 @@ static void compare_context(const struct cairn_context *context, uint64_t pc, ui
     for (uint16_t dwarf = 0; dwarf < numbers; dwarf++)
         if (!registers_is_given_up(dwarf))
             compare_register(context, dwarf);
-    if (((cairn_context_flags(context) ^ trial.before.flags) & registers_flags_mask()) != 0)
+    if (((read_register(context, CAIRN_REGISTER_FLAGS) ^ trial.before.flags) &
+         registers_flags_mask()) != 0)
         find_fault("the flags", 0);
-    if (cairn_context_pc(context) != pc)
+    if (read_register(context, CAIRN_REGISTER_PC) != pc)
         find_fault("the program counter", 0);
-    if (cairn_context_sp(context) != sp)
+    if (read_register(context, CAIRN_REGISTER_SP) != sp)
         find_fault("the stack pointer", registers_stack_pointer());
 }
 
@@ -134,7 +136,7 @@ static void change_context(struct cairn_context *context)
 {
     for (uint16_t dwarf = 0; dwarf < numbers; dwarf++)
         change_register(context, dwarf);
-    cairn_context_set_flags(context, trial.wanted.flags);
+    write_register(context, CAIRN_REGISTER_FLAGS, trial.wanted.flags);
 }
 
 static void compare_after(const struct registers *expected, uint16_t dwarf)
@@ -259,10 +261,10 @@ static void prepare_below(uint64_t sp)
 static void move(struct cairn_context *context, void *user)
 {
     change(context, user);
-    cairn_context_set_pc(context, registers_code_address(registers_landing));
+    write_register(context, CAIRN_REGISTER_PC, registers_code_address(registers_landing));
     if (trial.sp == 0)
         return;
-    cairn_context_set_sp(context, trial.sp);
+    write_register(context, CAIRN_REGISTER_SP, trial.sp);
     prepare_below(trial.sp);
 }
 
@@ -399,7 +401,7 @@ static void resume_below(struct cairn_context *context, void *user)
         (struct cairn_context *)(void *)(stack + CAIRN_CONTEXT_ALIGNMENT * 2);
     memcpy(below, context, sizeof *below);
     trial.sp = (uintptr_t)(below + 1) + distance;
-    cairn_context_set_sp(below, trial.sp);
+    write_register(below, CAIRN_REGISTER_SP, trial.sp);
     memcpy(trial.before.below, (const void *)(uintptr_t)(trial.sp - 128),
            sizeof trial.before.below);
     cairn_context_resume(below);
@@ -435,8 +437,8 @@ START_TEST(capture_describes_the_caller)
                 ck_assert_uint_eq(cairn_context_register_size(&context, dwarf), 0);
         }
         ck_assert_msg(trial.fault[0] == '\0', "%s", trial.fault);
-        ck_assert_uint_eq(cairn_context_pc(&context), returned());
-        ck_assert_uint_eq(cairn_context_sp(&context), registers_sp);
+        ck_assert_uint_eq(read_register(&context, CAIRN_REGISTER_PC), returned());
+        ck_assert_uint_eq(read_register(&context, CAIRN_REGISTER_SP), registers_sp);
     }
 }
 END_TEST
@@ -480,17 +482,18 @@ static struct {
 
 static bool is_spinning(const struct cairn_context *context)
 {
-    uint64_t pc = cairn_context_pc(context);
+    uint64_t pc = read_register(context, CAIRN_REGISTER_PC);
     return pc > registers_code_address(registers_spin) &&
            pc < registers_code_address(registers_spin_end);
 }
 
 static void look_and_change(struct cairn_context *context)
 {
-    compare_context(context, cairn_context_pc(context), registers_sp - registers_call_bytes());
+    compare_context(context, read_register(context, CAIRN_REGISTER_PC),
+                    registers_sp - registers_call_bytes());
     change_context(context);
-    cairn_context_set_pc(context, registers_code_address(registers_landing));
-    cairn_context_set_sp(context, registers_sp);
+    write_register(context, CAIRN_REGISTER_PC, registers_code_address(registers_landing));
+    write_register(context, CAIRN_REGISTER_SP, registers_sp);
 }
 
 static void interrupt(int number, siginfo_t *info, void *ucontext)
@@ -581,7 +584,7 @@ static void move_alone(struct cairn_context *context, void *user)
 {
     (void)user;
     if (trial.sp != 0)
-        cairn_context_set_sp(context, trial.sp);
+        write_register(context, CAIRN_REGISTER_SP, trial.sp);
 }
 
 /* Moves the stack to where a signal's frame would be. */
@@ -609,10 +612,10 @@ static void overwrite_below(int number, siginfo_t *info, void *ucontext)
     trial.calls++;
     if (cairn_context_from_signal(&context, ucontext, NULL) != CAIRN_OK)
         find_fault("there is no context", 0);
-    if (cairn_context_pc(&context) != registers_code_address(registers_landing))
+    if (read_register(&context, CAIRN_REGISTER_PC) != registers_code_address(registers_landing))
         return;
-    uint64_t flags = cairn_context_flags(&context) & ~registers_step_flag();
-    cairn_context_set_flags(&context, flags);
+    uint64_t flags = read_register(&context, CAIRN_REGISTER_FLAGS) & ~registers_step_flag();
+    write_register(&context, CAIRN_REGISTER_FLAGS, flags);
     if (cairn_context_to_signal(&context, ucontext, NULL) != CAIRN_OK)
         find_fault("it cannot go back", 0);
 }
@@ -755,10 +758,10 @@ START_TEST(context_of_zeros_gets_registers_by_writing)
     ck_assert_int_eq(cairn_context_write(&context, dwarf, &value, 4, NULL), CAIRN_OK);
     ck_assert_int_eq(cairn_context_read(&context, dwarf, &whole, 8, NULL), CAIRN_OK);
     ck_assert_uint_eq(whole, 7);
-    cairn_context_set_pc(&context, 0x1234);
-    cairn_context_set_sp(&context, 0x5678);
-    ck_assert_uint_eq(cairn_context_pc(&context), 0x1234);
-    ck_assert_uint_eq(cairn_context_sp(&context), 0x5678);
+    write_register(&context, CAIRN_REGISTER_PC, 0x1234);
+    write_register(&context, CAIRN_REGISTER_SP, 0x5678);
+    ck_assert_uint_eq(read_register(&context, CAIRN_REGISTER_PC), 0x1234);
+    ck_assert_uint_eq(read_register(&context, CAIRN_REGISTER_SP), 0x5678);
     ck_assert_uint_eq(cairn_context_register_size(&context, registers_stack_pointer()), 8);
 }
 END_TEST

@@ -4,6 +4,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/context_support.h"
+
 #include <cairn/cairn.h>
 #include <check.h>
 #include <stdlib.h>
@@ -81,7 +83,7 @@ START_TEST(frame_without_vector_registers_gives_the_others)
     ck_assert_int_eq(read_frame(), CAIRN_OK);
     ck_assert_uint_eq(cairn_context_register_size(&frame.context, V0), 16);
     put_record(records(), 0, 0);
-    cairn_context_set_pc(&frame.context, 77);
+    write_register(&frame.context, CAIRN_REGISTER_PC, 77);
     ck_assert_int_eq(write_frame(), CAIRN_ERROR_NOT_FOUND);
     ck_assert_uint_ne(frame.signal.uc_mcontext.pc, 77);
     ck_assert_int_eq(read_frame(), CAIRN_ERROR_NOT_FOUND);

@@ -4,6 +4,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/context_support.h"
+
 #include <cairn/cairn.h>
 #include <check.h>
 #include <stdlib.h>
@@ -71,7 +73,7 @@ START_TEST(frame_without_vector_registers_gives_the_others)
     if (!has_vsx())
         return;
     frame.signal.uc_mcontext.v_regs = NULL;
-    cairn_context_set_pc(&frame.context, 77);
+    write_register(&frame.context, CAIRN_REGISTER_PC, 77);
     ck_assert_int_eq(write_frame(), CAIRN_ERROR_NOT_FOUND);
     ck_assert_uint_ne(frame.signal.uc_mcontext.gp_regs[NIP], 77);
     ck_assert_int_eq(read_frame(), CAIRN_ERROR_NOT_FOUND);

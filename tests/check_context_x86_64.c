@@ -4,6 +4,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/context_support.h"
+
 #include <cairn/cairn.h>
 #include <check.h>
 #include <cpuid.h>
@@ -226,7 +228,7 @@ START_TEST(registers_that_the_frame_has_no_room_for_are_refused)
         return;
     make_frame(ALL_STATES, ALL_STATES, 0);
     ck_assert_int_eq(read_frame(), CAIRN_OK);
-    cairn_context_set_pc(&frame.context, 77);
+    write_register(&frame.context, CAIRN_REGISTER_PC, 77);
     put_u64(DESCRIPTION + 8, 3);
     ck_assert_int_eq(cairn_context_to_signal(&frame.context, &frame.signal, &frame.error),
                      CAIRN_ERROR_NOT_FOUND);

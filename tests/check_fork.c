@@ -596,9 +596,9 @@ static enum cairn_status enter_invalidate(struct world *world)
     return invalidate(world, world->empty.module, &invalidation);
 }
 
-static enum cairn_status enter_take_back(struct world *world)
+static enum cairn_status enter_undo(struct world *world)
 {
-    return cairn_invalidation_take_back(world->invalidation, CAIRN_RELAXED, NULL);
+    return cairn_invalidation_undo(world->invalidation, CAIRN_RELAXED, NULL);
 }
 
 static const struct entry {
@@ -638,7 +638,7 @@ static const struct entry {
     {.name = "cairn_closure_create", .enter = enter_closure_create},
     {.name = "cairn_closure_destroy", .enter = enter_closure_destroy},
     {.name = "cairn_invalidate", .enter = enter_invalidate},
-    {.name = "cairn_invalidation_take_back", .enter = enter_take_back},
+    {.name = "cairn_invalidation_undo", .enter = enter_undo},
 };
 enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
 

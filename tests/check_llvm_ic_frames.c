@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/context_support.h"
 #include "tests/ic_support.h"
 
 #include <stdlib.h>
@@ -112,8 +113,8 @@ static void check_frame_at(const struct cairn_ic_miss *miss, uint64_t pc, uint64
     struct cairn_frame frame;
     struct cairn_error error = {0};
     context = *miss->deopt->frame.context;
-    cairn_context_set_pc(&context, pc);
-    cairn_context_set_sp(&context, sp);
+    write_register(&context, CAIRN_REGISTER_PC, pc);
+    write_register(&context, CAIRN_REGISTER_SP, sp);
     ic_assert_done(cairn_frame_interrupted(runtime, &context, &frame, &error), error);
     check_same_frame(&frame, &miss->deopt->frame);
 }

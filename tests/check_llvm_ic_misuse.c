@@ -378,7 +378,7 @@ START_TEST(an_invalidation_leaves_sites_with_caches_alone)
     ck_assert_ptr_eq(cairn_invalidation_site(invalidation, 0), program.sites[1]);
     check(0, 1, true);
     ck_assert_uint_eq(run(1, 1), 77);
-    ck_assert_ok(cairn_invalidation_take_back(invalidation, CAIRN_SYNC, NULL));
+    ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, NULL));
     cairn_invalidation_destroy(invalidation);
     wanted = (struct cairn_invalidation_options){
         .sites = program.sites, .site_count = SITES, .target = cairn_exit_target(exit)};
@@ -403,7 +403,7 @@ START_TEST(taking_an_invalidation_back_leaves_a_new_cache_alone)
     ck_assert_ok(cairn_invalidate(runtime, &wanted, &invalidation, NULL));
     ck_assert_ok(cairn_ic_create(program.sites[0], &options, &caches[0], NULL));
     add(0, 1);
-    ck_assert_ok(cairn_invalidation_take_back(invalidation, CAIRN_SYNC, NULL));
+    ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, NULL));
     check(0, 1, true);
     cairn_invalidation_destroy(invalidation);
     cairn_exit_destroy(exit);

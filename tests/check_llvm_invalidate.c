@@ -377,10 +377,10 @@ static cairn_invalidation *invalidate_f(void)
     return invalidate(&options);
 }
 
-static void take_back(cairn_invalidation *invalidation)
+static void undo(cairn_invalidation *invalidation)
 {
     struct cairn_error error = {0};
-    enum cairn_status status = cairn_invalidation_take_back(invalidation, CAIRN_SYNC, &error);
+    enum cairn_status status = cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     cairn_invalidation_destroy(invalidation);
 }
@@ -467,13 +467,13 @@ static void test_waiting_frames(enum cairn_code_mode mode, const struct form *fo
     finish_workers(workers);
     check_all_left(workers);
     ck_assert_uint_eq(call_and_count(), 1);
-    take_back(invalidation);
+    undo(invalidation);
     note_states(after);
     for (int i = 0; i < BEHIND_WAITING; i++)
         ck_assert_int_eq(after[i], before[i]);
     ck_assert_uint_eq(call_and_count(), 0);
     start_workers(workers);
-    take_back(invalidate_f());
+    undo(invalidate_f());
     finish_workers(workers);
     check_none_left(workers);
     unload();
@@ -541,7 +541,7 @@ static void let_run(int round)
         sched_yield();
 }
 
-static void invalidate_and_take_back(int rounds)
+static void invalidate_and_undo(int rounds)
 {
     for (int i = 0; i < rounds; i++) {
         bool is_relaxed = i % 8 == 7;
@@ -552,7 +552,7 @@ static void invalidate_and_take_back(int rounds)
         atomic_store(&promised, is_relaxed ? CHANGING : 4 * i + 1);
         let_run(i);
         atomic_store(&promised, CHANGING);
-        ck_assert_ok(cairn_invalidation_take_back(invalidation, options.strength, NULL));
+        ck_assert_ok(cairn_invalidation_undo(invalidation, options.strength, NULL));
         cairn_invalidation_destroy(invalidation);
         atomic_store(&promised, is_relaxed ? CHANGING : 4 * i + 2);
         let_run(i);
@@ -568,7 +568,7 @@ static void test_running_threads(enum cairn_code_mode mode, const struct form *f
         workers[i] = (struct worker){0};
         ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, run_on, &workers[i]), 0);
     }
-    invalidate_and_take_back(rounds);
+    invalidate_and_undo(rounds);
     atomic_store(&stopping, true);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(workers[i].thread, NULL);
@@ -581,7 +581,7 @@ static void test_running_threads(enum cairn_code_mode mode, const struct form *f
     unload();
 }
 
-START_TEST(results_are_right_while_a_function_is_invalidated_and_taken_back)
+START_TEST(results_are_right_while_a_function_is_invalidated_and_restored)
 {
     bool is_single = _i / FORMS != 0;
     if (has_form(_i % FORMS))
@@ -632,7 +632,7 @@ static void *invalidate_against_others(void *user)
         worker->wrong += change_owner(invalidation, 1, 0);
         sched_yield();
         worker->wrong += change_owner(invalidation, -1, 1);
-        status = cairn_invalidation_take_back(invalidation, CAIRN_RELAXED, NULL);
+        status = cairn_invalidation_undo(invalidation, CAIRN_RELAXED, NULL);
         worker->wrong += status != CAIRN_OK;
         cairn_invalidation_destroy(invalidation);
     }
@@ -681,10 +681,10 @@ START_TEST(a_second_invalidation_takes_what_the_first_has_left)
     ck_assert_str_eq(error.message,
                      "none is left of 3 sites: 3 call or jump already, 0 are not live");
     ck_assert_ptr_null(third);
-    take_back(first);
+    undo(first);
     ck_assert_int_eq(state(ENTRY), CAIRN_SITE_NOP);
     ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_CALL);
-    take_back(second);
+    undo(second);
     ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_NOP);
     unload();
 }
@@ -713,7 +713,7 @@ START_TEST(a_filter_keeps_the_hosts_own_sites_out)
     ck_assert_int_eq(state(12), CAIRN_SITE_CALL);
     ck_assert_int_eq(state(50), CAIRN_SITE_NOP);
     ck_assert_uint_ne(described(51).target, (uintptr_t)cairn_exit_target(the_exit));
-    take_back(invalidation);
+    undo(invalidation);
     unload();
 }
 END_TEST
@@ -729,7 +729,7 @@ START_TEST(a_module_is_invalidated_whole)
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         ck_assert_uint_eq(described(left[i]).target, (uintptr_t)cairn_exit_target(the_exit));
     ck_assert_uint_ne(described(51).target, (uintptr_t)cairn_exit_target(the_exit));
-    take_back(invalidation);
+    undo(invalidation);
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         ck_assert_int_eq(state(left[i]), CAIRN_SITE_NOP);
     unload();
@@ -763,7 +763,7 @@ START_TEST(sites_that_others_have_changed_are_left_alone)
     cairn_invalidation *invalidation = invalidate_f();
     ck_assert_ok(cairn_site_call(site(ENTRY), (const void *)(uintptr_t)waits, CAIRN_SYNC, NULL));
     ck_assert_ok(cairn_site_nop(site(BEHIND_RECURSION), CAIRN_SYNC, NULL));
-    ck_assert_ok(cairn_invalidation_take_back(invalidation, CAIRN_SYNC, NULL));
+    ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, NULL));
     ck_assert_uint_eq(described(ENTRY).target, (uintptr_t)waits);
     ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_NOP);
     ck_assert_int_eq(state(BEHIND_WAITING), CAIRN_SITE_NOP);
@@ -784,7 +784,7 @@ static void invalidate_the_rest(const struct cairn_deopt *deopt)
 static void take_the_rest_back(const struct cairn_deopt *deopt)
 {
     (void)deopt;
-    take_back(of_the_handler);
+    undo(of_the_handler);
 }
 
 START_TEST(a_handler_may_invalidate_its_own_function_and_take_that_back)
@@ -801,7 +801,7 @@ START_TEST(a_handler_may_invalidate_its_own_function_and_take_that_back)
     also = take_the_rest_back;
     ck_assert_uint_eq(call_and_count(), 1);
     ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_NOP);
-    take_back(first);
+    undo(first);
     ck_assert_uint_eq(call_and_count(), 0);
     unload();
 }
@@ -811,12 +811,12 @@ START_TEST(taking_back_twice_does_nothing)
 {
     load_all();
     cairn_invalidation *first = invalidate_f();
-    ck_assert_ok(cairn_invalidation_take_back(first, CAIRN_SYNC, NULL));
+    ck_assert_ok(cairn_invalidation_undo(first, CAIRN_SYNC, NULL));
     ck_assert_uint_eq(cairn_invalidation_site_count(first), 0);
     cairn_invalidation *second = invalidate_f();
-    ck_assert_ok(cairn_invalidation_take_back(first, CAIRN_SYNC, NULL));
+    ck_assert_ok(cairn_invalidation_undo(first, CAIRN_SYNC, NULL));
     ck_assert_uint_eq(call_and_count(), 1);
-    take_back(second);
+    undo(second);
     cairn_invalidation_destroy(first);
     unload();
 }
@@ -832,15 +832,14 @@ START_TEST(what_is_destroyed_stays_invalidated)
 }
 END_TEST
 
-START_TEST(a_retired_module_is_not_taken_back)
+START_TEST(a_retired_module_is_not_restored)
 {
     struct cairn_error error;
     load_all();
     cairn_invalidation *invalidation = invalidate_f();
     struct cairn_site_description description = described(ENTRY);
     cairn_module_retire(cairn_record_module(description.record));
-    ck_assert_int_eq(cairn_invalidation_take_back(invalidation, CAIRN_SYNC, &error),
-                     CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
     ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 3);
     cairn_invalidation_destroy(invalidation);
     unload();
@@ -908,7 +907,7 @@ START_TEST(a_chosen_site_that_is_not_live_is_refused_and_nothing_changed)
     expect_refused(&options, CAIRN_ERROR_UNMANAGED, "site 22 at 0x");
     ck_assert_int_eq(state(ENTRY), CAIRN_SITE_NOP);
     options = options_for(code_of(21));
-    take_back(invalidate(&options));
+    undo(invalidate(&options));
     unload();
 }
 END_TEST
@@ -953,7 +952,7 @@ START_TEST(what_is_not_said_clearly_is_refused)
     ck_assert_int_eq(cairn_invalidate(NULL, &options, &invalidation, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_invalidate(runtime, NULL, &invalidation, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_invalidate(runtime, &options, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_invalidation_take_back(NULL, CAIRN_SYNC, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_invalidation_undo(NULL, CAIRN_SYNC, &error), CAIRN_ERROR_ARGUMENT);
     unload();
 }
 END_TEST
@@ -972,7 +971,7 @@ START_TEST(an_invalidation_without_memory_changes_nothing)
         allocations.calls = 0;
         allocations.fail_at = 1;
         if (status == CAIRN_OK)
-            ck_assert_ok(cairn_invalidation_take_back(invalidation, CAIRN_SYNC, NULL));
+            ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, NULL));
         allocations.fail_at = 0;
         cairn_invalidation_destroy(invalidation);
         ck_assert_int_eq(state(ENTRY), CAIRN_SITE_NOP);
@@ -1000,7 +999,7 @@ int main(void)
     tcase_set_timeout(threads, SECONDS);
     tcase_add_loop_test(threads, frames_on_many_stacks_leave_as_their_calls_return, first,
                         SITE_MODES * FORMS);
-    tcase_add_loop_test(threads, results_are_right_while_a_function_is_invalidated_and_taken_back,
+    tcase_add_loop_test(threads, results_are_right_while_a_function_is_invalidated_and_restored,
                         first, SITE_MODES * FORMS);
     tcase_add_test(threads, each_site_is_of_one_invalidation_at_a_time);
     suite_add_tcase(suite, threads);
@@ -1013,7 +1012,7 @@ int main(void)
     tcase_add_test(sites, a_handler_may_invalidate_its_own_function_and_take_that_back);
     tcase_add_test(sites, taking_back_twice_does_nothing);
     tcase_add_test(sites, what_is_destroyed_stays_invalidated);
-    tcase_add_test(sites, a_retired_module_is_not_taken_back);
+    tcase_add_test(sites, a_retired_module_is_not_restored);
     suite_add_tcase(suite, sites);
     TCase *refusals = tcase_create("refusals");
     tcase_add_test(refusals, a_function_without_sites_is_not_found);

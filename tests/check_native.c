@@ -6,6 +6,7 @@
  */
 #include "arch/arch.h"
 #include "frame/expression.h"
+#include "tests/context_support.h"
 #include "tests/process_frames.h"
 #include "tests/stackmap_support.h"
 #include "unwind/eh_frame_header.h"
@@ -158,8 +159,8 @@ static enum cairn_status evaluate(const uint8_t *bytes, uint8_t size, uint8_t cu
     uint8_t section[64] = {size};
     struct cairn_frame frame;
     memset(&context, 0, sizeof context);
-    cairn_context_set_sp(&context, (uintptr_t)memory);
-    cairn_context_set_pc(&context, 0x1000);
+    write_register(&context, CAIRN_REGISTER_SP, (uintptr_t)memory);
+    write_register(&context, CAIRN_REGISTER_PC, 0x1000);
     memcpy(section + 1, bytes, size);
     for (size_t i = 1; i <= size; i++)
         if (section[i] == 0x70)

@@ -7,6 +7,7 @@
 
 #include "arch/arch.h"
 #include "runtime_support.h"
+#include "tests/context_support.h"
 #include "tests/machine.h"
 
 #include <string.h>
@@ -54,7 +55,8 @@ static void answer(struct cairn_context *context, void *user)
 {
     struct exit_visit *visit = user;
     struct cairn_record record;
-    if (support_find_return_address(visit->runtime, cairn_context_pc(context), &record))
+    if (support_find_return_address(visit->runtime, read_register(context, CAIRN_REGISTER_PC),
+                                    &record))
         visit->id = cairn_record_id(record);
     ck_assert_int_eq(
         cairn_context_write(context, machine_result, &visit->result, sizeof visit->result, NULL),

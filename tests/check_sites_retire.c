@@ -186,7 +186,7 @@ START_TEST(a_site_of_a_retired_module_is_described_and_not_changed)
 }
 END_TEST
 
-START_TEST(an_invalidation_of_a_retired_module_is_not_taken_back_and_is_destroyed)
+START_TEST(an_invalidation_of_a_retired_module_cannot_be_undone_and_is_destroyed)
 {
     struct site_fixture fixture;
     struct cairn_error error;
@@ -198,8 +198,7 @@ START_TEST(an_invalidation_of_a_retired_module_is_not_taken_back_and_is_destroye
                                                        .target = cairn_exit_target(exit)};
     ck_assert_done(cairn_invalidate(fixture.runtime, &options, &invalidation, &error), error);
     cairn_module_retire(fixture.module);
-    ck_assert_int_eq(cairn_invalidation_take_back(invalidation, CAIRN_SYNC, &error),
-                     CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
     ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 1);
     cairn_exit_destroy(exit);
     ck_assert_uint_eq(cairn_runtime_quiesce(fixture.runtime), 2);
@@ -372,7 +371,7 @@ int main(void)
     const TTest *in_every_mode[] = {
         a_function_is_invalidated_while_its_module_is_retired,
         a_site_of_a_retired_module_is_described_and_not_changed,
-        an_invalidation_of_a_retired_module_is_not_taken_back_and_is_destroyed,
+        an_invalidation_of_a_retired_module_cannot_be_undone_and_is_destroyed,
         a_filter_may_retire_the_module,
         a_handler_may_give_up_its_exit_its_module_and_a_share_of_the_runtime,
         a_site_may_call_a_destroyed_exit_until_the_quiescent_point,

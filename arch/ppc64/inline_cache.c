@@ -452,7 +452,7 @@ static void append_keep_r11(struct words_code *code, const struct arch_cache *ca
         words_append(code, MTLR_R11);
 }
 
-static void append_bring_back_r11(struct words_code *code, const struct arch_cache *cache)
+static void append_restore_r11(struct words_code *code, const struct arch_cache *cache)
 {
     if (keeps_r11(cache))
         words_append(code, MFLR_R11);
@@ -472,11 +472,11 @@ static void append_case(struct words_code *code, const struct arch_cache *cache,
     assert(is_free(one->receiver) && is_general(one->receiver));
     assert(!gives_value(one) || is_free(one->value));
     if (one != cache->cases && one->receiver == R11)
-        append_bring_back_r11(code, cache);
+        append_restore_r11(code, cache);
     size_t branch = append_guard(code, one);
     if (one->counter != 0)
         append_count(code, one->counter);
-    append_bring_back_r11(code, cache);
+    append_restore_r11(code, cache);
     append_hit(code, cache, one, address);
     finish_guard(code, branch);
 }
@@ -490,7 +490,7 @@ static void append_end(struct words_code *code, const struct arch_cache *cache, 
         append_jump(code, cache->miss_target);
         return;
     }
-    append_bring_back_r11(code, cache);
+    append_restore_r11(code, cache);
     append_exit(code, cache, cache->exit_data, address);
 }
 

@@ -1,39 +1,54 @@
 /*
- * cairn/context.h - the registers of a thread.
+ * cairn/context.h - the registers of a thread at one point of its code: reading and changing them,
+ * saving one's own, resuming a thread from them.
  *
- * A context holds the registers of a thread at one point of its code, by DWARF number: general
- * registers, program counter, flags, and the vector registers as wide as the machine and its kernel
- * have them. It is plain memory of the caller's, as long-lived as he likes, and may be copied. It
- * stands on a stack well: 2560 bytes, aligned to 64.
+ * A context holds general registers, program counter, stack pointer, flags, and vector registers as
+ * wide as the processor and its kernel support. A register is read and written by its DWARF number,
+ * as in stack maps and unwind tables, or by one of the CAIRN_REGISTER_… numbers, which are the same
+ * on every architecture:
  *
- * WHERE ONE COMES FROM, and what it then has:
+ *     static void handle(int signal, siginfo_t *information, void *ucontext)
+ *     {
+ *         struct cairn_context context;
+ *         uint64_t pc;
+ *         if (cairn_context_from_signal(&context, ucontext, NULL) == CAIRN_OK &&
+ *             cairn_context_read(&context, CAIRN_REGISTER_PC, &pc, sizeof pc, NULL) == CAIRN_OK)
+ *             …
+ *     }
  *
- * - Cairn's exit, behind a site: every register as at the site, but for those that the ABI leaves
- * to code between caller and callee: x16 and x17 on AArch64, r12 and CTR on PPC64.
- * - A signal: every register, cairn_context_from_signal.
- * - The thread itself: what a function has to leave as it finds it, cairn_context_capture.
+ * A context comes from one of three places:
  *
- * NUMBERS are those of the architecture's ABI, as stack maps and unwind tables have them.
+ * - an exit (cairn/deopt.h): it holds every register of the site, except those that the ABI
+ * reserves for code between caller and callee (x16 and x17 on AArch64, r12 and CTR on PPC64);
+ * - a signal handler (cairn_context_from_signal): it holds every register;
+ * - the thread itself (cairn_context_capture): it holds the callee-saved registers.
+ *
+ * NUMBERS. These DWARF numbers have the registers of each architecture:
  *
  * | | x86-64 | AArch64 | PPC64 |
  * | --- | --- | --- | --- |
  * | general, 8 bytes | 0 to 15 | 0 to 31 | 0 to 31, 65 (LR), 66 (CTR), 76 (XER) |
  * | program counter | 16 | | |
- * | flags, 8 bytes | 49 | | 64 and, all of CR too, 68 to 75 |
+ * | flags, 8 bytes | 49 | | 64, and 68 to 75, each of which is the whole of CR |
  * | control, 4 bytes | 64 (MXCSR) | | |
  * | vector | 17 to 32, 67 to 82 | 64 to 95 | 32 to 63 (f, vs0 to 31), 77 to 108 (v) |
- * | their bytes | 16, 32 or 64 | 16 | 16, or 8 and 16 without VSX |
+ * | size of a vector in bytes | 16, 32 or 64 | 16 | 16, or 8 and 16 without VSX |
  * | mask, 8 bytes | 118 to 125 | | |
  *
- * PARTS. A register that holds an integer has its low bytes as its part. One that holds a vector
- * has its first bytes, as a store of the whole would put them: its lowest lanes. PPC64 alone keeps
- * scalars in the first doubleword, which is not the lowest lane in little-endian order; so up to 8
- * bytes are the low bytes of that doubleword, and 16 the vector as a store puts it into memory.
- * (A float in a register of PPC64 is a double.) Writing a part leaves the rest as it is.
+ * PARTS. A part of an integer register is its low bytes. A part of a vector register is its first
+ * bytes in the order in which a store of the whole register writes them: its lowest lanes. PPC64 is
+ * different: it keeps scalars in the first doubleword, which is not the lowest lane in
+ * little-endian order. So a part of up to 8 bytes is the low bytes of that doubleword, and a part
+ * of 16 bytes is the vector as a store writes it. (A float in a register of PPC64 has the format of
+ * a double.) Writing a part leaves the other bytes of the register unchanged.
  *
- * NOT HERE: x87, MMX and AMX on x86-64, what SVE and SME have above 128 bits on AArch64, VSCR on
- * PPC64; and the registers that make a thread what it is (segment bases, TPIDR_EL0, r13 on PPC64,
- * which a context holds and does not bring back).
+ * NOT INCLUDED: x87, MMX and AMX registers on x86-64; SVE and SME registers beyond 128 bits on
+ * AArch64; VSCR on PPC64; and registers that identify the thread (segment bases, TPIDR_EL0, and r13
+ * on PPC64, which a context holds but does not restore).
+ *
+ * A context is plain data without an owner, and may be copied. It has 2560 bytes, aligned to 64.
+ * All functions are async-signal-safe, with NULL for `error` where that is stated. Different
+ * threads must not use the same context at the same time.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -50,8 +65,8 @@ extern "C" {
 
 enum { CAIRN_CONTEXT_BYTES = 2560, CAIRN_CONTEXT_ALIGNMENT = 64 };
 
-/** To be read and written by the functions below; the layout is Cairn's own and may change. All
- *  zero is a context that has no register. */
+/** A context. Only Cairn's functions may access its bytes. If all are zero, the context holds no
+ *  registers. */
 struct cairn_context {
 #ifdef __cplusplus
     alignas(CAIRN_CONTEXT_ALIGNMENT) unsigned char bytes[CAIRN_CONTEXT_BYTES];
@@ -60,88 +75,95 @@ struct cairn_context {
 #endif
 };
 
-/*
- * Reading and writing. Pure memory access: one thread at a time for a context; async-signal-safe.
+/** Numbers of the program counter, the stack pointer and the flags, 8 bytes each, on all
+ *  architectures. */
+enum {
+    /** The address at which the thread is or will resume: an address in code, never of a function
+     *  descriptor. Every context holds it; 0 until it is set. */
+    CAIRN_REGISTER_PC = 0xFF00,
+    /** RSP, SP, r1. */
+    CAIRN_REGISTER_SP = 0xFF01,
+    /** RFLAGS; N, Z, C and V at their positions in PSTATE; CR. Every context holds them. */
+    CAIRN_REGISTER_FLAGS = 0xFF02
+};
+
+/* ---- Reading and writing ---- */
+
+/** Returns the size of a register in bytes; 0 if the context does not hold it. */
+CAIRN_API size_t cairn_context_register_size(const struct cairn_context *context, uint16_t number);
+
+/**
+ * Reads a register, or its part of `size` bytes, in the machine's byte order.
+ *
+ * Errors: NOT_FOUND if the context does not hold the register; RANGE if the size is 0 or larger
+ * than the register. `value` is unchanged after an error.
  */
-
-/** How many bytes the context has of the register; 0 if it does not have it. */
-CAIRN_API size_t cairn_context_register_size(const struct cairn_context *context, uint16_t dwarf);
-
-/** The register's value, or its part of `size` bytes, in the machine's byte order. NOT_FOUND (the
- *  context does not have the register), RANGE (0 bytes, or more than it has): `value` stays as it
- *  was. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_read(const struct cairn_context *context,
-                                                                uint16_t dwarf, void *value,
+                                                                uint16_t number, void *value,
                                                                 size_t size,
                                                                 struct cairn_error *error);
 
-/** The reverse. A general register that the context did not have it has from then on, any part that
- *  was not written being zero; vector and mask registers can be written where the context has their
- *  kind. NOT_FOUND, RANGE: nothing was changed. */
+/**
+ * Writes a register, or its part of `size` bytes. If the context did not hold a general register,
+ * it does from now on, and the other bytes of the register are zero. Vector and mask registers can
+ * be written only if the context holds registers of their kind.
+ *
+ * Errors: NOT_FOUND, RANGE as cairn_context_read. Nothing is changed after an error.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_write(struct cairn_context *context,
-                                                                 uint16_t dwarf, const void *value,
+                                                                 uint16_t number, const void *value,
                                                                  size_t size,
                                                                  struct cairn_error *error);
 
-/** Where the thread is, or goes on: an address in code, never a descriptor. */
-CAIRN_API uint64_t cairn_context_pc(const struct cairn_context *context);
-CAIRN_API void cairn_context_set_pc(struct cairn_context *context, uint64_t pc);
-
-/** The stack pointer: RSP, SP, r1. */
-CAIRN_API uint64_t cairn_context_sp(const struct cairn_context *context);
-CAIRN_API void cairn_context_set_sp(struct cairn_context *context, uint64_t sp);
-
-/** RFLAGS; N, Z, C and V at their places in PSTATE; CR. */
-CAIRN_API uint64_t cairn_context_flags(const struct cairn_context *context);
-CAIRN_API void cairn_context_set_flags(struct cairn_context *context, uint64_t flags);
-
-/*
- * Making one, and going on from one.
- */
+/* ---- Capture and resume ---- */
 
 /**
- * Captures the thread's own registers, as setjmp does: the context describes the caller at the
- * address where this returns to. It has the registers that a function leaves as it finds them, the
- * stack pointer and the program counter. Returns 0; and 1 where cairn_context_resume goes on from
- * there, which is allowed as long as the caller has not returned. Async-signal-safe.
+ * Saves the thread's own registers, as setjmp does: the callee-saved registers, the stack pointer,
+ * and as the program counter the address to which this call returns. Returns 0. It returns 1 when
+ * cairn_context_resume resumes the context, which is allowed until the caller returns.
  */
 CAIRN_API int cairn_context_capture(struct cairn_context *context)
     __attribute__((returns_twice, nonnull));
 
 /**
- * The thread goes on with the context's registers. Each is exactly as in the context, flags
- * included; but x16 and x17 on AArch64, and r12 on PPC64 (and CTR, if the program counter is not
- * LR), are given up to get there, and registers that the context does not have hold anything. On
- * x86-64 the 128 bytes below the new stack pointer are left alone (the red zone), and up to 128
- * bytes below them are written; on the others nothing is written.
+ * Resumes the thread with the registers of the context, flags included. Registers that the context
+ * does not hold are undefined; so are x16 and x17 on AArch64, and r12 on PPC64 (and CTR, if the
+ * program counter is not LR), which are needed to branch to the program counter.
  *
- * The context must have a stack pointer and a program counter; it may lie below the stack pointer.
- * Frames that are left are not unwound, and no signal mask is changed. The stack pointer has to be
- * in the thread's own stack, or in one that is not in use. Where processors check return addresses
- * against a shadow stack, the program counter must be the one that the context came with.
- * Async-signal-safe.
+ * The context must hold a stack pointer and a program counter. It may itself be below that stack
+ * pointer. On x86-64, the 128 bytes below the new stack pointer (the red zone) stay unchanged, and
+ * up to 128 bytes below them are written. On other architectures nothing is written.
+ *
+ * The frames that are left are not unwound, and signal masks are not changed. The stack pointer
+ * must be in the thread's own stack or in one that is not in use. If the processor checks return
+ * addresses against a shadow stack, the program counter must be the one that the context was made
+ * with.
  */
 CAIRN_API void cairn_context_resume(const struct cairn_context *context)
     __attribute__((noreturn, nonnull));
 
+/* ---- Signals ---- */
+
 /**
- * The interrupted thread's registers, from what a signal handler gets as its third argument
- * (SA_SIGINFO). All registers, vector registers included, as far as the kernel's frame has them.
+ * Reads the registers of the interrupted thread from `ucontext`, the third argument of a signal
+ * handler (SA_SIGINFO): all registers that the kernel has saved, including vector registers.
  *
- * NOT_FOUND if the frame has no record of the vector registers: the context then has all others.
- * CORRUPT if the frame contradicts itself, UNSUPPORTED where Cairn has no contexts for the machine:
- * the context then has none. Async-signal-safe if `error` is NULL.
+ * Errors: NOT_FOUND if the signal frame does not contain vector registers: the context then holds
+ * all other registers. CORRUPT if the signal frame is inconsistent, UNSUPPORTED if Cairn has no
+ * contexts for this machine: the context then holds no registers. Async-signal-safe if `error` is
+ * NULL.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_from_signal(
     struct cairn_context *context, const void *ucontext, struct cairn_error *error);
 
 /**
- * The reverse: when the handler returns, the thread goes on from the context, with its program
- * counter and flags. Registers that the context does not have are left as they are, and so is the
- * rest of a vector register that is wider than the context has it.
+ * Writes the context to `ucontext`: when the handler returns, the thread resumes with the registers
+ * of the context, including program counter and flags. Registers that the context does not hold
+ * stay unchanged, and so do the other bytes of vector registers that are wider than in the context.
  *
- * NOT_FOUND if the context has vector or mask registers of a kind that the frame has no record of,
- * CORRUPT, UNSUPPORTED: nothing was changed. Async-signal-safe if `error` is NULL.
+ * Errors: NOT_FOUND if the context holds vector or mask registers of a kind that the signal frame
+ * does not contain; CORRUPT, UNSUPPORTED as cairn_context_from_signal. Nothing is changed after an
+ * error. Async-signal-safe if `error` is NULL.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_to_signal(
     const struct cairn_context *context, void *ucontext, struct cairn_error *error);

@@ -17,7 +17,7 @@
  *     };
  *     cairn_invalidate(runtime, &options, &invalidation, &error)
  *     …
- *     cairn_invalidation_take_back(invalidation, CAIRN_SYNC, &error)      the code is good again
+ *     cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error)      the code is good again
  *     cairn_invalidation_destroy(invalidation)
  *
  * WHAT THE CODE NEEDS. A site wherever it can be left, where the record's live values are all that
@@ -55,9 +55,9 @@
  *
  * WHO ELSE CHANGES A SITE. Invalidations exclude each other; other patches of the same sites at the
  * same time do not, and the last one wins. What is changed while it is invalidated stays as it is
- * then when the invalidation is taken back.
+ * then when the invalidation is undone.
  *
- * Threads. Any thread may invalidate and take back, for several invalidations at a time too; one
+ * Threads. Any thread may invalidate and undo, for several invalidations at a time too; one
  * invalidation is for one thread at a time. They take locks and may allocate: not for signal
  * handlers. A handler of an exit may use them, on its own function too.
  *
@@ -128,10 +128,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
  * The modules of its sites must still be in memory. STATE: the module of a site is retired. SYSTEM,
  * UNSUPPORTED as for patching. Nothing was changed then.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidation_take_back(
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidation_undo(
     cairn_invalidation *invalidation, enum cairn_strength strength, struct cairn_error *error);
 
-/** How many sites it has changed, 0 once it has been taken back; and number `index` of them, by
+/** How many sites it has changed, 0 once it has been undone; and number `index` of them, by
  *  address unless they came from a list; NULL beyond the last. */
 CAIRN_API uint32_t cairn_invalidation_site_count(const cairn_invalidation *invalidation);
 CAIRN_API cairn_site *cairn_invalidation_site(const cairn_invalidation *invalidation,

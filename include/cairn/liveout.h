@@ -1,13 +1,12 @@
 /*
- * cairn/liveout.h - the registers that code called at a site must preserve.
+ * cairn/liveout.h - restoring the registers that code called at a site must preserve.
  *
  * The record of a patch point may list the registers that are live across it. Code that is called
  * at the site, and does not follow the declared calling convention, must preserve these registers:
  *
- *     struct cairn_survivors survivors;
- *     cairn_context_survivors(&at_site, record, &survivors);
- *     … code that changes registers …
- *     cairn_context_bring_back(&now, &at_site, &survivors);
+ *     struct cairn_context saved = now;
+ *     … code that changes registers of `now` …
+ *     cairn_context_restore(&now, &saved, record);
  *
  * Handlers of Cairn's exits need not do this: exits save and restore all registers.
  *
@@ -19,11 +18,9 @@
  *
  * REGISTERS THAT ARE NOT LISTED. LLVM does not list reserved registers. So the following are always
  * preserved: the stack pointer; all callee-saved registers, which may be frame and base pointers;
- * and MXCSR on x86-64. If the list is empty, all registers are preserved. Stack maps and
- * statepoints never have a list; patch points have one only if LLVM was told to make it
- * (CAIRN_LIVENESS_KEEP in cairn/llvm.h).
- *
- * All functions are async-signal-safe, and thread-safe for different contexts.
+ * and MXCSR on x86-64. If the list is empty, all registers are preserved, except the program
+ * counter. Stack maps and statepoints never have a list; patch points have one only if LLVM was
+ * told to make it (CAIRN_LIVENESS_KEEP in cairn/llvm.h).
  *
  * Source: LLVM, "Stack maps and patch points in LLVM", section Stack Map Format.
  *
@@ -35,34 +32,18 @@
 #include <cairn/context.h>
 #include <cairn/status.h>
 #include <cairn/table.h>
-#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { CAIRN_SURVIVORS_REGISTERS = 128 };
-
-/** How many bytes of each register must be preserved, by the DWARF number that cairn_context_read
- *  takes; 0 if the register need not be preserved. */
-struct cairn_survivors {
-    uint8_t bytes[CAIRN_SURVIVORS_REGISTERS];
-};
-
-/** Computes the registers that must be preserved at the record, among those that the context holds.
- *  The program counter is never among them. */
-CAIRN_API void cairn_context_survivors(const struct cairn_context *context,
-                                       struct cairn_record record,
-                                       struct cairn_survivors *survivors);
-
 /**
- * Copies the preserved bytes from `from` to `context`, and changes nothing else. Both contexts must
- * come from the same machine. If one field of PPC64's condition register is preserved, the whole
- * register is copied.
+ * Copies the bytes of registers that must be preserved at the record from `saved` to `context`, and
+ * changes nothing else. Registers that either context does not hold are left out. If one field of
+ * PPC64's condition register must be preserved, the whole register is copied. Async-signal-safe.
  */
-CAIRN_API void cairn_context_bring_back(struct cairn_context *context,
-                                        const struct cairn_context *from,
-                                        const struct cairn_survivors *survivors);
+CAIRN_API void cairn_context_restore(struct cairn_context *context,
+                                     const struct cairn_context *saved, struct cairn_record record);
 
 #ifdef __cplusplus
 }

@@ -34,8 +34,8 @@
  * thread-local data, of the places at which compiled code was left. The recommended method:
  * - Compiled code is left through code that records its PC and stack pointer. This can be an exit
  *   (cairn/deopt.h), whose handler keeps the address of `deopt->frame` in the list while it runs.
- *   Or it can be a stub that creates a context with the values it has (cairn_context_set_pc,
- *   cairn_context_set_sp, cairn_context_write), where the PC is the return address of the call.
+ *   Or it can be a stub that writes the registers it has to a context (cairn_context_write), where
+ *   CAIRN_REGISTER_PC is the return address of the call.
  * - At a foreign frame, the hook takes the first entry of the list above the frame's stack pointer,
  *   writes it to `walk->frame` (a copy of the frame, or cairn_frame_calling of the context), and
  *   returns CAIRN_WALK_MOVED. If there is no such entry, it returns CAIRN_WALK_END.

@@ -4,37 +4,45 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <cairn/context.h>
+#include "frame/context.h"
 
-#include "arch/arch.h"
 #include "base/error.h"
 
 #include <string.h>
 
 enum { DOUBLEWORD_BYTES = 8 };
 
-static struct arch_context_head *head_of(struct cairn_context *context)
+/* ---- Places of registers ---- */
+
+/* Finds the place of a register, and changes `*number` to its DWARF number if it has one on all
+ * architectures. */
+static bool find_place(const struct cairn_context *context, uint16_t *number,
+                       struct arch_register *place)
 {
-    return (struct arch_context_head *)context;
+    if (*number == CAIRN_REGISTER_PC || *number == CAIRN_REGISTER_FLAGS) {
+        *place = (struct arch_register){
+            .offset = *number == CAIRN_REGISTER_PC ? CONTEXT_PC : CONTEXT_FLAGS,
+            .bytes = sizeof(uint64_t),
+            .form = ARCH_REGISTER_INTEGER,
+        };
+        return true;
+    }
+    if (*number == CAIRN_REGISTER_SP)
+        *number = arch_host_stack_pointer();
+    return arch_host_register(context, *number, place);
 }
 
-static const struct arch_context_head *const_head_of(const struct cairn_context *context)
+/* Whether the context holds the register that find_place has found. */
+static bool holds(const struct cairn_context *context, uint16_t number)
 {
-    return (const struct arch_context_head *)context;
+    return number >= CAIRN_REGISTER_PC || arch_context_has(context, number);
 }
 
-/* ---- Presence ---- */
-
-static void set_present(struct cairn_context *context, uint16_t dwarf)
+size_t cairn_context_register_size(const struct cairn_context *context, uint16_t number)
 {
-    head_of(context)->present[dwarf / 64] |= UINT64_C(1) << dwarf % 64;
-}
-
-size_t cairn_context_register_size(const struct cairn_context *context, uint16_t dwarf)
-{
-    struct arch_register found;
-    bool known = arch_context_has(context, dwarf) && arch_host_register(context, dwarf, &found);
-    return known ? found.bytes : 0;
+    struct arch_register place;
+    bool is_held = find_place(context, &number, &place) && holds(context, number);
+    return is_held ? place.bytes : 0;
 }
 
 /* ---- Parts of registers ---- */
@@ -98,15 +106,15 @@ static enum cairn_status refuse_size(uint16_t dwarf, size_t size, size_t bytes,
 
 /* ---- Reading and writing ---- */
 
-enum cairn_status cairn_context_read(const struct cairn_context *context, uint16_t dwarf,
+enum cairn_status cairn_context_read(const struct cairn_context *context, uint16_t number,
                                      void *value, size_t size, struct cairn_error *error)
 {
     struct arch_register place;
-    if (!arch_context_has(context, dwarf) || !arch_host_register(context, dwarf, &place))
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf, "the context has no register %u",
-                         dwarf);
+    if (!find_place(context, &number, &place) || !holds(context, number))
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, number,
+                         "the context does not hold register %u", number);
     if (!size_fits(&place, size))
-        return refuse_size(dwarf, size, place.bytes, error);
+        return refuse_size(number, size, place.bytes, error);
     const uint8_t *from = context->bytes + place.offset;
     if (is_whole_of_doublewords(&place, size))
         copy_doublewords(value, from);
@@ -115,64 +123,25 @@ enum cairn_status cairn_context_read(const struct cairn_context *context, uint16
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_context_write(struct cairn_context *context, uint16_t dwarf,
+enum cairn_status cairn_context_write(struct cairn_context *context, uint16_t number,
                                       const void *value, size_t size, struct cairn_error *error)
 {
     struct arch_register place;
-    if (!arch_host_register(context, dwarf, &place))
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
-                         "the context has no place for a register %u", dwarf);
+    if (!find_place(context, &number, &place))
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, number,
+                         "the context has no place for register %u", number);
     if (!size_fits(&place, size))
-        return refuse_size(dwarf, size, place.bytes, error);
+        return refuse_size(number, size, place.bytes, error);
     uint8_t *to = context->bytes + place.offset;
-    if (!arch_context_has(context, dwarf))
+    if (!holds(context, number)) {
         memset(to, 0, place.bytes);
+        context_add(context, number);
+    }
     if (is_whole_of_doublewords(&place, size))
         copy_doublewords(to, value);
     else
         memcpy(to + part_offset(&place, size), value, size);
-    set_present(context, dwarf);
     return CAIRN_OK;
-}
-
-/* ---- Program counter, stack pointer and flags ---- */
-
-/* Returns the offset of the stack pointer. On a host without contexts, it is an unused place at the
- * context's end. */
-static size_t sp_offset(void)
-{
-    size_t offset = arch_host_layout.offsets[arch_host_layout.stack_pointer];
-    return offset != 0 ? offset : CAIRN_CONTEXT_BYTES - sizeof(uint64_t);
-}
-
-uint64_t cairn_context_pc(const struct cairn_context *context)
-{
-    return const_head_of(context)->pc;
-}
-
-void cairn_context_set_pc(struct cairn_context *context, uint64_t pc) { head_of(context)->pc = pc; }
-
-uint64_t cairn_context_sp(const struct cairn_context *context)
-{
-    uint64_t sp;
-    memcpy(&sp, context->bytes + sp_offset(), sizeof sp);
-    return sp;
-}
-
-void cairn_context_set_sp(struct cairn_context *context, uint64_t sp)
-{
-    memcpy(context->bytes + sp_offset(), &sp, sizeof sp);
-    set_present(context, arch_host_stack_pointer());
-}
-
-uint64_t cairn_context_flags(const struct cairn_context *context)
-{
-    return const_head_of(context)->flags;
-}
-
-void cairn_context_set_flags(struct cairn_context *context, uint64_t flags)
-{
-    head_of(context)->flags = flags;
 }
 
 /* ---- Signals ---- */

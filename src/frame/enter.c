@@ -19,6 +19,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "call/arguments.h"
+#include "frame/context.h"
 #include "frame/deopt.h"
 #include "frame/frame.h"
 
@@ -243,7 +244,7 @@ enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signa
  * space for that. */
 static bool is_out_of_reach(const struct cairn_context *context, size_t stack_bytes)
 {
-    uint64_t lowest = cairn_context_sp(context) - arch_host_entry_reach(stack_bytes);
+    uint64_t lowest = context_sp(context) - arch_host_entry_reach(stack_bytes);
     return lowest >= (uintptr_t)context + arch_host_entered_bytes();
 }
 

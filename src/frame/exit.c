@@ -10,6 +10,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "frame/context.h"
 #include "frame/deopt.h"
 #include "frame/enter.h"
 #include "runtime/stub_module.h"
@@ -34,13 +35,12 @@ struct cairn_exit {
 
 /* Restores the caller's TOC pointer, because an exit's descriptor has none. A caller that uses a
  * descriptor has saved its TOC pointer. */
-static void bring_toc_back(struct cairn_context *context)
+static void restore_toc(struct cairn_context *context)
 {
     const struct cairn_arch *arch = arch_host();
     if (!arch->has_descriptors)
         return;
-    const void *saved =
-        (const void *)(uintptr_t)(cairn_context_sp(context) + arch->toc_save_offset);
+    const void *saved = (const void *)(uintptr_t)(context_sp(context) + arch->toc_save_offset);
     enum cairn_status status =
         cairn_context_write(context, arch->toc_register, saved, sizeof(uint64_t), NULL);
     (void)status; /* every context has a place for it */
@@ -50,7 +50,7 @@ static void handle(struct cairn_context *context, void *user)
 {
     const cairn_exit *exit = user;
     struct cairn_deopt deopt;
-    bring_toc_back(context);
+    restore_toc(context);
     deopt_begin(&deopt, exit->runtime, context, exit->entry_code);
     exit->handler(&deopt, exit->user);
     deopt_end(&deopt);

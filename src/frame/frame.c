@@ -12,6 +12,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "frame/context.h"
 #include "frame/unwind_step.h"
 #include "runtime/runtime.h"
 #include "site/site.h"
@@ -72,10 +73,10 @@ static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context
                               bool is_calling, struct cairn_frame *frame, struct cairn_error *error)
 {
     const struct cairn_arch *arch = arch_host();
-    uint64_t sp = cairn_context_sp(context);
-    if (arch == NULL || sp == 0)
+    uint64_t sp = arch == NULL ? 0 : context_sp(context);
+    if (sp == 0)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "the context has no stack pointer");
-    uint64_t pc = cairn_context_pc(context);
+    uint64_t pc = context_head(context)->pc;
     frame->runtime = runtime;
     frame->module = cairn_runtime_find_module(runtime, pc - is_calling);
     frame->pc = pc;
@@ -257,8 +258,7 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++)
         if (frame->slots[i] != NULL)
             restore_slot(context, &slots[i], values[i]);
-    cairn_context_set_sp(context, frame->sp);
-    cairn_context_set_pc(context, frame->pc);
+    context_set_pc_and_sp(context, frame->pc, frame->sp);
 }
 
 /* ---- Records and functions ---- */
@@ -393,19 +393,22 @@ enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, ui
     return status == CAIRN_OK ? frame_load(frame, &place, value, sizeof *value, error) : status;
 }
 
-enum cairn_status cairn_frame_read(const struct cairn_frame *frame, uint16_t dwarf, void *value,
+enum cairn_status cairn_frame_read(const struct cairn_frame *frame, uint16_t number, void *value,
                                    size_t size, struct cairn_error *error)
 {
     struct frame_register place;
-    if (dwarf == arch_host_stack_pointer() && size == sizeof frame->sp) {
-        memcpy(value, &frame->sp, size);
+    bool is_sp = number == CAIRN_REGISTER_SP || number == arch_host_stack_pointer();
+    if ((is_sp || number == CAIRN_REGISTER_PC) && size == sizeof(uint64_t)) {
+        memcpy(value, is_sp ? &frame->sp : &frame->pc, size);
         return CAIRN_OK;
     }
-    enum cairn_status status = frame_find_register(frame, dwarf, &place, error);
+    if (number == CAIRN_REGISTER_FLAGS && frame->is_innermost)
+        return cairn_context_read(frame->context, number, value, size, error);
+    enum cairn_status status = frame_find_register(frame, number, &place, error);
     if (status != CAIRN_OK)
         return status;
     if (size == 0 || size > place.storage.size)
-        return error_set(error, CAIRN_ERROR_RANGE, dwarf, "register %u has %zu bytes, not %zu",
-                         dwarf, place.storage.size, size);
+        return error_set(error, CAIRN_ERROR_RANGE, number, "register %u has %zu bytes, not %zu",
+                         number, place.storage.size, size);
     return frame_load(frame, &place, value, size, error);
 }

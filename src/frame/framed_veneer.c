@@ -11,6 +11,7 @@
 #include "frame/framed_veneer.h"
 
 #include "arch/arch.h"
+#include "frame/context.h"
 #include "runtime/module.h"
 
 #include <cairn/runtime.h>
@@ -54,15 +55,14 @@ void between_leave_context(const cairn_runtime *runtime, struct cairn_context *c
 {
     const struct cairn_arch *arch = arch_host();
     const struct arch_veneer_frame *frame = arch->veneer_frame;
-    uint64_t sp = cairn_context_sp(context);
+    uint64_t sp = context_sp(context);
     struct site_call call;
-    if (frame == NULL || !find_call(runtime, cairn_context_pc(context), sp, &call))
+    if (frame == NULL || !find_call(runtime, context_head(context)->pc, sp, &call))
         return;
     for (size_t i = 0; i < frame->register_count; i++)
         set(context, frame->registers[i].dwarf, load(sp + frame->registers[i].offset));
     set(context, arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf, call.pc);
-    cairn_context_set_pc(context, call.pc);
-    cairn_context_set_sp(context, call.sp);
+    context_set_pc_and_sp(context, call.pc, call.sp);
 }
 
 /* Sets the place of a callee-saved register. The values of other registers are unknown in a frame

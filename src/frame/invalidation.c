@@ -299,8 +299,8 @@ static enum cairn_status note_what_was(const cairn_invalidation *invalidation,
     return CAIRN_OK;
 }
 
-static enum cairn_status take_back_locked(cairn_invalidation *invalidation,
-                                          enum cairn_strength strength, struct cairn_error *error)
+static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cairn_strength strength,
+                                     struct cairn_error *error)
 {
     enum cairn_status status = note_what_was(invalidation, error);
     if (status == CAIRN_OK)
@@ -312,18 +312,17 @@ static enum cairn_status take_back_locked(cairn_invalidation *invalidation,
     return status;
 }
 
-enum cairn_status cairn_invalidation_take_back(cairn_invalidation *invalidation,
-                                               enum cairn_strength strength,
-                                               struct cairn_error *error)
+enum cairn_status cairn_invalidation_undo(cairn_invalidation *invalidation,
+                                          enum cairn_strength strength, struct cairn_error *error)
 {
     if (invalidation == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no invalidation to take back");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no invalidation to undo");
     cairn_runtime *runtime = invalidation->runtime;
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
     runtime_lock(runtime);
-    status = take_back_locked(invalidation, strength, error);
+    status = undo_locked(invalidation, strength, error);
     runtime_unlock(runtime);
     return status;
 }

@@ -1,6 +1,6 @@
 /*
  * Changing one site: all that can be refused is refused before the first write, and what fails
- * after it is taken back.
+ * after it is undone.
  *
  * SPDX-License-Identifier: MIT
  */

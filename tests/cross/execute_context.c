@@ -8,6 +8,7 @@
 #include "tests/cross/execute_context.h"
 
 #include "arch/arch.h"
+#include "tests/context_support.h"
 #include "tests/registers.h"
 
 #include <signal.h>
@@ -73,13 +74,13 @@ static void change(struct cairn_context *context)
             cairn_context_write(context, dwarf, (uint8_t *)&trial.wanted + offset, bytes, NULL) !=
                 CAIRN_OK)
             trial.fault = "a register that the handler wrote";
-    cairn_context_set_flags(context, trial.wanted.flags);
+    write_register(context, CAIRN_REGISTER_FLAGS, trial.wanted.flags);
 }
 
 static void handle_exit(struct cairn_context *context, void *user)
 {
-    if (user != &trial || cairn_context_sp(context) != registers_sp ||
-        cairn_context_pc(context) != registers_code_address(registers_returned))
+    if (user != &trial || read_register(context, CAIRN_REGISTER_SP) != registers_sp ||
+        read_register(context, CAIRN_REGISTER_PC) != registers_code_address(registers_returned))
         trial.fault = "where the thread was";
     look(context);
     change(context);
@@ -91,16 +92,17 @@ static void handle_signal(int number, siginfo_t *info, void *ucontext)
     (void)number;
     (void)info;
     enum cairn_status status = cairn_context_from_signal(&context, ucontext, NULL);
-    uint64_t pc = cairn_context_pc(&context);
+    uint64_t pc = read_register(&context, CAIRN_REGISTER_PC);
     if (pc <= registers_code_address(registers_spin) ||
         pc >= registers_code_address(registers_spin_end))
         return;
-    if (status != CAIRN_OK || cairn_context_sp(&context) != registers_sp - registers_call_bytes())
+    if (status != CAIRN_OK ||
+        read_register(&context, CAIRN_REGISTER_SP) != registers_sp - registers_call_bytes())
         trial.fault = "the registers of a signal";
     look(&context);
     change(&context);
-    cairn_context_set_pc(&context, registers_code_address(registers_landing));
-    cairn_context_set_sp(&context, registers_sp);
+    write_register(&context, CAIRN_REGISTER_PC, registers_code_address(registers_landing));
+    write_register(&context, CAIRN_REGISTER_SP, registers_sp);
     if (cairn_context_to_signal(&context, ucontext, NULL) != CAIRN_OK)
         trial.fault = "going back into a signal";
 }
