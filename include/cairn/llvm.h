@@ -216,15 +216,17 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
  * IDs, and so have their declarations. (Before LLVM 18 calls with a "deopt" bundle that is empty
  * are not seen, except for those of llvm.experimental.deoptimize.*. At -O0 on AArch64 LLVM 14 to 22
  * make no record of ordinary calls with a "deopt" bundle, unless the function has an intrinsic that
- * makes one, or an invoke with such a bundle: cairn_check_module refuses them.) IDs that come more
- * than once are normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ,
- * with a sentence that names both functions. CORRUPT if an operand that has to be constant is not;
- * UNSUPPORTED if LLVM would not call the target of a patch point (struct cairn_patchpoint), or if
- * the LLVM in use writes operand bundles in a way that is not known (before LLVM 18 they are read
- * from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added
- * in the order of the functions in the module; within a function in an order that is the same each
- * time for a module that was made in the same way. Takes O(instructions + records) time: a few
- * nanoseconds for each instruction.
+ * makes one, or an invoke with such a bundle: cairn_check_module refuses them.) LLVM makes no
+ * record of inline assembly or of other intrinsics that have the bundle, and emits no code for
+ * functions that are available externally: they declare nothing. IDs that come more than once are
+ * normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence
+ * that names both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if
+ * LLVM would not call the target of a patch point (struct cairn_patchpoint), or if the LLVM in use
+ * writes operand bundles in a way that is not known (before LLVM 18 they are read from the printed
+ * call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added in the order of
+ * the functions in the module; within a function in an order that is the same each time for a
+ * module that was made in the same way. Takes O(instructions + records) time: a few nanoseconds for
+ * each instruction.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,
@@ -285,11 +287,11 @@ struct cairn_check_options {
  * Refuses, with status LLVM, a module that is known to crash the code generator of the LLVM in
  * use, or of which it is known to make wrong code. LLVM's verifier comes first, unless
  * `options->is_verified`: the code generator may do anything with what it would refuse; the error
- * then has its message. Before it, a function whose GC strategy LLVM does not know is refused, and so
- * is a gc.relocate in a function that names no strategy, because LLVM ends the process at both: the
- * error then names the function. All else that is found goes to `options->finding`, and the error has the
- * sentence of the first finding, which names the function, the instruction, why, and what to write
- * instead, and says how many more there are. To be called before code generation;
+ * then has its message. Before it, a function whose GC strategy LLVM does not know is refused, and
+ * so is a gc.relocate in a function that names no strategy, because LLVM ends the process at both:
+ * the error then names the function. All else that is found goes to `options->finding`, and the
+ * error has the sentence of the first finding, which names the function, the instruction, why, and
+ * what to write instead, and says how many more there are. To be called before code generation;
  * cairn_engine_create and cairn_engine_add_module do so. `options` NULL means all zero. CORRUPT for
  * a call that is not well-formed, at which the check ends; UNSUPPORTED as cairn_scan_module for
  * operand bundles; MEMORY, ARGUMENT. Takes O(instructions + records) time; what the
@@ -347,7 +349,9 @@ struct cairn_capture {
 enum cairn_id_conflicts {
     /** The module is refused: CONFLICT. */
     CAIRN_ID_CONFLICTS_REFUSED = 0,
-    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^31 upwards. */
+    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^31 upwards. A
+     * later call whose own ID was given to another call so also gets a new one. (With REFUSED, it
+     * keeps its ID: a host that has calls without IDs should choose IDs below 2^31.) */
     CAIRN_ID_CONFLICTS_RENUMBERED = 1,
     /** Records with such an ID have no declaration: they can be looked up, but have no site, and
      *  their values have no types. */

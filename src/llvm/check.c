@@ -554,6 +554,18 @@ static void check_bundles(struct checker *checker)
     report(checker, why, "the same without it");
 }
 
+/* ---- Tail calls ---- */
+
+/* Checks for statepoints that must be tail calls. They have code after the call, so LLVM makes an
+ * ordinary call, and 22 then ends the process. */
+static void check_tail_call(struct checker *checker)
+{
+    if (checker->call.kind == CAIRN_RECORD_STATEPOINT &&
+        site_call_must_be_tail_call(checker->call.call))
+        report(checker, "LLVM cannot make a tail call of a call with a \"deopt\" bundle",
+               "it without musttail, or without the bundle");
+}
+
 /* ---- Liveness (llvm-project #53828, #85828) ---- */
 
 /* Checks each function that has patch points once, at one of them. */
@@ -604,7 +616,7 @@ static enum cairn_status check_selection(struct checker *checker)
 static void (*const rules[])(struct checker *checker) = {
     check_architecture, check_transition, check_bytes,     check_target,
     check_live_values,  check_constants,  check_registers, check_live_in,
-    check_result,       check_bundles,    check_liveness,
+    check_result,       check_bundles,    check_tail_call, check_liveness,
 };
 
 static enum cairn_status check_record(struct checker *checker, LLVMValueRef call,
@@ -663,7 +675,8 @@ static enum cairn_status check_function(struct checker *checker, LLVMValueRef fu
     return status;
 }
 
-/* Checks all functions in the order of the module. */
+/* Checks all functions in the order of the module. LLVM emits no code for those that are available
+ * externally. */
 static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef module)
 {
     enum cairn_status status = CAIRN_OK;
@@ -672,7 +685,8 @@ static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef 
     checker->selection_checked = NULL;
     for (LLVMValueRef function = LLVMGetFirstFunction(module);
          function != NULL && status == CAIRN_OK; function = LLVMGetNextFunction(function))
-        status = check_function(checker, function);
+        if (LLVMGetLinkage(function) != LLVMAvailableExternallyLinkage)
+            status = check_function(checker, function);
     return status;
 }
 
