@@ -1240,6 +1240,56 @@ START_TEST(calls_of_which_global_isel_makes_no_record_are_refused_and_no_others)
 }
 END_TEST
 
+static const struct {
+    const char *type;
+    const char *call;
+    bool is_replaced;
+} library_rows[] = {
+    {"double", "@sqrt(double %d) readnone", true},
+    {"double", "@sqrt(double %d) readnone nobuiltin", false},
+    {"double", "@sqrt(double %d)", false},
+    {"float", "@sinf(float %s) readnone", true},
+    {"double", "@pow(double %d, double %d) readnone", false},
+    {"double", "@fabs(double %d)", true}, /* its declaration has the attribute */
+    {"ptr", "@mempcpy(ptr %p, ptr %p, i64 %x)", true},
+    {"ptr", "@mempcpy(ptr %p, ptr %p, i64 %x) nobuiltin", false},
+    {"i32", "@memcmp(ptr %p, ptr %p, i64 8)", true},
+    {"i32", "@memcmp(ptr %p, ptr %p, i64 %x)", false},
+    {"i64", "@strlen(ptr %p)", false},
+};
+enum { LIBRARY_ROWS = sizeof library_rows / sizeof *library_rows };
+
+/* `other` has a record, so that there is a section of them. */
+START_TEST(calls_of_library_functions_that_are_replaced_are_refused)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS
+             "declare double @sqrt(double)\ndeclare float @sinf(float)\n"
+             "declare double @pow(double, double)\ndeclare double @fabs(double) readnone\n"
+             "declare ptr @mempcpy(ptr, ptr, i64)\ndeclare i32 @memcmp(ptr, ptr, i64)\n"
+             "declare i64 @strlen(ptr)\n"
+             "define %s @culprit(i64 %%x, double %%d, float %%s, ptr %%p) {\n"
+             "  %%r = call %s %s [\"deopt\"(i64 %%x)]\n  ret %s %%r\n}\n"
+             "define void @other() {\n"
+             "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n"
+             "  ret void\n}\n",
+             library_rows[_i].type, library_rows[_i].type, library_rows[_i].call,
+             library_rows[_i].type);
+    for (unsigned level = 1; level < 4; level++) {
+        const struct judgement judgement = {.triple = "x86_64-linux-gnu",
+                                            .optimisation_level = level};
+        if (library_rows[_i].is_replaced)
+            assert_says(text, &judgement, "library function", "nobuiltin");
+        else
+            assert_compiles(text, &judgement);
+        if (support_has_target(judgement.triple))
+            ck_assert_uint_eq(count_records(text, &judgement),
+                              library_rows[_i].is_replaced ? 0 : 1);
+    }
+}
+END_TEST
+
 /* ---- Tail calls ---- */
 
 static const char *with_tail_call(const char *kind)
@@ -2220,6 +2270,8 @@ int main(void)
 #endif
     tcase_add_loop_test(tests, calls_of_which_global_isel_makes_no_record_are_refused_and_no_others,
                         0, DEOPT_ROWS);
+    tcase_add_loop_test(tests, calls_of_library_functions_that_are_replaced_are_refused, 0,
+                        LIBRARY_ROWS);
     tcase_add_test(tests, tail_calls_that_llvm_cannot_make_are_refused);
     tcase_add_loop_test(tests, functions_that_are_available_externally_are_not_judged, 0, 2);
     tcase_add_test(tests, kept_liveness_refuses_calls_behind_patchpoints);

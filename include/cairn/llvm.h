@@ -218,7 +218,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
  * make no record of ordinary calls with a "deopt" bundle, unless the function has an intrinsic that
  * makes one, or an invoke with such a bundle: cairn_check_module refuses them.) LLVM makes no
  * record of inline assembly or of other intrinsics that have the bundle, and emits no code for
- * functions that are available externally: they declare nothing. IDs that come more than once are
+ * functions that are available externally: they declare nothing. Calls of library functions that
+ * LLVM replaces by instructions (sqrt that only reads memory, say) have no record either:
+ * cairn_check_module refuses those that have the bundle. IDs that come more than once are
  * normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence
  * that names both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if
  * LLVM would not call the target of a patch point (struct cairn_patchpoint), or if the LLVM in use

@@ -589,6 +589,13 @@ static void check_liveness(struct checker *checker)
 
 /* ---- Calls for which no record is made ---- */
 
+static void check_library_call(struct checker *checker)
+{
+    if (site_call_has_deopt_bundle(checker->call.call) && selection_may_replace(checker->call.call))
+        report(checker, "LLVM may replace the library function by instructions, without a record",
+               "nobuiltin after the arguments, or another function that calls it");
+}
+
 /* Checks for calls whose "deopt" bundle GlobalISel would ignore. AArch64 uses GlobalISel at -O0,
  * even with EnableFastISel. */
 static enum cairn_status check_selection(struct checker *checker)
@@ -614,9 +621,9 @@ static enum cairn_status check_selection(struct checker *checker)
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
-    check_architecture, check_transition, check_bytes,     check_target,
-    check_live_values,  check_constants,  check_registers, check_live_in,
-    check_result,       check_bundles,    check_tail_call, check_liveness,
+    check_architecture, check_transition, check_bytes,        check_target, check_live_values,
+    check_constants,    check_registers,  check_live_in,      check_result, check_bundles,
+    check_tail_call,    check_liveness,   check_library_call,
 };
 
 static enum cairn_status check_record(struct checker *checker, LLVMValueRef call,
