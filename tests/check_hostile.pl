@@ -290,7 +290,28 @@ subtest 'dynamic relocations and sections that are loaded' => sub {
 };
 
 # What is asked for many times, at an address about which the file says much.
-my $asked_often = "1000\n" x 60000;
+my $asked_often = "1000\n" x 30000;
+
+subtest 'records and faults of one address' => sub {
+    my $faults = join '', map { pack 'L<L<L<', 1, $_, 0 } 1 .. 40000;
+    my %sections = (
+        '.llvm_stackmaps' => [records(20000, sub { 0 }), 'records', 20000, 'record ID'],
+        '.llvm_faultmaps' => [pack('CCS<L<Q<L<L<', 1, 0, 0, 1, 0x1000, 40000, 0) . $faults, 'handles', 40000,
+            'goes on here'],
+    );
+    for my $name (sort keys %sections) {
+        my ($bytes, $key, $count, $words) = @{$sections{$name}};
+        survives($name, elf(type => 2, sections => [{%text, address => 0x1000},
+            {name => $name, flags => ALLOC, address => 0x100000, bytes => $bytes}]), undef,
+            asked => $asked_often, commands => [['lookup'], ['lookup', '--json']]);
+        my (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000');
+        is scalar(() = $out =~ /^  \Q$words\E/mg), 64, '64 are shown';
+        like $out, qr/^  and @{[$count - 64]} (?:records|faults) more$/m, 'and the number of the others';
+        (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000', '--json');
+        my ($answer) = @{decode_json($out)};
+        is_deeply [scalar @{$answer->{$key}}, $answer->{"more_$key"}], [64, $count - 64], 'the same as JSON';
+    }
+};
 
 subtest 'PC entries of one address' => sub {
     my %entries = (

@@ -38,6 +38,10 @@ struct answer {
     struct cairn_object_function function; /* its `entry` is an address as in `place` */
 };
 
+/* How many records, handled faults and PC entries an answer has at most, each. Many questions may
+ * be about one address, and all entries of a file, too. */
+enum { LOOKUP_ITEMS_MAX = 64 };
+
 void write_answer_text(struct output *output, const struct answer *answer);
 void write_answer_json(struct json *json, const struct answer *answer);
 

@@ -24,6 +24,15 @@ static void write_flag(struct json *json, const char *key, bool value)
     json_boolean(json, value);
 }
 
+/* Writes how many of `count` items are not in the array, if any. */
+static void write_more(struct json *json, const char *key, size_t count)
+{
+    if (count <= LOOKUP_ITEMS_MAX)
+        return;
+    json_key(json, key);
+    json_unsigned(json, count - LOOKUP_ITEMS_MAX);
+}
+
 /* ---- Blocks ---- */
 
 static void write_frequency(struct json *json, const struct cairn_block_function *function,
@@ -118,9 +127,10 @@ static void write_records(struct json *json, const struct answer *answer)
     json_key(json, "records");
     json_begin_array(json);
     uint32_t count = facts_find_records(facts, address, &record);
-    for (uint32_t i = 0; i < count; i++, record.index++)
+    for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++, record.index++)
         write_record(json, answer, record);
     json_end_array(json);
+    write_more(json, "more_records", count);
     json_key(json, "returning_from");
     if (facts_find_call(facts, address, &record))
         write_record(json, answer, record);
@@ -154,10 +164,13 @@ static void write_faults(struct json *json, const struct answer *answer)
         json_null(json);
     json_key(json, "handles");
     json_begin_array(json);
-    facts_find_handled(facts, address, &number);
-    for (; facts_handled(facts, address, number, &fault); number++)
+    uint32_t count = facts_find_handled(facts, address, &number);
+    for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++) {
+        fault = facts_handled(facts, number + i);
         write_fault(json, facts, &fault);
+    }
     json_end_array(json);
+    write_more(json, "more_handles", count);
 }
 
 /* ---- Sanitizer metadata and PC sections ---- */
@@ -208,16 +221,16 @@ static void write_entry(struct json *json, const struct facts *facts,
 
 static void write_entries(struct json *json, const struct answer *answer)
 {
-    enum { ENTRIES_MAX = 64 };
     const struct facts *facts = answer->facts;
-    struct cairn_pc_table_entry entries[ENTRIES_MAX];
+    struct cairn_pc_table_entry entries[LOOKUP_ITEMS_MAX];
     size_t count =
-        cairn_pc_table_find(facts->entries, answer->target.address, entries, ENTRIES_MAX);
+        cairn_pc_table_find(facts->entries, answer->target.address, entries, LOOKUP_ITEMS_MAX);
     json_key(json, "entries");
     json_begin_array(json);
-    for (size_t i = 0; i < count && i < ENTRIES_MAX; i++)
+    for (size_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++)
         write_entry(json, facts, &entries[i]);
     json_end_array(json);
+    write_more(json, "more_entries", count);
 }
 
 /* ---- Answers ---- */

@@ -138,6 +138,13 @@ static void write_record(struct output *output, const struct answer *answer, con
     write_values(output, answer, record);
 }
 
+/* Writes how many of `count` items are not shown. */
+static void write_more(struct output *output, size_t count, const char *items)
+{
+    if (count > LOOKUP_ITEMS_MAX)
+        output_format(output, "  and %zu %s more\n", count - LOOKUP_ITEMS_MAX, items);
+}
+
 static bool write_records(struct output *output, const struct answer *answer)
 {
     const struct facts *facts = answer->facts;
@@ -151,8 +158,9 @@ static bool write_records(struct output *output, const struct answer *answer)
         output_character(output, '\n');
     }
     uint32_t count = facts_find_records(facts, answer->target.address, &record);
-    for (uint32_t i = 0; i < count; i++, record.index++)
+    for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++, record.index++)
         write_record(output, answer, "  record", record);
+    write_more(output, count, "records");
     bool has_call = facts_find_call(facts, answer->target.address, &record);
     if (has_call)
         write_record(output, answer, "  the call returns here of record", record);
@@ -172,14 +180,16 @@ static bool write_faults(struct output *output, const struct answer *answer)
         write_address(output, facts, fault.handler_address);
         output_character(output, '\n');
     }
-    bool is_handler = facts_find_handled(facts, answer->target.address, &number);
-    for (; facts_handled(facts, answer->target.address, number, &fault); number++) {
+    uint32_t count = facts_find_handled(facts, answer->target.address, &number);
+    for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++) {
+        fault = facts_handled(facts, number + i);
         output_format(output, "  goes on here if a %s faults at ",
                       cairn_fault_kind_name(fault.kind));
         write_address(output, facts, fault.address);
         output_character(output, '\n');
     }
-    return has_fault || is_handler;
+    write_more(output, count, "faults");
+    return has_fault || count > 0;
 }
 
 /* ---- Sanitizer metadata and PC sections ---- */
@@ -242,15 +252,12 @@ static void write_entry(struct output *output, const struct answer *answer,
 
 static bool write_entries(struct output *output, const struct answer *answer)
 {
-    enum { ENTRIES_MAX = 64 };
-    struct cairn_pc_table_entry entries[ENTRIES_MAX];
-    size_t count =
-        cairn_pc_table_find(answer->facts->entries, answer->target.address, entries, ENTRIES_MAX);
-    size_t shown = count < ENTRIES_MAX ? count : ENTRIES_MAX;
-    for (size_t i = 0; i < shown; i++)
+    struct cairn_pc_table_entry entries[LOOKUP_ITEMS_MAX];
+    size_t count = cairn_pc_table_find(answer->facts->entries, answer->target.address, entries,
+                                       LOOKUP_ITEMS_MAX);
+    for (size_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++)
         write_entry(output, answer, &entries[i]);
-    if (shown < count)
-        output_format(output, "  and %zu entries more\n", count - shown);
+    write_more(output, count, "entries");
     return count > 0;
 }
 
