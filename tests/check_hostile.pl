@@ -289,6 +289,49 @@ subtest 'dynamic relocations and sections that are loaded' => sub {
     survives('at one address', elf(type => 3, sections => \@sections));
 };
 
+subtest 'one long name of all entries' => sub {
+    my ($name, $count) = ("\x9b" x 9000, 30000);
+    my $pcs = join '', map { pack 'l<', 0x1000 - (0x100000 + 4 * $_) } 0 .. $count - 1;
+    my %sections = (
+        '.llvm_bb_addr_map' => [map_of(0x1000, 16) x $count, ['bbmap'], ['bbmap', '--json']],
+        '.llvm_faultmaps' => [pack('CCS<L<', 1, 0, 0, 1) . pack('Q<L<L<', 0x1000, $count, 0) . pack('L<L<L<', 1, 0, 0) x $count,
+            ['faultmap']],
+        '.llvm_stackmaps' => [pack('CCS<L<L<L<', 3, 0, 0, $count, 0, 0) . pack('Q<Q<Q<', 0x1000, 8, 0) x $count,
+            ['stackmap']],
+        '.pcs' => [$pcs, ['pcsections', '--section', '.pcs', '--schema', 'instruction 4']],
+        'sanmd_atomics2' => [$pcs, ['sanmd']],
+    );
+    for my $section (sort keys %sections) {
+        my ($bytes, @commands) = @{$sections{$section}};
+        survives($section, elf(type => 2, sections => [{%text, address => 0x1000},
+            {name => '.strtab', type => 'STRTAB', bytes => "\0$name\0"},
+            {name => '.symtab', type => 'SYMTAB', link => 2, entry => 24, bytes =>
+                symbol(0, 0, 0, 0) . symbol(1, 0x12, 1, 0x1000, 4096)},
+            {name => $section, type => $section =~ /bb_addr/ ? 'MAP' : 'PROGBITS', flags => ALLOC,
+                address => 0x100000, bytes => $bytes},
+            {name => 'sanmd_covered2', flags => ALLOC, address => 0x300000,
+                bytes => pack('l<', 0x1000 - 0x300000) . uleb(4096) . uleb(1)}]), undef, commands => \@commands);
+    }
+};
+
+subtest 'a long name is written in full until long names have a total' => sub {
+    my ($name, $count) = ('n' x 1000, 20000);
+    my $path = spit('hostile', elf(type => 2, sections => [{%text, address => 0x1000},
+        {name => '.strtab', type => 'STRTAB', bytes => "\0$name\0"},
+        {name => '.symtab', type => 'SYMTAB', link => 2, entry => 24, bytes =>
+            symbol(0, 0, 0, 0) . symbol(1, 0x12, 1, 0x1000, 16)},
+        {name => '.llvm_bb_addr_map', type => 'MAP', bytes => map_of(0x1000, 16) x $count}]));
+    my $total = 2**24 + -s $path;
+    my (undef, $out) = limited('/dev/null', 'bbmap', $path);
+    my @names = $out =~ /^function (n+(?:\.\.\.)?) at/mg;
+    is scalar(grep { $_ eq $name } @names), 1 + int(($total - 8192) / 1000), 'written in full';
+    is $names[-1], 'n' x 200 . '...', 'cut';
+    (undef, $out) = limited('/dev/null', 'bbmap', $path, '--json');
+    my $functions = decode_json($out);
+    is scalar @$functions, $count, 'JSON is valid';
+    is_deeply [map { $functions->[$_]{symbol} } 0, -1], [$name, $names[-1]], 'and has the same names';
+};
+
 # What is asked for many times, at an address about which the file says much.
 my $asked_often = "1000\n" x 30000;
 
