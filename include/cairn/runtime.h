@@ -33,7 +33,10 @@
  * pthread_atfork see to all this. They take all of Cairn's locks, so fork() may not be called in a
  * signal handler that has interrupted a function of Cairn's. With two views (Dual mode), fork()
  * takes time and, until it returns, memory in proportion to the loaded code, and the child's first
- * change of code again as much; a child that only executes another program does not make one.
+ * change of code again as much; a child that only executes another program does not make one. If
+ * the system refuses that memory (RLIMIT_AS, RLIMIT_DATA) or forbids to make it executable, fork()
+ * succeeds all the same, but the child shares its parent's code, as after clone(), until
+ * cairn_runtime_after_fork in the child returns OK.
  * Children made by clone() or _Fork(), for which no handlers are called, share their parent's code
  * until they call cairn_runtime_after_fork or change something. So that is for processes with one
  * thread, and the parent should retire nothing until then.
