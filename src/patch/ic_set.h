@@ -40,7 +40,8 @@ void ic_set_quiesce(struct ic_set *set);
 /* Takes the lock to read what it protects. False if the thread has the lock already, because it is
  * in a visitor, or in a signal handler that has interrupted a function with this lock held. This
  * does not make the functions of caches async-signal-safe: a handler that has interrupted a
- * function with another lock held, such as cairn_runtime_quiesce, may wait for that lock forever. */
+ * function with another lock held, such as cairn_runtime_quiesce, may wait for that lock
+ * forever. */
 bool ic_set_lock(struct ic_set *set);
 /* Takes the lock to change what it protects. In a forked child, first makes all code the child's
  * own. Errors: SYSTEM; STATE if the thread has the lock already. On an error the lock is not
