@@ -356,6 +356,21 @@ subtest 'records and faults of one address' => sub {
     }
 };
 
+subtest 'one record with many values' => sub {
+    my $location = pack 'CCS<S<S<l<', 1, 0, 8, 0, 0, 0;
+    my $record = pack('Q<L<S<S<', 7, 0, 0, 60000) . $location x 60000 . pack('S<S<x4', 0, 0);
+    my $map = pack('CCS<L<L<L<Q<Q<Q<', 3, 0, 0, 1, 0, 1, 0x1000, 0, 1) . $record;
+    survives('locations', elf(type => 2, sections => [{%text, address => 0x1000},
+        {name => '.llvm_stackmaps', flags => ALLOC, address => 0x100000, bytes => $map}]), undef,
+        asked => $asked_often, commands => [['lookup'], ['lookup', '--json']]);
+    my (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000');
+    like $out, qr/^    and 59744 locations more$/m, 'the number of those not shown';
+    (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000', '--json');
+    my ($answer) = @{decode_json($out)};
+    my $shown = $answer->{records}[0];
+    is_deeply [scalar @{$shown->{locations}}, $shown->{more_locations}], [256, 59744], 'the same as JSON';
+};
+
 subtest 'PC entries of one address' => sub {
     my %entries = (
         'function 4' => join('', map { pack 'l<L<', 0x1000 - (0x100000 + 8 * $_), 0x1000 } 0 .. 59999),

@@ -25,12 +25,12 @@ static void write_flag(struct json *json, const char *key, bool value)
 }
 
 /* Writes how many of `count` items are not in the array, if any. */
-static void write_more(struct json *json, const char *key, size_t count)
+static void write_more(struct json *json, const char *key, size_t count, size_t shown)
 {
-    if (count <= LOOKUP_ITEMS_MAX)
+    if (count <= shown)
         return;
     json_key(json, key);
-    json_unsigned(json, count - LOOKUP_ITEMS_MAX);
+    json_unsigned(json, count - shown);
 }
 
 /* ---- Blocks ---- */
@@ -93,22 +93,35 @@ static void write_block(struct json *json, const struct answer *answer)
 
 /* ---- Records ---- */
 
-static void write_record(struct json *json, const struct answer *answer, struct cairn_record record)
+/* What the records of an answer may still have. */
+struct values_left {
+    uint32_t locations;
+    uint32_t liveouts;
+};
+
+static void write_record(struct json *json, const struct answer *answer, struct cairn_record record,
+                         struct values_left *left)
 {
+    uint32_t location_count = cairn_record_location_count(record);
+    uint32_t locations = lookup_take_values(&left->locations, location_count);
+    uint32_t liveout_count = cairn_record_liveout_count(record);
+    uint32_t liveouts = lookup_take_values(&left->liveouts, liveout_count);
     json_begin_object(json);
     json_key(json, "id");
     json_unsigned(json, cairn_record_id(record));
     write_address(json, answer->facts, "address", cairn_record_address(record));
     json_key(json, "locations");
     json_begin_array(json);
-    for (uint32_t i = 0; i < cairn_record_location_count(record); i++)
+    for (uint32_t i = 0; i < locations; i++)
         write_location_object(json, cairn_record_location(record, i));
     json_end_array(json);
     json_key(json, "liveouts");
     json_begin_array(json);
-    for (uint32_t i = 0; i < cairn_record_liveout_count(record); i++)
+    for (uint32_t i = 0; i < liveouts; i++)
         write_liveout_object(json, cairn_record_liveout(record, i));
     json_end_array(json);
+    write_more(json, "more_locations", location_count, locations);
+    write_more(json, "more_liveouts", liveout_count, liveouts);
     json_end_object(json);
 }
 
@@ -126,14 +139,15 @@ static void write_records(struct json *json, const struct answer *answer)
         json_null(json);
     json_key(json, "records");
     json_begin_array(json);
+    struct values_left left = {LOOKUP_VALUES_MAX, LOOKUP_VALUES_MAX};
     uint32_t count = facts_find_records(facts, address, &record);
     for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++, record.index++)
-        write_record(json, answer, record);
+        write_record(json, answer, record, &left);
     json_end_array(json);
-    write_more(json, "more_records", count);
+    write_more(json, "more_records", count, LOOKUP_ITEMS_MAX);
     json_key(json, "returning_from");
     if (facts_find_call(facts, address, &record))
-        write_record(json, answer, record);
+        write_record(json, answer, record, &left);
     else
         json_null(json);
 }
@@ -170,7 +184,7 @@ static void write_faults(struct json *json, const struct answer *answer)
         write_fault(json, facts, &fault);
     }
     json_end_array(json);
-    write_more(json, "more_handles", count);
+    write_more(json, "more_handles", count, LOOKUP_ITEMS_MAX);
 }
 
 /* ---- Sanitizer metadata and PC sections ---- */
@@ -230,7 +244,7 @@ static void write_entries(struct json *json, const struct answer *answer)
     for (size_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++)
         write_entry(json, facts, &entries[i]);
     json_end_array(json);
-    write_more(json, "more_entries", count);
+    write_more(json, "more_entries", count, LOOKUP_ITEMS_MAX);
 }
 
 /* ---- Answers ---- */

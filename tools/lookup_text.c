@@ -99,18 +99,29 @@ static bool write_block(struct output *output, const struct answer *answer)
 
 /* ---- Records ---- */
 
+/* What the records of an answer may still have. */
+struct values_left {
+    uint32_t locations;
+    uint32_t liveouts;
+};
+
 static void write_values(struct output *output, const struct answer *answer,
-                         struct cairn_record record)
+                         struct cairn_record record, struct values_left *left)
 {
+    uint32_t location_count = cairn_record_location_count(record);
+    uint32_t locations = lookup_take_values(&left->locations, location_count);
     enum cairn_architecture architecture = cairn_object_architecture(answer->facts->input->object);
-    for (uint32_t i = 0; i < cairn_record_location_count(record); i++) {
+    for (uint32_t i = 0; i < locations; i++) {
         output_text(output, "    ");
         output_unsigned(output, i);
         output_text(output, ": ");
         write_location(output, architecture, cairn_record_location(record, i));
         output_character(output, '\n');
     }
-    uint32_t liveouts = cairn_record_liveout_count(record);
+    if (locations < location_count)
+        output_format(output, "    and %u locations more\n", location_count - locations);
+    uint32_t liveout_count = cairn_record_liveout_count(record);
+    uint32_t liveouts = lookup_take_values(&left->liveouts, liveout_count);
     for (uint32_t i = 0; i < liveouts; i++) {
         struct cairn_liveout liveout = cairn_record_liveout(record, i);
         output_text(output, i == 0 ? "    live across: " : ", ");
@@ -118,12 +129,15 @@ static void write_values(struct output *output, const struct answer *answer,
         output_character(output, ' ');
         write_count(output, liveout.size, "byte", "bytes");
     }
-    if (liveouts > 0)
+    if (liveouts < liveout_count)
+        output_format(output, "%s and %u more", liveouts == 0 ? "    live across:" : ",",
+                      liveout_count - liveouts);
+    if (liveout_count > 0)
         output_character(output, '\n');
 }
 
 static void write_record(struct output *output, const struct answer *answer, const char *before,
-                         struct cairn_record record)
+                         struct cairn_record record, struct values_left *left)
 {
     output_text(output, before);
     output_text(output, " ID ");
@@ -135,7 +149,7 @@ static void write_record(struct output *output, const struct answer *answer, con
         write_address(output, answer->facts, cairn_record_address(record));
     }
     output_character(output, '\n');
-    write_values(output, answer, record);
+    write_values(output, answer, record, left);
 }
 
 /* Writes how many of `count` items are not shown. */
@@ -157,13 +171,14 @@ static bool write_records(struct output *output, const struct answer *answer)
         write_frame(output, stack_size);
         output_character(output, '\n');
     }
+    struct values_left left = {LOOKUP_VALUES_MAX, LOOKUP_VALUES_MAX};
     uint32_t count = facts_find_records(facts, answer->target.address, &record);
     for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++, record.index++)
-        write_record(output, answer, "  record", record);
+        write_record(output, answer, "  record", record, &left);
     write_more(output, count, "records");
     bool has_call = facts_find_call(facts, answer->target.address, &record);
     if (has_call)
-        write_record(output, answer, "  the call returns here of record", record);
+        write_record(output, answer, "  the call returns here of record", record, &left);
     return has_frame || count > 0 || has_call;
 }
 
