@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -521,6 +522,32 @@ START_TEST(fork_that_gets_no_memory_leaves_a_child_that_changes_nothing)
 }
 END_TEST
 
+/* If readable memory would be executable, there is no copy. The copy would otherwise stay, because
+ * its protection cannot be changed. */
+static void fork_with_executable_memory(void *user)
+{
+    struct fixture fixture;
+    (void)user;
+    load(&fixture, CAIRN_CODE_MODE_DUAL);
+    int before = personality(0xFFFFFFFF);
+    support_refuse(&at_fork[1], 1);
+    support_expect(personality((unsigned long)before | READ_IMPLIES_EXEC) != -1);
+    pid_t child = fork();
+    support_expect(personality((unsigned long)before) != -1);
+    if (child == 0) {
+        support_expect(!support_any_writable_executable());
+        expect_refusal(&fixture);
+        _exit(0);
+    }
+    support_wait(child);
+}
+
+START_TEST(copy_is_never_writable_and_executable)
+{
+    support_in_child(fork_with_executable_memory, NULL);
+}
+END_TEST
+
 /* The parent must unmap the copy for its children when the fork has finished. */
 START_TEST(parent_keeps_no_copy)
 {
@@ -639,6 +666,7 @@ int main(void)
         tcase_add_loop_test(tests, fork_that_gets_no_memory_leaves_a_child_that_changes_nothing, 0,
                             AT_FORK);
         tcase_add_test(tests, parent_keeps_no_copy);
+        tcase_add_test(tests, copy_is_never_writable_and_executable);
         tcase_add_loop_test(tests, fork_is_noticed_where_pages_are_not_wiped, 0, 2);
         tcase_add_loop_test(tests, advice_that_is_always_taken_is_not_believed, 0, 2);
     }

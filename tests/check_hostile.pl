@@ -289,8 +289,87 @@ subtest 'dynamic relocations and sections that are loaded' => sub {
     survives('at one address', elf(type => 3, sections => \@sections));
 };
 
+subtest 'one long name of all entries' => sub {
+    my ($name, $count) = ("\x9b" x 9000, 30000);
+    my $pcs = join '', map { pack 'l<', 0x1000 - (0x100000 + 4 * $_) } 0 .. $count - 1;
+    my %sections = (
+        '.llvm_bb_addr_map' => [map_of(0x1000, 16) x $count, ['bbmap'], ['bbmap', '--json']],
+        '.llvm_faultmaps' => [pack('CCS<L<', 1, 0, 0, 1) . pack('Q<L<L<', 0x1000, $count, 0) . pack('L<L<L<', 1, 0, 0) x $count,
+            ['faultmap']],
+        '.llvm_stackmaps' => [pack('CCS<L<L<L<', 3, 0, 0, $count, 0, 0) . pack('Q<Q<Q<', 0x1000, 8, 0) x $count,
+            ['stackmap']],
+        '.pcs' => [$pcs, ['pcsections', '--section', '.pcs', '--schema', 'instruction 4']],
+        'sanmd_atomics2' => [$pcs, ['sanmd']],
+    );
+    for my $section (sort keys %sections) {
+        my ($bytes, @commands) = @{$sections{$section}};
+        survives($section, elf(type => 2, sections => [{%text, address => 0x1000},
+            {name => '.strtab', type => 'STRTAB', bytes => "\0$name\0"},
+            {name => '.symtab', type => 'SYMTAB', link => 2, entry => 24, bytes =>
+                symbol(0, 0, 0, 0) . symbol(1, 0x12, 1, 0x1000, 4096)},
+            {name => $section, type => $section =~ /bb_addr/ ? 'MAP' : 'PROGBITS', flags => ALLOC,
+                address => 0x100000, bytes => $bytes},
+            {name => 'sanmd_covered2', flags => ALLOC, address => 0x300000,
+                bytes => pack('l<', 0x1000 - 0x300000) . uleb(4096) . uleb(1)}]), undef, commands => \@commands);
+    }
+};
+
+subtest 'a long name is written in full until long names have a total' => sub {
+    my ($name, $count) = ('n' x 1000, 20000);
+    my $path = spit('hostile', elf(type => 2, sections => [{%text, address => 0x1000},
+        {name => '.strtab', type => 'STRTAB', bytes => "\0$name\0"},
+        {name => '.symtab', type => 'SYMTAB', link => 2, entry => 24, bytes =>
+            symbol(0, 0, 0, 0) . symbol(1, 0x12, 1, 0x1000, 16)},
+        {name => '.llvm_bb_addr_map', type => 'MAP', bytes => map_of(0x1000, 16) x $count}]));
+    my $total = 2**24 + -s $path;
+    my (undef, $out) = limited('/dev/null', 'bbmap', $path);
+    my @names = $out =~ /^function (n+(?:\.\.\.)?) at/mg;
+    is scalar(grep { $_ eq $name } @names), 1 + int(($total - 8192) / 1000), 'written in full';
+    is $names[-1], 'n' x 200 . '...', 'cut';
+    (undef, $out) = limited('/dev/null', 'bbmap', $path, '--json');
+    my $functions = decode_json($out);
+    is scalar @$functions, $count, 'JSON is valid';
+    is_deeply [map { $functions->[$_]{symbol} } 0, -1], [$name, $names[-1]], 'and has the same names';
+};
+
 # What is asked for many times, at an address about which the file says much.
-my $asked_often = "1000\n" x 60000;
+my $asked_often = "1000\n" x 30000;
+
+subtest 'records and faults of one address' => sub {
+    my $faults = join '', map { pack 'L<L<L<', 1, $_, 0 } 1 .. 40000;
+    my %sections = (
+        '.llvm_stackmaps' => [records(20000, sub { 0 }), 'records', 20000, 'record ID'],
+        '.llvm_faultmaps' => [pack('CCS<L<Q<L<L<', 1, 0, 0, 1, 0x1000, 40000, 0) . $faults, 'handles', 40000,
+            'goes on here'],
+    );
+    for my $name (sort keys %sections) {
+        my ($bytes, $key, $count, $words) = @{$sections{$name}};
+        survives($name, elf(type => 2, sections => [{%text, address => 0x1000},
+            {name => $name, flags => ALLOC, address => 0x100000, bytes => $bytes}]), undef,
+            asked => $asked_often, commands => [['lookup'], ['lookup', '--json']]);
+        my (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000');
+        is scalar(() = $out =~ /^  \Q$words\E/mg), 64, '64 are shown';
+        like $out, qr/^  and @{[$count - 64]} (?:records|faults) more$/m, 'and the number of the others';
+        (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000', '--json');
+        my ($answer) = @{decode_json($out)};
+        is_deeply [scalar @{$answer->{$key}}, $answer->{"more_$key"}], [64, $count - 64], 'the same as JSON';
+    }
+};
+
+subtest 'one record with many values' => sub {
+    my $location = pack 'CCS<S<S<l<', 1, 0, 8, 0, 0, 0;
+    my $record = pack('Q<L<S<S<', 7, 0, 0, 60000) . $location x 60000 . pack('S<S<x4', 0, 0);
+    my $map = pack('CCS<L<L<L<Q<Q<Q<', 3, 0, 0, 1, 0, 1, 0x1000, 0, 1) . $record;
+    survives('locations', elf(type => 2, sections => [{%text, address => 0x1000},
+        {name => '.llvm_stackmaps', flags => ALLOC, address => 0x100000, bytes => $map}]), undef,
+        asked => $asked_often, commands => [['lookup'], ['lookup', '--json']]);
+    my (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000');
+    like $out, qr/^    and 59744 locations more$/m, 'the number of those not shown';
+    (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000', '--json');
+    my ($answer) = @{decode_json($out)};
+    my $shown = $answer->{records}[0];
+    is_deeply [scalar @{$shown->{locations}}, $shown->{more_locations}], [256, 59744], 'the same as JSON';
+};
 
 subtest 'PC entries of one address' => sub {
     my %entries = (

@@ -290,6 +290,31 @@ START_TEST(calls_with_an_id_of_two_shapes_are_renumbered)
 }
 END_TEST
 
+/* The calls that got the ID before are loaded, and no longer in conflict with anything. */
+START_TEST(id_that_a_call_was_given_is_not_that_of_a_later_call)
+{
+    cairn_engine *engine =
+        create_engine_with(CAIRN_ID_CONFLICTS_RENUMBERED, support_parse_valid(context, TWO_SHAPES));
+    get(engine, "f");
+    add(engine,
+        support_parse_valid(
+            context, SUPPORT_INTRINSICS
+            "define void @h(i32 %x) {\n"
+            "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2147483648, i32 0, i32 "
+            "%x)\n"
+            "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2147483650, i32 0, i32 "
+            "%x)\n"
+            "  ret void\n}\n"));
+    struct cairn_record h = record_of((uintptr_t)get(engine, "h"), 0);
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, UINT64_C(1) << 31, NULL, 0), 1);
+    ck_assert_uint_eq(cairn_record_id(h), (UINT64_C(1) << 31) + 3);
+    ck_assert_uint_eq(cairn_record_declaration(h)->types[0].bits, 32);
+    ck_assert_uint_eq(cairn_record_id(record_of((uintptr_t)get(engine, "h"), 1)),
+                      (UINT64_C(1) << 31) + 2);
+    cairn_engine_dispose(engine);
+}
+END_TEST
+
 START_TEST(records_with_an_id_of_two_shapes_are_left_undeclared)
 {
     cairn_engine *engine =
@@ -1106,6 +1131,7 @@ static void add_tests(TCase *tests)
         runtime_may_go_while_its_modules_have_shares,
         error_of_an_id_with_two_shapes_names_the_choice,
         calls_with_an_id_of_two_shapes_are_renumbered,
+        id_that_a_call_was_given_is_not_that_of_a_later_call,
         records_with_an_id_of_two_shapes_are_left_undeclared,
         host_may_give_the_runtime_up_first,
         engine_may_go_without_being_finalised,

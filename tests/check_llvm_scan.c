@@ -441,6 +441,28 @@ END_TEST
 #define STACKMAP(id, bytes, values)                                                                \
     "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 " id ", i32 " bytes values ")\n"
 
+START_TEST(calls_in_functions_that_are_available_externally_are_not_declared)
+{
+    cairn_declarations *declarations;
+    LLVMModuleRef module = support_parse_valid(
+        context, SUPPORT_INTRINSICS
+        "declare void @g()\n"
+        "define available_externally void @elsewhere(i64 %x, ptr %p) {\n"
+        "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5, i64 %x)\n"
+        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 2, i32 32, "
+        "ptr %p, i32 0)\n"
+        "  call void @g() [ \"deopt\"(i64 %x) ]\n"
+        "  ret void\n}\n");
+    ck_assert_ok(cairn_declarations_create(NULL, &declarations, NULL));
+    ck_assert_ok(cairn_scan_module(module, declarations, NULL));
+    ck_assert_uint_eq(cairn_declarations_count(declarations), 0);
+    LLVMSetLinkage(LLVMGetNamedFunction(module, "elsewhere"), LLVMExternalLinkage);
+    ck_assert_int_eq(cairn_scan_module(module, declarations, NULL), CAIRN_ERROR_UNSUPPORTED);
+    cairn_declarations_destroy(declarations);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
 START_TEST(equal_duplicates_are_one_declaration)
 {
     ck_assert_ok(scan(SUPPORT_INTRINSICS "define void @f(i32 %a) {\n" STACKMAP("1", "4", ", i32 %a")
@@ -643,6 +665,7 @@ int main(void)
     tcase_add_loop_test(tests, bundles_are_told_apart, 0, 2 * BUNDLES_ROWS);
     tcase_add_loop_test(tests, record_has_the_deopt_values_that_are_declared, 0, 2 * BUNDLES_ROWS);
     tcase_add_test(tests, functions_of_similar_names_are_no_sites);
+    tcase_add_test(tests, calls_in_functions_that_are_available_externally_are_not_declared);
     tcase_add_test(tests, equal_duplicates_are_one_declaration);
     tcase_add_test(tests, two_shapes_of_one_id_conflict);
     tcase_add_test(tests, conflict_with_an_earlier_module_leaves_the_set_alone);

@@ -134,6 +134,7 @@ static bool print_sections(struct printing *printing, const struct input *input,
 static bool print_input(const struct input *input, void *user)
 {
     struct printing *printing = user;
+    output_allow_names(&printing->output, input->size);
     bool is_good = print_sections(printing, input, CAIRN_BBMAP_SECTION_TYPE_V0);
     return print_sections(printing, input, CAIRN_BBMAP_SECTION_TYPE) && is_good;
 }

@@ -19,12 +19,16 @@ uint32_t facts_find_records(const struct facts *facts, uint64_t address, struct 
 {
     if (facts->records == NULL || !cairn_table_find_address(facts->records, address, first))
         return 0;
-    uint32_t end = cairn_table_record_count(facts->records);
-    uint32_t count = 1;
-    struct cairn_record next = *first;
-    while (++next.index < end && cairn_record_address(next) == address)
-        count++;
-    return count;
+    uint32_t low = first->index + 1;
+    uint32_t high = cairn_table_record_count(facts->records);
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (cairn_record_address((struct cairn_record){facts->records, middle}) == address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - first->index;
 }
 
 /* Finds the function's last record before `address`. */
@@ -99,29 +103,35 @@ bool facts_find_frame(const struct facts *facts, uint64_t address,
 
 /* ---- Faults ---- */
 
-bool facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number)
+/* Returns the number of the first fault, in the order of handlers, whose handler is at `address` or
+ * higher. */
+static uint32_t first_handled(const struct facts *facts, uint64_t address)
 {
     uint32_t low = 0;
     uint32_t high = cairn_fault_table_count(facts->faults);
-    struct cairn_fault_entry fault;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        cairn_fault_table_entry(facts->faults, facts->handlers[middle], &fault);
-        if (fault.handler_address < address)
+        if (facts_handled(facts, middle).handler_address < address)
             low = middle + 1;
         else
             high = middle;
     }
-    *number = low;
-    return facts_handled(facts, address, low, &fault);
+    return low;
 }
 
-bool facts_handled(const struct facts *facts, uint64_t address, uint32_t number,
-                   struct cairn_fault_entry *fault)
+uint32_t facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number)
 {
-    return number < cairn_fault_table_count(facts->faults) &&
-           cairn_fault_table_entry(facts->faults, facts->handlers[number], fault) &&
-           fault->handler_address == address;
+    *number = first_handled(facts, address);
+    uint32_t end = address == UINT64_MAX ? cairn_fault_table_count(facts->faults)
+                                         : first_handled(facts, address + 1);
+    return end - *number;
+}
+
+struct cairn_fault_entry facts_handled(const struct facts *facts, uint32_t number)
+{
+    struct cairn_fault_entry fault = {0};
+    (void)cairn_fault_table_entry(facts->faults, facts->handlers[number], &fault);
+    return fault;
 }
 
 /* ---- Sanitizer metadata ---- */

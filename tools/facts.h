@@ -75,11 +75,10 @@ bool facts_find_frame(const struct facts *facts, uint64_t address,
                       const struct cairn_object_function *function, uint64_t *stack_size);
 
 /* facts_find_handled finds the first fault whose handler is at `address`, as its number in the
- * order of handlers; false if no fault has it. facts_handled returns the fault with a number; false
- * if its handler is at another address. */
-bool facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number);
-bool facts_handled(const struct facts *facts, uint64_t address, uint32_t number,
-                   struct cairn_fault_entry *fault);
+ * order of handlers, and returns how many consecutive faults have that handler. facts_handled
+ * returns the fault with a number. */
+uint32_t facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number);
+struct cairn_fault_entry facts_handled(const struct facts *facts, uint32_t number);
 
 /* Returns the covered function that contains `address`, or NULL. */
 const struct covered_function *facts_find_covered(const struct facts *facts, uint64_t address);

@@ -222,6 +222,7 @@ static bool print_sections(const struct input *input, const char *name, struct p
 static bool print_object(const struct input *input, void *user)
 {
     struct printing *printing = user;
+    output_allow_names(printing->output, input->size);
     bool is_good = print_sections(input, CAIRN_FAULTMAP_SECTION, printing);
     return print_sections(input, CAIRN_FAULTMAP_SECTION_DARWIN, printing) && is_good;
 }

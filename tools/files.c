@@ -90,8 +90,15 @@ static bool complain_of_file(const char *name, const struct cairn_error *error)
 
 /* ---- One object ---- */
 
+/* Returns 0 if the size is unknown. */
+static uint64_t size_of_file(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
 /* Attaches the debug file. If none was asked for, it is not an error that none exists. */
-static bool attach_debug_file(const struct visiting *visiting, const struct input *input,
+static bool attach_debug_file(const struct visiting *visiting, struct input *input,
                               const char *path)
 {
     struct cairn_error error;
@@ -101,6 +108,7 @@ static bool attach_debug_file(const struct visiting *visiting, const struct inpu
             cairn_object_find_debug_file(input->object, path, NULL, &found, &error) != CAIRN_OK)
             return true;
     }
+    input->size += size_of_file(found);
     if (cairn_object_attach_debug_file(input->object, found, &error) == CAIRN_OK)
         return true;
     return complain_of_file(found, &error);
@@ -131,7 +139,8 @@ static bool visit_member(const struct visiting *visiting, const struct cairn_arc
 {
     struct cairn_error error;
     char *name = name_member(visiting->path, member->name);
-    struct input input = {.name = name != NULL ? name : visiting->path, .is_member = true};
+    struct input input = {
+        .name = name != NULL ? name : visiting->path, .size = member->size, .is_member = true};
     bool is_good;
     if (cairn_object_open_memory(member->bytes, member->size, &visiting->options, &input.object,
                                  &error) == CAIRN_OK)
@@ -182,7 +191,7 @@ static bool visit_archive(const struct visiting *visiting, cairn_archive *archiv
 static bool visit_path(const struct visiting *visiting)
 {
     struct cairn_error error;
-    struct input input = {.name = visiting->path};
+    struct input input = {.name = visiting->path, .size = size_of_file(visiting->path)};
     cairn_archive *archive;
     enum cairn_status status =
         cairn_object_open(visiting->path, &visiting->options, &input.object, &error);
@@ -197,7 +206,7 @@ static bool visit_path(const struct visiting *visiting)
 static bool visit_bytes(const struct visiting *visiting, const uint8_t *bytes, size_t size)
 {
     struct cairn_error error;
-    struct input input = {.name = visiting->path};
+    struct input input = {.name = visiting->path, .size = size};
     cairn_archive *archive;
     enum cairn_status status =
         cairn_object_open_memory(bytes, size, &visiting->options, &input.object, &error);

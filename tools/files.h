@@ -16,6 +16,7 @@
 struct input {
     const char *name;
     cairn_object *object;
+    uint64_t size;  /* bytes of the file or member, and of its debug file */
     bool is_member; /* whether the object is a member of an archive */
 };
 

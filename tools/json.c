@@ -104,12 +104,13 @@ static size_t plain_run(const char *text, const char *end)
 static size_t write_escaped(struct output *output, const char *text)
 {
     size_t length = utf8_sequence_length(text);
-    if (*text == '"' || *text == '\\')
-        output_format(output, "\\%c", *text);
-    else if (length == 1)
-        output_format(output, "\\u%04x", (unsigned char)*text);
+    if (*text == '"' || *text == '\\') {
+        output_character(output, '\\');
+        output_character(output, *text);
+    } else if (length == 1)
+        output_escaped(output, "\\u00", (uint8_t)*text);
     else if (length == 2)
-        output_format(output, "\\u%04x", (unsigned char)text[1]); /* U+0080 to U+009F */
+        output_escaped(output, "\\u00", (uint8_t)text[1]); /* U+0080 to U+009F */
     else
         output_text(output, "\\ufffd");
     return length == 2 ? 2 : 1;
@@ -118,7 +119,7 @@ static size_t write_escaped(struct output *output, const char *text)
 void json_string(struct json *json, const char *text)
 {
     struct output *output = json->output;
-    const char *end = output_name_end(text);
+    const char *end = output_name_end(output, text);
     separate(json);
     output_character(output, '"');
     for (const char *at = text; at < end;) {

@@ -255,6 +255,7 @@ static bool visit_object(const struct input *input, void *user)
                  lookup->options->path);
         return false;
     }
+    output_allow_names(&lookup->output, input->size);
     lookup->is_good = check_symbols(input);
     lookup->is_good =
         facts_read(input, &lookup->options->wanted, &lookup->facts) && lookup->is_good;

@@ -38,6 +38,21 @@ struct answer {
     struct cairn_object_function function; /* its `entry` is an address as in `place` */
 };
 
+/* How many records, handled faults and PC entries an answer has at most, each. Many questions may
+ * be about one address, and all entries of a file, too. */
+enum { LOOKUP_ITEMS_MAX = 64 };
+
+/* How many locations, and how many live-outs, all records of an answer have together. */
+enum { LOOKUP_VALUES_MAX = 256 };
+
+/* Takes up to `count` of the values that an answer may still have. Returns how many. */
+static inline uint32_t lookup_take_values(uint32_t *left, uint32_t count)
+{
+    uint32_t taken = count < *left ? count : *left;
+    *left -= taken;
+    return taken;
+}
+
 void write_answer_text(struct output *output, const struct answer *answer);
 void write_answer_json(struct json *json, const struct answer *answer);
 

@@ -24,6 +24,15 @@ static void write_flag(struct json *json, const char *key, bool value)
     json_boolean(json, value);
 }
 
+/* Writes how many of `count` items are not in the array, if any. */
+static void write_more(struct json *json, const char *key, size_t count, size_t shown)
+{
+    if (count <= shown)
+        return;
+    json_key(json, key);
+    json_unsigned(json, count - shown);
+}
+
 /* ---- Blocks ---- */
 
 static void write_frequency(struct json *json, const struct cairn_block_function *function,
@@ -84,23 +93,38 @@ static void write_block(struct json *json, const struct answer *answer)
 
 /* ---- Records ---- */
 
-static void write_record(struct json *json, const struct answer *answer, struct cairn_record record)
+/* What the records of an answer may still have. */
+struct values_left {
+    uint32_t locations;
+    uint32_t liveouts;
+};
+
+static void write_record(struct json *json, const struct answer *answer, struct cairn_record record,
+                         struct values_left *left)
 {
+    uint32_t location_count = cairn_record_location_count(record);
+    uint32_t locations = lookup_take_values(&left->locations, location_count);
     json_begin_object(json);
     json_key(json, "id");
     json_unsigned(json, cairn_record_id(record));
     write_address(json, answer->facts, "address", cairn_record_address(record));
     json_key(json, "locations");
     json_begin_array(json);
-    for (uint32_t i = 0; i < cairn_record_location_count(record); i++)
+    for (uint32_t i = 0; i < locations; i++)
         write_location_object(json, cairn_record_location(record, i));
     json_end_array(json);
     json_key(json, "liveouts");
     json_begin_array(json);
     struct cairn_liveout liveout;
-    for (uint32_t i = 0; cairn_record_liveout(record, i, &liveout); i++)
+    uint32_t liveouts = 0;
+    for (; liveouts < left->liveouts && cairn_record_liveout(record, liveouts, &liveout);
+         liveouts++)
         write_liveout_object(json, liveout);
     json_end_array(json);
+    write_more(json, "more_locations", location_count, locations);
+    if (cairn_record_liveout(record, liveouts, &liveout))
+        write_flag(json, "more_liveouts", true);
+    left->liveouts -= liveouts;
     json_end_object(json);
 }
 
@@ -118,13 +142,15 @@ static void write_records(struct json *json, const struct answer *answer)
         json_null(json);
     json_key(json, "records");
     json_begin_array(json);
+    struct values_left left = {LOOKUP_VALUES_MAX, LOOKUP_VALUES_MAX};
     uint32_t count = facts_find_records(facts, address, &record);
-    for (uint32_t i = 0; i < count; i++, record.index++)
-        write_record(json, answer, record);
+    for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++, record.index++)
+        write_record(json, answer, record, &left);
     json_end_array(json);
+    write_more(json, "more_records", count, LOOKUP_ITEMS_MAX);
     json_key(json, "returning_from");
     if (facts_find_call(facts, address, &record))
-        write_record(json, answer, record);
+        write_record(json, answer, record, &left);
     else
         json_null(json);
 }
@@ -155,10 +181,13 @@ static void write_faults(struct json *json, const struct answer *answer)
         json_null(json);
     json_key(json, "handles");
     json_begin_array(json);
-    facts_find_handled(facts, address, &number);
-    for (; facts_handled(facts, address, number, &fault); number++)
+    uint32_t count = facts_find_handled(facts, address, &number);
+    for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++) {
+        fault = facts_handled(facts, number + i);
         write_fault(json, facts, &fault);
+    }
     json_end_array(json);
+    write_more(json, "more_handles", count, LOOKUP_ITEMS_MAX);
 }
 
 /* ---- Sanitizer metadata and PC sections ---- */
@@ -209,16 +238,16 @@ static void write_entry(struct json *json, const struct facts *facts,
 
 static void write_entries(struct json *json, const struct answer *answer)
 {
-    enum { ENTRIES_MAX = 64 };
     const struct facts *facts = answer->facts;
-    struct cairn_pc_table_entry entries[ENTRIES_MAX];
+    struct cairn_pc_table_entry entries[LOOKUP_ITEMS_MAX];
     size_t count =
-        cairn_pc_table_find(facts->entries, answer->target.address, entries, ENTRIES_MAX);
+        cairn_pc_table_find(facts->entries, answer->target.address, entries, LOOKUP_ITEMS_MAX);
     json_key(json, "entries");
     json_begin_array(json);
-    for (size_t i = 0; i < count && i < ENTRIES_MAX; i++)
+    for (size_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++)
         write_entry(json, facts, &entries[i]);
     json_end_array(json);
+    write_more(json, "more_entries", count, LOOKUP_ITEMS_MAX);
 }
 
 /* ---- Answers ---- */

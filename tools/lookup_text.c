@@ -99,31 +99,44 @@ static bool write_block(struct output *output, const struct answer *answer)
 
 /* ---- Records ---- */
 
+/* What the records of an answer may still have. */
+struct values_left {
+    uint32_t locations;
+    uint32_t liveouts;
+};
+
 static void write_values(struct output *output, const struct answer *answer,
-                         struct cairn_record record)
+                         struct cairn_record record, struct values_left *left)
 {
+    uint32_t location_count = cairn_record_location_count(record);
+    uint32_t locations = lookup_take_values(&left->locations, location_count);
     enum cairn_architecture architecture = cairn_object_architecture(answer->facts->input->object);
-    for (uint32_t i = 0; i < cairn_record_location_count(record); i++) {
+    for (uint32_t i = 0; i < locations; i++) {
         output_text(output, "    ");
         output_unsigned(output, i);
         output_text(output, ": ");
         write_location(output, architecture, cairn_record_location(record, i));
         output_character(output, '\n');
     }
+    if (locations < location_count)
+        output_format(output, "    and %u locations more\n", location_count - locations);
     struct cairn_liveout liveout;
-    uint32_t liveouts = 0;
-    for (uint32_t i = 0; cairn_record_liveout(record, i, &liveout); i++, liveouts++) {
+    uint32_t i = 0;
+    for (; i < left->liveouts && cairn_record_liveout(record, i, &liveout); i++) {
         output_text(output, i == 0 ? "    live across: " : ", ");
         write_register(output, architecture, liveout.dwarf);
         output_character(output, ' ');
         write_count(output, liveout.size, "byte", "bytes");
     }
-    if (liveouts > 0)
+    if (cairn_record_liveout(record, i, &liveout))
+        output_text(output, i == 0 ? "    live across: more" : ", and more");
+    left->liveouts -= i;
+    if (i > 0)
         output_character(output, '\n');
 }
 
 static void write_record(struct output *output, const struct answer *answer, const char *before,
-                         struct cairn_record record)
+                         struct cairn_record record, struct values_left *left)
 {
     output_text(output, before);
     output_text(output, " ID ");
@@ -135,7 +148,14 @@ static void write_record(struct output *output, const struct answer *answer, con
         write_address(output, answer->facts, cairn_record_address(record));
     }
     output_character(output, '\n');
-    write_values(output, answer, record);
+    write_values(output, answer, record, left);
+}
+
+/* Writes how many of `count` items are not shown. */
+static void write_more(struct output *output, size_t count, const char *items)
+{
+    if (count > LOOKUP_ITEMS_MAX)
+        output_format(output, "  and %zu %s more\n", count - LOOKUP_ITEMS_MAX, items);
 }
 
 static bool write_records(struct output *output, const struct answer *answer)
@@ -150,12 +170,14 @@ static bool write_records(struct output *output, const struct answer *answer)
         write_frame(output, stack_size);
         output_character(output, '\n');
     }
+    struct values_left left = {LOOKUP_VALUES_MAX, LOOKUP_VALUES_MAX};
     uint32_t count = facts_find_records(facts, answer->target.address, &record);
-    for (uint32_t i = 0; i < count; i++, record.index++)
-        write_record(output, answer, "  record", record);
+    for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++, record.index++)
+        write_record(output, answer, "  record", record, &left);
+    write_more(output, count, "records");
     bool has_call = facts_find_call(facts, answer->target.address, &record);
     if (has_call)
-        write_record(output, answer, "  the call returns here of record", record);
+        write_record(output, answer, "  the call returns here of record", record, &left);
     return has_frame || count > 0 || has_call;
 }
 
@@ -172,14 +194,16 @@ static bool write_faults(struct output *output, const struct answer *answer)
         write_address(output, facts, fault.handler_address);
         output_character(output, '\n');
     }
-    bool is_handler = facts_find_handled(facts, answer->target.address, &number);
-    for (; facts_handled(facts, answer->target.address, number, &fault); number++) {
+    uint32_t count = facts_find_handled(facts, answer->target.address, &number);
+    for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++) {
+        fault = facts_handled(facts, number + i);
         output_format(output, "  goes on here if a %s faults at ",
                       cairn_fault_kind_name(fault.kind));
         write_address(output, facts, fault.address);
         output_character(output, '\n');
     }
-    return has_fault || is_handler;
+    write_more(output, count, "faults");
+    return has_fault || count > 0;
 }
 
 /* ---- Sanitizer metadata and PC sections ---- */
@@ -242,15 +266,12 @@ static void write_entry(struct output *output, const struct answer *answer,
 
 static bool write_entries(struct output *output, const struct answer *answer)
 {
-    enum { ENTRIES_MAX = 64 };
-    struct cairn_pc_table_entry entries[ENTRIES_MAX];
-    size_t count =
-        cairn_pc_table_find(answer->facts->entries, answer->target.address, entries, ENTRIES_MAX);
-    size_t shown = count < ENTRIES_MAX ? count : ENTRIES_MAX;
-    for (size_t i = 0; i < shown; i++)
+    struct cairn_pc_table_entry entries[LOOKUP_ITEMS_MAX];
+    size_t count = cairn_pc_table_find(answer->facts->entries, answer->target.address, entries,
+                                       LOOKUP_ITEMS_MAX);
+    for (size_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++)
         write_entry(output, answer, &entries[i]);
-    if (shown < count)
-        output_format(output, "  and %zu entries more\n", count - shown);
+    write_more(output, count, "entries");
     return count > 0;
 }
 

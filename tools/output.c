@@ -31,6 +31,7 @@ void output_open(struct output *output, int descriptor)
     output->descriptor = descriptor;
     output->system_error = 0;
     output->has_colour = wants_colour(descriptor);
+    output->long_names_left = OUTPUT_LONG_NAMES_BYTES;
     output->used = 0;
 }
 
@@ -153,10 +154,16 @@ static size_t visible_run(const char *text, const char *end)
     return (size_t)(at - text);
 }
 
-const char *output_name_end(const char *name)
+void output_allow_names(struct output *output, uint64_t bytes) { output->long_names_left += bytes; }
+
+const char *output_name_end(struct output *output, const char *name)
 {
     enum { CONTINUATIONS_MAX = 3 };
-    const char *end = name + strnlen(name, OUTPUT_NAME_BYTES_MAX);
+    bool may_be_long = output->long_names_left >= OUTPUT_NAME_BYTES_MAX;
+    size_t size = strnlen(name, may_be_long ? OUTPUT_NAME_BYTES_MAX : OUTPUT_SHORT_NAME_BYTES);
+    if (size > OUTPUT_SHORT_NAME_BYTES)
+        output->long_names_left -= size;
+    const char *end = name + size;
     const char *at = end;
     while (end - at < CONTINUATIONS_MAX && at > name && ((unsigned char)*at & 0xc0) == 0x80)
         at--;
@@ -165,16 +172,24 @@ const char *output_name_end(const char *name)
 
 void output_name(struct output *output, const char *name)
 {
-    const char *end = output_name_end(name);
+    const char *end = output_name_end(output, name);
     for (const char *at = name; at < end;) {
         size_t length = visible_run(at, end);
         output_bytes(output, at, length);
         at += length;
         if (at < end)
-            output_format(output, "\\x%02x", (unsigned char)*at++);
+            output_escaped(output, "\\x", (uint8_t)*at++);
     }
     if (*end != '\0')
         output_text(output, "...");
+}
+
+void output_escaped(struct output *output, const char *prefix, uint8_t byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    output_text(output, prefix);
+    output_character(output, digits[byte >> 4]);
+    output_character(output, digits[byte & 0xf]);
 }
 
 void output_format(struct output *output, const char *format, ...)

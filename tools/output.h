@@ -10,7 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { OUTPUT_BUFFER_BYTES = 1 << 16, OUTPUT_NAME_BYTES_MAX = 1 << 13 };
+/* Names are cut after OUTPUT_NAME_BYTES_MAX bytes, because names in a file can overlap and be far
+ * longer in total than the file. One long name can also be that of all entries. So names that are
+ * longer than OUTPUT_SHORT_NAME_BYTES are written up to a total of OUTPUT_LONG_NAMES_BYTES and the
+ * size of the file. Then names are cut after OUTPUT_SHORT_NAME_BYTES bytes. */
+enum {
+    OUTPUT_BUFFER_BYTES = 1 << 16,
+    OUTPUT_NAME_BYTES_MAX = 1 << 13,
+    OUTPUT_SHORT_NAME_BYTES = 200,
+    OUTPUT_LONG_NAMES_BYTES = 1 << 24
+};
 
 enum output_style {
     STYLE_PLAIN,
@@ -25,6 +34,7 @@ struct output {
     int descriptor;
     int system_error; /* errno of the first write that failed; nothing is written after it */
     bool has_colour;
+    uint64_t long_names_left; /* bytes of long names that may still be written */
     size_t used;
     char buffer[OUTPUT_BUFFER_BYTES];
 };
@@ -41,11 +51,15 @@ void output_signed(struct output *output, int64_t value);
 /* Writes a number with 0x before it. */
 void output_hexadecimal(struct output *output, uint64_t value);
 /* Writes a name from a file. Characters that could control a terminal, and bytes that are not
- * UTF-8, are written as \xNN. A long name is cut after OUTPUT_NAME_BYTES_MAX bytes and "..." is
- * added, because names in a file can overlap and be far longer in total than the file. */
+ * UTF-8, are written as \xNN. "..." is added to a name that is cut. */
 void output_name(struct output *output, const char *name);
-/* Returns where such a name ends or is cut, which is never inside a character. */
-const char *output_name_end(const char *name);
+/* Returns where a name that is about to be written ends or is cut, which is never inside a
+ * character. */
+const char *output_name_end(struct output *output, const char *name);
+/* Allows `bytes` more bytes of long names. */
+void output_allow_names(struct output *output, uint64_t bytes);
+/* Writes a prefix and two hexadecimal digits. */
+void output_escaped(struct output *output, const char *prefix, uint8_t byte);
 /* Writes formatted text of at most 256 bytes. */
 void output_format(struct output *output, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

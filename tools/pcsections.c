@@ -310,6 +310,7 @@ static bool print_object(const struct input *input, void *user)
     }
     if (!layout_create(input, &printing->layout))
         return false;
+    output_allow_names(printing->output, input->size);
     bool is_good = true;
     for (size_t i = 0; i < wanted->count; i++)
         is_good = print_wanted(printing, input, &wanted->sections[i]) && is_good;

@@ -174,6 +174,7 @@ static bool print_ranking(const struct profile *profile, const struct ranking *r
 {
     static struct output output;
     output_open(&output, STDOUT_FILENO);
+    output_allow_names(&output, profile->input->size);
     if (options->json)
         write_profile_json(&output, profile, ranking, options->limit);
     else

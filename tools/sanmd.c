@@ -419,6 +419,7 @@ static bool visit_object(const struct input *input, void *user)
     struct contents contents = {.input = input};
     bool is_good = read_sections(&contents);
     sort(&contents);
+    output_allow_names(listing->output, input->size);
     if (!listing->is_json && contents.section_count > 0)
         write_member(listing->output, input);
     list_all(listing, &contents);

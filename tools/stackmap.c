@@ -264,6 +264,7 @@ static bool print_object(const struct input *input, void *user)
                         &section_count))
         return false;
     printing->section_count += section_count;
+    output_allow_names(&printing->output, input->size);
     if (section_count == 0)
         return true;
     if (options->disassemble) {

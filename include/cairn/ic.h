@@ -233,6 +233,12 @@ struct cairn_ic_options {
  * a patch point (UNMANAGED; the sentence says why it is not), with a declaration (NOT_FOUND), and
  * has no cache yet (CONFLICT).
  *
+ * No patch of the site may overlap this call: neither one by the functions of cairn/patch.h nor a
+ * batch with the site. Live patches take no lock, so one that has begun before may store its
+ * instruction after the cache's. The cache then exists, but the site does not go to it until the
+ * cache is changed or destroyed. Invalidations may overlap it: they leave the site alone or come
+ * first.
+ *
  * ARGUMENT: no site, no handler, a limit that is too large, a megamorphic target where sites
  * cannot call straight.
  * UNSUPPORTED: another calling convention, more than CAIRN_IC_OPERANDS_MAX operands, an operand or
@@ -382,8 +388,9 @@ CAIRN_API cairn_ic *cairn_site_ic(cairn_site *site);
  * runs with the lock of the caches held. Functions of this header that change or create caches
  * return STATE when it calls them, and cairn_runtime_quiesce does nothing; it may describe caches,
  * visit them, run code that reaches them, fork, and use everything else, cairn_runtime_destroy
- * included (the visit holds a share). It must not wait for a thread that uses caches; so visitors of
- * two runtimes must not fork at the same time, because fork() takes the locks of both. */
+ * included (the visit holds a share). It must not wait for a thread that uses caches or
+ * invalidates. So visitors of two runtimes must not fork at the same time, because fork() takes the
+ * locks of both. */
 typedef bool cairn_ic_visitor(const struct cairn_ic_description *description, void *user);
 CAIRN_API void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user);
 

@@ -216,15 +216,19 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
  * IDs, and so have their declarations. (Before LLVM 18 calls with a "deopt" bundle that is empty
  * are not seen, except for those of llvm.experimental.deoptimize.*. At -O0 on AArch64 LLVM 14 to 22
  * make no record of ordinary calls with a "deopt" bundle, unless the function has an intrinsic that
- * makes one, or an invoke with such a bundle: cairn_check_module refuses them.) IDs that come more
- * than once are normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ,
- * with a sentence that names both functions. CORRUPT if an operand that has to be constant is not;
- * UNSUPPORTED if LLVM would not call the target of a patch point (struct cairn_patchpoint), or if
- * the LLVM in use writes operand bundles in a way that is not known (before LLVM 18 they are read
- * from the printed call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added
- * in the order of the functions in the module; within a function in an order that is the same each
- * time for a module that was made in the same way. Takes O(instructions + records) time: a few
- * nanoseconds for each instruction.
+ * makes one, or an invoke with such a bundle: cairn_check_module refuses them.) LLVM makes no
+ * record of inline assembly or of other intrinsics that have the bundle, and emits no code for
+ * functions that are available externally: they declare nothing. Calls of library functions that
+ * LLVM replaces by instructions (sqrt that only reads memory, say) have no record either:
+ * cairn_check_module refuses those that have the bundle. IDs that come more than once are
+ * normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence
+ * that names both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if
+ * LLVM would not call the target of a patch point (struct cairn_patchpoint), or if the LLVM in use
+ * writes operand bundles in a way that is not known (before LLVM 18 they are read from the printed
+ * call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added in the order of
+ * the functions in the module; within a function in an order that is the same each time for a
+ * module that was made in the same way. Takes O(instructions + records) time: a few nanoseconds for
+ * each instruction.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
                                                                cairn_declarations *declarations,
@@ -347,7 +351,9 @@ struct cairn_capture {
 enum cairn_id_conflicts {
     /** The module is refused: CONFLICT. */
     CAIRN_ID_CONFLICTS_REFUSED = 0,
-    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^31 upwards. */
+    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^31 upwards. A
+     * later call whose own ID was given to another call so also gets a new one. (With REFUSED, it
+     * keeps its ID: a host that has calls without IDs should choose IDs below 2^31.) */
     CAIRN_ID_CONFLICTS_RENUMBERED = 1,
     /** Records with such an ID have no declaration: they can be looked up, but have no site, and
      *  their values have no types. */

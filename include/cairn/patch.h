@@ -179,6 +179,10 @@ enum cairn_strength {
  * system refuses the barrier and then that call, too, the site does the new thing, and the sentence
  * says so.
  *
+ * A patch of a site, alone or in a batch, must not overlap the cairn_ic_create for the site: a
+ * patch that has begun before may put the site's new cache out of use (cairn/ic.h). It may overlap
+ * everything else that changes the site's cache, cairn_ic_destroy included.
+ *
  * `target` is a C function pointer (a descriptor's address on PPC64 ELFv1).
  */
 

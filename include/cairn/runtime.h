@@ -35,7 +35,10 @@
  * This is implemented by handlers of pthread_atfork. They take all of Cairn's locks, so fork() must
  * not be called by a signal handler that has interrupted a function of Cairn. With a dual mapping,
  * fork() takes time, and memory until it returns, in proportion to the loaded code; so does the
- * child's first change of code. A child that only executes another program makes no such change.
+ * child's first change of code. A child that only executes another program makes no such change. If
+ * the system refuses that memory (RLIMIT_AS, RLIMIT_DATA) or forbids to make it executable, fork()
+ * succeeds nevertheless, and the child shares its parent's code, as after clone(), until
+ * cairn_runtime_after_fork returns OK in the child.
  *
  * Children of clone() and _Fork(), for which these handlers are not called, share their parent's
  * code until they call cairn_runtime_after_fork or change code. So only processes with one thread

@@ -5,7 +5,10 @@
  * pages are shared, so that a child would execute what its parent patches, frees and loads after
  * the fork. Guarantee for children made by fork(): when fork() returns, the child executes its own
  * code, whatever the threads of the parent do before, during and after the fork, and whether or not
- * the child calls Cairn. No change that the child makes reaches its parent.
+ * the child calls Cairn. No change that the child makes reaches its parent. The exception is a
+ * system that refuses memory, address space or a change of protection at the fork. A handler cannot
+ * make the fork fail, so the child then executes its parent's code, until the same steps succeed
+ * when it first changes code.
  *
  * Method. The handlers below run in the thread that forks (pthread_atfork).
  *  - Before the fork, they take all locks of all spaces. So no thread is loading, freeing or
@@ -169,6 +172,9 @@ static void drop_copy(struct code_slab *slab)
 
 static enum cairn_status make_copy(struct code_slab *slab, struct cairn_error *error)
 {
+    enum cairn_status status = map_check_personality(error);
+    if (status != CAIRN_OK)
+        return status;
     size_t bytes = slab->code_end * slab->page_size;
     void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -205,8 +211,8 @@ static void drop_copies(struct code_space *space)
         drop_copy(slab);
 }
 
-/* If the system has no memory for a copy, the child tries again, with the parent's code at that
- * time. */
+/* If the system has no memory or address space for a copy, the child tries again, with the parent's
+ * code at that time. */
 static void copy_before_fork(struct code_space *space)
 {
     enum cairn_status status = make_copies(space, NULL);
@@ -397,7 +403,8 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&spaces.lock);
 }
 
-/* If the system refuses one of these steps, the child's first change tries again. */
+/* If the system refuses one of these steps, the child executes its parent's code until its first
+ * change, which tries again. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&spaces.lock, NULL);

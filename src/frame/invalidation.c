@@ -5,6 +5,8 @@
  * - A site belongs to at most one invalidation: whether it is already a call is checked, and the
  *   site is changed, under the runtime's lock. The host's filter is called earlier, without the
  *   lock.
+ * - Whether a site has an inline cache is checked, and the site is changed, under the lock of the
+ *   inline caches. So no site gets a cache in between, and no cache loses its site.
  * - The batch keeps the memory that it needed for invalidating, so reverting does not allocate.
  *
  * SPDX-License-Identifier: MIT
@@ -82,6 +84,11 @@ static cairn_site *site_of(const struct source *source, uint32_t index)
 static bool is_branch(enum cairn_site_state state)
 {
     return state == CAIRN_SITE_CALL || state == CAIRN_SITE_JUMP;
+}
+
+static bool has_cache(const cairn_site *site)
+{
+    return atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_CACHE;
 }
 
 static bool can_be_left_at(const struct cairn_site_description *site)
@@ -168,7 +175,7 @@ static enum cairn_status note_calls(cairn_invalidation *invalidation, bool is_li
         struct cairn_site_description description;
         cairn_site *site = invalidation->changes[i].site;
         cairn_site_describe(site, &description);
-        if (is_branch(description.state) && !is_listed)
+        if ((is_branch(description.state) || has_cache(site)) && !is_listed)
             continue;
         enum cairn_status status = patch_check_live(site, error);
         if (status == CAIRN_OK && is_branch(description.state))
@@ -196,6 +203,22 @@ static enum cairn_status call_locked(cairn_invalidation *invalidation,
                               : status;
 }
 
+/* Takes the locks that an invalidation needs. Returns whether the lock of the inline caches must be
+ * released: a visitor of inline caches has it already. */
+static bool lock(cairn_runtime *runtime)
+{
+    bool is_taken = cache_set_lock(&runtime->ics);
+    runtime_lock(runtime);
+    return is_taken;
+}
+
+static void unlock(cairn_runtime *runtime, bool is_taken)
+{
+    runtime_unlock(runtime);
+    if (is_taken)
+        cache_set_leave(&runtime->ics);
+}
+
 static enum cairn_status call_target(cairn_invalidation *invalidation,
                                      const struct cairn_invalidation_options *options,
                                      struct cairn_error *error)
@@ -204,9 +227,9 @@ static enum cairn_status call_target(cairn_invalidation *invalidation,
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    runtime_lock(runtime);
+    bool is_taken = lock(runtime);
     status = call_locked(invalidation, options, error);
-    runtime_unlock(runtime);
+    unlock(runtime, is_taken);
     return status;
 }
 
@@ -288,7 +311,7 @@ static enum cairn_status note_what_was(const cairn_invalidation *invalidation,
 {
     for (uint32_t i = 0; i < invalidation->count; i++) {
         const struct invalidated *change = &invalidation->changes[i];
-        if (!calls_target(invalidation, change->site))
+        if (has_cache(change->site) || !calls_target(invalidation, change->site))
             continue;
         enum cairn_status status =
             change->was_original ? cairn_batch_restore(invalidation->batch, change->site, error)
@@ -321,9 +344,9 @@ enum cairn_status cairn_invalidation_undo(cairn_invalidation *invalidation,
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    runtime_lock(runtime);
+    bool is_taken = lock(runtime);
     status = undo_locked(invalidation, strength, error);
-    runtime_unlock(runtime);
+    unlock(runtime, is_taken);
     return status;
 }
 

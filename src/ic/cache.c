@@ -72,7 +72,9 @@ static void set_form(cairn_site *site, enum site_form form)
     atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
 }
 
-/* Binds the cache. Once the site's form is set, no other patch of the site begins. */
+/* Binds the cache. Once the site's form is set, no other patch of the site begins. The host sees to
+ * it that none has begun and not returned yet (cairn_ic_create). The form is not enough for that: a
+ * change reads it before it stores the word, and may store at any later time. */
 static enum cairn_status bind_locked(cairn_ic *ic, struct cairn_error *error)
 {
     cairn_site *site = ic->site;

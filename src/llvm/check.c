@@ -554,6 +554,18 @@ static void check_bundles(struct checker *checker)
     report(checker, why, "the same without it");
 }
 
+/* ---- Tail calls ---- */
+
+/* Checks for statepoints that must be tail calls. They have code after the call, so LLVM makes an
+ * ordinary call, and 22 then ends the process. */
+static void check_tail_call(struct checker *checker)
+{
+    if (checker->call.kind == CAIRN_RECORD_STATEPOINT &&
+        site_call_must_be_tail_call(checker->call.call))
+        report(checker, "LLVM cannot make a tail call of a call with a \"deopt\" bundle",
+               "it without musttail, or without the bundle");
+}
+
 /* ---- Liveness (llvm-project #53828, #85828) ---- */
 
 /* Checks each function that has patch points once, at one of them. */
@@ -576,6 +588,13 @@ static void check_liveness(struct checker *checker)
 }
 
 /* ---- Calls for which no record is made ---- */
+
+static void check_library_call(struct checker *checker)
+{
+    if (site_call_has_deopt_bundle(checker->call.call) && selection_may_replace(checker->call.call))
+        report(checker, "LLVM may replace the library function by instructions, without a record",
+               "nobuiltin after the arguments, or another function that calls it");
+}
 
 /* Checks for calls whose "deopt" bundle GlobalISel would ignore. AArch64 uses GlobalISel at -O0,
  * even with EnableFastISel. */
@@ -602,9 +621,9 @@ static enum cairn_status check_selection(struct checker *checker)
 /* ---- A module ---- */
 
 static void (*const rules[])(struct checker *checker) = {
-    check_architecture, check_transition, check_bytes,     check_target,
-    check_live_values,  check_constants,  check_registers, check_live_in,
-    check_result,       check_bundles,    check_liveness,
+    check_architecture, check_transition, check_bytes,        check_target, check_live_values,
+    check_constants,    check_registers,  check_live_in,      check_result, check_bundles,
+    check_tail_call,    check_liveness,   check_library_call,
 };
 
 static enum cairn_status check_record(struct checker *checker, LLVMValueRef call,
@@ -663,7 +682,8 @@ static enum cairn_status check_function(struct checker *checker, LLVMValueRef fu
     return status;
 }
 
-/* Checks all functions in the order of the module. */
+/* Checks all functions in the order of the module. LLVM emits no code for those that are available
+ * externally. */
 static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef module)
 {
     enum cairn_status status = CAIRN_OK;
@@ -672,7 +692,8 @@ static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef 
     checker->selection_checked = NULL;
     for (LLVMValueRef function = LLVMGetFirstFunction(module);
          function != NULL && status == CAIRN_OK; function = LLVMGetNextFunction(function))
-        status = check_function(checker, function);
+        if (LLVMGetLinkage(function) != LLVMAvailableExternallyLinkage)
+            status = check_function(checker, function);
     return status;
 }
 

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "llvm/scan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -187,9 +186,21 @@ static enum cairn_status renumber(struct pending_list *list, LLVMModuleRef modul
                                          list->id_conflicts == CAIRN_ID_CONFLICTS_RENUMBERED
                                              ? SCAN_RENUMBERED_ALL
                                              : SCAN_RENUMBERED_DEFAULTS,
-                                         known, &list->next_id, error);
+                                         known, &list->new_ids, error);
     cairn_declarations_destroy(known);
     return status;
+}
+
+/* Whether a call of the module has an ID that was given to a call of another module. That module
+ * may be loaded, so that its shapes are no longer known here. */
+static bool has_given_id(const struct pending_list *list, const cairn_declarations *declarations)
+{
+    if (list->id_conflicts != CAIRN_ID_CONFLICTS_RENUMBERED)
+        return false;
+    for (size_t i = 0; i < cairn_declarations_count(declarations); i++)
+        if (scan_is_new_id(&list->new_ids, cairn_declarations_at(declarations, i)->id))
+            return true;
+    return false;
 }
 
 static void name_the_choice(struct cairn_error *error)
@@ -208,7 +219,7 @@ enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
                                cairn_declarations *declarations, struct cairn_error *error)
 {
     enum cairn_status status = scan(list, module, declarations, error);
-    if (status != CAIRN_ERROR_CONFLICT)
+    if (status != CAIRN_ERROR_CONFLICT && !(status == CAIRN_OK && has_given_id(list, declarations)))
         return status;
     cairn_declarations_truncate(declarations, 0);
     status = renumber(list, module, error);
@@ -227,7 +238,7 @@ void pending_init(struct pending_list *list, const struct cairn_allocator *alloc
     *list = (struct pending_list){
         .allocator = memory_allocator(allocator),
         .id_conflicts = id_conflicts,
-        .next_id = FIRST_NEW_ID,
+        .new_ids = {.first = FIRST_NEW_ID, .next = FIRST_NEW_ID},
     };
 }
 

@@ -9,6 +9,8 @@
 #ifndef LLVM_PENDING_H
 #define LLVM_PENDING_H
 
+#include "llvm/scan.h"
+
 #include <cairn/llvm.h>
 #include <llvm-c/Core.h>
 
@@ -17,7 +19,7 @@ struct pending;
 struct pending_list {
     struct cairn_allocator allocator;
     enum cairn_id_conflicts id_conflicts;
-    uint64_t next_id; /* the next new ID for a conflicting call */
+    struct scan_new_ids new_ids; /* of conflicting calls */
     struct pending *first;
     uint64_t last_number;
 };

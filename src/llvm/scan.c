@@ -208,6 +208,16 @@ static enum cairn_status declare_undisputed(const struct scan *scan,
 typedef enum cairn_status declarer(const struct scan *scan, cairn_declarations *declarations,
                                    struct cairn_error *error);
 
+/* Lists the calls for which LLVM may make records. */
+static enum cairn_status list_calls(LLVMModuleRef module, struct site_list *list,
+                                    struct cairn_error *error)
+{
+    enum cairn_status status = site_list_create(module, list, error);
+    if (status == CAIRN_OK)
+        site_list_drop_unemitted(list);
+    return status;
+}
+
 static enum cairn_status scan_list(const struct site_list *list, declarer *declare_calls,
                                    cairn_declarations *declarations, struct cairn_error *error)
 {
@@ -223,9 +233,11 @@ static enum cairn_status scan_module(LLVMModuleRef module, declarer *declare_cal
                                      cairn_declarations *declarations, struct cairn_error *error)
 {
     struct site_list list;
-    enum cairn_status status = site_list_create(module, &list, error);
-    if (status != CAIRN_OK || list.count == 0)
+    enum cairn_status status = list_calls(module, &list, error);
+    if (status != CAIRN_OK || list.count == 0) {
+        site_list_release(&list);
         return status;
+    }
     status = scan_list(&list, declare_calls, declarations, error);
     if (status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_CONFLICT ||
         status == CAIRN_ERROR_UNSUPPORTED) {
@@ -255,37 +267,46 @@ enum cairn_status scan_leaving_conflicts_undeclared(LLVMModuleRef module,
 
 /* ---- New IDs ---- */
 
-/* Gives new IDs to calls. `known` contains all calls, so an ID that it does not find has two
- * shapes. */
-static void renumber(const struct scan *scan, enum scan_renumbered which,
-                     const cairn_declarations *known, uint64_t *next_id)
+bool scan_is_new_id(const struct scan_new_ids *ids, uint64_t id)
 {
+    return id >= ids->first && id < ids->next;
+}
+
+/* Gives new IDs to calls. `known` contains all calls, so an ID that it does not find has two
+ * shapes. A call whose own ID was given to another call before gets a new one, too. */
+static void renumber(const struct scan *scan, enum scan_renumbered which,
+                     const cairn_declarations *known, struct scan_new_ids *ids)
+{
+    const struct scan_new_ids given = *ids;
     for (size_t i = 0; i < scan->count; i++) {
         const struct site_call *call = &scan->calls[i];
-        bool is_disputed = cairn_declarations_find(known, call->id) == NULL;
+        bool is_disputed =
+            cairn_declarations_find(known, call->id) == NULL || scan_is_new_id(&given, call->id);
         if (!is_disputed || (which == SCAN_RENUMBERED_DEFAULTS && !call->has_default_id))
             continue;
-        while (cairn_declarations_find(known, *next_id) != NULL)
-            ++*next_id;
-        site_call_set_id(call->call, (*next_id)++);
+        while (cairn_declarations_find(known, ids->next) != NULL)
+            ids->next++;
+        site_call_set_id(call->call, ids->next++);
     }
 }
 
 enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, enum scan_renumbered which,
-                                          cairn_declarations *known, uint64_t *next_id,
+                                          cairn_declarations *known, struct scan_new_ids *ids,
                                           struct cairn_error *error)
 {
     struct site_list list;
-    enum cairn_status status = site_list_create(module, &list, error);
-    if (status != CAIRN_OK || list.count == 0)
+    enum cairn_status status = list_calls(module, &list, error);
+    if (status != CAIRN_OK || list.count == 0) {
+        site_list_release(&list);
         return status;
+    }
     site_list_sort(&list);
     struct scan scan = {.allocator = memory_allocator(NULL)};
     status = read_calls(&list, &scan, error);
     if (status == CAIRN_OK)
         status = declare_undisputed(&scan, known, error);
     if (status == CAIRN_OK)
-        renumber(&scan, which, known, next_id);
+        renumber(&scan, which, known, ids);
     release(&scan);
     site_list_release(&list);
     return status;

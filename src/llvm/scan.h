@@ -20,11 +20,20 @@ enum scan_renumbered {
     SCAN_RENUMBERED_ALL
 };
 
-/* Gives new IDs to the calls whose ID has two shapes, in the module or in the module and `known`.
- * The new IDs are unique and begin at `*next_id`. The module's declarations are added to
- * `known`. */
+/* The new IDs that were given: from `first`, up to `next`. Some of them may not have been given,
+ * because calls had them as their own. */
+struct scan_new_ids {
+    uint64_t first;
+    uint64_t next;
+};
+
+bool scan_is_new_id(const struct scan_new_ids *ids, uint64_t id);
+
+/* Gives new IDs to the calls whose ID has two shapes, in the module or in the module and `known`,
+ * or is one of `ids`. The new IDs are unique, and are added to `ids`. The module's declarations are
+ * added to `known`. */
 enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, enum scan_renumbered which,
-                                          cairn_declarations *known, uint64_t *next_id,
+                                          cairn_declarations *known, struct scan_new_ids *ids,
                                           struct cairn_error *error);
 
 #endif

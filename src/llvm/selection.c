@@ -1,9 +1,13 @@
 /*
- * Determines the instruction selector of a function.
+ * Determines the instruction selector of a function, and which calls it replaces.
  *
  * GlobalISel makes no records. If a block has an intrinsic that makes a record, or an invoke with a
  * "deopt" bundle, GlobalISel leaves the function to SelectionDAG. It compiles a call with a "deopt"
  * bundle as an ordinary call. This was found by trials with LLVM 14, 15, 16, 19 and 22.
+ *
+ * SelectionDAG replaces calls of some library functions by instructions, and ExpandMemCmp those of
+ * memcmp with a constant size. Neither looks at the "deopt" bundle, or at functions that an invoke
+ * calls. Source: SelectionDAGBuilder.cpp, visitCall; trials with LLVM 14, 16, 19 and 22.
  *
  * Unreachable blocks do not count: LLVM removes them before instruction selection.
  *
@@ -17,6 +21,74 @@
 #include "llvm/site_call.h"
 
 #include <stdint.h>
+#include <string.h>
+
+/* ---- Calls of library functions ---- */
+
+/* Whether the call or the function has the attribute. */
+static LLVMAttributeRef find_attribute(LLVMValueRef call, LLVMValueRef function, const char *name)
+{
+    LLVMAttributeIndex index = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    if (kind == 0)
+        return NULL;
+    LLVMAttributeRef found = LLVMGetCallSiteEnumAttribute(call, index, kind);
+    return found != NULL ? found : LLVMGetEnumAttributeAtIndex(function, index, kind);
+}
+
+/* Whether the call does not write memory. The attribute `memory` has two bits for each kind of
+ * memory; the higher one is set if it may be written. */
+static bool only_reads(LLVMValueRef call, LLVMValueRef function)
+{
+    LLVMAttributeRef memory = find_attribute(call, function, "memory");
+    if (memory != NULL)
+        return (LLVMGetEnumAttributeValue(memory) & UINT64_C(0xAAAAAAAAAAAAAAAA)) == 0;
+    return find_attribute(call, function, "readnone") != NULL ||
+           find_attribute(call, function, "readonly") != NULL;
+}
+
+/* Whether the name is that of a function of <math.h> for which LLVM has an instruction, in any of
+ * its three types. Some of them are new in LLVM 19 and 22. */
+static bool is_in_math_library(const char *name)
+{
+    static const char *const names[] = {
+        "acos", "asin",  "atan",  "atan2",     "ceil", "copysign", "cos",  "cosh", "exp10",
+        "exp2", "fabs",  "floor", "fmax",      "fmin", "ldexp",    "log2", "rint", "nearbyint",
+        "sin",  "round", "sinh",  "roundeven", "sqrt", "tan",      "tanh", "trunc"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t length = strlen(names[i]);
+        if (strncmp(name, names[i], length) == 0 &&
+            (name[length] == '\0' || strcmp(name + length, "f") == 0 ||
+             strcmp(name + length, "l") == 0))
+            return true;
+    }
+    return false;
+}
+
+static bool compares_constant_size(LLVMValueRef call, const char *name)
+{
+    enum { SIZE = 2 };
+    return (strcmp(name, "memcmp") == 0 || strcmp(name, "bcmp") == 0) &&
+           LLVMGetNumArgOperands(call) > SIZE &&
+           LLVMIsAConstantInt(LLVMGetOperand(call, SIZE)) != NULL;
+}
+
+bool selection_may_replace(LLVMValueRef call)
+{
+    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(call));
+    if (LLVMIsACallInst(call) == NULL || function == NULL)
+        return false;
+    LLVMLinkage linkage = LLVMGetLinkage(function);
+    if (linkage == LLVMInternalLinkage || linkage == LLVMPrivateLinkage ||
+        find_attribute(call, function, "nobuiltin") != NULL)
+        return false;
+    size_t length;
+    const char *name = LLVMGetValueName2(function, &length);
+    return strcmp(name, "mempcpy") == 0 || compares_constant_size(call, name) ||
+           (is_in_math_library(name) && only_reads(call, function));
+}
+
+/* ---- The selector of a function ---- */
 
 /* The blocks that have been reached. */
 struct reached {

@@ -77,6 +77,21 @@ bool site_call_has_deopt_bundle(LLVMValueRef instruction)
            (function == NULL || LLVMGetIntrinsicID(function) == 0);
 }
 
+/* Before LLVM 18, the C API does not distinguish "tail" and "musttail". */
+bool site_call_must_be_tail_call(LLVMValueRef instruction)
+{
+    if (LLVMIsACallInst(instruction) == NULL || !LLVMIsTailCall(instruction))
+        return false;
+#if LLVM_TELLS_TAIL_CALL_KIND
+    return LLVMGetTailCallKind(instruction) == LLVMTailCallKindMustTail;
+#else
+    char *text = LLVMPrintValueToString(instruction);
+    bool is_musttail = strstr(text, "musttail call ") != NULL;
+    LLVMDisposeMessage(text);
+    return is_musttail;
+#endif
+}
+
 static LLVMValueRef called_function(LLVMValueRef instruction)
 {
     return is_call(instruction) ? LLVMIsAFunction(LLVMGetCalledValue(instruction)) : NULL;

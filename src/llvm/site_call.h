@@ -44,6 +44,9 @@ enum cairn_record_kind site_call_intrinsic_kind(LLVMValueRef function);
  * statepoint. Before LLVM 18, a bundle without operands is not found. */
 bool site_call_has_deopt_bundle(LLVMValueRef instruction);
 
+/* Whether the instruction is a call with the marker "musttail". */
+bool site_call_must_be_tail_call(LLVMValueRef instruction);
+
 /* Whether the value is a call of the function. A user of the function may also pass it as an
  * argument. */
 bool site_call_calls(LLVMValueRef value, LLVMValueRef function);

@@ -171,6 +171,15 @@ enum cairn_status site_list_create(LLVMModuleRef module, struct site_list *list,
     return status;
 }
 
+void site_list_drop_unemitted(struct site_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (LLVMGetLinkage(list->uses[i].function) != LLVMAvailableExternallyLinkage)
+            list->uses[kept++] = list->uses[i];
+    list->count = kept;
+}
+
 void site_list_release(struct site_list *list)
 {
     struct cairn_allocator allocator = memory_allocator(NULL);

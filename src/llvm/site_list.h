@@ -35,6 +35,10 @@ enum cairn_status site_list_create(LLVMModuleRef module, struct site_list *list,
  * of the functions that have several calls. */
 void site_list_sort(struct site_list *list);
 
+/* Removes the calls in functions for which LLVM emits no code, because another module defines
+ * them. */
+void site_list_drop_unemitted(struct site_list *list);
+
 void site_list_release(struct site_list *list);
 
 #endif

@@ -66,6 +66,13 @@
 /* Whether the C API supports operand bundles. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
 
+/* Whether the C API distinguishes the kinds of tail calls. */
+#define LLVM_TELLS_TAIL_CALL_KIND (LLVM_VERSION_MAJOR >= 18)
+
+/* Whether the code generator ends the process at a tail call that it cannot make. Earlier versions
+ * make an ordinary call of a statepoint. 20 and 21 have not been tried. */
+#define LLVM_ENDS_AT_IMPOSSIBLE_TAIL_CALLS (LLVM_VERSION_MAJOR >= 20)
+
 /* Whether the code generator compiles !pcsections metadata. */
 #define LLVM_HAS_PC_SECTIONS (LLVM_VERSION_MAJOR >= 16)
 

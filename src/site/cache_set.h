@@ -48,7 +48,10 @@ void cache_set_renew_lock(struct cache_set *set);
 void cache_set_quiesce(struct cache_set *set);
 
 /* Takes the lock to read what it protects. False if the thread has the lock already, because it is
- * in a visitor, or in a signal handler that has interrupted another function. */
+ * in a visitor, or in a signal handler that has interrupted a function with this lock held. This
+ * does not make the functions of caches async-signal-safe: a handler that has interrupted a
+ * function with another lock held, such as cairn_runtime_quiesce, may wait for that lock
+ * forever. */
 bool cache_set_lock(struct cache_set *set);
 /* Takes the lock to change what it protects. In a forked child, first makes all code the child's
  * own. Errors: SYSTEM; STATE if the thread has the lock already. On an error the lock is not

@@ -16,7 +16,8 @@
  *    SITE_FORM_WRITTEN and SITE_FORM_BRANCH require the host's guarantee of quiescence, and that no
  *    other thread is changing the site.
  *  - `form` is SITE_FORM_CACHE exactly while the site has an inline cache. Only the cache changes
- *    such a site. `form` changes to and from it with the lock of the set of caches held.
+ *    such a site. `form` changes to and from it with the lock of the set of caches held. The host
+ *    guarantees that no change of the site is in progress when it gets a cache.
  *  - `settled` is the instruction of the site if all changes in progress fail. `latest`, `highest`,
  *    `superseded` and `undone` tell which changes these are (site/commit.c).
  *
