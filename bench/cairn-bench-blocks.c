@@ -376,7 +376,7 @@ static bool bench_lookups(const struct bench_options *options)
 
 /* ---- PC sections ---- */
 
-enum { ENTRIES = 2000000, ENTRIES_AT_ONCE = 4096, ENTRY_BYTES_MAX = 64 };
+enum { ENTRIES = 2000000, ENTRY_BYTES_MAX = 64 };
 
 static void put_value(uint8_t **at, uint64_t value, unsigned bytes, bool is_compressed)
 {
@@ -422,19 +422,14 @@ static size_t put_entries(const struct cairn_pcsection_schema *schema, bool is_a
 static double time_entries(const struct cairn_section *section,
                            const struct cairn_pcsection_schema *schema)
 {
-    static uint64_t addresses[ENTRIES_AT_ONCE];
-    static uint64_t sizes[ENTRIES_AT_ONCE];
-    static uint64_t constants[ENTRIES_AT_ONCE * CAIRN_PCSECTION_CONSTANTS_MAX];
-    const struct cairn_pcsection_columns columns = {ENTRIES_AT_ONCE, addresses, sizes, constants};
+    struct cairn_pcsection_entry entry;
     size_t offset = 0;
-    size_t count;
     double begin = bench_now_of_thread();
-    do {
-        if (cairn_pcsection_read_many(section, 0x401000, schema, &offset, &columns, &count, NULL) !=
-            CAIRN_OK)
+    while (offset < section->size) {
+        if (cairn_pcsection_read(section, 0x401000, schema, &offset, &entry, NULL) != CAIRN_OK)
             return 0;
-        sink += addresses[0];
-    } while (count > 0);
+        sink += entry.address;
+    }
     return bench_now_of_thread() - begin;
 }
 

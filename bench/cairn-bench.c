@@ -12,6 +12,7 @@
 #include "bench/bench_mcjit.h"
 #endif
 
+#include <cairn/stackmap.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

@@ -122,120 +122,6 @@ START_TEST(random_entries_are_read_as_they_were_written)
 }
 END_TEST
 
-/* ---- Reading many entries at once ---- */
-
-static struct {
-    uint64_t addresses[ENTRIES];
-    uint64_t sizes[ENTRIES];
-    uint64_t constants[ENTRIES * CAIRN_PCSECTION_CONSTANTS_MAX];
-} many;
-
-/* Reads the entries from `first` on. */
-static void expect_many(unsigned first, size_t count)
-{
-    uint8_t constant_count = written.schema.constant_count;
-    for (size_t i = 0; i < count; i++) {
-        const struct cairn_pcsection_entry *expected = &written.entries[first + i];
-        expect(many.addresses[i] == expected->address);
-        expect(many.sizes[i] == (written.schema.has_size ? expected->size : 77));
-        for (uint8_t j = 0; j < constant_count; j++)
-            expect(many.constants[i * constant_count + j] == expected->constants[j]);
-    }
-}
-
-static enum cairn_status read_many(const struct guarded *guarded, size_t *offset, size_t capacity,
-                                   size_t *count, struct cairn_error *error)
-{
-    const struct cairn_section section = {guarded->bytes, guarded->size, written.byte_order};
-    const struct cairn_pcsection_columns columns = {
-        .capacity = capacity,
-        .addresses = many.addresses,
-        .sizes = many.sizes,
-        .constants = many.constants,
-    };
-    for (unsigned i = 0; i < ENTRIES; i++)
-        many.sizes[i] = 77;
-    return cairn_pcsection_read_many(&section, SECTION_ADDRESS, &written.schema, offset, &columns,
-                                     count, error);
-}
-
-START_TEST(many_entries_are_those_that_are_read_one_by_one)
-{
-    random_state = sample_seed();
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        put_section();
-        struct guarded guarded = guard(written.bytes, written.size);
-        size_t offset = 0;
-        unsigned first = 0;
-        while (offset < written.size) {
-            size_t capacity = 1 + below(ENTRIES);
-            size_t count;
-            expect_equal(read_many(&guarded, &offset, capacity, &count, NULL), CAIRN_OK);
-            expect_equal(count, capacity < ENTRIES - first ? capacity : ENTRIES - first);
-            expect_many(first, count);
-            first += (unsigned)count;
-        }
-        expect_equal(first, ENTRIES);
-        guard_end(&guarded);
-    }
-}
-END_TEST
-
-START_TEST(many_entries_that_nobody_wants_are_counted)
-{
-    random_state = sample_seed();
-    put_section();
-    const struct cairn_section section = {written.bytes, written.size, written.byte_order};
-    const struct cairn_pcsection_columns columns = {.capacity = 2 * ENTRIES};
-    size_t offset = 0;
-    size_t count;
-    expect_equal(
-        cairn_pcsection_read_many(&section, 0, &written.schema, &offset, &columns, &count, NULL),
-        CAIRN_OK);
-    expect_equal(count, ENTRIES);
-    expect_equal(
-        cairn_pcsection_read_many(&section, 0, &written.schema, &offset, &columns, &count, NULL),
-        CAIRN_OK);
-    expect_equal(count, 0);
-}
-END_TEST
-
-/* Changes one byte of the section. */
-static void expect_the_same_of_both(void)
-{
-    struct guarded guarded = guard(written.bytes, written.size);
-    struct cairn_error error = {0};
-    struct cairn_error many_error = {0};
-    enum cairn_status status = CAIRN_OK;
-    size_t offset = 0;
-    size_t many_offset = 0;
-    size_t count = 0;
-    size_t many_count;
-    for (; status == CAIRN_OK && offset < written.size && count < ENTRIES; count++)
-        status = read(&guarded, &offset, &written.entries[count], &error);
-    count -= status != CAIRN_OK;
-    expect_equal(read_many(&guarded, &many_offset, ENTRIES, &many_count, &many_error), status);
-    expect_equal(many_count, count);
-    expect_equal(many_offset, offset);
-    expect(strcmp(many_error.message, error.message) == 0);
-    expect_equal(many_error.offset, error.offset);
-    expect_many(0, count);
-    guard_end(&guarded);
-}
-
-START_TEST(whatever_the_bytes_are_many_are_as_one_by_one)
-{
-    random_state = sample_seed();
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        put_section();
-        for (unsigned changes = below(4); changes > 0 && written.size > 0; changes--)
-            written.bytes[below((uint32_t)written.size)] = (uint8_t)(0x80 | below(256));
-        written.size -= below((uint32_t)written.size);
-        expect_the_same_of_both();
-    }
-}
-END_TEST
-
 /* ---- Invalid sections ---- */
 
 static size_t end_of(unsigned entry)
@@ -372,12 +258,6 @@ START_TEST(what_is_no_schema_reads_nothing)
         expect_equal(cairn_pcsection_read(&section, 0, &schemas[i], &offset, &entry, NULL),
                      CAIRN_ERROR_ARGUMENT);
         expect_equal(offset, 0);
-        const struct cairn_pcsection_columns columns = {.capacity = 1};
-        size_t count;
-        expect_equal(
-            cairn_pcsection_read_many(&section, 0, &schemas[i], &offset, &columns, &count, NULL),
-            CAIRN_ERROR_ARGUMENT);
-        expect_equal(count, 0);
     }
 }
 END_TEST
@@ -388,9 +268,6 @@ int main(void)
     TCase *tests = tcase_create("entries");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, random_entries_are_read_as_they_were_written);
-    tcase_add_test(tests, many_entries_are_those_that_are_read_one_by_one);
-    tcase_add_test(tests, many_entries_that_nobody_wants_are_counted);
-    tcase_add_test(tests, whatever_the_bytes_are_many_are_as_one_by_one);
     tcase_add_test(tests, a_section_that_is_cut_anywhere_is_truncated_there);
     tcase_add_test(tests, a_compressed_number_with_too_many_bits_is_refused);
     tcase_add_test(tests, a_schema_is_what_its_text_says);

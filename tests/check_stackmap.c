@@ -8,8 +8,7 @@
  */
 #include "stackmap_support.h"
 
-#include "format/check_records.h"
-
+#include <cairn/table.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,19 +127,6 @@ static void assert_reads(const struct cairn_section *section, const struct sampl
     assert_map(&map, expected);
 }
 
-/* Asserts that both ways of reading refuse the section at the same offset. */
-static void assert_refused(const struct cairn_section *section, enum cairn_status expected,
-                           size_t expected_offset);
-
-static bool ignore(void *user, const struct cairn_stackmap *map,
-                   const struct cairn_stackmap_record *record)
-{
-    (void)user;
-    (void)map;
-    (void)record;
-    return true;
-}
-
 static void assert_refused(const struct cairn_section *section, enum cairn_status expected,
                            size_t expected_offset)
 {
@@ -162,12 +148,6 @@ static void assert_refused(const struct cairn_section *section, enum cairn_statu
     ck_assert_uint_eq(error.offset, expected_offset);
     ck_assert_uint_gt(strlen(error.message), 20);
     ck_assert_mem_eq(&map, &before, sizeof map);
-
-    struct cairn_error walked = {0};
-    ck_assert_int_eq(cairn_stackmap_walk(section, ignore, NULL, &walked), expected);
-    ck_assert_uint_eq(walked.offset, expected_offset);
-    ck_assert_str_eq(walked.message, error.message);
-    ck_assert_int_eq(cairn_stackmap_walk(section, ignore, NULL, NULL), expected);
 }
 
 /* ---- Valid maps ---- */
@@ -381,7 +361,6 @@ END_TEST
 START_TEST(an_empty_section_has_no_map)
 {
     const struct cairn_section section = {NULL, 0, CAIRN_LITTLE_ENDIAN};
-    ck_assert_ok(cairn_stackmap_walk(&section, ignore, NULL, NULL));
     struct cairn_stackmap map;
     struct cairn_error error = {0};
     size_t offset = 0;
@@ -669,75 +648,6 @@ START_TEST(arguments_that_are_missing_are_refused)
     ck_assert_int_eq(cairn_stackmap_read(&section, &offset, NULL, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_stackmap_read(&section, &beyond, &map, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_stackmap_read(&no_bytes, &offset, &map, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_stackmap_walk(NULL, ignore, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_stackmap_walk(&section, NULL, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_stackmap_walk(&no_bytes, ignore, NULL, NULL), CAIRN_ERROR_ARGUMENT);
-    section_free(&written);
-}
-END_TEST
-
-/* ---- Walking ---- */
-
-struct walk {
-    struct sample_map maps[VERSION_MAX];
-    uint32_t map;
-    uint32_t record;
-    uint32_t limit;
-    uint32_t seen;
-};
-
-static bool compare_walked(void *user, const struct cairn_stackmap *map,
-                           const struct cairn_stackmap_record *record)
-{
-    struct walk *walk = user;
-    const struct sample_map *expected = &walk->maps[walk->map];
-    ck_assert_uint_eq(map->version, expected->version);
-    ck_assert_uint_eq(record->index, walk->record);
-    if (map->version > 1)
-        ck_assert_uint_eq(record->function, walk->record == 0 ? 0 : 2);
-    else
-        ck_assert_uint_eq(record->function, CAIRN_STACKMAP_NO_FUNCTION);
-    assert_record(map, record, &expected->records[walk->record], expected->constants);
-    if (++walk->record == expected->record_count) {
-        walk->map++;
-        walk->record = 0;
-    }
-    return ++walk->seen < walk->limit;
-}
-
-START_TEST(a_walk_visits_what_iteration_does)
-{
-    struct sample_section written = three_maps((enum cairn_byte_order)_i);
-    const struct cairn_section section = section_view(&written);
-    struct walk walk = {.maps = {full_map(1), full_map(2), full_map(3)}, .limit = UINT32_MAX};
-    ck_assert_ok(cairn_stackmap_walk(&section, compare_walked, &walk, NULL));
-    ck_assert_uint_eq(walk.seen, 9);
-    section_free(&written);
-}
-END_TEST
-
-START_TEST(a_walk_ends_when_the_visitor_says_so)
-{
-    struct sample_section written = three_maps(CAIRN_LITTLE_ENDIAN);
-    const struct cairn_section section = section_view(&written);
-    for (uint32_t limit = 1; limit < 9; limit++) {
-        struct walk walk = {.maps = {full_map(1), full_map(2), full_map(3)}, .limit = limit};
-        ck_assert_ok(cairn_stackmap_walk(&section, compare_walked, &walk, NULL));
-        ck_assert_uint_eq(walk.seen, limit);
-    }
-    section_free(&written);
-}
-END_TEST
-
-START_TEST(a_walk_visits_the_records_before_a_bad_one)
-{
-    struct sample_section written = full_section(3, CAIRN_LITTLE_ENDIAN);
-    written.bytes[written.size - 4 * 4 - 2 * 12] = 9;
-    const struct cairn_section section = section_view(&written);
-    struct walk walk = {.maps = {full_map(3)}, .limit = UINT32_MAX};
-    ck_assert_int_eq(cairn_stackmap_walk(&section, compare_walked, &walk, NULL),
-                     CAIRN_ERROR_CORRUPT);
-    ck_assert_uint_eq(walk.seen, 2);
     section_free(&written);
 }
 END_TEST
@@ -792,13 +702,12 @@ START_TEST(changed_bits_never_lead_outside)
 }
 END_TEST
 
-/* Compares the check for this processor, if there is one, with the check for all processors. */
-START_TEST(locations_are_checked_alike_in_every_way)
+/* Tables check records while they add them, in a loop of their own. */
+START_TEST(tables_refuse_what_reading_refuses)
 {
-    record_checker *by_sixteens = stackmap_sixteen_checker();
     uint64_t random = sample_seed();
-    for (int i = 0; i < 500 && by_sixteens != NULL; i++) {
-        const struct sample_shape shape = {.version = 3,
+    for (int i = 0; i < 500; i++) {
+        const struct sample_shape shape = {.version = (uint8_t)(1 + i % 3),
                                            .functions_max = 3,
                                            .records_max = 4,
                                            .locations_max = i % 2 == 0 ? 18 : 70,
@@ -806,24 +715,34 @@ START_TEST(locations_are_checked_alike_in_every_way)
                                            .constants_max = 3,
                                            .code_bytes_max = 9};
         struct sample_map *sample = sample_map_random(&shape, &random);
-        struct sample_section written = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
+        struct sample_section written = {.byte_order = (enum cairn_byte_order)_i};
         section_put_map(&written, sample);
         struct guarded guarded = guard(written.bytes, written.size);
         const struct cairn_section section = {guarded.bytes, guarded.size, written.byte_order};
         struct cairn_stackmap map;
-        ck_assert_ok(stackmap_open(&section, 0, &map, NULL));
-        for (int change = 0; change < 40; change++) {
-            const uint8_t *end = map.bytes + section.size;
-            struct check_place one = {.at = map.bytes + map.records_offset};
-            struct check_place other = one;
-            enum check_result result = by_sixteens(&map, end, map.record_count, &one);
-            expect(stackmap_portable_checker(&map)(&map, end, map.record_count, &other) == result);
-            expect(one.at == other.at && one.index == other.index);
-            if (section.size > map.records_offset) {
-                size_t bytes = section.size - map.records_offset;
-                guarded.bytes[map.records_offset + sample_random(&random, (uint32_t)bytes)] ^=
-                    (uint8_t)(1 << sample_random(&random, 8));
+        size_t offset = 0;
+        ck_assert_ok(cairn_stackmap_read(&section, &offset, &map, NULL));
+        for (int change = 0; change < 40 && section.size > map.records_offset; change++) {
+            struct cairn_stackmap changed;
+            struct cairn_error read_error = {0};
+            struct cairn_error build_error = {0};
+            cairn_table *table = NULL;
+            offset = 0;
+            enum cairn_status read = CAIRN_OK;
+            while (offset < section.size && read == CAIRN_OK)
+                read = cairn_stackmap_read(&section, &offset, &changed, &read_error);
+            enum cairn_status built = cairn_table_create(&section, 1, NULL, &table, &build_error);
+            if (read != CAIRN_OK) {
+                expect(built == read && build_error.offset == read_error.offset);
+                expect(strcmp(build_error.message, read_error.message) == 0);
+            } else {
+                expect(built == CAIRN_OK || built == CAIRN_ERROR_RANGE ||
+                       built == CAIRN_ERROR_UNSUPPORTED);
             }
+            cairn_table_destroy(table);
+            size_t bytes = section.size - map.records_offset;
+            guarded.bytes[map.records_offset + sample_random(&random, (uint32_t)bytes)] ^=
+                (uint8_t)(1 << sample_random(&random, 8));
         }
         guard_end(&guarded);
         section_free(&written);
@@ -867,15 +786,6 @@ static TCase *reading_cases(void)
     return cases;
 }
 
-static TCase *walking_cases(void)
-{
-    TCase *cases = tcase_create("walking");
-    tcase_add_loop_test(cases, a_walk_visits_what_iteration_does, 0, BYTE_ORDERS);
-    tcase_add_test(cases, a_walk_ends_when_the_visitor_says_so);
-    tcase_add_test(cases, a_walk_visits_the_records_before_a_bad_one);
-    return cases;
-}
-
 static TCase *refusing_cases(void)
 {
     TCase *cases = tcase_create("refusing");
@@ -890,7 +800,7 @@ static TCase *refusing_cases(void)
     tcase_add_test(cases, indices_of_constants_that_are_not_there_are_refused);
     tcase_add_test(cases, arguments_that_are_missing_are_refused);
     tcase_add_loop_test(cases, changed_bits_never_lead_outside, 0, BYTE_ORDERS);
-    tcase_add_test(cases, locations_are_checked_alike_in_every_way);
+    tcase_add_loop_test(cases, tables_refuse_what_reading_refuses, 0, BYTE_ORDERS);
     return cases;
 }
 
@@ -898,7 +808,6 @@ int main(void)
 {
     Suite *suite = suite_create("stackmap");
     suite_add_tcase(suite, reading_cases());
-    suite_add_tcase(suite, walking_cases());
     suite_add_tcase(suite, refusing_cases());
     return run_suite(suite);
 }

@@ -18,8 +18,6 @@
  *         use(&entry);
  *     }
  *
- * For large sections, cairn_pcsection_read_many is faster.
- *
  * An address is stored relative to its own place in the section. LLVM uses 4 bytes for it with the
  * small code model, and 8 bytes with the medium and large code models. If the metadata has several
  * tuples of constants, the entry is the same as for one tuple with all of them. LLVM 16 does not
@@ -94,29 +92,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_read(
     const struct cairn_section *section, uint64_t section_address,
     const struct cairn_pcsection_schema *schema, size_t *offset,
     struct cairn_pcsection_entry *entry, struct cairn_error *error);
-
-/** The arrays that cairn_pcsection_read_many fills, in the order of the section. Each has space for
- *  `capacity` entries, or is NULL if it is not needed. */
-struct cairn_pcsection_columns {
-    size_t capacity;
-    uint64_t *addresses;
-    uint64_t *sizes; /**< sizes of functions in bytes; not written if the schema has no sizes */
-    /** Constants: number `j` of entry `i` is at index `i * schema->constant_count + j`. */
-    uint64_t *constants;
-};
-
-/**
- * Reads up to `capacity` entries from `*offset` on, and advances `*offset` to the entry that
- * follows them. The results are those of repeated calls of cairn_pcsection_read, but it is several
- * times as fast. At the end of the section, `*count` is 0.
- *
- * Errors: as cairn_pcsection_read. `*count` is then the number of entries before the one that
- * failed, which have been written, and `*offset` is the start of that entry.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_read_many(
-    const struct cairn_section *section, uint64_t section_address,
-    const struct cairn_pcsection_schema *schema, size_t *offset,
-    const struct cairn_pcsection_columns *columns, size_t *count, struct cairn_error *error);
 
 #ifdef __cplusplus
 }

@@ -140,60 +140,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(
     const struct cairn_section *section, size_t *offset, struct cairn_stackmap *map,
     struct cairn_error *error);
 
-/**
- * Called for each record by cairn_stackmap_walk: the record and its values have been checked.
- * `map->size` and, in version 1 with several functions, the functions of records are not known
- * yet. Returns false to end the walk.
- */
-typedef bool cairn_stackmap_visit(void *user, const struct cairn_stackmap *map,
-                                  const struct cairn_stackmap_record *record);
-
-/**
- * Checks and visits all records of all maps of a section in one pass, which goes through memory
- * once. The records before a bad one have been visited
- * when the error is found; cairn_stackmap_read finds it first. TRUNCATED, VERSION, CORRUPT,
- * ARGUMENT; CAIRN_OK also if `visit` ended the walk.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_walk(
-    const struct cairn_section *section, cairn_stackmap_visit *visit, void *user,
-    struct cairn_error *error);
-
-/**
- * Some records of one map and their locations, those of a record behind those of the one before,
- * each part of them in an array of its own. Valid while the function that it was given to runs.
- */
-struct cairn_stackmap_columns {
-    const struct cairn_stackmap *map; /**< as for cairn_stackmap_visit */
-    const struct cairn_stackmap_record *records;
-    uint32_t record_count; /**< at least 1 */
-    uint32_t location_count;
-    /** The first location of each record, and behind them `location_count`. */
-    const uint32_t *first_locations;
-    /** Locations of the first record that were handed over before: not 0 only if it has more than
-     *  CAIRN_STACKMAP_COLUMN_LENGTH; it then comes alone, several times. */
-    uint32_t skipped_locations;
-    const uint32_t *kinds; /**< enum cairn_location_kind */
-    const uint32_t *sizes;
-    const uint32_t *registers; /**< DWARF numbers */
-    const int32_t *offsets;    /**< as in struct cairn_location */
-};
-
-/** No call hands over more locations. */
-enum { CAIRN_STACKMAP_COLUMN_LENGTH = 1024 };
-
-/** Returns false to end the walk. */
-typedef bool cairn_stackmap_visit_columns(void *user, const struct cairn_stackmap_columns *columns);
-
-/**
- * As cairn_stackmap_walk, some records at a time, with their locations in columns: for looking at
- * every location of a large section. Loops over columns run on from record to record, and can be
- * made of vector instructions, so this is several times as fast as a loop for each record. Takes
- * about 25 KB of stack.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_walk_columns(
-    const struct cairn_section *section, cairn_stackmap_visit_columns *visit, void *user,
-    struct cairn_error *error);
-
 /*
  * Reading from a map that cairn_stackmap_read accepted. These are inline, and check nothing that
  * it has checked: indices must be below the counts.

@@ -1,5 +1,5 @@
 /*
- * format/record.h - checks one record, for code that reads a map before it is checked.
+ * format/record.h - reads and checks one record, for code that reads a map before it is checked.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -30,8 +30,7 @@ struct record_parts {
 /*
  * Reads the record at `bytes`, and returns whether it ends within `left` bytes. It does not check
  * the locations. Records begin at multiples of 8 bytes from the start of the map, so that fields
- * aligned in the map are aligned in the record. `stride` and `byte_order` are those of the map.
- * Callers pass constants, so that the compiler specialises each caller's loop.
+ * aligned in the map are aligned in the record. `stride` is the size of a location.
  *
  * The end of a record determines the start of the next one, so the processor cannot load records in
  * advance by itself. Two measures help. The cache lines `ahead` bytes after the record are
@@ -70,33 +69,6 @@ static inline __attribute__((always_inline)) bool record_split(const uint8_t *by
     return CAIRN_STACKMAP_RECORD_HEADER_BYTES + locations_size + liveouts_size <= left;
 }
 
-/* The first invalid offset for each kind. This table lets locations be checked without a branch. */
-struct record_limits {
-    uint64_t offsets[8];
-};
-
-static inline struct record_limits record_limits_of(const struct cairn_stackmap *map)
-{
-    const uint64_t any = UINT64_C(1) << 32;
-    return (struct record_limits){{
-        [CAIRN_LOCATION_REGISTER] = any,
-        [CAIRN_LOCATION_DIRECT] = any,
-        [CAIRN_LOCATION_INDIRECT] = any,
-        [CAIRN_LOCATION_CONSTANT] = any,
-        [CAIRN_LOCATION_CONSTANT_INDEX] = map->constant_count,
-    }};
-}
-
-/* Returns nonzero if the kind is invalid, or if a ConstantIndex has no such constant. */
-static inline __attribute__((always_inline)) unsigned record_location_is_bad(
-    const struct record_limits *limits, const uint8_t *location, size_t stride,
-    enum cairn_byte_order byte_order)
-{
-    unsigned kind = location[0];
-    uint32_t offset = cairn_load_u32(location + stride - 4, byte_order);
-    return (kind & ~7u) | (unsigned)(offset >= limits->offsets[kind & 7]);
-}
-
 /* Reads and checks the header, functions and constants of the map at `offset`, not its records. */
 enum cairn_status stackmap_open(const struct cairn_section *section, size_t offset,
                                 struct cairn_stackmap *map, struct cairn_error *error);
@@ -108,9 +80,6 @@ enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, si
 
 enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, size_t offset,
                                             uint32_t index, struct cairn_error *error);
-
-/* Determines how a map's records belong to its functions. All records must have been checked. */
-enum cairn_stackmap_functions stackmap_infer_functions(const struct cairn_stackmap *map);
 
 /* Returns `offset`, or the end of the section if only padding is left. */
 size_t stackmap_skip_padding(const struct cairn_section *section, size_t offset);

@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
-#include "format/check_records.h"
+#include "format/record.h"
 
 #include <cairn/stackmap.h>
 
@@ -139,62 +139,61 @@ enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, si
 
 /* ---- Checking all records ---- */
 
-#define OTHER_BYTE_ORDER                                                                           \
-    (CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN)
+/* The first invalid offset for each kind: with it, a location is checked by one comparison. */
+struct limits {
+    uint64_t of_kind[UINT8_MAX + 1];
+};
 
-/* Defines a loop for each kind of map, by the size of its locations and its byte order. */
-#define DEFINE_CHECKER(name, stride, byte_order)                                                   \
-    CHECK_INLINE bool locations_are_good_##name(const void *context, const uint8_t *locations,     \
-                                                uint32_t count, size_t room)                       \
-    {                                                                                              \
-        return locations_are_good(context, locations, count, room, stride, byte_order);            \
-    }                                                                                              \
-    static enum check_result check_##name(const struct cairn_stackmap *map, const uint8_t *end,    \
-                                          uint32_t last, struct check_place *place)                \
-    {                                                                                              \
-        const struct record_limits limits = record_limits_of(map);                                 \
-        return check_records_with(map, end, last, place, stride, byte_order,                       \
-                                  locations_are_good_##name, &limits);                             \
+static struct limits limits_of(const struct cairn_stackmap *map)
+{
+    static const uint64_t any = UINT64_C(1) << 32;
+    return (struct limits){{
+        [CAIRN_LOCATION_REGISTER] = any,
+        [CAIRN_LOCATION_DIRECT] = any,
+        [CAIRN_LOCATION_INDIRECT] = any,
+        [CAIRN_LOCATION_CONSTANT] = any,
+        [CAIRN_LOCATION_CONSTANT_INDEX] = map->constant_count,
+    }};
+}
+
+/* Inlined, so that the compiler specialises it for callers that pass constants. */
+static inline __attribute__((always_inline)) bool locations_are_valid(
+    const struct limits *limits, const struct record_parts *record, size_t stride,
+    enum cairn_byte_order byte_order)
+{
+    const uint8_t *location = record->locations;
+    const uint8_t *end = location + record->location_count * stride;
+    unsigned invalid = 0;
+    for (; location != end; location += stride)
+        invalid +=
+            cairn_load_u32(location + stride - 4, byte_order) >= limits->of_kind[location[0]];
+    return invalid == 0;
+}
+
+/* Checks all records, of which `available` bytes from the map's start can be read, and sets the
+ * size of the map. */
+static enum cairn_status check_records(struct cairn_stackmap *map, size_t available,
+                                       struct cairn_error *error)
+{
+    const struct limits limits = limits_of(map);
+    const size_t stride = cairn_stackmap_location_bytes(map->version);
+    const enum cairn_byte_order byte_order = map->byte_order;
+    const bool is_usual = map->version == 3 && byte_order == CAIRN_BYTE_ORDER_NATIVE;
+    const uint8_t *end = map->bytes + available;
+    const uint8_t *at = map->bytes + map->records_offset;
+    for (uint32_t i = 0; i < map->record_count; i++) {
+        struct record_parts record;
+        if (!record_split(at, (size_t)(end - at), stride, byte_order, RECORD_PREFETCH_BYTES,
+                          &record))
+            return stackmap_record_truncated(map, (size_t)(at - map->bytes), i, error);
+        if (is_usual ? !locations_are_valid(&limits, &record, CAIRN_STACKMAP_LOCATION_BYTES,
+                                            CAIRN_BYTE_ORDER_NATIVE)
+                     : !locations_are_valid(&limits, &record, stride, byte_order))
+            return stackmap_location_corrupt(map, (size_t)(at - map->bytes), i, error);
+        at = record.end;
     }
-
-DEFINE_CHECKER(native, CAIRN_STACKMAP_LOCATION_BYTES, CAIRN_BYTE_ORDER_NATIVE)
-DEFINE_CHECKER(swapped, CAIRN_STACKMAP_LOCATION_BYTES, OTHER_BYTE_ORDER)
-DEFINE_CHECKER(old_native, CAIRN_STACKMAP_LOCATION_V1_BYTES, CAIRN_BYTE_ORDER_NATIVE)
-DEFINE_CHECKER(old_swapped, CAIRN_STACKMAP_LOCATION_V1_BYTES, OTHER_BYTE_ORDER)
-
-record_checker *stackmap_portable_checker(const struct cairn_stackmap *map)
-{
-    bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
-    if (map->version < 3)
-        return native ? check_old_native : check_old_swapped;
-    return native ? check_native : check_swapped;
-}
-
-record_checker *stackmap_checker(const struct cairn_stackmap *map)
-{
-    bool native = map->byte_order == CAIRN_BYTE_ORDER_NATIVE;
-    record_checker *by_sixteens = map->version == 3 && native ? stackmap_sixteen_checker() : NULL;
-    return by_sixteens != NULL ? by_sixteens : stackmap_portable_checker(map);
-}
-
-enum cairn_status stackmap_explain(const struct cairn_stackmap *map, enum check_result result,
-                                   const struct check_place *place, struct cairn_error *error)
-{
-    if (result == CHECK_GOOD)
-        return CAIRN_OK;
-    size_t offset = (size_t)(place->at - map->bytes);
-    return result == CHECK_TRUNCATED ? stackmap_record_truncated(map, offset, place->index, error)
-                                     : stackmap_location_corrupt(map, offset, place->index, error);
-}
-
-static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t available,
-                                           struct cairn_error *error)
-{
-    struct check_place place = {.at = map->bytes + map->records_offset};
-    enum check_result result =
-        stackmap_checker(map)(map, map->bytes + available, map->record_count, &place);
-    map->size = (size_t)(place.at - map->bytes);
-    return stackmap_explain(map, result, &place, error);
+    map->size = (size_t)(at - map->bytes);
+    return CAIRN_OK;
 }
 
 /* ---- Version 1: the functions of records ---- */
@@ -202,7 +201,7 @@ static enum cairn_status check_all_records(struct cairn_stackmap *map, size_t av
 /* Relies on two facts: each function in the map has at least one record, and the offsets of a
  * function's records ascend. The records are assigned to functions if only one assignment satisfies
  * both. */
-enum cairn_stackmap_functions stackmap_infer_functions(const struct cairn_stackmap *map)
+static enum cairn_stackmap_functions infer_functions(const struct cairn_stackmap *map)
 {
     if (map->version > 1 || map->function_count == 1 || map->record_count == 0)
         return CAIRN_STACKMAP_FUNCTIONS_COUNTED;
@@ -245,10 +244,10 @@ enum cairn_status cairn_stackmap_read(const struct cairn_section *section, size_
     struct cairn_stackmap read;
     enum cairn_status status = stackmap_open(section, *offset, &read, error);
     if (status == CAIRN_OK)
-        status = check_all_records(&read, section->size - *offset, error);
+        status = check_records(&read, section->size - *offset, error);
     if (status != CAIRN_OK)
         return status;
-    read.functions = stackmap_infer_functions(&read);
+    read.functions = infer_functions(&read);
     *offset = stackmap_skip_padding(section, *offset + read.size);
     *map = read;
     return CAIRN_OK;

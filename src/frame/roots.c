@@ -14,6 +14,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
+#include "format/four.h"
 #include "frame/frame.h"
 #include "record/record_values.h"
 

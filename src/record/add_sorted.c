@@ -11,8 +11,18 @@
  */
 #include "base/error.h"
 #include "record/builder.h"
-#include "record/pack.h"
 #include "record/sort.h"
+
+#include <assert.h>
+
+/* Consecutive records of a map that belong to one function and have been checked. */
+struct record_run {
+    const uint8_t *bytes; /* of the first record */
+    uint64_t function_address;
+    uint32_t count;
+    uint32_t map; /* indices of its map and function in `found` */
+    uint32_t function;
+};
 
 struct run {
     struct record_run records;
@@ -24,8 +34,7 @@ struct run {
 struct found_map {
     struct cairn_stackmap map;
     size_t section;
-    const struct record_adder *adder;
-    struct packing packing;
+    uint32_t first_constant;
 };
 
 /* All maps, runs and functions in the order of the sections; `keys` are in the order of
@@ -121,9 +130,8 @@ static void free_found(struct found *found)
 
 /* ---- Checking all maps ---- */
 
-static enum cairn_status add_map(const struct builder *builder, struct found *found,
-                                 const struct cairn_stackmap *map, size_t section,
-                                 struct cairn_error *error)
+static enum cairn_status add_map(struct found *found, const struct cairn_stackmap *map,
+                                 size_t section, struct cairn_error *error)
 {
     if (map->functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, map->section_offset,
@@ -136,8 +144,7 @@ static enum cairn_status add_map(const struct builder *builder, struct found *fo
     *added = (struct found_map){
         .map = *map,
         .section = section,
-        .adder = builder_choose_adder(builder, map),
-        .packing = packing_of(map, (uint32_t)found->totals.constants),
+        .first_constant = (uint32_t)found->totals.constants,
     };
     totals_add(&found->totals, map, map->size);
     return CAIRN_OK;
@@ -153,7 +160,7 @@ static enum cairn_status read_maps(const struct builder *builder, struct found *
             enum cairn_status status =
                 cairn_stackmap_read(&builder->sections[i], &offset, &map, error);
             if (status == CAIRN_OK)
-                status = add_map(builder, found, &map, i, error);
+                status = add_map(found, &map, i, error);
             if (status != CAIRN_OK)
                 return builder_name_section(builder, i, status, error);
         }
@@ -354,21 +361,32 @@ static bool gather_runs(struct found *found)
     return found->ordered != NULL || found->run_count == 0;
 }
 
+/* Returns the distance from a run to the run that is read some records later. Runs may be anywhere
+ * in memory. */
+static ptrdiff_t run_ahead(const struct found *found, size_t index)
+{
+    enum { RECORDS_AHEAD = 16 };
+    const struct record_run *run = &found->ordered[index];
+    size_t later = index + 1 + RECORDS_AHEAD / run->count;
+    if (later >= found->run_count)
+        return 0;
+    return (ptrdiff_t)((uintptr_t)found->ordered[later].bytes - (uintptr_t)run->bytes);
+}
+
 static void add_runs(struct builder *builder, const struct found *found)
 {
-    size_t begin = 0;
-    while (begin < found->run_count) {
-        uint32_t number = found->ordered[begin].map;
-        const struct found_map *from = &found->maps[number];
-        size_t end = begin + 1;
-        while (end < found->run_count && found->ordered[end].map == number)
-            end++;
-        if (begin == 0)
-            builder_begin_ids(builder, &from->map,
-                              (size_t)(found->ordered[0].bytes - from->map.bytes));
-        from->adder->add_runs(builder, &from->map, &from->packing, found->ordered + begin,
-                              end - begin);
-        begin = end;
+    struct packing packing = {.map = NULL};
+    for (size_t i = 0; i < found->run_count; i++) {
+        const struct record_run *run = &found->ordered[i];
+        const struct found_map *from = &found->maps[run->map];
+        if (packing.map != &from->map)
+            packing = packing_of(&from->map, from->first_constant);
+        const uint8_t *at = run->bytes;
+        enum added added =
+            builder_add_records(builder, &packing, &at, from->map.bytes + from->map.size,
+                                run->function_address, run->count, run_ahead(found, i));
+        assert(added == ADDED);
+        (void)added;
     }
 }
 

@@ -133,17 +133,6 @@ static enum cairn_status build(struct builder builder, cairn_table **table,
     return CAIRN_OK;
 }
 
-enum cairn_status table_build(const struct cairn_section *sections, size_t section_count,
-                              const struct cairn_allocator *allocator, bool portably,
-                              cairn_table **table, struct cairn_error *error)
-{
-    return build((struct builder){.sections = sections,
-                                  .section_count = section_count,
-                                  .allocator = memory_allocator(allocator),
-                                  .portably = portably},
-                 table, error);
-}
-
 enum cairn_status table_create_padded(const struct cairn_section *sections, size_t section_count,
                                       const struct cairn_allocator *allocator, cairn_table **table,
                                       struct cairn_error *error)
@@ -159,7 +148,10 @@ enum cairn_status cairn_table_create(const struct cairn_section *sections, size_
                                      const struct cairn_allocator *allocator, cairn_table **table,
                                      struct cairn_error *error)
 {
-    return table_build(sections, section_count, allocator, false, table, error);
+    return build((struct builder){.sections = sections,
+                                  .section_count = section_count,
+                                  .allocator = memory_allocator(allocator)},
+                 table, error);
 }
 
 void cairn_table_destroy(cairn_table *table)

@@ -23,19 +23,6 @@ enum cairn_status builder_name_section(const struct builder *builder, size_t ind
     return status;
 }
 
-enum cairn_status builder_explain(const struct cairn_stackmap *map, enum pass_result result,
-                                  const uint8_t *bytes, uint32_t index, struct cairn_error *error)
-{
-    if (result == PASS_DONE)
-        return CAIRN_OK;
-    if (result == PASS_DESCENDS)
-        return BUILDER_NEEDS_SORTING;
-    size_t offset = (size_t)(bytes - map->bytes);
-    if (result == PASS_TRUNCATED)
-        return stackmap_record_truncated(map, offset, index, error);
-    return stackmap_location_corrupt(map, offset, index, error);
-}
-
 /* ---- Memory ---- */
 
 /* Offsets of the arrays from the start of the allocation. */
@@ -87,7 +74,7 @@ static struct layout lay_out(const struct totals *totals)
     layout.stack_sizes = carve(&layout, functions, sizeof(uint16_t));
     layout.return_deltas = carve(&layout, n, sizeof(uint8_t));
     /* Locations and live-outs take no more bytes in any form than in a section. */
-    layout.values = carve(&layout, totals->bytes + VALUE_SLACK_WORDS * sizeof(uint32_t), 1);
+    layout.values = carve(&layout, totals->bytes, 1);
     carve(&layout, 2 * directory_words + 2 * n, sizeof(uint32_t));
     carve(&layout, functions + 1, sizeof(uint64_t));
     carve(&layout, n + 2, sizeof(uint32_t));
@@ -182,7 +169,6 @@ void builder_discard(struct builder *builder)
         .section_count = builder->section_count,
         .allocator = builder->allocator,
         .zeros_may_follow = builder->zeros_may_follow,
-        .portably = builder->portably,
     };
 }
 
@@ -211,23 +197,24 @@ void builder_note_constants(struct builder *builder, const struct cairn_stackmap
     builder->constant_count += map->constant_count;
 }
 
-void builder_note_wide_stack_size(struct builder *builder, uint64_t stack_size)
+void builder_note_function(struct builder *builder, const struct cairn_stackmap_function *function,
+                           uint32_t first_record)
 {
-    builder->stack_sizes_are_wide = true;
-    builder->wide_stack_sizes[builder->function_count] = stack_size;
-}
-
-void builder_begin_ids(const struct builder *builder, const struct cairn_stackmap *map,
-                       size_t offset)
-{
-    builder->table->id_high =
-        (uint32_t)(cairn_load_u64(map->bytes + offset, map->byte_order) >> 32);
-}
-
-void builder_begin_ids_high(const struct builder *builder, uint32_t record)
-{
-    for (uint32_t i = 0; i < record; i++)
-        builder->ids_high[i] = builder->table->id_high;
+    cairn_table *table = builder->table;
+    uint32_t index = builder->function_count++;
+    uint16_t stack_size = (uint16_t)function->stack_size;
+    if (function->stack_size == CAIRN_STACK_SIZE_DYNAMIC) {
+        stack_size = STACK_SIZE_DYNAMIC;
+    } else if (__builtin_expect(function->stack_size >= STACK_SIZE_WIDE, 0)) {
+        stack_size = STACK_SIZE_WIDE;
+        builder->stack_sizes_are_wide = true;
+        builder->wide_stack_sizes[index] = function->stack_size;
+    }
+    table->stack_sizes[index] = stack_size;
+    table->functions[index] = (struct table_function){
+        .code_offset = (uint32_t)(function->address - table->base),
+        .first_record = first_record,
+    };
 }
 
 void totals_add(struct totals *totals, const struct cairn_stackmap *map, size_t bytes)

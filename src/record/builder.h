@@ -1,10 +1,10 @@
 /*
  * record/builder.h - a table that is being built.
  *
- * The parts, in the order of their work: build.c chooses the way. add_section.c adds sections whose
- * addresses ascend, in one pass. add_sorted.c adds all other input, in the order of its addresses.
- * Both use add_records.h. address_directory.c and id_directory.c make the directories. Finally
- * build.c shrinks the table to its size.
+ * The parts, in the order of their work: build.c chooses the way. add_records.c has the loop that
+ * checks, packs and adds records, and adds sections whose addresses ascend with it, in one pass.
+ * add_sorted.c adds all other input, in the order of its addresses. address_directory.c and
+ * id_directory.c make the directories. Finally build.c shrinks the table to its size.
  *
  * Arrays are sized for the worst case, because memory that is not touched costs nothing. So data is
  * written once and to its final place wherever possible.
@@ -17,26 +17,30 @@
 #include "base/memory.h"
 #include "format/record.h"
 #include "record/layout.h"
+#include "record/pack.h"
 
-/* Entries after the last word of the values, and of the directory, that may be overwritten, because
- * vectors are stored whole. */
-enum { VALUE_SLACK_WORDS = 16, DIRECTORY_SLACK = 4 };
+/* Buckets after that of the last record that are set with it, whether they are needed or not. */
+enum { DIRECTORY_SLACK = 4 };
 
 /* The address directory while records are added, in ascending order. `starts[b]` is final for all b
- * below `next`, which is the bucket after that of the last record. */
+ * up to the bucket of the last record. */
 struct address_directory {
     uint32_t *starts;
     uint32_t capacity; /* buckets that `starts` has space for, excluding DIRECTORY_SLACK */
-    uint32_t next;
     uint8_t shift;
+    uint64_t last_offset; /* of the last record, from the base */
+    uint64_t reach;       /* the slack, in bytes */
+    uint64_t limit;       /* last offset for which there is a bucket */
 };
+
+/* Then `ids_high` is valid. */
+#define IDS_DIFFER_ABOVE UINT64_MAX
 
 struct builder {
     const struct cairn_section *sections;
     size_t section_count;
     struct cairn_allocator allocator;
     bool zeros_may_follow; /* whether zeros after the last map of a section are no error */
-    bool portably;         /* whether to use only instructions that all processors have */
 
     cairn_table *table;
     size_t capacity_bytes; /* of the allocation */
@@ -45,12 +49,11 @@ struct builder {
     uint32_t function_count;
     uint32_t constant_count;
     uint32_t *next_word;
-    uint64_t last_offset; /* of the last record, from the base */
 
     /* At the end of the allocation; moved to their final place if they are needed. */
     struct address_directory directory;
     uint32_t *ids_high;
-    bool ids_differ_above; /* whether `ids_high` is valid */
+    uint64_t id_high; /* IDS_DIFFER_ABOVE, or the common upper half of all IDs so far */
     uint64_t *wide_stack_sizes;
     bool stack_sizes_are_wide; /* whether some sizes are wide; `wide_stack_sizes` is set for
                                 * these */
@@ -84,36 +87,8 @@ void builder_free_owners(struct builder *builder);
 uint32_t *builder_take_words(struct builder *builder, size_t count);
 
 void builder_note_constants(struct builder *builder, const struct cairn_stackmap *map);
-/* Adds the next function's stack size, which does not fit 16 bits. */
-void builder_note_wide_stack_size(struct builder *builder, uint64_t stack_size);
-
-static inline void builder_note_function(struct builder *builder,
-                                         const struct cairn_stackmap_function *function,
-                                         uint32_t first_record)
-{
-    cairn_table *table = builder->table;
-    uint16_t stack_size = (uint16_t)function->stack_size;
-    if (function->stack_size == CAIRN_STACK_SIZE_DYNAMIC) {
-        stack_size = STACK_SIZE_DYNAMIC;
-    } else if (__builtin_expect(function->stack_size >= STACK_SIZE_WIDE, 0)) {
-        stack_size = STACK_SIZE_WIDE;
-        builder_note_wide_stack_size(builder, function->stack_size);
-    }
-    table->stack_sizes[builder->function_count] = stack_size;
-    table->functions[builder->function_count++] = (struct table_function){
-        .code_offset = (uint32_t)(function->address - table->base),
-        .first_record = first_record,
-    };
-}
-
-/* Sets the expected upper half of all IDs, from the table's first record, which is at `offset` of
- * the map. */
-void builder_begin_ids(const struct builder *builder, const struct cairn_stackmap *map,
-                       size_t offset);
-
-/* Fills in `ids_high` for the records before `record`, which is the first record whose ID has a
- * different upper half. */
-void builder_begin_ids_high(const struct builder *builder, uint32_t record);
+void builder_note_function(struct builder *builder, const struct cairn_stackmap_function *function,
+                           uint32_t first_record);
 
 /* Whether a section ends at `offset`, where its last map ends. */
 bool builder_is_end(const struct builder *builder, const struct cairn_section *section,
@@ -134,52 +109,25 @@ enum cairn_status builder_name_section(const struct builder *builder, size_t ind
 enum cairn_status builder_add_sections(struct builder *builder, struct cairn_error *error);
 enum cairn_status builder_add_sorted(struct builder *builder, struct cairn_error *error);
 
-/* Consecutive records of a map that belong to one function and have been checked. */
-struct record_run {
-    const uint8_t *bytes; /* of the first record */
-    uint64_t function_address;
-    uint32_t count;
-    uint32_t map; /* numbers of its map and function in add_sorted.c */
-    uint32_t function;
-};
+/* The result of adding records. */
+enum added { ADDED, ADDED_TRUNCATED, ADDED_CORRUPT, ADDED_DESCENDS };
 
-/* The result of a loop over records. */
-enum pass_result { PASS_DONE, PASS_TRUNCATED, PASS_CORRUPT, PASS_DESCENDS };
-
-/* Returns the status for a result, with a message. The invalid record is at `bytes` and has number
- * `index` in the map. */
-enum cairn_status builder_explain(const struct cairn_stackmap *map, enum pass_result result,
-                                  const uint8_t *bytes, uint32_t index, struct cairn_error *error);
-
-/* The functions that add records, chosen once for the kind of map and the processor. Both expect
- * addresses that ascend from the end of the table. add_functions returns BUILDER_NEEDS_SORTING if
- * they do not. */
-struct packing;
-struct record_adder {
-    /* Adds all functions with their records. Sets `end_offset` to the end of the last record. */
-    enum cairn_status (*add_functions)(struct builder *builder, const struct cairn_stackmap *map,
-                                       size_t available, const struct packing *packing,
-                                       size_t *end_offset, struct cairn_error *error);
-    /* Adds the records of runs, all of which belong to the map. */
-    void (*add_runs)(struct builder *builder, const struct cairn_stackmap *map,
-                     const struct packing *packing, const struct record_run *runs, size_t count);
-};
-
-const struct record_adder *builder_choose_adder(const struct builder *builder,
-                                                const struct cairn_stackmap *map);
-/* Returns the functions for version 3 in the host's byte order that process sixteen locations at
- * once; NULL if the processor cannot do that. */
-const struct record_adder *builder_sixteen_adder(void);
+/* Checks and adds the next `count` records of a map, which belong to the function at
+ * `function_address` and begin at `*at`. `end` is the end of the readable bytes; the record that is
+ * `ahead` bytes after the first one is needed soon. Moves `*at` past the records, or to the first
+ * invalid one. */
+enum added builder_add_records(struct builder *builder, const struct packing *packing,
+                               const uint8_t **at, const uint8_t *end, uint64_t function_address,
+                               uint32_t count, ptrdiff_t ahead);
 
 /* ---- address_directory.c and id_directory.c ---- */
 
-/* Initialises the directory, with a shift that fits functions of this span. */
+/* Initialises the directory. Its shift fits functions of this span. */
 void directory_begin(struct address_directory *directory, uint64_t span, uint64_t record_count);
 
-/* Prepares the directory for record `index` at `offset`, at any distance from the last record.
- * Fills the buckets in between, and widens all buckets if there are too few. Returns an offset in
- * the bucket before the record's. */
-uint64_t directory_advance(struct builder *builder, uint64_t offset, uint32_t index);
+/* Prepares the directory for record `index` at `offset`, at any distance from the last one: fills
+ * the buckets in between, and widens all buckets if there are too few. */
+void directory_advance(struct builder *builder, uint32_t index, uint64_t offset);
 
 /* Returns the number of the first record at or after an offset. */
 uint32_t directory_first_record(const struct builder *builder, uint32_t offset);
@@ -187,12 +135,5 @@ uint32_t directory_first_record(const struct builder *builder, uint32_t offset);
 /* Write the final directories after the values. */
 void builder_finish_addresses(struct builder *builder);
 void builder_finish_ids(struct builder *builder);
-
-/* ---- build.c ---- */
-
-/* Implements cairn_table_create. `portably` allows tests to test both ways on one machine. */
-enum cairn_status table_build(const struct cairn_section *sections, size_t section_count,
-                              const struct cairn_allocator *allocator, bool portably,
-                              cairn_table **table, struct cairn_error *error);
 
 #endif

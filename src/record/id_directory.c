@@ -7,77 +7,46 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "format/four.h"
 #include "record/builder.h"
 #include "record/sort.h"
+
+#include <string.h>
 
 /* ---- All IDs ---- */
 
 /* The data needed to read IDs, in a separate struct: as far as the compiler knows, writes to the
- * table's arrays might change the table itself. `high` is NULL if all IDs have `high_bits`. It is
- * passed as a constant, so that each loop is compiled for both cases. */
+ * table's arrays might change the table itself. */
 struct ids {
     const uint32_t *low;
-    const uint32_t *high;
+    const uint32_t *high; /* NULL if all are `high_bits` */
     uint64_t high_bits;
     uint32_t count;
 };
 
-static inline __attribute__((always_inline)) struct ids ids_of(const cairn_table *table,
-                                                               const uint32_t *high)
+static inline struct ids ids_of(const cairn_table *table)
 {
-    return (struct ids){table->ids_low, high, (uint64_t)table->id_high << 32, table->record_count};
+    return (struct ids){table->ids_low, table->ids_high, (uint64_t)table->id_high << 32,
+                        table->record_count};
 }
 
-static inline __attribute__((always_inline)) uint64_t id_at(const struct ids *ids, uint32_t index)
+static inline uint64_t id_at(const struct ids *ids, uint32_t index)
 {
     uint64_t high = ids->high == NULL ? ids->high_bits : (uint64_t)ids->high[index] << 32;
     return high | ids->low[index];
 }
 
-struct range {
-    uint32_t least;
-    uint32_t most;
-};
-
-static struct range range_of(const uint32_t *words, uint32_t count)
-{
-    four_words least = (four_words){0} + UINT32_MAX;
-    four_words most = {0};
-    uint32_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-        four_words four;
-        memcpy(&four, words + i, sizeof four);
-        four_words is_less = (four_words)(four < least);
-        four_words is_more = (four_words)(four > most);
-        least = (four & is_less) | (least & ~is_less);
-        most = (four & is_more) | (most & ~is_more);
-    }
-    struct range range = {UINT32_MAX, 0};
-    for (int lane = 0; lane < 4; lane++) {
-        range.least = least[lane] < range.least ? least[lane] : range.least;
-        range.most = most[lane] > range.most ? most[lane] : range.most;
-    }
-    for (; i < count; i++) {
-        range.least = words[i] < range.least ? words[i] : range.least;
-        range.most = words[i] > range.most ? words[i] : range.most;
-    }
-    return range;
-}
-
-/* Finds the lowest and highest possible ID. They need not be IDs themselves. */
 static void find_id_range(cairn_table *table)
 {
-    uint32_t count = table->record_count;
-    if (table->ids_high == NULL) {
-        struct range low = range_of(table->ids_low, count);
-        table->id_min = (uint64_t)table->id_high << 32 | low.least;
-        table->id_max = (uint64_t)table->id_high << 32 | low.most;
-    } else {
-        struct range high = range_of(table->ids_high, count);
-        table->id_min = (uint64_t)high.least << 32;
-        table->id_max = (uint64_t)high.most << 32 | UINT32_MAX;
+    const struct ids ids = ids_of(table);
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < ids.count; i++) {
+        uint64_t id = id_at(&ids, i);
+        least = id < least ? id : least;
+        most = id > most ? id : most;
     }
+    table->id_min = least;
+    table->id_max = most;
 }
 
 static uint8_t bits_of(uint64_t value)
@@ -93,34 +62,11 @@ static uint8_t wanted_bits(const cairn_table *table)
 
 /* ---- IDs that ascend ---- */
 
-static bool low_halves_ascend(const uint32_t *low, uint32_t count)
-{
-    enum { STEP = 1024 };
-    uint32_t i = 1;
-    while (i + STEP <= count) {
-        four_words descents = {0};
-        for (uint32_t end = i + STEP; i < end; i += 4) {
-            four_words before;
-            four_words four;
-            memcpy(&before, low + i - 1, sizeof before);
-            memcpy(&four, low + i, sizeof four);
-            descents |= (four_words)(four < before);
-        }
-        if (four_or(descents) != 0)
-            return false;
-    }
-    for (; i < count; i++)
-        if (low[i] < low[i - 1])
-            return false;
-    return true;
-}
-
 static bool ids_ascend(const cairn_table *table)
 {
-    if (table->ids_high == NULL)
-        return low_halves_ascend(table->ids_low, table->record_count);
-    for (uint32_t i = 1; i < table->record_count; i++)
-        if (table_id(table, i) < table_id(table, i - 1))
+    const struct ids ids = ids_of(table);
+    for (uint32_t i = 1; i < ids.count; i++)
+        if (id_at(&ids, i) < id_at(&ids, i - 1))
             return false;
     return true;
 }
@@ -137,10 +83,9 @@ static void choose_ascending_buckets(cairn_table *table)
     table->id_bucket_count = (uint32_t)(range >> table->id_shift) + 1;
 }
 
-static inline __attribute__((always_inline)) void fill_ascending_buckets(const cairn_table *table,
-                                                                         const uint32_t *high)
+static void fill_ascending_buckets(const cairn_table *table)
 {
-    const struct ids ids = ids_of(table, high);
+    const struct ids ids = ids_of(table);
     uint32_t *starts = table->id_buckets;
     uint64_t id_min = table->id_min;
     uint8_t shift = table->id_shift;
@@ -163,10 +108,7 @@ static void make_ascending_directory(struct builder *builder)
     cairn_table *table = builder->table;
     choose_ascending_buckets(table);
     table->id_buckets = builder_take_words(builder, (size_t)table->id_bucket_count + 1);
-    if (table->ids_high == NULL)
-        fill_ascending_buckets(table, NULL);
-    else
-        fill_ascending_buckets(table, table->ids_high);
+    fill_ascending_buckets(table);
 }
 
 /* ---- Other IDs ---- */
@@ -174,10 +116,9 @@ static void make_ascending_directory(struct builder *builder)
 /* Sorts the records by bucket with a counting sort. While record numbers are put in their places,
  * starts[b + 1] is the place of the next one of bucket b. So at the end it is where bucket b + 1
  * begins. */
-static inline __attribute__((always_inline)) void order_by_bucket(const cairn_table *table,
-                                                                  const uint32_t *high)
+static void order_by_bucket(const cairn_table *table)
 {
-    const struct ids ids = ids_of(table, high);
+    const struct ids ids = ids_of(table);
     uint32_t *starts = table->id_buckets;
     uint32_t *order = table->id_order;
     uint32_t bucket_count = table->id_bucket_count;
@@ -211,17 +152,14 @@ static void make_hashed_directory(struct builder *builder)
     table->id_order = builder_take_words(builder, table->record_count);
     /* One entry more than the table keeps, for order_by_bucket. */
     table->id_buckets = builder_take_words(builder, (size_t)table->id_bucket_count + 1);
-    if (table->ids_high == NULL)
-        order_by_bucket(table, NULL);
-    else
-        order_by_bucket(table, table->ids_high);
+    order_by_bucket(table);
     sort_large_buckets(table);
 }
 
 void builder_finish_ids(struct builder *builder)
 {
     cairn_table *table = builder->table;
-    if (builder->ids_differ_above) {
+    if (builder->id_high == IDS_DIFFER_ABOVE) {
         table->ids_high = builder_take_words(builder, table->record_count);
         memcpy(table->ids_high, builder->ids_high, table->record_count * sizeof(uint32_t));
     }

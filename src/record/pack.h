@@ -1,5 +1,5 @@
 /*
- * record/pack.h - packing the locations and live-outs of one record.
+ * record/pack.h - packs the locations and live-outs of records.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,133 +9,104 @@
 #include "format/record.h"
 #include "record/packed_values.h"
 
-/* Parameters for packing a map's locations in the compact form. */
+enum { PACK_KINDS = 8 };
+
+/*
+ * How to pack the locations of a map. The arrays, indexed by kind, are the rules of the compact
+ * form, by which a location is checked and packed without a branch on its kind. A kind that does
+ * not exist, or that no location may have, has the limit 0.
+ */
 struct packing {
-    struct compact_constants constants;
-    struct compact_kind kinds[8];
+    const struct cairn_stackmap *map;
+    size_t stride; /* size of a location in the map */
+    /* Added to the indices of constants: a table has the constants of one map after those of the
+     * maps before it. */
+    uint32_t first_constant;
+
+    uint64_t forbidden[PACK_KINDS]; /* bits of a location's head that must be 0 */
+    uint32_t bias[PACK_KINDS];      /* an offset fits if offset + bias is below the limit */
+    uint32_t limit[PACK_KINDS];
+    uint32_t multiplier[PACK_KINDS]; /* moves the offset to its place in the word */
+    uint32_t base[PACK_KINDS];       /* what is added to every word of this kind */
 };
 
+/* `map` must remain valid as long as the result is used. */
 struct packing packing_of(const struct cairn_stackmap *map, uint32_t first_constant);
 
-/* Packs locations in the compact form. `room` bytes are readable at `locations`. Returns whether
- * they fit; if so, they are also valid. May write VALUE_SLACK_WORDS after the last word. `context`
- * is the packing, or what the function has computed from it. */
-typedef bool pack_function(const void *context, const uint8_t *locations, uint32_t count,
-                           size_t room, uint32_t *words);
+/* ---- Locations ---- */
 
-/* The result of packing locations that do not fit the compact form. `word_count` is 0 if a location
- * is invalid. */
-struct packed {
-    uint32_t word_count;
-    enum value_form form;
-};
-struct packed pack_large(const struct cairn_stackmap *map, uint32_t first_constant,
-                         const uint8_t *locations, uint32_t count, uint32_t *words);
-
-/* ---- Portable compact packing ---- */
-
-struct raw_location {
-    unsigned kind;
-    unsigned size;
-    unsigned dwarf;
-    int32_t offset;
+struct location {
+    /* Bits 0 to 7 are the kind, 16 to 31 the size, 32 to 47 the register: a location of version 3
+     * begins so, in little-endian order. The other bits are unspecified. */
+    uint64_t head;
+    uint32_t offset;
+    uint8_t kind;
+    uint16_t size;
+    uint16_t dwarf;
 };
 
-static inline __attribute__((always_inline)) struct raw_location raw_location_load(
+static inline __attribute__((always_inline)) struct location location_load(
     const uint8_t *bytes, size_t stride, enum cairn_byte_order byte_order)
 {
-    struct raw_location location = {.kind = bytes[0]};
-    if (stride == CAIRN_STACKMAP_LOCATION_BYTES) {
-        location.size = cairn_load_u16(bytes + 2, byte_order);
-        location.dwarf = cairn_load_u16(bytes + 4, byte_order);
-    } else {
-        location.size = bytes[1];
-        location.dwarf = cairn_load_u16(bytes + 2, byte_order);
-    }
-    location.offset = (int32_t)cairn_load_u32(bytes + stride - 4, byte_order);
+    const bool is_wide = stride == CAIRN_STACKMAP_LOCATION_BYTES;
+    struct location location = {
+        .kind = bytes[0],
+        .size = is_wide ? cairn_load_u16(bytes + 2, byte_order) : bytes[1],
+        .dwarf = cairn_load_u16(bytes + (is_wide ? 4 : 2), byte_order),
+        .offset = cairn_load_u32(bytes + stride - 4, byte_order),
+    };
+    if (is_wide && byte_order == CAIRN_LITTLE_ENDIAN)
+        location.head = cairn_load_u64(bytes, byte_order);
+    else
+        location.head =
+            location.kind | (uint64_t)location.size << 16 | (uint64_t)location.dwarf << 32;
     return location;
 }
 
-static inline __attribute__((always_inline)) bool pack_one_by_one(const struct packing *packing,
-                                                                  const uint8_t *bytes,
-                                                                  uint32_t count, size_t stride,
-                                                                  enum cairn_byte_order byte_order,
-                                                                  uint32_t *words)
-{
-    uint32_t misfits = 0;
-    for (uint32_t i = 0; i < count; i++, bytes += stride) {
-        struct raw_location location = raw_location_load(bytes, stride, byte_order);
-        misfits |= compact_pack(packing->kinds, location.kind, location.size, location.dwarf,
-                                (uint32_t)location.offset, &words[i]);
-    }
-    return misfits == 0;
-}
+/* ---- The compact form ---- */
 
-/* Packs four locations at a time. There may be fewer at the end; what is read for the others is
- * ignored. */
-static inline __attribute__((always_inline)) bool pack_by_fours(const struct packing *packing,
-                                                                const uint8_t *bytes,
-                                                                uint32_t count, uint32_t *words)
-{
-    const four_integers lanes = {0, 1, 2, 3};
-    four_words misfits = {0};
-    for (int32_t left = (int32_t)count; left > 0; left -= 4) {
-        const struct four_locations locations = four_load(bytes);
-        four_words packed;
-        four_words misfit = compact_pack_four(&locations, &packing->constants, &packed);
-        misfits |= misfit & four_mask(lanes < left);
-        memcpy(words, &packed, sizeof packed);
-        bytes += sizeof locations;
-        words += 4;
-    }
-    return four_or(misfits) == 0;
-}
+/* The bits of the sizes that have a logarithm of at most 7, and COMPACT_SIZE_KNOWN. 0 for others.
+ */
+enum { COMPACT_SIZE_KNOWN = 0x80 };
+extern const uint8_t compact_sizes[UINT8_MAX + 1];
 
+/* Packs a record's locations. Returns whether they are valid and fit the compact form; otherwise
+ * the words are unspecified. Inlined, so that the compiler specialises it for constant arguments.
+ */
 static inline __attribute__((always_inline)) bool pack_compact(const struct packing *packing,
-                                                               const uint8_t *bytes, uint32_t count,
-                                                               size_t room, size_t stride,
+                                                               const struct record_parts *record,
+                                                               size_t stride,
                                                                enum cairn_byte_order byte_order,
                                                                uint32_t *words)
 {
-    if (four_applies(stride, byte_order) && (count + 3) / 4 * sizeof(struct four_locations) <= room)
-        return pack_by_fours(packing, bytes, count, words);
-    return pack_one_by_one(packing, bytes, count, stride, byte_order, words);
-}
-
-/* ---- Live-outs ---- */
-
-enum { USUAL_LIVEOUTS = 12, USUAL_LIVEOUTS_BYTES = USUAL_LIVEOUTS * CAIRN_STACKMAP_LIVEOUT_BYTES };
-
-static inline __attribute__((always_inline)) void pack_four_liveouts(const uint8_t *liveouts,
-                                                                     uint32_t *words)
-{
-    four_words four;
-    memcpy(&four, liveouts, sizeof four);
-    four = (four & 0xFFFF) | (four >> 8 & 0xFF0000);
-    memcpy(words, &four, sizeof four);
-}
-
-/* Writes the count of the live-outs and the live-outs. Returns the number of words. `end` is the
- * end of the readable bytes. May write VALUE_SLACK_WORDS after the last word. */
-static inline __attribute__((always_inline)) uint32_t pack_liveouts(
-    enum cairn_byte_order byte_order, const struct record_parts *record, const uint8_t *end,
-    uint32_t *words)
-{
-    uint32_t count = record->liveout_count;
-    size_t room = (size_t)(end - record->liveouts);
-    *words = count;
-    /* Pack the usual number of live-outs, without a branch that depends on their number. */
-    if (four_applies(CAIRN_STACKMAP_LOCATION_BYTES, byte_order) && count <= USUAL_LIVEOUTS &&
-        room >= USUAL_LIVEOUTS_BYTES) {
-        for (size_t i = 0; i < USUAL_LIVEOUTS; i += 4)
-            pack_four_liveouts(record->liveouts + i * CAIRN_STACKMAP_LIVEOUT_BYTES, words + 1 + i);
-        return count + 1;
+    const uint8_t *bytes = record->locations;
+    const uint8_t *end = bytes + record->location_count * stride;
+    for (; bytes != end; bytes += stride) {
+        const struct location location = location_load(bytes, stride, byte_order);
+        unsigned kind = location.head & COMPACT_KIND_MASK;
+        uint32_t size = compact_sizes[location.size & 0xFF];
+        if ((location.head & packing->forbidden[kind]) != 0 || size == 0 ||
+            location.offset + packing->bias[kind] >= packing->limit[kind])
+            return false;
+        *words++ = packing->base[kind] + size +
+                   ((location.dwarf & UINT32_C(0xFF)) << COMPACT_REGISTER_SHIFT) +
+                   location.offset * packing->multiplier[kind];
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const uint8_t *liveout = record->liveouts + (size_t)i * CAIRN_STACKMAP_LIVEOUT_BYTES;
-        words[i + 1] = cairn_load_u16(liveout, byte_order) | (uint32_t)liveout[3] << 16;
-    }
-    return count + 1;
+    return true;
 }
+
+/* ---- Records ---- */
+
+/* The result of packing a record. */
+struct packed {
+    uint32_t word_count;
+    uint32_t flags; /* upper bits of the record's `value_start`, or PACKED_INVALID */
+};
+#define PACKED_INVALID UINT32_MAX
+
+/* Checks and packs the values of a record. There must be space for as many bytes as the record has.
+ * The result is invalid if a location is. */
+struct packed pack_values(const struct packing *packing, const struct record_parts *record,
+                          uint32_t *words);
 
 #endif
