@@ -128,11 +128,12 @@ static void write_values(struct output *output, const struct answer *answer,
         output_character(output, ' ');
         write_count(output, liveout.size, "byte", "bytes");
     }
-    if (cairn_record_liveout(record, i, &liveout))
+    bool has_more = cairn_record_liveout(record, i, &liveout);
+    if (has_more)
         output_text(output, i == 0 ? "    live across: more" : ", and more");
-    left->liveouts -= i;
-    if (i > 0)
+    if (has_more || i > 0)
         output_character(output, '\n');
+    left->liveouts -= i;
 }
 
 static void write_record(struct output *output, const struct answer *answer, const char *before,
