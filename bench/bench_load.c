@@ -134,6 +134,8 @@ static bool bench_kind(const struct bench_options *options, cairn_runtime *runti
 {
     double table[REPEATS];
     double finish[REPEATS];
+    if (!bench_wants(options, name))
+        return true;
     if (!time_kind(runtime, section, kind, table, finish))
         return false;
     bench_print(options, &(struct bench_figure){.name = name,

@@ -6,8 +6,6 @@
  */
 #include "record/declarations.h"
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/memory.h"
 #include "record/layout.h"
 
 #include <assert.h>
@@ -15,22 +13,6 @@
 #include <string.h>
 
 enum { FIRST_CAPACITY = 16 };
-
-/* Invariant: `places` has twice `capacity` elements, each the number of an entry plus 1, or 0. An
- * entry is at or after the place of its ID's hash, with no empty place in between. */
-struct cairn_declarations {
-    struct cairn_allocator allocator;
-    struct hash_key key;
-    /* Pointers, so that a declaration does not move when the set grows. */
-    struct cairn_declaration **entries;
-    uint32_t *places;
-    uint32_t count;
-    uint32_t capacity; /* a power of two, or 0 */
-    /* By record of a table: the number of its declaration plus 1, or 0; NULL if there are no
-     * declarations. */
-    uint32_t *record_numbers;
-    uint32_t record_count;
-};
 
 /* ---- Single declarations: each is one block with its types and its function's name ---- */
 
@@ -100,7 +82,8 @@ void cairn_declarations_destroy(cairn_declarations *declarations)
         return;
     struct cairn_allocator allocator = declarations->allocator;
     for (uint32_t i = 0; i < declarations->count; i++)
-        memory_free(&allocator, declarations->entries[i], block_size(declarations->entries[i]));
+        memory_free(&allocator, declarations->entries[i].declaration,
+                    block_size(declarations->entries[i].declaration));
     free_arrays(declarations);
     memory_free(&allocator, declarations->record_numbers,
                 declarations->record_count * sizeof *declarations->record_numbers);
@@ -113,7 +96,7 @@ static uint32_t *find_place(const cairn_declarations *declarations, uint64_t id)
     uint32_t mask = 2 * declarations->capacity - 1;
     uint32_t place = (uint32_t)(hash_u64(&declarations->key, id) >> 32) & mask;
     while (declarations->places[place] != 0 &&
-           declarations->entries[declarations->places[place] - 1]->id != id)
+           declarations->entries[declarations->places[place] - 1].id != id)
         place = (place + 1) & mask;
     return &declarations->places[place];
 }
@@ -131,26 +114,26 @@ static enum cairn_status grow(cairn_declarations *declarations, struct cairn_err
     }
     for (uint32_t i = 0; i < declarations->count; i++) {
         grown.entries[i] = declarations->entries[i];
-        *find_place(&grown, grown.entries[i]->id) = i + 1;
+        *find_place(&grown, grown.entries[i].id) = i + 1;
     }
     free_arrays(declarations);
     *declarations = grown;
     return CAIRN_OK;
 }
 
-static struct cairn_declaration *find_entry(const cairn_declarations *declarations, uint64_t id)
+static struct declaration_entry *find_entry(const cairn_declarations *declarations, uint64_t id)
 {
     if (declarations->count == 0)
         return NULL;
     uint32_t entry = *find_place(declarations, id);
-    return entry == 0 ? NULL : declarations->entries[entry - 1];
+    return entry == 0 ? NULL : &declarations->entries[entry - 1];
 }
 
 const struct cairn_declaration *cairn_declarations_find(const cairn_declarations *declarations,
                                                         uint64_t id)
 {
-    const struct cairn_declaration *found = find_entry(declarations, id);
-    return found == NULL || found->kind == CAIRN_RECORD_UNDECLARED ? NULL : found;
+    const struct declaration_entry *found = find_entry(declarations, id);
+    return found == NULL || found->kind == CAIRN_RECORD_UNDECLARED ? NULL : found->declaration;
 }
 
 size_t cairn_declarations_count(const cairn_declarations *declarations)
@@ -161,7 +144,7 @@ size_t cairn_declarations_count(const cairn_declarations *declarations)
 const struct cairn_declaration *cairn_declarations_at(const cairn_declarations *declarations,
                                                       size_t index)
 {
-    return index < declarations->count ? declarations->entries[index] : NULL;
+    return index < declarations->count ? declarations->entries[index].declaration : NULL;
 }
 
 /* ---- By record ---- */
@@ -181,25 +164,15 @@ enum cairn_status declarations_bind(cairn_declarations *declarations, const cair
     uint32_t number = 0;
     for (uint32_t i = 0; i < table->record_count; i++) {
         uint64_t id = table_id(table, i);
-        if (number < declarations->count && declarations->entries[number]->id == id)
+        if (number < declarations->count && declarations->entries[number].id == id)
             number++;
-        else if (number == 0 || declarations->entries[number - 1]->id != id)
+        else if (number == 0 || declarations->entries[number - 1].id != id)
             number = *find_place(declarations, id);
         numbers[i] = number;
-        if (number > 0 && declarations->entries[number - 1]->kind == CAIRN_RECORD_UNDECLARED)
-            numbers[i] = 0;
     }
     declarations->record_numbers = numbers;
     declarations->record_count = table->record_count;
     return CAIRN_OK;
-}
-
-const struct cairn_declaration *declarations_of_record(const cairn_declarations *declarations,
-                                                       uint32_t record)
-{
-    if (declarations->record_numbers == NULL || declarations->record_numbers[record] == 0)
-        return NULL;
-    return declarations->entries[declarations->record_numbers[record] - 1];
 }
 
 size_t declarations_bound_bytes(const cairn_declarations *declarations)
@@ -312,16 +285,18 @@ static enum cairn_status compare(const struct cairn_declaration *known,
 
 /* Joins two declarations of an ID. An undeclared ID stays undeclared. Its entry keeps its counts,
  * because they determine the size of its block. */
-static enum cairn_status join(struct cairn_declaration *known,
+static enum cairn_status join(struct declaration_entry *known,
                               const struct cairn_declaration *added, struct cairn_error *error)
 {
-    if (added->kind == CAIRN_RECORD_UNDECLARED)
+    if (added->kind == CAIRN_RECORD_UNDECLARED) {
         known->kind = CAIRN_RECORD_UNDECLARED;
+        known->declaration->kind = CAIRN_RECORD_UNDECLARED;
+    }
     if (known->kind == CAIRN_RECORD_UNDECLARED)
         return CAIRN_OK;
-    enum cairn_status status = compare(known, added, error);
+    enum cairn_status status = compare(known->declaration, added, error);
     if (status == CAIRN_OK)
-        join_function_results(&known->function_results, &added->function_results);
+        join_function_results(&known->declaration->function_results, &added->function_results);
     return status;
 }
 
@@ -333,7 +308,7 @@ enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
         (declaration->types == NULL && type_count(declaration) > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_declarations_add needs a set, a declaration and its types");
-    struct cairn_declaration *known = find_entry(declarations, declaration->id);
+    struct declaration_entry *known = find_entry(declarations, declaration->id);
     if (known != NULL)
         return join(known, declaration, error);
     if (declarations->count == declarations->capacity) {
@@ -345,7 +320,12 @@ enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
     if (copied == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the declaration of ID %llu",
                          (unsigned long long)declaration->id);
-    declarations->entries[declarations->count] = copied;
+    declarations->entries[declarations->count] = (struct declaration_entry){
+        .id = copied->id,
+        .declaration = copied,
+        .kind = (uint8_t)copied->kind,
+        .has_site = copied->kind == CAIRN_RECORD_PATCHPOINT || copied->byte_count > 0,
+    };
     *find_place(declarations, copied->id) = ++declarations->count;
     return CAIRN_OK;
 }
@@ -357,13 +337,13 @@ void cairn_declarations_truncate(cairn_declarations *declarations, size_t count)
     if (count >= declarations->count)
         return;
     while (declarations->count > count) {
-        struct cairn_declaration *last = declarations->entries[--declarations->count];
+        struct cairn_declaration *last = declarations->entries[--declarations->count].declaration;
         memory_free(&declarations->allocator, last, block_size(last));
     }
     memset(declarations->places, 0,
            2 * (size_t)declarations->capacity * sizeof *declarations->places);
     for (uint32_t i = 0; i < declarations->count; i++)
-        *find_place(declarations, declarations->entries[i]->id) = i + 1;
+        *find_place(declarations, declarations->entries[i].id) = i + 1;
 }
 
 /* ---- Names ---- */

@@ -1,24 +1,57 @@
 /*
- * record/declarations.h - which declaration belongs to which record of a module.
+ * record/declarations.h - a set of declarations, and which of them belongs to which record of a
+ * module.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef RECORD_DECLARATIONS_H
 #define RECORD_DECLARATIONS_H
 
+#include "base/hash.h"
+#include "base/memory.h"
+
 #include <cairn/declaration.h>
 #include <cairn/table.h>
 
-/* Finds the declaration of each record of the table, once, and notes its number. Declarations must
- * not be added afterwards. Errors: MEMORY. */
+struct declaration_entry {
+    uint64_t id;
+    /* A separate block, so that it does not move when the set grows. */
+    struct cairn_declaration *declaration;
+    uint8_t kind;  /* its enum cairn_record_kind */
+    bool has_site; /* whether its records have sites, unless it is undeclared */
+};
+
+/* Invariant: `places` has twice `capacity` elements, each the number of an entry plus 1, or 0. An
+ * entry is at or after the place of its ID's hash, with no empty place in between. */
+struct cairn_declarations {
+    struct cairn_allocator allocator;
+    struct hash_key key;
+    struct declaration_entry *entries;
+    uint32_t *places;
+    uint32_t count;
+    uint32_t capacity; /* a power of two, or 0 */
+    /* By record of a table: the number of its entry plus 1, or 0; NULL if there are no entries. */
+    uint32_t *record_numbers;
+    uint32_t record_count;
+};
+
+/* Finds the entry of each record of the table, once, and notes its number. Declarations must not be
+ * added afterwards. Errors: MEMORY. */
 CAIRN_MUST_CHECK enum cairn_status declarations_bind(cairn_declarations *declarations,
                                                      const cairn_table *table,
                                                      struct cairn_error *error);
 
-/* Returns the declaration of record `record` of the table that the set was bound to; NULL if it has
- * none. Takes O(1) time, without hashing. Async-signal-safe. */
-const struct cairn_declaration *declarations_of_record(const cairn_declarations *declarations,
-                                                       uint32_t record);
+/* Returns the entry of record `record` of the table that the set was bound to; NULL if its ID has
+ * no declaration. Takes O(1) time, without hashing. Async-signal-safe. */
+static inline const struct declaration_entry *declarations_of_record(
+    const cairn_declarations *declarations, uint32_t record)
+{
+    if (declarations->record_numbers == NULL || declarations->record_numbers[record] == 0)
+        return NULL;
+    const struct declaration_entry *entry =
+        &declarations->entries[declarations->record_numbers[record] - 1];
+    return entry->kind == CAIRN_RECORD_UNDECLARED ? NULL : entry;
+}
 
 /* Returns the bytes of the notes that declarations_bind makes. */
 size_t declarations_bound_bytes(const cairn_declarations *declarations);

@@ -122,6 +122,11 @@ bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
     return false;
 }
 
+bool table_has_return_address(const cairn_table *table, uint32_t index)
+{
+    return table->return_deltas[index] != RETURN_UNKNOWN;
+}
+
 void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta)
 {
     table->return_deltas[index] = (uint8_t)delta;

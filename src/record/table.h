@@ -35,6 +35,9 @@ uint64_t table_next_address(const cairn_table *table, uint64_t address);
  * none. */
 uint64_t table_next_function(const cairn_table *table, uint64_t address);
 
+/* Whether record `index` has a return address. */
+bool table_has_return_address(const cairn_table *table, uint32_t index);
+
 /* Sets the distance from the address of record `index` to the return address of its call (0 for
  * a statepoint, whose address is the return address). Must be called before the table is
  * published. */

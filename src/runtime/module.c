@@ -206,7 +206,9 @@ cairn_module *cairn_record_module(struct cairn_record record)
 const struct cairn_declaration *cairn_record_declaration(struct cairn_record record)
 {
     const cairn_module *module = cairn_record_module(record);
-    return module == NULL ? NULL : declarations_of_record(module->declarations, record.index);
+    const struct declaration_entry *entry =
+        module == NULL ? NULL : declarations_of_record(module->declarations, record.index);
+    return entry == NULL ? NULL : entry->declaration;
 }
 
 cairn_site *cairn_record_site(struct cairn_record record)

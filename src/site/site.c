@@ -17,18 +17,12 @@
 
 /* ---- Which records have sites ---- */
 
-/* Finds the region of a record; false if the record has no site. */
-static bool region_of(const struct cairn_declaration *declaration, uint64_t record_address,
-                      uint64_t *address, uint32_t *byte_count)
+/* Returns the address of the region of a record. The record of a statepoint is at the end of its
+ * bytes, which is the return address. */
+static uint64_t region_address(const struct cairn_declaration *declaration, uint64_t record_address)
 {
-    if (declaration == NULL)
-        return false;
-    *byte_count = declaration->byte_count;
-    *address = record_address;
-    /* The record of a statepoint is at the end of its bytes, which is the return address. */
-    if (declaration->kind == CAIRN_RECORD_STATEPOINT)
-        *address -= declaration->byte_count;
-    return declaration->kind == CAIRN_RECORD_PATCHPOINT || declaration->byte_count > 0;
+    return declaration->kind == CAIRN_RECORD_STATEPOINT ? record_address - declaration->byte_count
+                                                        : record_address;
 }
 
 /* Whether copies of the region are kept: it has bytes, and all of them are in the module's code. */
@@ -44,14 +38,13 @@ static enum cairn_status allocate_arrays(struct site_table *sites,
 {
     uint32_t bucket = 0;
     for (uint32_t i = 0; i < sites->record_count; i++) {
-        uint64_t address;
-        uint32_t byte_count;
-        const struct cairn_declaration *declaration = declarations_of_record(declarations, i);
-        if (!region_of(declaration, table_next_record_address(sites->records, i, &bucket), &address,
-                       &byte_count))
+        const struct declaration_entry *entry = declarations_of_record(declarations, i);
+        if (entry == NULL || !entry->has_site)
             continue;
+        uint32_t byte_count = entry->declaration->byte_count;
+        uint64_t record_address = table_next_record_address(sites->records, i, &bucket);
         sites->capacity++;
-        if (has_copies(sites, address, byte_count))
+        if (has_copies(sites, region_address(entry->declaration, record_address), byte_count))
             sites->bytes_capacity += byte_count;
     }
     if (sites->capacity == 0)
@@ -145,9 +138,11 @@ static enum cairn_status arm_site(cairn_site *site, const struct cairn_declarati
 }
 
 static enum cairn_status add_site(struct site_table *sites, uint32_t record,
-                                  const struct cairn_declaration *declaration, uint64_t address,
-                                  uint32_t byte_count, struct cairn_error *error)
+                                  const struct cairn_declaration *declaration,
+                                  uint64_t record_address, struct cairn_error *error)
 {
+    uint64_t address = region_address(declaration, record_address);
+    uint32_t byte_count = declaration->byte_count;
     cairn_site *site = &sites->sites[sites->count];
     site->table = sites;
     site->address = address;
@@ -246,9 +241,9 @@ static void find_calls(const struct site_table *sites, cairn_table *records,
     for (uint32_t i = 0; i < sites->record_count; i++) {
         struct cairn_record other;
         const struct cairn_record record = {.table = records, .index = i};
-        const struct cairn_declaration *declaration = declarations_of_record(declarations, i);
-        if (declaration == NULL || declaration->kind != CAIRN_RECORD_STACKMAP ||
-            cairn_record_return_address(record) != 0)
+        const struct declaration_entry *entry = declarations_of_record(declarations, i);
+        if (entry == NULL || entry->kind != CAIRN_RECORD_STACKMAP ||
+            table_has_return_address(records, i))
             continue;
         uint64_t address = table_next_record_address(records, i, &bucket);
         size_t length = call_length_at(sites, address);
@@ -264,24 +259,22 @@ static enum cairn_status add_sites(struct site_table *sites, cairn_table *record
 {
     uint32_t bucket = 0;
     for (uint32_t i = 0; i < sites->record_count; i++) {
-        const struct cairn_declaration *declaration = declarations_of_record(declarations, i);
+        const struct declaration_entry *entry = declarations_of_record(declarations, i);
         if (sites->record_sites != NULL)
             sites->record_sites[i + 1] = sites->count;
-        if (declaration == NULL)
+        if (entry == NULL)
             continue;
-        if (declaration->kind == CAIRN_RECORD_STATEPOINT)
+        if (entry->kind == CAIRN_RECORD_STATEPOINT)
             table_set_return_delta(records, i, 0);
-        uint64_t address;
-        uint32_t byte_count;
-        if (!region_of(declaration, table_next_record_address(records, i, &bucket), &address,
-                       &byte_count))
+        if (!entry->has_site)
             continue;
-        enum cairn_status status = add_site(sites, i, declaration, address, byte_count, error);
+        uint64_t record_address = table_next_record_address(records, i, &bucket);
+        enum cairn_status status = add_site(sites, i, entry->declaration, record_address, error);
         if (status != CAIRN_OK)
             return status;
         sites->record_sites[i + 1] = sites->count;
         const cairn_site *site = &sites->sites[sites->count - 1];
-        if (site->return_offset != 0 && declaration->kind != CAIRN_RECORD_STATEPOINT)
+        if (site->return_offset != 0 && entry->kind != CAIRN_RECORD_STATEPOINT)
             table_set_return_delta(records, i, site->return_offset);
     }
     bind_sites(sites);
@@ -309,7 +302,7 @@ enum cairn_status site_table_create(struct site_table **sites, cairn_table *reco
     created->functions = functions;
 
     enum cairn_status status = allocate_arrays(created, declarations, error);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK && declarations->record_numbers != NULL)
         status = add_sites(created, records, declarations, error);
     if (status != CAIRN_OK) {
         site_table_destroy(created);
