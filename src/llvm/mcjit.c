@@ -7,7 +7,7 @@
  *
  * LLVM ends the process if an allocation of a section fails. So when Cairn cannot allocate memory,
  * it keeps the error, and gives LLVM scratch memory; the finalisation then fails. By then LLVM has
- * registered unwind tables in that memory, so the memory is kept until the engine is disposed of.
+ * registered unwind tables in that memory, so the memory is kept until the engine is destroyed.
  *
  * Thread safety: MCJIT calls back with its engine's lock held, so callbacks of one memory manager
  * do not run concurrently.
@@ -28,7 +28,7 @@
 
 /* The result of a finalisation: the loader if it failed, otherwise the published module. The
  * manager holds a reference to the module, because LLVM deregisters the module's unwind tables when
- * the engine is disposed of. */
+ * the engine is destroyed. */
 struct outcome {
     struct outcome *next;
     cairn_loader *failed_loader;
@@ -279,7 +279,7 @@ static void read_markers(cairn_memory_manager *manager)
 }
 
 /* Keeps the result of the finalisation. If the loader failed, it is kept until the engine is
- * disposed of. */
+ * destroyed. */
 static void keep_outcome(cairn_memory_manager *manager)
 {
     if (manager->outcome == NULL)
