@@ -311,7 +311,7 @@ START_TEST(id_that_a_call_was_given_is_not_that_of_a_later_call)
     ck_assert_uint_eq(cairn_record_declaration(h)->types[0].bits, 32);
     ck_assert_uint_eq(cairn_record_id(record_of((uintptr_t)get(engine, "h"), 1)),
                       (UINT64_C(1) << 31) + 2);
-    cairn_engine_dispose(engine);
+    cairn_engine_destroy(engine);
 }
 END_TEST
 
