@@ -3,9 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "record/declarations.h"
+#include "section_writer.h"
 #include "stackmap_support.h"
 
-#include <cairn/declaration.h>
 #include <string.h>
 
 static cairn_declarations *set;
@@ -206,6 +207,42 @@ START_TEST(each_allocation_may_fail)
 }
 END_TEST
 
+/* Records in, before, after and outside the order of the declarations, several with one ID. */
+START_TEST(records_find_their_declarations_by_number)
+{
+    enum { DECLARATIONS = 40, RECORDS = 400, STEP = 8 };
+    uint64_t random = sample_seed();
+    struct section_writer writer;
+    uint64_t ids[RECORDS];
+    writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
+    writer_header(&writer, 1, 0, RECORDS);
+    writer_function(&writer, 4096, 8, RECORDS);
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        uint64_t last = i == 0 ? 0 : ids[i - 1];
+        uint64_t choices[] = {last + 1, last, sample_random_id(&random) % (2 * DECLARATIONS)};
+        ids[i] = choices[sample_random_id(&random) % 3];
+        writer_record(&writer, ids[i], STEP * i, NULL, 0, NULL, 0);
+    }
+    for (uint64_t id = 0; id < DECLARATIONS; id++)
+        add(id % 2 == 0 ? id : DECLARATIONS - id);
+    const struct cairn_declaration undeclared = {.id = 6};
+    ck_assert_ok(cairn_declarations_add(set, &undeclared, NULL));
+    const struct cairn_section section = writer_section(&writer);
+    cairn_table *table;
+    ck_assert_ok(cairn_table_create(&section, 1, NULL, &table, NULL));
+    ck_assert_ptr_null(declarations_of_record(set, 0));
+    ck_assert_ok(declarations_bind(set, table, NULL));
+    ck_assert_uint_eq(declarations_bound_bytes(set), RECORDS * sizeof(uint32_t));
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        const struct declaration_entry *entry = declarations_of_record(set, i);
+        expect((entry == NULL ? NULL : entry->declaration) == cairn_declarations_find(set, ids[i]));
+        expect(entry == NULL || entry->has_site);
+    }
+    cairn_table_destroy(table);
+    writer_end(&writer);
+}
+END_TEST
+
 START_TEST(bad_arguments_are_refused)
 {
     struct cairn_declaration declaration = declaration_of(1);
@@ -231,6 +268,7 @@ int main(void)
     tcase_add_loop_test(tests, another_shape_is_a_conflict_that_names_both_functions, 0, 7);
     tcase_add_loop_test(tests, an_undeclared_id_has_no_declaration, 0, 2);
     tcase_add_test(tests, each_allocation_may_fail);
+    tcase_add_test(tests, records_find_their_declarations_by_number);
     tcase_add_test(tests, bad_arguments_are_refused);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

@@ -11,7 +11,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "runtime_support.h"
+#include "../runtime_support.h"
 
 #include <cairn/cairn.h>
 
