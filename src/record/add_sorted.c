@@ -14,6 +14,7 @@
 #include "record/sort.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* Consecutive records of a map that belong to one function and have been checked. */
 struct record_run {
@@ -37,8 +38,13 @@ struct found_map {
     uint32_t first_constant;
 };
 
-/* All maps, runs and functions in the order of the sections; `keys` are in the order of
- * addresses. */
+/* Numbers of runs or functions, in the order of their addresses. */
+struct order {
+    struct sort_key *keys; /* `count`, followed by as many again, as space for sorting */
+    size_t count;
+};
+
+/* All maps, runs and functions, in the order of the sections. */
 struct found {
     struct cairn_allocator allocator;
     struct found_map *maps;
@@ -51,11 +57,16 @@ struct found {
     size_t function_count;
     size_t function_capacity;
     struct totals totals;
-    uint64_t end_address;  /* end of the last record or function */
-    struct sort_key *keys; /* followed by as many again, as space for sorting */
-    size_t key_capacity;
-    struct record_run *ordered; /* one for each run */
+    uint64_t end_address; /* end of the last record or function */
+    struct order run_order;
+    struct order function_order;
 };
+
+/* Returns the run at `place` in the order of addresses. */
+static const struct record_run *run_at(const struct found *found, size_t place)
+{
+    return &found->runs[found->run_order.keys[place].number].records;
+}
 
 /* ---- Memory ---- */
 
@@ -111,19 +122,18 @@ static struct cairn_stackmap_function *new_function(struct found *found)
     return &found->functions[found->function_count++];
 }
 
-static void free_keys(struct found *found)
+static void free_order(const struct cairn_allocator *allocator, struct order *order)
 {
-    memory_free(&found->allocator, found->keys, 2 * found->key_capacity * sizeof *found->keys);
-    found->keys = NULL;
-    found->key_capacity = 0;
+    memory_free(allocator, order->keys, 2 * order->count * sizeof *order->keys);
+    *order = (struct order){.keys = NULL};
 }
 
 static void free_found(struct found *found)
 {
     const struct cairn_allocator *allocator = &found->allocator;
-    free_keys(found);
+    free_order(allocator, &found->run_order);
+    free_order(allocator, &found->function_order);
     memory_free(allocator, found->functions, found->function_capacity * sizeof *found->functions);
-    memory_free(allocator, found->ordered, found->run_count * sizeof *found->ordered);
     memory_free(allocator, found->runs, found->run_capacity * sizeof *found->runs);
     memory_free(allocator, found->maps, found->map_capacity * sizeof *found->maps);
 }
@@ -262,20 +272,30 @@ static enum cairn_status check_span(struct found *found, struct cairn_error *err
 
 /* ---- Sorting runs ---- */
 
+/* Sorts `count` elements by their addresses, of which the first is at `addresses` and the others
+ * follow at a distance of `stride` bytes. */
+static bool sort(const struct found *found, struct order *order, size_t count,
+                 const uint64_t *addresses, size_t stride)
+{
+    free_order(&found->allocator, order);
+    order->keys = memory_new(&found->allocator, 2 * count, sizeof *order->keys);
+    if (order->keys == NULL)
+        return false;
+    order->count = count;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t address;
+        memcpy(&address, (const char *)addresses + i * stride, sizeof address);
+        order->keys[i] = (struct sort_key){.key = (uint32_t)(address - found->totals.first_address),
+                                           .number = (uint32_t)i};
+    }
+    sort_keys(order->keys, order->keys + count, count);
+    return true;
+}
+
 static bool sort_runs(struct found *found)
 {
-    free_keys(found);
-    found->keys = memory_new(&found->allocator, 2 * found->run_count, sizeof *found->keys);
-    if (found->keys == NULL)
-        return false;
-    found->key_capacity = found->run_count;
-    for (size_t i = 0; i < found->run_count; i++)
-        found->keys[i] = (struct sort_key){
-            .key = (uint32_t)(found->runs[i].first_address - found->totals.first_address),
-            .number = (uint32_t)i,
-        };
-    sort_keys(found->keys, found->keys + found->run_count, found->run_count);
-    return true;
+    return sort(found, &found->run_order, found->run_count, &found->runs->first_address,
+                sizeof *found->runs);
 }
 
 /* Marks runs that share addresses. Single records keep their order. */
@@ -285,7 +305,7 @@ static bool mark_overlaps(struct found *found)
     struct run *previous = NULL;
     uint64_t end = 0;
     for (size_t i = 0; i < found->run_count; i++) {
-        struct run *run = &found->runs[found->keys[i].number];
+        struct run *run = &found->runs[found->run_order.keys[i].number];
         if (previous != NULL && run->first_address <= end) {
             previous->overlaps = previous->records.count > 1;
             run->overlaps = run->records.count > 1;
@@ -353,31 +373,23 @@ static bool order_runs(struct found *found)
 
 /* ---- Adding ---- */
 
-static bool gather_runs(struct found *found)
-{
-    found->ordered = memory_new(&found->allocator, found->run_count, sizeof *found->ordered);
-    for (size_t i = 0; found->ordered != NULL && i < found->run_count; i++)
-        found->ordered[i] = found->runs[found->keys[i].number].records;
-    return found->ordered != NULL || found->run_count == 0;
-}
-
 /* Returns the distance from a run to the run that is read some records later. Runs may be anywhere
  * in memory. */
 static ptrdiff_t run_ahead(const struct found *found, size_t index)
 {
     enum { RECORDS_AHEAD = 16 };
-    const struct record_run *run = &found->ordered[index];
+    const struct record_run *run = run_at(found, index);
     size_t later = index + 1 + RECORDS_AHEAD / run->count;
     if (later >= found->run_count)
         return 0;
-    return (ptrdiff_t)((uintptr_t)found->ordered[later].bytes - (uintptr_t)run->bytes);
+    return (ptrdiff_t)((uintptr_t)run_at(found, later)->bytes - (uintptr_t)run->bytes);
 }
 
 static void add_runs(struct builder *builder, const struct found *found)
 {
     struct packing packing = {.map = NULL};
     for (size_t i = 0; i < found->run_count; i++) {
-        const struct record_run *run = &found->ordered[i];
+        const struct record_run *run = run_at(found, i);
         const struct found_map *from = &found->maps[run->map];
         if (packing.map != &from->map)
             packing = packing_of(&from->map, from->first_constant);
@@ -392,30 +404,20 @@ static void add_runs(struct builder *builder, const struct found *found)
 
 static bool sort_functions(struct found *found)
 {
-    free_keys(found);
-    found->keys = memory_new(&found->allocator, 2 * found->function_count, sizeof *found->keys);
-    if (found->keys == NULL)
-        return found->function_count == 0;
-    found->key_capacity = found->function_count;
-    for (size_t i = 0; i < found->function_count; i++)
-        found->keys[i] = (struct sort_key){
-            .key = (uint32_t)(found->functions[i].address - found->totals.first_address),
-            .number = (uint32_t)i,
-        };
-    sort_keys(found->keys, found->keys + found->function_count, found->function_count);
-    return true;
+    return found->function_count == 0 || sort(found, &found->function_order, found->function_count,
+                                              &found->functions->address, sizeof *found->functions);
 }
 
 /* Adds the functions. A function begins with the first record at or after its address. If several
  * functions have the same address, because a linker folded identical ones, the first one counts. */
 static void add_functions(struct builder *builder, const struct found *found)
 {
+    const struct sort_key *keys = found->function_order.keys;
     for (size_t i = 0; i < found->function_count; i++) {
-        uint32_t offset = found->keys[i].key;
-        const struct cairn_stackmap_function *function = &found->functions[found->keys[i].number];
-        if (i == 0 || found->keys[i - 1].key != offset)
-            builder_note_function(builder, function, directory_first_record(builder, offset));
-        builder->owners[found->keys[i].number] =
+        const struct cairn_stackmap_function *function = &found->functions[keys[i].number];
+        if (i == 0 || keys[i - 1].key != keys[i].key)
+            builder_note_function(builder, function, directory_first_record(builder, keys[i].key));
+        builder->owners[keys[i].number] =
             (struct table_owner){function->stack_size, builder->function_count - 1};
     }
 }
@@ -437,7 +439,7 @@ static bool owners_follow_addresses(const struct builder *builder, const struct 
     uint32_t record = 0;
     uint32_t function = 0;
     for (size_t i = 0; i < found->run_count; i++) {
-        const struct record_run *run = &found->ordered[i];
+        const struct record_run *run = run_at(found, i);
         const struct table_owner *owner = &builder->owners[run->function];
         for (uint32_t end = record + run->count; record < end; record++) {
             while (function + 1 < builder->function_count &&
@@ -464,8 +466,8 @@ static bool note_owners(struct builder *builder, const struct found *found)
         return false;
     uint32_t record = 0;
     for (size_t i = 0; i < found->run_count; i++)
-        for (uint32_t k = 0; k < found->ordered[i].count; k++)
-            builder->record_owners[record++] = found->ordered[i].function;
+        for (uint32_t k = 0; k < run_at(found, i)->count; k++)
+            builder->record_owners[record++] = run_at(found, i)->function;
     return true;
 }
 
@@ -484,7 +486,7 @@ static enum cairn_status add_found(struct builder *builder, struct found *found,
     enum cairn_status status = find_all_runs(builder, found, error);
     if (status == CAIRN_OK)
         status = check_span(found, error);
-    if (status == CAIRN_OK && !(order_runs(found) && gather_runs(found)))
+    if (status == CAIRN_OK && !order_runs(found))
         status = no_memory(found, error);
     if (status == CAIRN_OK)
         status = builder_allocate(builder, &found->totals, error);
