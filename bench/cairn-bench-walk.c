@@ -79,7 +79,8 @@ static double time_walk(const struct cairn_frame *first)
         while (cairn_walk_next(&walk, NULL) == CAIRN_OK && !walk.has_ended) {
             struct cairn_function function;
             struct cairn_record record;
-            found += cairn_frame_function(&walk.frame, &function);
+            found += cairn_runtime_find_function(walk.frame.runtime,
+                                                 walk.frame.pc - walk.frame.is_calling, &function);
             found += cairn_frame_record(&walk.frame, &record);
         }
     }
@@ -96,7 +97,7 @@ static double time_native_walk(const struct cairn_frame *first)
     for (int i = 0; i < GROUP; i++) {
         struct cairn_frame frame = *first;
         while (frame.module == NULL && frame.pc != 0)
-            if (cairn_frame_native_caller(&frame, NULL) == CAIRN_OK)
+            if (cairn_frame_caller(&frame, NULL) == CAIRN_OK)
                 frames++;
             else
                 fail("a frame of the program cannot be left");
@@ -202,10 +203,10 @@ static void find_frames(struct cairn_context *context, struct cairn_frame *nativ
                         struct cairn_frame *compiled)
 {
     struct cairn_error error;
-    enum cairn_status status = cairn_frame_calling(runtime, context, native, &error);
+    enum cairn_status status = cairn_frame_from_context(runtime, context, true, native, &error);
     *compiled = *native;
     while (status == CAIRN_OK && compiled->module == NULL)
-        status = cairn_frame_native_caller(compiled, &error);
+        status = cairn_frame_caller(compiled, &error);
     if (status != CAIRN_OK)
         fail(error.message);
     *native = *compiled;

@@ -53,7 +53,7 @@ static void walk_from_here(void)
     struct cairn_frame frame;
     struct cairn_error error = {0};
     ck_assert_int_eq(cairn_context_capture(&captured), 0);
-    ck_assert_ok(cairn_frame_calling(runtime, &captured, &frame, &error));
+    ck_assert_ok(cairn_frame_from_context(runtime, &captured, true, &frame, &error));
     cairn_walk_begin(&walk, &frame);
     walk.foreign = cairn_walk_native;
     enum cairn_status status = cairn_walk_next(&walk, &error);

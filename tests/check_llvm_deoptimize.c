@@ -193,7 +193,7 @@ static int64_t stopped(int64_t x)
     struct cairn_error error = {0};
     if (cairn_context_capture(&captured) != 0)
         return -1;
-    ck_assert_ok(cairn_frame_calling(runtime, &captured, &frame, &error));
+    ck_assert_ok(cairn_frame_from_context(runtime, &captured, true, &frame, &error));
     cairn_walk_begin(&walk, &frame);
     walk.foreign = cairn_walk_native;
     enum cairn_status status = cairn_walk_next(&walk, &error);

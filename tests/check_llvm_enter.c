@@ -13,6 +13,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "call/signature.h"
 #include "llvm_support.h"
 #include "tests/registers.h"
 #include "value_generator.h"
@@ -892,10 +893,10 @@ START_TEST(a_signature_is_made_of_a_functions_type)
     struct cairn_error error;
     ck_assert_ok(cairn_signature_of_function(NULL, LLVMFunctionType(structure, members, 2, 0),
                                              &signature, &error));
-    ck_assert_uint_eq(cairn_signature_argument_count(signature), 2);
-    ck_assert_uint_eq(cairn_signature_argument(signature, 0).bits, 32);
-    ck_assert_uint_eq(cairn_signature_results(signature)->count, 2);
-    ck_assert_int_eq(cairn_signature_results(signature)->types[1].kind, CAIRN_TYPE_DOUBLE);
+    ck_assert_uint_eq(signature->argument_count, 2);
+    ck_assert_uint_eq(signature->arguments[0].type.bits, 32);
+    ck_assert_uint_eq(signature->results.count, 2);
+    ck_assert_int_eq(signature->results.types[1].kind, CAIRN_TYPE_DOUBLE);
     cairn_signature_destroy(signature);
     signature = NULL;
     ck_assert_int_eq(cairn_signature_of_function(NULL, LLVMFunctionType(int32, members, 2, 1),

@@ -1408,9 +1408,15 @@ static void check_miss(struct cairn_ic_miss *miss)
     struct cairn_error error = {0};
     ck_assert_ptr_eq(miss->ic, ic);
     ck_assert_uint_eq(cairn_record_id(miss->deopt->record), IC_FIRST_SITE);
-    ck_assert(cairn_frame_function(&miss->deopt->frame, &function));
+    ck_assert(cairn_runtime_find_function(miss->deopt->frame.runtime,
+                                          miss->deopt->frame.pc - miss->deopt->frame.is_calling,
+                                          &function));
+    const struct cairn_declaration *site = cairn_record_declaration(miss->deopt->record);
+    struct cairn_location location =
+        cairn_record_location(miss->deopt->record, site->result.kind != CAIRN_TYPE_VOID);
     ic_assert_done(
-        cairn_frame_argument(&miss->deopt->frame, miss->deopt->record, 0, &operand, &error), error);
+        cairn_frame_at_location(&miss->deopt->frame, location, site->types[0], &operand, &error),
+        error);
     ck_assert_mem_eq(operand.bytes, miss->operands[0].bytes, 8);
 }
 

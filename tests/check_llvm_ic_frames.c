@@ -115,7 +115,7 @@ static void check_frame_at(const struct cairn_ic_miss *miss, uint64_t pc, uint64
     context = *miss->deopt->frame.context;
     write_register(&context, CAIRN_REGISTER_PC, pc);
     write_register(&context, CAIRN_REGISTER_SP, sp);
-    ic_assert_done(cairn_frame_interrupted(runtime, &context, &frame, &error), error);
+    ic_assert_done(cairn_frame_from_context(runtime, &context, false, &frame, &error), error);
     check_same_frame(&frame, &miss->deopt->frame);
 }
 

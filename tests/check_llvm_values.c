@@ -137,9 +137,11 @@ static void check_argument(const struct cairn_deopt *deopt, uint32_t index)
 {
     struct cairn_value value;
     struct cairn_error error = {0};
-    check_ok(cairn_frame_argument(&deopt->frame, deopt->record, index, &value, &error), &error);
-    check_bytes("argument", index, run.function->values[index].type, buffers.stored[index],
-                value.bytes);
+    struct cairn_type type = run.function->values[index].type;
+    uint32_t number = index + (run.function->site_result.kind != CAIRN_TYPE_VOID);
+    struct cairn_location location = cairn_record_location(deopt->record, number);
+    check_ok(cairn_frame_at_location(&deopt->frame, location, type, &value, &error), &error);
+    check_bytes("argument", index, type, buffers.stored[index], value.bytes);
 }
 
 /* Index of the first live value among the record's locations. */
@@ -232,7 +234,7 @@ static void check_caller(const struct cairn_deopt *deopt)
     struct cairn_function function;
     struct cairn_error error = {0};
     check_ok(cairn_frame_caller(&frame, &error), &error);
-    ck_assert(cairn_frame_function(&frame, &function));
+    ck_assert(cairn_runtime_find_function(frame.runtime, frame.pc - frame.is_calling, &function));
     ck_assert_uint_eq(function.address, run.caller_address);
 }
 

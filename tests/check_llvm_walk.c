@@ -84,9 +84,9 @@ static bool keeps_entries;
 static void note_entry(struct entry *entry)
 {
     ck_assert_int_eq(cairn_context_capture(&entry->context), 0);
-    ck_assert_ok(cairn_frame_calling(runtime, &entry->context, &entry->frame, NULL));
+    ck_assert_ok(cairn_frame_from_context(runtime, &entry->context, true, &entry->frame, NULL));
     while (entry->frame.module == NULL)
-        ck_assert_ok(cairn_frame_native_caller(&entry->frame, NULL));
+        ck_assert_ok(cairn_frame_caller(&entry->frame, NULL));
     entry->outer = entries;
     entries = entry;
 }
@@ -288,7 +288,8 @@ static void assert_chain(struct cairn_walk *walk)
         struct cairn_function function;
         next(walk);
         ck_assert(!walk->has_ended);
-        ck_assert(cairn_frame_function(&walk->frame, &function));
+        ck_assert(cairn_runtime_find_function(walk->frame.runtime,
+                                              walk->frame.pc - walk->frame.is_calling, &function));
         ck_assert_uint_eq(function.address, (uintptr_t)chain.functions[chain.called[i]]);
         use_values(&walk->frame, i);
     }
@@ -309,7 +310,7 @@ static void walk_by_tables(const struct cairn_frame *first)
 static struct cairn_frame frame_of(struct cairn_context *captured)
 {
     struct cairn_frame frame;
-    ck_assert_ok(cairn_frame_calling(runtime, captured, &frame, NULL));
+    ck_assert_ok(cairn_frame_from_context(runtime, captured, true, &frame, NULL));
     return frame;
 }
 
@@ -355,7 +356,7 @@ static void walk_interrupted(int number, siginfo_t *information, void *ucontext)
     (void)number;
     (void)information;
     ck_assert_ok(cairn_context_from_signal(&interrupted, ucontext, NULL));
-    ck_assert_ok(cairn_frame_interrupted(runtime, &interrupted, &frame, NULL));
+    ck_assert_ok(cairn_frame_from_context(runtime, &interrupted, false, &frame, NULL));
     walk_by_tables(&frame);
 }
 
@@ -461,7 +462,7 @@ static void walk_other_thread(void)
     sem_wait(&other.is_ready);
     ck_assert_int_eq(pthread_kill(other.thread, SIGUSR1), 0);
     sem_wait(&other.is_stopped);
-    ck_assert_ok(cairn_frame_interrupted(runtime, &other.context, &frame, NULL));
+    ck_assert_ok(cairn_frame_from_context(runtime, &other.context, false, &frame, NULL));
     walk_by_tables(&frame);
     is_walked = 1;
     sem_post(&other.may_go_on);
@@ -534,7 +535,7 @@ static struct cairn_walk walk_with(enum cairn_walk_answer *answered)
     ck_assert_int_eq(cairn_context_capture(&captured), 0);
     struct cairn_frame frame = frame_of(&captured);
     while (frame.module == NULL)
-        ck_assert_ok(cairn_frame_native_caller(&frame, NULL));
+        ck_assert_ok(cairn_frame_caller(&frame, NULL));
     cairn_walk_begin(&walk, &frame);
     walk.foreign = answered == NULL ? NULL : answer;
     walk.user = answered;
@@ -613,11 +614,11 @@ static void walk_to_nowhere(void)
     uint64_t pc = frame.pc;
     frame.module = NULL;
     frame.pc = frame.sp;
-    ck_assert_int_eq(cairn_frame_native_caller(&frame, &error), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(cairn_frame_caller(&frame, &error), CAIRN_ERROR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, "neither in a published module nor in an object"));
     ck_assert_uint_eq(frame.pc, frame.sp);
     frame.pc = pc;
-    ck_assert_int_eq(cairn_frame_native_caller(&frame, NULL), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(cairn_frame_caller(&frame, NULL), CAIRN_ERROR_NOT_FOUND);
 }
 
 START_TEST(a_frame_of_unknown_code_is_refused) { run_chains(walk_to_nowhere); }
@@ -653,8 +654,7 @@ static void assert_same(const struct cairn_frame *frame, unw_cursor_t *cursor)
 static void step(struct cairn_frame *frame)
 {
     struct cairn_error error = {0};
-    enum cairn_status status = frame->module != NULL ? cairn_frame_caller(frame, &error)
-                                                     : cairn_frame_native_caller(frame, &error);
+    enum cairn_status status = cairn_frame_caller(frame, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 

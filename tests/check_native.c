@@ -166,7 +166,7 @@ static enum cairn_status evaluate(const uint8_t *bytes, uint8_t size, uint8_t cu
         if (section[i] == 0x70)
             section[i] = (uint8_t)(section[i] + arch_host_stack_pointer());
     const struct eh_frame view = {{section, (size_t)size + 1 - cut, CAIRN_BYTE_ORDER_NATIVE}, 0};
-    ck_assert_ok(cairn_frame_calling(runtime, &context, &frame, NULL));
+    ck_assert_ok(cairn_frame_from_context(runtime, &context, true, &frame, NULL));
     return expression_evaluate(&frame, &view, 0, NULL, value, NULL);
 }
 
@@ -221,7 +221,7 @@ static void compare(struct cairn_frame frame, const struct process_frame *expect
 {
     struct cairn_error error = {0};
     for (size_t i = 1; i < count; i++) {
-        enum cairn_status status = cairn_frame_native_caller(&frame, &error);
+        enum cairn_status status = cairn_frame_caller(&frame, &error);
         ck_assert_msg(status == CAIRN_OK, "%s", error.message);
         ck_assert_uint_eq(frame.pc, expected[i].pc);
         ck_assert_uint_eq(frame.sp, expected[i].slots[ARCH_UNWIND_STACK_POINTER]);
@@ -236,7 +236,7 @@ static __attribute__((noinline)) void walk(void)
     struct cairn_frame frame;
     ck_assert_int_eq(cairn_context_capture(&context), 0);
     size_t count = process_frames_reference(expected);
-    ck_assert_ok(cairn_frame_calling(runtime, &context, &frame, NULL));
+    ck_assert_ok(cairn_frame_from_context(runtime, &context, true, &frame, NULL));
     compare(frame, expected, count);
 }
 
@@ -276,7 +276,7 @@ START_TEST(a_walk_without_compiled_frames_ends_behind_the_outermost_one)
     struct cairn_walk all;
     struct cairn_error error = {0};
     ck_assert_int_eq(cairn_context_capture(&context), 0);
-    ck_assert_ok(cairn_frame_calling(runtime, &context, &frame, NULL));
+    ck_assert_ok(cairn_frame_from_context(runtime, &context, true, &frame, NULL));
     cairn_walk_begin(&all, &frame);
     all.foreign = cairn_walk_native;
     enum cairn_status status = cairn_walk_next(&all, &error);

@@ -2,8 +2,9 @@
  * cairn/deopt.h - leaving compiled code at a site: exits, which can inspect and change the frame,
  * return from it, or replace it.
  *
- * An exit is a call target for sites. It calls a handler of the host, with access to the whole
- * frame:
+ * An exit is code: a call target for sites, made by cairn_exit_create, which calls a handler of the
+ * host. Deoptimisation is what the handler does with the frame that it gets in a struct
+ * cairn_deopt: it reads and changes live values, and selects how the thread continues.
  *
  *     static void overflowed(struct cairn_deopt *deopt, void *user)
  *     {

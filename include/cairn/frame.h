@@ -1,44 +1,54 @@
 /*
  * cairn/frame.h - frames of compiled code on a stack: their live values, and their callers.
  *
- * A frame is made from a context (cairn/context.h) and moved to its caller, and so on, as long as
- * the callers are code that a runtime has loaded:
+ * The handler of an exit (cairn/deopt.h) gets a frame and the record of the site:
+ *
+ *     struct cairn_value value;
+ *     status = cairn_frame_value(&deopt->frame, deopt->record, 0, &value, &error);
+ *
+ * In other places, the host makes a frame of a context (cairn/context.h), and moves it from caller
+ * to caller:
  *
  *     struct cairn_frame frame;
- *     status = cairn_frame_interrupted(runtime, &context, &frame, &error);
+ *     struct cairn_record record;
+ *     status = cairn_frame_from_context(runtime, &context, false, &frame, &error);
  *     while (status == CAIRN_OK && frame.module != NULL) {
- *         use(&frame);
+ *         if (cairn_frame_record(&frame, &record))
+ *             use(&frame, record);
  *         status = cairn_frame_caller(&frame, &error);
  *     }
  *
- * RECORDS. A frame that was interrupted has a record where the code generator has put one at the
- * instruction that comes next. A frame that waits for a call has one where a record has the call's
- * return address (cairn_record_return_address): that of the statepoint or patch point which makes
- * the call; otherwise a declared stack map that is at the address of the call instruction itself,
- * with nothing in between. So a stack map without a shadow, directly before a call, describes the
- * frame while that call runs. It does not if instructions that pass arguments or load the callee's
- * address are between the two, or if one of its values is in the register in which the call leaves
- * its return address. A stack map at the return address describes what follows the call, and is not
- * found for a frame that waits. What LLVM recorded holds at the record's address only.
+ * A whole stack, with the host's own frames between those of compiled code, is walked with
+ * cairn/walk.h.
  *
- * WHICH VALUES CAN BE READ. In the innermost frame all. In a frame that waits for a call, those in
- * memory, constants, and those in registers that calls leave as they are; of the others the callee
- * may have made anything, and reading them is refused. So the live values of a patch point whose
- * target has been called may be gone, while those of a statepoint survive its call: LLVM keeps them
- * where they do.
+ * RECORDS. An interrupted frame has a record if LLVM has made one at the next instruction. A frame
+ * that waits for a call has one if a record belongs to the call's return address
+ * (cairn_record_return_address): the record of the statepoint or patch point that makes the call;
+ * or a declared stack map without a shadow at the address of the call instruction. Such a stack map
+ * describes the frame while the call runs. It is not found if there are instructions between the
+ * two, such as those that pass arguments, or if one of its values is in the register in which the
+ * call leaves its return address. A stack map at the return address describes the frame after the
+ * call, and is not found for a frame that waits. A record is valid only at its address.
  *
- * Vectors that LLVM has spilled are read on PPC64 in little-endian order as code for POWER8 has
- * them, which is what LLVM's JIT makes. Where a function asks for POWER9 or later ("target-cpu"),
- * their halves are the other way round, and nothing in the record says so: such functions should
- * keep pointers to vectors live instead.
+ * VALUES THAT CAN BE READ. In the innermost frame, all values can be read. In a frame that waits
+ * for a call, values in memory, constants, and values in callee-saved registers can be read. The
+ * callee may have changed all other registers, so reading values in them fails. Therefore, live
+ * values of a patch point may be lost once its target has been called, while those of a statepoint
+ * are preserved during its call: LLVM keeps them on the stack or in callee-saved registers.
  *
- * WRITING. A value is written where LLVM's code will look for it: into the context of the innermost
- * frame, or into the stack, where some frame further in has saved the register for its caller.
+ * On PPC64 in little-endian order, spilled vectors are read in the order in which code for POWER8
+ * stores them; LLVM's JIT generates such code. If a function is compiled for POWER9 or later
+ * ("target-cpu"), the two halves are exchanged, and the record does not indicate this. Such
+ * functions should keep pointers to vectors as live values instead.
  *
- * A frame is plain memory that points to the context, into the stack and to the module. It can be
- * copied, and is valid until the thread whose stack it is goes on. A thread reads its own frames,
- * or those of a thread that is stopped. All functions here are async-signal-safe, take no lock, and
- * allocate nothing; those that say why they refuse format a sentence, unless `error` is NULL.
+ * WRITING. A value is written to the place from which LLVM's code will load it: in the context, for
+ * the innermost frame; otherwise on the stack, where a callee may have saved the register.
+ *
+ * A frame is plain data, and may be copied. It contains pointers to the context, to the stack and
+ * to the module, and is valid until the thread of the stack resumes. A thread may access its own
+ * frames, or those of a stopped thread. All functions are async-signal-safe and lock-free, and
+ * allocate nothing; a function with an `error` parameter formats a message unless it is NULL. The
+ * exception is cairn_frame_caller (see there).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -60,85 +70,86 @@ extern "C" {
 
 enum { CAIRN_FRAME_SLOTS = 80 };
 
+/** A frame. */
 struct cairn_frame {
     const cairn_runtime *runtime;
-    /** The module whose code it is; NULL for a frame of other code, where walking ends. */
+    /** The module of the frame's code; NULL for a foreign frame: one of other code. */
     cairn_module *module;
-    /** The instruction that comes next, or the address that the call returns to. */
+    /** Address of the next instruction, or the return address of the call that the frame waits for.
+     */
     uint64_t pc;
     /** The stack pointer at `pc`. */
     uint64_t sp;
-    /** The frame waits for a call. */
+    /** Whether the frame waits for a call. */
     bool is_calling;
-    /** The frame is the context's: all of the context's registers are its own. */
+    /** Whether this is the frame of the context: it has all registers of the context. */
     bool is_innermost;
 
-    /* Cairn's own: where the registers are that calls leave as they are. NULL: nobody knows. */
+    /* Internal: the places of callee-saved registers; NULL if the place is not known. */
     struct cairn_context *context;
     void *slots[CAIRN_FRAME_SLOTS];
 };
 
-/* ---- Making one ---- */
-
-/** The frame of a thread that was interrupted: the context's program counter is the instruction
- *  that comes next. `context` stays the caller's, and is what values are written to. The frame's
- *  module is NULL if the program counter is in no published module. NOT_FOUND if the context has
- *  no stack pointer. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_interrupted(const cairn_runtime *runtime,
-                                                                     struct cairn_context *context,
-                                                                     struct cairn_frame *frame,
-                                                                     struct cairn_error *error);
-
-/** The same for a thread that has called: the program counter is where the call returns to. So it
- *  is in contexts of Cairn's exits and of cairn_context_capture. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_calling(const cairn_runtime *runtime,
-                                                                 struct cairn_context *context,
-                                                                 struct cairn_frame *frame,
-                                                                 struct cairn_error *error);
-
-/* ---- Walking ---- */
+/* ---- Making a frame, and walking ---- */
 
 /**
- * Moves to the caller, whose module is NULL if it is not code of the runtime: its pc, sp and
- * registers are then known, and it is the end of the walk as far as Cairn knows. Needs the unwind
- * rules that LLVM writes for functions with the attribute `uwtable`.
+ * Makes the frame in which a thread is. If `is_calling` is false, the thread was interrupted: the
+ * context's program counter is the next instruction. If it is true, the thread has made a call, and
+ * the program counter is the call's return address, as in contexts of cairn_context_capture.
  *
- * NOT_FOUND: the function has no unwind rules (the sentence says which attribute is missing), or
- * the frame is of other code. UNSUPPORTED: its rules are such as Cairn cannot follow; the sentence
- * says which. CORRUPT: the stack does not look like one. The frame stays as it was.
+ * `context` must stay valid as long as the frame; values are written to it. The frame is foreign if
+ * the program counter is not in a published module. Errors: NOT_FOUND if the context does not hold
+ * a stack pointer.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
+                                                                      struct cairn_context *context,
+                                                                      bool is_calling,
+                                                                      struct cairn_frame *frame,
+                                                                      struct cairn_error *error);
+
+/**
+ * Changes the frame to its caller, which may be a foreign frame.
+ *
+ * The caller of a module's frame is found by the unwind rules that LLVM generates for functions
+ * with the attribute `uwtable`. The caller of a foreign frame is found by the unwind tables of the
+ * program and its libraries (cairn/walk.h, NATIVE FRAMES); after the outermost frame, `pc` is 0. A
+ * step from a foreign frame is async-signal-safe only if the C library has _dl_find_object
+ * (glibc 2.35).
+ *
+ * Errors: NOT_FOUND if the function has no unwind rules (the message names the missing attribute),
+ * if the code belongs neither to a module nor to a loaded file, or if the rules need a register
+ * that is not known; UNSUPPORTED if Cairn does not support the rules; CORRUPT if the rules or the
+ * stack are inconsistent. The frame is unchanged after an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_caller(struct cairn_frame *frame,
                                                                 struct cairn_error *error);
 
-/* ---- What is known of it ---- */
+/* ---- Record and registers ---- */
 
-/** The frame's first record (RECORDS above); false if it has no record. */
+/** Finds the first record of the frame (RECORDS above); false if there is none. The function of the
+ *  frame is found by cairn_runtime_find_function at `pc - is_calling`. */
 CAIRN_API bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record);
 
-/** The function that the frame is of; false if nothing tells of it. */
-CAIRN_API bool cairn_frame_function(const struct cairn_frame *frame,
-                                    struct cairn_function *function);
-
-/** A register of the frame, by DWARF number, or its part: as cairn_context_read. NOT_FOUND if its
- *  value in this frame is not known. */
+/** Reads a register of the frame, or its part, by a number of cairn/context.h. Errors: as
+ *  cairn_context_read; NOT_FOUND also if the register's value in this frame is not known. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_read(const struct cairn_frame *frame,
-                                                              uint16_t dwarf, void *value,
+                                                              uint16_t number, void *value,
                                                               size_t size,
                                                               struct cairn_error *error);
 
 /* ---- Live values ---- */
 
-/** How many live values the record's declaration names; 0 if it has none. */
+/** Returns the number of live values of a declared record; 0 if it is not declared. Live values of
+ * a statepoint are its deopt values. */
 CAIRN_API uint32_t cairn_record_live_value_count(struct cairn_record record);
 
 /**
- * Live value number `index` of the frame's record, of the type that was declared. Of a statepoint,
- * its deopt values.
+ * Reads live value number `index` of the frame's record, with its declared type.
  *
- * RANGE: there is no such value. NOT_FOUND: the record has no declaration, or the value is in a
- * register that this frame does not have any more. CORRUPT: the record has not as many locations
- * as the declaration says. UNSUPPORTED: a value of the type is not represented where LLVM put it;
- * the sentence names both. `value` is then as it was.
+ * Errors: RANGE if there is no such value; NOT_FOUND if the record has no declaration, or if the
+ * value is in a register whose value in this frame is not known; CORRUPT if the record does not
+ * have the number of locations that its declaration needs; UNSUPPORTED if the location cannot hold
+ * a value of this type (the message names both). `value` is unchanged after an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_value(const struct cairn_frame *frame,
                                                                struct cairn_record record,
@@ -147,10 +158,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_value(const struct cair
                                                                struct cairn_error *error);
 
 /**
- * Live values number `first` to `first` + `count` - 1 into `values`: what as many calls of
- * cairn_frame_value give, in a fraction of their time. Where one of them cannot be read none is
- * given: `values` are then as they were if the record has not all of them, and otherwise all zero,
- * of type void. `values` may be NULL if `count` is 0.
+ * Reads `count` live values, starting with number `first`: faster than a call of cairn_frame_value
+ * for each. `values` may be NULL if `count` is 0.
+ *
+ * Errors: as cairn_frame_value. If the record has fewer values, `values` are unchanged after the
+ * error; otherwise all of them are zero, of type void.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_values(const struct cairn_frame *frame,
                                                                 struct cairn_record record,
@@ -158,25 +170,22 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_values(const struct cai
                                                                 struct cairn_value *values,
                                                                 struct cairn_error *error);
 
-/** Changes a live value, which has to be of the declared type (ARGUMENT; the sentence names both).
- *  UNSUPPORTED: LLVM's code has it as a constant, or as an address in the frame. Others as above;
- *  nothing was changed. */
+/** Changes a live value. Errors: ARGUMENT if `value` is not of the declared type (the message names
+ *  both); UNSUPPORTED if the value is a constant or an address in the frame; others as
+ *  cairn_frame_value. Nothing is changed after an error. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_set_value(struct cairn_frame *frame,
                                                                    struct cairn_record record,
                                                                    uint32_t index,
                                                                    const struct cairn_value *value,
                                                                    struct cairn_error *error);
 
-/** Argument number `index` of an anyregcc patch point, whose record has them. As above; NOT_FOUND
- *  for other records: their arguments are where the calling convention says. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_argument(const struct cairn_frame *frame,
-                                                                  struct cairn_record record,
-                                                                  uint32_t index,
-                                                                  struct cairn_value *value,
-                                                                  struct cairn_error *error);
-
-/** What is at any location of the record, taken for a value of `type`: for records without a
- *  declaration. NOT_FOUND, UNSUPPORTED as above. */
+/**
+ * Reads the value at a location of the record, which the caller knows to be of this type: for
+ * records without a declaration, and for the arguments of anyregcc patch points. The locations of
+ * such a record are the result, if there is one, the arguments, and the live values.
+ *
+ * Errors: NOT_FOUND, UNSUPPORTED as cairn_frame_value.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_at_location(
     const struct cairn_frame *frame, struct cairn_location location, struct cairn_type type,
     struct cairn_value *value, struct cairn_error *error);

@@ -37,7 +37,7 @@
  *   Or it can be a stub that writes the registers it has to a context (cairn_context_write), where
  *   CAIRN_REGISTER_PC is the return address of the call.
  * - At a foreign frame, the hook takes the first entry of the list above the frame's stack pointer,
- *   writes it to `walk->frame` (a copy of the frame, or cairn_frame_calling of the context), and
+ *   writes it to `walk->frame` (a copy of the frame, or cairn_frame_from_context), and
  *   returns CAIRN_WALK_MOVED. If there is no such entry, it returns CAIRN_WALK_END.
  *
  * Registers that such an entry does not hold are unknown in the outer frames, up to the first frame
@@ -81,7 +81,7 @@ struct cairn_walk;
 enum cairn_walk_answer {
     /** The walk ends at this frame. */
     CAIRN_WALK_END = 0,
-    /** A frame of native code: the walk steps over it with cairn_frame_native_caller. */
+    /** A frame of native code: the walk steps over it with cairn_frame_caller. */
     CAIRN_WALK_NATIVE = 1,
     /** The hook has changed `walk->frame` to an outer frame on the same stack. */
     CAIRN_WALK_MOVED = 2,
@@ -135,29 +135,16 @@ CAIRN_API void cairn_walk_begin(struct cairn_walk *walk, const struct cairn_fram
  * if it belongs to a module; otherwise the nearest caller that does. Sets `has_ended` if there is
  * none.
  *
- * Errors: NOT_FOUND, UNSUPPORTED, CORRUPT as cairn_frame_caller and cairn_frame_native_caller; also
- * CORRUPT if the frame would end outside of the stack, if the hook has moved the frame inwards, or
- * if the walk has changed stacks more than 64 times; ARGUMENT if the hook's answer is unknown.
- * After an error, `walk->frame` is the frame whose caller was not found, and another call tries
- * again.
+ * Errors: NOT_FOUND, UNSUPPORTED, CORRUPT as cairn_frame_caller; also CORRUPT if the frame would
+ * end outside of the stack, if the hook has moved the frame inwards, or if the walk has changed
+ * stacks more than 64 times; ARGUMENT if the hook's answer is unknown. After an error,
+ * `walk->frame` is the frame whose caller was not found, and another call tries again.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_walk_next(struct cairn_walk *walk,
                                                              struct cairn_error *error);
 
 /** Returns CAIRN_WALK_NATIVE: a hook for walks on which all foreign frames are native. */
 CAIRN_API enum cairn_walk_answer cairn_walk_native(struct cairn_walk *walk, void *user);
-
-/**
- * Changes a frame of native code to its caller, which may be a frame of a module. After the
- * outermost frame, `frame->pc` is 0.
- *
- * Errors: NOT_FOUND (no file is loaded there, the function has no unwind rules, or the rules need a
- * register that is not known), UNSUPPORTED (Cairn does not support the rules), CORRUPT (the rules
- * contradict themselves or the stack). The message gives the reason. The frame is unchanged after
- * an error.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_native_caller(struct cairn_frame *frame,
-                                                                       struct cairn_error *error);
 
 #ifdef __cplusplus
 }

@@ -162,25 +162,6 @@ enum cairn_status cairn_signature_extend_sign(cairn_signature *signature, uint32
     return CAIRN_OK;
 }
 
-/* ---- Reading ---- */
-
-uint32_t cairn_signature_argument_count(const cairn_signature *signature)
-{
-    return signature->argument_count;
-}
-
-struct cairn_type cairn_signature_argument(const cairn_signature *signature, uint32_t argument)
-{
-    if (argument >= signature->argument_count)
-        return (struct cairn_type){.kind = CAIRN_TYPE_VOID};
-    return signature->arguments[argument].type;
-}
-
-const struct cairn_results *cairn_signature_results(const cairn_signature *signature)
-{
-    return &signature->results;
-}
-
 /* ---- Checking ---- */
 
 static enum cairn_status say_different(uint32_t index, struct cairn_type expected,

@@ -31,7 +31,8 @@ void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
     deopt->record = (struct cairn_record){0};
     between_leave_context(runtime, context);
     /* This cannot fail: only a missing stack pointer is an error, and an exit's context has one. */
-    enum cairn_status status = cairn_frame_calling(runtime, context, &deopt->frame, NULL);
+    enum cairn_status status =
+        cairn_frame_from_context(runtime, context, true, &deopt->frame, NULL);
     (void)status;
     cairn_frame_record(&deopt->frame, &deopt->record);
 }

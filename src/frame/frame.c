@@ -69,25 +69,6 @@ static void find_slots(const struct cairn_arch *arch, struct cairn_context *cont
     }
 }
 
-static enum cairn_status make(const cairn_runtime *runtime, struct cairn_context *context,
-                              bool is_calling, struct cairn_frame *frame, struct cairn_error *error)
-{
-    const struct cairn_arch *arch = arch_host();
-    uint64_t sp = arch == NULL ? 0 : context_sp(context);
-    if (sp == 0)
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "the context has no stack pointer");
-    uint64_t pc = context_head(context)->pc;
-    frame->runtime = runtime;
-    frame->module = cairn_runtime_find_module(runtime, pc - is_calling);
-    frame->pc = pc;
-    frame->sp = sp;
-    frame->is_calling = is_calling;
-    frame->is_innermost = true;
-    frame->context = context;
-    find_slots(arch, context, frame->slots);
-    return CAIRN_OK;
-}
-
 /* Returns the address above the return address on the stack. Without a link register, the return
  * address is at the stack pointer if the code was called. If the code is about to branch to the
  * handler, one more word has been pushed. */
@@ -117,20 +98,26 @@ static void leave_cache(struct cairn_frame *frame)
     frame->module = cairn_runtime_find_module(frame->runtime, frame->pc - 1);
 }
 
-enum cairn_status cairn_frame_interrupted(const cairn_runtime *runtime,
-                                          struct cairn_context *context, struct cairn_frame *frame,
-                                          struct cairn_error *error)
+enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
+                                           struct cairn_context *context, bool is_calling,
+                                           struct cairn_frame *frame, struct cairn_error *error)
 {
-    enum cairn_status status = make(runtime, context, false, frame, error);
-    if (status == CAIRN_OK && frame->module == NULL)
+    const struct cairn_arch *arch = arch_host();
+    uint64_t sp = arch == NULL ? 0 : context_sp(context);
+    if (sp == 0)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "the context has no stack pointer");
+    uint64_t pc = context_head(context)->pc;
+    frame->runtime = runtime;
+    frame->module = cairn_runtime_find_module(runtime, pc - is_calling);
+    frame->pc = pc;
+    frame->sp = sp;
+    frame->is_calling = is_calling;
+    frame->is_innermost = true;
+    frame->context = context;
+    find_slots(arch, context, frame->slots);
+    if (frame->module == NULL && !is_calling)
         leave_cache(frame);
-    return status;
-}
-
-enum cairn_status cairn_frame_calling(const cairn_runtime *runtime, struct cairn_context *context,
-                                      struct cairn_frame *frame, struct cairn_error *error)
-{
-    return make(runtime, context, true, frame, error);
+    return CAIRN_OK;
 }
 
 /* ---- Walking ---- */
@@ -138,13 +125,6 @@ enum cairn_status cairn_frame_calling(const cairn_runtime *runtime, struct cairn
 static const struct unwind_row *find_row(const struct cairn_frame *frame)
 {
     return unwind_look_up(frame->module->unwind, frame->pc - frame->is_calling);
-}
-
-static enum cairn_status say_foreign(const struct cairn_frame *frame, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
-                     "0x%llx is in no module: Cairn has no rules for its frame",
-                     (unsigned long long)frame->pc);
 }
 
 enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame, struct cairn_error *error)
@@ -190,7 +170,7 @@ void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
 enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_error *error)
 {
     if (frame->module == NULL)
-        return say_foreign(frame, error);
+        return frame_step_native(frame, FRAME_STACK_END_UNKNOWN, error);
     return step_by(find_row(frame), frame, FRAME_STACK_END_UNKNOWN, error);
 }
 
@@ -222,7 +202,9 @@ enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
                                                struct cairn_error *error)
 {
     if (frame->module == NULL)
-        return say_foreign(frame, error);
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
+                         "0x%llx is not in a module, so its frame cannot be left",
+                         (unsigned long long)frame->pc);
     const struct unwind_row *row = find_row(frame);
     if (!unwind_can_restore(row))
         return unwind_explain(row, arch_host(), frame->pc, error);
@@ -261,7 +243,7 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
     context_set_pc_and_sp(context, frame->pc, frame->sp);
 }
 
-/* ---- Records and functions ---- */
+/* ---- Records ---- */
 
 bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record)
 {
@@ -270,12 +252,6 @@ bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *re
     const cairn_table *table = frame->module->table;
     return frame->is_calling ? cairn_table_find_return_address(table, frame->pc, record)
                              : cairn_table_find_address(table, frame->pc, record);
-}
-
-bool cairn_frame_function(const struct cairn_frame *frame, struct cairn_function *function)
-{
-    return frame->module != NULL && functions_find(frame->module->functions, frame->module->table,
-                                                   frame->pc - frame->is_calling, function);
 }
 
 /* ---- Registers ---- */

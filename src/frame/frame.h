@@ -54,7 +54,7 @@ uint32_t frame_first_live_location(const struct cairn_declaration *declaration);
 
 /* ---- Steps ---- */
 
-/* Steps to the caller of a frame of native code. Errors: as cairn_frame_native_caller, and CORRUPT
+/* Steps to the caller of a frame of native code. Errors: as cairn_frame_caller, and CORRUPT
  * if the frame would end above `stack_end`. */
 enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_end,
                                     struct cairn_error *error);

@@ -24,16 +24,10 @@ static bool is_anyreg(const struct cairn_declaration *declaration)
            declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
 }
 
-/* Returns the index of the first argument's location with anyregcc, where the result precedes
- * it. */
-static uint32_t first_argument(const struct cairn_declaration *declaration)
-{
-    return declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
-}
-
 uint32_t frame_first_live_location(const struct cairn_declaration *declaration)
 {
-    return is_anyreg(declaration) ? first_argument(declaration) + declaration->argument_count : 0;
+    bool has_result = declaration->result.kind != CAIRN_TYPE_VOID;
+    return is_anyreg(declaration) ? has_result + declaration->argument_count : 0;
 }
 
 static inline uint32_t live_value_count(const struct cairn_declaration *declaration,
@@ -83,13 +77,13 @@ static enum cairn_status say_undeclared(struct cairn_record record, struct cairn
                      (unsigned long long)cairn_record_address(record));
 }
 
-static enum cairn_status say_beyond(struct cairn_record record, const char *what, uint32_t index,
-                                    uint32_t count, struct cairn_error *error)
+static enum cairn_status say_beyond(struct cairn_record record, uint32_t index, uint32_t count,
+                                    struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_RANGE, index,
-                     "record %llu at 0x%llx has %u %s, so there is no number %u",
+                     "record %llu at 0x%llx has %u live values, so there is no number %u",
                      (unsigned long long)cairn_record_id(record),
-                     (unsigned long long)cairn_record_address(record), count, what, index);
+                     (unsigned long long)cairn_record_address(record), count, index);
 }
 
 /* Whether the record has the locations needed for location `number` to be valid; `*needed` is their
@@ -170,7 +164,7 @@ static inline enum cairn_status find_live_values(struct cairn_record record, uin
     uint32_t recorded = live_value_count(declaration, &statepoint);
     uint32_t known = smaller(recorded, declaration->live_value_count);
     if (first >= known || count > known - first)
-        return say_beyond(record, "live values", first < known ? known : first, recorded, error);
+        return say_beyond(record, first < known ? known : first, recorded, error);
     range->first_location = first_live_value(declaration, &statepoint) + first;
     range->types = declaration->types + declaration->argument_count + first;
     return check_locations(record, &range->recorded, range->first_location + count - 1, error);
@@ -184,26 +178,6 @@ static enum cairn_status find_live_value(struct cairn_record record, uint32_t in
     if (status == CAIRN_OK)
         *live = live_at(&range, 0);
     return status;
-}
-
-static enum cairn_status find_argument(struct cairn_record record, uint32_t index,
-                                       struct range *range, struct cairn_error *error)
-{
-    enum cairn_status status = find_recorded(record, &range->recorded, error);
-    if (status != CAIRN_OK)
-        return status;
-    const struct cairn_declaration *declaration = range->recorded.declaration;
-    if (!is_anyreg(declaration))
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, cairn_record_address(record),
-                         "record %llu at 0x%llx has no arguments: only those of anyregcc are "
-                         "recorded",
-                         (unsigned long long)cairn_record_id(record),
-                         (unsigned long long)cairn_record_address(record));
-    if (index >= declaration->argument_count)
-        return say_beyond(record, "arguments", index, declaration->argument_count, error);
-    range->first_location = first_argument(declaration) + index;
-    range->types = declaration->types + index;
-    return check_locations(record, &range->recorded, range->first_location, error);
 }
 
 /* ---- Places of locations in a frame ---- */
@@ -656,15 +630,6 @@ enum cairn_status cairn_frame_values(const struct cairn_frame *frame, struct cai
     if (status != CAIRN_OK)
         memset(values, 0, count * sizeof *values);
     return status;
-}
-
-enum cairn_status cairn_frame_argument(const struct cairn_frame *frame, struct cairn_record record,
-                                       uint32_t index, struct cairn_value *value,
-                                       struct cairn_error *error)
-{
-    struct range range;
-    enum cairn_status status = find_argument(record, index, &range, error);
-    return status == CAIRN_OK ? read_any(frame, &range, 0, value, error) : status;
 }
 
 enum cairn_status cairn_frame_at_location(const struct cairn_frame *frame,

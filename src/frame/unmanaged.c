@@ -325,8 +325,3 @@ enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_en
         *frame = step.to;
     return status;
 }
-
-enum cairn_status cairn_frame_native_caller(struct cairn_frame *frame, struct cairn_error *error)
-{
-    return frame_step_native(frame, FRAME_STACK_END_UNKNOWN, error);
-}
