@@ -112,15 +112,15 @@ struct cairn_block_table {
     uint32_t block_count;
     uint32_t hidden_count;
     uint32_t wide_count;
-    const struct region *regions;
-    const uint32_t *buckets;
-    const uint32_t *bases; /* begins of lines, with padding */
-    const struct line *lines;
-    const struct piece *pieces;
-    const struct packed_function *functions; /* by address */
-    const uint32_t *function_pieces;
-    const struct wide_block *wide;         /* by position */
-    const uint64_t *columns[COLUMN_COUNT]; /* by position; NULL if no map has such numbers */
+    struct region *regions;
+    uint32_t *buckets;
+    uint32_t *bases; /* begins of lines, with padding */
+    struct line *lines;
+    struct piece *pieces;
+    struct packed_function *functions; /* by address */
+    uint32_t *function_pieces;
+    struct wide_block *wide;         /* by position */
+    uint64_t *columns[COLUMN_COUNT]; /* by position; NULL if no map has such numbers */
 };
 
 #endif

@@ -268,8 +268,8 @@ sub readers_of {
 
 # ---- Compiling ----
 
-my @own = map { "$source/src/$_" } qw(file/bbmap.c unwind/call_frame.c format/stackmap.c unwind/eh_frame.c
-    file/block_table_build.c record/table.c ic/change.c frame/live_values.c);
+my @own = map { "$source/$_" } qw(file/bbmap.c src/unwind/call_frame.c src/format/stackmap.c
+    src/unwind/eh_frame.c file/block_builder.c src/record/table.c src/ic/change.c src/frame/live_values.c);
 
 sub map_options {
     my ($compiler) = @_;
