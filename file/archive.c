@@ -78,6 +78,20 @@ struct header {
 
 /* ---- Opening ---- */
 
+static enum cairn_status create(const struct cairn_object_options *options, cairn_archive **archive,
+                                struct cairn_error *error)
+{
+    struct cairn_allocator allocator =
+        memory_allocator(options == NULL ? NULL : options->allocator);
+    *archive = memory_new(&allocator, 1, sizeof **archive);
+    if (*archive == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an archive");
+    (*archive)->allocator = allocator;
+    if (options != NULL)
+        (*archive)->files = options->files;
+    return CAIRN_OK;
+}
+
 static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error *error)
 {
     const struct image *image = &archive->image;
@@ -95,38 +109,28 @@ static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error 
     return CAIRN_OK;
 }
 
-static enum cairn_status create(const struct cairn_object_options *options, cairn_archive **archive,
-                                struct cairn_error *error)
+/* Finishes opening the archive, from `path` or, if that is NULL, from memory. */
+static enum cairn_status finish_opening(cairn_archive *opened, const char *path,
+                                        enum cairn_status status, cairn_archive **archive,
+                                        struct cairn_error *error)
 {
-    struct cairn_allocator allocator =
-        memory_allocator(options == NULL ? NULL : options->allocator);
-    *archive = memory_new(&allocator, 1, sizeof **archive);
-    if (*archive == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an archive");
-    (*archive)->allocator = allocator;
-    if (options != NULL)
-        (*archive)->files = options->files;
-    return CAIRN_OK;
-}
-
-static enum cairn_status keep_folder(cairn_archive *archive, const char *path,
-                                     struct cairn_error *error)
-{
-    const char *slash = strrchr(path, '/');
-    if (!archive->is_thin || slash == NULL)
-        return CAIRN_OK;
-    size_t size = (size_t)(slash - path) + 1;
-    archive->folder = memory_new(&archive->allocator, size, 1);
-    if (archive->folder == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
-    memcpy(archive->folder, path, size);
-    archive->folder_size = size;
-    return CAIRN_OK;
-}
-
-static enum cairn_status finish_opening(cairn_archive *opened, enum cairn_status status,
-                                        cairn_archive **archive)
-{
+    if (status == CAIRN_OK)
+        status = check_magic(opened, error);
+    const char *slash = path == NULL ? NULL : strrchr(path, '/');
+    if (status == CAIRN_OK && opened->is_thin && path == NULL)
+        status = error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                           "this is a thin archive, whose members are separate files: open it by "
+                           "its path");
+    if (status == CAIRN_OK && opened->is_thin && slash != NULL) {
+        size_t size = (size_t)(slash - path) + 1;
+        opened->folder = memory_new(&opened->allocator, size, 1);
+        if (opened->folder == NULL) {
+            status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
+        } else {
+            memcpy(opened->folder, path, size);
+            opened->folder_size = size;
+        }
+    }
     if (status == CAIRN_OK)
         *archive = opened;
     else
@@ -145,11 +149,7 @@ enum cairn_status cairn_archive_open(const char *path, const struct cairn_object
     if (status != CAIRN_OK)
         return status;
     status = image_open(path, &opened->files, &opened->allocator, &opened->image, error);
-    if (status == CAIRN_OK)
-        status = check_magic(opened, error);
-    if (status == CAIRN_OK)
-        status = keep_folder(opened, path, error);
-    return finish_opening(opened, status, archive);
+    return finish_opening(opened, path, status, archive, error);
 }
 
 enum cairn_status cairn_archive_open_memory(const void *bytes, size_t size,
@@ -164,12 +164,7 @@ enum cairn_status cairn_archive_open_memory(const void *bytes, size_t size,
     if (status != CAIRN_OK)
         return status;
     opened->image = (struct image){.bytes = bytes, .size = size, .origin = IMAGE_BORROWED};
-    status = check_magic(opened, error);
-    if (status == CAIRN_OK && opened->is_thin)
-        status = error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                           "this is a thin archive, whose members are files of their own: open it "
-                           "by its path");
-    return finish_opening(opened, status, archive);
+    return finish_opening(opened, NULL, CAIRN_OK, archive, error);
 }
 
 static void release_member(cairn_archive *archive)
@@ -208,13 +203,17 @@ static bool is_text(struct text text, const char *expected)
     return text.length == strlen(expected) && memcmp(text.start, expected, text.length) == 0;
 }
 
-static bool begins_with(struct text text, const char *expected)
+/* Removes `prefix` from the start of the text. Returns false if the text does not begin with it. */
+static bool take_prefix(struct text *text, const char *prefix)
 {
-    size_t length = strlen(expected);
-    return text.length >= length && memcmp(text.start, expected, length) == 0;
+    size_t length = strlen(prefix);
+    if (text->length < length || memcmp(text->start, prefix, length) != 0)
+        return false;
+    *text = (struct text){text->start + length, text->length - length};
+    return true;
 }
 
-/* Reads a decimal number. The result cannot overflow, because it has at most 13 digits. */
+/* Reads a decimal number. The result cannot overflow, because it has at most 15 digits. */
 static bool read_number(struct text text, uint64_t *number)
 {
     *number = 0;
@@ -255,101 +254,65 @@ static enum cairn_status read_header(const cairn_archive *archive, struct header
     return CAIRN_OK;
 }
 
-/* Whether the name is that of a symbol table of the archive instead of a member. */
-static bool is_index(struct text name)
-{
-    return is_text(name, "/") || is_text(name, "/SYM64/") || begins_with(name, "__.SYMDEF");
-}
-
 /* ---- Names ---- */
 
-static bool is_bsd_name(const struct header *header)
+/* Finds a name in the table of long names, where it ends before a slash and a newline. `name` is
+ * the field of the header: a slash and an offset in the table. Returns false, and does not change
+ * `*name`, if the name is not there or is too long. */
+static bool find_long_name(const cairn_archive *archive, struct text *name)
 {
-    uint64_t length;
-    return begins_with(header->name, "#1/") &&
-           read_number((struct text){header->name.start + 3, header->name.length - 3}, &length);
-}
-
-/* Removes the name from the start of the member's bytes, where BSD's archives store it, padded with
- * zeros. Requires that the bytes are inside the archive. */
-static struct text take_bsd_name(struct header *header)
-{
-    uint64_t length = 0;
-    read_number((struct text){header->name.start + 3, header->name.length - 3}, &length);
-    if (length > header->size)
-        length = header->size;
-    struct text name = {(const char *)header->bytes, strnlen((const char *)header->bytes, length)};
-    header->bytes += length;
-    header->bytes_left -= length;
-    header->size -= length;
-    return name;
-}
-
-/* Finds a name in the table of long names, where it ends before a slash and a newline. False if it
- * is not there or too long. */
-static bool find_long_name(const cairn_archive *archive, struct text digits, struct text *name)
-{
+    struct text digits = *name;
     uint64_t offset;
-    if (archive->long_names == NULL || !read_number(digits, &offset) ||
-        offset >= archive->long_names_size)
+    if (archive->long_names == NULL || !take_prefix(&digits, "/") ||
+        !read_number(digits, &offset) || offset >= archive->long_names_size)
         return false;
-    name->start = archive->long_names + offset;
-    size_t left = archive->long_names_size - offset;
-    bool may_be_long = left > LONG_NAME_BYTES_MAX;
-    const char *end = memchr(name->start, '\n', may_be_long ? LONG_NAME_BYTES_MAX + 1 : left);
+    struct text found = {archive->long_names + offset, archive->long_names_size - offset};
+    bool may_be_long = found.length > LONG_NAME_BYTES_MAX;
+    const char *end =
+        memchr(found.start, '\n', may_be_long ? LONG_NAME_BYTES_MAX + 1 : found.length);
     if (end == NULL && may_be_long)
         return false;
-    name->length = end == NULL ? left : (size_t)(end - name->start);
-    if (name->length > 0 && name->start[name->length - 1] == '/')
-        name->length--;
+    if (end != NULL)
+        found.length = (size_t)(end - found.start);
+    if (found.length > 0 && found.start[found.length - 1] == '/')
+        found.length--;
+    *name = found;
     return true;
 }
 
+/* Finds the name of a member, whose bytes must have been loaded. BSD's archives store it at the
+ * start of the member's bytes, padded with zeros; it is removed from there. */
 static enum cairn_status find_name(const cairn_archive *archive, struct header *header,
                                    struct text *name, struct cairn_error *error)
 {
+    struct text digits = header->name;
+    uint64_t length;
     *name = header->name;
-    if (begins_with(*name, "/")) {
-        struct text digits = {name->start + 1, name->length - 1};
-        if (!find_long_name(archive, digits, name))
+    if (name->length > 0 && name->start[0] == '/') {
+        if (!find_long_name(archive, name))
             return error_set(error, CAIRN_ERROR_CORRUPT, header->offset,
                              "the name of the member at byte %llu is not in the archive, or has %d "
                              "bytes or more",
                              (unsigned long long)header->offset, LONG_NAME_BYTES_MAX);
-    } else if (is_bsd_name(header)) {
+    } else if (take_prefix(&digits, "#1/") && read_number(digits, &length)) {
         if (archive->is_thin)
             return error_set(error, CAIRN_ERROR_CORRUPT, header->offset,
                              "the member at byte %llu has a name as BSD's archives have, where "
                              "thin archives have no bytes",
                              (unsigned long long)header->offset);
-        *name = take_bsd_name(header);
+        if (length > header->size)
+            length = header->size;
+        const char *start = (const char *)header->bytes;
+        *name = (struct text){start, strnlen(start, length)};
+        header->bytes += length;
+        header->size -= length;
     } else if (name->length > 0 && name->start[name->length - 1] == '/') {
         name->length--;
     }
     return CAIRN_OK;
 }
 
-static enum cairn_status keep_name(cairn_archive *archive, struct text name,
-                                   struct cairn_error *error)
-{
-    archive->name = memory_new(&archive->allocator, name.length + 1, 1);
-    if (archive->name == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a member's name");
-    archive->name_size = name.length + 1;
-    memcpy(archive->name, name.start, name.length);
-    return CAIRN_OK;
-}
-
 /* ---- Members ---- */
-
-static struct text readable_name(const cairn_archive *archive, const struct header *header)
-{
-    struct text name = header->name;
-    if (begins_with(name, "/") &&
-        find_long_name(archive, (struct text){name.start + 1, name.length - 1}, &name))
-        return name;
-    return header->name;
-}
 
 /* Makes the bytes after a header valid. */
 static enum cairn_status load_bytes(const cairn_archive *archive, const struct header *header,
@@ -358,7 +321,8 @@ static enum cairn_status load_bytes(const cairn_archive *archive, const struct h
     if (header->size <= header->bytes_left)
         return image_load(&archive->image, (size_t)header->offset + HEADER_BYTES,
                           (size_t)header->size, error);
-    struct text name = readable_name(archive, header);
+    struct text name = header->name;
+    (void)find_long_name(archive, &name);
     return error_set(error, CAIRN_ERROR_TRUNCATED, header->offset,
                      "the archive ends inside its member '%.*s' at byte %llu: that has %llu bytes, "
                      "%llu are there",
@@ -384,8 +348,10 @@ static enum cairn_status find_member(cairn_archive *archive, struct header *head
         enum cairn_status status = read_header(archive, header, error);
         if (status != CAIRN_OK)
             return status;
-        bool is_table = is_text(header->name, "//");
-        if (!is_table && !is_index(header->name))
+        struct text name = header->name;
+        bool is_table = is_text(name, "//");
+        if (!is_table && !is_text(name, "/") && !is_text(name, "/SYM64/") &&
+            !take_prefix(&name, "__.SYMDEF"))
             return CAIRN_OK;
         status = load_bytes(archive, header, error);
         if (status != CAIRN_OK)
@@ -398,20 +364,6 @@ static enum cairn_status find_member(cairn_archive *archive, struct header *head
     }
     return error_set(error, CAIRN_ERROR_NOT_FOUND, archive->position,
                      "the archive has no more members");
-}
-
-/* Adds the member's name to the error message about its file. */
-static enum cairn_status name_member(const cairn_archive *archive, const struct header *header,
-                                     enum cairn_status status, const struct cairn_error *cause,
-                                     struct cairn_error *error)
-{
-    if (error == NULL)
-        return status;
-    int system_error = cause->system_error;
-    error_set(error, status, header->offset, "member '%s' of the thin archive: %s", archive->name,
-              cause->message);
-    error->system_error = system_error;
-    return status;
 }
 
 /* ---- Files of thin archives ---- */
@@ -467,11 +419,11 @@ static enum cairn_status check_not_seen(cairn_archive *archive, struct cairn_err
     return CAIRN_OK;
 }
 
+/* Opens the file that archive->name names. The message of an error names the member. */
 static enum cairn_status open_thin_member(cairn_archive *archive, const struct header *header,
                                           struct cairn_error *error)
 {
-    bool is_absolute = archive->name[0] == '/';
-    size_t folder_size = is_absolute ? 0 : archive->folder_size;
+    size_t folder_size = archive->name[0] == '/' ? 0 : archive->folder_size;
     size_t size = folder_size + archive->name_size;
     char *path = memory_new(&archive->allocator, size, 1);
     if (path == NULL)
@@ -488,7 +440,12 @@ static enum cairn_status open_thin_member(cairn_archive *archive, const struct h
     if (status == CAIRN_OK)
         status = image_load(member, 0, member->size, &cause);
     memory_free(&archive->allocator, path, size);
-    return status == CAIRN_OK ? status : name_member(archive, header, status, &cause, error);
+    if (status == CAIRN_OK || error == NULL)
+        return status;
+    error_set(error, status, header->offset, "member '%s' of the thin archive: %s", archive->name,
+              cause.message);
+    error->system_error = cause.system_error;
+    return status;
 }
 
 static enum cairn_status open_member(cairn_archive *archive, struct header *header,
@@ -496,21 +453,21 @@ static enum cairn_status open_member(cairn_archive *archive, struct header *head
 {
     const struct header whole = *header;
     struct text name;
-    enum cairn_status status = CAIRN_OK;
-    if (!archive->is_thin)
-        status = load_bytes(archive, header, error);
+    enum cairn_status status = archive->is_thin ? CAIRN_OK : load_bytes(archive, header, error);
     if (status == CAIRN_OK)
         status = find_name(archive, header, &name, error);
-    if (status == CAIRN_OK)
-        status = keep_name(archive, name, error);
     if (status != CAIRN_OK)
         return status;
+    archive->name = memory_new(&archive->allocator, name.length + 1, 1);
+    if (archive->name == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a member's name");
+    archive->name_size = name.length + 1;
+    memcpy(archive->name, name.start, name.length);
     move_on(archive, &whole, !archive->is_thin);
-    if (!archive->is_thin) {
-        archive->member = (struct image){.bytes = header->bytes, .size = header->size};
-        return CAIRN_OK;
-    }
-    return open_thin_member(archive, header, error);
+    if (archive->is_thin)
+        return open_thin_member(archive, header, error);
+    archive->member = (struct image){.bytes = header->bytes, .size = header->size};
+    return CAIRN_OK;
 }
 
 enum cairn_status cairn_archive_next(cairn_archive *archive, struct cairn_archive_member *member,

@@ -8,11 +8,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/array.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "file/block_table.h"
+#include "file/sorted.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Positions have 32 bits, and a block takes at most one line. */
@@ -119,10 +119,10 @@ void cairn_block_builder_destroy(cairn_block_builder *builder)
 
 static bool reserve(const struct cairn_block_builder *builder, struct added_list *list, size_t more)
 {
-    if (list->capacity - list->count >= more)
+    if (more == 0)
         return true;
-    void *items = memory_grow(&builder->allocator, list->items, &list->capacity, list->count + more,
-                              list->item_bytes);
+    void *items = array_reserve(&builder->allocator, list->items, list->count, more,
+                                &list->capacity, list->item_bytes);
     if (items != NULL)
         list->items = items;
     return items != NULL;
@@ -305,24 +305,14 @@ static int compare(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Sorts the places. Linkers mostly leave them sorted. */
-static void sort(struct placed *places, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        if (compare(&places[i - 1], &places[i]) > 0) {
-            qsort(places, count, sizeof *places, compare);
-            return;
-        }
-}
-
 static void sort_all(struct work *work)
 {
     for (uint32_t i = 0; i < work->range_count; i++)
         work->range_places[i] = (struct placed){work->ranges[i].base, i};
-    sort(work->range_places, work->range_count);
+    sorted_make(work->range_places, work->range_count, sizeof(struct placed), compare);
     for (uint32_t i = 0; i < work->function_count; i++)
         work->function_places[i] = (struct placed){work->functions[i].function.address, i};
-    sort(work->function_places, work->function_count);
+    sorted_make(work->function_places, work->function_count, sizeof(struct placed), compare);
     for (uint32_t i = 0; i < work->function_count; i++)
         work->function_numbers[work->function_places[i].number] = i;
 }

@@ -16,56 +16,33 @@ enum { NOTE_HEADER_BYTES = 12, WIDE_ALIGNMENT = 8, NARROW_ALIGNMENT = 4 };
 
 static const char gnu[] = "GNU";
 
-struct note {
-    struct file_bytes name;
-    struct file_bytes description;
-    uint32_t type;
-};
-
-/* Rounds up `size`, which has at most 32 bits, so that the sum does not overflow. */
-static uint64_t pad(uint64_t size, unsigned alignment)
-{
-    return (size + alignment - 1) / alignment * alignment;
-}
-
 /* Takes the next `size` bytes from `left`. Also skips the padding after them, or the part of it
  * that is present. */
-static bool take(struct file_bytes *left, uint64_t size, unsigned alignment,
+static bool take(struct file_bytes *left, uint32_t size, unsigned alignment,
                  struct file_bytes *taken)
 {
     if (size > left->size)
         return false;
     *taken = (struct file_bytes){left->bytes, size};
-    uint64_t padded = pad(size, alignment);
+    uint64_t padded = ((uint64_t)size + alignment - 1) / alignment * alignment;
     size_t step = padded < left->size ? padded : left->size;
     left->bytes += step;
     left->size -= step;
     return true;
 }
 
-static bool take_note(struct file_bytes *left, enum cairn_byte_order order, unsigned alignment,
-                      struct note *note)
+static bool find_in_notes(struct file_bytes notes, enum cairn_byte_order order,
+                          uint64_t section_alignment, struct file_bytes *id)
 {
+    unsigned alignment = section_alignment == WIDE_ALIGNMENT ? WIDE_ALIGNMENT : NARROW_ALIGNMENT;
     struct file_bytes header;
-    if (!take(left, NOTE_HEADER_BYTES, NARROW_ALIGNMENT, &header))
-        return false;
-    note->type = cairn_load_u32(header.bytes + 8, order);
-    return take(left, cairn_load_u32(header.bytes, order), alignment, &note->name) &&
-           take(left, cairn_load_u32(header.bytes + 4, order), alignment, &note->description);
-}
-
-static bool find_in_notes(struct file_bytes notes, enum cairn_byte_order order, uint64_t alignment,
-                          struct file_bytes *id)
-{
-    unsigned used = alignment == WIDE_ALIGNMENT ? WIDE_ALIGNMENT : NARROW_ALIGNMENT;
-    struct note note;
-    while (take_note(&notes, order, used, &note)) {
-        if (note.type != NT_GNU_BUILD_ID || note.description.size == 0 ||
-            note.name.size != sizeof gnu || memcmp(note.name.bytes, gnu, sizeof gnu) != 0)
-            continue;
-        *id = note.description;
-        return true;
-    }
+    struct file_bytes name;
+    while (take(&notes, NOTE_HEADER_BYTES, NARROW_ALIGNMENT, &header) &&
+           take(&notes, cairn_load_u32(header.bytes, order), alignment, &name) &&
+           take(&notes, cairn_load_u32(header.bytes + 4, order), alignment, id))
+        if (cairn_load_u32(header.bytes + 8, order) == NT_GNU_BUILD_ID && id->size > 0 &&
+            name.size == sizeof gnu && memcmp(name.bytes, gnu, sizeof gnu) == 0)
+            return true;
     return false;
 }
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,24 +28,6 @@ static enum cairn_status check_regular(const struct stat *status, struct cairn_e
     if (S_ISDIR(status->st_mode))
         return error_set_system(error, EISDIR, "cannot be read");
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "this is not a regular file");
-}
-
-/* Reserves address space for the whole file, without using memory yet. */
-static enum cairn_status reserve(const struct cairn_allocator *allocator, struct image *image,
-                                 struct cairn_error *error)
-{
-    if (image->size == 0)
-        return CAIRN_OK;
-    void *bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (bytes == MAP_FAILED)
-        return error_set_system(error, errno, "no memory for %zu bytes of input", image->size);
-    image->bytes = bytes;
-    image->parts = memory_new(allocator, part_count(image->size), 1);
-    if (image->parts == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a file of %zu bytes",
-                         image->size);
-    return CAIRN_OK;
 }
 
 static enum cairn_status open_descriptor(const char *path, struct image *image,
@@ -68,19 +51,21 @@ static enum cairn_status open_descriptor(const char *path, struct image *image,
     return check_regular(&status, error);
 }
 
-static enum cairn_status open_hooked(const char *path, const struct cairn_file_hook *hook,
-                                     struct image *image, struct cairn_error *error)
+/* Reserves address space for the whole file, without using memory yet. */
+static enum cairn_status reserve(const struct cairn_allocator *allocator, struct image *image,
+                                 struct cairn_error *error)
 {
-    struct cairn_file_bytes file = {0};
-    if (!hook->open(hook->user, path, &file))
-        return error_set_system(error, ENOENT, "cannot be opened");
-    *image = (struct image){
-        .bytes = file.bytes,
-        .size = file.size,
-        .origin = IMAGE_HOOKED,
-        .hook = hook,
-        .hooked = file,
-    };
+    if (image->size == 0)
+        return CAIRN_OK;
+    void *bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes == MAP_FAILED)
+        return error_set_system(error, errno, "no memory for %zu bytes of input", image->size);
+    image->bytes = bytes;
+    image->parts = memory_new(allocator, part_count(image->size), 1);
+    if (image->parts == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a file of %zu bytes",
+                         image->size);
     return CAIRN_OK;
 }
 
@@ -88,12 +73,22 @@ enum cairn_status image_open(const char *path, const struct cairn_file_hook *hoo
                              const struct cairn_allocator *allocator, struct image *image,
                              struct cairn_error *error)
 {
-    if (hook->open != NULL)
-        return open_hooked(path, hook, image, error);
+    struct cairn_file_bytes file = {0};
     struct image opened = {.origin = IMAGE_READ, .descriptor = -1};
-    enum cairn_status status = open_descriptor(path, &opened, error);
-    if (status == CAIRN_OK)
-        status = reserve(allocator, &opened, error);
+    enum cairn_status status = CAIRN_OK;
+    if (hook->open == NULL) {
+        status = open_descriptor(path, &opened, error);
+        if (status == CAIRN_OK)
+            status = reserve(allocator, &opened, error);
+    } else if (hook->open(hook->user, path, &file)) {
+        opened = (struct image){.bytes = file.bytes,
+                                .size = file.size,
+                                .origin = IMAGE_HOOKED,
+                                .hook = hook,
+                                .hooked = file};
+    } else {
+        status = error_set_system(error, ENOENT, "cannot be opened");
+    }
     if (status == CAIRN_OK)
         *image = opened;
     else
@@ -122,17 +117,6 @@ static enum cairn_status read_bytes(const struct image *image, size_t offset, si
     return CAIRN_OK;
 }
 
-/* Reads parts `first` to `end` - 1, of which none was read before. */
-static enum cairn_status read_parts(const struct image *image, size_t first, size_t end,
-                                    struct cairn_error *error)
-{
-    size_t last_byte = end * PART_BYTES < image->size ? end * PART_BYTES : image->size;
-    enum cairn_status status = read_bytes(image, first * PART_BYTES, last_byte, error);
-    for (size_t i = first; i < end && status == CAIRN_OK; i++)
-        image->parts[i] = 1;
-    return status;
-}
-
 enum cairn_status image_load(const struct image *image, size_t offset, size_t size,
                              struct cairn_error *error)
 {
@@ -143,9 +127,13 @@ enum cairn_status image_load(const struct image *image, size_t offset, size_t si
         size_t first = part;
         while (part < end && image->parts[part] == 0)
             part++;
-        enum cairn_status status = first == part ? CAIRN_OK : read_parts(image, first, part, error);
+        if (part == first)
+            continue;
+        size_t last_byte = part * PART_BYTES < image->size ? part * PART_BYTES : image->size;
+        enum cairn_status status = read_bytes(image, first * PART_BYTES, last_byte, error);
         if (status != CAIRN_OK)
             return status;
+        memset(image->parts + first, 1, part - first);
     }
     return CAIRN_OK;
 }

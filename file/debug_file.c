@@ -30,28 +30,25 @@ struct link {
     uint32_t checksum;
 };
 
-static struct link read_link(const struct file *file, const struct file_bytes *section)
-{
-    size_t length = strnlen((const char *)section->bytes, section->size);
-    size_t place = (length + 4) / 4 * 4; /* offset of the checksum */
-    if (length == 0 || place > section->size || section->size - place < 4)
-        return (struct link){0};
-    return (struct link){
-        .name = (const char *)section->bytes,
-        .checksum = cairn_load_u32(section->bytes + place, file->byte_order),
-    };
-}
-
 static struct link find_link(const struct file *file)
 {
     GElf_Shdr header;
     struct file_bytes section;
-    for (uint32_t index = 1; index < file->section_count; index++)
-        if (file_section(file, index, &header) && header.sh_type == SHT_PROGBITS &&
-            strcmp(file_section_name(file, &header), ".gnu_debuglink") == 0 &&
-            file_section_bytes(file, index, &header, &section, NULL) == CAIRN_OK)
-            return read_link(file, &section);
-    return (struct link){0};
+    bool is_found = false;
+    for (uint32_t index = 1; index < file->section_count && !is_found; index++)
+        is_found = file_section(file, index, &header) && header.sh_type == SHT_PROGBITS &&
+                   strcmp(file_section_name(file, &header), ".gnu_debuglink") == 0 &&
+                   file_section_bytes(file, index, &header, &section, NULL) == CAIRN_OK;
+    if (!is_found)
+        return (struct link){0};
+    size_t length = strnlen((const char *)section.bytes, section.size);
+    size_t place = (length + 4) / 4 * 4; /* offset of the checksum */
+    if (length == 0 || place > section.size || section.size - place < 4)
+        return (struct link){0};
+    return (struct link){
+        .name = (const char *)section.bytes,
+        .checksum = cairn_load_u32(section.bytes + place, file->byte_order),
+    };
 }
 
 static struct file_bytes build_id(const cairn_object *object)
@@ -100,9 +97,10 @@ static enum cairn_status check_belongs(const cairn_object *object, const cairn_o
     }
     struct link link = find_link(&object->file);
     if (link.name == NULL)
-        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
-                         "nothing says that the debug file belongs to this one: %s no build ID",
-                         id.size == 0 ? "this one has" : "the debug file has");
+        return error_set(
+            error, CAIRN_ERROR_CONFLICT, 0,
+            "it is unknown whether the debug file belongs to this file: %s no build ID",
+            id.size == 0 ? "this one has" : "the debug file has");
     uint32_t checksum;
     if (!find_checksum(&other->file.image, &checksum) || link.checksum != checksum)
         return error_set(error, CAIRN_ERROR_CONFLICT, 0,
@@ -113,34 +111,16 @@ static enum cairn_status check_belongs(const cairn_object *object, const cairn_o
 
 /* ---- Searching for the file ---- */
 
-static void drop_path(cairn_object *object)
-{
-    memory_free(&object->allocator, object->debug_path, object->debug_path_size);
-    object->debug_path = NULL;
-    object->debug_path_size = 0;
-}
-
-static enum cairn_status set_path(cairn_object *object, struct cairn_error *error,
-                                  const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static enum cairn_status set_path(cairn_object *object, struct cairn_error *error,
-                                  const char *format, ...)
-{
-    va_list arguments;
-    drop_path(object);
-    va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    size_t size = length < 0 ? 0 : (size_t)length + 1;
-    object->debug_path = memory_new(&object->allocator, size, 1);
-    if (object->debug_path == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
-    object->debug_path_size = size;
-    va_start(arguments, format);
-    vsnprintf(object->debug_path, size, format, arguments);
-    va_end(arguments);
-    return CAIRN_OK;
-}
+/* What a search looks for, and where. */
+struct search {
+    cairn_object *object;
+    const char *path;
+    const char *const *directories;
+    struct file_bytes id;
+    struct link link;
+    char folder[PATH_MAX]; /* folder of the object's file, without symbolic links; "" for "/" */
+    struct cairn_error *error;
+};
 
 /* Whether both paths lead to the same file: a debug link may name the file that contains it. */
 static bool is_same_file(const cairn_object *object, const char *path, const char *other)
@@ -153,15 +133,31 @@ static bool is_same_file(const cairn_object *object, const char *path, const cha
            status.st_dev == other_status.st_dev && status.st_ino == other_status.st_ino;
 }
 
-/* Checks that the file at object->debug_path belongs to the object. Errors: NOT_FOUND, MEMORY. */
-static enum cairn_status try_path(const cairn_object *object, const char *object_path,
-                                  struct cairn_error *error)
+static enum cairn_status try_path(const struct search *search, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Sets object->debug_path, and checks that the file there belongs to the object. Errors: NOT_FOUND,
+ * MEMORY. */
+static enum cairn_status try_path(const struct search *search, const char *format, ...)
 {
-    if (is_same_file(object, object->debug_path, object_path))
+    cairn_object *object = search->object;
+    va_list arguments;
+    memory_free(&object->allocator, object->debug_path, object->debug_path_size);
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    object->debug_path_size = length < 0 ? 0 : (size_t)length + 1;
+    object->debug_path = memory_new(&object->allocator, object->debug_path_size, 1);
+    if (object->debug_path == NULL)
+        return error_set(search->error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
+    va_start(arguments, format);
+    vsnprintf(object->debug_path, object->debug_path_size, format, arguments);
+    va_end(arguments);
+    if (is_same_file(object, object->debug_path, search->path))
         return CAIRN_ERROR_NOT_FOUND;
     cairn_object *other;
     enum cairn_status status =
-        cairn_object_open(object->debug_path, &object->options, &other, error);
+        cairn_object_open(object->debug_path, &object->options, &other, search->error);
     if (status == CAIRN_OK) {
         status = check_belongs(object, other, NULL);
         cairn_object_destroy(other);
@@ -169,92 +165,52 @@ static enum cairn_status try_path(const cairn_object *object, const char *object
     return status == CAIRN_OK || status == CAIRN_ERROR_MEMORY ? status : CAIRN_ERROR_NOT_FOUND;
 }
 
-/* What a search looks for, and where. */
-struct search {
-    cairn_object *object;
-    const char *path;
-    const char *const *directories;
-    struct file_bytes id;
-    struct link link;
-    char folder[PATH_MAX]; /* folder of the object's file, without symbolic links; "" for "/" */
-};
-
-static enum cairn_status try_build_id(const struct search *search, const char *directory,
-                                      struct cairn_error *error)
+static enum cairn_status search_build_id(const struct search *search)
 {
     enum { ID_BYTES_MAX = 64 };
     char digits[2 * ID_BYTES_MAX + 1] = "";
+    enum cairn_status status = CAIRN_ERROR_NOT_FOUND;
     if (search->id.size < 2 || search->id.size > ID_BYTES_MAX)
-        return CAIRN_ERROR_NOT_FOUND;
+        return status;
     for (size_t i = 0; i < search->id.size; i++)
         snprintf(digits + 2 * i, 3, "%02x", search->id.bytes[i]);
-    enum cairn_status status = set_path(search->object, error, "%s/.build-id/%.2s/%s.debug",
-                                        directory, digits, digits + 2);
-    return status == CAIRN_OK ? try_path(search->object, search->path, error) : status;
-}
-
-static enum cairn_status try_link(const struct search *search, const char *directory,
-                                  const char *between, struct cairn_error *error)
-{
-    enum cairn_status status = set_path(search->object, error, "%s%s%s/%s", directory,
-                                        search->folder, between, search->link.name);
-    return status == CAIRN_OK ? try_path(search->object, search->path, error) : status;
-}
-
-static enum cairn_status search_build_id(const struct search *search, struct cairn_error *error)
-{
-    enum cairn_status status = CAIRN_ERROR_NOT_FOUND;
     for (const char *const *directory = search->directories;
          *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
-        status = try_build_id(search, *directory, error);
+        status = try_path(search, "%s/.build-id/%.2s/%s.debug", *directory, digits, digits + 2);
     return status;
 }
 
-static enum cairn_status search_link(const struct search *search, struct cairn_error *error)
+static enum cairn_status search_link(const struct search *search)
 {
-    if (search->link.name == NULL)
+    const char *name = search->link.name;
+    if (name == NULL)
         return CAIRN_ERROR_NOT_FOUND;
-    enum cairn_status status = try_link(search, "", "", error);
+    enum cairn_status status = try_path(search, "%s/%s", search->folder, name);
     if (status == CAIRN_ERROR_NOT_FOUND)
-        status = try_link(search, "", "/.debug", error);
+        status = try_path(search, "%s/.debug/%s", search->folder, name);
     for (const char *const *directory = search->directories;
          *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
-        status = try_link(search, *directory, "", error);
+        status = try_path(search, "%s%s/%s", *directory, search->folder, name);
     return status;
 }
 
-/* Copies the part of the path before the last slash. Used if a hook opens the files. */
-static enum cairn_status copy_folder(struct search *search, struct cairn_error *error)
+/* Finds the part of the path before the last slash. If a hook opens the files, the path is not
+ * resolved. */
+static enum cairn_status find_folder(struct search *search)
 {
+    if (search->object->options.files.open == NULL) {
+        if (realpath(search->path, search->folder) == NULL)
+            return error_set_system(search->error, errno, "the file's folder cannot be found");
+        *strrchr(search->folder, '/') = '\0';
+        return CAIRN_OK;
+    }
     const char *slash = strrchr(search->path, '/');
     size_t length = slash == NULL ? 1 : (size_t)(slash - search->path);
     if (length >= sizeof search->folder)
-        return error_set_system(error, ENAMETOOLONG, "the file's folder cannot be found");
+        return error_set_system(search->error, ENAMETOOLONG, "the file's folder cannot be found");
     memcpy(search->folder, slash == NULL ? "." : search->path, length);
     search->folder[length] = '\0';
     return CAIRN_OK;
-}
-
-static enum cairn_status find_folder(struct search *search, struct cairn_error *error)
-{
-    if (search->object->options.files.open != NULL)
-        return copy_folder(search, error);
-    if (realpath(search->path, search->folder) == NULL)
-        return error_set_system(error, errno, "the file's folder cannot be found");
-    *strrchr(search->folder, '/') = '\0';
-    return CAIRN_OK;
-}
-
-static enum cairn_status say_not_found(const struct search *search, struct cairn_error *error)
-{
-    if (search->id.size == 0 && search->link.name == NULL)
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
-                         "the file has neither a build ID nor a .gnu_debuglink to find its debug "
-                         "file by");
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no debug file of this build%s%s%s",
-                     search->link.name == NULL ? "" : " named '",
-                     search->link.name == NULL ? "" : search->link.name,
-                     search->link.name == NULL ? "" : "'");
 }
 
 enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char *path,
@@ -272,15 +228,23 @@ enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char 
         .directories = directories == NULL ? usual : directories,
         .id = build_id(object),
         .link = find_link(&object->file),
+        .error = error,
     };
-    enum cairn_status status = find_folder(&search, error);
+    enum cairn_status status = find_folder(&search);
     if (status != CAIRN_OK)
         return status;
-    status = search_build_id(&search, error);
+    status = search_build_id(&search);
     if (status == CAIRN_ERROR_NOT_FOUND)
-        status = search_link(&search, error);
+        status = search_link(&search);
+    const char *name = search.link.name;
+    if (status == CAIRN_ERROR_NOT_FOUND && name == NULL && search.id.size == 0)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                         "the file has neither a build ID nor a .gnu_debuglink to find its debug "
+                         "file by");
     if (status == CAIRN_ERROR_NOT_FOUND)
-        return say_not_found(&search, error);
+        return error_set(
+            error, CAIRN_ERROR_NOT_FOUND, 0, "there is no debug file of this build%s%s%s",
+            name == NULL ? "" : " named '", name == NULL ? "" : name, name == NULL ? "" : "'");
     if (status == CAIRN_OK)
         *found = object->debug_path;
     return status;
@@ -305,18 +269,6 @@ static bool index_sections(const struct file *file, bool with_bytes, const struc
     return true;
 }
 
-/* Sets the entry in `matches` to `match` for each section of `wanted` that is in `present`, or that
- * is not, as `is_present` says. */
-static void note_matches(const struct name_index *wanted, const struct name_index *present,
-                         bool is_present, uint8_t match, uint8_t *matches)
-{
-    for (size_t i = 0; i < wanted->count; i++) {
-        const struct name_entry *entry = &wanted->entries[i];
-        if ((name_index_find_entry(present, wanted, entry) != NULL) == is_present)
-            matches[entry->number] = match;
-    }
-}
-
 static enum cairn_status match_sections(cairn_object *object, struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &object->allocator;
@@ -328,17 +280,19 @@ static enum cairn_status match_sections(cairn_object *object, struct cairn_error
     struct name_index other_bytes = {.count = 0};
     enum cairn_status status = CAIRN_OK;
     object->match_count = (size_t)own->section_count + other->section_count;
-    object->matches = memory_new(allocator, object->match_count, 1);
-    if (object->match_count > 0 &&
-        (object->matches == NULL || !index_sections(own, false, &key, &empty, allocator) ||
-         !index_sections(own, true, &key, &own_bytes, allocator) ||
-         !index_sections(other, true, &key, &other_bytes, allocator))) {
-        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of sections");
-    } else if (object->match_count > 0) {
-        note_matches(&empty, &other_bytes, true, MATCH_REPLACED, object->matches);
-        note_matches(&other_bytes, &own_bytes, false, MATCH_ADDED,
-                     object->matches + own->section_count);
+    if (object->match_count > 0) {
+        object->matches = memory_new(allocator, object->match_count, 1);
+        if (object->matches == NULL || !index_sections(own, false, &key, &empty, allocator) ||
+            !index_sections(own, true, &key, &own_bytes, allocator) ||
+            !index_sections(other, true, &key, &other_bytes, allocator))
+            status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of sections");
     }
+    for (size_t i = 0; i < empty.count && status == CAIRN_OK; i++)
+        if (name_index_find_entry(&other_bytes, &empty, &empty.entries[i]) != NULL)
+            object->matches[empty.entries[i].number] = MATCH_REPLACED;
+    for (size_t i = 0; i < other_bytes.count && status == CAIRN_OK; i++)
+        if (name_index_find_entry(&own_bytes, &other_bytes, &other_bytes.entries[i]) == NULL)
+            object->matches[own->section_count + other_bytes.entries[i].number] = MATCH_ADDED;
     name_index_release(&empty, allocator);
     name_index_release(&own_bytes, allocator);
     name_index_release(&other_bytes, allocator);
@@ -366,27 +320,19 @@ void debug_file_release(cairn_object *object)
 
 /* ---- Attaching a debug file ---- */
 
-static enum cairn_status check_attachable(const cairn_object *object, struct cairn_error *error)
-{
-    if (object->debug_file != NULL)
-        return error_set(error, CAIRN_ERROR_STATE, 0, "a debug file is attached already");
-    if (cairn_object_is_relocatable(object))
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "relocatable objects have no separate debug files");
-    return CAIRN_OK;
-}
-
 enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const char *path,
                                                  struct cairn_error *error)
 {
     if (object == NULL || path == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_attach_debug_file needs an object and a path");
-    enum cairn_status status = check_attachable(object, error);
-    if (status != CAIRN_OK)
-        return status;
+    if (object->debug_file != NULL)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "a debug file is attached already");
+    if (cairn_object_is_relocatable(object))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "relocatable objects have no separate debug files");
     cairn_object *other;
-    status = cairn_object_open(path, &object->options, &other, error);
+    enum cairn_status status = cairn_object_open(path, &object->options, &other, error);
     if (status != CAIRN_OK)
         return status;
     status = check_belongs(object, other, error);

@@ -116,15 +116,10 @@ static enum cairn_status load_tables(const struct image *image, struct cairn_err
     return status;
 }
 
-static enum cairn_status load_header(const struct image *image, struct cairn_error *error)
-{
-    size_t size = image->size < sizeof(Elf64_Ehdr) ? image->size : sizeof(Elf64_Ehdr);
-    return image_load(image, 0, size, error);
-}
-
 static enum cairn_status open_elf(struct file *file, struct cairn_error *error)
 {
-    enum cairn_status status = load_header(&file->image, error);
+    size_t size = file->image.size < sizeof(Elf64_Ehdr) ? file->image.size : sizeof(Elf64_Ehdr);
+    enum cairn_status status = image_load(&file->image, 0, size, error);
     if (status == CAIRN_OK)
         status = check_identity(&file->image, error);
     if (status == CAIRN_OK)
@@ -135,7 +130,7 @@ static enum cairn_status open_elf(struct file *file, struct cairn_error *error)
     /* libelf takes a pointer to non-const, but does not write to the memory. */
     file->elf = elf_memory((char *)(uintptr_t)file->image.bytes, file->image.size);
     if (file->elf == NULL || gelf_getehdr(file->elf, &file->header) == NULL)
-        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "the ELF header is no good: %s",
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "the ELF header is invalid: %s",
                          elf_errmsg(-1));
     if (file->header.e_ident[EI_DATA] == ELFDATA2MSB)
         file->byte_order = CAIRN_BIG_ENDIAN;
@@ -147,27 +142,23 @@ static size_t uses_size(uint32_t section_count)
     return sizeof(struct section_uses) + section_count * sizeof(struct section_use);
 }
 
-static void find_wide_sections(const struct file *file)
-{
-    GElf_Shdr header;
-    for (uint32_t index = file->section_count - 1; index > 0; index--)
-        if (file_section(file, index, &header) && header.sh_type == SHT_SYMTAB_SHNDX &&
-            header.sh_link < file->section_count)
-            file->uses->sections[header.sh_link].wide_sections = index;
-}
-
 static enum cairn_status open_sections(struct file *file, const struct cairn_allocator *allocator,
                                        struct cairn_error *error)
 {
     size_t count = 0;
     size_t name_section = 0;
+    GElf_Shdr header;
     if (elf_getshdrnum(file->elf, &count) != 0 || count == 0 || count > UINT32_MAX)
         return CAIRN_OK;
     file->uses = memory_new(allocator, uses_size((uint32_t)count), 1);
     if (file->uses == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count);
     file->section_count = (uint32_t)count;
-    find_wide_sections(file);
+    /* Iterate in reverse, so that the first of several sections remains. */
+    for (uint32_t index = file->section_count - 1; index > 0; index--)
+        if (file_section(file, index, &header) && header.sh_type == SHT_SYMTAB_SHNDX &&
+            header.sh_link < file->section_count)
+            file->uses->sections[header.sh_link].wide_sections = index;
     if (elf_getshdrstrndx(file->elf, &name_section) == 0 && name_section < count)
         file->names = file_strings(file, (uint32_t)name_section);
     return CAIRN_OK;
@@ -227,12 +218,15 @@ enum cairn_status file_bytes_at(const struct file *file, uint64_t offset, uint64
     return image_load(image, (size_t)offset, (size_t)size, error);
 }
 
-static enum cairn_status count_bytes(const struct file *file, uint32_t index,
-                                     const GElf_Shdr *header, struct cairn_error *error)
+enum cairn_status file_section_bytes(const struct file *file, uint32_t index,
+                                     const GElf_Shdr *header, struct file_bytes *bytes,
+                                     struct cairn_error *error)
 {
     struct section_uses *uses = file->uses;
-    if (uses->sections[index].has_bytes)
-        return CAIRN_OK;
+    enum cairn_status status =
+        file_bytes_at(file, header->sh_offset, header->sh_size, bytes, error);
+    if (status != CAIRN_OK || uses->sections[index].has_bytes)
+        return status;
     if (header->sh_size > file->image.size - uses->bytes)
         return error_set(error, CAIRN_ERROR_CORRUPT, header->sh_offset,
                          "section %u overlaps others: it has %llu bytes, those used before it "
@@ -242,15 +236,6 @@ static enum cairn_status count_bytes(const struct file *file, uint32_t index,
     uses->bytes += header->sh_size;
     uses->sections[index].has_bytes = true;
     return CAIRN_OK;
-}
-
-enum cairn_status file_section_bytes(const struct file *file, uint32_t index,
-                                     const GElf_Shdr *header, struct file_bytes *bytes,
-                                     struct cairn_error *error)
-{
-    enum cairn_status status =
-        file_bytes_at(file, header->sh_offset, header->sh_size, bytes, error);
-    return status == CAIRN_OK ? count_bytes(file, index, header, error) : status;
 }
 
 struct file_bytes file_strings(const struct file *file, uint32_t index)

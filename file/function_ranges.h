@@ -6,7 +6,7 @@
 #ifndef FILE_FUNCTION_RANGES_H
 #define FILE_FUNCTION_RANGES_H
 
-#include "file/code_sections.h"
+#include "file/code.h"
 #include "file/symbols.h"
 
 /* The start of a function's code, or of the part of it that follows a nested function. */

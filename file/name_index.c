@@ -12,8 +12,8 @@
 #include "file/name_index.h"
 
 #include "base/memory.h"
+#include "file/sorted.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define PRIME ((UINT64_C(1) << 61) - 1)
@@ -29,14 +29,6 @@ static uint64_t reduce(hash_wide number)
 static uint64_t extend(const struct name_index *index, uint64_t hash, uint8_t byte)
 {
     return byte == 0 ? index->start : reduce((hash_wide)hash * index->factor + byte);
-}
-
-static uint64_t hash_name(const struct name_index *index, const char *name)
-{
-    uint64_t hash = index->start;
-    for (size_t i = strlen(name); i-- > 0;)
-        hash = extend(index, hash, (uint8_t)name[i]);
-    return hash;
 }
 
 bool name_index_create(struct name_index *index, struct file_bytes strings, size_t capacity,
@@ -81,9 +73,7 @@ static int compare_hashes(const void *left, const void *right)
 
 void name_index_sort(struct name_index *index)
 {
-    if (index->count == 0)
-        return;
-    qsort(index->entries, index->count, sizeof *index->entries, compare_offsets);
+    sorted_make(index->entries, index->count, sizeof *index->entries, compare_offsets);
     uint64_t hash = index->start;
     uint64_t place = index->strings.size;
     for (size_t i = index->count; i-- > 0;) {
@@ -91,7 +81,7 @@ void name_index_sort(struct name_index *index)
             hash = extend(index, hash, index->strings.bytes[--place]);
         index->entries[i].hash = hash;
     }
-    qsort(index->entries, index->count, sizeof *index->entries, compare_hashes);
+    sorted_make(index->entries, index->count, sizeof *index->entries, compare_hashes);
 }
 
 /* ---- Looking up ---- */
@@ -105,24 +95,20 @@ static const char *name_of(const struct name_index *index, const struct name_ent
 static const struct name_entry *find(const struct name_index *index, uint64_t hash,
                                      const char *name, size_t compared)
 {
-    size_t low = 0;
-    size_t high = index->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (index->entries[middle].hash < hash)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < index->count && index->entries[low].hash == hash; low++)
-        if (strncmp(name_of(index, &index->entries[low]), name, compared) == 0)
-            return &index->entries[low];
+    struct name_entry key = {.hash = hash};
+    size_t at = sorted_lower_bound(index->entries, index->count, sizeof key, &key, compare_hashes);
+    for (; at < index->count && index->entries[at].hash == hash; at++)
+        if (strncmp(name_of(index, &index->entries[at]), name, compared) == 0)
+            return &index->entries[at];
     return NULL;
 }
 
 const struct name_entry *name_index_find(const struct name_index *index, const char *name)
 {
-    return find(index, hash_name(index, name), name, SIZE_MAX);
+    uint64_t hash = index->start;
+    for (size_t i = strlen(name); i-- > 0;)
+        hash = extend(index, hash, (uint8_t)name[i]);
+    return find(index, hash, name, SIZE_MAX);
 }
 
 const struct name_entry *name_index_find_entry(const struct name_index *index,

@@ -6,7 +6,7 @@
 #ifndef FILE_OBJECT_H
 #define FILE_OBJECT_H
 
-#include "file/code_sections.h"
+#include "file/code.h"
 #include "file/elf_file.h"
 #include "file/function_ranges.h"
 #include "file/memory_budget.h"
@@ -26,6 +26,13 @@ struct prepared {
     struct relocation_list relocations;
 };
 
+/* The forms of a section. */
+enum section_form {
+    SECTION_RELOCATED, /* with relocations applied */
+    SECTION_CODE,      /* without, and with the names of their symbols */
+    SECTION_FORMS
+};
+
 struct cairn_object {
     struct cairn_allocator allocator; /* allocator of `budget` */
     struct budget budget;
@@ -34,10 +41,9 @@ struct cairn_object {
     struct file file;
     enum cairn_architecture architecture;
     struct relocation_sources sources;
-    struct prepared **sections;         /* by number, NULL if not yet requested; or NULL */
-    struct prepared **code;             /* the same, with names of relocations, not relocated */
-    const struct prepared *descriptors; /* PPC64 ELFv1: .opd, one of `sections`; or NULL */
-    bool has_symbols;                   /* whether `symbols` was read */
+    struct prepared **sections[SECTION_FORMS]; /* by number, NULL if not yet requested; or NULL */
+    const struct prepared *descriptors;        /* PPC64 ELFv1: .opd; or NULL */
+    bool has_symbols;                          /* whether `symbols` was read */
     struct symbol_list symbols;
     bool has_by_name;          /* whether `by_name` was created */
     struct name_index by_name; /* contains indexes into `symbols` */
@@ -55,19 +61,14 @@ struct cairn_object {
 
 /* ---- section.c: the bytes of sections ---- */
 
-/* Finds the relocated bytes of a section. Errors: TRUNCATED, CORRUPT, UNSUPPORTED, MEMORY. */
-enum cairn_status section_prepare(cairn_object *object, uint32_t index,
+/* Finds the bytes of a section. Errors: TRUNCATED, CORRUPT, UNSUPPORTED, MEMORY. */
+enum cairn_status section_prepare(cairn_object *object, uint32_t index, enum section_form form,
                                   const struct prepared **prepared, struct cairn_error *error);
 
-/* Finds the bytes of a section without applying relocations, and the names of its relocations.
- * Errors: the same. */
-enum cairn_status section_prepare_code(cairn_object *object, uint32_t index,
-                                       const struct prepared **prepared, struct cairn_error *error);
-
-/* Return a section that was prepared before; otherwise NULL. With section_find, numbers greater
- * than the object's own are those of the attached debug file. */
-const struct prepared *section_find(const cairn_object *object, uint32_t index);
-const struct prepared *section_find_code(const cairn_object *object, uint32_t index);
+/* Returns a section that was prepared before; otherwise NULL. Numbers greater than the object's own
+ * are those of the attached debug file. */
+const struct prepared *section_find(const cairn_object *object, uint32_t index,
+                                    enum section_form form);
 
 void section_release_all(cairn_object *object);
 
@@ -100,14 +101,10 @@ bool debug_file_adds(const cairn_object *object, uint32_t index);
 
 void debug_file_release(cairn_object *object);
 
-/* ---- names.c: symbols ---- */
+/* ---- functions.c: symbols ---- */
 
 /* Reads the symbols if that was not done yet. Errors: TRUNCATED, CORRUPT, UNSUPPORTED, MEMORY. */
 enum cairn_status names_read(cairn_object *object, struct cairn_error *error);
-
-/* Finds the code that a descriptor points to. Returns false if the symbol is not that of a
- * descriptor. */
-bool names_find_code(const cairn_object *object, const struct symbol *symbol, struct symbol *code);
 
 void names_release(cairn_object *object);
 

@@ -10,10 +10,11 @@
  */
 #include "file/relocation.h"
 
+#include "base/array.h"
 #include "base/error.h"
+#include "file/sorted.h"
 
 #include <cairn/section.h>
-#include <stdlib.h>
 
 enum operation {
     OPERATION_UNKNOWN = 0,
@@ -122,14 +123,14 @@ static uint8_t uleb128_bytes(const uint8_t *bytes, size_t size)
 }
 
 /* Finds the bytes that a relocation changes. The size is 0 if they are not inside the target. */
-static struct place find_place(const struct relocation_target *target, uint8_t *bytes,
-                               uint64_t offset, uint8_t width)
+static struct place find_place(const struct relocation_target *target, uint64_t offset,
+                               uint8_t width)
 {
     struct place place = {.bits_in_byte = 8, .is_little_endian = true};
     if (offset >= target->size)
         return place;
     size_t left = target->size - offset;
-    place.bytes = bytes + offset;
+    place.bytes = target->bytes + offset;
     place.size = width;
     if (width == WIDTH_ULEB128) {
         place.size = uleb128_bytes(place.bytes, left);
@@ -168,11 +169,12 @@ static void store(const struct place *place, uint64_t value)
     }
 }
 
-/* ---- One relocation ---- */
+/* ---- Relocation sections ---- */
 
 /* An open relocation section. */
 struct source {
     const struct file *file;
+    uint32_t section;
     struct file_bytes entries;
     size_t count;
     bool has_addends;
@@ -186,6 +188,26 @@ struct entry {
     uint32_t type;
     uint64_t addend;
 };
+
+static enum cairn_status open_source(const struct file *file, uint32_t section,
+                                     struct source *source, struct cairn_error *error)
+{
+    GElf_Shdr header = {0};
+    bool is_there = file_section(file, section, &header);
+    *source = (struct source){
+        .file = file, .section = section, .has_addends = header.sh_type == SHT_RELA};
+    size_t entry_bytes = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
+    if (!is_there || header.sh_entsize != entry_bytes ||
+        file_section_bytes(file, section, &header, &source->entries, NULL) != CAIRN_OK)
+        return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
+                         "the relocations in section %u cannot be read", section);
+    source->count = source->entries.size / entry_bytes;
+    /* A table that cannot be opened counts as empty. A relocation with a symbol then reports an
+     * error. */
+    if (symbol_table_open(file, header.sh_link, &source->symbols, NULL) != CAIRN_OK)
+        source->symbols = (struct symbol_table){0};
+    return CAIRN_OK;
+}
 
 static struct entry read_entry(const struct source *source, size_t index)
 {
@@ -222,42 +244,20 @@ static const char *symbol_name(const struct source *source, const struct table_s
     return symbol_table_string(&source->symbols, symbol->name);
 }
 
-static enum cairn_status note(struct relocation_list *list, const struct relocation *relocation,
-                              const struct cairn_allocator *allocator, struct cairn_error *error)
+/* ---- One relocation ---- */
+
+static enum cairn_status note(const struct relocation_target *target,
+                              const struct relocation *relocation, struct relocation_list *list,
+                              struct cairn_error *error)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 4 : list->capacity * 2;
-        void *entries = memory_resize(allocator, list->entries, list->capacity * sizeof *relocation,
-                                      capacity * sizeof *relocation);
-        if (entries == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
-                             capacity);
-        list->entries = entries;
-        list->capacity = capacity;
-    }
+    void *entries = array_reserve(&target->sources->allocator, list->entries, list->count, 1,
+                                  &list->capacity, sizeof *relocation);
+    if (entries == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
+                         list->count + 1);
+    list->entries = entries;
     list->entries[list->count++] = *relocation;
     return CAIRN_OK;
-}
-
-static enum cairn_status check_rule(struct rule rule, uint64_t offset, struct cairn_error *error)
-{
-    if (rule.operation != OPERATION_UNKNOWN)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, offset,
-                     "the relocation at byte %llu of the section is of type %u, which cannot be "
-                     "applied: link the file first",
-                     (unsigned long long)offset, rule.type);
-}
-
-static enum cairn_status check_place(const struct relocation_target *target,
-                                     const struct place *place, uint64_t offset,
-                                     struct cairn_error *error)
-{
-    if (place->size > 0)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_CORRUPT, offset,
-                     "a relocation reaches byte %llu of a section of %zu bytes",
-                     (unsigned long long)offset, target->size);
 }
 
 static uint64_t result(const struct relocation_target *target, enum operation operation,
@@ -275,53 +275,50 @@ static uint64_t result(const struct relocation_target *target, enum operation op
     }
 }
 
-/* Handles the second relocation of a RISC-V distance, which is written as an address to add and an
- * address to subtract. A distance points to its first label only if the second label is in the same
- * section as the place. Otherwise it does not point to a section. */
-static void subtract_section(const struct relocation_target *target,
-                             const struct relocation *subtracted, struct relocation_list *list)
-{
-    struct relocation *added = list->count == 0 ? NULL : &list->entries[list->count - 1];
-    if (added != NULL && added->offset == subtracted->offset &&
-        subtracted->section != target->section)
-        added->section = 0;
-}
-
+/* Adds an applied relocation to the list.
+ *
+ * RISC-V writes a distance as an address to add and an address to subtract. A distance points to
+ * its first label only if the second label is in the same section as the place. Otherwise it does
+ * not point to a section. */
 static enum cairn_status note_applied(const struct relocation_target *target, struct rule rule,
-                                      struct relocation *relocation,
-                                      const struct cairn_allocator *allocator,
-                                      struct relocation_list *list, struct cairn_error *error)
+                                      struct relocation *relocation, struct relocation_list *list,
+                                      struct cairn_error *error)
 {
     if (rule.width != 4 && rule.width != 8)
         return CAIRN_OK;
-    if (!file_is_relocatable(target->sources->file))
-        relocation->section = 0;
     if (rule.operation == OPERATION_SUBTRACT) {
-        subtract_section(target, relocation, list);
+        struct relocation *added = list->count == 0 ? NULL : &list->entries[list->count - 1];
+        if (added != NULL && added->offset == relocation->offset &&
+            relocation->section != target->section)
+            added->section = 0;
         return CAIRN_OK;
     }
     relocation->width = rule.width;
     relocation->is_address =
         rule.operation == OPERATION_SET || rule.operation == OPERATION_RELATIVE;
-    return note(list, relocation, allocator, error);
+    return note(target, relocation, list, error);
 }
 
 static enum cairn_status apply_entry(const struct relocation_target *target,
                                      const struct source *source, const struct entry *entry,
-                                     uint8_t *bytes, const struct cairn_allocator *allocator,
                                      struct relocation_list *list, struct cairn_error *error)
 {
     struct relocation relocation = {.offset = entry->offset - target->address};
     struct rule rule = find_rule(source->file->header.e_machine, entry->type);
-    enum cairn_status status = check_rule(rule, relocation.offset, error);
-    if (status != CAIRN_OK || rule.operation == OPERATION_NONE)
-        return status;
-    struct place place = find_place(target, bytes, relocation.offset, rule.width);
-    status = check_place(target, &place, relocation.offset, error);
-    if (status != CAIRN_OK)
-        return status;
+    if (rule.operation == OPERATION_UNKNOWN)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, relocation.offset,
+                         "the relocation at byte %llu of the section is of type %u, which cannot "
+                         "be applied: link the file first",
+                         (unsigned long long)relocation.offset, rule.type);
+    if (rule.operation == OPERATION_NONE)
+        return CAIRN_OK;
+    struct place place = find_place(target, relocation.offset, rule.width);
+    if (place.size == 0)
+        return error_set(error, CAIRN_ERROR_CORRUPT, relocation.offset,
+                         "a relocation reaches byte %llu of a section of %zu bytes",
+                         (unsigned long long)relocation.offset, target->size);
     struct table_symbol symbol;
-    status = read_symbol(source, entry->symbol, &symbol, error);
+    enum cairn_status status = read_symbol(source, entry->symbol, &symbol, error);
     if (status != CAIRN_OK)
         return status;
 
@@ -331,298 +328,52 @@ static enum cairn_status apply_entry(const struct relocation_target *target,
     relocation.value = result(target, rule.operation, &relocation, stored, value);
     store(&place, relocation.value);
     relocation.name = addend == 0 ? symbol_name(source, &symbol) : NULL;
-    relocation.section = symbol.is_reserved ? 0 : symbol.section;
-    return note_applied(target, rule, &relocation, allocator, list, error);
+    bool has_section = file_is_relocatable(source->file) && !symbol.is_reserved;
+    relocation.section = has_section ? symbol.section : 0;
+    return note_applied(target, rule, &relocation, list, error);
 }
 
-/* ---- The relocation sections of each section ---- */
-
-static bool is_source(const struct file *file, const GElf_Shdr *header)
+static enum cairn_status note_name(const struct relocation_target *target,
+                                   const struct source *source, const struct entry *entry,
+                                   struct relocation_list *list, struct cairn_error *error)
 {
-    if (header->sh_type != SHT_RELA && header->sh_type != SHT_REL)
-        return false;
-    if (file_is_relocatable(file))
-        return header->sh_info > 0 && header->sh_info < file->section_count;
-    return (header->sh_flags & SHF_ALLOC) != 0;
+    struct table_symbol symbol;
+    enum cairn_status status = read_symbol(source, entry->symbol, &symbol, error);
+    struct relocation relocation = {.offset = entry->offset, .name = symbol_name(source, &symbol)};
+    if (status != CAIRN_OK || relocation.name == NULL)
+        return status;
+    return note(target, &relocation, list, error);
 }
 
-static void read_sources(struct relocation_sources *sources)
-{
-    const struct file *file = sources->file;
-    GElf_Shdr header;
-    /* Iterate in reverse, so that each list is in the order of the file. */
-    for (uint32_t index = file->section_count - 1; index > 0; index--) {
-        if (!file_section(file, index, &header) || !is_source(file, &header))
-            continue;
-        uint32_t target = file_is_relocatable(file) ? header.sh_info : 0;
-        sources->next[index] = sources->first[target];
-        sources->first[target] = index;
-    }
-}
+/* ---- The relocations of a file ---- */
 
 enum cairn_status relocation_sources_read(const struct file *file,
                                           const struct cairn_allocator *allocator,
                                           struct relocation_sources *sources,
                                           struct cairn_error *error)
 {
-    *sources = (struct relocation_sources){.file = file};
     size_t count = file->section_count;
+    bool is_relocatable = file_is_relocatable(file);
+    *sources = (struct relocation_sources){.file = file, .allocator = *allocator};
     if (count == 0)
         return CAIRN_OK;
     sources->first = memory_new(allocator, count * 2, sizeof *sources->first);
-    if (sources->first == NULL)
+    if (sources->first == NULL) {
+        *sources = (struct relocation_sources){0};
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count);
+    }
     sources->next = sources->first + count;
-    read_sources(sources);
-    return CAIRN_OK;
-}
-
-void relocation_sources_release(struct relocation_sources *sources,
-                                const struct cairn_allocator *allocator)
-{
-    if (sources->first != NULL)
-        memory_free(allocator, sources->first,
-                    (size_t)sources->file->section_count * 2 * sizeof *sources->first);
-    memory_free(allocator, sources->loaded, sources->loaded_count * sizeof *sources->loaded);
-    *sources = (struct relocation_sources){0};
-}
-
-/* ---- All relocations of a section ---- */
-
-static enum cairn_status open_source(const struct file *file, uint32_t section,
-                                     struct source *source, struct cairn_error *error)
-{
-    GElf_Shdr header = {0};
-    bool is_there = file_section(file, section, &header);
-    *source = (struct source){.file = file, .has_addends = header.sh_type == SHT_RELA};
-    size_t entry_bytes = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
-    if (!is_there || header.sh_entsize != entry_bytes ||
-        file_section_bytes(file, section, &header, &source->entries, NULL) != CAIRN_OK)
-        return error_set(error, CAIRN_ERROR_CORRUPT, header.sh_offset,
-                         "the relocations in section %u cannot be read", section);
-    source->count = source->entries.size / entry_bytes;
-    /* A table that cannot be opened counts as empty. A relocation with a symbol then reports an
-     * error. */
-    if (symbol_table_open(file, header.sh_link, &source->symbols, NULL) != CAIRN_OK)
-        source->symbols = (struct symbol_table){0};
-    return CAIRN_OK;
-}
-
-static enum cairn_status apply_source(const struct relocation_target *target,
-                                      const struct source *source, uint8_t *bytes,
-                                      const struct cairn_allocator *allocator,
-                                      struct relocation_list *list, struct cairn_error *error)
-{
-    for (size_t i = 0; i < source->count; i++) {
-        struct entry entry = read_entry(source, i);
-        enum cairn_status status =
-            apply_entry(target, source, &entry, bytes, allocator, list, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
-static int compare(const void *left, const void *right)
-{
-    uint64_t a = ((const struct relocation *)left)->offset;
-    uint64_t b = ((const struct relocation *)right)->offset;
-    return (a > b) - (a < b);
-}
-
-/* Sorts the list by offset. Compilers and linkers nearly always write relocations in order. */
-static void sort(struct relocation_list *list)
-{
-    for (size_t i = 1; i < list->count; i++) {
-        if (list->entries[i - 1].offset > list->entries[i].offset) {
-            qsort(list->entries, list->count, sizeof *list->entries, compare);
-            return;
-        }
-    }
-}
-
-/* Applies all relocations of the target's relocation sections. For relocatable objects. */
-static enum cairn_status apply_sources(const struct relocation_target *target, uint8_t *bytes,
-                                       const struct cairn_allocator *allocator,
-                                       struct relocation_list *list, struct cairn_error *error)
-{
-    const struct relocation_sources *sources = target->sources;
-    for (uint32_t section = sources->first[target->section]; section != 0;
-         section = sources->next[section]) {
-        struct source source;
-        enum cairn_status status = open_source(sources->file, section, &source, error);
-        if (status == CAIRN_OK)
-            status = apply_source(target, &source, bytes, allocator, list, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
-/* Returns the index of the first dynamic relocation at or after the target's address. */
-static size_t find_loaded(const struct relocation_target *target)
-{
-    const struct relocation_sources *sources = target->sources;
-    size_t low = 0;
-    size_t high = sources->loaded_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sources->loaded[middle].address < target->address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static bool is_of_target(const struct relocation_target *target, size_t number)
-{
-    const struct relocation_sources *sources = target->sources;
-    return target->is_loaded && number < sources->loaded_count &&
-           sources->loaded[number].address - target->address < target->size;
-}
-
-/* Applies the dynamic relocations of the target's bytes. Each one changes one section, unless the
- * addresses of sections overlap. The number of relocations applied is therefore limited to the
- * number that exist. */
-static enum cairn_status apply_loaded(const struct relocation_target *target, uint8_t *bytes,
-                                      const struct cairn_allocator *allocator,
-                                      struct relocation_list *list, struct cairn_error *error)
-{
-    struct relocation_sources *sources = target->sources;
-    struct source source = {.count = 0};
-    uint32_t opened = 0;
-    enum cairn_status status = CAIRN_OK;
-    for (size_t i = find_loaded(target); is_of_target(target, i) && status == CAIRN_OK; i++) {
-        const struct loaded_relocation *loaded = &sources->loaded[i];
-        if (++sources->applied_count > sources->loaded_count)
-            return error_set(error, CAIRN_ERROR_CORRUPT, 0,
-                             "section %u is loaded at the same addresses as others: there are %zu "
-                             "relocations, and more would be applied",
-                             target->section, sources->loaded_count);
-        if (source.entries.bytes == NULL || loaded->source != opened)
-            status = open_source(sources->file, loaded->source, &source, error);
-        opened = loaded->source;
-        if (status != CAIRN_OK)
-            return status;
-        struct entry entry = read_entry(&source, loaded->entry);
-        status = apply_entry(target, &source, &entry, bytes, allocator, list, error);
-    }
-    return status;
-}
-
-enum cairn_status relocation_apply(const struct relocation_target *target, uint8_t *bytes,
-                                   const struct cairn_allocator *allocator,
-                                   struct relocation_list *list, struct cairn_error *error)
-{
-    enum cairn_status status = file_is_relocatable(target->sources->file)
-                                   ? apply_sources(target, bytes, allocator, list, error)
-                                   : apply_loaded(target, bytes, allocator, list, error);
-    if (status == CAIRN_OK)
-        sort(list);
-    return status;
-}
-
-static enum cairn_status note_source_names(const struct source *source,
-                                           const struct cairn_allocator *allocator,
-                                           struct relocation_list *list, struct cairn_error *error)
-{
-    for (size_t i = 0; i < source->count; i++) {
-        struct entry entry = read_entry(source, i);
-        struct table_symbol symbol;
-        enum cairn_status status = read_symbol(source, entry.symbol, &symbol, error);
-        if (status != CAIRN_OK)
-            return status;
-        struct relocation relocation = {.offset = entry.offset,
-                                        .name = symbol_name(source, &symbol)};
-        if (relocation.name == NULL)
+    /* Iterate in reverse, so that each list is in the order of the file. */
+    for (uint32_t index = file->section_count - 1; index > 0; index--) {
+        GElf_Shdr header;
+        if (!file_section(file, index, &header) ||
+            (header.sh_type != SHT_RELA && header.sh_type != SHT_REL))
             continue;
-        status = note(list, &relocation, allocator, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
-enum cairn_status relocation_note_names(const struct relocation_target *target,
-                                        const struct cairn_allocator *allocator,
-                                        struct relocation_list *list, struct cairn_error *error)
-{
-    if (!file_is_relocatable(target->sources->file))
-        return CAIRN_OK;
-    const struct relocation_sources *sources = target->sources;
-    for (uint32_t section = sources->first[target->section]; section != 0;
-         section = sources->next[section]) {
-        struct source source;
-        enum cairn_status status = open_source(sources->file, section, &source, error);
-        if (status == CAIRN_OK)
-            status = note_source_names(&source, allocator, list, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    sort(list);
-    return CAIRN_OK;
-}
-
-const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
-                                              uint64_t size)
-{
-    size_t low = 0;
-    size_t high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (list->entries[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool is_found = low < list->count && list->entries[low].offset - offset < size;
-    return is_found ? &list->entries[low] : NULL;
-}
-
-/* Whether the section contains relocations. True if it cannot be read, so that relocation_apply
- * reports the error. */
-static bool has_entries(const struct file *file, uint32_t section)
-{
-    struct source source;
-    return open_source(file, section, &source, NULL) != CAIRN_OK || source.count > 0;
-}
-
-bool relocation_is_needed(const struct relocation_target *target)
-{
-    const struct relocation_sources *sources = target->sources;
-    if (!file_is_relocatable(sources->file))
-        return is_of_target(target, find_loaded(target));
-    for (uint32_t section = sources->first[target->section]; section != 0;
-         section = sources->next[section])
-        if (has_entries(sources->file, section))
-            return true;
-    return false;
-}
-
-/* ---- Dynamic relocations by address ---- */
-
-static size_t count_loaded(const struct relocation_sources *sources)
-{
-    struct source source;
-    size_t count = 0;
-    for (uint32_t section = sources->first[0]; section != 0; section = sources->next[section])
-        if (open_source(sources->file, section, &source, NULL) == CAIRN_OK)
-            count += source.count;
-    return count;
-}
-
-static enum cairn_status fill_loaded(struct relocation_sources *sources, struct cairn_error *error)
-{
-    struct loaded_relocation *loaded = sources->loaded;
-    for (uint32_t section = sources->first[0]; section != 0; section = sources->next[section]) {
-        struct source source;
-        enum cairn_status status = open_source(sources->file, section, &source, error);
-        if (status != CAIRN_OK)
-            return status;
-        for (size_t i = 0; i < source.count; i++)
-            *loaded++ = (struct loaded_relocation){
-                .address = read_entry(&source, i).offset, .source = section, .entry = (uint32_t)i};
+        uint32_t target = is_relocatable ? header.sh_info : 0;
+        if (is_relocatable ? target == 0 || target >= count : (header.sh_flags & SHF_ALLOC) == 0)
+            continue;
+        sources->next[index] = sources->first[target];
+        sources->first[target] = index;
     }
     return CAIRN_OK;
 }
@@ -639,34 +390,155 @@ static int compare_loaded(const void *left, const void *right)
     return (a->entry > b->entry) - (a->entry < b->entry);
 }
 
+/* Appends the entries of a section of dynamic relocations to the list of all. */
+static enum cairn_status add_loaded(struct relocation_sources *sources, const struct source *source,
+                                    struct cairn_error *error)
+{
+    if (source->count == 0)
+        return CAIRN_OK;
+    void *loaded = array_reserve(&sources->allocator, sources->loaded, sources->loaded_count,
+                                 source->count, &sources->loaded_capacity, sizeof *sources->loaded);
+    if (loaded == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
+                         sources->loaded_count + source->count);
+    sources->loaded = loaded;
+    for (size_t i = 0; i < source->count; i++)
+        sources->loaded[sources->loaded_count++] =
+            (struct loaded_relocation){.address = read_entry(source, i).offset,
+                                       .source = source->section,
+                                       .entry = (uint32_t)i};
+    return CAIRN_OK;
+}
+
 enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
-                                          const struct cairn_allocator *allocator,
                                           struct cairn_error *error)
 {
-    if (sources->is_sorted || file_is_relocatable(sources->file))
+    if (sources->is_sorted || sources->first == NULL || file_is_relocatable(sources->file))
         return CAIRN_OK;
-    size_t count = count_loaded(sources);
-    if (count > 0 && sources->loaded == NULL) {
-        sources->loaded = memory_new(allocator, count, sizeof *sources->loaded);
-        if (sources->loaded == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations", count);
-        sources->loaded_count = count;
+    sources->loaded_count = 0;
+    for (uint32_t section = sources->first[0]; section != 0; section = sources->next[section]) {
+        struct source source;
+        enum cairn_status status = open_source(sources->file, section, &source, error);
+        if (status == CAIRN_OK)
+            status = add_loaded(sources, &source, error);
+        if (status != CAIRN_OK)
+            return status;
     }
-    enum cairn_status status = fill_loaded(sources, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (count > 1)
-        qsort(sources->loaded, count, sizeof *sources->loaded, compare_loaded);
+    sorted_make(sources->loaded, sources->loaded_count, sizeof *sources->loaded, compare_loaded);
     sources->is_sorted = true;
     return CAIRN_OK;
 }
 
-const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset)
+void relocation_sources_release(struct relocation_sources *sources)
+{
+    if (sources->first != NULL)
+        memory_free(&sources->allocator, sources->first,
+                    (size_t)sources->file->section_count * 2 * sizeof *sources->first);
+    if (sources->loaded != NULL)
+        memory_free(&sources->allocator, sources->loaded,
+                    sources->loaded_capacity * sizeof *sources->loaded);
+    *sources = (struct relocation_sources){0};
+}
+
+/* ---- All relocations of a section ---- */
+
+/* Returns the index of the first dynamic relocation at or after the target's address. */
+static size_t find_loaded(const struct relocation_target *target)
+{
+    const struct relocation_sources *sources = target->sources;
+    struct loaded_relocation key = {.address = target->address};
+    return sorted_lower_bound(sources->loaded, sources->loaded_count, sizeof key, &key,
+                              compare_loaded);
+}
+
+static bool is_of_target(const struct relocation_target *target, size_t number)
+{
+    const struct relocation_sources *sources = target->sources;
+    return target->is_loaded && number < sources->loaded_count &&
+           sources->loaded[number].address - target->address < target->size;
+}
+
+bool relocation_is_needed(const struct relocation_target *target)
+{
+    const struct relocation_sources *sources = target->sources;
+    if (file_is_relocatable(sources->file))
+        return sources->first != NULL && sources->first[target->section] != 0;
+    return is_of_target(target, find_loaded(target));
+}
+
+/* Applies all relocations of the target's relocation sections, or notes their names. */
+static enum cairn_status apply_sources(const struct relocation_target *target,
+                                       struct relocation_list *list, struct cairn_error *error)
+{
+    const struct relocation_sources *sources = target->sources;
+    for (uint32_t section = sources->first[target->section]; section != 0;
+         section = sources->next[section]) {
+        struct source source;
+        enum cairn_status status = open_source(sources->file, section, &source, error);
+        for (size_t i = 0; i < source.count && status == CAIRN_OK; i++) {
+            struct entry entry = read_entry(&source, i);
+            status = target->bytes == NULL ? note_name(target, &source, &entry, list, error)
+                                           : apply_entry(target, &source, &entry, list, error);
+        }
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
+}
+
+/* Applies the dynamic relocations of the target's bytes. Each one changes one section, unless the
+ * addresses of sections overlap. The number of relocations applied is therefore limited to the
+ * number that exist. */
+static enum cairn_status apply_loaded(const struct relocation_target *target,
+                                      struct relocation_list *list, struct cairn_error *error)
+{
+    struct relocation_sources *sources = target->sources;
+    struct source source = {.section = 0};
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = find_loaded(target); is_of_target(target, i) && status == CAIRN_OK; i++) {
+        const struct loaded_relocation *loaded = &sources->loaded[i];
+        if (++sources->applied_count > sources->loaded_count)
+            return error_set(error, CAIRN_ERROR_CORRUPT, 0,
+                             "section %u is loaded at the same addresses as others: there are %zu "
+                             "relocations, and more would be applied",
+                             target->section, sources->loaded_count);
+        if (loaded->source != source.section)
+            status = open_source(sources->file, loaded->source, &source, error);
+        if (status != CAIRN_OK)
+            return status;
+        struct entry entry = read_entry(&source, loaded->entry);
+        status = apply_entry(target, &source, &entry, list, error);
+    }
+    return status;
+}
+
+static int compare(const void *left, const void *right)
+{
+    uint64_t a = ((const struct relocation *)left)->offset;
+    uint64_t b = ((const struct relocation *)right)->offset;
+    return (a > b) - (a < b);
+}
+
+enum cairn_status relocation_apply(const struct relocation_target *target,
+                                   struct relocation_list *list, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    if (file_is_relocatable(target->sources->file))
+        status = apply_sources(target, list, error);
+    else if (target->bytes != NULL)
+        status = apply_loaded(target, list, error);
+    if (status == CAIRN_OK)
+        sorted_make(list->entries, list->count, sizeof *list->entries, compare);
+    return status;
+}
+
+const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset,
+                                         uint64_t size)
 {
     struct relocation key = {.offset = offset};
-    if (list->count == 0)
-        return NULL;
-    return bsearch(&key, list->entries, list->count, sizeof key, compare);
+    size_t place = sorted_lower_bound(list->entries, list->count, sizeof key, &key, compare);
+    bool is_found = place < list->count && list->entries[place].offset - offset < size;
+    return is_found ? &list->entries[place] : NULL;
 }
 
 void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator)

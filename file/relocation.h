@@ -6,10 +6,10 @@
 #ifndef FILE_RELOCATION_H
 #define FILE_RELOCATION_H
 
-#include "base/memory.h"
 #include "file/elf_file.h"
 #include "file/symbols.h"
 
+#include <cairn/allocator.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,18 +43,20 @@ struct loaded_relocation {
 /* The relocation sections of each section in a file. */
 struct relocation_sources {
     const struct file *file;
+    struct cairn_allocator allocator;
     uint32_t *first; /* by section: its first relocation section, or 0; in linked files, entry 0 has
                       * all of them */
     uint32_t *next;  /* by relocation section: the next one of the same section, or 0 */
     /* All dynamic relocations of a linked file, sorted by address. */
     struct loaded_relocation *loaded;
     size_t loaded_count;
+    size_t loaded_capacity;
     size_t applied_count; /* number of relocations applied to all sections so far */
     bool is_sorted;       /* whether `loaded` is complete */
 };
 
 /* Finds the relocation sections of a file. Must be called once for each file, before any section is
- * relocated. Errors: MEMORY. */
+ * relocated. Errors: MEMORY; `sources` is then all zero. */
 enum cairn_status relocation_sources_read(const struct file *file,
                                           const struct cairn_allocator *allocator,
                                           struct relocation_sources *sources,
@@ -63,11 +65,9 @@ enum cairn_status relocation_sources_read(const struct file *file,
 /* Sorts the dynamic relocations. Must be called before loaded sections are relocated; does nothing
  * when called again or for relocatable objects. Errors: CORRUPT, MEMORY. */
 enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
-                                          const struct cairn_allocator *allocator,
                                           struct cairn_error *error);
 
-void relocation_sources_release(struct relocation_sources *sources,
-                                const struct cairn_allocator *allocator);
+void relocation_sources_release(struct relocation_sources *sources);
 
 /* A section to relocate. */
 struct relocation_target {
@@ -76,33 +76,27 @@ struct relocation_target {
     uint64_t address;
     size_t size;
     bool is_loaded; /* SHF_ALLOC; dynamic relocations apply only to loaded sections */
+    uint8_t *bytes; /* a copy of the section, which is relocated; or NULL */
 };
 
-/* Whether there are relocations to apply. If so, the bytes must be a copy. */
+/* Whether there may be relocations to apply. If so, relocation_apply needs a copy of the bytes. */
 bool relocation_is_needed(const struct relocation_target *target);
 
-/* Applies the relocations to the target->size bytes at `bytes`, and adds the addresses to `list`,
- * which must be empty. The caller must release the list even on failure. Errors: CORRUPT,
- * UNSUPPORTED, MEMORY. */
-enum cairn_status relocation_apply(const struct relocation_target *target, uint8_t *bytes,
-                                   const struct cairn_allocator *allocator,
+/* Applies the relocations to the target's bytes, and adds the addresses to `list`, which must be
+ * empty.
+ *
+ * If the target has no bytes, adds all places in the section whose relocations have a named symbol,
+ * of all types; `value` and `section` are 0. The list is then empty for linked files, whose code
+ * the linker has relocated already.
+ *
+ * The caller must release the list even on failure. Errors: CORRUPT, UNSUPPORTED, MEMORY. */
+enum cairn_status relocation_apply(const struct relocation_target *target,
                                    struct relocation_list *list, struct cairn_error *error);
 
-/* Adds to `list` all places in the section whose relocations have a named symbol, without applying
- * the relocations. It accepts all relocation types; `value` and `section` are 0. The list is empty
- * for linked files, whose code the linker has relocated already. The caller must release the list
- * even on failure. Errors: CORRUPT, MEMORY. */
-enum cairn_status relocation_note_names(const struct relocation_target *target,
-                                        const struct cairn_allocator *allocator,
-                                        struct relocation_list *list, struct cairn_error *error);
-
-/* Returns the first entry at an offset of at least `offset` and less than `offset` + `size`, in a
- * list of relocation_note_names; NULL if no entry is in this range. */
-const struct relocation *relocation_find_name(const struct relocation_list *list, uint64_t offset,
-                                              uint64_t size);
-
-/* Returns the relocation at `offset`; NULL if nothing was relocated there. */
-const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset);
+/* Returns the first relocation at an offset of at least `offset` and less than `offset` + `size`;
+ * NULL if no relocation is in this range. */
+const struct relocation *relocation_find(const struct relocation_list *list, uint64_t offset,
+                                         uint64_t size);
 
 void relocation_list_release(struct relocation_list *list, const struct cairn_allocator *allocator);
 

@@ -1,5 +1,5 @@
 /*
- * Prepares the bytes of sections.
+ * Prepares the bytes of sections: decompresses and relocates them.
  *
  * A section is prepared when it is requested for the first time, and kept until the object is
  * closed. Sections that are never requested are not read.
@@ -8,12 +8,117 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
-#include "file/compression.h"
 #include "file/object.h"
 
 #include <cairn/section.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- Decompression ----
+ *
+ * libelf can decompress only a section of a file, and changes the section's header. Therefore it
+ * works on a small temporary file that contains only the section:
+ *
+ *     ELF header | section table: null section, the section | bytes of the section
+ */
+
+enum {
+    TABLE_OFFSET = sizeof(Elf64_Ehdr),
+    TABLE_COUNT = 2,
+    HEADER_OFFSET = TABLE_OFFSET + sizeof(Elf64_Shdr),
+    BYTES_OFFSET = TABLE_OFFSET + TABLE_COUNT * sizeof(Elf64_Shdr)
+};
+
+enum { COMPRESSION_ZSTANDARD = 2 }; /* missing in some versions of <elf.h> */
+
+static void put(uint8_t *bytes, size_t size, enum cairn_byte_order byte_order, uint64_t value)
+{
+    for (size_t i = 0; i < size; i++) {
+        size_t place = byte_order == CAIRN_BIG_ENDIAN ? size - 1 - i : i;
+        bytes[place] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+#define PUT(start, type, field, byte_order, value)                                                 \
+    put((start) + offsetof(type, field), sizeof(((type *)NULL)->field), byte_order, value)
+
+static void write_file(const struct file *file, const struct file_bytes *section, uint8_t *bytes)
+{
+    enum cairn_byte_order order = file->byte_order;
+    memcpy(bytes, file->image.bytes, EI_NIDENT);
+    PUT(bytes, Elf64_Ehdr, e_type, order, ET_REL);
+    PUT(bytes, Elf64_Ehdr, e_machine, order, file->header.e_machine);
+    PUT(bytes, Elf64_Ehdr, e_version, order, EV_CURRENT);
+    PUT(bytes, Elf64_Ehdr, e_shoff, order, TABLE_OFFSET);
+    PUT(bytes, Elf64_Ehdr, e_ehsize, order, sizeof(Elf64_Ehdr));
+    PUT(bytes, Elf64_Ehdr, e_shentsize, order, sizeof(Elf64_Shdr));
+    PUT(bytes, Elf64_Ehdr, e_shnum, order, TABLE_COUNT);
+
+    uint8_t *header = bytes + HEADER_OFFSET;
+    PUT(header, Elf64_Shdr, sh_type, order, SHT_PROGBITS);
+    PUT(header, Elf64_Shdr, sh_flags, order, SHF_COMPRESSED);
+    PUT(header, Elf64_Shdr, sh_offset, order, BYTES_OFFSET);
+    PUT(header, Elf64_Shdr, sh_size, order, section->size);
+    PUT(header, Elf64_Shdr, sh_addralign, order, 1);
+    memcpy(bytes + BYTES_OFFSET, section->bytes, section->size);
+}
+
+/* Copies the bytes that libelf decompresses from the temporary file. */
+static enum cairn_status copy_decompressed(cairn_object *object, Elf *elf,
+                                           const struct file_bytes *compressed,
+                                           struct prepared *prepared, struct cairn_error *error)
+{
+    Elf_Scn *section = elf == NULL ? NULL : elf_getscn(elf, 1);
+    Elf_Data *data = NULL;
+    if (section != NULL && elf_compress(section, 0, 0) >= 0)
+        data = elf_rawdata(section, NULL);
+    const char *reason = data == NULL ? elf_errmsg(-1) : NULL;
+    if (data == NULL && compressed->size >= sizeof(Elf64_Chdr) &&
+        cairn_load_u32(compressed->bytes, object->file.byte_order) == COMPRESSION_ZSTANDARD)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "the section is compressed with Zstandard, which this libelf does not "
+                         "know: decompress it with 'llvm-objcopy --decompress-debug-sections'");
+    if (data == NULL)
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "the section cannot be decompressed: %s",
+                         reason);
+    prepared->size = data->d_size;
+    if (data->d_size == 0)
+        return CAIRN_OK;
+    prepared->copy = memory_new(&object->allocator, data->d_size, 1);
+    if (prepared->copy == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section of %zu bytes",
+                         data->d_size);
+    memcpy(prepared->copy, data->d_buf, data->d_size);
+    prepared->bytes = prepared->copy;
+    return CAIRN_OK;
+}
+
+/* Decompresses a section. Errors: CORRUPT, UNSUPPORTED (a type that libelf does not know),
+ * MEMORY. */
+static enum cairn_status decompress(cairn_object *object, const struct file_bytes *compressed,
+                                    struct prepared *prepared, struct cairn_error *error)
+{
+    uint64_t whole_size = 0;
+    if (compressed->size >= sizeof(Elf64_Chdr))
+        whole_size = cairn_load_u64(compressed->bytes + offsetof(Elf64_Chdr, ch_size),
+                                    object->file.byte_order);
+    size_t small_size = BYTES_OFFSET + compressed->size;
+    uint8_t *small = memory_new(&object->allocator, small_size, 1);
+    /* libelf allocates exactly as many bytes as the section's compression header says. */
+    if (small == NULL || !budget_take(&object->budget, whole_size)) {
+        memory_free(&object->allocator, small, small_size);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory to decompress a section to %llu bytes",
+                         (unsigned long long)whole_size);
+    }
+    write_file(&object->file, compressed, small);
+    Elf *elf = elf_memory((char *)small, small_size);
+    enum cairn_status status = copy_decompressed(object, elf, compressed, prepared, error);
+    elf_end(elf);
+    budget_return(&object->budget, whole_size);
+    memory_free(&object->allocator, small, small_size);
+    return status;
+}
 
 /* ---- Preparing a section ---- */
 
@@ -26,79 +131,48 @@ static enum cairn_status find_bytes(cairn_object *object, const GElf_Shdr *heade
     struct file_bytes found;
     enum cairn_status status =
         file_section_bytes(&object->file, prepared->index, header, &found, error);
-    if (status != CAIRN_OK)
-        return status;
-    if ((header->sh_flags & SHF_COMPRESSED) != 0)
-        return compression_undo(&object->file, &found, &object->budget, &prepared->copy,
-                                &prepared->size, error);
-    prepared->bytes = found.bytes;
-    prepared->size = found.size;
-    return CAIRN_OK;
-}
-
-static enum cairn_status keep_copy(const cairn_object *object, struct prepared *prepared,
-                                   struct cairn_error *error)
-{
-    prepared->copy = memory_new(&object->allocator, prepared->size, 1);
-    if (prepared->copy == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section of %zu bytes",
-                         prepared->size);
-    memcpy(prepared->copy, prepared->bytes, prepared->size);
-    prepared->bytes = prepared->copy;
-    return CAIRN_OK;
-}
-
-static enum cairn_status relocate(cairn_object *object, const struct relocation_target *target,
-                                  struct prepared *prepared, struct cairn_error *error)
-{
-    if (prepared->size == 0 || !relocation_is_needed(target))
-        return CAIRN_OK;
-    if (prepared->copy == NULL && keep_copy(object, prepared, error) != CAIRN_OK)
-        return CAIRN_ERROR_MEMORY;
-    return relocation_apply(target, prepared->copy, &object->allocator, &prepared->relocations,
-                            error);
-}
-
-static enum cairn_status read_sources(cairn_object *object, bool is_loaded,
-                                      struct cairn_error *error)
-{
-    struct relocation_sources *sources = &object->sources;
-    enum cairn_status status = CAIRN_OK;
-    if (sources->file == NULL) {
-        status = relocation_sources_read(&object->file, &object->allocator, sources, error);
-        if (status != CAIRN_OK)
-            relocation_sources_release(sources, &object->allocator);
+    if (status == CAIRN_OK && (header->sh_flags & SHF_COMPRESSED) != 0)
+        return decompress(object, &found, prepared, error);
+    if (status == CAIRN_OK) {
+        prepared->bytes = found.bytes;
+        prepared->size = found.size;
     }
-    if (status == CAIRN_OK && is_loaded)
-        status = relocation_sources_sort(sources, &object->allocator, error);
     return status;
 }
 
-static enum cairn_status fill(cairn_object *object, bool is_code, struct prepared *prepared,
-                              struct cairn_error *error)
+static enum cairn_status relocate(cairn_object *object, const GElf_Shdr *header,
+                                  enum section_form form, struct prepared *prepared,
+                                  struct cairn_error *error)
 {
-    GElf_Shdr header;
-    if (!file_section(&object->file, prepared->index, &header))
-        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "section %u cannot be read",
-                         prepared->index);
-    prepared->address = file_is_relocatable(&object->file) ? 0 : header.sh_addr;
-    enum cairn_status status = find_bytes(object, &header, prepared, error);
-    if (prepared->copy != NULL)
-        prepared->bytes = prepared->copy;
-    if (status == CAIRN_OK)
-        status = read_sources(object, !is_code && (header.sh_flags & SHF_ALLOC) != 0, error);
-    if (status != CAIRN_OK)
-        return status;
-    const struct relocation_target target = {
+    struct relocation_target target = {
         .sources = &object->sources,
         .section = prepared->index,
         .address = prepared->address,
         .size = prepared->size,
-        .is_loaded = (header.sh_flags & SHF_ALLOC) != 0,
+        .is_loaded = (header->sh_flags & SHF_ALLOC) != 0,
     };
-    if (is_code)
-        return relocation_note_names(&target, &object->allocator, &prepared->relocations, error);
-    return relocate(object, &target, prepared, error);
+    enum cairn_status status = CAIRN_OK;
+    if (object->sources.file == NULL)
+        status =
+            relocation_sources_read(&object->file, &object->allocator, &object->sources, error);
+    if (status == CAIRN_OK && form == SECTION_RELOCATED && target.is_loaded)
+        status = relocation_sources_sort(&object->sources, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (form == SECTION_CODE)
+        return relocation_apply(&target, &prepared->relocations, error);
+    if (prepared->size == 0 || !relocation_is_needed(&target))
+        return CAIRN_OK;
+    if (prepared->copy == NULL) {
+        prepared->copy = memory_new(&object->allocator, prepared->size, 1);
+        if (prepared->copy == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section of %zu bytes",
+                             prepared->size);
+        memcpy(prepared->copy, prepared->bytes, prepared->size);
+        prepared->bytes = prepared->copy;
+    }
+    target.bytes = prepared->copy;
+    return relocation_apply(&target, &prepared->relocations, error);
 }
 
 enum cairn_status section_explain(struct budget *budget, const struct file *file, uint32_t index,
@@ -114,8 +188,6 @@ enum cairn_status section_explain(struct budget *budget, const struct file *file
     return budget_explain(budget, what, status, error);
 }
 
-/* ---- The lists of prepared sections ---- */
-
 static void release(struct prepared *prepared, const struct cairn_allocator *allocator)
 {
     if (prepared == NULL)
@@ -125,92 +197,76 @@ static void release(struct prepared *prepared, const struct cairn_allocator *all
     memory_free(allocator, prepared, sizeof *prepared);
 }
 
-static void release_list(const cairn_object *object, struct prepared **list)
-{
-    size_t count = object->file.section_count;
-    if (list == NULL)
-        return;
-    for (size_t i = 0; i < count; i++)
-        release(list[i], &object->allocator);
-    memory_free(&object->allocator, list, count * sizeof(struct prepared *));
-}
-
-void section_release_all(cairn_object *object)
-{
-    release_list(object, object->sections);
-    release_list(object, object->code);
-    relocation_sources_release(&object->sources, &object->allocator);
-}
-
-static enum cairn_status create(cairn_object *object, uint32_t index, bool is_code,
+static enum cairn_status create(cairn_object *object, uint32_t index, enum section_form form,
                                 struct prepared **created, struct cairn_error *error)
 {
-    *created = memory_new(&object->allocator, 1, sizeof **created);
-    if (*created == NULL)
-        return section_explain(&object->budget, &object->file, index,
-                               error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section"),
-                               error);
-    (*created)->index = index;
-    enum cairn_status status = fill(object, is_code, *created, error);
-    if (status != CAIRN_OK) {
-        release(*created, &object->allocator);
-        *created = NULL;
-    }
-    return section_explain(&object->budget, &object->file, index, status, error);
-}
-
-static enum cairn_status prepare(cairn_object *object, uint32_t index, bool is_code,
-                                 const struct prepared **prepared, struct cairn_error *error)
-{
-    struct prepared ***list = is_code ? &object->code : &object->sections;
-    size_t count = object->file.section_count;
-    if (*list == NULL)
-        *list = memory_new(&object->allocator, count, sizeof(struct prepared *));
-    if (*list == NULL)
-        return section_explain(
-            &object->budget, &object->file, index,
-            error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count), error);
+    GElf_Shdr header;
+    struct prepared *prepared = memory_new(&object->allocator, 1, sizeof *prepared);
+    if (prepared == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section");
+    prepared->index = index;
     enum cairn_status status = CAIRN_OK;
-    if ((*list)[index] == NULL)
-        status = create(object, index, is_code, &(*list)[index], error);
-    *prepared = (*list)[index];
+    if (!file_section(&object->file, index, &header))
+        status = error_set(error, CAIRN_ERROR_CORRUPT, 0, "section %u cannot be read", index);
+    if (status == CAIRN_OK) {
+        prepared->address = file_is_relocatable(&object->file) ? 0 : header.sh_addr;
+        status = find_bytes(object, &header, prepared, error);
+    }
+    if (status == CAIRN_OK)
+        status = relocate(object, &header, form, prepared, error);
+    if (status == CAIRN_OK)
+        *created = prepared;
+    else
+        release(prepared, &object->allocator);
     return status;
 }
 
-enum cairn_status section_prepare(cairn_object *object, uint32_t index,
+enum cairn_status section_prepare(cairn_object *object, uint32_t index, enum section_form form,
                                   const struct prepared **prepared, struct cairn_error *error)
 {
-    return prepare(object, index, false, prepared, error);
+    struct prepared ***list = &object->sections[form];
+    size_t count = object->file.section_count;
+    enum cairn_status status = CAIRN_OK;
+    if (*list == NULL)
+        *list = memory_new(&object->allocator, count, sizeof(struct prepared *));
+    if (*list == NULL)
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections", count);
+    else if ((*list)[index] == NULL)
+        status = create(object, index, form, &(*list)[index], error);
+    *prepared = status == CAIRN_OK ? (*list)[index] : NULL;
+    return section_explain(&object->budget, &object->file, index, status, error);
 }
 
-enum cairn_status section_prepare_code(cairn_object *object, uint32_t index,
-                                       const struct prepared **prepared, struct cairn_error *error)
+const struct prepared *section_find(const cairn_object *object, uint32_t index,
+                                    enum section_form form)
 {
-    return prepare(object, index, true, prepared, error);
-}
-
-const struct prepared *section_find(const cairn_object *object, uint32_t index)
-{
-    if (index >= object->file.section_count && object->debug_file != NULL)
-        return section_find(object->debug_file, index - object->file.section_count);
-    bool is_there = object->sections != NULL && index < object->file.section_count;
-    return is_there ? object->sections[index] : NULL;
-}
-
-const struct prepared *section_find_code(const cairn_object *object, uint32_t index)
-{
-    bool is_there = object->code != NULL && index < object->file.section_count;
-    return is_there ? object->code[index] : NULL;
+    uint32_t count = object->file.section_count;
+    if (index >= count)
+        return object->debug_file == NULL ? NULL
+                                          : section_find(object->debug_file, index - count, form);
+    return object->sections[form] == NULL ? NULL : object->sections[form][index];
 }
 
 struct relocation section_read_address(const cairn_object *object, const struct prepared *prepared,
                                        uint64_t offset)
 {
-    const struct relocation *relocation = relocation_find(&prepared->relocations, offset);
+    const struct relocation *relocation = relocation_find(&prepared->relocations, offset, 1);
     uint64_t value = cairn_load_u64(prepared->bytes + offset, object->file.byte_order);
     /* If another relocation has changed some of the bytes, they are not the address of this one. */
     if (relocation != NULL && relocation->is_address && relocation->width == sizeof value &&
         relocation->value == value)
         return *relocation;
     return (struct relocation){.offset = offset, .value = value};
+}
+
+void section_release_all(cairn_object *object)
+{
+    size_t count = object->file.section_count;
+    for (int form = 0; form < SECTION_FORMS; form++) {
+        struct prepared **list = object->sections[form];
+        for (size_t i = 0; list != NULL && i < count; i++)
+            release(list[i], &object->allocator);
+        memory_free(&object->allocator, list, count * sizeof(struct prepared *));
+    }
+    relocation_sources_release(&object->sources);
 }

@@ -74,6 +74,9 @@ enum cairn_status symbols_add(struct symbol_list *list, const struct cairn_alloc
 /* Sorts the list. Must be called before any search. */
 void symbols_sort(struct symbol_list *list);
 
+/* Returns the index after the last symbol with the same section and value as symbol `first`. */
+size_t symbols_group_end(const struct symbol_list *list, size_t first);
+
 /* Returns the index of the first symbol at or after `value` of `section`; list->count after the
  * last symbol. */
 size_t symbols_lower_bound(const struct symbol_list *list, uint32_t section, uint64_t value);

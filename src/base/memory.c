@@ -39,18 +39,6 @@ void *memory_resize(const struct cairn_allocator *allocator, void *block, size_t
     return allocator->reallocate(allocator->user, block, old_size, new_size);
 }
 
-void *memory_grow(const struct cairn_allocator *allocator, void *items, size_t *capacity,
-                  size_t needed, size_t item_bytes)
-{
-    size_t grown = *capacity + *capacity / 2 + 16;
-    if (grown < needed)
-        grown = needed;
-    void *moved = memory_resize(allocator, items, *capacity * item_bytes, grown * item_bytes);
-    if (moved != NULL)
-        *capacity = grown;
-    return moved;
-}
-
 void memory_free(const struct cairn_allocator *allocator, void *block, size_t size)
 {
     if (block != NULL)

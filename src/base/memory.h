@@ -21,11 +21,6 @@ void *memory_new(const struct cairn_allocator *allocator, size_t count, size_t s
 void *memory_resize(const struct cairn_allocator *allocator, void *block, size_t old_size,
                     size_t new_size);
 
-/* Grows an array of `*capacity` items by at least half, so that it has space for `needed` items.
- * Returns the array, which may have moved. Returns NULL and changes nothing if memory runs out. */
-void *memory_grow(const struct cairn_allocator *allocator, void *items, size_t *capacity,
-                  size_t needed, size_t item_bytes);
-
 /* Frees a block of `size` bytes. NULL is allowed. */
 void memory_free(const struct cairn_allocator *allocator, void *block, size_t size);
 

@@ -1,33 +1,28 @@
 /*
- * Opens ELF files through libelf, and finds their sections by name.
+ * Opens ELF files, and finds their sections by name and by number.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "file/object.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "file/object.h"
 
 #include <string.h>
 
 /* ---- Opening ---- */
 
-static enum cairn_architecture ppc64_architecture(const GElf_Ehdr *header)
-{
-    unsigned abi = header->e_flags & EF_PPC64_ABI;
-    if (abi == 0)
-        abi = header->e_ident[EI_DATA] == ELFDATA2MSB ? 1 : 2;
-    return abi == 1 ? CAIRN_ARCHITECTURE_PPC64_ELFV1 : CAIRN_ARCHITECTURE_PPC64_ELFV2;
-}
-
 static enum cairn_architecture find_architecture(const GElf_Ehdr *header)
 {
+    unsigned abi = header->e_flags & EF_PPC64_ABI;
     switch (header->e_machine) {
     case EM_X86_64:
         return CAIRN_ARCHITECTURE_X86_64;
     case EM_AARCH64:
         return CAIRN_ARCHITECTURE_AARCH64;
     case EM_PPC64:
-        return ppc64_architecture(header);
+        if (abi == 0)
+            abi = header->e_ident[EI_DATA] == ELFDATA2MSB ? 1 : 2;
+        return abi == 1 ? CAIRN_ARCHITECTURE_PPC64_ELFV1 : CAIRN_ARCHITECTURE_PPC64_ELFV2;
     case EM_S390:
         return CAIRN_ARCHITECTURE_SYSTEMZ;
     case EM_RISCV:
@@ -40,42 +35,36 @@ static enum cairn_architecture find_architecture(const GElf_Ehdr *header)
 static enum cairn_status create(const struct cairn_object_options *options, cairn_object **object,
                                 struct cairn_error *error)
 {
-    static const struct cairn_object_options usual = {.allocator = NULL};
-    if (options == NULL)
-        options = &usual;
-    struct cairn_allocator allocator = memory_allocator(options->allocator);
+    struct cairn_allocator allocator =
+        memory_allocator(options == NULL ? NULL : options->allocator);
     *object = memory_new(&allocator, 1, sizeof **object);
     if (*object == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
     (*object)->budget = (struct budget){.source = allocator, .limit = UINT64_MAX};
     (*object)->allocator = budget_allocator(&(*object)->budget);
-    (*object)->options = *options;
+    if (options != NULL)
+        (*object)->options = *options;
     (*object)->options.allocator = &(*object)->budget.source;
     return CAIRN_OK;
 }
 
-/* Sets the limit of the object's memory. With the default factor, sections may be compressed to a
- * sixteenth of their size, even though two copies of them exist for a short time. Everything else
- * takes at most a few times the size of the file. */
-static void set_limit(cairn_object *object)
-{
-    uint64_t size = object->file.image.size;
-    object->budget.limit = object->options.memory_limit;
-    if (object->budget.limit == 0)
-        object->budget.limit =
-            CAIRN_OBJECT_MEMORY_BASE + CAIRN_OBJECT_MEMORY_FACTOR * (uint64_t)size;
-    if (object->budget.limit < object->budget.used)
-        object->budget.limit = object->budget.used;
-}
-
+/* Sets the limit of the object's memory, and opens the file if `status` is OK. With the default
+ * factor, sections may be compressed to a sixteenth of their size, even though two copies of them
+ * exist for a short time. Everything else takes at most a few times the size of the file. */
 static enum cairn_status finish_opening(cairn_object *opened, enum cairn_status status,
                                         cairn_object **object, struct cairn_error *error)
 {
-    if (status == CAIRN_OK)
-        set_limit(opened);
-    if (status == CAIRN_OK)
-        status = budget_explain(&opened->budget, "the section table",
+    struct budget *budget = &opened->budget;
+    if (status == CAIRN_OK) {
+        budget->limit = opened->options.memory_limit;
+        if (budget->limit == 0)
+            budget->limit = CAIRN_OBJECT_MEMORY_BASE +
+                            CAIRN_OBJECT_MEMORY_FACTOR * (uint64_t)opened->file.image.size;
+        if (budget->limit < budget->used)
+            budget->limit = budget->used;
+        status = budget_explain(budget, "the section table",
                                 file_open(&opened->file, &opened->allocator, error), error);
+    }
     if (status != CAIRN_OK) {
         cairn_object_destroy(opened);
         return status;
@@ -144,19 +133,24 @@ bool cairn_object_is_relocatable(const cairn_object *object)
     return file_is_relocatable(&object->file);
 }
 
-/* ---- Sections by name ---- */
+/* ---- Sections ---- */
 
-static bool matches(const struct cairn_object_filter *filter, const struct file *file,
-                    const GElf_Shdr *header)
+bool cairn_object_section_header(const cairn_object *object, uint32_t index,
+                                 struct cairn_object_section_header *header)
 {
-    if (filter->type != 0 && filter->type != header->sh_type)
+    GElf_Shdr found;
+    if (index == 0 || index >= object->file.section_count ||
+        !file_section(&object->file, index, &found))
         return false;
-    if (filter->name == NULL && filter->prefix == NULL)
-        return true;
-    const char *name = file_section_name(file, header);
-    if (filter->name != NULL && strcmp(filter->name, name) != 0)
-        return false;
-    return filter->prefix == NULL || strncmp(filter->prefix, name, strlen(filter->prefix)) == 0;
+    *header = (struct cairn_object_section_header){
+        .name = file_section_name(&object->file, &found),
+        .address = cairn_object_is_relocatable(object) ? 0 : found.sh_addr,
+        .size = found.sh_size,
+        .flags = found.sh_flags,
+        .type = found.sh_type,
+        .linked_section = (found.sh_flags & SHF_LINK_ORDER) != 0 ? found.sh_link : 0,
+    };
+    return true;
 }
 
 /* A section, and its number in the file that contains it. */
@@ -167,40 +161,43 @@ struct found {
     GElf_Shdr header;
 };
 
-static bool find_own(cairn_object *object, const struct cairn_object_filter *filter,
-                     uint32_t behind, struct found *found)
+static bool matches(const struct cairn_object_filter *filter, const struct file *file,
+                    const GElf_Shdr *header)
 {
-    const struct file *file = &object->file;
-    *found = (struct found){.owner = object, .index = behind};
-    while (++found->index < file->section_count)
-        if (file_section(file, found->index, &found->header) &&
-            matches(filter, file, &found->header) && !debug_file_replaces(object, found->index))
-            return true;
-    return false;
+    if (filter->type != 0 && filter->type != header->sh_type)
+        return false;
+    const char *name = file_section_name(file, header);
+    if (filter->name != NULL && strcmp(filter->name, name) != 0)
+        return false;
+    return filter->prefix == NULL || strncmp(filter->prefix, name, strlen(filter->prefix)) == 0;
 }
 
-static bool find_added(const cairn_object *object, const struct cairn_object_filter *filter,
-                       uint32_t behind, struct found *found)
-{
-    const struct file *file = &object->debug_file->file;
-    *found = (struct found){
-        .owner = object->debug_file, .index = behind, .before = object->file.section_count};
-    while (++found->index < file->section_count)
-        if (file_section(file, found->index, &found->header) &&
-            matches(filter, file, &found->header) && debug_file_adds(object, found->index))
-            return true;
-    return false;
-}
-
-/* Finds the first matching section with a number greater than `behind`. */
+/* Finds the first matching section with a number greater than `index`: first those of the object
+ * that a debug file does not replace, then those that the debug file adds. */
 static bool find_next(cairn_object *object, const struct cairn_object_filter *filter,
-                      uint32_t behind, struct found *found)
+                      uint32_t index, struct found *found)
 {
     uint32_t own_count = object->file.section_count;
-    if (behind < own_count && find_own(object, filter, behind, found))
-        return true;
-    return object->debug_file != NULL &&
-           find_added(object, filter, behind < own_count ? 0 : behind - own_count, found);
+    cairn_object *debug_file = object->debug_file;
+    *found = (struct found){.owner = object};
+    uint32_t i = index;
+    while (i < own_count && ++i < own_count)
+        if (file_section(&object->file, i, &found->header) &&
+            matches(filter, &object->file, &found->header) && !debug_file_replaces(object, i)) {
+            found->index = i;
+            return true;
+        }
+    if (debug_file == NULL)
+        return false;
+    *found = (struct found){.owner = debug_file, .before = own_count};
+    i = index < own_count ? 0 : index - own_count;
+    while (++i < debug_file->file.section_count)
+        if (file_section(&debug_file->file, i, &found->header) &&
+            matches(filter, &debug_file->file, &found->header) && debug_file_adds(object, i)) {
+            found->index = i;
+            return true;
+        }
+    return false;
 }
 
 static enum cairn_status say_not_found(const struct cairn_object_filter *filter,
@@ -232,7 +229,7 @@ enum cairn_status cairn_object_next_matching(cairn_object *object,
     const struct prepared *prepared;
     enum cairn_status status = names_read(object, error);
     if (status == CAIRN_OK)
-        status = section_prepare(found.owner, found.index, &prepared, error);
+        status = section_prepare(found.owner, found.index, SECTION_RELOCATED, &prepared, error);
     if (status != CAIRN_OK)
         return status;
     bool is_linked = (found.header.sh_flags & SHF_LINK_ORDER) != 0 && found.header.sh_link != 0;

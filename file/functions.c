@@ -1,5 +1,5 @@
 /*
- * Finds the functions that addresses in sections point to, and the names of addresses.
+ * Finds functions by address and by name, and those that addresses in sections point to.
  *
  * On PPC64 ELFv1, the address of a function is the address of its descriptor in .opd. The first
  * word of the descriptor points to the code. Therefore .opd is prepared too, and code addresses get
@@ -14,27 +14,22 @@
 
 /* ---- Reading symbols ---- */
 
-static uint32_t find_descriptors(const struct file *file)
+static enum cairn_status read_descriptors(cairn_object *object, struct cairn_error *error)
 {
     GElf_Shdr header;
+    const struct file *file = &object->file;
+    if (object->architecture != CAIRN_ARCHITECTURE_PPC64_ELFV1)
+        return CAIRN_OK;
     for (uint32_t index = 1; index < file->section_count; index++)
         if (file_section(file, index, &header) && header.sh_type != SHT_NOBITS &&
             strcmp(file_section_name(file, &header), ".opd") == 0)
-            return index;
-    return 0;
+            return section_prepare(object, index, SECTION_RELOCATED, &object->descriptors, error);
+    return CAIRN_OK;
 }
 
-static enum cairn_status read_descriptors(cairn_object *object, struct cairn_error *error)
-{
-    if (object->architecture != CAIRN_ARCHITECTURE_PPC64_ELFV1)
-        return CAIRN_OK;
-    uint32_t index = find_descriptors(&object->file);
-    if (index == 0)
-        return CAIRN_OK;
-    return section_prepare(object, index, &object->descriptors, error);
-}
-
-bool names_find_code(const cairn_object *object, const struct symbol *symbol, struct symbol *code)
+/* Finds the code that a descriptor points to. Returns false if the symbol is not that of a
+ * descriptor. */
+static bool find_code(const cairn_object *object, const struct symbol *symbol, struct symbol *code)
 {
     const struct prepared *descriptors = object->descriptors;
     if (descriptors == NULL || symbol->is_of_descriptor)
@@ -49,20 +44,6 @@ bool names_find_code(const cairn_object *object, const struct symbol *symbol, st
     code->value = entry.value;
     code->is_of_descriptor = true;
     return true;
-}
-
-/* Adds the names of code. A descriptor's symbol also names the code that the descriptor points to,
- * unless the code has its own symbol. */
-static enum cairn_status add_code_names(cairn_object *object, struct cairn_error *error)
-{
-    size_t count = object->descriptors == NULL ? 0 : object->symbols.count;
-    for (size_t i = 0; i < count; i++) {
-        struct symbol code;
-        if (names_find_code(object, &object->symbols.entries[i], &code) &&
-            symbols_add(&object->symbols, &object->allocator, &code, error) != CAIRN_OK)
-            return CAIRN_ERROR_MEMORY;
-    }
-    return CAIRN_OK;
 }
 
 /* Opens the object's .symtab, else the debug file's .symtab, else the object's .dynsym. If none of
@@ -84,19 +65,35 @@ static enum cairn_status open_table(const cairn_object *object, struct symbol_ta
     return index == 0 ? CAIRN_OK : symbol_table_open(file, index, table, error);
 }
 
+/* Explains that the memory limit was exceeded while the symbols were processed. */
+static enum cairn_status explain(cairn_object *object, const struct symbol_table *table,
+                                 enum cairn_status status, struct cairn_error *error)
+{
+    if (table->file == NULL)
+        return status;
+    return section_explain(&object->budget, table->file, table->section, status, error);
+}
+
+/* Reads the symbols. A descriptor's symbol also names the code that the descriptor points to,
+ * unless the code has its own symbol. */
 static enum cairn_status read_symbols(cairn_object *object, struct cairn_error *error)
 {
     struct symbol_table table;
+    struct symbol_list *symbols = &object->symbols;
     enum cairn_status status = open_table(object, &table, error);
     if (status == CAIRN_OK)
-        status = symbols_read(&table, &object->allocator, &object->symbols, error);
+        status = symbols_read(&table, &object->allocator, symbols, error);
+    size_t count = object->descriptors == NULL ? 0 : symbols->count;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
+        struct symbol code;
+        if (find_code(object, &symbols->entries[i], &code))
+            status = symbols_add(symbols, &object->allocator, &code, error);
+    }
     if (status == CAIRN_OK)
-        status = add_code_names(object, error);
-    if (status != CAIRN_OK)
-        symbols_release(&object->symbols, &object->allocator);
-    return table.file == NULL
-               ? status
-               : section_explain(&object->budget, table.file, table.section, status, error);
+        symbols_sort(symbols);
+    else
+        symbols_release(symbols, &object->allocator);
+    return explain(object, &table, status, error);
 }
 
 enum cairn_status names_read(cairn_object *object, struct cairn_error *error)
@@ -106,11 +103,8 @@ enum cairn_status names_read(cairn_object *object, struct cairn_error *error)
     enum cairn_status status = read_descriptors(object, error);
     if (status == CAIRN_OK)
         status = read_symbols(object, error);
-    if (status != CAIRN_OK)
-        return status;
-    symbols_sort(&object->symbols);
-    object->has_symbols = true;
-    return CAIRN_OK;
+    object->has_symbols = status == CAIRN_OK;
+    return status;
 }
 
 void names_release(cairn_object *object)
@@ -143,7 +137,7 @@ struct cairn_object_function cairn_object_function(const cairn_object *object,
                                                    size_t offset)
 {
     struct cairn_object_function function = {0};
-    const struct prepared *prepared = section_find(object, section->index);
+    const struct prepared *prepared = section_find(object, section->index, SECTION_RELOCATED);
     if (prepared == NULL || !section_has_word(prepared, offset))
         return function;
     struct relocation address = section_read_address(object, prepared, offset);
@@ -165,10 +159,10 @@ struct cairn_object_function cairn_object_function(const cairn_object *object,
 uint32_t cairn_object_target_section(const cairn_object *object,
                                      const struct cairn_object_section *section, size_t offset)
 {
-    const struct prepared *prepared = section_find(object, section->index);
+    const struct prepared *prepared = section_find(object, section->index, SECTION_RELOCATED);
     if (prepared == NULL)
         return 0;
-    const struct relocation *relocation = relocation_find(&prepared->relocations, offset);
+    const struct relocation *relocation = relocation_find(&prepared->relocations, offset, 1);
     return relocation == NULL ? 0 : relocation->section;
 }
 
@@ -185,32 +179,17 @@ const char *cairn_object_symbol(const cairn_object *object, uint32_t section, ui
     return symbol == NULL ? NULL : symbols_name(&object->symbols, symbol);
 }
 
-/* ---- Functions that contain an address ---- */
+/* ---- Searching for functions ---- */
 
-static struct extent_source source_of(const cairn_object *object)
+static struct cairn_object_function describe(const cairn_object *object,
+                                             const struct symbol *symbol)
 {
-    return (struct extent_source){&object->symbols, &object->ranges};
-}
-
-static enum cairn_status read_extents(cairn_object *object, struct cairn_error *error)
-{
-    if (object->has_extents)
-        return CAIRN_OK;
-    enum cairn_status status = names_read(object, error);
-    if (status == CAIRN_OK)
-        status = code_read_ranges(object, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct extent_source source = source_of(object);
-    status = extents_read(&source, &object->allocator, &object->extents, error);
-    if (status == CAIRN_OK)
-        object->has_extents = true;
-    else
-        extents_release(&object->extents, &object->allocator);
-    const struct symbol_table *table = &object->symbols.table;
-    return table->file == NULL
-               ? status
-               : section_explain(&object->budget, table->file, table->section, status, error);
+    return (struct cairn_object_function){
+        .name = symbols_name(&object->symbols, symbol),
+        .entry = symbol->value,
+        .section = symbol->section,
+        .size = symbols_size(&object->symbols, symbol),
+    };
 }
 
 enum cairn_status cairn_object_find_function(cairn_object *object, uint32_t section,
@@ -221,20 +200,69 @@ enum cairn_status cairn_object_find_function(cairn_object *object, uint32_t sect
     if (object == NULL || function == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_find_function needs an object and a place for the function");
-    enum cairn_status status = read_extents(object, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct extent_source source = source_of(object);
+    struct extent_list *extents = &object->extents;
+    const struct extent_source source = {&object->symbols, &object->ranges};
+    if (!object->has_extents) {
+        enum cairn_status status = names_read(object, error);
+        if (status == CAIRN_OK)
+            status = code_read_ranges(object, error);
+        if (status != CAIRN_OK)
+            return status;
+        status = extents_read(&source, &object->allocator, extents, error);
+        if (status != CAIRN_OK) {
+            extents_release(extents, &object->allocator);
+            return explain(object, &object->symbols.table, status, error);
+        }
+        object->has_extents = true;
+    }
     const struct symbol *symbol =
-        extents_find(&object->extents, &source, counted_from(object, section), address);
+        extents_find(extents, &source, counted_from(object, section), address);
     if (symbol == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, address, "no function is known at 0x%llx",
                          (unsigned long long)address);
-    *function = (struct cairn_object_function){
-        .name = symbols_name(&object->symbols, symbol),
-        .entry = symbol->value,
-        .section = symbol->section,
-        .size = symbols_size(&object->symbols, symbol),
-    };
+    *function = describe(object, symbol);
+    return CAIRN_OK;
+}
+
+static enum cairn_status index_names(cairn_object *object, struct cairn_error *error)
+{
+    const struct symbol_list *symbols = &object->symbols;
+    struct name_index *index = &object->by_name;
+    if (object->has_by_name)
+        return CAIRN_OK;
+    struct hash_key key = hash_key_create();
+    if (!name_index_create(index, symbols->table.strings, symbols->count, &key, &object->allocator))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of %zu symbols",
+                         symbols->count);
+    for (size_t i = 0; i < symbols->count; i++) {
+        uint32_t name = symbol_table_read(&symbols->table, symbols->entries[i].index).name;
+        if (name < symbols->table.strings.size)
+            name_index_add(index, name, (uint32_t)i);
+    }
+    name_index_sort(index);
+    object->has_by_name = true;
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_object_find_name(cairn_object *object, const char *name,
+                                         struct cairn_object_function *function,
+                                         struct cairn_error *error)
+{
+    if (object == NULL || name == NULL || function == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_object_find_name needs an object, a name and a place for the "
+                         "function");
+    enum cairn_status status = names_read(object, error);
+    if (status == CAIRN_OK)
+        status = index_names(object, error);
+    if (status != CAIRN_OK)
+        return budget_explain(&object->budget, "the index of names", status, error);
+    /* If several source files have local functions with this name, the first one is returned. */
+    const struct name_entry *entry = name_index_find(&object->by_name, name);
+    if (entry == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no function '%.200s'", name);
+    const struct symbol *symbol = &object->symbols.entries[entry->number];
+    struct symbol code;
+    *function = describe(object, find_code(object, symbol, &code) ? &code : symbol);
     return CAIRN_OK;
 }

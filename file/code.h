@@ -1,10 +1,10 @@
 /*
- * file/code_sections.h - finds the sections of code of a file by address.
+ * file/code.h - finds the sections of code of a file by address.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef FILE_CODE_SECTIONS_H
-#define FILE_CODE_SECTIONS_H
+#ifndef FILE_CODE_H
+#define FILE_CODE_H
 
 #include "file/elf_file.h"
 
@@ -19,6 +19,7 @@ struct code_ranges {
     bool are_relocatable;
     struct code_range *entries; /* sorted by address, in relocatable objects by section */
     size_t count;
+    size_t capacity;
 };
 
 /* Finds all sections of code. Errors: MEMORY. */
