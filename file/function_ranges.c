@@ -26,14 +26,14 @@ static uint64_t add_capped(uint64_t start, uint64_t size)
 static uint64_t find_end(const struct extent_source *source, const struct symbol *symbol)
 {
     const struct symbol_list *symbols = source->symbols;
-    uint64_t size = symbols_size(symbols, symbol);
+    struct table_symbol read = symbols_get(symbols, symbol);
     const struct code_range *range =
         code_ranges_find(source->ranges, symbol->section, symbol->value);
     if (range == NULL)
         return symbol->value;
-    uint64_t end =
-        size > 0 ? add_capped(symbol->value, size) : add_capped(range->address, range->size);
-    if (size > 0 && symbols_is_function(symbols, symbol))
+    uint64_t end = read.size > 0 ? add_capped(symbol->value, read.size)
+                                 : add_capped(range->address, range->size);
+    if (read.size > 0 && symbol_is_function(&read))
         return end;
     size_t next = symbols_lower_bound(symbols, symbol->section, add_capped(symbol->value, 1));
     if (next < symbols->count && symbols->entries[next].section == symbol->section &&
@@ -112,7 +112,8 @@ static bool begin_functions(struct sweep *sweep, size_t first, size_t end)
     bool has_size = false;
     for (size_t i = first; i < end; i++) {
         const struct symbol *symbol = &symbols->entries[i];
-        if (!symbols_is_function(symbols, symbol) || symbols_size(symbols, symbol) == 0)
+        struct table_symbol read = symbols_get(symbols, symbol);
+        if (!symbol_is_function(&read) || read.size == 0)
             continue;
         struct open_function function = {find_end(sweep->source, symbol), (uint32_t)i};
         uint8_t rank = symbols_rank(symbols, symbol);

@@ -146,7 +146,7 @@ struct cairn_object_function cairn_object_function(const cairn_object *object,
     if (symbol != NULL && address.name == NULL)
         function.name = symbols_name(&object->symbols, symbol);
     /* The symbol of a descriptor has the size of the function's code. */
-    function.size = symbol == NULL ? 0 : symbols_size(&object->symbols, symbol);
+    function.size = symbol == NULL ? 0 : symbols_get(&object->symbols, symbol).size;
     if (is_descriptor(object, &address)) {
         uint64_t descriptor = address.value - object->descriptors->address;
         address = section_read_address(object, object->descriptors, descriptor);
@@ -188,7 +188,7 @@ static struct cairn_object_function describe(const cairn_object *object,
         .name = symbols_name(&object->symbols, symbol),
         .entry = symbol->value,
         .section = symbol->section,
-        .size = symbols_size(&object->symbols, symbol),
+        .size = symbols_get(&object->symbols, symbol).size,
     };
 }
 

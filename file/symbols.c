@@ -76,18 +76,13 @@ const char *symbol_table_string(const struct symbol_table *table, uint32_t name)
 
 /* ---- Symbols that name functions ---- */
 
-static bool is_function(const struct table_symbol *symbol)
-{
-    return symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC;
-}
-
 /* Whether the symbol is a function, or a label that is not a mark of the assembler: $x and $d on
  * AArch64 and RISC-V, and .L labels. */
 static bool is_wanted(const struct symbol_table *table, const struct table_symbol *symbol)
 {
     if (symbol->section == SHN_UNDEF || symbol->name == 0)
         return false;
-    if (is_function(symbol))
+    if (symbol_is_function(symbol))
         return !symbol->is_reserved || !file_is_relocatable(table->file);
     if (symbol->type != STT_NOTYPE || symbol->is_reserved)
         return false;
@@ -148,11 +143,11 @@ enum cairn_status symbols_read(const struct symbol_table *table,
 
 uint8_t symbols_rank(const struct symbol_list *list, const struct symbol *symbol)
 {
-    struct table_symbol read = symbol_table_read(&list->table, symbol->index);
+    struct table_symbol read = symbols_get(list, symbol);
     unsigned rank = 0;
     if (read.binding != STB_GLOBAL)
         rank += read.binding == STB_WEAK ? RANK_WEAK : RANK_LOCAL;
-    if (!is_function(&read))
+    if (!symbol_is_function(&read))
         rank += RANK_LABEL;
     return (uint8_t)(rank + (symbol->is_of_descriptor ? RANK_OF_DESCRIPTOR : 0));
 }
@@ -204,22 +199,6 @@ const struct symbol *symbols_find(const struct symbol_list *list, uint32_t secti
         list->entries[place].value != value)
         return NULL;
     return &list->entries[place];
-}
-
-const char *symbols_name(const struct symbol_list *list, const struct symbol *symbol)
-{
-    return symbol_table_string(&list->table, symbol_table_read(&list->table, symbol->index).name);
-}
-
-uint64_t symbols_size(const struct symbol_list *list, const struct symbol *symbol)
-{
-    return symbol_table_read(&list->table, symbol->index).size;
-}
-
-bool symbols_is_function(const struct symbol_list *list, const struct symbol *symbol)
-{
-    struct table_symbol read = symbol_table_read(&list->table, symbol->index);
-    return is_function(&read);
 }
 
 void symbols_release(struct symbol_list *list, const struct cairn_allocator *allocator)

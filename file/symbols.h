@@ -41,6 +41,12 @@ enum cairn_status symbol_table_open(const struct file *file, uint32_t index,
 /* Reads a symbol. `index` must be less than table->count. */
 struct table_symbol symbol_table_read(const struct symbol_table *table, uint32_t index);
 
+/* Whether the symbol is a function instead of a label. */
+static inline bool symbol_is_function(const struct table_symbol *symbol)
+{
+    return symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC;
+}
+
 /* Returns the name of a symbol; NULL if it is outside the string table. */
 const char *symbol_table_string(const struct symbol_table *table, uint32_t name);
 
@@ -85,17 +91,21 @@ size_t symbols_lower_bound(const struct symbol_list *list, uint32_t section, uin
  */
 const struct symbol *symbols_find(const struct symbol_list *list, uint32_t section, uint64_t value);
 
-const char *symbols_name(const struct symbol_list *list, const struct symbol *symbol);
+/* Reads a symbol from its table. The size is 0 if it is unknown. */
+static inline struct table_symbol symbols_get(const struct symbol_list *list,
+                                              const struct symbol *symbol)
+{
+    return symbol_table_read(&list->table, symbol->index);
+}
 
-/* Returns the size in bytes; 0 if unknown. */
-uint64_t symbols_size(const struct symbol_list *list, const struct symbol *symbol);
+static inline const char *symbols_name(const struct symbol_list *list, const struct symbol *symbol)
+{
+    return symbol_table_string(&list->table, symbols_get(list, symbol).name);
+}
 
 /* Returns the rank of a symbol. Of several symbols with one value, the one with the lowest rank is
  * preferred. */
 uint8_t symbols_rank(const struct symbol_list *list, const struct symbol *symbol);
-
-/* Whether the symbol is a function instead of a label. */
-bool symbols_is_function(const struct symbol_list *list, const struct symbol *symbol);
 
 void symbols_release(struct symbol_list *list, const struct cairn_allocator *allocator);
 

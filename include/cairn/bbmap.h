@@ -1,5 +1,5 @@
 /*
- * cairn/bbmap.h - decoding of LLVM's basic-block address maps: the addresses of the blocks of each
+ * cairn/bbmap.h - decodes LLVM's basic-block address maps: the addresses of the blocks of each
  * function, and how each block ends.
  *
  * clang writes the maps with -fbasic-block-sections=labels (14 to 18) or -fbasic-block-address-map
@@ -19,9 +19,12 @@
  *
  * If the map of a function is invalid, the functions before it have already been returned.
  *
- * Terms: a function has one or more ranges of addresses; the blocks of a range follow each other in
+ * A function has one or more ranges of addresses; the blocks of a range follow each other in
  * memory. A map may contain the profile of a function: how often it was entered, and the
  * frequencies and successors of its blocks.
+ *
+ * Whatever can be iterated has a `first` function, which returns the first element, and a `next`
+ * function, which advances to the next one. Both return false if there is no such element.
  *
  * The decoded structs point into the caller's bytes; nothing is allocated. All functions are
  * thread-safe and async-signal-safe: they access only their arguments.
@@ -66,14 +69,10 @@ enum cairn_bbmap_feature {
     CAIRN_BBMAP_ENTRY_COUNT = 1,
     CAIRN_BBMAP_FREQUENCIES = 2,
     CAIRN_BBMAP_PROBABILITIES = 4,
-    /** Several ranges of addresses. */
-    CAIRN_BBMAP_RANGES = 8,
-    /** The number of blocks without a list of them. */
-    CAIRN_BBMAP_OMITTED_BLOCKS = 16,
-    /** The ends of the calls in each block; version 3. */
-    CAIRN_BBMAP_CALLSITES = 32,
-    /** A hash of each block; version 4. */
-    CAIRN_BBMAP_HASHES = 64,
+    CAIRN_BBMAP_RANGES = 8,          /**< several ranges of addresses */
+    CAIRN_BBMAP_OMITTED_BLOCKS = 16, /**< the number of blocks without a list of them */
+    CAIRN_BBMAP_CALLSITES = 32,      /**< the ends of the calls in each block; version 3 */
+    CAIRN_BBMAP_HASHES = 64,         /**< a hash of each block; version 4 */
     /** Frequencies of blocks and edges that were measured in the linked program, in addition to
      *  FREQUENCIES or PROBABILITIES; version 5. LLVM 22 omits those of blocks if there are no
      *  FREQUENCIES. Neither Cairn nor LLVM can read such maps. */
@@ -82,20 +81,17 @@ enum cairn_bbmap_feature {
 
 /** The map of a function. All of its bytes have been checked. */
 struct cairn_bbmap_function {
-    /** The offset of the map in its section, and its size, in bytes. */
-    size_t offset;
-    size_t size;
-    /** The version; 0 if the encoding has none. */
-    uint8_t version;
+    size_t offset;     /**< offset of the map in its section, in bytes */
+    size_t size;       /**< size of the map in bytes */
+    uint8_t version;   /**< 0 if the encoding has no versions */
     uint16_t features; /**< bits of enum cairn_bbmap_feature */
-    /** The address of the first range, which is the function's entry. */
-    uint64_t address;
+    uint64_t address;  /**< address of the first range, which is the function's entry */
     uint32_t range_count;
-    uint64_t block_count; /**< number of listed blocks, of all ranges */
-    /** The number of blocks, of all ranges, that are not listed; 0 without OMITTED_BLOCKS. */
-    uint64_t omitted_count;
-    /** How often the function was entered during profiling; 0 without ENTRY_COUNT. */
-    uint64_t entry_count;
+    uint64_t block_count;   /**< number of listed blocks, of all ranges */
+    uint64_t omitted_count; /**< number of blocks, of all ranges, that are not listed; 0 without
+                                 OMITTED_BLOCKS */
+    uint64_t entry_count;   /**< how often the function was entered during profiling; 0 without
+                                 ENTRY_COUNT */
 
     /* Internal. */
     const uint8_t *bytes;
@@ -186,7 +182,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_bbmap_read(const struct cairn
                                                               struct cairn_bbmap_function *function,
                                                               struct cairn_error *error);
 
-/** Returns the function's first block in `*block`; false if it has no blocks. */
+/** Returns the function's first block in `*block`; false if the function has no blocks. */
 CAIRN_API bool cairn_bbmap_first(const struct cairn_bbmap_function *function,
                                  struct cairn_bbmap_block *block);
 /** Advances `*block` to the next block, of the same range or of a following one; false after the
@@ -198,11 +194,11 @@ CAIRN_API bool cairn_bbmap_next(const struct cairn_bbmap_function *function,
 CAIRN_API void cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
                                        struct cairn_bbmap_range *range);
 /** Advances `*range` to the next range, which may have no blocks; false after the last one, and
- *  `*range` is then unchanged. Takes time in proportion to the number of blocks in the range. */
+ *  `*range` is then unchanged. Takes O(n) time for n blocks in the range. */
 CAIRN_API bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
                                       struct cairn_bbmap_range *range);
 
-/** Returns the block's first call in `*callsite`; false if it has no calls. */
+/** Returns the block's first call in `*callsite`; false if the block has no calls. */
 CAIRN_API bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *function,
                                           const struct cairn_bbmap_block *block,
                                           struct cairn_bbmap_callsite *callsite);
@@ -211,7 +207,7 @@ CAIRN_API bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *fun
 CAIRN_API bool cairn_bbmap_next_callsite(const struct cairn_bbmap_function *function,
                                          struct cairn_bbmap_callsite *callsite);
 
-/** Returns the block's first successor in `*successor`; false if it has no successors. */
+/** Returns the block's first successor in `*successor`; false if the block has no successors. */
 CAIRN_API bool cairn_bbmap_first_successor(const struct cairn_bbmap_function *function,
                                            const struct cairn_bbmap_block *block,
                                            struct cairn_bbmap_successor *successor);

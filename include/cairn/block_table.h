@@ -2,8 +2,8 @@
  * cairn/block_table.h - a lookup table from an address (PC) to its basic block.
  *
  * A builder collects the maps of functions (cairn/bbmap.h) from any number of sections, function by
- * function or section by section. The table is one allocation; neither the builder nor the sections
- * are needed afterwards.
+ * function or section by section. A table is one allocation, and independent of the builder and the
+ * sections.
  *
  *     cairn_block_builder *builder;
  *     cairn_block_table *table;
@@ -20,9 +20,8 @@
  *
  * Ranges may overlap, for example if identical functions were folded and the map of each still
  * exists. A lookup then finds the range that begins first; of ranges that begin at the same
- * address, the one that was added first. A range that begins inside another range, or ends past the
- * last address, is never found by a lookup. It is included when functions and blocks are listed by
- * number.
+ * address, the one that was added first. Lookups do not find a range that begins inside another
+ * range, or that ends past the last address. Functions and blocks by number include it.
  *
  * Threads: a builder must be used by one thread at a time. A table never changes, so any number of
  * threads, and signal handlers, may query it.
@@ -45,13 +44,13 @@ extern "C" {
 
 /** A builder of tables. */
 typedef struct cairn_block_builder cairn_block_builder;
-/** A table. Immutable. */
+/** A table, which never changes. */
 typedef struct cairn_block_table cairn_block_table;
 
 /** A function of a table. A plain value. */
 struct cairn_block_function {
     uint64_t address; /**< address of the first range, which is the function's entry */
-    uint32_t index;
+    uint32_t index;   /**< number of the function in the table */
     uint32_t range_count;
     uint32_t block_count; /**< number of listed blocks, of all ranges */
     uint16_t features;    /**< features of the map: bits of enum cairn_bbmap_feature */
@@ -61,12 +60,12 @@ struct cairn_block_function {
 /** A block of a table. A plain value. */
 struct cairn_block {
     uint64_t address;
-    uint32_t size;  /**< size in bytes */
-    uint32_t id;    /**< as in struct cairn_bbmap_block */
-    uint8_t flags;  /**< bits of enum cairn_bbmap_flag */
-    uint32_t index; /**< number of the block in the function */
-    uint32_t range; /**< number of the range in the function */
-    uint32_t function;
+    uint32_t size;     /**< size in bytes */
+    uint32_t id;       /**< as in struct cairn_bbmap_block */
+    uint8_t flags;     /**< bits of enum cairn_bbmap_flag */
+    uint32_t index;    /**< number of the block in the function */
+    uint32_t range;    /**< number of the range in the function */
+    uint32_t function; /**< number of the function in the table */
     uint64_t range_address;
     uint64_t function_address;
     uint64_t frequency; /**< 0 without a profile */
@@ -78,13 +77,13 @@ struct cairn_block_details {
     uint64_t hash;
 };
 
-/** Creates a builder. `allocator` NULL means malloc; tables are allocated with it, too. The caller
- *  owns `*builder`. Errors: MEMORY, ARGUMENT. */
+/** Creates a builder, which the caller owns. The builder and its tables are allocated with
+ *  `allocator`; NULL means malloc. Errors: MEMORY, ARGUMENT. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_block_builder_create(
     const struct cairn_allocator *allocator, cairn_block_builder **builder,
     struct cairn_error *error);
 
-/** Frees a builder, which may be NULL. */
+/** Destroys a builder, which may be NULL. Its tables remain. */
 CAIRN_API void cairn_block_builder_destroy(cairn_block_builder *builder);
 
 /**
@@ -119,14 +118,14 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_block_builder_add_section(
     struct cairn_error *error);
 
 /**
- * Builds a table of all functions that were added. The builder is unchanged: more functions may be
- * added, for another table. The caller owns `*table`. Errors: MEMORY, ARGUMENT; `*table` is then
- * not written.
+ * Builds a table of all functions that were added. The caller owns `*table`. The builder is
+ * unchanged: more functions may be added for another table. Errors: MEMORY, ARGUMENT; `*table` is
+ * then not written.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_block_builder_finish(
     cairn_block_builder *builder, cairn_block_table **table, struct cairn_error *error);
 
-/** Frees a table, which may be NULL. No thread may be using it. */
+/** Destroys a table, which may be NULL. No thread may be using it. */
 CAIRN_API void cairn_block_table_destroy(cairn_block_table *table);
 
 /* The following functions are thread-safe and async-signal-safe, take no locks, and allocate
@@ -141,32 +140,32 @@ CAIRN_API uint32_t cairn_block_table_hidden_count(const cairn_block_table *table
 /** Returns the size of the table in memory, in bytes. */
 CAIRN_API size_t cairn_block_table_size_bytes(const cairn_block_table *table);
 
-/** Finds the block that contains `pc`. Returns false, and writes nothing, if no block does. Takes
- *  O(log n) time. With a million blocks, the time is mostly that of one cache miss. */
+/** Finds the block that contains `pc`. Returns false, and writes nothing, if there is none. Takes
+ *  O(log n) time; with a million blocks, this is mostly the time of one cache miss. */
 CAIRN_API bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc,
                                       struct cairn_block *block);
 
 /**
- * Finds the blocks of `count` PCs. `blocks[i]` is all zero, including its size, if PC number `i` is
- * in no block. Returns the number of PCs that are in a block. The memory accesses of the lookups
- * overlap: for many PCs, it is several times as fast as single lookups if the table is not in a
- * cache.
+ * Finds the blocks of `count` PCs, and returns the number of PCs that are in a block. If `pcs[i]`
+ * is not in a block, `blocks[i]` is all zero, including its size. The cache misses of the lookups
+ * overlap, so that this is several times as fast as single lookups in a table that is larger than
+ * the caches.
  */
 CAIRN_API size_t cairn_block_table_find_all(const cairn_block_table *table, const uint64_t *pcs,
                                             size_t count, struct cairn_block *blocks);
 
-/** Returns function number `index`; false past the last. */
+/** Returns function number `index` in `*function`; false if there is no such function. */
 CAIRN_API bool cairn_block_table_function(const cairn_block_table *table, uint32_t index,
                                           struct cairn_block_function *function);
-/** Finds the function whose first range begins at `address`; false if no function does. If there
- * are several, finds the first one in the order of numbers. */
+/** Finds the function whose first range begins at `address`; false if there is none. Of several
+ *  functions, finds the one with the lowest number. */
 CAIRN_API bool cairn_block_table_find_function(const cairn_block_table *table, uint64_t address,
                                                struct cairn_block_function *function);
-/** Returns block number `index` of function number `function`, in the order of its map; false if
- *  there is no such block. */
+/** Returns block number `index` of function number `function`, in the order of its map, in
+ * `*block`; false if there is no such block. */
 CAIRN_API bool cairn_block_table_block(const cairn_block_table *table, uint32_t function,
                                        uint32_t index, struct cairn_block *block);
-/** Returns the details of the same block; false without details. */
+/** Returns the details of the same block in `*details`; false if there is no such block. */
 CAIRN_API bool cairn_block_table_details(const cairn_block_table *table, uint32_t function,
                                          uint32_t index, struct cairn_block_details *details);
 

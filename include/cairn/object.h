@@ -1,13 +1,13 @@
 /*
- * cairn/object.h - reading of sections, symbols and code from ELF files.
+ * cairn/object.h - reads sections, symbols and code from ELF files.
  *
- * Objects, executables and shared libraries for 64-bit machines can be read, in either byte order,
- * and so can their separate debug files. For members of archives see cairn/archive.h.
+ * Reads objects, executables, shared libraries and separate debug files for 64-bit machines, in
+ * either byte order. For members of archives see cairn/archive.h.
  *
- * Only the parts of a file that are used are read, when they are first used. The bytes of a section
- * are those of the file, except that compressed sections are decompressed, and that relocations are
- * applied (in relocatable objects, and in position-independent programs with text relocations). The
- * input is never written to.
+ * A part of a file is read when it is first used. The bytes of a section are those of the file,
+ * except that compressed sections are decompressed, and that relocations are applied (in
+ * relocatable objects, and in position-independent programs with text relocations). The input is
+ * never written to.
  *
  *     struct cairn_object_section section = {0};
  *     const char *name = CAIRN_OBJECT_STACKMAPS;
@@ -16,10 +16,9 @@
  *     if (error.status != CAIRN_ERROR_NOT_FOUND)
  *         return complain(&error);
  *
- * Addresses: in linked files, an address is that of the file's program headers. In relocatable
- * objects, sections have no address yet, so an address is the number of a section and an offset
- * from its start. Functions with an address as parameter ignore the number of the section in linked
- * files.
+ * Addresses: in linked files, an address is that of the program headers. In relocatable objects,
+ * sections have no address yet, so an address is the number of a section and an offset from its
+ * start. Functions with an address as parameter ignore the number of the section in linked files.
  *
  * Threads: an object must be used by one thread at a time; different objects may be used by
  * different threads at the same time. No function is async-signal-safe.
@@ -27,7 +26,7 @@
  * Files that change: Cairn copies what it reads and does not map files. If another process changes
  * or truncates an open file, functions return old or new bytes, or TRUNCATED, but there is no
  * SIGBUS, and bytes that were returned never change. The file stays open (one descriptor) until the
- * object is closed.
+ * object is destroyed.
  *
  * Source: System V ABI, chapter Object Files, and the processor supplements for the relocations.
  *
@@ -48,7 +47,7 @@
 extern "C" {
 #endif
 
-/** Names of the section with stack maps in ELF files, and on Darwin. */
+/** The names of the section with stack maps in ELF files and on Darwin. */
 #define CAIRN_OBJECT_STACKMAPS ".llvm_stackmaps"
 #define CAIRN_OBJECT_STACKMAPS_DARWIN "__llvm_stackmaps"
 
@@ -63,34 +62,34 @@ struct cairn_file_bytes {
 };
 
 /**
- * A hook that replaces the system's files, for example by a test's memory.
+ * A hook that opens files in place of the system, for example from a test's memory.
  *
- * The hook opens every file that objects and archives open by a path: the file itself, the members
- * of a thin archive, and debug files (those that are searched for, and the one that is attached).
- * With a hook, paths are only compared and joined; they are not resolved by the system.
+ * It opens every file that objects and archives open by a path: the file itself, the members of a
+ * thin archive, and debug files (those that are searched for, and the one that is attached). With a
+ * hook, paths are compared and joined, but not resolved by the system.
  */
 struct cairn_file_hook {
-    /** Opens the file at `path` and writes `*file`, whose bytes must not change until the file is
-     *  closed. Returns false if there is no such file; `*file` is then ignored. If the function is
-     *  NULL, the system's files are opened. */
+    /** Opens the file at `path` and writes `*file`, whose bytes must not change until `close` is
+     *  called. Returns false if there is no such file; `*file` is then ignored. If the function is
+     *  NULL, the system opens the files. */
     bool (*open)(void *user, const char *path, struct cairn_file_bytes *file);
     /** Closes a file that `open` has opened. May be NULL. */
     void (*close)(void *user, const struct cairn_file_bytes *file);
     void *user; /**< first argument of both functions */
 };
 
-/** The default memory limit of an object, in bytes: BASE plus FACTOR times the size of the file. */
+/** The default memory limit of an object: BASE bytes plus FACTOR times the size of the file. */
 #define CAIRN_OBJECT_MEMORY_BASE (UINT64_C(16) << 20)
 #define CAIRN_OBJECT_MEMORY_FACTOR 32
 
-/** Options for opening objects and archives. All zero is the default. The struct is copied. */
+/** Options for opening objects and archives, which copy them. All zero is the default. */
 struct cairn_object_options {
     /** The allocator; NULL means malloc. libelf, which reads the headers, does not use it. */
     const struct cairn_allocator *allocator;
-    /** The memory limit of an object, in bytes, in addition to the size of its file. It covers
-     *  decompressed and relocated sections, relocations and symbols. An operation that would exceed
-     *  it fails with MEMORY; the message names the section, the memory needed, and the limit. A
-     *  debug file has a separate limit, by the same rule. 0 means the default. Archives have no
+    /** The memory limit of an object, in bytes, in addition to the size of its file; 0 means the
+     *  default. It covers decompressed and relocated sections, relocations and symbols. An
+     *  operation that would exceed it fails with MEMORY; the message names the section, the memory
+     *  needed, and the limit. A debug file has a separate limit, by the same rule. Archives have no
      *  limit. */
     uint64_t memory_limit;
     struct cairn_file_hook files;
@@ -108,13 +107,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_open(
     const char *path, const struct cairn_object_options *options, cairn_object **object,
     struct cairn_error *error);
 
-/** Opens an ELF file of `size` bytes in memory, which must not change until the object is closed.
- *  Errors: as cairn_object_open. */
+/** Opens an ELF file of `size` bytes in memory, which must not change until the object is
+ * destroyed. Errors: as cairn_object_open. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_open_memory(
     const void *bytes, size_t size, const struct cairn_object_options *options,
     cairn_object **object, struct cairn_error *error);
 
-/** Closes an object, which may be NULL. All sections and names from it become invalid. */
+/** Destroys an object, which may be NULL. All sections and names from it become invalid. */
 CAIRN_API void cairn_object_destroy(cairn_object *object);
 
 /** Returns the architecture of the file, or CAIRN_ARCHITECTURE_UNKNOWN, in which case stack maps
@@ -124,15 +123,15 @@ CAIRN_API enum cairn_architecture cairn_object_architecture(const cairn_object *
 /** Returns the byte order of the file and of its sections. */
 CAIRN_API enum cairn_byte_order cairn_object_byte_order(const cairn_object *object);
 
-/** Whether the file is a relocatable object. */
+/** Returns whether the file is a relocatable object. */
 CAIRN_API bool cairn_object_is_relocatable(const cairn_object *object);
 
 /**
- * Finds the build ID of the file (the linker's --build-id), which its separate debug file has, too.
- * It is read from a section of notes or, if there are no section headers, from a segment of notes.
+ * Finds the build ID of the file (the linker's --build-id), which its separate debug file also has.
+ * It is in a section of notes or, if there are no section headers, in a segment of notes.
  *
- * Returns false if the file has no build ID, and writes nothing. The bytes are valid until the
- * object is closed.
+ * Returns false, and writes nothing, if the file has no build ID. The bytes are valid until the
+ * object is destroyed.
  */
 CAIRN_API bool cairn_object_build_id(const cairn_object *object, const uint8_t **bytes,
                                      size_t *size);
@@ -143,12 +142,12 @@ CAIRN_API bool cairn_object_build_id(const cairn_object *object, const uint8_t *
 /**
  * Searches for the separate debug file of `object`, which was opened from `path`.
  *
- * The candidates are, in this order: DIRECTORY/.build-id/xx/yyyy.debug, by the build ID; and the
+ * The candidates are, in this order: DIRECTORY/.build-id/xx/yyyy.debug, by the build ID; then the
  * name in .gnu_debuglink, in the folder of the file, in its folder .debug, and in DIRECTORY/folder.
  * A candidate must have the same build ID or, if there are no build IDs, the checksum in
- * .gnu_debuglink. `directories` is an array that ends with NULL; NULL itself means
- * CAIRN_OBJECT_DEBUG_DIRECTORY. The path in `*found` is valid until the next call for the object,
- * or until the object is closed.
+ * .gnu_debuglink. `directories` is an array that ends with NULL; NULL means
+ * CAIRN_OBJECT_DEBUG_DIRECTORY alone. The path in `*found` is valid until the next call for the
+ * object, or until the object is destroyed.
  *
  * Errors: NOT_FOUND (the message gives the reason), SYSTEM (the current folder cannot be
  * determined), MEMORY, ARGUMENT.
@@ -159,12 +158,12 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_debug_file(
 
 /**
  * Attaches the debug file at `path` to `object`, which must be a linked file. The debug file stays
- * open until the object is closed.
+ * open until the object is destroyed.
  *
  * It supplies what the object lacks: symbols, if the object has no symbol table (.symtab); and
  * sections that the object does not have, or has without bytes. These sections follow the object's
- * own, and their numbers continue the object's. Names and functions that were found earlier may
- * differ from those found after this call.
+ * own, and their numbers continue the object's. Names and functions that are found after this call
+ * may differ from those found before.
  *
  * Errors: as cairn_object_open; also CONFLICT (the build ID differs; or there are no build IDs, and
  * the checksum differs from that in the object's .gnu_debuglink; or the machine differs), STATE (a
@@ -177,8 +176,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_attach_debug_file(
  * Computes the difference between the addresses in a process and those in the file.
  *
  * The process has mapped `size` bytes of the file, from `file_offset` on, at `address` as
- * executable: lines with an x in /proc/PID/maps, and events of perf, contain these numbers. `*base`
- * is the difference, according to the file's program headers; 0 for programs that are not
+ * executable. Lines with an x in /proc/PID/maps, and events of perf, contain these numbers. `*base`
+ * is the difference, according to the program headers; 0 for programs that are not
  * position-independent.
  *
  * Returns false, and writes nothing, if no executable segment contains these bytes, as in
@@ -187,23 +186,19 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_attach_debug_file(
 CAIRN_API bool cairn_object_load_base(const cairn_object *object, uint64_t address,
                                       uint64_t file_offset, uint64_t size, uint64_t *base);
 
-/** A section of an object. A plain value; its pointers are valid until the object is closed. */
+/** A section of an object. A plain value; its pointers are valid until the object is destroyed. */
 struct cairn_object_section {
-    /** The number in the file's section table; 0 before the first section was found. */
-    uint32_t index;
-    /** The bytes, decompressed and relocated. */
-    struct cairn_section contents;
-    /** The address of the section; 0 in relocatable objects. */
-    uint64_t address;
+    uint32_t index; /**< number in the section table; 0 before the first section is found */
+    struct cairn_section contents; /**< bytes, decompressed and relocated */
+    uint64_t address;              /**< 0 in relocatable objects */
     const char *name;
-    uint32_t type; /**< SHT_…, from the file's section table */
+    uint32_t type; /**< SHT_…, from the section table */
     /** The number of the section of code that this section describes (SHF_LINK_ORDER); 0 if the
      *  file does not have it. */
     uint32_t linked_section;
 };
 
-/** An entry of the file's section table. A plain value; `name` is valid until the object is
- *  closed. */
+/** An entry of the section table. A plain value; `name` is valid until the object is destroyed. */
 struct cairn_object_section_header {
     const char *name;        /**< "" if it has none */
     uint64_t address;        /**< as in struct cairn_object_section */
@@ -213,8 +208,8 @@ struct cairn_object_section_header {
     uint32_t linked_section; /**< as in struct cairn_object_section */
 };
 
-/** Returns the header of section number `index`, from 1 on; false if there is no such section. The
- *  section itself is not read. */
+/** Returns the header of section number `index`, from 1 on, in `*header`; false if there is no such
+ *  section. The section itself is not read. */
 CAIRN_API bool cairn_object_section_header(const cairn_object *object, uint32_t index,
                                            struct cairn_object_section_header *header);
 
@@ -225,20 +220,20 @@ struct cairn_object_filter {
     uint32_t type;      /**< SHT_… */
 };
 
-/** Advances `*section` to the next section that matches `filter`, in the order of the file. Errors:
- *  as cairn_object_next_section. */
+/** Advances `*section` as cairn_object_next_section does, to the next section that matches
+ * `filter`. Errors: the same. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_next_matching(
     cairn_object *object, const struct cairn_object_filter *filter,
     struct cairn_object_section *section, struct cairn_error *error);
 
 /**
- * Advances `*section` to the next section with this name, in the order of the file. If `*section`
- * is all zero, finds the first one.
+ * Advances `*section` to the next section with this name, in the order of the file; to the first
+ * one if `*section` is all zero.
  *
  * Errors: NOT_FOUND after the last section; TRUNCATED (the section is outside of the file), CORRUPT
  * (its relocations or symbols are invalid), UNSUPPORTED (a type of relocation that Cairn cannot
- * apply, or the section has no bytes in this file), MEMORY. `*section` is unchanged after
- * NOT_FOUND.
+ * apply, or the section has no bytes in this file), MEMORY, ARGUMENT. `*section` is unchanged after
+ * an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_next_section(
     cairn_object *object, const char *name, struct cairn_object_section *section,
@@ -248,9 +243,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_next_section(
 struct cairn_object_function {
     /** The name in the symbol table, or of the relocation; NULL if neither has one. */
     const char *name;
-    /** The address of the first instruction. In a stack map of PPC64 ELFv1, the section holds the
-     *  address of a function descriptor; this is the address in the descriptor. In all other cases,
-     *  it is the address that the section holds. */
+    /** The address of the first instruction, which is the address that the section holds. In PPC64
+     *  ELFv1, the section holds the address of a function descriptor, and this is the address in
+     * the descriptor. */
     uint64_t entry;
     /** The number of the section from whose start `entry` is an offset; 0 in linked files, where
      *  `entry` is an address. */
@@ -260,10 +255,9 @@ struct cairn_object_function {
 };
 
 /**
- * Returns the function whose address is in the 8 bytes at `offset` of `section`. In a stack map,
- * the address of function `i` is at map.section_offset + CAIRN_STACKMAP_HEADER_BYTES + i *
- * cairn_stackmap_function_bytes(map.version). If fewer than 8 bytes are left, the result has no
- * name and is zero.
+ * Returns the function whose address is in the 8 bytes at `offset` of `section`; all zero if fewer
+ * than 8 bytes are left. In a stack map, the address of function `i` is at map.section_offset +
+ * CAIRN_STACKMAP_HEADER_BYTES + i * cairn_stackmap_function_bytes(map.version).
  */
 CAIRN_API struct cairn_object_function cairn_object_function(
     const cairn_object *object, const struct cairn_object_section *section, size_t offset);
@@ -276,8 +270,8 @@ CAIRN_API struct cairn_object_function cairn_object_function(
  * PC sections, has 4 or 8 bytes; because all sections start at 0, `offset` plus its value is an
  * offset from the start of the returned section.
  *
- * Returns 0 in linked files, if there is no relocation, for symbols of other files, and for
- * differences of labels.
+ * Returns 0 in linked files, without a relocation, for symbols of other files, and for differences
+ * of labels.
  */
 CAIRN_API uint32_t cairn_object_target_section(const cairn_object *object,
                                                const struct cairn_object_section *section,
@@ -304,12 +298,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_name(
     cairn_object *object, const char *name, struct cairn_object_function *function,
     struct cairn_error *error);
 
-/** Code in an object. A plain value; `bytes` is valid until the object is closed. */
+/** Code in an object. A plain value; `bytes` is valid until the object is destroyed. */
 struct cairn_object_code {
-    /** The address of the first byte. */
-    uint64_t address;
-    /** The bytes up to the end of the section, as in the file: without relocations. */
-    const uint8_t *bytes;
+    uint64_t address;     /**< address of the first byte */
+    const uint8_t *bytes; /**< bytes up to the end of the section, without relocations */
     size_t size;
 };
 
@@ -336,9 +328,9 @@ CAIRN_API const char *cairn_object_symbol(const cairn_object *object, uint32_t s
 
 /**
  * Returns the name of the symbol that `size` bytes of code at `address` refer to, such as the
- * target of a call: that of the first relocation in these bytes, in a relocatable object. Returns
- * NULL if there is no relocation, if its symbol has no name, or if cairn_object_code has not yet
- * found code of the section.
+ * target of a call. In a relocatable object, it is that of the first relocation in these bytes.
+ * Returns NULL if there is no relocation, if its symbol has no name, or if cairn_object_code has
+ * not yet found code of the section.
  */
 CAIRN_API const char *cairn_object_relocated_symbol(const cairn_object *object, uint32_t section,
                                                     uint64_t address, size_t size);

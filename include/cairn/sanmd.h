@@ -1,12 +1,12 @@
 /*
- * cairn/sanmd.h - decoding of the metadata that clang's -fexperimental-sanitize-metadata adds to a
+ * cairn/sanmd.h - decodes the metadata that clang's -fexperimental-sanitize-metadata adds to a
  * program: the functions that were compiled with the option, and the instructions that are atomic
  * accesses.
  *
  * A section of "covered" functions has an entry for each function that was compiled with the
  * option. A section of "atomics" has an entry for each instruction that was generated from an
  * atomic access. Both are PC sections (cairn/pcsection.h). The encoding of the entries depends on a
- * version, a number with flags in its upper half:
+ * version, which is a number with flags in its upper half:
  *
  *     version       from        sections                     numbers           address
  *     1             clang 16    sanmd_covered, _atomics      4 bytes           4 bytes
@@ -53,45 +53,41 @@ extern "C" {
 
 /** The kind of a section. */
 enum cairn_sanmd_kind {
-    /** Functions that were compiled with the option. */
-    CAIRN_SANMD_COVERED = 0,
-    /** Instructions that are atomic accesses. */
-    CAIRN_SANMD_ATOMICS = 1
+    CAIRN_SANMD_COVERED = 0, /**< functions that were compiled with the option */
+    CAIRN_SANMD_ATOMICS = 1  /**< instructions that are atomic accesses */
 };
 
+/** The parts of a version. */
 enum {
-    /** A flag of the version: addresses have 8 bytes. */
-    CAIRN_SANMD_WIDE_ADDRESSES = 1 << 16,
-    /** A mask for the version without its flags. */
-    CAIRN_SANMD_VERSION_MASK = 0xFFFF
+    CAIRN_SANMD_WIDE_ADDRESSES = 1 << 16, /**< flag: addresses have 8 bytes */
+    CAIRN_SANMD_VERSION_MASK = 0xFFFF     /**< mask for the version without its flags */
 };
 
-/** Properties of a covered function: bits. */
+/** The properties of a covered function: bits. */
 enum cairn_sanmd_feature {
     /** Its atomic accesses are in a section of atomics. Clang 19 does not set the bit if a function
      *  does not access memory. */
     CAIRN_SANMD_FEATURE_ATOMICS = 1 << 0,
-    /** Parts of its frame may be used after it has returned: the function may be checked for
-     *  this. */
+    /** The function may be checked for uses of its frame after it has returned. */
     CAIRN_SANMD_FEATURE_USE_AFTER_RETURN = 1 << 1,
     /** In version 2: the function has arguments on the stack, and the entry has their size. In
      *  version 1, an entry has the size if CAIRN_SANMD_FEATURE_USE_AFTER_RETURN is set. */
     CAIRN_SANMD_FEATURE_STACK_ARGUMENTS = 1 << 2
 };
 
-/** Returns a name for one of the bits, such as "atomics", or NULL for an unknown bit. The string is
+/** Returns the name of one of the bits, such as "atomics"; NULL for an unknown bit. The string is
  *  static. */
 CAIRN_API const char *cairn_sanmd_feature_name(uint32_t feature);
 
 /** The information in the name of a section. */
 struct cairn_sanmd_format {
     enum cairn_sanmd_kind kind;
-    /** The version. Cairn may not support it; reading entries then fails. If
+    /** The version. If Cairn does not support it, reading entries fails. If
      *  CAIRN_SANMD_WIDE_ADDRESSES is not set, addresses may have 4 or 8 bytes. */
     uint32_t version;
 };
 
-/** Parses the name of a section; false if it is not one of these sections. */
+/** Parses the name of a section into `*format`; false if it is not one of these sections. */
 CAIRN_API bool cairn_sanmd_parse_name(const char *section_name, struct cairn_sanmd_format *format);
 
 /** A covered function. A plain value, which may be copied. */
@@ -109,9 +105,9 @@ struct cairn_sanmd_covered {
  *
  * Errors: VERSION (Cairn does not support the version); TRUNCATED (the section ends inside the
  * entry); CORRUPT (a number is too large, or the version does not have a feature, so that the end
- * of the entry is not known). The message names the function and what was expected, and
- * `error->offset` is the place in the section. ARGUMENT if `*offset` is not in the section.
- * `*offset` and `*covered` are unchanged after an error.
+ * of the entry is not known); ARGUMENT (`*offset` is not in the section). The message names the
+ * function and what was expected, and `error->offset` is the place in the section. `*offset` and
+ * `*covered` are unchanged after an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sanmd_read_covered(
     const struct cairn_section *section, uint64_t section_address, uint32_t version, size_t *offset,
@@ -130,11 +126,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sanmd_read_atomic(
     struct cairn_sanmd_atomic *atomic, struct cairn_error *error);
 
 /**
- * Whether the addresses of a section have 8 bytes, although `version` does not have the flag. This
- * is assumed if the first entries can be read with this width, and then refer to addresses less
- * than 4 GiB away. Valid only for linked code, in which an entry that is read with the wrong width
- * refers to itself. In a relocatable object, the relocations determine the width
- * (cairn_object_target_section).
+ * Returns whether the addresses of a section have 8 bytes although `version` does not have the
+ * flag. This is assumed if the first entries can be read with this width, and then refer to
+ * addresses less than 4 GiB away. The result is valid only for linked code, in which an entry that
+ * is read with the wrong width refers to itself. In a relocatable object, the relocations determine
+ * the width (cairn_object_target_section).
  */
 CAIRN_API bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section,
                                               uint64_t section_address, enum cairn_sanmd_kind kind,
