@@ -78,20 +78,6 @@ struct header {
 
 /* ---- Opening ---- */
 
-static enum cairn_status create(const struct cairn_object_options *options, cairn_archive **archive,
-                                struct cairn_error *error)
-{
-    struct cairn_allocator allocator =
-        memory_allocator(options == NULL ? NULL : options->allocator);
-    *archive = memory_new(&allocator, 1, sizeof **archive);
-    if (*archive == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an archive");
-    (*archive)->allocator = allocator;
-    if (options != NULL)
-        (*archive)->files = options->files;
-    return CAIRN_OK;
-}
-
 static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error *error)
 {
     const struct image *image = &archive->image;
@@ -109,28 +95,48 @@ static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error 
     return CAIRN_OK;
 }
 
-/* Finishes opening the archive, from `path` or, if that is NULL, from memory. */
-static enum cairn_status finish_opening(cairn_archive *opened, const char *path,
-                                        enum cairn_status status, cairn_archive **archive,
-                                        struct cairn_error *error)
+/* Stores the folder of a thin archive, to whose members the paths in it are relative. `path` is
+ * NULL for an archive in memory. */
+static enum cairn_status find_folder(cairn_archive *archive, const char *path,
+                                     struct cairn_error *error)
 {
+    if (path == NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "this is a thin archive, whose members are separate files: open it by its "
+                         "path");
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return CAIRN_OK;
+    size_t size = (size_t)(slash - path) + 1;
+    archive->folder = memory_new(&archive->allocator, size, 1);
+    if (archive->folder == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
+    memcpy(archive->folder, path, size);
+    archive->folder_size = size;
+    return CAIRN_OK;
+}
+
+/* Opens the file at `path` or, if that is NULL, `image`. */
+static enum cairn_status open_image(const char *path, const struct image *image,
+                                    const struct cairn_object_options *options,
+                                    cairn_archive **archive, struct cairn_error *error)
+{
+    struct cairn_allocator allocator =
+        memory_allocator(options == NULL ? NULL : options->allocator);
+    cairn_archive *opened = memory_new(&allocator, 1, sizeof *opened);
+    if (opened == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an archive");
+    opened->allocator = allocator;
+    opened->image = *image;
+    if (options != NULL)
+        opened->files = options->files;
+    enum cairn_status status = CAIRN_OK;
+    if (path != NULL)
+        status = image_open(path, &opened->files, &opened->allocator, &opened->image, error);
     if (status == CAIRN_OK)
         status = check_magic(opened, error);
-    const char *slash = path == NULL ? NULL : strrchr(path, '/');
-    if (status == CAIRN_OK && opened->is_thin && path == NULL)
-        status = error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                           "this is a thin archive, whose members are separate files: open it by "
-                           "its path");
-    if (status == CAIRN_OK && opened->is_thin && slash != NULL) {
-        size_t size = (size_t)(slash - path) + 1;
-        opened->folder = memory_new(&opened->allocator, size, 1);
-        if (opened->folder == NULL) {
-            status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a path");
-        } else {
-            memcpy(opened->folder, path, size);
-            opened->folder_size = size;
-        }
-    }
+    if (status == CAIRN_OK && opened->is_thin)
+        status = find_folder(opened, path, error);
     if (status == CAIRN_OK)
         *archive = opened;
     else
@@ -144,12 +150,7 @@ enum cairn_status cairn_archive_open(const char *path, const struct cairn_object
     if (path == NULL || archive == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_archive_open needs a path and a place for the archive");
-    cairn_archive *opened;
-    enum cairn_status status = create(options, &opened, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = image_open(path, &opened->files, &opened->allocator, &opened->image, error);
-    return finish_opening(opened, path, status, archive, error);
+    return open_image(path, &(struct image){0}, options, archive, error);
 }
 
 enum cairn_status cairn_archive_open_memory(const void *bytes, size_t size,
@@ -159,12 +160,7 @@ enum cairn_status cairn_archive_open_memory(const void *bytes, size_t size,
     if ((bytes == NULL && size > 0) || archive == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_archive_open_memory needs bytes and a place for the archive");
-    cairn_archive *opened;
-    enum cairn_status status = create(options, &opened, error);
-    if (status != CAIRN_OK)
-        return status;
-    opened->image = (struct image){.bytes = bytes, .size = size, .origin = IMAGE_BORROWED};
-    return finish_opening(opened, NULL, CAIRN_OK, archive, error);
+    return open_image(NULL, &(struct image){.bytes = bytes, .size = size}, options, archive, error);
 }
 
 static void release_member(cairn_archive *archive)

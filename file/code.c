@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "file/code.h"
-
 #include "base/array.h"
 #include "base/error.h"
 #include "file/object.h"
@@ -21,60 +19,46 @@ static int compare(const void *left, const void *right)
     return (a->section > b->section) - (a->section < b->section);
 }
 
-enum cairn_status code_ranges_read(const struct file *file, const struct cairn_allocator *allocator,
-                                   struct code_ranges *ranges, struct cairn_error *error)
+enum cairn_status code_read_ranges(cairn_object *object, struct cairn_error *error)
 {
     GElf_Shdr header;
-    *ranges = (struct code_ranges){.are_relocatable = file_is_relocatable(file)};
-    for (uint32_t index = 1; index < file->section_count; index++) {
-        if (!file_section(file, index, &header) || (header.sh_flags & SHF_EXECINSTR) == 0 ||
-            header.sh_size == 0)
+    struct code_ranges *ranges = &object->ranges;
+    if (object->has_ranges)
+        return CAIRN_OK;
+    ranges->count = 0;
+    for (uint32_t index = 1; index < object->file.section_count; index++) {
+        if (!file_section(&object->file, index, &header) ||
+            (header.sh_flags & SHF_EXECINSTR) == 0 || header.sh_size == 0)
             continue;
-        void *grown = array_reserve(allocator, ranges->entries, ranges->count, 1, &ranges->capacity,
-                                    sizeof *ranges->entries);
-        if (grown == NULL) {
-            code_ranges_release(ranges, allocator);
+        void *entries = array_reserve(&object->allocator, ranges->entries, ranges->count, 1,
+                                      &ranges->capacity, sizeof *ranges->entries);
+        if (entries == NULL)
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for sections of code");
-        }
-        ranges->entries = grown;
+        ranges->entries = entries;
         ranges->entries[ranges->count++] = (struct code_range){
-            ranges->are_relocatable ? 0 : header.sh_addr, header.sh_size, index};
+            file_is_relocatable(&object->file) ? 0 : header.sh_addr, header.sh_size, index};
     }
     sorted_make(ranges->entries, ranges->count, sizeof *ranges->entries, compare);
+    object->has_ranges = true;
     return CAIRN_OK;
 }
 
-const struct code_range *code_ranges_find(const struct code_ranges *ranges, uint32_t section,
-                                          uint64_t address)
+const struct code_range *code_find_range(const cairn_object *object, uint32_t section,
+                                         uint64_t address)
 {
-    struct code_range key = {.address = ranges->are_relocatable ? 0 : address,
-                             .section = ranges->are_relocatable ? section : UINT32_MAX};
-    size_t place = sorted_lower_bound(ranges->entries, ranges->count, sizeof key, &key, compare);
-    if (ranges->are_relocatable ? place == ranges->count : place == 0)
+    const struct code_ranges *ranges = &object->ranges;
+    bool is_relocatable = file_is_relocatable(&object->file);
+    /* The range is the last one that is not greater than the key. */
+    struct code_range key = {.address = is_relocatable ? 0 : address,
+                             .section = is_relocatable ? section + 1 : UINT32_MAX};
+    size_t next = sorted_lower_bound(ranges->entries, ranges->count, sizeof key, &key, compare);
+    const struct code_range *found = next == 0 ? NULL : &ranges->entries[next - 1];
+    if (found == NULL || address - found->address >= found->size)
         return NULL;
-    const struct code_range *found = &ranges->entries[ranges->are_relocatable ? place : place - 1];
-    if (address - found->address >= found->size)
-        return NULL;
-    return ranges->are_relocatable && found->section != section ? NULL : found;
-}
-
-void code_ranges_release(struct code_ranges *ranges, const struct cairn_allocator *allocator)
-{
-    memory_free(allocator, ranges->entries, ranges->capacity * sizeof *ranges->entries);
-    *ranges = (struct code_ranges){0};
+    return is_relocatable && found->section != section ? NULL : found;
 }
 
 /* ---- Code ---- */
-
-enum cairn_status code_read_ranges(cairn_object *object, struct cairn_error *error)
-{
-    if (object->has_ranges)
-        return CAIRN_OK;
-    enum cairn_status status =
-        code_ranges_read(&object->file, &object->allocator, &object->ranges, error);
-    object->has_ranges = status == CAIRN_OK;
-    return status;
-}
 
 enum cairn_status cairn_object_code(cairn_object *object, uint32_t section, uint64_t address,
                                     struct cairn_object_code *code, struct cairn_error *error)
@@ -86,7 +70,7 @@ enum cairn_status cairn_object_code(cairn_object *object, uint32_t section, uint
     enum cairn_status status = code_read_ranges(object, error);
     if (status != CAIRN_OK)
         return status;
-    const struct code_range *range = code_ranges_find(&object->ranges, section, address);
+    const struct code_range *range = code_find_range(object, section, address);
     if (range == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, address,
                          "there is no code at 0x%llx in this file", (unsigned long long)address);
@@ -104,7 +88,7 @@ enum cairn_status cairn_object_code(cairn_object *object, uint32_t section, uint
 const char *cairn_object_relocated_symbol(const cairn_object *object, uint32_t section,
                                           uint64_t address, size_t size)
 {
-    const struct code_range *range = code_ranges_find(&object->ranges, section, address);
+    const struct code_range *range = code_find_range(object, section, address);
     const struct prepared *prepared =
         range == NULL ? NULL : section_find(object, range->section, SECTION_CODE);
     if (prepared == NULL)

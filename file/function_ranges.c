@@ -9,10 +9,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "file/function_ranges.h"
-
 #include "base/array.h"
 #include "base/error.h"
+#include "file/object.h"
 #include "file/sorted.h"
 
 /* ---- Ends of functions ---- */
@@ -23,12 +22,11 @@ static uint64_t add_capped(uint64_t start, uint64_t size)
 }
 
 /* Returns the address after the function's last byte; the function's start if it is not in code. */
-static uint64_t find_end(const struct extent_source *source, const struct symbol *symbol)
+static uint64_t find_end(const cairn_object *object, const struct symbol *symbol)
 {
-    const struct symbol_list *symbols = source->symbols;
+    const struct symbol_list *symbols = &object->symbols;
     struct table_symbol read = symbols_get(symbols, symbol);
-    const struct code_range *range =
-        code_ranges_find(source->ranges, symbol->section, symbol->value);
+    const struct code_range *range = code_find_range(object, symbol->section, symbol->value);
     if (range == NULL)
         return symbol->value;
     uint64_t end = read.size > 0 ? add_capped(symbol->value, read.size)
@@ -51,9 +49,7 @@ struct open_function {
 };
 
 struct sweep {
-    const struct extent_source *source;
-    const struct cairn_allocator *allocator;
-    struct extent_list *list;
+    cairn_object *object;
     struct open_function *stack; /* each begins inside the one below it, and may end after it */
     size_t depth;
     size_t capacity;
@@ -63,24 +59,24 @@ struct sweep {
 
 static bool begin_extent(struct sweep *sweep, uint32_t section, uint64_t start, uint32_t symbol)
 {
-    struct extent_list *list = sweep->list;
-    void *grown = array_reserve(sweep->allocator, list->extents, list->count, 1, &list->capacity,
-                                sizeof *list->extents);
-    if (grown == NULL)
+    struct extent_list *list = &sweep->object->extents;
+    void *entries = array_reserve(&sweep->object->allocator, list->entries, list->count, 1,
+                                  &list->capacity, sizeof *list->entries);
+    if (entries == NULL)
         return false;
-    list->extents = grown;
-    list->extents[list->count++] = (struct extent){start, section, symbol};
+    list->entries = entries;
+    list->entries[list->count++] = (struct extent){start, section, symbol};
     return true;
 }
 
-static bool push(struct sweep *sweep, uint64_t end, uint32_t symbol)
+static bool push(struct sweep *sweep, struct open_function function)
 {
-    void *grown = array_reserve(sweep->allocator, sweep->stack, sweep->depth, 1, &sweep->capacity,
-                                sizeof *sweep->stack);
-    if (grown == NULL)
+    void *stack = array_reserve(&sweep->object->allocator, sweep->stack, sweep->depth, 1,
+                                &sweep->capacity, sizeof *sweep->stack);
+    if (stack == NULL)
         return false;
-    sweep->stack = grown;
-    sweep->stack[sweep->depth++] = (struct open_function){end, symbol};
+    sweep->stack = stack;
+    sweep->stack[sweep->depth++] = function;
     return true;
 }
 
@@ -104,9 +100,9 @@ static bool end_functions(struct sweep *sweep, uint32_t section, uint64_t addres
  * size, both are the first symbol, which does not begin inside another function. */
 static bool begin_functions(struct sweep *sweep, size_t first, size_t end)
 {
-    const struct symbol_list *symbols = sweep->source->symbols;
+    const struct symbol_list *symbols = &sweep->object->symbols;
     const struct symbol *place = &symbols->entries[first];
-    struct open_function chosen = {find_end(sweep->source, place), (uint32_t)first};
+    struct open_function chosen = {find_end(sweep->object, place), (uint32_t)first};
     struct open_function longest = chosen;
     uint8_t chosen_rank = 0;
     bool has_size = false;
@@ -115,7 +111,7 @@ static bool begin_functions(struct sweep *sweep, size_t first, size_t end)
         struct table_symbol read = symbols_get(symbols, symbol);
         if (!symbol_is_function(&read) || read.size == 0)
             continue;
-        struct open_function function = {find_end(sweep->source, symbol), (uint32_t)i};
+        struct open_function function = {find_end(sweep->object, symbol), (uint32_t)i};
         uint8_t rank = symbols_rank(symbols, symbol);
         if (!has_size || rank < chosen_rank) {
             chosen = function;
@@ -127,14 +123,13 @@ static bool begin_functions(struct sweep *sweep, size_t first, size_t end)
     }
     if (chosen.end <= place->value || (sweep->depth > 0 && !has_size))
         return true;
-    return (longest.end <= chosen.end || push(sweep, longest.end, longest.symbol)) &&
-           push(sweep, chosen.end, chosen.symbol) &&
+    return (longest.end <= chosen.end || push(sweep, longest)) && push(sweep, chosen) &&
            begin_extent(sweep, place->section, place->value, chosen.symbol);
 }
 
 static bool sweep_symbols(struct sweep *sweep)
 {
-    const struct symbol_list *symbols = sweep->source->symbols;
+    const struct symbol_list *symbols = &sweep->object->symbols;
     uint32_t section = 0;
     for (size_t i = 0, next; i < symbols->count; i = next) {
         const struct symbol *place = &symbols->entries[i];
@@ -148,16 +143,18 @@ static bool sweep_symbols(struct sweep *sweep)
     return end_functions(sweep, section, UINT64_MAX);
 }
 
-enum cairn_status extents_read(const struct extent_source *source,
-                               const struct cairn_allocator *allocator, struct extent_list *list,
-                               struct cairn_error *error)
+enum cairn_status extents_read(cairn_object *object, struct cairn_error *error)
 {
-    struct sweep sweep = {.source = source, .allocator = allocator, .list = list};
-    bool is_done = sweep_symbols(&sweep);
-    memory_free(allocator, sweep.stack, sweep.capacity * sizeof *sweep.stack);
-    return is_done ? CAIRN_OK
-                   : error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu functions",
-                               source->symbols->count);
+    struct sweep sweep = {.object = object};
+    if (object->has_extents)
+        return CAIRN_OK;
+    object->has_extents = sweep_symbols(&sweep);
+    memory_free(&object->allocator, sweep.stack, sweep.capacity * sizeof *sweep.stack);
+    if (object->has_extents)
+        return CAIRN_OK;
+    extents_release(object);
+    return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu functions",
+                     object->symbols.count);
 }
 
 static int compare(const void *left, const void *right)
@@ -171,20 +168,21 @@ static int compare(const void *left, const void *right)
     return (a->symbol > b->symbol) - (a->symbol < b->symbol);
 }
 
-const struct symbol *extents_find(const struct extent_list *list,
-                                  const struct extent_source *source, uint32_t section,
-                                  uint64_t address)
+const struct symbol *extents_find(const cairn_object *object, uint32_t section, uint64_t address)
 {
+    const struct extent_list *list = &object->extents;
     struct extent key = {.start = address, .section = section, .symbol = UINT32_MAX};
-    size_t next = sorted_lower_bound(list->extents, list->count, sizeof key, &key, compare);
-    if (next == 0 || list->extents[next - 1].section != section)
+    size_t next = sorted_lower_bound(list->entries, list->count, sizeof key, &key, compare);
+    if (next == 0 || list->entries[next - 1].section != section)
         return NULL;
-    const struct symbol *symbol = &source->symbols->entries[list->extents[next - 1].symbol];
-    return address < find_end(source, symbol) ? symbol : NULL;
+    const struct symbol *symbol = &object->symbols.entries[list->entries[next - 1].symbol];
+    return address < find_end(object, symbol) ? symbol : NULL;
 }
 
-void extents_release(struct extent_list *list, const struct cairn_allocator *allocator)
+void extents_release(cairn_object *object)
 {
-    memory_free(allocator, list->extents, list->capacity * sizeof *list->extents);
+    struct extent_list *list = &object->extents;
+    memory_free(&object->allocator, list->entries, list->capacity * sizeof *list->entries);
     *list = (struct extent_list){0};
+    object->has_extents = false;
 }

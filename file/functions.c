@@ -27,18 +27,31 @@ static enum cairn_status read_descriptors(cairn_object *object, struct cairn_err
     return CAIRN_OK;
 }
 
+/* Reads the address of the code that the descriptor at `address` points to. Returns false if there
+ * is no descriptor: in linked files, if the address is not in .opd; in relocatable objects, if it
+ * is not an offset in .opd. */
+static bool read_descriptor(const cairn_object *object, uint32_t section, uint64_t address,
+                            struct relocation *code)
+{
+    const struct prepared *descriptors = object->descriptors;
+    if (descriptors == NULL)
+        return false;
+    uint64_t offset = address - descriptors->address;
+    bool is_inside = address >= descriptors->address && section_has_word(descriptors, offset);
+    if (!is_inside || (cairn_object_is_relocatable(object) && section != descriptors->index))
+        return false;
+    *code = section_read_address(object, descriptors, offset);
+    return true;
+}
+
 /* Finds the code that a descriptor points to. Returns false if the symbol is not that of a
  * descriptor. */
 static bool find_code(const cairn_object *object, const struct symbol *symbol, struct symbol *code)
 {
-    const struct prepared *descriptors = object->descriptors;
-    if (descriptors == NULL || symbol->is_of_descriptor)
+    struct relocation entry;
+    if (symbol->is_of_descriptor ||
+        !read_descriptor(object, symbol->section, symbol->value, &entry))
         return false;
-    uint32_t section = cairn_object_is_relocatable(object) ? descriptors->index : 0;
-    uint64_t offset = symbol->value - descriptors->address;
-    if (symbol->section != section || !section_has_word(descriptors, offset))
-        return false;
-    struct relocation entry = section_read_address(object, descriptors, offset);
     *code = *symbol;
     code->section = entry.section;
     code->value = entry.value;
@@ -110,27 +123,13 @@ enum cairn_status names_read(cairn_object *object, struct cairn_error *error)
 void names_release(cairn_object *object)
 {
     name_index_release(&object->by_name, &object->allocator);
-    extents_release(&object->extents, &object->allocator);
+    extents_release(object);
     symbols_release(&object->symbols, &object->allocator);
     object->has_by_name = false;
-    object->has_extents = false;
     object->has_symbols = false;
 }
 
 /* ---- Functions by their address ---- */
-
-/* Whether an address points to a descriptor: in linked files, if it is in .opd; in relocatable
- * objects, if its relocation refers to .opd. */
-static bool is_descriptor(const cairn_object *object, const struct relocation *address)
-{
-    const struct prepared *descriptors = object->descriptors;
-    if (descriptors == NULL)
-        return false;
-    if (cairn_object_is_relocatable(object) && address->section != descriptors->index)
-        return false;
-    return address->value >= descriptors->address &&
-           section_has_word(descriptors, address->value - descriptors->address);
-}
 
 struct cairn_object_function cairn_object_function(const cairn_object *object,
                                                    const struct cairn_object_section *section,
@@ -147,10 +146,7 @@ struct cairn_object_function cairn_object_function(const cairn_object *object,
         function.name = symbols_name(&object->symbols, symbol);
     /* The symbol of a descriptor has the size of the function's code. */
     function.size = symbol == NULL ? 0 : symbols_get(&object->symbols, symbol).size;
-    if (is_descriptor(object, &address)) {
-        uint64_t descriptor = address.value - object->descriptors->address;
-        address = section_read_address(object, object->descriptors, descriptor);
-    }
+    (void)read_descriptor(object, address.section, address.value, &address);
     function.entry = address.value;
     function.section = address.section;
     return function;
@@ -200,23 +196,15 @@ enum cairn_status cairn_object_find_function(cairn_object *object, uint32_t sect
     if (object == NULL || function == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_find_function needs an object and a place for the function");
-    struct extent_list *extents = &object->extents;
-    const struct extent_source source = {&object->symbols, &object->ranges};
-    if (!object->has_extents) {
-        enum cairn_status status = names_read(object, error);
-        if (status == CAIRN_OK)
-            status = code_read_ranges(object, error);
-        if (status != CAIRN_OK)
-            return status;
-        status = extents_read(&source, &object->allocator, extents, error);
-        if (status != CAIRN_OK) {
-            extents_release(extents, &object->allocator);
-            return explain(object, &object->symbols.table, status, error);
-        }
-        object->has_extents = true;
-    }
-    const struct symbol *symbol =
-        extents_find(extents, &source, counted_from(object, section), address);
+    enum cairn_status status = names_read(object, error);
+    if (status == CAIRN_OK)
+        status = code_read_ranges(object, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = extents_read(object, error);
+    if (status != CAIRN_OK)
+        return explain(object, &object->symbols.table, status, error);
+    const struct symbol *symbol = extents_find(object, counted_from(object, section), address);
     if (symbol == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, address, "no function is known at 0x%llx",
                          (unsigned long long)address);

@@ -32,29 +32,30 @@ static enum cairn_architecture find_architecture(const GElf_Ehdr *header)
     }
 }
 
-static enum cairn_status create(const struct cairn_object_options *options, cairn_object **object,
-                                struct cairn_error *error)
+/* Opens the file at `path` or, if that is NULL, `image`, and sets the limit of the object's memory.
+ * With the default factor, sections may be compressed to a sixteenth of their size, even though two
+ * copies of them exist for a short time. Everything else takes at most a few times the size of the
+ * file. */
+static enum cairn_status open_image(const char *path, const struct image *image,
+                                    const struct cairn_object_options *options,
+                                    cairn_object **object, struct cairn_error *error)
 {
     struct cairn_allocator allocator =
         memory_allocator(options == NULL ? NULL : options->allocator);
-    *object = memory_new(&allocator, 1, sizeof **object);
-    if (*object == NULL)
+    cairn_object *opened = memory_new(&allocator, 1, sizeof *opened);
+    if (opened == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
-    (*object)->budget = (struct budget){.source = allocator, .limit = UINT64_MAX};
-    (*object)->allocator = budget_allocator(&(*object)->budget);
-    if (options != NULL)
-        (*object)->options = *options;
-    (*object)->options.allocator = &(*object)->budget.source;
-    return CAIRN_OK;
-}
-
-/* Sets the limit of the object's memory, and opens the file if `status` is OK. With the default
- * factor, sections may be compressed to a sixteenth of their size, even though two copies of them
- * exist for a short time. Everything else takes at most a few times the size of the file. */
-static enum cairn_status finish_opening(cairn_object *opened, enum cairn_status status,
-                                        cairn_object **object, struct cairn_error *error)
-{
     struct budget *budget = &opened->budget;
+    *budget = (struct budget){.source = allocator, .limit = UINT64_MAX};
+    opened->allocator = budget_allocator(budget);
+    if (options != NULL)
+        opened->options = *options;
+    opened->options.allocator = &budget->source;
+    opened->file.image = *image;
+    enum cairn_status status = CAIRN_OK;
+    if (path != NULL)
+        status = image_open(path, &opened->options.files, &opened->allocator, &opened->file.image,
+                            error);
     if (status == CAIRN_OK) {
         budget->limit = opened->options.memory_limit;
         if (budget->limit == 0)
@@ -80,13 +81,7 @@ enum cairn_status cairn_object_open(const char *path, const struct cairn_object_
     if (path == NULL || object == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_open needs a path and a place for the object");
-    cairn_object *opened;
-    enum cairn_status status = create(options, &opened, error);
-    if (status != CAIRN_OK)
-        return status;
-    status =
-        image_open(path, &opened->options.files, &opened->allocator, &opened->file.image, error);
-    return finish_opening(opened, status, object, error);
+    return open_image(path, &(struct image){0}, options, object, error);
 }
 
 enum cairn_status cairn_object_open_memory(const void *bytes, size_t size,
@@ -96,12 +91,7 @@ enum cairn_status cairn_object_open_memory(const void *bytes, size_t size,
     if ((bytes == NULL && size > 0) || object == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_object_open_memory needs bytes and a place for the object");
-    cairn_object *opened;
-    enum cairn_status status = create(options, &opened, error);
-    if (status != CAIRN_OK)
-        return status;
-    opened->file.image = (struct image){.bytes = bytes, .size = size, .origin = IMAGE_BORROWED};
-    return finish_opening(opened, CAIRN_OK, object, error);
+    return open_image(NULL, &(struct image){.bytes = bytes, .size = size}, options, object, error);
 }
 
 void cairn_object_destroy(cairn_object *object)
@@ -110,7 +100,8 @@ void cairn_object_destroy(cairn_object *object)
         return;
     struct cairn_allocator allocator = object->budget.source;
     names_release(object);
-    code_ranges_release(&object->ranges, &object->allocator);
+    memory_free(&object->allocator, object->ranges.entries,
+                object->ranges.capacity * sizeof *object->ranges.entries);
     section_release_all(object);
     file_close(&object->file, &object->allocator);
     debug_file_release(object);

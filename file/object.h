@@ -6,9 +6,7 @@
 #ifndef FILE_OBJECT_H
 #define FILE_OBJECT_H
 
-#include "file/code.h"
 #include "file/elf_file.h"
-#include "file/function_ranges.h"
 #include "file/memory_budget.h"
 #include "file/name_index.h"
 #include "file/relocation.h"
@@ -24,6 +22,32 @@ struct prepared {
     size_t size;
     uint8_t *copy; /* copy of the bytes, if they were decompressed or relocated; or NULL */
     struct relocation_list relocations;
+};
+
+/* A section of code. */
+struct code_range {
+    uint64_t address; /* 0 in relocatable objects */
+    uint64_t size;
+    uint32_t section;
+};
+
+struct code_ranges {
+    struct code_range *entries; /* sorted by address, in relocatable objects by section */
+    size_t count;
+    size_t capacity;
+};
+
+/* The start of a function's code, or of the part of it that follows a nested function. */
+struct extent {
+    uint64_t start;
+    uint32_t section; /* see struct symbol */
+    uint32_t symbol;  /* index in the list of symbols */
+};
+
+struct extent_list {
+    struct extent *entries; /* sorted by section and start */
+    size_t count;
+    size_t capacity;
 };
 
 /* The forms of a section. */
@@ -90,6 +114,23 @@ struct relocation section_read_address(const cairn_object *object, const struct 
 
 /* Finds the sections of code if that was not done yet. Errors: MEMORY. */
 enum cairn_status code_read_ranges(cairn_object *object, struct cairn_error *error);
+
+/* Returns the section of code at `address`; NULL if no section contains it. In relocatable objects,
+ * `address` is an offset in section `section`. */
+const struct code_range *code_find_range(const cairn_object *object, uint32_t section,
+                                         uint64_t address);
+
+/* ---- function_ranges.c: the code of functions ---- */
+
+/* Builds the list of extents from the sorted symbols and the sections of code, if that was not done
+ * yet. Errors: MEMORY. */
+enum cairn_status extents_read(cairn_object *object, struct cairn_error *error);
+
+/* Returns the function whose code contains `address`; NULL if none is known. `section` is a section
+ * number in relocatable objects and 0 in linked files. */
+const struct symbol *extents_find(const cairn_object *object, uint32_t section, uint64_t address);
+
+void extents_release(cairn_object *object);
 
 /* ---- debug_file.c: the sections of an attached debug file ---- */
 

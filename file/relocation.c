@@ -181,14 +181,6 @@ struct source {
     struct symbol_table symbols;
 };
 
-/* An entry of a relocation section. */
-struct entry {
-    uint64_t offset; /* an address in linked files */
-    uint32_t symbol; /* 0 if the entry has no symbol */
-    uint32_t type;
-    uint64_t addend;
-};
-
 static enum cairn_status open_source(const struct file *file, uint32_t section,
                                      struct source *source, struct cairn_error *error)
 {
@@ -209,24 +201,26 @@ static enum cairn_status open_source(const struct file *file, uint32_t section,
     return CAIRN_OK;
 }
 
-static struct entry read_entry(const struct source *source, size_t index)
+/* Reads an entry; the addend is 0 if the section has none. */
+static GElf_Rela read_entry(const struct source *source, size_t index)
 {
     enum cairn_byte_order order = source->file->byte_order;
     size_t size = source->has_addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
     const uint8_t *bytes = source->entries.bytes + index * size;
-    uint64_t info = cairn_load_u64(bytes + offsetof(Elf64_Rela, r_info), order);
-    return (struct entry){
-        .offset = cairn_load_u64(bytes, order),
-        .symbol = (uint32_t)ELF64_R_SYM(info),
-        .type = (uint32_t)ELF64_R_TYPE(info),
-        .addend =
-            source->has_addends ? cairn_load_u64(bytes + offsetof(Elf64_Rela, r_addend), order) : 0,
+    GElf_Rela entry = {
+        .r_offset = cairn_load_u64(bytes, order),
+        .r_info = cairn_load_u64(bytes + offsetof(Elf64_Rela, r_info), order),
     };
+    if (source->has_addends)
+        entry.r_addend = (GElf_Sxword)cairn_load_u64(bytes + offsetof(Elf64_Rela, r_addend), order);
+    return entry;
 }
 
-static enum cairn_status read_symbol(const struct source *source, uint32_t index,
+/* Reads the symbol of an entry, which is all zero if the entry has no symbol. */
+static enum cairn_status read_symbol(const struct source *source, const GElf_Rela *entry,
                                      struct table_symbol *symbol, struct cairn_error *error)
 {
+    uint32_t index = (uint32_t)GELF_R_SYM(entry->r_info);
     *symbol = (struct table_symbol){0};
     if (index == 0)
         return CAIRN_OK;
@@ -241,7 +235,7 @@ static const char *symbol_name(const struct source *source, const struct table_s
 {
     if (symbol->name == 0 || symbol->type == STT_SECTION)
         return NULL;
-    return symbol_table_string(&source->symbols, symbol->name);
+    return file_string(&source->symbols.strings, symbol->name);
 }
 
 /* ---- One relocation ---- */
@@ -300,11 +294,12 @@ static enum cairn_status note_applied(const struct relocation_target *target, st
 }
 
 static enum cairn_status apply_entry(const struct relocation_target *target,
-                                     const struct source *source, const struct entry *entry,
+                                     const struct source *source, const GElf_Rela *entry,
                                      struct relocation_list *list, struct cairn_error *error)
 {
-    struct relocation relocation = {.offset = entry->offset - target->address};
-    struct rule rule = find_rule(source->file->header.e_machine, entry->type);
+    struct relocation relocation = {.offset = entry->r_offset - target->address};
+    struct rule rule =
+        find_rule(source->file->header.e_machine, (uint32_t)GELF_R_TYPE(entry->r_info));
     if (rule.operation == OPERATION_UNKNOWN)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, relocation.offset,
                          "the relocation at byte %llu of the section is of type %u, which cannot "
@@ -318,12 +313,12 @@ static enum cairn_status apply_entry(const struct relocation_target *target,
                          "a relocation reaches byte %llu of a section of %zu bytes",
                          (unsigned long long)relocation.offset, target->size);
     struct table_symbol symbol;
-    enum cairn_status status = read_symbol(source, entry->symbol, &symbol, error);
+    enum cairn_status status = read_symbol(source, entry, &symbol, error);
     if (status != CAIRN_OK)
         return status;
 
     uint64_t stored = load(&place);
-    uint64_t addend = source->has_addends ? entry->addend : stored;
+    uint64_t addend = source->has_addends ? (uint64_t)entry->r_addend : stored;
     uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.value);
     relocation.value = result(target, rule.operation, &relocation, stored, value);
     store(&place, relocation.value);
@@ -334,12 +329,13 @@ static enum cairn_status apply_entry(const struct relocation_target *target,
 }
 
 static enum cairn_status note_name(const struct relocation_target *target,
-                                   const struct source *source, const struct entry *entry,
+                                   const struct source *source, const GElf_Rela *entry,
                                    struct relocation_list *list, struct cairn_error *error)
 {
     struct table_symbol symbol;
-    enum cairn_status status = read_symbol(source, entry->symbol, &symbol, error);
-    struct relocation relocation = {.offset = entry->offset, .name = symbol_name(source, &symbol)};
+    enum cairn_status status = read_symbol(source, entry, &symbol, error);
+    struct relocation relocation = {.offset = entry->r_offset,
+                                    .name = symbol_name(source, &symbol)};
     if (status != CAIRN_OK || relocation.name == NULL)
         return status;
     return note(target, &relocation, list, error);
@@ -404,7 +400,7 @@ static enum cairn_status add_loaded(struct relocation_sources *sources, const st
     sources->loaded = loaded;
     for (size_t i = 0; i < source->count; i++)
         sources->loaded[sources->loaded_count++] =
-            (struct loaded_relocation){.address = read_entry(source, i).offset,
+            (struct loaded_relocation){.address = read_entry(source, i).r_offset,
                                        .source = source->section,
                                        .entry = (uint32_t)i};
     return CAIRN_OK;
@@ -476,7 +472,7 @@ static enum cairn_status apply_sources(const struct relocation_target *target,
         struct source source;
         enum cairn_status status = open_source(sources->file, section, &source, error);
         for (size_t i = 0; i < source.count && status == CAIRN_OK; i++) {
-            struct entry entry = read_entry(&source, i);
+            GElf_Rela entry = read_entry(&source, i);
             status = target->bytes == NULL ? note_name(target, &source, &entry, list, error)
                                            : apply_entry(target, &source, &entry, list, error);
         }
@@ -506,7 +502,7 @@ static enum cairn_status apply_loaded(const struct relocation_target *target,
             status = open_source(sources->file, loaded->source, &source, error);
         if (status != CAIRN_OK)
             return status;
-        struct entry entry = read_entry(&source, loaded->entry);
+        GElf_Rela entry = read_entry(&source, loaded->entry);
         status = apply_entry(target, &source, &entry, list, error);
     }
     return status;

@@ -22,45 +22,40 @@
  *     ELF header | section table: null section, the section | bytes of the section
  */
 
-enum {
-    TABLE_OFFSET = sizeof(Elf64_Ehdr),
-    TABLE_COUNT = 2,
-    HEADER_OFFSET = TABLE_OFFSET + sizeof(Elf64_Shdr),
-    BYTES_OFFSET = TABLE_OFFSET + TABLE_COUNT * sizeof(Elf64_Shdr)
-};
+enum { TABLE_COUNT = 2, HEADERS_BYTES = sizeof(Elf64_Ehdr) + TABLE_COUNT * sizeof(Elf64_Shdr) };
 
 enum { COMPRESSION_ZSTANDARD = 2 }; /* missing in some versions of <elf.h> */
 
-static void put(uint8_t *bytes, size_t size, enum cairn_byte_order byte_order, uint64_t value)
-{
-    for (size_t i = 0; i < size; i++) {
-        size_t place = byte_order == CAIRN_BIG_ENDIAN ? size - 1 - i : i;
-        bytes[place] = (uint8_t)(value >> (8 * i));
-    }
-}
-
-#define PUT(start, type, field, byte_order, value)                                                 \
-    put((start) + offsetof(type, field), sizeof(((type *)NULL)->field), byte_order, value)
-
 static void write_file(const struct file *file, const struct file_bytes *section, uint8_t *bytes)
 {
-    enum cairn_byte_order order = file->byte_order;
-    memcpy(bytes, file->image.bytes, EI_NIDENT);
-    PUT(bytes, Elf64_Ehdr, e_type, order, ET_REL);
-    PUT(bytes, Elf64_Ehdr, e_machine, order, file->header.e_machine);
-    PUT(bytes, Elf64_Ehdr, e_version, order, EV_CURRENT);
-    PUT(bytes, Elf64_Ehdr, e_shoff, order, TABLE_OFFSET);
-    PUT(bytes, Elf64_Ehdr, e_ehsize, order, sizeof(Elf64_Ehdr));
-    PUT(bytes, Elf64_Ehdr, e_shentsize, order, sizeof(Elf64_Shdr));
-    PUT(bytes, Elf64_Ehdr, e_shnum, order, TABLE_COUNT);
-
-    uint8_t *header = bytes + HEADER_OFFSET;
-    PUT(header, Elf64_Shdr, sh_type, order, SHT_PROGBITS);
-    PUT(header, Elf64_Shdr, sh_flags, order, SHF_COMPRESSED);
-    PUT(header, Elf64_Shdr, sh_offset, order, BYTES_OFFSET);
-    PUT(header, Elf64_Shdr, sh_size, order, section->size);
-    PUT(header, Elf64_Shdr, sh_addralign, order, 1);
-    memcpy(bytes + BYTES_OFFSET, section->bytes, section->size);
+    Elf64_Ehdr header = {
+        .e_type = ET_REL,
+        .e_machine = file->header.e_machine,
+        .e_version = EV_CURRENT,
+        .e_shoff = sizeof(Elf64_Ehdr),
+        .e_ehsize = sizeof(Elf64_Ehdr),
+        .e_shentsize = sizeof(Elf64_Shdr),
+        .e_shnum = TABLE_COUNT,
+    };
+    Elf64_Shdr table[TABLE_COUNT] = {[1] = {
+                                         .sh_type = SHT_PROGBITS,
+                                         .sh_flags = SHF_COMPRESSED,
+                                         .sh_offset = HEADERS_BYTES,
+                                         .sh_size = section->size,
+                                         .sh_addralign = 1,
+                                     }};
+    memcpy(header.e_ident, file->image.bytes, EI_NIDENT);
+    Elf_Data from = {.d_buf = &header, .d_size = sizeof header, .d_version = EV_CURRENT};
+    Elf_Data to = {.d_buf = bytes, .d_size = HEADERS_BYTES, .d_version = EV_CURRENT};
+    from.d_type = ELF_T_EHDR;
+    elf64_xlatetof(&to, &from, header.e_ident[EI_DATA]);
+    from.d_buf = table;
+    from.d_size = sizeof table;
+    from.d_type = ELF_T_SHDR;
+    to.d_buf = bytes + sizeof header;
+    to.d_size = sizeof table;
+    elf64_xlatetof(&to, &from, header.e_ident[EI_DATA]);
+    memcpy(bytes + HEADERS_BYTES, section->bytes, section->size);
 }
 
 /* Copies the bytes that libelf decompresses from the temporary file. */
@@ -102,7 +97,7 @@ static enum cairn_status decompress(cairn_object *object, const struct file_byte
     if (compressed->size >= sizeof(Elf64_Chdr))
         whole_size = cairn_load_u64(compressed->bytes + offsetof(Elf64_Chdr, ch_size),
                                     object->file.byte_order);
-    size_t small_size = BYTES_OFFSET + compressed->size;
+    size_t small_size = HEADERS_BYTES + compressed->size;
     uint8_t *small = memory_new(&object->allocator, small_size, 1);
     /* libelf allocates exactly as many bytes as the section's compression header says. */
     if (small == NULL || !budget_take(&object->budget, whole_size)) {

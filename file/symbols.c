@@ -69,11 +69,6 @@ struct table_symbol symbol_table_read(const struct symbol_table *table, uint32_t
     return symbol;
 }
 
-const char *symbol_table_string(const struct symbol_table *table, uint32_t name)
-{
-    return file_string(&table->strings, name);
-}
-
 /* ---- Symbols that name functions ---- */
 
 /* Whether the symbol is a function, or a label that is not a mark of the assembler: $x and $d on
@@ -86,7 +81,7 @@ static bool is_wanted(const struct symbol_table *table, const struct table_symbo
         return !symbol->is_reserved || !file_is_relocatable(table->file);
     if (symbol->type != STT_NOTYPE || symbol->is_reserved)
         return false;
-    const char *name = symbol_table_string(table, symbol->name);
+    const char *name = file_string(&table->strings, symbol->name);
     return name != NULL && *name != '\0' && *name != '$' && strncmp(name, ".L", 2) != 0;
 }
 

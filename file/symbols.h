@@ -26,7 +26,7 @@ struct symbol_table {
 struct table_symbol {
     uint64_t value;
     uint64_t size;
-    uint32_t name;    /* argument of symbol_table_string */
+    uint32_t name;    /* offset in the table of strings */
     uint32_t section; /* section number, with SHN_XINDEX resolved */
     uint8_t type;     /* STT_… */
     uint8_t binding;  /* STB_… */
@@ -46,9 +46,6 @@ static inline bool symbol_is_function(const struct table_symbol *symbol)
 {
     return symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC;
 }
-
-/* Returns the name of a symbol; NULL if it is outside the string table. */
-const char *symbol_table_string(const struct symbol_table *table, uint32_t name);
 
 /* A function or a label of code or data. */
 struct symbol {
@@ -100,7 +97,7 @@ static inline struct table_symbol symbols_get(const struct symbol_list *list,
 
 static inline const char *symbols_name(const struct symbol_list *list, const struct symbol *symbol)
 {
-    return symbol_table_string(&list->table, symbols_get(list, symbol).name);
+    return file_string(&list->table.strings, symbols_get(list, symbol).name);
 }
 
 /* Returns the rank of a symbol. Of several symbols with one value, the one with the lowest rank is
