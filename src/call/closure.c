@@ -289,41 +289,22 @@ static enum cairn_status prepare(cairn_closure *closure, struct cairn_error *err
     return CAIRN_OK;
 }
 
-/* Writes the closure's code. The zeros tell libffi that the closure is not in libffi's own
- * memory. */
-static enum cairn_status write_code(cairn_closure *closure, ffi_closure *code,
-                                    struct cairn_error *error)
+/* Writes the code and the description. The zeros tell libffi that the closure is not in libffi's
+ * own memory. */
+static enum cairn_status write_parts(void *const *parts, void *user, struct cairn_error *error)
 {
-    memset(code, 0, sizeof *code);
+    ffi_closure *code = parts[0];
+    cairn_closure *closure = parts[1];
+    *closure = *(const cairn_closure *)user;
     closure->target = code;
+    enum cairn_status status = prepare(closure, error);
+    if (status != CAIRN_OK)
+        return status;
+    memset(code, 0, sizeof *code);
     if (ffi_prep_closure_loc(code, &closure->cif, forward, closure, code) != FFI_OK)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "libffi makes no closures of these types");
     return CAIRN_OK;
-}
-
-/* The wanted closure, and the closure that `fill` has made. */
-struct making {
-    cairn_closure wanted;
-    cairn_closure *made;
-};
-
-static enum cairn_status fill(cairn_loader *loader, void *user, struct cairn_error *error)
-{
-    struct making *making = user;
-    struct cairn_error failed = {0};
-    cairn_closure *closure = NULL;
-    ffi_closure *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, sizeof *code,
-                                              CODE_ALIGNMENT, NULL, &failed);
-    if (code != NULL)
-        closure = cairn_loader_allocate(loader, CAIRN_SECTION_READ_ONLY_DATA, sizeof *closure,
-                                        _Alignof(cairn_closure), NULL, &failed);
-    if (closure == NULL)
-        return error_set(error, failed.status, failed.offset, "%s", failed.message);
-    *closure = making->wanted;
-    making->made = closure;
-    enum cairn_status status = prepare(closure, error);
-    return status == CAIRN_OK ? write_code(closure, code, error) : status;
 }
 
 /* ---- Creating and destroying ---- */
@@ -332,22 +313,29 @@ enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signa
                                        cairn_closure_handler *handler, void *user,
                                        cairn_closure **closure, struct cairn_error *error)
 {
+    static const struct stub_part parts[] = {
+        {CAIRN_SECTION_CODE, sizeof(ffi_closure), CODE_ALIGNMENT},
+        {CAIRN_SECTION_READ_ONLY_DATA, sizeof(cairn_closure), _Alignof(cairn_closure)},
+    };
     if (runtime == NULL || signature == NULL || handler == NULL || closure == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_closure_create needs a runtime, a signature, a handler and a place "
                          "for the closure");
-    struct making making = {
-        .wanted = {.runtime = runtime, .signature = signature, .handler = handler, .user = user}};
-    enum cairn_status status = own_code_load(runtime, "closure", fill, &making, error);
+    cairn_closure wanted = {
+        .runtime = runtime, .signature = signature, .handler = handler, .user = user};
+    void *made;
+    enum cairn_status status =
+        stub_module_load(runtime, "closure", parts, sizeof parts / sizeof *parts, write_parts,
+                         &wanted, &made, error);
     if (status == CAIRN_OK)
-        *closure = making.made;
+        *closure = made;
     return status;
 }
 
 void cairn_closure_destroy(cairn_closure *closure)
 {
     if (closure != NULL)
-        own_code_retire(closure->runtime, closure);
+        stub_module_retire(closure->runtime, closure);
 }
 
 const void *cairn_closure_target(const cairn_closure *closure) { return closure->target; }

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "code/map.h"
 #include "code/state.h"
-#include "code/veneer.h"
+#include "code/stub.h"
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct code_block {
     uint32_t span_capacity;
     size_t page_counts[PAGE_USE_COUNT];
 
-    struct veneer_place *veneers;
+    struct code_stub *veneers;
     uint32_t veneer_count;
     uint32_t veneer_capacity;
 
@@ -322,9 +322,6 @@ static enum cairn_status protect_span(struct code_block *block, struct code_span
                                       struct cairn_error *error)
 {
     trim(block, span);
-    const uint8_t *address = span_address(block, span);
-    if (span->use == PAGES_FOR_CODE)
-        arch_host_code_written(address, address, span->used_bytes);
     return slab_protect(block->slab, span->use, span->first_page, span->page_count, error);
 }
 
@@ -336,9 +333,7 @@ static enum cairn_status protect_spans(struct code_block *block, struct cairn_er
             return status;
     }
     /* Cores that have executed other code at these addresses may still hold some of it. */
-    if (block->reuses_code && code_space_can_synchronise(block->space))
-        return code_space_synchronise(block->space, error);
-    return CAIRN_OK;
+    return block->reuses_code ? space_publish_code(block->space, error) : CAIRN_OK;
 }
 
 static void close_block(struct code_block *block)
@@ -399,7 +394,7 @@ void code_block_unpublish(struct code_block *block)
 static void release_all(struct code_block *block)
 {
     for (uint32_t i = 0; i < block->veneer_count; i++)
-        veneer_give_back(block->space, block->slab, block->veneers[i]);
+        stub_release(block->space, &block->veneers[i]);
     for (uint32_t i = 0; i < block->span_count; i++)
         slab_release(block->slab, block->spans[i].first_page, block->spans[i].page_count);
     close_block(block);
@@ -474,7 +469,7 @@ static enum cairn_status reserve_veneer(struct code_block *block, struct cairn_e
     if (block->veneer_count < block->veneer_capacity)
         return CAIRN_OK;
     uint32_t capacity = block->veneer_capacity == 0 ? VENEERS_AT_FIRST : 2 * block->veneer_capacity;
-    struct veneer_place *grown =
+    struct code_stub *grown =
         memory_resize(&block->space->allocator, block->veneers,
                       block->veneer_capacity * sizeof *grown, capacity * sizeof *grown);
     if (grown == NULL)
@@ -491,13 +486,13 @@ static enum cairn_status add_veneer_locked(struct code_block *block, enum code_v
     enum cairn_status status = reserve_veneer(block, error);
     if (status != CAIRN_OK)
         return status;
-    struct veneer_place place;
-    status = veneer_take(block->space, block->slab, kind, &place, error);
+    struct code_stub *taken = &block->veneers[block->veneer_count];
+    status = stub_take_veneer(block->space, block->slab, kind, taken, error);
     if (status != CAIRN_OK)
         return status;
-    block->veneers[block->veneer_count++] = place;
-    veneer->address = veneer_address(block->space, block->slab, place);
-    veneer->slot = veneer_slot(block->slab, place);
+    block->veneer_count++;
+    veneer->address = taken->address;
+    veneer->slot = stub_slot(taken);
     atomic_store_explicit(veneer->slot, target, memory_order_seq_cst);
     return CAIRN_OK;
 }

@@ -22,14 +22,6 @@ bool barrier_register(void)
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
 }
 
-static bool barrier(void)
-{
-    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0)
-        return true;
-    return errno == EPERM && barrier_register() &&
-           membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
-}
-
 /* Needed in single mapping, too. Invalidating a page on other cores is not a core-serialising
  * event: AArch64 and newer AMD processors (INVLPGB) do it without interrupting them. */
 bool code_space_can_synchronise(const struct code_space *space) { return space->has_barrier; }
@@ -40,7 +32,14 @@ enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
                          "cores cannot be made to see a patch at once: patch with CAIRN_RELAXED");
-    if (barrier())
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0 ||
+        (errno == EPERM && barrier_register() &&
+         membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0))
         return CAIRN_OK;
     return error_set_system(error, errno, "the barrier after a patch failed (membarrier)");
+}
+
+enum cairn_status space_publish_code(struct code_space *space, struct cairn_error *error)
+{
+    return space->has_barrier ? code_space_synchronise(space, error) : CAIRN_OK;
 }

@@ -9,6 +9,7 @@
  */
 #include "code/slab.h"
 
+#include "arch/arch.h"
 #include "base/error.h"
 #include "code/map.h"
 
@@ -374,6 +375,8 @@ enum cairn_status slab_protect(struct code_slab *slab, enum page_use use, size_t
     enum cairn_status status = map_check_personality(error);
     if (status != CAIRN_OK)
         return status;
+    if (use == PAGES_FOR_CODE)
+        arch_host_code_written(address, address, size);
     int protection = use == PAGES_FOR_CODE ? PROT_READ | PROT_EXEC : PROT_READ;
     if (mprotect(address, size, protection) != 0)
         return error_set_system(error, errno, "cannot make %zu bytes of %s", size,

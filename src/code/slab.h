@@ -24,7 +24,16 @@
 
 struct code_map;
 struct code_chunk;
-struct code_stub_chunk;
+
+/* What a chunk holds (code/stub.h). The first kinds are those of enum code_veneer_kind. */
+enum code_chunk_kind { CODE_CHUNK_PLAIN, CODE_CHUNK_FRAMED, CODE_CHUNK_STUBS };
+enum { CODE_CHUNK_KIND_COUNT = CODE_CHUNK_STUBS + 1 };
+
+/* The two lists of chunks of one kind. */
+struct code_chunks {
+    struct code_chunk *open;
+    struct code_chunk *full;
+};
 
 enum page_state {
     PAGE_FREE = 0, /* reserved, no access */
@@ -78,10 +87,7 @@ struct code_slab {
     size_t copy_bytes;
     bool is_detached;
 
-    struct code_chunk *chunks;
-    /* The two lists that code/stub.h describes. */
-    struct code_stub_chunk *stub_chunks;
-    struct code_stub_chunk *full_stub_chunks;
+    struct code_chunks chunks[CODE_CHUNK_KIND_COUNT];
 };
 
 /* Reserves a slab and opens its map. Errors: SYSTEM, MEMORY. */
@@ -110,7 +116,8 @@ enum cairn_status slab_take(struct code_slab *slab, enum page_use use, size_t pa
 enum cairn_status slab_take_at(struct code_slab *slab, enum page_use use, size_t first_page,
                                size_t page_count, bool *found, struct cairn_error *error);
 
-/* Makes code read-execute, and read-only data read-only. */
+/* Makes code visible to instruction fetch and read-execute, and read-only data read-only. Cores
+ * that have executed other code at these addresses also need space_publish_code. */
 enum cairn_status slab_protect(struct code_slab *slab, enum page_use use, size_t first_page,
                                size_t page_count, struct cairn_error *error);
 

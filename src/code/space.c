@@ -13,7 +13,6 @@
 #include "code/map.h"
 #include "code/state.h"
 #include "code/stub.h"
-#include "code/veneer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -358,7 +357,6 @@ void code_space_destroy(struct code_space *space)
     while (space->slabs != NULL) {
         struct code_slab *slab = space->slabs;
         space->slabs = slab->next;
-        veneer_free_chunks(space, slab);
         stub_free_chunks(space, slab);
         slab_destroy(&space->allocator, slab);
     }

@@ -45,7 +45,7 @@
 
 struct code_space;
 struct code_block;
-struct code_stub_chunk;
+struct code_chunk;
 
 struct code_space_options {
     const struct cairn_arch *arch;
@@ -227,7 +227,6 @@ enum code_veneer_kind {
     CODE_VENEER_PLAIN, /* jumps to the function */
     CODE_VENEER_FRAMED /* calls the function; not on all architectures */
 };
-enum { CODE_VENEER_KIND_COUNT = CODE_VENEER_FRAMED + 1 };
 
 struct code_veneer {
     uint64_t address;       /* address of the code; 0: there is no veneer */
@@ -244,25 +243,28 @@ enum cairn_status code_block_add_veneer(struct code_block *block, enum code_vene
 
 /* ---- Stubs: code that is added and removed while threads run ---- */
 
-/* Alignment of stubs, in bytes. */
-enum { CODE_STUB_GRANULE = 32 };
+/* Alignment of stubs, and their maximum size, in bytes. */
+enum { CODE_STUB_GRANULE = 32, CODE_STUB_BYTES_MAX = 4096 };
 
 struct code_stub {
     uint64_t address;
     size_t size; /* 0: there is no stub */
-    struct code_stub_chunk *chunk;
+    struct code_chunk *chunk;
 };
 
-/* Allocates space for a stub of `owner` in the block's slab, so within reach of the block's code.
- * `size` is from 1 to the page size. In dual mapping this takes a lock, but makes no system call
- * unless a page must be added. Errors: FULL, MEMORY, SYSTEM. */
-enum cairn_status code_block_take_stub(struct code_block *block, size_t size, void *owner,
-                                       struct code_stub *stub, struct cairn_error *error);
+/* Encodes a stub that will be executed at `address`, in at most CODE_STUB_BYTES_MAX bytes. Its size
+ * must not depend on the address. Must take no lock. */
+typedef enum cairn_status code_stub_encoder(void *user, uint64_t address, uint8_t *code,
+                                            size_t *size, struct cairn_error *error);
 
-/* Writes a stub that no thread executes yet, and makes it visible to all cores: a branch to it may
- * be stored afterwards. Errors: SYSTEM. */
-enum cairn_status code_block_write_stub(struct code_block *block, const struct code_stub *stub,
-                                        const void *bytes, struct cairn_error *error);
+/* Emits a stub of `owner` in the block's slab, so within reach of the block's code: encodes it for
+ * some address in the slab to learn its size, takes space, encodes it for its own address, writes
+ * it, and makes it visible to all cores. A branch to it may be stored afterwards. In dual mapping
+ * this takes a lock, but makes no system call unless a page must be added or the architecture needs
+ * a barrier. Errors: FULL, MEMORY, SYSTEM, and those of the encoder; no stub remains. */
+enum cairn_status code_block_emit_stub(struct code_block *block, code_stub_encoder *encode,
+                                       void *user, void *owner, struct code_stub *stub,
+                                       struct cairn_error *error);
 
 /* Releases a stub that no thread has executed. An empty stub is allowed, here and in
  * code_block_retire_stub. */

@@ -56,13 +56,14 @@ struct code_space {
     _Atomic uint32_t sequence;
 
     /* All chunks of stubs, newest first. They are valid as long as the space. */
-    _Atomic(struct code_stub_chunk *) stub_chunks;
+    _Atomic(struct code_chunk *) stub_chunks;
 
     /* Lock for all fields below, for the slabs' page states and chunks, and for replacing pages in
      * single mapping. */
     pthread_mutex_t lock;
     struct code_slab *slabs; /* newest first */
     uint32_t slab_count;
+    size_t retired_count; /* granules of retired stubs, in all slabs */
 };
 
 /* Takes the lock to read the data that it protects. */
@@ -103,5 +104,9 @@ void space_ignore_forks(struct code_space *space);
 
 /* Registers the process for SYNC_CORE barriers. Returns whether they are available. */
 bool barrier_register(void);
+
+/* Makes sure that no core still holds old code at addresses at which new code was written, where
+ * the system has such a barrier. */
+enum cairn_status space_publish_code(struct code_space *space, struct cairn_error *error);
 
 #endif

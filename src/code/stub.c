@@ -3,32 +3,23 @@
 
 #include "base/error.h"
 
+#include <assert.h>
+#include <string.h>
+
 enum { WORD_BITS = 64 };
 
-/* ---- Bits ---- */
+/* ---- Granules ---- */
 
 static size_t word_count(uint32_t granules) { return (granules + WORD_BITS - 1) / WORD_BITS; }
 
-static size_t chunk_bytes(uint32_t granules)
-{
-    return sizeof(struct code_stub_chunk) + 2 * word_count(granules) * sizeof(uint64_t) +
-           granules * sizeof(void *);
-}
-
-static uint64_t *retired_bits(struct code_stub_chunk *chunk)
+static uint64_t *retired_bits(struct code_chunk *chunk)
 {
     return chunk->taken + word_count(chunk->granule_count);
 }
 
-static _Atomic(void *) *owners_of(struct code_stub_chunk *chunk)
+static _Atomic(void *) *owners_of(struct code_chunk *chunk)
 {
     return (_Atomic(void *) *)(chunk->taken + 2 * word_count(chunk->granule_count));
-}
-
-static void set_owner(struct code_stub_chunk *chunk, uint32_t first, uint32_t count, void *owner)
-{
-    for (uint32_t i = first; i < first + count; i++)
-        atomic_store_explicit(&owners_of(chunk)[i], owner, memory_order_release);
 }
 
 static bool is_set(const uint64_t *bits, uint32_t index)
@@ -36,26 +27,20 @@ static bool is_set(const uint64_t *bits, uint32_t index)
     return (bits[index / WORD_BITS] >> index % WORD_BITS & 1) != 0;
 }
 
-static void set(uint64_t *bits, uint32_t first, uint32_t count)
+static uint32_t granules_of(const struct code_chunk *chunk, size_t size)
 {
-    for (uint32_t i = first; i < first + count; i++)
-        bits[i / WORD_BITS] |= UINT64_C(1) << i % WORD_BITS;
+    return (uint32_t)((size + chunk->granule_bytes - 1) / chunk->granule_bytes);
 }
 
-static void clear(uint64_t *bits, uint32_t first, uint32_t count)
+static uint32_t first_granule(const struct code_stub *stub)
 {
-    for (uint32_t i = first; i < first + count; i++)
-        bits[i / WORD_BITS] &= ~(UINT64_C(1) << i % WORD_BITS);
+    return (uint32_t)((stub->address - stub->chunk->address) / stub->chunk->granule_bytes);
 }
 
-static uint32_t granules_of(size_t size)
+/* Finds consecutive free granules for `size` bytes at or after the cursor. */
+static bool find_run(const struct code_chunk *chunk, size_t size, uint32_t *first)
 {
-    return (uint32_t)((size + CODE_STUB_GRANULE - 1) / CODE_STUB_GRANULE);
-}
-
-/* Finds `wanted` consecutive free granules at or after the cursor. */
-static bool find_run(const struct code_stub_chunk *chunk, uint32_t wanted, uint32_t *first)
-{
+    uint32_t wanted = granules_of(chunk, size);
     uint32_t found = 0;
     for (uint32_t i = chunk->cursor; i < chunk->granule_count; i++) {
         found = is_set(chunk->taken, i) ? 0 : found + 1;
@@ -67,173 +52,239 @@ static bool find_run(const struct code_stub_chunk *chunk, uint32_t wanted, uint3
     return false;
 }
 
-/* ---- Chunks ---- */
-
-static uint8_t *page_address(const struct code_slab *slab, const struct code_stub_chunk *chunk)
+static void take_granules(struct code_chunk *chunk, uint32_t first, uint32_t count, void *owner)
 {
-    return slab->base + chunk->page * slab->page_size;
+    for (uint32_t i = first; i < first + count; i++) {
+        chunk->taken[i / WORD_BITS] |= UINT64_C(1) << i % WORD_BITS;
+        if (chunk->kind == CODE_CHUNK_STUBS)
+            atomic_store_explicit(&owners_of(chunk)[i], owner, memory_order_release);
+    }
+    chunk->cursor = first + count;
+    chunk->taken_count += count;
 }
 
-static enum cairn_status take_page(struct code_slab *slab, size_t *page, struct cairn_error *error)
+static void free_granule(struct code_chunk *chunk, uint32_t index)
 {
-    bool found;
-    enum cairn_status status = slab_take(slab, PAGES_FOR_CODE, 1, page, &found, error);
-    if (status == CAIRN_OK && !found)
-        return error_set(error, CAIRN_ERROR_FULL, (uint64_t)(uintptr_t)slab->base,
-                         "the code slab of %zu bytes has no free page for another inline cache: "
-                         "come to a quiescent point more often, or raise slab_size in struct "
-                         "cairn_runtime_options",
-                         slab->size);
-    return status;
+    if (chunk->kind == CODE_CHUNK_STUBS)
+        atomic_store_explicit(&owners_of(chunk)[index], NULL, memory_order_release);
+    else
+        atomic_store_explicit(&chunk->slots[index], 0, memory_order_relaxed);
+    chunk->taken[index / WORD_BITS] &= ~(UINT64_C(1) << index % WORD_BITS);
+    chunk->taken_count--;
+    if (chunk->cursor > index)
+        chunk->cursor = index;
 }
 
-/* The page may have held other code before, which cores may still hold. */
-static enum cairn_status prepare(struct code_space *space, struct code_slab *slab, size_t page,
-                                 struct cairn_error *error)
+/* ---- Lists ---- */
+
+static void remove_from_list(struct code_chunk *chunk)
 {
-    const uint8_t *code = slab->base + page * slab->page_size;
-    arch_host_code_written(code, code, slab->page_size);
-    enum cairn_status status = slab_protect(slab, PAGES_FOR_CODE, page, 1, error);
-    if (status == CAIRN_OK && code_space_can_synchronise(space))
-        status = code_space_synchronise(space, error);
-    return status;
+    *chunk->link = chunk->next;
+    if (chunk->next != NULL)
+        chunk->next->link = chunk->link;
 }
 
-static enum cairn_status add_page(struct code_space *space, struct code_slab *slab,
-                                  struct code_stub_chunk *chunk, struct cairn_error *error)
-{
-    enum cairn_status status = take_page(slab, &chunk->page, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = prepare(space, slab, chunk->page, error);
-    if (status != CAIRN_OK)
-        slab_release(slab, chunk->page, 1);
-    return status;
-}
-
-static void push(struct code_stub_chunk **list, struct code_stub_chunk *chunk)
+static void add_to_list(struct code_chunk *chunk, struct code_chunk **list)
 {
     chunk->next = *list;
+    chunk->link = list;
+    if (*list != NULL)
+        (*list)->link = &chunk->next;
     *list = chunk;
 }
 
-static enum cairn_status add_chunk(struct code_space *space, struct code_slab *slab,
+static void move_to_list(struct code_chunk *chunk, struct code_chunk **list)
+{
+    remove_from_list(chunk);
+    add_to_list(chunk, list);
+}
+
+/* ---- Adding and removing chunks ---- */
+
+static size_t chunk_bytes(enum code_chunk_kind kind, uint32_t granules)
+{
+    size_t owners = kind == CODE_CHUNK_STUBS ? granules : 0;
+    return sizeof(struct code_chunk) + 2 * word_count(granules) * sizeof(uint64_t) +
+           owners * sizeof(void *);
+}
+
+static size_t granule_bytes_of(const struct cairn_arch *arch, enum code_chunk_kind kind)
+{
+    if (kind == CODE_CHUNK_STUBS)
+        return CODE_STUB_GRANULE;
+    size_t bytes = kind == CODE_CHUNK_FRAMED ? arch->framed_veneer_bytes : arch->veneer_bytes;
+    return (bytes + arch->veneer_alignment - 1) & ~(arch->veneer_alignment - 1);
+}
+
+static enum cairn_status take_page(struct code_chunk *chunk, enum page_use use, uint8_t **address,
                                    struct cairn_error *error)
 {
-    uint32_t granules = (uint32_t)(slab->page_size / CODE_STUB_GRANULE);
-    struct code_stub_chunk *chunk = memory_new(&space->allocator, 1, chunk_bytes(granules));
-    if (chunk == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a chunk of stubs");
-    chunk->granule_count = granules;
-    enum cairn_status status = add_page(space, slab, chunk, error);
-    if (status != CAIRN_OK) {
-        memory_free(&space->allocator, chunk, chunk_bytes(granules));
-        return status;
+    struct code_slab *slab = chunk->slab;
+    bool found;
+    size_t page;
+    enum cairn_status status = slab_take(slab, use, 1, &page, &found, error);
+    if (status == CAIRN_OK && !found)
+        return error_set(error, CAIRN_ERROR_FULL, (uintptr_t)slab->base,
+                         "the code slab of %zu bytes has no free page for another %s raise "
+                         "slab_size in struct cairn_runtime_options",
+                         slab->size,
+                         chunk->kind == CODE_CHUNK_STUBS
+                             ? "inline cache: come to a quiescent point more often, or"
+                             : "veneer:");
+    if (status == CAIRN_OK)
+        *address = slab->base + page * slab->page_size;
+    return status;
+}
+
+static void release_page(struct code_slab *slab, uint64_t address)
+{
+    if (address != 0)
+        slab_release(slab, (size_t)(address - (uintptr_t)slab->base) / slab->page_size, 1);
+}
+
+static void delete_chunk(struct code_space *space, struct code_chunk *chunk)
+{
+    release_page(chunk->slab, chunk->address);
+    release_page(chunk->slab, (uintptr_t)chunk->slots);
+    memory_free(&space->allocator, chunk, chunk_bytes(chunk->kind, chunk->granule_count));
+}
+
+static enum cairn_status write_veneers(const struct cairn_arch *arch,
+                                       const struct code_chunk *chunk, struct cairn_error *error)
+{
+    for (uint32_t i = 0; i < chunk->granule_count; i++) {
+        uint64_t address = chunk->address + (uint64_t)i * chunk->granule_bytes;
+        uint64_t slot = (uintptr_t)&chunk->slots[i];
+        uint8_t *code = (uint8_t *)(uintptr_t)address;
+        bool is_encoded = chunk->kind == CODE_CHUNK_FRAMED
+                              ? arch->encode_framed_veneer(arch, address, slot, code)
+                              : arch->encode_veneer(arch, address, slot, code);
+        if (!is_encoded)
+            return error_set(error, CAIRN_ERROR_RANGE, address,
+                             "a veneer cannot reach its slot in a slab of %zu bytes",
+                             chunk->slab->size);
     }
-    chunk->address = (uintptr_t)page_address(slab, chunk);
-    push(&slab->stub_chunks, chunk);
-    chunk->older = atomic_load_explicit(&space->stub_chunks, memory_order_relaxed);
-    atomic_store_explicit(&space->stub_chunks, chunk, memory_order_release);
     return CAIRN_OK;
 }
 
-static void free_list(const struct code_space *space, struct code_stub_chunk *chunk)
+/* Takes the chunk's pages, writes veneers, and makes the code visible to all cores. The page may
+ * have held other code before, which cores may still hold, so a barrier is needed. */
+static enum cairn_status prepare(struct code_space *space, struct code_chunk *chunk,
+                                 struct cairn_error *error)
+{
+    uint8_t *code, *slots;
+    enum cairn_status status = take_page(chunk, PAGES_FOR_CODE, &code, error);
+    if (status != CAIRN_OK)
+        return status;
+    chunk->address = (uintptr_t)code;
+    if (chunk->kind != CODE_CHUNK_STUBS) {
+        status = take_page(chunk, PAGES_FOR_DATA, &slots, error);
+        if (status != CAIRN_OK)
+            return status;
+        chunk->slots = (_Atomic uint64_t *)(void *)slots;
+        status = write_veneers(space->arch, chunk, error);
+    }
+    if (status == CAIRN_OK)
+        status = slab_protect(chunk->slab, PAGES_FOR_CODE,
+                              (size_t)(code - chunk->slab->base) / space->page_size, 1, error);
+    return status == CAIRN_OK ? space_publish_code(space, error) : status;
+}
+
+static enum cairn_status add_chunk(struct code_space *space, struct code_slab *slab,
+                                   enum code_chunk_kind kind, struct cairn_error *error)
+{
+    size_t granule_bytes = granule_bytes_of(space->arch, kind);
+    assert(granule_bytes >= sizeof(uint64_t)); /* a page holds the slots of a page of veneers */
+    uint32_t count = (uint32_t)(space->page_size / granule_bytes);
+    struct code_chunk *chunk = memory_new(&space->allocator, 1, chunk_bytes(kind, count));
+    if (chunk == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a chunk of stubs");
+    chunk->slab = slab;
+    chunk->kind = kind;
+    chunk->granule_bytes = (uint32_t)granule_bytes;
+    chunk->granule_count = count;
+    enum cairn_status status = prepare(space, chunk, error);
+    if (status != CAIRN_OK) {
+        delete_chunk(space, chunk);
+        return status;
+    }
+    add_to_list(chunk, &slab->chunks[kind].open);
+    if (kind == CODE_CHUNK_STUBS) {
+        chunk->older = atomic_load_explicit(&space->stub_chunks, memory_order_relaxed);
+        atomic_store_explicit(&space->stub_chunks, chunk, memory_order_release);
+    }
+    return CAIRN_OK;
+}
+
+static void free_list(const struct code_space *space, struct code_chunk *chunk)
 {
     while (chunk != NULL) {
-        struct code_stub_chunk *next = chunk->next;
-        memory_free(&space->allocator, chunk, chunk_bytes(chunk->granule_count));
+        struct code_chunk *next = chunk->next;
+        memory_free(&space->allocator, chunk, chunk_bytes(chunk->kind, chunk->granule_count));
         chunk = next;
     }
 }
 
 void stub_free_chunks(const struct code_space *space, struct code_slab *slab)
 {
-    free_list(space, slab->stub_chunks);
-    free_list(space, slab->full_stub_chunks);
-    slab->stub_chunks = NULL;
-    slab->full_stub_chunks = NULL;
-}
-
-/* ---- Taking ---- */
-
-/* Finds a chunk with enough space. Moves chunks without enough space to the list of full chunks. */
-static struct code_stub_chunk *find_chunk(struct code_slab *slab, uint32_t wanted, uint32_t *first)
-{
-    while (slab->stub_chunks != NULL && !find_run(slab->stub_chunks, wanted, first)) {
-        struct code_stub_chunk *full = slab->stub_chunks;
-        slab->stub_chunks = full->next;
-        push(&slab->full_stub_chunks, full);
+    for (size_t kind = 0; kind < CODE_CHUNK_KIND_COUNT; kind++) {
+        free_list(space, slab->chunks[kind].open);
+        free_list(space, slab->chunks[kind].full);
     }
-    return slab->stub_chunks;
 }
 
-static enum cairn_status take_locked(struct code_space *space, struct code_slab *slab, size_t size,
-                                     void *owner, struct code_stub *stub, struct cairn_error *error)
+/* ---- Taking and releasing ---- */
+
+static enum cairn_status take(struct code_space *space, struct code_slab *slab,
+                              enum code_chunk_kind kind, size_t size, void *owner,
+                              struct code_stub *stub, struct cairn_error *error)
 {
-    uint32_t wanted = granules_of(size);
-    uint32_t first;
-    struct code_stub_chunk *chunk = find_chunk(slab, wanted, &first);
-    if (chunk == NULL) {
-        enum cairn_status status = add_chunk(space, slab, error);
+    struct code_chunks *chunks = &slab->chunks[kind];
+    uint32_t first = 0;
+    while (chunks->open != NULL && !find_run(chunks->open, size, &first))
+        move_to_list(chunks->open, &chunks->full);
+    if (chunks->open == NULL) {
+        enum cairn_status status = add_chunk(space, slab, kind, error);
         if (status != CAIRN_OK)
             return status;
-        chunk = slab->stub_chunks;
         first = 0;
     }
-    set(chunk->taken, first, wanted);
-    chunk->cursor = first + wanted;
-    uint64_t address = chunk->address + (uint64_t)first * CODE_STUB_GRANULE;
-    *stub = (struct code_stub){.address = address, .size = size, .chunk = chunk};
-    set_owner(chunk, first, wanted, owner);
+    struct code_chunk *chunk = chunks->open;
+    take_granules(chunk, first, granules_of(chunk, size), owner);
+    if (chunk->taken_count == chunk->granule_count)
+        move_to_list(chunk, &chunks->full);
+    *stub = (struct code_stub){
+        .address = chunk->address + (uint64_t)first * chunk->granule_bytes,
+        .size = size,
+        .chunk = chunk,
+    };
     return CAIRN_OK;
 }
 
-enum cairn_status code_block_take_stub(struct code_block *block, size_t size, void *owner,
-                                       struct code_stub *stub, struct cairn_error *error)
+enum cairn_status stub_take_veneer(struct code_space *space, struct code_slab *slab,
+                                   enum code_veneer_kind kind, struct code_stub *veneer,
+                                   struct cairn_error *error)
 {
-    struct code_space *space = code_block_space(block);
-    enum cairn_status status = space_enter(space, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = take_locked(space, code_block_slab(block), size, owner, stub, error);
-    space_leave(space);
-    return status;
+    return take(space, slab, (enum code_chunk_kind)kind, 1, NULL, veneer, error);
 }
 
-/* ---- Writing ---- */
-
-/* In single mapping the page is replaced, which only one thread may do at a time. */
-static enum cairn_status write(struct code_space *space, struct code_slab *slab, size_t offset,
-                               const void *bytes, size_t size, struct cairn_error *error)
+_Atomic uint64_t *stub_slot(const struct code_stub *veneer)
 {
-    if (space->map->mode == CAIRN_CODE_MODE_DUAL)
-        return space->map->write(slab, offset, bytes, size, error);
-    enum cairn_status status = space_enter(space, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = space->map->write(slab, offset, bytes, size, error);
-    space_leave(space);
-    return status;
+    return &veneer->chunk->slots[first_granule(veneer)];
 }
 
-enum cairn_status code_block_write_stub(struct code_block *block, const struct code_stub *stub,
-                                        const void *bytes, struct cairn_error *error)
+void stub_release(struct code_space *space, const struct code_stub *stub)
 {
-    struct code_space *space = code_block_space(block);
-    struct code_slab *slab = code_block_slab(block);
-    size_t offset = (size_t)(stub->address - (uintptr_t)slab->base);
-    enum cairn_status status = write(space, slab, offset, bytes, stub->size, error);
-    if (status == CAIRN_OK && space->arch->new_code_needs_barrier &&
-        code_space_can_synchronise(space))
-        status = code_space_synchronise(space, error);
-    return status;
-}
-
-/* ---- Releasing ---- */
-
-static uint32_t first_granule(const struct code_space *space, const struct code_stub *stub)
-{
-    return (uint32_t)((stub->address & (space->page_size - 1)) / CODE_STUB_GRANULE);
+    struct code_chunk *chunk = stub->chunk;
+    struct code_chunk **open = &chunk->slab->chunks[chunk->kind].open;
+    uint32_t first = first_granule(stub);
+    for (uint32_t i = 0; i < granules_of(chunk, stub->size); i++)
+        free_granule(chunk, first + i);
+    move_to_list(chunk, open);
+    if (chunk->kind != CODE_CHUNK_STUBS && chunk->taken_count == 0 && chunk->next != NULL) {
+        remove_from_list(chunk);
+        delete_chunk(space, chunk);
+    }
 }
 
 void code_block_release_stub(struct code_block *block, const struct code_stub *stub)
@@ -242,30 +293,48 @@ void code_block_release_stub(struct code_block *block, const struct code_stub *s
     /* A forked child that could not get its own pages leaves everything unchanged. */
     if (stub->size == 0 || space_enter(space, NULL) != CAIRN_OK)
         return;
-    uint32_t first = first_granule(space, stub);
-    set_owner(stub->chunk, first, granules_of(stub->size), NULL);
-    clear(stub->chunk->taken, first, granules_of(stub->size));
-    if (stub->chunk->cursor > first)
-        stub->chunk->cursor = first;
+    stub_release(space, stub);
     space_leave(space);
 }
 
-void code_block_retire_stub(struct code_block *block, const struct code_stub *stub)
+/* ---- Emitting ---- */
+
+enum cairn_status code_block_emit_stub(struct code_block *block, code_stub_encoder *encode,
+                                       void *user, void *owner, struct code_stub *stub,
+                                       struct cairn_error *error)
 {
     struct code_space *space = code_block_space(block);
-    if (stub->size == 0 || space_enter(space, NULL) != CAIRN_OK)
-        return;
-    uint32_t count = granules_of(stub->size);
-    set(retired_bits(stub->chunk), first_granule(space, stub), count);
-    stub->chunk->retired_count += count;
+    struct code_slab *slab = code_block_slab(block);
+    uint8_t bytes[CODE_STUB_BYTES_MAX];
+    size_t size = 0;
+    enum cairn_status status = encode(user, (uintptr_t)slab->base, bytes, &size, error);
+    if (status == CAIRN_OK)
+        status = space_enter(space, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct code_stub taken;
+    status = take(space, slab, CODE_CHUNK_STUBS, size, owner, &taken, error);
+    if (status == CAIRN_OK) {
+        size_t offset = (size_t)(taken.address - (uintptr_t)slab->base);
+        status = encode(user, taken.address, bytes, &size, error);
+        if (status == CAIRN_OK)
+            status = space->map->write(slab, offset, bytes, size, error);
+        if (status == CAIRN_OK && space->arch->new_code_needs_barrier)
+            status = space_publish_code(space, error);
+        if (status == CAIRN_OK)
+            *stub = taken;
+        else
+            stub_release(space, &taken);
+    }
     space_leave(space);
+    return status;
 }
 
 /* ---- Looking up ---- */
 
 void *code_space_find_stub_owner(const struct code_space *space, uint64_t pc)
 {
-    struct code_stub_chunk *chunk = atomic_load_explicit(&space->stub_chunks, memory_order_acquire);
+    struct code_chunk *chunk = atomic_load_explicit(&space->stub_chunks, memory_order_acquire);
     while (chunk != NULL && pc - chunk->address >= space->page_size)
         chunk = chunk->older;
     if (chunk == NULL)
@@ -274,69 +343,45 @@ void *code_space_find_stub_owner(const struct code_space *space, uint64_t pc)
     return atomic_load_explicit(&owners_of(chunk)[granule], memory_order_acquire);
 }
 
-/* ---- Quiescent points ---- */
+/* ---- Retiring ---- */
 
-static void free_retired(struct code_stub_chunk *chunk)
+void code_block_retire_stub(struct code_block *block, const struct code_stub *stub)
+{
+    struct code_space *space = code_block_space(block);
+    if (stub->size == 0 || space_enter(space, NULL) != CAIRN_OK)
+        return;
+    uint32_t first = first_granule(stub);
+    uint32_t count = granules_of(stub->chunk, stub->size);
+    for (uint32_t i = first; i < first + count; i++)
+        retired_bits(stub->chunk)[i / WORD_BITS] |= UINT64_C(1) << i % WORD_BITS;
+    stub->chunk->retired_count += count;
+    space->retired_count += count;
+    space_leave(space);
+}
+
+static void free_retired(struct code_chunk *chunk)
 {
     uint64_t *retired = retired_bits(chunk);
     for (uint32_t i = 0; i < chunk->granule_count; i++)
         if (is_set(retired, i))
-            set_owner(chunk, i, 1, NULL);
-    for (size_t i = 0; i < word_count(chunk->granule_count); i++) {
-        chunk->taken[i] &= ~retired[i];
-        retired[i] = 0;
-    }
+            free_granule(chunk, i);
+    memset(retired, 0, word_count(chunk->granule_count) * sizeof *retired);
     chunk->retired_count = 0;
     chunk->cursor = 0;
-}
-
-static bool has_retired(const struct code_stub_chunk *chunk)
-{
-    while (chunk != NULL && chunk->retired_count == 0)
-        chunk = chunk->next;
-    return chunk != NULL;
-}
-
-/* Frees the retired stubs, and moves full chunks that have free granules again back to the list of
- * chunks to search. */
-static void quiesce_slab(struct code_slab *slab)
-{
-    for (struct code_stub_chunk *chunk = slab->stub_chunks; chunk != NULL; chunk = chunk->next)
-        if (chunk->retired_count > 0)
-            free_retired(chunk);
-    struct code_stub_chunk **link = &slab->full_stub_chunks;
-    while (*link != NULL) {
-        struct code_stub_chunk *chunk = *link;
-        if (chunk->retired_count == 0) {
-            link = &chunk->next;
-            continue;
-        }
-        *link = chunk->next;
-        free_retired(chunk);
-        push(&slab->stub_chunks, chunk);
-    }
-}
-
-static bool any_retired(const struct code_space *space)
-{
-    const struct code_slab *slab = space->slabs;
-    while (slab != NULL && !has_retired(slab->stub_chunks) && !has_retired(slab->full_stub_chunks))
-        slab = slab->next;
-    return slab != NULL;
+    move_to_list(chunk, &chunk->slab->chunks[CODE_CHUNK_STUBS].open);
 }
 
 /* If the barrier fails, the stubs stay retired until the next quiescent point. */
-static bool forget_old_code(struct code_space *space)
-{
-    return !code_space_can_synchronise(space) || code_space_synchronise(space, NULL) == CAIRN_OK;
-}
-
 void code_space_quiesce_stubs(struct code_space *space)
 {
     if (space_enter(space, NULL) != CAIRN_OK)
         return;
-    if (any_retired(space) && forget_old_code(space))
-        for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
-            quiesce_slab(slab);
+    if (space->retired_count > 0 && space_publish_code(space, NULL) == CAIRN_OK) {
+        struct code_chunk *chunk = atomic_load_explicit(&space->stub_chunks, memory_order_relaxed);
+        for (; chunk != NULL; chunk = chunk->older)
+            if (chunk->retired_count > 0)
+                free_retired(chunk);
+        space->retired_count = 0;
+    }
     space_leave(space);
 }

@@ -56,94 +56,67 @@ static void handle(struct cairn_context *context, void *user)
     deopt_end(&deopt);
 }
 
-/* ---- Code and data ---- */
+/* ---- Creating and destroying ---- */
 
-struct parts {
-    uint8_t *stub;
-    uint8_t *entry; /* return address of functions that are entered in place of a frame */
-    uint8_t *rules; /* unwind rules of that code */
+/* ORDER PART: the parts of the module, as `cairn_exit_create` lists them. */
+enum {
+    PART_STUB,
+    PART_ENTRY, /* return address of functions that are entered in place of a frame */
+    PART_RULES, /* unwind rules of that code */
+    PART_EXIT,
+    PART_COUNT
 };
 
-static bool allocate(cairn_loader *loader, struct parts *parts, cairn_exit **exit,
-                     struct cairn_error *error)
+static enum cairn_status write_parts(void *const *parts, void *user, struct cairn_error *error)
 {
     const struct cairn_arch *arch = arch_host();
-    parts->stub = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, arch->exit_bytes,
-                                        arch->veneer_alignment, NULL, error);
-    if (parts->stub == NULL)
-        return false;
-    parts->entry = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, arch->entry_frame.code_bytes,
-                                         arch->veneer_alignment, NULL, error);
-    if (parts->entry == NULL)
-        return false;
-    parts->rules = cairn_loader_allocate(loader, CAIRN_SECTION_UNWIND_TABLE, ENTER_RULES_BYTES,
-                                         _Alignof(uint64_t), NULL, error);
-    if (parts->rules == NULL)
-        return false;
-    *exit = cairn_loader_allocate(loader, CAIRN_SECTION_READ_ONLY_DATA, sizeof **exit,
-                                  _Alignof(cairn_exit), NULL, error);
-    return *exit != NULL;
-}
-
-static enum cairn_status write_stub(cairn_exit *exit, uint8_t *code, struct cairn_error *error)
-{
-    const struct cairn_arch *arch = arch_host();
-    uint64_t address = (uintptr_t)code;
+    cairn_exit *exit = parts[PART_EXIT];
+    *exit = *(const cairn_exit *)user;
+    exit->entry_code = (uintptr_t)parts[PART_ENTRY];
+    enter_write_code(parts[PART_ENTRY], parts[PART_RULES]);
+    uint64_t address = (uintptr_t)parts[PART_STUB];
     uint64_t data = (uintptr_t)&exit->data;
     enum cairn_status status = arch_exit_init(&exit->data, handle, exit, error);
     if (status != CAIRN_OK)
         return status;
-    if (!arch->encode_exit(arch, address, data, code))
+    if (!arch->encode_exit(arch, address, data, parts[PART_STUB]))
         return error_set(error, CAIRN_ERROR_RANGE, address,
                          "an exit at 0x%llx does not reach its data at 0x%llx",
                          (unsigned long long)address, (unsigned long long)data);
     exit->descriptor[0] = address;
-    exit->target = arch->has_descriptors ? (const void *)exit->descriptor : code;
+    exit->target = arch->has_descriptors ? (const void *)exit->descriptor : parts[PART_STUB];
     return CAIRN_OK;
 }
-
-/* The wanted exit, and the exit that `fill` has made. */
-struct making {
-    struct cairn_exit wanted;
-    cairn_exit *made;
-};
-
-static enum cairn_status fill(cairn_loader *loader, void *user, struct cairn_error *error)
-{
-    struct making *making = user;
-    cairn_exit **exit = &making->made;
-    struct parts parts;
-    struct cairn_error failed = {0};
-    if (!allocate(loader, &parts, exit, &failed))
-        return error_set(error, failed.status, failed.offset, "%s", failed.message);
-    **exit = making->wanted;
-    (*exit)->entry_code = (uintptr_t)parts.entry;
-    enter_write_code(parts.entry, parts.rules);
-    return write_stub(*exit, parts.stub, error);
-}
-
-/* ---- Creating and destroying ---- */
 
 enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_deopt_handler *handler,
                                     void *user, cairn_exit **exit, struct cairn_error *error)
 {
+    const struct cairn_arch *arch = arch_host();
     if (runtime == NULL || handler == NULL || exit == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_exit_create needs a runtime, a handler and a place for the exit");
-    if (arch_host() == NULL)
+    if (arch == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn has no contexts for this machine");
-    struct making making = {.wanted = {.runtime = runtime, .handler = handler, .user = user}};
-    enum cairn_status status = own_code_load(runtime, "exit", fill, &making, error);
+    const struct stub_part parts[PART_COUNT] = {
+        {CAIRN_SECTION_CODE, arch->exit_bytes, arch->veneer_alignment},
+        {CAIRN_SECTION_CODE, arch->entry_frame.code_bytes, arch->veneer_alignment},
+        {CAIRN_SECTION_UNWIND_TABLE, ENTER_RULES_BYTES, _Alignof(uint64_t)},
+        {CAIRN_SECTION_READ_ONLY_DATA, sizeof **exit, _Alignof(cairn_exit)},
+    };
+    cairn_exit wanted = {.runtime = runtime, .handler = handler, .user = user};
+    void *made;
+    enum cairn_status status =
+        stub_module_load(runtime, "exit", parts, PART_COUNT, write_parts, &wanted, &made, error);
     if (status == CAIRN_OK)
-        *exit = making.made;
+        *exit = made;
     return status;
 }
 
 void cairn_exit_destroy(cairn_exit *exit)
 {
     if (exit != NULL)
-        own_code_retire(exit->runtime, exit);
+        stub_module_retire(exit->runtime, exit);
 }
 
 const void *cairn_exit_target(const cairn_exit *exit) { return exit->target; }

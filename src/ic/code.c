@@ -105,40 +105,27 @@ static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cas
 
 /* ---- Encoding ---- */
 
-static enum cairn_status say_out_of_reach(const cairn_ic *ic, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_RANGE, ic->site->address,
-                     "the code of an inline cache does not reach back to site %llu at 0x%llx",
-                     (unsigned long long)site_id(ic->site), (unsigned long long)ic->site->address);
-}
-
-/* The encoded code for one address. */
-struct encoded {
-    uint8_t bytes[ARCH_CACHE_BYTES_MAX];
-    struct arch_cache_size size;
+/* The code to encode, and the size of its cases once it was encoded. */
+struct emission {
+    const cairn_ic *ic;
+    struct arch_cache cache;
+    size_t case_bytes;
 };
 
-static enum cairn_status encode(const cairn_ic *ic, const struct arch_cache *cache,
-                                uint64_t address, struct encoded *encoded,
+static enum cairn_status encode(void *user, uint64_t address, uint8_t *code, size_t *size,
                                 struct cairn_error *error)
 {
-    const struct cairn_arch *arch = ic->site->table->arch;
-    if (arch->encode_cache(arch, cache, address, encoded->bytes, &encoded->size))
-        return CAIRN_OK;
-    return say_out_of_reach(ic, error);
-}
-
-/* Takes a stub for the code. The size is known only after encoding, so the code is first encoded
- * for an address near the site, which it must reach. */
-static enum cairn_status take_stub(cairn_ic *ic, const struct arch_cache *cache,
-                                   struct encoded *encoded, struct code_stub *stub,
-                                   struct cairn_error *error)
-{
-    uint64_t somewhere = ic->site->address & ~(uint64_t)(ARCH_CACHE_ALIGNMENT - 1);
-    enum cairn_status status = encode(ic, cache, somewhere, encoded, error);
-    if (status != CAIRN_OK)
-        return status;
-    return code_block_take_stub(ic->site->table->block, encoded->size.bytes, ic->site, stub, error);
+    struct emission *emission = user;
+    const cairn_site *site = emission->ic->site;
+    const struct cairn_arch *arch = site->table->arch;
+    struct arch_cache_size sizes;
+    if (!arch->encode_cache(arch, &emission->cache, address, code, &sizes))
+        return error_set(error, CAIRN_ERROR_RANGE, site->address,
+                         "the code of an inline cache does not reach back to site %llu at 0x%llx",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
+    emission->case_bytes = sizes.case_bytes;
+    *size = sizes.bytes;
+    return CAIRN_OK;
 }
 
 enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
@@ -146,25 +133,19 @@ enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struc
 {
     _Static_assert((int)CODE_STUB_GRANULE >= (int)ARCH_CACHE_ALIGNMENT,
                    "stubs are as aligned as their code");
+    _Static_assert((int)CODE_STUB_BYTES_MAX >= (int)ARCH_CACHE_BYTES_MAX,
+                   "stubs have space for their code");
     _Static_assert((int)CAIRN_IC_CASE_LIMIT_MAX <= (int)ARCH_CACHE_CASES_MAX,
                    "encoders take as many cases as there may be");
-    struct code_block *block = ic->site->table->block;
     struct description described;
-    struct arch_cache cache = describe(ic, cases, &described);
-    struct encoded encoded;
+    struct emission emission = {.ic = ic, .cache = describe(ic, cases, &described)};
     struct code_stub stub;
-    enum cairn_status status = take_stub(ic, &cache, &encoded, &stub, error);
+    enum cairn_status status =
+        code_block_emit_stub(ic->site->table->block, encode, &emission, ic->site, &stub, error);
     if (status != CAIRN_OK)
         return status;
-    status = encode(ic, &cache, stub.address, &encoded, error);
-    if (status == CAIRN_OK)
-        status = code_block_write_stub(block, &stub, encoded.bytes, error);
-    if (status != CAIRN_OK) {
-        code_block_release_stub(block, &stub);
-        return status;
-    }
     *code = (struct ic_code){
-        .stub = stub, .case_bytes = encoded.size.case_bytes, .is_called = cache.is_called};
+        .stub = stub, .case_bytes = emission.case_bytes, .is_called = emission.cache.is_called};
     return CAIRN_OK;
 }
 

@@ -13,15 +13,26 @@
 #include <cairn/runtime.h>
 #include <cairn/status.h>
 
-/* Allocates the parts of the module from the loader, and writes them. */
-typedef enum cairn_status own_code_filler(cairn_loader *loader, void *user,
-                                          struct cairn_error *error);
+/* A part of the module: its description is the last one. */
+struct stub_part {
+    enum cairn_section_kind kind;
+    size_t size;
+    size_t alignment;
+};
+enum { STUB_PARTS_MAX = 4 };
 
-/* Creates a module, fills it with `fill`, and publishes it. On failure no module remains. */
-enum cairn_status own_code_load(cairn_runtime *runtime, const char *name, own_code_filler *fill,
-                                void *user, struct cairn_error *error);
+/* Writes the parts, which have these addresses. */
+typedef enum cairn_status stub_module_writer(void *const *parts, void *user,
+                                             struct cairn_error *error);
 
-/* Retires the module that contains `data`. */
-void own_code_retire(cairn_runtime *runtime, const void *data);
+/* Creates a module with at most STUB_PARTS_MAX parts, writes and publishes it. `*description` is
+ * the address of the last part. On failure no module remains. */
+enum cairn_status stub_module_load(cairn_runtime *runtime, const char *name,
+                                   const struct stub_part *parts, size_t count,
+                                   stub_module_writer *write, void *user, void **description,
+                                   struct cairn_error *error);
+
+/* Retires the module with this description. */
+void stub_module_retire(cairn_runtime *runtime, const void *description);
 
 #endif
