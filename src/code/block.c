@@ -17,7 +17,6 @@
 
 /* Maximum number of pages by which a span grows beyond what is needed. */
 enum { GROWTH_PAGES_MAX = 256 };
-enum { SPANS_AT_FIRST = 4, VENEERS_AT_FIRST = 8 };
 
 struct code_span {
     enum page_use use;
@@ -31,13 +30,13 @@ struct code_block {
     struct code_slab *slab; /* NULL until the first allocation */
 
     struct code_span *spans;
-    uint32_t span_count;
-    uint32_t span_capacity;
+    size_t span_count;
+    size_t span_capacity;
     size_t page_counts[PAGE_USE_COUNT];
 
     struct code_stub *veneers;
-    uint32_t veneer_count;
-    uint32_t veneer_capacity;
+    size_t veneer_count;
+    size_t veneer_capacity;
 
     bool reuses_code; /* whether some code is at addresses that held other code before */
     bool is_protected;
@@ -69,15 +68,10 @@ static size_t span_bytes(const struct code_block *block, const struct code_span 
 
 static struct code_span *last_span(const struct code_block *block, enum page_use use)
 {
-    for (uint32_t i = block->span_count; i > 0; i--)
+    for (size_t i = block->span_count; i > 0; i--)
         if (block->spans[i - 1].use == use)
             return &block->spans[i - 1];
     return NULL;
-}
-
-static size_t aligned_end(const struct code_span *span, size_t alignment)
-{
-    return (span->used_bytes + alignment - 1) & ~(alignment - 1);
 }
 
 /* Returns the number of pages for `size` bytes. It is larger than any slab if rounding up would
@@ -87,38 +81,77 @@ static size_t pages_for(const struct code_space *space, size_t size)
     return size / space->page_size + (size % space->page_size != 0);
 }
 
-static void *carve(const struct code_block *block, struct code_span *span, size_t size,
-                   size_t alignment)
-{
-    size_t offset = aligned_end(span, alignment);
-    span->used_bytes = offset + size;
-    return span_address(block, span) + offset;
-}
+/* ---- Allocating ---- */
 
-static bool has_span_room(const struct code_block *block, const struct code_span *span, size_t size,
-                          size_t alignment)
+/* Takes `page_count` pages: the ones after `span`, or any for a new span if it is NULL. */
+static enum cairn_status take_pages(struct code_block *block, enum page_use use,
+                                    struct code_span *span, size_t page_count, bool *found,
+                                    struct cairn_error *error)
 {
-    size_t offset = aligned_end(span, alignment);
-    size_t bytes = span_bytes(block, span);
-    return offset <= bytes && size <= bytes - offset;
-}
-
-static enum cairn_status reserve_span(struct code_block *block, struct cairn_error *error)
-{
-    if (block->span_count < block->span_capacity)
-        return CAIRN_OK;
-    uint32_t capacity = block->span_capacity == 0 ? SPANS_AT_FIRST : 2 * block->span_capacity;
-    struct code_span *grown =
-        memory_resize(&block->space->allocator, block->spans, block->span_capacity * sizeof *grown,
-                      capacity * sizeof *grown);
-    if (grown == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section's pages");
-    block->spans = grown;
-    block->span_capacity = capacity;
+    size_t code_end = block->slab->code_end;
+    size_t first_page = span == NULL ? 0 : span->first_page + span->page_count;
+    enum cairn_status status =
+        span == NULL ? slab_take(block->slab, use, page_count, &first_page, found, error)
+                     : slab_take_at(block->slab, use, first_page, page_count, found, error);
+    if (status != CAIRN_OK || !*found)
+        return status;
+    if (span != NULL)
+        span->page_count += page_count;
+    else
+        block->spans[block->span_count++] =
+            (struct code_span){.use = use, .first_page = first_page, .page_count = page_count};
+    block->page_counts[use] += page_count;
+    if (use == PAGES_FOR_CODE && first_page < code_end)
+        block->reuses_code = true;
     return CAIRN_OK;
 }
 
-static const char *use_name(enum page_use use)
+/* Takes pages for `size` bytes: as many as the block already has for this use, at most
+ * GROWTH_PAGES_MAX, or if that many are not free, as many as needed. */
+static enum cairn_status take_pages_for(struct code_block *block, enum page_use use,
+                                        struct code_span *span, size_t size, bool *found,
+                                        struct cairn_error *error)
+{
+    size_t needed = pages_for(block->space, size);
+    size_t wanted = block->page_counts[use];
+    if (wanted > GROWTH_PAGES_MAX)
+        wanted = GROWTH_PAGES_MAX;
+    if (wanted < needed)
+        wanted = needed;
+    enum cairn_status status = take_pages(block, use, span, wanted, found, error);
+    if (status == CAIRN_OK && !*found && wanted > needed)
+        status = take_pages(block, use, span, needed, found, error);
+    return status;
+}
+
+/* Allocates at the end of the last span of this use. Extends the span if the section does not fit.
+ * `*found` is false if there is no such span or the pages after it are not free. */
+static enum cairn_status allocate_in_span(struct code_block *block, enum page_use use, size_t size,
+                                          size_t alignment, void **address, bool *found,
+                                          struct cairn_error *error)
+{
+    struct code_span *span = last_span(block, use);
+    *found = false;
+    if (span == NULL)
+        return CAIRN_OK;
+    size_t offset = (span->used_bytes + alignment - 1) & ~(alignment - 1);
+    size_t bytes = span_bytes(block, span);
+    *found = offset <= bytes && size <= bytes - offset;
+    if (!*found && size <= block->slab->size) {
+        enum cairn_status status =
+            take_pages_for(block, use, span, offset - bytes + size, found, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    if (*found) {
+        span->used_bytes = offset + size;
+        *address = span_address(block, span) + offset;
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status allocate_new_span(struct code_block *block, enum page_use use, size_t size,
+                                           void **address, struct cairn_error *error)
 {
     static const char *const names[] = {
         [PAGES_FOR_CODE] = "code",
@@ -126,120 +159,29 @@ static const char *use_name(enum page_use use)
         [PAGES_FOR_DATA] = "data",
     };
     _Static_assert(sizeof names / sizeof *names == PAGE_USE_COUNT, "one name for each use");
-    return names[use];
-}
-
-static enum cairn_status full(const struct code_block *block, enum page_use use, size_t size,
-                              struct cairn_error *error)
-{
     struct code_slab *slab = block->slab;
-    return error_set(error, CAIRN_ERROR_FULL, (uint64_t)(uintptr_t)slab->base,
-                     "a section of %zu bytes of %s does not fit the module's slab: of %zu bytes, "
-                     "%zu are free in one piece; raise slab_size in struct cairn_runtime_options "
-                     "(%zu at most)",
-                     size, use_name(use), slab->size, slab_room(slab) * slab->page_size,
-                     block->space->arch->reach_bytes);
-}
-
-/* ---- Taking pages ---- */
-
-/* Returns the number of pages to take: as many as the block already has for this use, at most
- * GROWTH_PAGES_MAX, but at least `needed`. */
-static size_t grown_count(const struct code_block *block, enum page_use use, size_t needed)
-{
-    size_t count = block->page_counts[use];
-    if (count > GROWTH_PAGES_MAX)
-        count = GROWTH_PAGES_MAX;
-    return count > needed ? count : needed;
-}
-
-static void note_code(struct code_block *block, size_t code_end_before, size_t first_page)
-{
-    if (first_page < code_end_before)
-        block->reuses_code = true;
-}
-
-static enum cairn_status extend(struct code_block *block, struct code_span *span, size_t page_count,
-                                bool *found, struct cairn_error *error)
-{
-    size_t code_end = block->slab->code_end;
-    size_t first_page = span->first_page + span->page_count;
-    enum cairn_status status =
-        slab_take_at(block->slab, span->use, first_page, page_count, found, error);
-    if (status != CAIRN_OK || !*found)
-        return status;
-    span->page_count += page_count;
-    block->page_counts[span->use] += page_count;
-    if (span->use == PAGES_FOR_CODE)
-        note_code(block, code_end, first_page);
-    return CAIRN_OK;
-}
-
-/* Extends the span so that a section fits, if the pages after it are free. */
-static enum cairn_status extend_for(struct code_block *block, struct code_span *span, size_t size,
-                                    size_t alignment, bool *found, struct cairn_error *error)
-{
-    size_t missing = aligned_end(span, alignment) - span_bytes(block, span) + size;
-    size_t needed = pages_for(block->space, missing);
-    size_t wanted = grown_count(block, span->use, needed);
-    enum cairn_status status = extend(block, span, wanted, found, error);
-    if (status == CAIRN_OK && !*found && wanted > needed)
-        status = extend(block, span, needed, found, error);
-    return status;
-}
-
-static enum cairn_status add_span(struct code_block *block, enum page_use use, size_t page_count,
-                                  bool *found, struct cairn_error *error)
-{
-    enum cairn_status status = reserve_span(block, error);
+    struct code_span *spans =
+        memory_grow(&block->space->allocator, block->spans, &block->span_capacity,
+                    block->span_count + 1, sizeof *spans);
+    if (spans == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section's pages");
+    block->spans = spans;
+    bool found;
+    enum cairn_status status = take_pages_for(block, use, NULL, size, &found, error);
+    if (status == CAIRN_OK && !found)
+        return error_set(error, CAIRN_ERROR_FULL, (uintptr_t)slab->base,
+                         "a section of %zu bytes of %s does not fit the module's slab: of %zu "
+                         "bytes, %zu are free in one piece; raise slab_size in struct "
+                         "cairn_runtime_options (%zu at most)",
+                         size, names[use], slab->size, slab_room(slab) * slab->page_size,
+                         block->space->arch->reach_bytes);
     if (status != CAIRN_OK)
         return status;
-    size_t code_end = block->slab->code_end;
-    size_t first_page;
-    status = slab_take(block->slab, use, page_count, &first_page, found, error);
-    if (status != CAIRN_OK || !*found)
-        return status;
-    block->spans[block->span_count++] =
-        (struct code_span){.use = use, .first_page = first_page, .page_count = page_count};
-    block->page_counts[use] += page_count;
-    if (use == PAGES_FOR_CODE)
-        note_code(block, code_end, first_page);
+    struct code_span *span = &block->spans[block->span_count - 1];
+    span->used_bytes = size;
+    *address = span_address(block, span);
     return CAIRN_OK;
 }
-
-static enum cairn_status add_span_for(struct code_block *block, enum page_use use, size_t size,
-                                      struct cairn_error *error)
-{
-    size_t needed = pages_for(block->space, size);
-    size_t wanted = grown_count(block, use, needed);
-    bool found;
-    enum cairn_status status = add_span(block, use, wanted, &found, error);
-    if (status == CAIRN_OK && !found && wanted > needed)
-        status = add_span(block, use, needed, &found, error);
-    if (status == CAIRN_OK && !found)
-        return full(block, use, size, error);
-    return status;
-}
-
-static enum cairn_status find_room(struct code_block *block, enum page_use use, size_t size,
-                                   size_t alignment, struct code_span **span,
-                                   struct cairn_error *error)
-{
-    *span = last_span(block, use);
-    if (*span != NULL && has_span_room(block, *span, size, alignment))
-        return CAIRN_OK;
-    if (*span != NULL && size <= block->slab->size) {
-        bool found;
-        enum cairn_status status = extend_for(block, *span, size, alignment, &found, error);
-        if (status != CAIRN_OK || found)
-            return status;
-    }
-    enum cairn_status status = add_span_for(block, use, size, error);
-    *span = last_span(block, use);
-    return status;
-}
-
-/* ---- Allocating ---- */
 
 static enum cairn_status check_request(const struct code_block *block, size_t size,
                                        size_t alignment, struct cairn_error *error)
@@ -256,34 +198,23 @@ static enum cairn_status check_request(const struct code_block *block, size_t si
     return CAIRN_OK;
 }
 
-static enum cairn_status allocate_locked(struct code_block *block, enum page_use use, size_t size,
-                                         size_t alignment, void **address,
-                                         struct cairn_error *error)
-{
-    if (block->slab == NULL) {
-        enum cairn_status status =
-            space_choose_slab(block->space, pages_for(block->space, size), &block->slab, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    struct code_span *span;
-    enum cairn_status status = find_room(block, use, size, alignment, &span, error);
-    if (status == CAIRN_OK)
-        *address = carve(block, span, size, alignment);
-    return status;
-}
-
 static enum cairn_status allocate(struct code_block *block, enum page_use use, size_t size,
                                   size_t alignment, void **address, struct cairn_error *error)
 {
+    struct code_space *space = block->space;
     enum cairn_status status = check_request(block, size, alignment, error);
+    if (status == CAIRN_OK)
+        status = space_enter(space, error);
     if (status != CAIRN_OK)
         return status;
-    status = space_enter(block->space, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = allocate_locked(block, use, size, alignment, address, error);
-    space_leave(block->space);
+    if (block->slab == NULL)
+        status = space_choose_slab(space, pages_for(space, size), &block->slab, error);
+    bool found = false;
+    if (status == CAIRN_OK)
+        status = allocate_in_span(block, use, size, alignment, address, &found, error);
+    if (status == CAIRN_OK && !found)
+        status = allocate_new_span(block, use, size, address, error);
+    space_leave(space);
     return status;
 }
 
@@ -308,27 +239,17 @@ enum cairn_status code_block_allocate_data(struct code_block *block, size_t size
 
 /* ---- Protecting ---- */
 
-static void trim(struct code_block *block, struct code_span *span)
-{
-    size_t needed = pages_for(block->space, span->used_bytes);
-    if (needed == span->page_count)
-        return;
-    slab_release(block->slab, span->first_page + needed, span->page_count - needed);
-    block->page_counts[span->use] -= span->page_count - needed;
-    span->page_count = needed;
-}
-
-static enum cairn_status protect_span(struct code_block *block, struct code_span *span,
-                                      struct cairn_error *error)
-{
-    trim(block, span);
-    return slab_protect(block->slab, span->use, span->first_page, span->page_count, error);
-}
-
+/* Protects all spans. Releases the pages after the used ones. */
 static enum cairn_status protect_spans(struct code_block *block, struct cairn_error *error)
 {
-    for (uint32_t i = 0; i < block->span_count; i++) {
-        enum cairn_status status = protect_span(block, &block->spans[i], error);
+    for (size_t i = 0; i < block->span_count; i++) {
+        struct code_span *span = &block->spans[i];
+        size_t used = pages_for(block->space, span->used_bytes);
+        if (used < span->page_count)
+            slab_release(block->slab, span->first_page + used, span->page_count - used);
+        span->page_count = used;
+        enum cairn_status status =
+            slab_protect(block->slab, span->use, span->first_page, used, error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -360,7 +281,7 @@ enum cairn_status code_block_protect(struct code_block *block, struct cairn_erro
 
 static void set_owner(struct code_block *block, void *owner)
 {
-    for (uint32_t i = 0; i < block->span_count; i++) {
+    for (size_t i = 0; i < block->span_count; i++) {
         const struct code_span *span = &block->spans[i];
         _Atomic(void *) *owners = block->slab->owners + span->first_page;
         for (size_t page = 0; page < span->page_count; page++)
@@ -391,15 +312,6 @@ void code_block_unpublish(struct code_block *block)
 
 /* ---- Destroying ---- */
 
-static void release_all(struct code_block *block)
-{
-    for (uint32_t i = 0; i < block->veneer_count; i++)
-        stub_release(block->space, &block->veneers[i]);
-    for (uint32_t i = 0; i < block->span_count; i++)
-        slab_release(block->slab, block->spans[i].first_page, block->spans[i].page_count);
-    close_block(block);
-}
-
 void code_block_destroy(struct code_block *block)
 {
     if (block == NULL)
@@ -408,7 +320,11 @@ void code_block_destroy(struct code_block *block)
     code_block_unpublish(block);
     /* A forked child that could not get its own pages must not change its parent's pages. */
     if (space_enter(space, NULL) == CAIRN_OK) {
-        release_all(block);
+        for (size_t i = 0; i < block->veneer_count; i++)
+            stub_release(space, &block->veneers[i]);
+        for (size_t i = 0; i < block->span_count; i++)
+            slab_release(block->slab, block->spans[i].first_page, block->spans[i].page_count);
+        close_block(block);
         space_leave(space);
     }
     memory_free(&space->allocator, block->spans, block->span_capacity * sizeof *block->spans);
@@ -435,64 +351,47 @@ bool code_block_memory_range(const struct code_block *block, uint32_t index,
     return true;
 }
 
-static bool holds(const struct code_block *block, const struct code_span *span, uint64_t address,
-                  size_t size)
+/* Whether the bytes are in one span of code, or in one of data. */
+static bool holds(const struct code_block *block, bool is_code, uint64_t address, size_t size)
 {
-    uint64_t offset = address - (uint64_t)(uintptr_t)span_address(block, span);
-    return offset < span->used_bytes && size <= span->used_bytes - offset;
+    for (size_t i = 0; i < block->span_count; i++) {
+        const struct code_span *span = &block->spans[i];
+        uint64_t offset = address - (uintptr_t)span_address(block, span);
+        if ((span->use == PAGES_FOR_CODE) == is_code && offset < span->used_bytes &&
+            size <= span->used_bytes - offset)
+            return true;
+    }
+    return false;
 }
 
 bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size)
 {
-    for (uint32_t i = 0; i < block->span_count; i++) {
-        const struct code_span *span = &block->spans[i];
-        if (span->use == PAGES_FOR_CODE && holds(block, span, address, size))
-            return true;
-    }
-    return false;
+    return holds(block, true, address, size);
 }
 
 bool code_block_holds_data(const struct code_block *block, uint64_t address, size_t size)
 {
-    for (uint32_t i = 0; i < block->span_count; i++) {
-        const struct code_span *span = &block->spans[i];
-        if (span->use != PAGES_FOR_CODE && holds(block, span, address, size))
-            return true;
-    }
-    return false;
+    return holds(block, false, address, size);
 }
 
 /* ---- Veneers ---- */
-
-static enum cairn_status reserve_veneer(struct code_block *block, struct cairn_error *error)
-{
-    if (block->veneer_count < block->veneer_capacity)
-        return CAIRN_OK;
-    uint32_t capacity = block->veneer_capacity == 0 ? VENEERS_AT_FIRST : 2 * block->veneer_capacity;
-    struct code_stub *grown =
-        memory_resize(&block->space->allocator, block->veneers,
-                      block->veneer_capacity * sizeof *grown, capacity * sizeof *grown);
-    if (grown == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer");
-    block->veneers = grown;
-    block->veneer_capacity = capacity;
-    return CAIRN_OK;
-}
 
 static enum cairn_status add_veneer_locked(struct code_block *block, enum code_veneer_kind kind,
                                            uint64_t target, struct code_veneer *veneer,
                                            struct cairn_error *error)
 {
-    enum cairn_status status = reserve_veneer(block, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct code_stub *taken = &block->veneers[block->veneer_count];
-    status = stub_take_veneer(block->space, block->slab, kind, taken, error);
+    struct code_stub *veneers =
+        memory_grow(&block->space->allocator, block->veneers, &block->veneer_capacity,
+                    block->veneer_count + 1, sizeof *veneers);
+    if (veneers == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer");
+    block->veneers = veneers;
+    struct code_stub *taken = &veneers[block->veneer_count];
+    enum cairn_status status = stub_take_veneer(block->space, block->slab, kind, taken, error);
     if (status != CAIRN_OK)
         return status;
     block->veneer_count++;
-    veneer->address = taken->address;
-    veneer->slot = stub_slot(taken);
+    *veneer = (struct code_veneer){taken->address, stub_slot(taken)};
     atomic_store_explicit(veneer->slot, target, memory_order_seq_cst);
     return CAIRN_OK;
 }
@@ -516,7 +415,7 @@ enum cairn_status code_block_add_veneer(struct code_block *block, enum code_vene
 
 static size_t slab_offset(const struct code_block *block, uint64_t address)
 {
-    return (size_t)(address - (uint64_t)(uintptr_t)block->slab->base);
+    return (size_t)(address - (uintptr_t)block->slab->base);
 }
 
 static bool is_dual(const struct code_block *block)
@@ -531,6 +430,19 @@ void *code_block_writable_alias(const struct code_block *block, uint64_t address
     return block->slab->alias + slab_offset(block, address);
 }
 
+/* Writes code in place if it is not protected yet, and otherwise through the slab's map. */
+static enum cairn_status write(struct code_block *block, uint64_t address, const void *bytes,
+                               size_t size, struct cairn_error *error)
+{
+    uint8_t *code = (uint8_t *)(uintptr_t)address;
+    if (block->is_protected)
+        return block->space->map->write(block->slab, slab_offset(block, address), bytes, size,
+                                        error);
+    map_store(code, bytes, size);
+    arch_host_code_written(code, code, size);
+    return CAIRN_OK;
+}
+
 static enum cairn_status check_code(const struct code_block *block, uint64_t address, size_t size,
                                     struct cairn_error *error)
 {
@@ -541,28 +453,15 @@ static enum cairn_status check_code(const struct code_block *block, uint64_t add
                      (unsigned long long)address);
 }
 
-/* Writes code that is not protected yet in place. */
-static void write_unprotected(uint64_t address, const void *bytes, size_t size)
-{
-    uint8_t *code = (uint8_t *)(uintptr_t)address;
-    map_store(code, bytes, size);
-    arch_host_code_written(code, code, size);
-}
-
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error)
 {
     enum cairn_status status = check_code(block, address, size, error);
+    if (status == CAIRN_OK)
+        status = space_enter(block->space, error);
     if (status != CAIRN_OK)
         return status;
-    status = space_enter(block->space, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (block->is_protected)
-        status =
-            block->space->map->write(block->slab, slab_offset(block, address), bytes, size, error);
-    else
-        write_unprotected(address, bytes, size);
+    status = write(block, address, bytes, size, error);
     space_leave(block->space);
     return status;
 }
@@ -580,10 +479,7 @@ enum cairn_status code_block_store_word(struct code_block *block, uint64_t addre
     enum cairn_status status = check_code(block, address, size, error);
     if (status == CAIRN_OK)
         status = code_space_after_fork(block->space, error);
-    if (status == CAIRN_OK)
-        status =
-            block->space->map->write(block->slab, slab_offset(block, address), word, size, error);
-    return status;
+    return status == CAIRN_OK ? write(block, address, word, size, error) : status;
 }
 
 void code_block_write_copy(struct code_block *block, uint64_t address, const void *bytes,

@@ -24,8 +24,8 @@
 /* Pages of a slab, all of them code or free. The first and the last one change. */
 struct run {
     struct code_slab *slab;
-    size_t first;
-    size_t end;
+    size_t offset;
+    size_t size;
 };
 
 /* The writes to make, with the space's lock held. */
@@ -35,9 +35,9 @@ struct change {
     void *user;
     size_t count;
 
-    struct run *runs; /* points to `only` or is allocated */
+    struct run *runs;
     size_t run_count;
-    struct run only;
+    size_t run_capacity;
     /* If there are several runs: copies of their old pages, one run after the other. */
     uint8_t *old;
     size_t old_bytes;
@@ -45,9 +45,9 @@ struct change {
 
 /* ---- Runs ---- */
 
-static bool may_be_in_run(const struct code_slab *slab, size_t page)
+static size_t offset_of(const struct code_write *write)
 {
-    return slab->states[page] == PAGE_CODE || slab->states[page] == PAGE_FREE;
+    return (size_t)(write->address - (uintptr_t)code_block_slab(write->block)->base);
 }
 
 /* Finds the first and the last page in [`from`, `limit`) that a write to the slab changes. */
@@ -59,9 +59,8 @@ static bool find_bounds(const struct change *change, const struct code_slab *sla
     for (size_t i = 0; i < change->count; i++) {
         if (!change->source(change->user, i, &write) || code_block_slab(write.block) != slab)
             continue;
-        size_t offset = (size_t)(write.address - (uintptr_t)slab->base);
-        size_t start = offset / slab->page_size;
-        size_t end = (offset + write.size - 1) / slab->page_size;
+        size_t start = offset_of(&write) / slab->page_size;
+        size_t end = (offset_of(&write) + write.size - 1) / slab->page_size;
         if (end < from || start >= limit)
             continue;
         *first = !found || start < *first ? start : *first;
@@ -71,92 +70,60 @@ static bool find_bounds(const struct change *change, const struct code_slab *sla
     return found;
 }
 
-/* Finds the run after `*run`, in the same slab or a later one; the first run if `run->slab` is
- * NULL. */
-static bool next_run(const struct change *change, struct run *run)
+static enum cairn_status add_run(struct change *change, struct run run, struct cairn_error *error)
 {
-    struct code_slab *slab = run->slab == NULL ? change->space->slabs : run->slab;
-    size_t from = run->slab == NULL ? 0 : run->end;
-    for (; slab != NULL; slab = slab->next, from = 0) {
-        size_t first, last;
-        if (!find_bounds(change, slab, from, slab->page_count, &first, &last))
-            continue;
-        size_t end = first + 1;
-        while (end <= last && may_be_in_run(slab, end))
-            end++;
-        if (end <= last)
-            find_bounds(change, slab, first, end, &first, &last);
-        *run = (struct run){slab, first, last + 1};
-        return true;
-    }
-    return false;
-}
-
-static enum cairn_status find_runs(struct change *change, struct cairn_error *error)
-{
-    struct run run = {NULL, 0, 0};
-    while (next_run(change, &run)) {
-        change->only = run;
-        change->run_count++;
-    }
-    change->runs = &change->only;
-    if (change->run_count <= 1)
-        return CAIRN_OK;
-    change->runs = memory_new(&change->space->allocator, change->run_count, sizeof run);
-    if (change->runs == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to change %zu runs of pages",
-                         change->run_count);
-    run.slab = NULL;
-    for (size_t i = 0; i < change->run_count && next_run(change, &run); i++)
-        change->runs[i] = run;
+    struct run *runs = memory_grow(&change->space->allocator, change->runs, &change->run_capacity,
+                                   change->run_count + 1, sizeof run);
+    if (runs == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory to change more than %zu runs of pages", change->run_count);
+    change->runs = runs;
+    runs[change->run_count++] = run;
     return CAIRN_OK;
 }
 
-static void free_runs(const struct change *change)
+static enum cairn_status find_runs(struct change *change, struct code_slab *slab,
+                                   struct cairn_error *error)
 {
-    if (change->run_count > 1)
-        memory_free(&change->space->allocator, change->runs,
-                    change->run_count * sizeof *change->runs);
-}
-
-static size_t run_offset(const struct run *run) { return run->first * run->slab->page_size; }
-
-static size_t run_bytes(const struct run *run)
-{
-    return (run->end - run->first) * run->slab->page_size;
-}
-
-static bool is_in_run(const struct run *run, const struct code_write *write)
-{
-    size_t offset = (size_t)(write->address - (uintptr_t)run->slab->base);
-    return code_block_slab(write->block) == run->slab && offset >= run_offset(run) &&
-           offset < run_offset(run) + run_bytes(run);
+    size_t first, last;
+    size_t end = 0;
+    while (find_bounds(change, slab, end, slab->page_count, &first, &last)) {
+        end = first + 1;
+        while (end <= last && (slab->states[end] == PAGE_CODE || slab->states[end] == PAGE_FREE))
+            end++;
+        if (end <= last)
+            find_bounds(change, slab, first, end, &first, &last);
+        end = last + 1;
+        const struct run run = {slab, first * slab->page_size, (end - first) * slab->page_size};
+        enum cairn_status status = add_run(change, run, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    return CAIRN_OK;
 }
 
 /* ---- The old pages ---- */
 
-static void copy_code(const struct run *run, uint8_t *copies)
-{
-    size_t page_size = run->slab->page_size;
-    for (size_t page = run->first; page < run->end; page++, copies += page_size)
-        if (run->slab->states[page] == PAGE_CODE)
-            memcpy(copies, run->slab->base + page * page_size, page_size);
-}
-
+/* Makes an executable copy of all runs. */
 static enum cairn_status keep_old(struct change *change, struct cairn_error *error)
 {
     const int private = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     size_t bytes = 0;
     for (size_t i = 0; i < change->run_count; i++)
-        bytes += run_bytes(&change->runs[i]);
+        bytes += change->runs[i].size;
     uint8_t *old = mmap(NULL, bytes, PROT_READ | PROT_WRITE, private, -1, 0);
     if (old == MAP_FAILED)
         return error_set_system(error, errno, "cannot keep a copy of %zu bytes of code", bytes);
     change->old = old;
     change->old_bytes = bytes;
     for (size_t i = 0; i < change->run_count; i++) {
-        copy_code(&change->runs[i], old);
-        old += run_bytes(&change->runs[i]);
+        const struct run *run = &change->runs[i];
+        size_t page_size = run->slab->page_size;
+        for (size_t at = run->offset; at < run->offset + run->size; at += page_size) {
+            if (run->slab->states[at / page_size] == PAGE_CODE)
+                memcpy(old, run->slab->base + at, page_size);
+            old += page_size;
+        }
     }
     arch_host_code_written(change->old, change->old, bytes);
     if (mprotect(change->old, bytes, PROT_READ | PROT_EXEC) == 0)
@@ -165,120 +132,89 @@ static enum cairn_status keep_old(struct change *change, struct cairn_error *err
                             bytes);
 }
 
-/* Restores the old pages of the first `count` runs. */
-static enum cairn_status put_back(const struct change *change, size_t count,
+/* Moves the old pages of the first `count` runs back into place. Adds their size to `*moved`. */
+static enum cairn_status put_back(const struct change *change, size_t count, size_t *moved,
                                   struct cairn_error *error)
 {
-    const uint8_t *old = change->old;
     for (size_t i = 0; i < count; i++) {
         const struct run *run = &change->runs[i];
-        size_t bytes = run_bytes(run);
-        uint8_t *code = run->slab->base + run_offset(run);
-        if (mremap((void *)(uintptr_t)old, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, code) ==
-            MAP_FAILED)
+        uint8_t *code = run->slab->base + run->offset;
+        if (mremap(change->old + *moved, run->size, run->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                   code) == MAP_FAILED)
             return error_set_system(error, errno,
                                     "code changes in %zu places of %zu, and the system refuses to "
                                     "undo that as well: some sites do the new thing",
                                     count - i, change->run_count);
-        arch_host_code_written(code, code, bytes);
-        old += bytes;
+        arch_host_code_written(code, code, run->size);
+        *moved += run->size;
     }
     return CAIRN_OK;
 }
 
-/* Unmaps the copies, except for the ones that were moved into place. */
-static void forget_old(const struct change *change, size_t put_back_count)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < put_back_count; i++)
-        used += run_bytes(&change->runs[i]);
-    if (change->old_bytes > used)
-        munmap(change->old + used, change->old_bytes - used);
-}
+/* ---- The steps ---- */
 
-/* ---- The steps, for all runs ---- */
+/* Executes a step for all runs. `*done` is the number of runs for which it succeeded. */
+static enum cairn_status for_each_run(const struct change *change, code_change_step *step,
+                                      size_t *done, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (*done = 0; step != NULL && *done < change->run_count; ++*done) {
+        const struct run *run = &change->runs[*done];
+        status = step(run->slab, run->offset, run->size, error);
+        if (status != CAIRN_OK)
+            break;
+    }
+    return status;
+}
 
 static enum cairn_status prepare(const struct change *change, size_t *prepared,
                                  struct cairn_error *error)
 {
     const struct code_change_steps *steps = change->space->map->steps;
-    for (size_t i = 0; i < change->run_count; i++) {
+    for (size_t i = 0; steps->begin != NULL && i < change->run_count; i++) {
         enum cairn_status status = steps->begin(change->runs[i].slab, error);
         if (status != CAIRN_OK)
             return status;
     }
-    for (; *prepared < change->run_count; ++*prepared) {
-        const struct run *run = &change->runs[*prepared];
-        enum cairn_status status =
-            steps->prepare(run->slab, run_offset(run), run_bytes(run), error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
+    return for_each_run(change, steps->prepare, prepared, error);
 }
 
 static void write_contents(const struct change *change, const struct run *run)
 {
-    size_t offset = run_offset(run);
-    uint8_t *contents = change->space->map->steps->contents(run->slab, offset);
+    uint8_t *contents = map_contents(run->slab, run->offset);
     struct code_write write;
     for (size_t i = 0; i < change->count; i++) {
-        if (!change->source(change->user, i, &write) || !is_in_run(run, &write))
+        if (!change->source(change->user, i, &write) || code_block_slab(write.block) != run->slab)
             continue;
-        size_t in_slab = (size_t)(write.address - (uintptr_t)run->slab->base);
-        map_store(contents + (in_slab - offset), write.bytes, write.size);
+        size_t offset = offset_of(&write);
+        if (offset >= run->offset && offset - run->offset < run->size)
+            map_store(contents + (offset - run->offset), write.bytes, write.size);
     }
-}
-
-static enum cairn_status write_and_seal(const struct change *change, struct cairn_error *error)
-{
-    for (size_t i = 0; i < change->run_count; i++)
-        write_contents(change, &change->runs[i]);
-    for (size_t i = 0; i < change->run_count; i++) {
-        const struct run *run = &change->runs[i];
-        enum cairn_status status =
-            change->space->map->steps->seal(run->slab, run_offset(run), run_bytes(run), error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
-static enum cairn_status place(const struct change *change, size_t *placed,
-                               struct cairn_error *error)
-{
-    for (; *placed < change->run_count; ++*placed) {
-        const struct run *run = &change->runs[*placed];
-        enum cairn_status status =
-            change->space->map->steps->place(run->slab, run_offset(run), run_bytes(run), error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
 }
 
 static enum cairn_status change_runs(struct change *change, struct cairn_error *error)
 {
     const struct code_change_steps *steps = change->space->map->steps;
-    size_t prepared = 0, placed = 0, undone = 0;
+    size_t prepared = 0, sealed, placed = 0, moved = 0;
     enum cairn_status status = prepare(change, &prepared, error);
     if (status == CAIRN_OK && change->run_count > 1)
         status = keep_old(change, error);
+    for (size_t i = 0; status == CAIRN_OK && i < change->run_count; i++)
+        write_contents(change, &change->runs[i]);
     if (status == CAIRN_OK)
-        status = write_and_seal(change, error);
+        status = for_each_run(change, steps->seal, &sealed, error);
     if (status == CAIRN_OK)
-        status = place(change, &placed, error);
+        status = for_each_run(change, steps->place, &placed, error);
     if (status != CAIRN_OK) {
-        for (size_t i = placed; i < prepared; i++)
-            steps->abandon(change->runs[i].slab, run_offset(&change->runs[i]),
-                           run_bytes(&change->runs[i]));
+        for (size_t i = placed; steps->abandon != NULL && i < prepared; i++)
+            steps->abandon(change->runs[i].slab, change->runs[i].offset, change->runs[i].size);
         struct cairn_error failure;
-        undone = placed;
-        if (put_back(change, placed, &failure) != CAIRN_OK && error != NULL)
+        if (put_back(change, placed, &moved, &failure) != CAIRN_OK && error != NULL)
             *error = failure;
     }
-    forget_old(change, undone);
-    for (size_t i = 0; i < change->run_count; i++)
+    if (change->old_bytes > moved)
+        munmap(change->old + moved, change->old_bytes - moved);
+    for (size_t i = 0; steps->end != NULL && i < change->run_count; i++)
         steps->end(change->runs[i].slab);
     return status;
 }
@@ -290,10 +226,12 @@ enum cairn_status code_space_write_all(struct code_space *space, code_write_sour
     enum cairn_status status = space_enter(space, error);
     if (status != CAIRN_OK)
         return status;
-    status = find_runs(&change, error);
+    for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
+         slab = slab->next)
+        status = find_runs(&change, slab, error);
     if (status == CAIRN_OK)
         status = change_runs(&change, error);
-    free_runs(&change);
+    memory_free(&space->allocator, change.runs, change.run_capacity * sizeof *change.runs);
     space_leave(space);
     return status;
 }

@@ -158,11 +158,6 @@ static void release_locks(struct code_space *space)
 
 /* ---- Copies of code pages ---- */
 
-static bool needs_copy(const struct code_slab *slab)
-{
-    return slab->map->mode == CAIRN_CODE_MODE_DUAL && !slab->is_detached && slab->code_end > 0;
-}
-
 static void drop_copy(struct code_slab *slab)
 {
     if (slab->copy != NULL)
@@ -192,34 +187,16 @@ static enum cairn_status make_copy(struct code_slab *slab, struct cairn_error *e
     return CAIRN_OK;
 }
 
-/* Copies the code pages of all slabs that need a copy and have none yet. */
+/* Copies the code pages of all slabs that share them with a child and have no copy yet. */
 static enum cairn_status make_copies(struct code_space *space, struct cairn_error *error)
 {
-    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
-        if (!needs_copy(slab) || slab->copy != NULL)
-            continue;
-        enum cairn_status status = make_copy(slab, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
-static void drop_copies(struct code_space *space)
-{
-    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
-        drop_copy(slab);
-}
-
-/* If the system has no memory or address space for a copy, the child tries again, with the parent's
- * code at that time. */
-static void copy_before_fork(struct code_space *space)
-{
-    enum cairn_status status = make_copies(space, NULL);
-    (void)status;
-    /* In a child that has changed nothing yet, the records of its own fork are still right. */
-    if (space->fork_client != NULL && code_space_is_own(space))
-        space->fork_client->note_words(space->fork_user);
+    enum cairn_status status = CAIRN_OK;
+    for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
+         slab = slab->next)
+        if (slab->map->mode == CAIRN_CODE_MODE_DUAL && !slab->is_detached && slab->code_end > 0 &&
+            slab->copy == NULL)
+            status = make_copy(slab, error);
+    return status;
 }
 
 /* Completes the copies in the child, so that they are the code at the moment of the fork. */
@@ -274,7 +251,7 @@ static bool move_copy(struct code_slab *slab)
 
 /* Makes the child execute its copies. Returns false if it still shares some code with its parent.
  * If the system does not let anonymous memory become executable, the copies remain for
- * add_views. */
+ * make_own. */
 static bool place_copies(struct code_space *space)
 {
     bool all = true;
@@ -289,22 +266,6 @@ static bool place_copies(struct code_space *space)
 
 /* ---- Changing code in a child ---- */
 
-static enum cairn_status add_views(struct code_space *space, struct cairn_error *error)
-{
-    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
-        enum cairn_status status = slab_forget_unfinished(slab, error);
-        if (status == CAIRN_OK)
-            status = slab->map->after_fork(slab, error);
-        if (status != CAIRN_OK)
-            return status;
-        drop_copy(slab);
-        slab->is_detached = false;
-    }
-    space->has_barrier = barrier_register();
-    set_stage(space, CODE_SPACE_OWN);
-    return CAIRN_OK;
-}
-
 /* If it fails, existing copies remain for the next call. */
 static enum cairn_status make_own(struct code_space *space, struct cairn_error *error)
 {
@@ -312,7 +273,20 @@ static enum cairn_status make_own(struct code_space *space, struct cairn_error *
     if (status != CAIRN_OK)
         return status;
     pthread_mutex_lock(&space->lock);
-    status = add_views(space, error);
+    for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
+         slab = slab->next) {
+        status = slab_forget_unfinished(slab, error);
+        if (status == CAIRN_OK && slab->map->after_fork != NULL)
+            status = slab->map->after_fork(slab, error);
+        if (status == CAIRN_OK) {
+            drop_copy(slab);
+            slab->is_detached = false;
+        }
+    }
+    if (status == CAIRN_OK) {
+        space->has_barrier = barrier_register();
+        set_stage(space, CODE_SPACE_OWN);
+    }
     pthread_mutex_unlock(&space->lock);
     return status;
 }
@@ -387,8 +361,15 @@ static void before_fork(void)
     static const struct timespec pause = {.tv_nsec = 50000};
     while (!take_all_locks())
         nanosleep(&pause, NULL);
-    for (struct code_space *space = spaces.first; space != NULL; space = space->next_space)
-        copy_before_fork(space);
+    for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
+        /* If the system has no memory or address space for a copy, the child tries again, with the
+         * parent's code at that time. */
+        enum cairn_status status = make_copies(space, NULL);
+        (void)status;
+        /* In a child that has changed nothing yet, the records of its own fork are still right. */
+        if (space->fork_client != NULL && code_space_is_own(space))
+            space->fork_client->note_words(space->fork_user);
+    }
 }
 
 static void after_fork_in_parent(void)
@@ -396,8 +377,9 @@ static void after_fork_in_parent(void)
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
         /* If this process is a child that has not changed code yet, the copies belong to its own
          * fork and are still needed. */
-        if (code_space_is_own(space))
-            drop_copies(space);
+        bool is_own = code_space_is_own(space);
+        for (struct code_slab *slab = space->slabs; is_own && slab != NULL; slab = slab->next)
+            drop_copy(slab);
         release_locks(space);
     }
     pthread_mutex_unlock(&spaces.lock);

@@ -35,18 +35,13 @@ enum cairn_status map_check_personality(struct cairn_error *error)
                      "program with -z noexecstack");
 }
 
-static bool is_aligned(const uint8_t *address, size_t size)
-{
-    return ((uintptr_t)address & (size - 1)) == 0;
-}
-
 void map_store(uint8_t *destination, const void *bytes, size_t size)
 {
-    if (size == sizeof(uint64_t) && is_aligned(destination, size)) {
+    if (size == sizeof(uint64_t) && (uintptr_t)destination % size == 0) {
         uint64_t word;
         memcpy(&word, bytes, sizeof word);
         __atomic_store_n((uint64_t *)(void *)destination, word, __ATOMIC_RELEASE);
-    } else if (size == sizeof(uint32_t) && is_aligned(destination, size)) {
+    } else if (size == sizeof(uint32_t) && (uintptr_t)destination % size == 0) {
         uint32_t word;
         memcpy(&word, bytes, sizeof word);
         __atomic_store_n((uint32_t *)(void *)destination, word, __ATOMIC_RELEASE);
@@ -61,4 +56,9 @@ void map_copy_words(uint8_t *destination, const uint8_t *source, size_t size)
     const uint64_t *from = (const uint64_t *)(const void *)source;
     for (size_t i = 0; i < size / sizeof *to; i++)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+uint8_t *map_contents(const struct code_slab *slab, size_t offset)
+{
+    return (slab->map->mode == CAIRN_CODE_MODE_TOGGLE ? slab->base : slab->alias) + offset;
 }

@@ -27,7 +27,8 @@ struct code_map {
 
     /* `open` creates the slab's second area, `slab->alias`. `after_fork` creates it anew at the
      * same address in a forked child, so that the child's own code pages (code/fork.c) can be
-     * changed through it. If it fails, the code is unchanged, and the call may be repeated. */
+     * changed through it. If it fails, the code is unchanged, and the call may be repeated. NULL
+     * if there is no second area. */
     enum cairn_status (*open)(struct code_slab *slab, struct cairn_error *error);
     enum cairn_status (*after_fork)(struct code_slab *slab, struct cairn_error *error);
 
@@ -36,7 +37,8 @@ struct code_map {
     enum cairn_status (*map_code)(struct code_slab *slab, size_t offset, size_t size,
                                   struct cairn_error *error);
 
-    /* Releases the memory of code pages that have just been replaced by the reservation. */
+    /* Releases the memory of code pages that have just been replaced by the reservation. NULL: that
+     * has released it. */
     void (*discard_code)(struct code_slab *slab, size_t offset, size_t size);
 
     /* Changes bytes of protected code. If it fails, nothing has changed. In dual mapping, an
@@ -51,25 +53,28 @@ struct code_map {
     const struct code_change_steps *steps;
 };
 
+typedef enum cairn_status code_change_step(struct code_slab *slab, size_t offset, size_t size,
+                                           struct cairn_error *error);
+
 /*
  * `begin` is called for each slab before the first run, and `end` after the last run was placed or
  * abandoned. `prepare` and `seal` do everything that may fail for lack of a resource; only `place`
- * is visible to running threads. Between `prepare` and `seal`, `contents` returns the address of
- * the pages' new contents. If a step fails, `abandon` is called for every run that was prepared and
- * not placed.
+ * is visible to running threads. Between `prepare` and `seal`, the pages' new contents are at
+ * `map_contents`. If a step fails, `abandon` is called for every run that was prepared and not
+ * placed. A step that has nothing to do is NULL, except `prepare` and `place`.
  */
 struct code_change_steps {
     enum cairn_status (*begin)(struct code_slab *slab, struct cairn_error *error);
-    enum cairn_status (*prepare)(struct code_slab *slab, size_t offset, size_t size,
-                                 struct cairn_error *error);
-    uint8_t *(*contents)(const struct code_slab *slab, size_t offset);
-    enum cairn_status (*seal)(struct code_slab *slab, size_t offset, size_t size,
-                              struct cairn_error *error);
-    enum cairn_status (*place)(struct code_slab *slab, size_t offset, size_t size,
-                               struct cairn_error *error);
+    code_change_step *prepare;
+    code_change_step *seal;
+    code_change_step *place;
     void (*abandon)(struct code_slab *slab, size_t offset, size_t size);
     void (*end)(struct code_slab *slab);
 };
+
+/* Returns the address at which pages of code get their new contents: in the workshop, or in place
+ * in toggle mode. */
+uint8_t *map_contents(const struct code_slab *slab, size_t offset);
 
 extern const struct code_map code_map_dual_file;
 extern const struct code_map code_map_dual_shared;

@@ -32,8 +32,6 @@ enum { READ_WRITE = PROT_READ | PROT_WRITE };
 
 /* ---- The written view ---- */
 
-typedef uint8_t *make_view_function(size_t size, struct cairn_error *error);
-
 /* If vm.memfd_noexec is 1, a memory file is executable only if MFD_EXEC is given. Older kernels do
  * not know that flag. */
 static int create_file(void)
@@ -98,13 +96,6 @@ static uint8_t *view_shared(size_t size, struct cairn_error *error)
         return view;
     error_set_system(error, errno, "cannot map %zu bytes of shared memory", size);
     return NULL;
-}
-
-static enum cairn_status open_with(make_view_function *make_view, struct code_slab *slab,
-                                   struct cairn_error *error)
-{
-    slab->alias = make_view(slab->size, error);
-    return slab->alias == NULL ? CAIRN_ERROR_SYSTEM : CAIRN_OK;
 }
 
 /* Makes the first `size` bytes of the view writable. */
@@ -176,35 +167,24 @@ static enum cairn_status write_alias(struct code_slab *slab, size_t offset, cons
 
 /* Replaces a run of pages in the same state. The new run is made at another address and moved over
  * the old one when it is complete, so that the code is mapped at every moment. */
-static enum cairn_status replace_run(struct code_slab *slab, uint8_t *written, size_t offset,
-                                     size_t size, enum page_state state, struct cairn_error *error)
+static enum cairn_status replace_run(struct code_slab *slab, uint8_t *written,
+                                     const struct code_run *run, struct cairn_error *error)
 {
+    size_t offset = run->first_page * slab->page_size;
+    size_t size = run->page_count * slab->page_size;
     uint8_t *executed = slab->base + offset;
-    const uint8_t *code = slab->copy == NULL ? executed : slab->copy + offset;
-    map_copy_words(written + offset, code, size);
+    map_copy_words(written + offset, slab->copy == NULL ? executed : slab->copy + offset, size);
     void *view = mremap(written + offset, 0, size, MREMAP_MAYMOVE);
     if (view == MAP_FAILED)
         return error_set_system(error, errno, "cannot map a forked child's own code");
     arch_host_code_written(written + offset, executed, size);
-    int protection = state == PAGE_CODE ? PROT_READ | PROT_EXEC : READ_WRITE;
+    int protection = run->state == PAGE_CODE ? PROT_READ | PROT_EXEC : READ_WRITE;
     if (mprotect(view, size, protection) == 0 &&
         mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, executed) != MAP_FAILED)
         return CAIRN_OK;
     error_set_system(error, errno, "cannot put a forked child's own code in its place");
     munmap(view, size);
     return CAIRN_ERROR_SYSTEM;
-}
-
-static enum cairn_status replace_code(struct code_slab *slab, uint8_t *written,
-                                      struct cairn_error *error)
-{
-    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
-        enum cairn_status status = replace_run(slab, written, run.first_page * slab->page_size,
-                                               run.page_count * slab->page_size, run.state, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
 }
 
 /* Moves the written view into place. Its two parts are two mappings, and mremap moves one mapping
@@ -226,24 +206,20 @@ static enum cairn_status replace_alias(struct code_slab *slab, uint8_t *written,
     return CAIRN_OK;
 }
 
-/* The child may be refused memory files even if its parent was not, or the reverse. */
-static uint8_t *view_any(size_t size, struct cairn_error *error)
-{
-    uint8_t *view = view_file(size, error);
-    return view != NULL ? view : view_shared(size, error);
-}
-
-/* If it fails half way, some pages are views of the new memory and the others are unchanged. All of
- * them hold the right code, and a repeated call copies all of them again. */
+/* The child may be refused memory files even if its parent was not, or the reverse. If this
+ * function fails half way, some pages are views of the new memory and the others are unchanged. All
+ * of them hold the right code, and a repeated call copies all of them again. */
 static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *error)
 {
-    uint8_t *written = view_any(slab->size, error);
+    uint8_t *written = view_file(slab->size, error);
+    if (written == NULL)
+        written = view_shared(slab->size, error);
     if (written == NULL)
         return CAIRN_ERROR_SYSTEM;
     size_t left = slab->size;
     enum cairn_status status = make_writable(written, slab->alias_writable, error);
-    if (status == CAIRN_OK)
-        status = replace_code(slab, written, error);
+    for (struct code_run run = {0}; status == CAIRN_OK && slab_next_run(slab, &run);)
+        status = replace_run(slab, written, &run, error);
     if (status == CAIRN_OK)
         status = replace_alias(slab, written, &left, error);
     if (status != CAIRN_OK)
@@ -255,12 +231,14 @@ static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *
 
 static enum cairn_status open_file(struct code_slab *slab, struct cairn_error *error)
 {
-    return open_with(view_file, slab, error);
+    slab->alias = view_file(slab->size, error);
+    return slab->alias == NULL ? CAIRN_ERROR_SYSTEM : CAIRN_OK;
 }
 
 static enum cairn_status open_shared(struct code_slab *slab, struct cairn_error *error)
 {
-    return open_with(view_shared, slab, error);
+    slab->alias = view_shared(slab->size, error);
+    return slab->alias == NULL ? CAIRN_ERROR_SYSTEM : CAIRN_OK;
 }
 
 const struct code_map code_map_dual_file = {

@@ -51,14 +51,6 @@ enum {
     RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 };
 
-/* There is no memory to release: the reservation has replaced the only mapping. */
-static void discard_code(struct code_slab *slab, size_t offset, size_t size)
-{
-    (void)slab;
-    (void)offset;
-    (void)size;
-}
-
 /* ---- Writing in steps ---- */
 
 /* Writes bytes in one run, from the page of the first byte to that of the last. */
@@ -69,18 +61,20 @@ static enum cairn_status write_run(struct code_slab *slab, size_t offset, const 
     size_t in_page = offset & (slab->page_size - 1);
     size_t first = offset - in_page;
     size_t run = (in_page + size + slab->page_size - 1) & ~(slab->page_size - 1);
-    enum cairn_status status = steps->begin(slab, error);
+    enum cairn_status status = steps->begin == NULL ? CAIRN_OK : steps->begin(slab, error);
     if (status == CAIRN_OK)
         status = steps->prepare(slab, first, run, error);
     if (status != CAIRN_OK)
         return status;
-    map_store(steps->contents(slab, first) + in_page, bytes, size);
-    status = steps->seal(slab, first, run, error);
+    map_store(map_contents(slab, offset), bytes, size);
+    if (steps->seal != NULL)
+        status = steps->seal(slab, first, run, error);
     if (status == CAIRN_OK)
         status = steps->place(slab, first, run, error);
-    if (status != CAIRN_OK)
+    if (status != CAIRN_OK && steps->abandon != NULL)
         steps->abandon(slab, first, run);
-    steps->end(slab);
+    if (steps->end != NULL)
+        steps->end(slab);
     return status;
 }
 
@@ -149,15 +143,6 @@ static enum cairn_status after_fork_workshop(struct code_slab *slab, struct cair
     return give_root(slab, error);
 }
 
-static bool find_lost(struct code_slab *slab)
-{
-    if (slab->alias_lost_size > 0 &&
-        !map_hole(slab->alias + slab->alias_lost_offset, slab->alias_lost_size))
-        return false;
-    slab->alias_lost_size = 0;
-    return true;
-}
-
 static bool wipe_spent(struct code_slab *slab)
 {
     if (slab->alias_spent_size > 0 &&
@@ -172,10 +157,14 @@ static enum cairn_status renew_workshop(struct code_slab *slab, struct cairn_err
 {
     if (slab->alias == NULL)
         return open_workshop(slab, error);
-    if (find_lost(slab) && wipe_spent(slab))
-        return CAIRN_OK;
-    if (slab->alias_lost_size > 0 && errno == EEXIST)
+    bool is_found = slab->alias_lost_size == 0 ||
+                    map_hole(slab->alias + slab->alias_lost_offset, slab->alias_lost_size);
+    if (!is_found && errno == EEXIST)
         return reopen_workshop(slab, error);
+    if (is_found)
+        slab->alias_lost_size = 0;
+    if (is_found && wipe_spent(slab))
+        return CAIRN_OK;
     return error_set_system(error, errno,
                             "cannot map %zu bytes to change code in (RLIMIT_AS, or too many "
                             "mappings?)",
@@ -259,11 +248,6 @@ static enum cairn_status map_from_workshop(struct code_slab *slab, size_t offset
     return status;
 }
 
-static uint8_t *workshop_contents(const struct code_slab *slab, size_t offset)
-{
-    return slab->alias + offset;
-}
-
 /* Copies the code pages. The free pages among them are left empty. */
 static enum cairn_status prepare_copies(struct code_slab *slab, size_t offset, size_t size,
                                         struct cairn_error *error)
@@ -315,21 +299,12 @@ static enum cairn_status place_copies(struct code_slab *slab, size_t offset, siz
     return CAIRN_OK;
 }
 
-static void abandon_copies(struct code_slab *slab, size_t offset, size_t size)
-{
-    /* The copies are in the spent part, which is mapped anew later. */
-    (void)slab;
-    (void)offset;
-    (void)size;
-}
-
+/* Copies that are not placed are in the spent part, which is mapped anew later. */
 static const struct code_change_steps workshop_steps = {
     .begin = renew_workshop,
     .prepare = prepare_copies,
-    .contents = workshop_contents,
     .seal = seal_copies,
     .place = place_copies,
-    .abandon = abandon_copies,
     .end = tidy_workshop,
 };
 
@@ -339,19 +314,11 @@ const struct code_map code_map_single = {
     .open = open_workshop,
     .after_fork = after_fork_workshop,
     .map_code = map_from_workshop,
-    .discard_code = discard_code,
     .write = write_run,
     .steps = &workshop_steps,
 };
 
 /* ---- Toggling ---- */
-
-static enum cairn_status open_nothing(struct code_slab *slab, struct cairn_error *error)
-{
-    (void)slab;
-    (void)error;
-    return CAIRN_OK;
-}
 
 static enum cairn_status map_in_place(struct code_slab *slab, size_t offset, size_t size,
                                       struct cairn_error *error)
@@ -361,40 +328,20 @@ static enum cairn_status map_in_place(struct code_slab *slab, size_t offset, siz
     return error_set_system(error, errno, "cannot map %zu bytes of code", size);
 }
 
-static uint8_t *contents_in_place(const struct code_slab *slab, size_t offset)
-{
-    return slab->base + offset;
-}
-
-static bool protect_code(struct code_slab *slab, size_t offset, size_t size, int protection)
-{
-    return mprotect(slab->base + offset, size, protection) == 0;
-}
-
 static enum cairn_status make_writable(struct code_slab *slab, size_t offset, size_t size,
                                        struct cairn_error *error)
 {
     enum cairn_status status = map_check_personality(error);
-    if (status != CAIRN_OK || protect_code(slab, offset, size, READ_WRITE))
+    if (status != CAIRN_OK || mprotect(slab->base + offset, size, READ_WRITE) == 0)
         return status;
     return error_set_system(error, errno, "cannot make %zu bytes of code writable", size);
-}
-
-static enum cairn_status seal_nothing(struct code_slab *slab, size_t offset, size_t size,
-                                      struct cairn_error *error)
-{
-    (void)slab;
-    (void)offset;
-    (void)size;
-    (void)error;
-    return CAIRN_OK;
 }
 
 static enum cairn_status make_executable(struct code_slab *slab, size_t offset, size_t size,
                                          struct cairn_error *error)
 {
     arch_host_code_written(slab->base + offset, slab->base + offset, size);
-    if (!protect_code(slab, offset, size, READ_EXECUTE))
+    if (mprotect(slab->base + offset, size, READ_EXECUTE) != 0)
         return error_set_system(error, errno, "cannot make %zu bytes of code executable again",
                                 size);
     reserve_free_pages(slab, offset, size);
@@ -403,29 +350,20 @@ static enum cairn_status make_executable(struct code_slab *slab, size_t offset, 
 
 static void make_executable_again(struct code_slab *slab, size_t offset, size_t size)
 {
-    if (protect_code(slab, offset, size, READ_EXECUTE))
+    if (mprotect(slab->base + offset, size, READ_EXECUTE) == 0)
         reserve_free_pages(slab, offset, size);
 }
 
-static void end_nothing(struct code_slab *slab) { (void)slab; }
-
 static const struct code_change_steps toggle_steps = {
-    .begin = open_nothing,
     .prepare = make_writable,
-    .contents = contents_in_place,
-    .seal = seal_nothing,
     .place = make_executable,
     .abandon = make_executable_again,
-    .end = end_nothing,
 };
 
 const struct code_map code_map_toggle = {
     .name = "pages whose protection is toggled",
     .mode = CAIRN_CODE_MODE_TOGGLE,
-    .open = open_nothing,
-    .after_fork = open_nothing,
     .map_code = map_in_place,
-    .discard_code = discard_code,
     .write = write_run,
     .steps = &toggle_steps,
 };

@@ -43,32 +43,25 @@ static uint8_t *reserve(size_t size, size_t page_size)
     return mapped + before;
 }
 
-/* The tables are mapped, not allocated, so that in a large slab only the table pages in use take
- * memory. */
-static bool map_bookkeeping(struct code_slab *slab)
-{
-    size_t owners_bytes = slab->page_count * sizeof *slab->owners;
-    slab->bookkeeping_bytes = owners_bytes + slab->page_count * sizeof *slab->states;
-    void *mapped = mmap(NULL, slab->bookkeeping_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED)
-        return false;
-    slab->owners = mapped;
-    slab->states = (_Atomic uint8_t *)((uint8_t *)mapped + owners_bytes);
-    return true;
-}
-
+/* Maps the slab and its tables. The tables are mapped, not allocated, so that in a large slab only
+ * the table pages in use take memory. */
 static enum cairn_status map_slab(struct code_slab *slab, struct cairn_error *error)
 {
+    size_t owners_bytes = slab->page_count * sizeof *slab->owners;
     enum cairn_status status = map_check_personality(error);
     if (status != CAIRN_OK)
         return status;
     slab->base = reserve(slab->size, slab->page_size);
     if (slab->base == NULL)
         return map_cannot_reserve(slab->size, "hold code", errno, error);
-    if (!map_bookkeeping(slab))
+    slab->bookkeeping_bytes = owners_bytes + slab->page_count * sizeof *slab->states;
+    void *mapped = mmap(NULL, slab->bookkeeping_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
         return error_set_system(error, errno, "cannot map the page table of a code slab");
-    return slab->map->open(slab, error);
+    slab->owners = mapped;
+    slab->states = (_Atomic uint8_t *)((uint8_t *)mapped + owners_bytes);
+    return slab->map->open == NULL ? CAIRN_OK : slab->map->open(slab, error);
 }
 
 enum cairn_status slab_create(const struct cairn_allocator *allocator, const struct code_map *map,
@@ -149,15 +142,6 @@ static size_t count_free(const uint8_t *states, size_t first, size_t limit)
     return count;
 }
 
-/* Returns the number of free pages directly before `end`, at most `limit`. */
-static size_t count_free_down(const uint8_t *states, size_t end, size_t limit)
-{
-    size_t count = 0;
-    while (count < limit && states[end - count - 1] == PAGE_FREE)
-        count++;
-    return count;
-}
-
 static bool find_up(const struct code_slab *slab, size_t page_count, size_t *first_page)
 {
     const uint8_t *states = states_of(slab);
@@ -187,12 +171,13 @@ static bool find_down(const struct code_slab *slab, size_t end, size_t page_coun
         if (found == NULL)
             return false;
         end = (size_t)(found - states) + 1;
-        size_t count = count_free_down(states, end, end < page_count ? end : page_count);
-        if (count == page_count) {
-            *first_page = end - page_count;
+        size_t free = 1;
+        while (free < page_count && free < end && states[end - free - 1] == PAGE_FREE)
+            free++;
+        end -= free;
+        *first_page = end;
+        if (free == page_count)
             return true;
-        }
-        end -= count;
     }
     return false;
 }
@@ -210,39 +195,30 @@ static bool find(const struct code_slab *slab, enum page_use use, size_t page_co
     return find_down(slab, slab->page_count, page_count, first_page);
 }
 
-static size_t measure_room(const struct code_slab *slab)
+size_t slab_room(struct code_slab *slab)
 {
+    if (slab->room_at_least == slab->room_at_most)
+        return slab->room_at_least;
     const uint8_t *states = states_of(slab);
     size_t largest = 0;
-    size_t page = 0;
-    while (page < slab->page_count) {
+    for (size_t page = 0; page < slab->page_count;) {
         const uint8_t *found = memchr(states + page, PAGE_FREE, slab->page_count - page);
         if (found == NULL)
             break;
         page = (size_t)(found - states);
         size_t count = count_free(states, page, slab->page_count - page);
-        if (count > largest)
-            largest = count;
+        largest = count > largest ? count : largest;
         page += count;
     }
+    slab->room_at_least = largest;
+    slab->room_at_most = largest;
     return largest;
-}
-
-size_t slab_room(struct code_slab *slab)
-{
-    if (slab->room_at_least != slab->room_at_most) {
-        slab->room_at_least = measure_room(slab);
-        slab->room_at_most = slab->room_at_least;
-    }
-    return slab->room_at_least;
 }
 
 bool slab_has_room(struct code_slab *slab, size_t page_count)
 {
-    if (slab->room_at_least >= page_count)
-        return true;
-    if (slab->room_at_most < page_count)
-        return false;
+    if (slab->room_at_least >= page_count || slab->room_at_most < page_count)
+        return slab->room_at_least >= page_count;
     return slab_room(slab) >= page_count;
 }
 
@@ -285,14 +261,6 @@ static void note_taken(struct code_slab *slab, size_t first_page, size_t page_co
 
 /* ---- Taking, protecting, releasing ---- */
 
-static enum cairn_status map_data(struct code_slab *slab, size_t offset, size_t size,
-                                  struct cairn_error *error)
-{
-    if (mprotect(slab->base + offset, size, PROT_READ | PROT_WRITE) == 0)
-        return CAIRN_OK;
-    return error_set_system(error, errno, "cannot map %zu bytes of data beside code", size);
-}
-
 /* Replaces any mapping by the reservation, which has no access and takes no memory. */
 static bool reserve_again(void *address, size_t size)
 {
@@ -317,28 +285,24 @@ static void restore_reservation(struct code_slab *slab, size_t first_page, size_
     }
 }
 
-static enum cairn_status map_pages(struct code_slab *slab, enum page_use use, size_t first_page,
-                                   size_t page_count, struct cairn_error *error)
-{
-    size_t offset = first_page * slab->page_size;
-    size_t size = page_count * slab->page_size;
-    enum cairn_status status = use == PAGES_FOR_CODE
-                                   ? slab->map->map_code(slab, offset, size, error)
-                                   : map_data(slab, offset, size, error);
-    if (status != CAIRN_OK && use == PAGES_FOR_CODE)
-        restore_reservation(slab, first_page, page_count);
-    return status;
-}
-
 static enum cairn_status take(struct code_slab *slab, enum page_use use, size_t first_page,
                               size_t page_count, struct cairn_error *error)
 {
+    bool is_code = use == PAGES_FOR_CODE;
+    size_t offset = first_page * slab->page_size;
+    size_t size = page_count * slab->page_size;
     enum cairn_status status = map_check_personality(error);
-    if (status == CAIRN_OK)
-        status = map_pages(slab, use, first_page, page_count, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_code = use == PAGES_FOR_CODE;
+    if (is_code) {
+        status = slab->map->map_code(slab, offset, size, error);
+        if (status != CAIRN_OK)
+            restore_reservation(slab, first_page, page_count);
+    } else if (mprotect(slab->base + offset, size, PROT_READ | PROT_WRITE) != 0) {
+        status = error_set_system(error, errno, "cannot map %zu bytes of data beside code", size);
+    }
+    if (status != CAIRN_OK)
+        return status;
     set_states(slab, first_page, page_count, is_code ? PAGE_CODE_WRITABLE : PAGE_DATA);
     note_taken(slab, first_page, page_count);
     if (is_code && slab->code_end < first_page + page_count)
@@ -417,7 +381,7 @@ void slab_release(struct code_slab *slab, size_t first_page, size_t page_count)
         set_states(slab, first_page, page_count, PAGE_LOST);
         return;
     }
-    if (was_code)
+    if (was_code && slab->map->discard_code != NULL)
         slab->map->discard_code(slab, offset, size);
     slab->room_at_most = slab->page_count;
 }

@@ -14,7 +14,6 @@
 #include "code/state.h"
 #include "code/stub.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,39 +41,30 @@ static enum cairn_status check_options(const struct code_space_options *options,
 
 /* ---- The table of slabs for lookups ---- */
 
-/* Fills a table with the slabs of the older table and the added slab, sorted by address. */
-static void fill_table(const struct code_slab *added, struct slab_table *table)
-{
-    const struct slab_table *older = table->older;
-    uint64_t base = (uint64_t)(uintptr_t)added->base;
-    size_t place = 0;
-    if (older != NULL)
-        while (place < older->count && older->slabs[place].base < base)
-            place++;
-    for (size_t i = 0; i < table->count; i++) {
-        if (i == place)
-            table->slabs[i] = (struct code_slab_lookup){base, added->size, added->owners};
-        else
-            table->slabs[i] = older->slabs[i < place ? i : i - 1];
-    }
-}
-
 static size_t table_bytes(size_t count)
 {
     return sizeof(struct slab_table) + count * sizeof(struct code_slab_lookup);
 }
 
-enum cairn_status space_publish_slab(struct code_space *space, const struct code_slab *slab,
-                                     struct cairn_error *error)
+/* Makes a slab visible to lookups: publishes a table with the slabs of the older table and the
+ * added slab. */
+static enum cairn_status publish_slab(struct code_space *space, const struct code_slab *slab,
+                                      struct cairn_error *error)
 {
     struct slab_table *older = atomic_load_explicit(&space->slab_table, memory_order_relaxed);
-    size_t count = older == NULL ? 1 : older->count + 1;
-    struct slab_table *table = memory_new(&space->allocator, 1, table_bytes(count));
+    size_t count = older == NULL ? 0 : older->count;
+    struct slab_table *table = memory_new(&space->allocator, 1, table_bytes(count + 1));
     if (table == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the list of code slabs");
     table->older = older;
-    table->count = count;
-    fill_table(slab, table);
+    table->count = count + 1;
+    uint64_t base = (uintptr_t)slab->base;
+    size_t place = 0;
+    for (; place < count && older->slabs[place].base < base; place++)
+        table->slabs[place] = older->slabs[place];
+    table->slabs[place] = (struct code_slab_lookup){base, slab->size, slab->owners};
+    for (; place < count; place++)
+        table->slabs[place + 1] = older->slabs[place];
     atomic_store_explicit(&space->slab_table, table, memory_order_release);
     return CAIRN_OK;
 }
@@ -136,7 +126,7 @@ static enum cairn_status try_map(struct code_space *space, const struct code_map
 static enum cairn_status add_slab(struct code_space *space, struct code_slab *slab,
                                   struct cairn_error *error)
 {
-    enum cairn_status status = space_publish_slab(space, slab, error);
+    enum cairn_status status = publish_slab(space, slab, error);
     if (status != CAIRN_OK) {
         slab_destroy(&space->allocator, slab);
         return status;
@@ -180,16 +170,11 @@ static struct code_slab *promising(const struct code_space *space)
     return NULL;
 }
 
-static bool may_add(const struct code_space *space)
-{
-    return space->slab_limit == 0 || space->slab_count < space->slab_limit;
-}
-
 enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
                                     struct code_slab **slab, struct cairn_error *error)
 {
     struct code_slab *chosen = promising(space);
-    if (chosen == NULL && may_add(space)) {
+    if (chosen == NULL && (space->slab_limit == 0 || space->slab_count < space->slab_limit)) {
         enum cairn_status status = create_slab(space, error);
         if (status == CAIRN_OK)
             chosen = space->slabs;
@@ -205,30 +190,12 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
 
 /* ---- Choosing a map ---- */
 
-static void append_reason(struct code_space *space, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void append_reason(struct code_space *space, const char *format, ...)
-{
-    size_t length = strlen(space->reason);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(space->reason + length, sizeof space->reason - length, format, arguments);
-    va_end(arguments);
-}
-
 static void add_failure(struct code_space *space, const struct code_map *map,
                         const struct cairn_error *error)
 {
-    append_reason(space, "%s%s: %s", space->reason[0] == '\0' ? "" : "; ", map->name,
-                  error->message);
-}
-
-static bool is_asked_for(const struct code_map *map, enum cairn_code_mode mode)
-{
-    if (mode == CAIRN_CODE_MODE_AUTOMATIC)
-        return map->mode != CAIRN_CODE_MODE_TOGGLE;
-    return mode == map->mode;
+    size_t length = strlen(space->reason);
+    snprintf(space->reason + length, sizeof space->reason - length, "%s%s: %s",
+             length == 0 ? "" : "; ", map->name, error->message);
 }
 
 /* Toggling is not safe for running threads, so it is not used unless it was requested. */
@@ -270,7 +237,9 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
     struct cairn_error last = {0};
     enum cairn_status status = CAIRN_ERROR_UNSUPPORTED;
     for (size_t i = 0; i < MAP_COUNT && status != CAIRN_ERROR_MEMORY; i++) {
-        if (!is_asked_for(maps[i], mode))
+        bool is_wanted = mode == CAIRN_CODE_MODE_AUTOMATIC ? maps[i]->mode != CAIRN_CODE_MODE_TOGGLE
+                                                           : maps[i]->mode == mode;
+        if (!is_wanted)
             continue;
         status = try_map(space, maps[i], slab, &last);
         if (status == CAIRN_OK) {
@@ -287,13 +256,6 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
 
 /* ---- Creating and destroying ---- */
 
-static void set_first_slab(struct code_space *space, const struct code_slab *slab)
-{
-    space->lookup.page_shift = (uint32_t)__builtin_ctzl(space->page_size);
-    space->lookup.first_slab =
-        (struct code_slab_lookup){(uint64_t)(uintptr_t)slab->base, slab->size, slab->owners};
-}
-
 static enum cairn_status fill_space(struct code_space *space, enum cairn_code_mode mode,
                                     struct cairn_error *error)
 {
@@ -304,7 +266,9 @@ static enum cairn_status fill_space(struct code_space *space, enum cairn_code_mo
     status = choose_map(space, mode, &slab, error);
     if (status != CAIRN_OK)
         return status;
-    set_first_slab(space, slab);
+    space->lookup.page_shift = (uint32_t)__builtin_ctzl(space->page_size);
+    space->lookup.first_slab =
+        (struct code_slab_lookup){(uintptr_t)slab->base, slab->size, slab->owners};
     space->has_barrier = barrier_register();
     return add_slab(space, slab, error);
 }
@@ -339,16 +303,6 @@ enum cairn_status code_space_create(const struct code_space_options *options,
     return CAIRN_OK;
 }
 
-static void free_tables(struct code_space *space)
-{
-    struct slab_table *table = atomic_load_explicit(&space->slab_table, memory_order_relaxed);
-    while (table != NULL) {
-        struct slab_table *older = table->older;
-        memory_free(&space->allocator, table, table_bytes(table->count));
-        table = older;
-    }
-}
-
 void code_space_destroy(struct code_space *space)
 {
     if (space == NULL)
@@ -360,17 +314,16 @@ void code_space_destroy(struct code_space *space)
         stub_free_chunks(space, slab);
         slab_destroy(&space->allocator, slab);
     }
-    free_tables(space);
+    struct slab_table *table = atomic_load_explicit(&space->slab_table, memory_order_relaxed);
+    while (table != NULL) {
+        struct slab_table *older = table->older;
+        memory_free(&space->allocator, table, table_bytes(table->count));
+        table = older;
+    }
     ownership_destroy(space);
     space_destroy_locks(space);
     struct cairn_allocator allocator = space->allocator;
     memory_free(&allocator, space, sizeof *space);
-}
-
-void space_lock(struct code_space *space)
-{
-    code_space_renew_locks(space);
-    pthread_mutex_lock(&space->lock);
 }
 
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error)
@@ -391,16 +344,6 @@ const char *code_space_mode_reason(const struct code_space *space) { return spac
 
 const struct cairn_arch *code_space_arch(const struct code_space *space) { return space->arch; }
 
-static void add_statistics(const struct code_slab *slab,
-                           struct cairn_runtime_statistics *statistics)
-{
-    size_t counts[PAGE_STATE_COUNT] = {0};
-    slab_count_states(slab, counts);
-    statistics->code_bytes += (counts[PAGE_CODE] + counts[PAGE_CODE_WRITABLE]) * slab->page_size;
-    statistics->data_bytes += counts[PAGE_DATA] * slab->page_size;
-    statistics->free_bytes += counts[PAGE_FREE] * slab->page_size;
-}
-
 _Atomic uint32_t *code_space_undone(struct code_space *space) { return &space->undone; }
 
 _Atomic uint32_t *code_space_sequence(struct code_space *space) { return &space->sequence; }
@@ -408,12 +351,14 @@ _Atomic uint32_t *code_space_sequence(struct code_space *space) { return &space-
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics)
 {
     statistics->slab_size_bytes = space->slab_size;
-    statistics->code_bytes = 0;
-    statistics->data_bytes = 0;
-    statistics->free_bytes = 0;
-    space_lock(space);
+    size_t counts[PAGE_STATE_COUNT] = {0};
+    code_space_renew_locks(space);
+    pthread_mutex_lock(&space->lock);
     statistics->slab_count = space->slab_count;
     for (const struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
-        add_statistics(slab, statistics);
+        slab_count_states(slab, counts);
     space_leave(space);
+    statistics->code_bytes = (counts[PAGE_CODE] + counts[PAGE_CODE_WRITABLE]) * space->page_size;
+    statistics->data_bytes = counts[PAGE_DATA] * space->page_size;
+    statistics->free_bytes = counts[PAGE_FREE] * space->page_size;
 }

@@ -66,10 +66,8 @@ struct code_space {
     size_t retired_count; /* granules of retired stubs, in all slabs */
 };
 
-/* Takes the lock to read the data that it protects. */
-void space_lock(struct code_space *space);
-/* Takes the lock to change that data, after making a forked child's code its own. On SYSTEM, the
- * lock is not taken. */
+/* Takes the lock to change the data that it protects, after making a forked child's code its own.
+ * On SYSTEM, the lock is not taken. */
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error);
 void space_leave(struct code_space *space);
 
@@ -77,11 +75,6 @@ void space_leave(struct code_space *space);
  * open in it. Called with the lock held. */
 enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
                                     struct code_slab **slab, struct cairn_error *error);
-
-/* Makes a slab visible to lookups. Called with the lock held, or before other threads know the
- * space. */
-enum cairn_status space_publish_slab(struct code_space *space, const struct code_slab *slab,
-                                     struct cairn_error *error);
 
 /* Returns the slab of the block's pages; NULL before its first allocation. */
 struct code_slab *code_block_slab(const struct code_block *block);
