@@ -155,6 +155,8 @@ struct arch_entry_frame {
     } saved[ARCH_ENTRY_SAVED_MAX];
 };
 
+struct words_target;
+
 struct cairn_arch {
     enum cairn_architecture architecture;
     const char *name;
@@ -166,6 +168,8 @@ struct cairn_arch {
     size_t instruction_bytes_max;
     /* Size of every instruction; 0 if sizes vary. */
     size_t fixed_instruction_bytes;
+    /* What arch/words.h needs; NULL if sizes vary. */
+    const struct words_target *words;
     /* Size of the smallest region that holds a call and the instructions it needs around it. */
     size_t call_bytes;
 

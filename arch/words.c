@@ -38,25 +38,41 @@ void words_fill(const struct cairn_arch *arch, uint8_t *bytes, size_t size, uint
         words_write(arch, bytes + offset, word);
 }
 
-size_t words_leading(const struct cairn_arch *arch, const uint8_t *bytes, size_t size,
-                     uint32_t word)
+void words_fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size)
+{
+    words_fill(arch, bytes, size, arch->words->branches.nop);
+}
+
+size_t words_leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
 {
     size_t offset = 0;
-    while (offset + WORDS_BYTES <= size && words_read(arch, bytes + offset) == word)
+    while (offset + WORDS_BYTES <= size &&
+           words_read(arch, bytes + offset) == arch->words->branches.nop)
         offset += WORDS_BYTES;
     return offset;
 }
 
-bool words_match_any(const struct cairn_arch *arch, const uint8_t *bytes, size_t length,
-                     const struct words_pattern *patterns, size_t count)
+static bool match_any(const struct words_pattern *patterns, size_t count, uint32_t word)
 {
-    if (length != WORDS_BYTES)
-        return false;
-    uint32_t word = words_read(arch, bytes);
     for (size_t i = 0; i < count; i++)
         if (words_match(&patterns[i], word))
             return true;
     return false;
+}
+
+size_t words_call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
+{
+    const struct words_target *target = arch->words;
+    bool is_call = size >= WORDS_BYTES &&
+                   match_any(target->calls, target->call_count, words_read(arch, bytes));
+    return is_call ? WORDS_BYTES : 0;
+}
+
+bool words_may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length)
+{
+    const struct words_target *target = arch->words;
+    return length == WORDS_BYTES &&
+           match_any(target->exchangeable, target->exchangeable_count, words_read(arch, bytes));
 }
 
 /* ---- Recognising LLVM's code ---- */
@@ -97,10 +113,10 @@ enum cairn_status words_expect(const struct cairn_arch *arch, const uint8_t *reg
 }
 
 enum cairn_status words_expect_nops(const struct cairn_arch *arch, const uint8_t *region,
-                                    size_t size, uint64_t address, size_t offset, uint32_t nop,
+                                    size_t size, uint64_t address, size_t offset,
                                     struct cairn_error *error)
 {
-    offset += words_leading(arch, region + offset, size - offset, nop);
+    offset += words_leading_nops(arch, region + offset, size - offset);
     if (offset == size)
         return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_CORRUPT, address + offset,
@@ -111,27 +127,24 @@ enum cairn_status words_expect_nops(const struct cairn_arch *arch, const uint8_t
 
 /* ---- Arming ---- */
 
-static size_t clamp(size_t value, size_t low, size_t high)
+enum cairn_status words_place(const struct cairn_arch *arch,
+                              const struct arch_patchpoint *patchpoint, size_t size,
+                              uint64_t address, struct arch_placement *placement,
+                              struct cairn_error *error)
 {
-    if (value < low)
-        return low;
-    return value < high ? value : high;
-}
-
-enum cairn_status words_place(const struct arch_patchpoint *patchpoint, size_t size,
-                              uint64_t address, size_t before, size_t after,
-                              struct arch_placement *placement, struct cairn_error *error)
-{
+    size_t before = arch->words->before;
+    size_t after = arch->words->after;
     size_t needed = before + WORDS_BYTES + after;
     if (address % WORDS_BYTES != 0 || size < needed)
         return error_set(error, CAIRN_ERROR_RANGE, address,
                          "a region of %zu bytes at 0x%llx holds no call with what belongs to it: "
                          "reserve %zu bytes or more",
                          size, (unsigned long long)address, needed);
-    size_t same_return =
-        patchpoint->return_offset < WORDS_BYTES ? 0 : patchpoint->return_offset - WORDS_BYTES;
+    size_t offset = before;
     size_t last = (size - after) / WORDS_BYTES * WORDS_BYTES - WORDS_BYTES;
-    placement->instruction_offset = clamp(same_return, before, last);
+    if (patchpoint->return_offset > before + WORDS_BYTES)
+        offset = patchpoint->return_offset - WORDS_BYTES;
+    placement->instruction_offset = offset < last ? offset : last;
     placement->return_offset = placement->instruction_offset + WORDS_BYTES;
     return CAIRN_OK;
 }
@@ -191,22 +204,78 @@ static bool encode_return(const struct cairn_arch *arch, const struct arch_cache
     return arch->encode_branch(ARCH_BRANCH_JUMP, address, cache->site_end, WORDS_BYTES, bits);
 }
 
-bool words_reach_return(const struct cairn_arch *arch, const struct arch_cache *cache,
-                        uint64_t address)
+static void append_hit(const struct words_cache *encoder, struct words_code *code,
+                       const struct arch_cache *cache, const struct arch_cache_case *one)
 {
-    uint64_t last = address + ARCH_CACHE_BYTES_MAX - WORDS_BYTES;
-    uint64_t bits;
-    return cache->is_called ||
-           (encode_return(arch, cache, address, &bits) && encode_return(arch, cache, last, &bits));
-}
-
-void words_append_return(struct words_code *code, const struct arch_cache *cache, uint64_t address,
-                         uint32_t return_instruction)
-{
-    uint64_t bits = return_instruction;
+    uint64_t bits = encoder->return_instruction;
+    switch (one->action) {
+    case ARCH_CACHE_JUMP:
+        assert(cache->is_called);
+        encoder->jump(code, one->target);
+        return;
+    case ARCH_CACHE_EXIT:
+        encoder->exit(code, cache, one->target);
+        return;
+    case ARCH_CACHE_CONSTANT:
+        encoder->result(code, one);
+        break;
+    case ARCH_CACHE_LOAD:
+    case ARCH_CACHE_STORE:
+        encoder->field(code, one);
+        break;
+    }
     bool is_encoded =
-        cache->is_called || encode_return(code->arch, cache, address + code->size, &bits);
+        cache->is_called || encode_return(code->arch, cache, code->address + code->size, &bits);
     assert(is_encoded);
     (void)is_encoded;
     words_append(code, (uint32_t)bits);
+    if (one->action == ARCH_CACHE_CONSTANT && encoder->literal != NULL)
+        encoder->literal(code, one);
+}
+
+static void append_case(const struct words_cache *encoder, struct words_code *code,
+                        const struct arch_cache *cache, const struct arch_cache_case *one)
+{
+    bool has_value = one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;
+    assert(encoder->is_free(one->receiver, true));
+    assert(!has_value || encoder->is_free(one->value, false));
+    (void)has_value;
+    encoder->guard(code, cache, one);
+    size_t branch = code->size - WORDS_BYTES;
+    if (one->counter != 0)
+        encoder->count(code, one->counter);
+    if (encoder->leave != NULL)
+        encoder->leave(code, cache);
+    append_hit(encoder, code, cache, one);
+    uint8_t *at = code->bytes + branch;
+    uint32_t distance = (uint32_t)(code->size - branch);
+    words_write(code->arch, at, words_read(code->arch, at) | distance << encoder->guard_shift);
+}
+
+bool words_encode_cache(const struct words_cache *encoder, const struct cairn_arch *arch,
+                        const struct arch_cache *cache, uint64_t address, uint8_t *code,
+                        struct arch_cache_size *size)
+{
+    struct words_code written = {.arch = arch, .bytes = code, .address = address};
+    uint64_t last = address + ARCH_CACHE_BYTES_MAX - WORDS_BYTES;
+    uint64_t bits;
+    assert(cache->count <= ARCH_CACHE_CASES_MAX);
+    /* The result must depend only on the addresses, not on the cases. */
+    if (!cache->is_called &&
+        (!encode_return(arch, cache, address, &bits) || !encode_return(arch, cache, last, &bits)))
+        return false;
+    if (encoder->begin != NULL)
+        encoder->begin(&written, cache);
+    for (size_t i = 0; i < cache->count; i++)
+        append_case(encoder, &written, cache, &cache->cases[i]);
+    size->case_bytes = written.size;
+    if (encoder->leave != NULL)
+        encoder->leave(&written, cache);
+    assert(cache->miss_target == 0 || cache->is_called);
+    if (cache->miss_target != 0)
+        encoder->jump(&written, cache->miss_target);
+    else
+        encoder->exit(&written, cache, cache->exit_data);
+    size->bytes = written.size;
+    return true;
 }

@@ -41,10 +41,11 @@ static bool is_vector(uint16_t dwarf)
     return dwarf >= DWARF_FIRST_VECTOR && dwarf <= DWARF_LAST_VECTOR;
 }
 
-/* Whether a case may use the register. Its number in instructions is the low 5 bits. */
-static bool is_free(uint16_t dwarf)
+/* A register's number in instructions is the low 5 bits. */
+static bool is_free(uint16_t dwarf, bool is_receiver)
 {
-    return is_vector(dwarf) || (dwarf < DWARF_STACK_POINTER && dwarf != X16 && dwarf != X17);
+    return (is_vector(dwarf) && !is_receiver) ||
+           (dwarf < DWARF_STACK_POINTER && dwarf != X16 && dwarf != X17);
 }
 
 static uint32_t number(uint16_t dwarf) { return dwarf & 31; }
@@ -183,25 +184,16 @@ static void append_comparison(struct words_code *code, uint64_t key)
     words_append(code, UINT32_C(0xCA110210)); /* eor x16, x16, x17 */
 }
 
-/* Returns the position of the branch that a miss takes. Its target is not yet set. */
-static size_t append_guard(struct words_code *code, const struct arch_cache_case *one)
+static void append_guard(struct words_code *code, const struct arch_cache *cache,
+                         const struct arch_cache_case *one)
 {
+    (void)cache;
     append_access(code, load_of(X16, one->key_width, false), one->key_width, number(one->receiver),
                   one->key_offset);
     if (one->mask != bits_of_width(one->key_width))
         append_mask(code, one->mask);
     append_comparison(code, one->key);
-    size_t branch = code->size;
     words_append(code, UINT32_C(0xB5000010)); /* cbnz x16 */
-    return branch;
-}
-
-/* Sets the branch's target to the current end of the code. */
-static void finish_guard(const struct words_code *code, size_t branch)
-{
-    uint32_t words = (uint32_t)(code->size - branch) / WORDS_BYTES;
-    uint8_t *at = code->bytes + branch;
-    words_write(code->arch, at, words_read(code->arch, at) | words << 5);
 }
 
 /* ---- Hits ---- */
@@ -251,94 +243,39 @@ static void append_jump(struct words_code *code, uint64_t target)
     words_append(code, UINT32_C(0xD61F0200)); /* br x16 */
 }
 
-/* Loads the site's return address into x30, where the exit's entry expects it, as after a call. */
-static void append_link(struct words_code *code, const struct arch_cache *cache, uint64_t address)
+/* Jumps to the exit with this data, like an exit's stub. Loads the site's return address into x30,
+ * where the exit's entry expects it, as after a call. */
+static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data)
 {
-    uint32_t page;
-    bool is_encoded = aarch64_encode_page(LINK, address + code->size, cache->return_address, &page);
-    assert(is_encoded);
-    (void)is_encoded;
-    words_append(code, page);
-    /* add x30, x30, # */
-    words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
-}
-
-/* Jumps to the exit with this data, like an exit's stub. */
-static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
-                        uint64_t address)
-{
-    if (!cache->is_called)
-        append_link(code, cache, address);
+    if (!cache->is_called) {
+        uint32_t page;
+        bool is_encoded =
+            aarch64_encode_page(LINK, code->address + code->size, cache->return_address, &page);
+        assert(is_encoded);
+        (void)is_encoded;
+        words_append(code, page);
+        /* add x30, x30, # */
+        words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
+    }
     _Static_assert(ARCH_EXIT_ENTRY == 0, "what is loaded is the entry");
     append_address(code, X16, data);
     words_append(code, UINT32_C(0xF9400211)); /* ldr x17, [x16] */
     words_append(code, UINT32_C(0xD61F0220)); /* br x17 */
 }
 
-/* `address` is the address of the code. */
-static void append_hit(struct words_code *code, const struct arch_cache *cache,
-                       const struct arch_cache_case *one, uint64_t address)
-{
-    switch (one->action) {
-    case ARCH_CACHE_JUMP:
-        assert(cache->is_called);
-        append_jump(code, one->target);
-        return;
-    case ARCH_CACHE_EXIT:
-        append_exit(code, cache, one->target, address);
-        return;
-    case ARCH_CACHE_CONSTANT:
-        append_result(code, one);
-        break;
-    case ARCH_CACHE_LOAD:
-    case ARCH_CACHE_STORE:
-        append_field(code, one);
-        break;
-    }
-    words_append_return(code, cache, address, UINT32_C(0xD65F03C0)); /* ret */
-}
-
-/* Whether the case uses `value`. */
-static bool gives_value(const struct arch_cache_case *one)
-{
-    return one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;
-}
-
-static void append_case(struct words_code *code, const struct arch_cache *cache,
-                        const struct arch_cache_case *one, uint64_t address)
-{
-    assert(is_free(one->receiver) && !is_vector(one->receiver));
-    assert(!gives_value(one) || is_free(one->value));
-    size_t branch = append_guard(code, one);
-    if (one->counter != 0)
-        append_count(code, one->counter);
-    append_hit(code, cache, one, address);
-    finish_guard(code, branch);
-}
-
-/* ---- Misses ---- */
-
-static void append_end(struct words_code *code, const struct arch_cache *cache, uint64_t address)
-{
-    if (cache->miss_target != 0) {
-        assert(cache->is_called);
-        append_jump(code, cache->miss_target);
-        return;
-    }
-    append_exit(code, cache, cache->exit_data, address);
-}
-
 bool aarch64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
                           uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
-    struct words_code written = {.arch = arch, .bytes = code};
-    assert(cache->count <= ARCH_CACHE_CASES_MAX);
-    if (!words_reach_return(arch, cache, address))
-        return false;
-    for (size_t i = 0; i < cache->count; i++)
-        append_case(&written, cache, &cache->cases[i], address);
-    size->case_bytes = written.size;
-    append_end(&written, cache, address);
-    size->bytes = written.size;
-    return true;
+    static const struct words_cache encoder = {
+        .return_instruction = UINT32_C(0xD65F03C0), /* ret */
+        .guard_shift = 3,
+        .guard = append_guard,
+        .count = append_count,
+        .field = append_field,
+        .result = append_result,
+        .jump = append_jump,
+        .exit = append_exit,
+        .is_free = is_free,
+    };
+    return words_encode_cache(&encoder, arch, cache, address, code, size);
 }

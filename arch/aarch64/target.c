@@ -37,28 +37,8 @@ enum {
 #define BRANCH UINT32_C(0x14000000)
 #define BRANCH_WITH_LINK UINT32_C(0x94000000)
 
-static const struct words_branches branches = {
-    .nop = NOP,
-    .call = BRANCH_WITH_LINK,
-    .jump = BRANCH,
-    .displacement_bits = 26,
-    .displacement_shift = 0,
-};
-
 #define REACH_BYTES ((size_t)128 << 20)
 #define SLAB_BYTES_DEFAULT REACH_BYTES
-
-/* ---- No-ops ---- */
-
-static void fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size)
-{
-    words_fill(arch, bytes, size, NOP);
-}
-
-static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
-{
-    return words_leading(arch, bytes, size, NOP);
-}
 
 /* ---- Calls ---- */
 
@@ -66,14 +46,6 @@ static const struct words_pattern calls[] = {
     {0xFC000000, 0x94000000, "bl"},
     {0xFFFFFC1F, 0xD63F0000, "blr"},
 };
-
-static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
-{
-    for (size_t i = 0; i < sizeof calls / sizeof *calls && size >= WORDS_BYTES; i++)
-        if (words_match(&calls[i], words_read(arch, bytes)))
-            return WORDS_BYTES;
-    return 0;
-}
 
 /* ---- Instructions that may change while another core executes them ---- */
 
@@ -88,11 +60,17 @@ static const struct words_pattern exchangeable[] = {
     {0xFFE0001F, 0xD4000003, "smc"}, {0xFFE0001F, 0xD4000001, "svc"},
 };
 
-static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length)
-{
-    return words_match_any(arch, bytes, length, exchangeable,
-                           sizeof exchangeable / sizeof *exchangeable);
-}
+static const struct words_target words = {
+    .branches = {.nop = NOP,
+                 .call = BRANCH_WITH_LINK,
+                 .jump = BRANCH,
+                 .displacement_bits = 26,
+                 .displacement_shift = 0},
+    .calls = calls,
+    .call_count = sizeof calls / sizeof *calls,
+    .exchangeable = exchangeable,
+    .exchangeable_count = sizeof exchangeable / sizeof *exchangeable,
+};
 
 /* ---- Recognising LLVM's code ---- */
 
@@ -136,7 +114,7 @@ static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t 
     if (size > 0 && words_match(&call_patterns[0], words_read(arch, region)))
         status = recognise_call(arch, region, size, address, &found, error);
     if (status == CAIRN_OK)
-        status = words_expect_nops(arch, region, size, address, found.return_offset, NOP, error);
+        status = words_expect_nops(arch, region, size, address, found.return_offset, error);
     if (status == CAIRN_OK)
         *patchpoint = found;
     return status;
@@ -144,21 +122,12 @@ static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t 
 
 /* ---- Arming ---- */
 
-static enum cairn_status place(const struct cairn_arch *arch,
-                               const struct arch_patchpoint *patchpoint, size_t size,
-                               uint64_t address, struct arch_placement *placement,
-                               struct cairn_error *error)
-{
-    (void)arch;
-    return words_place(patchpoint, size, address, 0, 0, placement, error);
-}
-
 static void arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
                 const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
 {
     (void)patchpoint;
     (void)placement;
-    fill_nops(arch, region, size);
+    words_fill_nops(arch, region, size);
 }
 
 /* ---- Branches ---- */
@@ -168,7 +137,7 @@ static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t ta
 {
     assert(length == WORDS_BYTES);
     (void)length;
-    return words_encode_branch(&branches, branch, address, target, bits);
+    return words_encode_branch(&words.branches, branch, address, target, bits);
 }
 
 static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
@@ -176,7 +145,7 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 {
     assert(length == WORDS_BYTES);
     (void)length;
-    return words_decode_branch(&branches, bits, address, branch, target);
+    return words_decode_branch(&words.branches, bits, address, branch, target);
 }
 
 /* ---- Stubs ---- */
@@ -299,6 +268,7 @@ const struct cairn_arch aarch64_arch = {
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
     .fixed_instruction_bytes = WORDS_BYTES,
+    .words = &words,
     .call_bytes = WORDS_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
@@ -325,14 +295,14 @@ const struct cairn_arch aarch64_arch = {
                     .saved_count = 2,
                     .saved = {{29, -2}, {30, -1}}},
     .recognise = recognise,
-    .place = place,
+    .place = words_place,
     .arm = arm,
     .encode_branch = encode_branch,
     .decode_branch = decode_branch,
-    .fill_nops = fill_nops,
-    .leading_nops = leading_nops,
-    .call_length = call_length,
-    .may_be_exchanged = may_be_exchanged,
+    .fill_nops = words_fill_nops,
+    .leading_nops = words_leading_nops,
+    .call_length = words_call_length,
+    .may_be_exchanged = words_may_be_exchanged,
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,

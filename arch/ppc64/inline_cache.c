@@ -68,12 +68,11 @@ static uint32_t number(uint16_t dwarf)
     return is_vector(dwarf) ? dwarf - (uint32_t)DWARF_FIRST_VECTOR : dwarf & 31;
 }
 
-/* Whether a case may use the register. */
-static bool is_free(uint16_t dwarf)
+static bool is_free(uint16_t dwarf, bool is_receiver)
 {
     if (is_general(dwarf))
         return dwarf != DWARF_STACK_POINTER && dwarf != R12;
-    return dwarf < 2 * DWARF_FIRST_FLOAT || is_vector(dwarf);
+    return !is_receiver && (dwarf < 2 * DWARF_FIRST_FLOAT || is_vector(dwarf));
 }
 
 /* ---- Constants ---- */
@@ -268,24 +267,41 @@ static void append_comparison(struct words_code *code, uint64_t key)
         words_append(code, ADDI | target(R11) | base_of(R11) | low_half(difference));
 }
 
-/* Returns the position of the branch that a miss takes. Its target is not yet set. */
-static size_t append_guard(struct words_code *code, const struct arch_cache_case *one)
+/* ---- An operand in r11 ---- */
+
+static bool keeps_r11(const struct arch_cache *cache)
 {
+    for (size_t i = 0; i < cache->operand_count; i++)
+        if (cache->operands[i] == R11) {
+            assert(!cache->is_called);
+            return cache->count > 0;
+        }
+    return false;
+}
+
+static void append_keep_r11(struct words_code *code, const struct arch_cache *cache)
+{
+    if (keeps_r11(cache))
+        words_append(code, MTLR_R11);
+}
+
+static void append_restore_r11(struct words_code *code, const struct arch_cache *cache)
+{
+    if (keeps_r11(cache))
+        words_append(code, MFLR_R11);
+}
+
+static void append_guard(struct words_code *code, const struct arch_cache *cache,
+                         const struct arch_cache_case *one)
+{
+    if (one != cache->cases && one->receiver == R11)
+        append_restore_r11(code, cache);
     append_access(code, &loads[one->key_width], R11, number(one->receiver), one->key_offset);
     if (one->mask != bits_of_width(one->key_width))
         append_mask(code, one->mask);
     append_comparison(code, one->key);
     words_append(code, MTCTR_R11);
-    size_t branch = code->size;
     words_append(code, BDNZ);
-    return branch;
-}
-
-/* Sets the branch's target to the current end of the code. */
-static void finish_guard(const struct words_code *code, size_t branch)
-{
-    uint8_t *at = code->bytes + branch;
-    words_write(code->arch, at, BDNZ | (uint32_t)(code->size - branch));
 }
 
 /* ---- Hits ---- */
@@ -344,6 +360,10 @@ static void append_literal(struct words_code *code, const struct arch_cache_case
     bool is_big_endian = code->arch->byte_order == CAIRN_BIG_ENDIAN;
     uint32_t low = (uint32_t)one->constant;
     uint32_t high = (uint32_t)(one->constant >> 32);
+    if (is_general(one->value))
+        return;
+    if (code->size % sizeof(uint64_t) != 0)
+        words_append(code, TRAP);
     if (one->constant_width < sizeof(uint64_t)) {
         words_append(code, low);
         return;
@@ -352,37 +372,22 @@ static void append_literal(struct words_code *code, const struct arch_cache_case
     words_append(code, is_big_endian ? low : high);
 }
 
-/* Returns the number of bytes from the code that loads the literal's address to the literal. */
-static size_t literal_distance(const struct arch_cache_case *one)
-{
-    enum { RETURN_BYTES = WORDS_BYTES, ACCESS_BYTES = WORDS_BYTES };
-    return PPC64_ADDRESS_BYTES + RETURN_BYTES + (is_vector(one->value) ? (size_t)ACCESS_BYTES : 0);
-}
-
-/* Returns the offset of the literal, which follows this case's code, before it is written. */
-static uint64_t literal_offset(const struct words_code *code, const struct arch_cache_case *one)
-{
-    uint64_t end = code->size + literal_distance(one);
-    return end + end % sizeof(uint64_t);
-}
-
-/* `address` is the address of the code. */
-static void append_result(struct words_code *code, const struct arch_cache_case *one,
-                          uint64_t address)
+/* A literal follows this case's code: the load of its address, with or without another instruction,
+ * and the return. */
+static void append_result(struct words_code *code, const struct arch_cache_case *one)
 {
     uint32_t value = number(one->value);
     if (is_general(one->value)) {
         append_constant(code, value, one->constant);
         return;
     }
-    uint64_t literal = address + literal_offset(code, one);
-    if (!is_vector(one->value)) {
-        const struct access *access = &float_loads[one->constant_width];
-        append_address(code, literal, access->opcode | target(value) | base_of(R12));
-        return;
-    }
-    append_address(code, literal, PPC64_ADD);
-    words_append(code, vector_loads[one->constant_width] | target(value) | index_of(R12));
+    bool has_access = is_vector(one->value);
+    size_t end = code->size + PPC64_ADDRESS_BYTES + (has_access ? 2 : 1) * (size_t)WORDS_BYTES;
+    uint64_t literal = code->address + end + end % sizeof(uint64_t);
+    uint32_t load = float_loads[one->constant_width].opcode | target(value) | base_of(R12);
+    append_address(code, literal, has_access ? PPC64_ADD : load);
+    if (has_access)
+        words_append(code, vector_loads[one->constant_width] | target(value) | index_of(R12));
 }
 
 static void append_jump(struct words_code *code, uint64_t function)
@@ -395,117 +400,34 @@ static void append_jump(struct words_code *code, uint64_t function)
 
 /* Jumps to the exit with this data, like an exit's stub. The exit's entry expects the site's return
  * address in LR, as after a call. */
-static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data,
-                        uint64_t address)
+static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data)
 {
     if (!cache->is_called) {
         append_address(code, cache->return_address, PPC64_ADD);
         words_append(code, MTLR_R12);
     }
     /* This always succeeds, because it reaches every address. */
-    (void)code->arch->encode_exit(code->arch, address + code->size, data, code->bytes + code->size);
+    (void)code->arch->encode_exit(code->arch, code->address + code->size, data,
+                                  code->bytes + code->size);
     code->size += code->arch->exit_bytes;
-}
-
-static void append_hit(struct words_code *code, const struct arch_cache *cache,
-                       const struct arch_cache_case *one, uint64_t address)
-{
-    switch (one->action) {
-    case ARCH_CACHE_JUMP:
-        assert(cache->is_called);
-        append_jump(code, one->target);
-        return;
-    case ARCH_CACHE_EXIT:
-        append_exit(code, cache, one->target, address);
-        return;
-    case ARCH_CACHE_CONSTANT:
-        append_result(code, one, address);
-        break;
-    case ARCH_CACHE_LOAD:
-    case ARCH_CACHE_STORE:
-        append_field(code, one);
-        break;
-    }
-    words_append_return(code, cache, address, UINT32_C(0x4E800020)); /* blr */
-    if (one->action != ARCH_CACHE_CONSTANT || is_general(one->value))
-        return;
-    if (code->size % sizeof(uint64_t) != 0)
-        words_append(code, TRAP);
-    append_literal(code, one);
-}
-
-/* ---- An operand in r11 ---- */
-
-static bool keeps_r11(const struct arch_cache *cache)
-{
-    for (size_t i = 0; i < cache->operand_count; i++)
-        if (cache->operands[i] == R11) {
-            assert(!cache->is_called);
-            return cache->count > 0;
-        }
-    return false;
-}
-
-static void append_keep_r11(struct words_code *code, const struct arch_cache *cache)
-{
-    if (keeps_r11(cache))
-        words_append(code, MTLR_R11);
-}
-
-static void append_restore_r11(struct words_code *code, const struct arch_cache *cache)
-{
-    if (keeps_r11(cache))
-        words_append(code, MFLR_R11);
-}
-
-/* ---- Cases ---- */
-
-/* Whether the case uses `value`. */
-static bool gives_value(const struct arch_cache_case *one)
-{
-    return one->action != ARCH_CACHE_JUMP && one->action != ARCH_CACHE_EXIT;
-}
-
-static void append_case(struct words_code *code, const struct arch_cache *cache,
-                        const struct arch_cache_case *one, uint64_t address)
-{
-    assert(is_free(one->receiver) && is_general(one->receiver));
-    assert(!gives_value(one) || is_free(one->value));
-    if (one != cache->cases && one->receiver == R11)
-        append_restore_r11(code, cache);
-    size_t branch = append_guard(code, one);
-    if (one->counter != 0)
-        append_count(code, one->counter);
-    append_restore_r11(code, cache);
-    append_hit(code, cache, one, address);
-    finish_guard(code, branch);
-}
-
-/* ---- Misses ---- */
-
-static void append_end(struct words_code *code, const struct arch_cache *cache, uint64_t address)
-{
-    if (cache->miss_target != 0) {
-        assert(cache->is_called);
-        append_jump(code, cache->miss_target);
-        return;
-    }
-    append_restore_r11(code, cache);
-    append_exit(code, cache, cache->exit_data, address);
 }
 
 bool ppc64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
                         uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
-    struct words_code written = {.arch = arch, .bytes = code};
-    assert(cache->count <= ARCH_CACHE_CASES_MAX);
-    if (!words_reach_return(arch, cache, address))
-        return false;
-    append_keep_r11(&written, cache);
-    for (size_t i = 0; i < cache->count; i++)
-        append_case(&written, cache, &cache->cases[i], address);
-    size->case_bytes = written.size;
-    append_end(&written, cache, address);
-    size->bytes = written.size;
-    return true;
+    static const struct words_cache encoder = {
+        .return_instruction = UINT32_C(0x4E800020), /* blr */
+        .guard_shift = 0,
+        .begin = append_keep_r11,
+        .guard = append_guard,
+        .count = append_count,
+        .leave = append_restore_r11,
+        .field = append_field,
+        .result = append_result,
+        .jump = append_jump,
+        .exit = append_exit,
+        .literal = append_literal,
+        .is_free = is_free,
+    };
+    return words_encode_cache(&encoder, arch, cache, address, code, size);
 }

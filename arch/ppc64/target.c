@@ -87,14 +87,6 @@ enum {
 #define BRANCH UINT32_C(0x48000000)
 #define BRANCH_WITH_LINK UINT32_C(0x48000001)
 
-static const struct words_branches branches = {
-    .nop = NOP,
-    .call = BRANCH_WITH_LINK,
-    .jump = BRANCH,
-    .displacement_bits = 24,
-    .displacement_shift = 2,
-};
-
 #define SAVE_TOC(offset) (UINT32_C(0xF8410000) | (uint32_t)(offset)) /* std r2, offset(r1) */
 #define LOAD_TOC(offset) (UINT32_C(0xE8410000) | (uint32_t)(offset)) /* ld r2, offset(r1) */
 #define SAVE_R11(offset) (UINT32_C(0xF9610000) | (uint32_t)(offset)) /* std r11, offset(r1) */
@@ -107,32 +99,12 @@ static const struct words_branches branches = {
 #define REACH_BYTES ((size_t)32 << 20)
 #define SLAB_BYTES_DEFAULT REACH_BYTES
 
-/* ---- No-ops ---- */
-
-static void fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size)
-{
-    words_fill(arch, bytes, size, NOP);
-}
-
-static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
-{
-    return words_leading(arch, bytes, size, NOP);
-}
-
 /* ---- Calls ---- */
 
 static const struct words_pattern calls[] = {
     {0xFC000001, 0x48000001, "bl"},
     {0xFC0007FF, 0x4C000421, "bctrl"},
 };
-
-static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
-{
-    for (size_t i = 0; i < sizeof calls / sizeof *calls && size >= WORDS_BYTES; i++)
-        if (words_match(&calls[i], words_read(arch, bytes)))
-            return WORDS_BYTES;
-    return 0;
-}
 
 /* ---- Instructions that may change while another core executes them ---- */
 
@@ -143,11 +115,19 @@ static const struct words_pattern exchangeable[] = {
     {0xFFFFFFFF, NOP, "nop"},
 };
 
-static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length)
-{
-    return words_match_any(arch, bytes, length, exchangeable,
-                           sizeof exchangeable / sizeof *exchangeable);
-}
+static const struct words_target words = {
+    .branches = {.nop = NOP,
+                 .call = BRANCH_WITH_LINK,
+                 .jump = BRANCH,
+                 .displacement_bits = 24,
+                 .displacement_shift = 2},
+    .calls = calls,
+    .call_count = sizeof calls / sizeof *calls,
+    .exchangeable = exchangeable,
+    .exchangeable_count = sizeof exchangeable / sizeof *exchangeable,
+    .before = WORDS_BYTES,
+    .after = WORDS_BYTES,
+};
 
 /* ---- Recognising LLVM's code ---- */
 
@@ -222,7 +202,7 @@ static enum cairn_status recognise_direct_call(const struct cairn_arch *arch, co
     *end = DIRECT_CALL_BYTES;
     patchpoint->has_call = true;
     patchpoint->is_direct = true;
-    patchpoint->target = words_branch_target(&branches, address, words_read(arch, region));
+    patchpoint->target = words_branch_target(&words.branches, address, words_read(arch, region));
     patchpoint->return_offset = WORDS_BYTES;
     return CAIRN_OK;
 }
@@ -242,7 +222,7 @@ static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t 
     else if (words_match(&direct_call[0], first))
         status = recognise_direct_call(arch, region, size, address, &found, &end, error);
     if (status == CAIRN_OK)
-        status = words_expect_nops(arch, region, size, address, end, NOP, error);
+        status = words_expect_nops(arch, region, size, address, end, error);
     if (status == CAIRN_OK)
         *patchpoint = found;
     return status;
@@ -250,21 +230,12 @@ static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t 
 
 /* ---- Arming ---- */
 
-static enum cairn_status place(const struct cairn_arch *arch,
-                               const struct arch_patchpoint *patchpoint, size_t size,
-                               uint64_t address, struct arch_placement *placement,
-                               struct cairn_error *error)
-{
-    (void)arch;
-    return words_place(patchpoint, size, address, WORDS_BYTES, WORDS_BYTES, placement, error);
-}
-
 static void arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
                 const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
 {
     (void)patchpoint;
     uint8_t *instruction = region + placement->instruction_offset;
-    fill_nops(arch, region, size);
+    words_fill_nops(arch, region, size);
     words_write(arch, instruction - WORDS_BYTES, SAVE_TOC(arch->toc_save_offset));
     words_write(arch, instruction + WORDS_BYTES, LOAD_TOC(arch->toc_save_offset));
 }
@@ -276,7 +247,7 @@ static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t ta
 {
     assert(length == WORDS_BYTES);
     (void)length;
-    return words_encode_branch(&branches, branch, address, target, bits);
+    return words_encode_branch(&words.branches, branch, address, target, bits);
 }
 
 static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
@@ -284,16 +255,16 @@ static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum a
 {
     assert(length == WORDS_BYTES);
     (void)length;
-    return words_decode_branch(&branches, bits, address, branch, target);
+    return words_decode_branch(&words.branches, bits, address, branch, target);
 }
 
 /* ---- Stubs ---- */
 
-static uint8_t *write_words(const struct cairn_arch *arch, uint8_t *code, const uint32_t *words,
+static uint8_t *write_words(const struct cairn_arch *arch, uint8_t *code, const uint32_t *from,
                             size_t count)
 {
     for (size_t i = 0; i < count; i++, code += WORDS_BYTES)
-        words_write(arch, code, words[i]);
+        words_write(arch, code, from[i]);
     return code;
 }
 
@@ -308,15 +279,15 @@ uint8_t *ppc64_write_address(const struct cairn_arch *arch, uint64_t address, ui
      * sign. */
     uint64_t low = address & 0xFFFF;
     uint64_t rest = address - ((low ^ 0x8000) - 0x8000);
-    const uint32_t words[] = {
+    const uint32_t code_words[] = {
         0x3D800000 | (uint32_t)(rest >> 48 & 0xFFFF), /* lis r12, # */
         0x618C0000 | (uint32_t)(rest >> 32 & 0xFFFF), /* ori r12, r12, # */
         0x798C07C6,                                   /* sldi r12, r12, 32 */
         0x658C0000 | (uint32_t)(rest >> 16 & 0xFFFF), /* oris r12, r12, # */
         last | (uint32_t)low,
     };
-    _Static_assert(sizeof words == PPC64_ADDRESS_BYTES, "all of it");
-    return WRITE_WORDS(arch, code, words);
+    _Static_assert(sizeof code_words == PPC64_ADDRESS_BYTES, "all of it");
+    return WRITE_WORDS(arch, code, code_words);
 }
 
 static const uint32_t enter_by_address[] = {
@@ -461,7 +432,7 @@ enum { ENTRY_RETURN = 16, ENTRY_BYTES = 40 };
 
 static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 {
-    static const uint32_t words[] = {
+    static const uint32_t code_words[] = {
         UINT32_C(0x7D6C5B78), /* mr r12, r11 */
         UINT32_C(0x7D8903A6), /* mtctr r12 */
         UINT32_C(0x4E800420), /* bctr */
@@ -473,9 +444,8 @@ static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
         UINT32_C(0x7C0803A6), /* mtlr r0 */
         UINT32_C(0x4E800020), /* blr */
     };
-    _Static_assert(sizeof words == ENTRY_BYTES, "all of it");
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        words_write(arch, code + i * WORDS_BYTES, words[i]);
+    _Static_assert(sizeof code_words == ENTRY_BYTES, "all of it");
+    (void)WRITE_WORDS(arch, code, code_words);
 }
 
 #define ENTRY_FRAME                                                                                \
@@ -553,6 +523,7 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
     .fixed_instruction_bytes = WORDS_BYTES,
+    .words = &words,
     .call_bytes = CALL_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
@@ -576,14 +547,14 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .swaps_spilled_vectors = true,
     .new_code_needs_barrier = true,
     .recognise = recognise,
-    .place = place,
+    .place = words_place,
     .arm = arm,
     .encode_branch = encode_branch,
     .decode_branch = decode_branch,
-    .fill_nops = fill_nops,
-    .leading_nops = leading_nops,
-    .call_length = call_length,
-    .may_be_exchanged = may_be_exchanged,
+    .fill_nops = words_fill_nops,
+    .leading_nops = words_leading_nops,
+    .call_length = words_call_length,
+    .may_be_exchanged = words_may_be_exchanged,
     .encode_veneer = encode_veneer,
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,
@@ -602,6 +573,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
     .fixed_instruction_bytes = WORDS_BYTES,
+    .words = &words,
     .call_bytes = CALL_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
@@ -624,14 +596,14 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .entry_frame = ENTRY_FRAME,
     .new_code_needs_barrier = true,
     .recognise = recognise,
-    .place = place,
+    .place = words_place,
     .arm = arm,
     .encode_branch = encode_branch,
     .decode_branch = decode_branch,
-    .fill_nops = fill_nops,
-    .leading_nops = leading_nops,
-    .call_length = call_length,
-    .may_be_exchanged = may_be_exchanged,
+    .fill_nops = words_fill_nops,
+    .leading_nops = words_leading_nops,
+    .call_length = words_call_length,
+    .may_be_exchanged = words_may_be_exchanged,
     .encode_veneer = encode_veneer,
     .encode_framed_veneer = encode_framed_veneer,
     .encode_exit = encode_exit,

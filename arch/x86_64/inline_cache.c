@@ -59,8 +59,6 @@ static void put_at(struct writer *writer, size_t place, uint64_t value)
         writer->code[place + i] = (uint8_t)(value >> 8 * i);
 }
 
-static void put_byte(struct writer *writer, unsigned value) { put(writer, value, 1); }
-
 static void put_bytes(struct writer *writer, const uint8_t *bytes, size_t count)
 {
     memcpy(writer->code + writer->bytes, bytes, count);
@@ -120,19 +118,15 @@ static struct memory memory_literal(uint64_t value)
     return (struct memory){.place = PLACE_LITERAL, .literal = value};
 }
 
-static void put_literal_operand(struct writer *writer, unsigned reg, uint64_t value)
-{
-    assert(writer->literal_count < LITERALS_MAX);
-    put_byte(writer, 0x05 | (reg & 7) << 3);
-    writer->literals[writer->literal_count++] = (struct literal){value, writer->bytes};
-    put(writer, 0, 4);
-}
-
 /* Writes ModRM, SIB and displacement. 1-byte displacements are in units of `scale`. */
 static void put_operand(struct writer *writer, unsigned reg, const struct memory *memory, int scale)
 {
     if (memory->place == PLACE_LITERAL) {
-        put_literal_operand(writer, reg, memory->literal);
+        assert(writer->literal_count < LITERALS_MAX);
+        put(writer, 0x05 | (reg & 7) << 3, 1);
+        writer->literals[writer->literal_count++] =
+            (struct literal){memory->literal, writer->bytes};
+        put(writer, 0, 4);
         return;
     }
     bool has_index = memory->place == PLACE_BASE_AND_R11;
@@ -142,9 +136,9 @@ static void put_operand(struct writer *writer, unsigned reg, const struct memory
     unsigned mode = is_short ? 1 : 2;
     if (memory->offset == 0 && (memory->base & 7) != RBP)
         mode = 0;
-    put_byte(writer, mode << 6 | (reg & 7) << 3 | (has_sib ? RSP : memory->base & 7));
+    put(writer, mode << 6 | (reg & 7) << 3 | (has_sib ? RSP : memory->base & 7), 1);
     if (has_sib)
-        put_byte(writer, index << 3 | (memory->base & 7));
+        put(writer, index << 3 | (memory->base & 7), 1);
     if (mode == 1)
         put(writer, (uint64_t)(memory->offset / scale), 1);
     if (mode == 2)
@@ -172,12 +166,12 @@ static void put_operation_at(struct writer *writer, const struct operation *oper
         rex |= memory->base >> 3;
     bool needs_rex = rex != 0 || (operation->is_of_byte && reg >= RSI);
     if (operation->prefix != 0)
-        put_byte(writer, operation->prefix);
+        put(writer, operation->prefix, 1);
     if (needs_rex)
-        put_byte(writer, 0x40 | rex);
+        put(writer, 0x40 | rex, 1);
     if (operation->has_0f)
-        put_byte(writer, 0x0F);
-    put_byte(writer, operation->opcode);
+        put(writer, 0x0F, 1);
+    put(writer, operation->opcode, 1);
     put_operand(writer, reg, memory, 1);
 }
 
@@ -201,9 +195,9 @@ static void put_immediate(struct writer *writer, unsigned extension, bool is_wid
 {
     bool is_short = fits_i8(immediate);
     assert(fits_i32(immediate));
-    put_byte(writer, is_wide ? 0x49 : 0x41);
-    put_byte(writer, is_short ? 0x83 : 0x81);
-    put_byte(writer, 0xC0 | extension << 3 | (R11 & 7));
+    put(writer, is_wide ? 0x49 : 0x41, 1);
+    put(writer, is_short ? 0x83 : 0x81, 1);
+    put(writer, 0xC0 | extension << 3 | (R11 & 7), 1);
     put(writer, (uint64_t)immediate, is_short ? 1 : 4);
 }
 
@@ -216,10 +210,10 @@ static void put_constant(struct writer *writer, unsigned reg, uint64_t value)
     if (!is_small)
         rex |= 8;
     if (rex != 0)
-        put_byte(writer, 0x40 | rex);
+        put(writer, 0x40 | rex, 1);
     if (is_signed)
-        put_byte(writer, 0xC7);
-    put_byte(writer, (is_signed ? 0xC0 : 0xB8) | (reg & 7));
+        put(writer, 0xC7, 1);
+    put(writer, (is_signed ? 0xC0 : 0xB8) | (reg & 7), 1);
     put(writer, value, is_small || is_signed ? 4 : 8);
 }
 
@@ -227,15 +221,17 @@ static void put_constant(struct writer *writer, unsigned reg, uint64_t value)
  * addresses. */
 static void put_address(struct writer *writer, uint64_t value)
 {
-    put_byte(writer, 0x49);
-    put_byte(writer, 0xB8 | (R11 & 7));
+    put(writer, 0x49, 1);
+    put(writer, 0xB8 | (R11 & 7), 1);
     put(writer, value, 8);
 }
 
-static void put_jump_r11(struct writer *writer)
+/* Jumps to the function at this address. */
+static void put_jump(struct writer *writer, uint64_t target)
 {
-    static const uint8_t bytes[] = {0x41, 0xFF, 0xE3};
-    put_bytes(writer, bytes, sizeof bytes);
+    static const uint8_t jump_r11[] = {0x41, 0xFF, 0xE3};
+    put_address(writer, target);
+    put_bytes(writer, jump_r11, sizeof jump_r11);
 }
 
 /* Tables by log2 of the width. */
@@ -277,33 +273,27 @@ static void put_load_r11(struct writer *writer, uint8_t width, const struct memo
 
 enum { VECTOR_LOAD = 0x10, VECTOR_STORE = 0x11 };
 
-/* Writes `vmovss` or `vmovsd` in EVEX encoding, which has 32 registers. */
-static void put_evex_move(struct writer *writer, uint8_t opcode, uint8_t width, unsigned reg,
-                          const struct memory *memory)
-{
-    bool has_base = memory->place != PLACE_LITERAL;
-    unsigned inverted = (~(reg >> 3) & 1) << 7 | 0x40 | (~(reg >> 4) & 1) << 4;
-    inverted |= (has_base ? ~(memory->base >> 3) & 1 : 1) << 5;
-    put_byte(writer, 0x62);
-    put_byte(writer, inverted | 0x01);          /* opcode map 0F */
-    put_byte(writer, width == 4 ? 0x7E : 0xFF); /* like prefix F3; like prefix F2, and W */
-    put_byte(writer, 0x08);
-    put_byte(writer, opcode);
-    put_operand(writer, reg, memory, width);
-}
-
-/* Writes `movss` or `movsd` of the low 4 or 8 bytes. A load clears the remaining bytes. */
+/* Writes `movss` or `movsd` of the low 4 or 8 bytes. A load clears the remaining bytes. The upper
+ * 16 of the 32 registers need EVEX encoding. */
 static void put_vector_move(struct writer *writer, uint8_t opcode, uint8_t width, unsigned reg,
                             const struct memory *memory)
 {
-    assert(width == 4 || width == 8);
-    if (reg >= VECTOR_EVEX) {
-        put_evex_move(writer, opcode, width, reg, memory);
-        return;
-    }
     const struct operation move = {
         .prefix = width == 4 ? 0xF3 : 0xF2, .opcode = opcode, .has_0f = true};
-    put_operation_at(writer, &move, reg, memory);
+    assert(width == 4 || width == 8);
+    if (reg < VECTOR_EVEX) {
+        put_operation_at(writer, &move, reg, memory);
+        return;
+    }
+    bool has_base = memory->place != PLACE_LITERAL;
+    unsigned inverted = (~(reg >> 3) & 1) << 7 | 0x40 | (~(reg >> 4) & 1) << 4;
+    inverted |= (has_base ? ~(memory->base >> 3) & 1 : 1) << 5;
+    put(writer, 0x62, 1);
+    put(writer, inverted | 0x01, 1);          /* opcode map 0F */
+    put(writer, width == 4 ? 0x7E : 0xFF, 1); /* like prefix F3; like prefix F2, and W */
+    put(writer, 0x08, 1);
+    put(writer, opcode, 1);
+    put_operand(writer, reg, memory, width);
 }
 
 /* ---- Guards ---- */
@@ -323,9 +313,54 @@ struct guard {
     uint64_t key;
 };
 
-/* Returns the guard of a case. If the mask covers only low bits of the word, the guard loads only
- * the low part of the word. */
-static struct guard guard_of(const struct arch_cache_case *from)
+/* Compares the whole word. A 2-byte immediate needs a length-changing prefix, which many processors
+ * decode slowly. */
+static void put_whole_guard(struct writer *writer, const struct guard *guard)
+{
+    static const struct operation compare_byte = {.opcode = 0x80};
+    static const struct operation compare = {.opcode = 0x39, .is_wide = true};
+    int64_t key = sign_extended(guard->key, guard->width);
+    if (guard->width == 1) {
+        put_operation_at(writer, &compare_byte, EXTENSION_CMP, &guard->word);
+        put(writer, guard->key, 1);
+    } else if (guard->width == 2) {
+        put_load_r11(writer, 2, &guard->word);
+        put_immediate(writer, EXTENSION_CMP, false, (int64_t)guard->key);
+    } else if (fits_i32(key)) {
+        put_immediate_at(writer, EXTENSION_CMP, guard->width == 8, key, &guard->word);
+    } else {
+        put_address(writer, guard->key);
+        put_operation_at(writer, &compare, R11, &guard->word);
+    }
+}
+
+/* Compares the masked bits of the word, in r11. */
+static void put_masked_guard(struct writer *writer, const struct guard *guard)
+{
+    static const struct operation and = {.opcode = 0x23, .is_wide = true};
+    static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
+    const struct memory literal = memory_literal(guard->key);
+    bool is_wide = guard->width == 8;
+    int64_t mask = sign_extended(guard->mask, guard->width);
+    int64_t key = is_wide ? (int64_t)guard->key : (int64_t)(int32_t)(uint32_t)guard->key;
+    if (fits_i32(mask)) {
+        put_load_r11(writer, guard->width, &guard->word);
+        put_immediate(writer, EXTENSION_AND, is_wide, mask);
+    } else {
+        put_address(writer, guard->mask);
+        put_operation_at(writer, &and, R11, &guard->word);
+    }
+    if (key == 0)
+        return; /* the zero flag is set if the masked bits are all zero */
+    if (fits_i32(key))
+        put_immediate(writer, EXTENSION_CMP, is_wide, key);
+    else
+        put_operation_at(writer, &compare, R11, &literal);
+}
+
+/* Writes the guard of a case, which sets the zero flag if and only if the case hits. If the mask
+ * covers only low bits of the word, the guard loads only the low part of the word. */
+static void put_guard(struct writer *writer, const struct arch_cache_case *from)
 {
     struct guard guard = {
         .word = memory_at(general(from->receiver), from->key_offset),
@@ -337,80 +372,6 @@ static struct guard guard_of(const struct arch_cache_case *from)
     assert((guard.key & ~guard.mask) == 0);
     while (guard.width > 1 && guard.mask <= all_bits(guard.width / 2))
         guard.width /= 2;
-    return guard;
-}
-
-static void put_compare_byte(struct writer *writer, const struct guard *guard)
-{
-    static const struct operation compare = {.opcode = 0x80};
-    put_operation_at(writer, &compare, EXTENSION_CMP, &guard->word);
-    put_byte(writer, (unsigned)guard->key);
-}
-
-/* A 2-byte immediate needs a length-changing prefix, which many processors decode slowly. */
-static void put_compare_2_bytes(struct writer *writer, const struct guard *guard)
-{
-    put_load_r11(writer, 2, &guard->word);
-    put_immediate(writer, EXTENSION_CMP, false, (int64_t)guard->key);
-}
-
-static void put_compare_8_bytes(struct writer *writer, const struct guard *guard)
-{
-    static const struct operation compare = {.opcode = 0x39, .is_wide = true};
-    int64_t key = (int64_t)guard->key;
-    if (fits_i32(key)) {
-        put_immediate_at(writer, EXTENSION_CMP, true, key, &guard->word);
-        return;
-    }
-    put_address(writer, guard->key);
-    put_operation_at(writer, &compare, R11, &guard->word);
-}
-
-static void put_whole_guard(struct writer *writer, const struct guard *guard)
-{
-    if (guard->width == 1)
-        put_compare_byte(writer, guard);
-    else if (guard->width == 2)
-        put_compare_2_bytes(writer, guard);
-    else if (guard->width == 4)
-        put_immediate_at(writer, EXTENSION_CMP, false, sign_extended(guard->key, 4), &guard->word);
-    else
-        put_compare_8_bytes(writer, guard);
-}
-
-/* Loads the masked bits of the word into r11. The zero flag is set if they are all zero. */
-static void put_masked_word(struct writer *writer, const struct guard *guard)
-{
-    static const struct operation and = {.opcode = 0x23, .is_wide = true};
-    int64_t mask = sign_extended(guard->mask, guard->width);
-    if (fits_i32(mask)) {
-        put_load_r11(writer, guard->width, &guard->word);
-        put_immediate(writer, EXTENSION_AND, guard->width == 8, mask);
-        return;
-    }
-    put_address(writer, guard->mask);
-    put_operation_at(writer, &and, R11, &guard->word);
-}
-
-static void put_masked_guard(struct writer *writer, const struct guard *guard)
-{
-    static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
-    const struct memory literal = memory_literal(guard->key);
-    bool is_wide = guard->width == 8;
-    int64_t key = is_wide ? (int64_t)guard->key : (int64_t)(int32_t)(uint32_t)guard->key;
-    put_masked_word(writer, guard);
-    if (key == 0)
-        return;
-    if (fits_i32(key))
-        put_immediate(writer, EXTENSION_CMP, is_wide, key);
-    else
-        put_operation_at(writer, &compare, R11, &literal);
-}
-
-/* Writes a guard, which sets the zero flag if and only if the case hits. */
-static void put_guard(struct writer *writer, const struct arch_cache_case *from)
-{
-    const struct guard guard = guard_of(from);
     if (guard.mask == all_bits(guard.width))
         put_whole_guard(writer, &guard);
     else
@@ -460,16 +421,6 @@ static void put_exit(struct writer *writer, const struct arch_cache *cache, uint
 
 /* ---- Hits ---- */
 
-static void put_counter(struct writer *writer, uint64_t counter)
-{
-    static const struct operation increment = {.opcode = 0xFF, .is_wide = true};
-    const struct memory at = memory_at(R11, 0);
-    if (counter == 0)
-        return;
-    put_address(writer, counter);
-    put_operation_at(writer, &increment, 0, &at);
-}
-
 /* Returns the field's place in memory. For an out-of-line field, the code loads the pointer into
  * r11. */
 static struct memory put_field(struct writer *writer, const struct arch_cache_case *hit)
@@ -494,62 +445,58 @@ static void put_load_from(struct writer *writer, const struct arch_cache_case *h
     put_operation_at(writer, &table[width_index(width)], general(hit->value), field);
 }
 
-static void put_load(struct writer *writer, const struct arch_cache_case *hit)
+static void put_store_to(struct writer *writer, const struct arch_cache_case *hit,
+                         const struct memory *field)
 {
-    const struct memory field = put_field(writer, hit);
-    put_load_from(writer, hit, &field);
-}
-
-static void put_store(struct writer *writer, const struct arch_cache_case *hit)
-{
-    const struct memory field = put_field(writer, hit);
     uint8_t width = hit->field.width;
     if (is_vector(hit->value))
-        put_vector_move(writer, VECTOR_STORE, width, vector(hit->value), &field);
+        put_vector_move(writer, VECTOR_STORE, width, vector(hit->value), field);
     else
-        put_operation_at(writer, &stores[width_index(width)], general(hit->value), &field);
-}
-
-static void put_constant_result(struct writer *writer, const struct arch_cache_case *hit)
-{
-    const struct memory literal = memory_literal(hit->constant);
-    if (is_vector(hit->value))
-        put_vector_move(writer, VECTOR_LOAD, hit->constant_width, vector(hit->value), &literal);
-    else
-        put_constant(writer, general(hit->value), hit->constant);
+        put_operation_at(writer, &stores[width_index(width)], general(hit->value), field);
 }
 
 /* Returns to the end of the site. */
 static void put_return(struct writer *writer, const struct arch_cache *cache)
 {
     if (cache->is_called) {
-        put_byte(writer, 0xC3);
+        put(writer, 0xC3, 1);
         return;
     }
-    put_byte(writer, 0xE9);
+    put(writer, 0xE9, 1);
     put_relative(writer, cache->site_end);
 }
 
 static void put_hit(struct writer *writer, const struct arch_cache *cache,
                     const struct arch_cache_case *hit)
 {
-    put_counter(writer, hit->counter);
+    static const struct operation increment = {.opcode = 0xFF, .is_wide = true};
+    const struct memory at_r11 = memory_at(R11, 0);
+    const struct memory literal = memory_literal(hit->constant);
+    struct memory field;
+    if (hit->counter != 0) {
+        put_address(writer, hit->counter);
+        put_operation_at(writer, &increment, 0, &at_r11);
+    }
     if (saves_flags(cache))
         put_restore_flags(writer);
     switch (hit->action) {
     case ARCH_CACHE_LOAD:
-        put_load(writer, hit);
+        field = put_field(writer, hit);
+        put_load_from(writer, hit, &field);
         break;
     case ARCH_CACHE_STORE:
-        put_store(writer, hit);
+        field = put_field(writer, hit);
+        put_store_to(writer, hit, &field);
         break;
     case ARCH_CACHE_CONSTANT:
-        put_constant_result(writer, hit);
+        if (is_vector(hit->value))
+            put_vector_move(writer, VECTOR_LOAD, hit->constant_width, vector(hit->value), &literal);
+        else
+            put_constant(writer, general(hit->value), hit->constant);
         break;
     case ARCH_CACHE_JUMP:
         assert(cache->is_called);
-        put_address(writer, hit->target);
-        put_jump_r11(writer);
+        put_jump(writer, hit->target);
         return;
     case ARCH_CACHE_EXIT:
         put_exit(writer, cache, hit->target);
@@ -564,8 +511,8 @@ enum { JE = 0x74, JNE = 0x75 };
 
 static size_t put_skip(struct writer *writer, unsigned opcode)
 {
-    put_byte(writer, opcode);
-    put_byte(writer, 0);
+    put(writer, opcode, 1);
+    put(writer, 0, 1);
     return writer->bytes;
 }
 
@@ -574,21 +521,6 @@ static void land_skip(struct writer *writer, size_t skip)
     size_t distance = writer->bytes - skip;
     assert(distance <= INT8_MAX);
     writer->code[skip - 1] = (uint8_t)distance;
-}
-
-enum { LONG_JE = 0x84 };
-
-static size_t put_long_skip(struct writer *writer, unsigned opcode)
-{
-    put_byte(writer, 0x0F);
-    put_byte(writer, opcode);
-    put(writer, 0, 4);
-    return writer->bytes;
-}
-
-static void land_long_skip(struct writer *writer, size_t skip)
-{
-    put_at(writer, skip - 4, writer->bytes - skip);
 }
 
 /* ---- Case by case ---- */
@@ -608,31 +540,21 @@ static void put_case(struct writer *writer, const struct arch_cache *cache,
     (void)literal_bytes;
 }
 
-static void put_cases(struct writer *writer, const struct arch_cache *cache)
-{
-    for (size_t i = 0; i < cache->count; i++)
-        put_case(writer, cache, &cache->cases[i]);
-}
-
 /* ---- All cases at once ---- */
 
-/* Whether the case is a load without a counter, with an unmasked key of 4 or 8 bytes. */
-static bool is_selectable(const struct arch_cache_case *from)
+/* Whether the case is a load without a counter, with an unmasked key of 4 or 8 bytes, and differs
+ * from the first case only in the guard and in the field's offset. */
+static bool is_selectable(const struct arch_cache_case *first, const struct arch_cache_case *from)
 {
+    const struct arch_cache_field *x = &first->field;
+    const struct arch_cache_field *y = &from->field;
     bool is_whole = from->key_width >= 4 && from->mask == all_bits(from->key_width);
-    return from->action == ARCH_CACHE_LOAD && !is_vector(from->value) && from->counter == 0 &&
-           is_whole && from->field.offset > INT32_MIN;
-}
-
-/* Whether the two cases differ only in the guard and in the field's offset. */
-static bool is_alike(const struct arch_cache_case *a, const struct arch_cache_case *b)
-{
-    const struct arch_cache_field *x = &a->field;
-    const struct arch_cache_field *y = &b->field;
+    bool is_load = from->action == ARCH_CACHE_LOAD && !is_vector(from->value) &&
+                   from->counter == 0 && y->offset > INT32_MIN;
     bool same_pointer = x->is_out_of_line == y->is_out_of_line &&
                         (!x->is_out_of_line || x->pointer_offset == y->pointer_offset);
-    return a->receiver == b->receiver && a->value == b->value && x->width == y->width &&
-           x->is_signed == y->is_signed && same_pointer;
+    return is_whole && is_load && same_pointer && first->receiver == from->receiver &&
+           first->value == from->value && x->width == y->width && x->is_signed == y->is_signed;
 }
 
 enum selection { SELECTION_NONE, SELECTION_BY_IMMEDIATE, SELECTION_BY_LITERAL };
@@ -646,7 +568,7 @@ static enum selection selection_of(const struct arch_cache *cache)
         return SELECTION_NONE;
     for (size_t i = 0; i < cache->count; i++) {
         const struct arch_cache_case *from = &cache->cases[i];
-        if (!is_selectable(from) || !is_alike(first, from))
+        if (!is_selectable(first, from))
             return SELECTION_NONE;
         are_immediate &= from->key_width == 4 || fits_i32((int64_t)from->key);
         are_of_one_word &= from->key_width == 8 && from->key_offset == first->key_offset;
@@ -672,18 +594,6 @@ static uint32_t distance_of(const struct arch_cache_case *from, int32_t origin)
     return (uint32_t)from->field.offset - (uint32_t)origin;
 }
 
-/* Writes `cmpX $key, word; cmove literal(%rip), %r11d`. */
-static void put_selected_case(struct writer *writer, const struct arch_cache_case *from,
-                              uint32_t distance)
-{
-    static const struct operation move_if_equal = {.opcode = 0x44, .has_0f = true};
-    const struct memory word = memory_at(general(from->receiver), from->key_offset);
-    const struct memory literal = memory_literal(distance);
-    put_immediate_at(writer, EXTENSION_CMP, from->key_width == 8,
-                     sign_extended(from->key, from->key_width), &word);
-    put_operation_at(writer, &move_if_equal, R11, &literal);
-}
-
 static void put_selected_load(struct writer *writer, const struct arch_cache_case *hit,
                               int32_t origin)
 {
@@ -699,21 +609,28 @@ static void put_selected_load(struct writer *writer, const struct arch_cache_cas
 }
 
 /*
- * Writes one sequence for all cases. It leaves the field's distance from the origin in r11, or 0
- * for a miss. Every comparison loads the word again, as the guards of single cases do. So, if
- * another thread changes the word meanwhile, the result is that of a case whose guard was true when
- * it was evaluated; if no guard was true, it is a miss. If keys are equal, the first case wins,
- * because it is compared last.
+ * Writes one sequence for all cases: `cmp $key, word; cmove distance(%rip), %r11d` each. It leaves
+ * the field's distance from the origin in r11, or 0 for a miss. Every comparison loads the word
+ * again, as the guards of single cases do. So, if another thread changes the word meanwhile, the
+ * result is that of a case whose guard was true when it was evaluated; if no guard was true, it is
+ * a miss. If keys are equal, the first case wins, because it is compared last.
  */
 static void put_selection(struct writer *writer, const struct arch_cache *cache)
 {
+    static const struct operation move_if_equal = {.opcode = 0x44, .has_0f = true};
     static const uint8_t clear[] = {0x45, 0x31, 0xDB}; /* xor %r11d, %r11d */
     static const uint8_t test[] = {0x45, 0x85, 0xDB};  /* test %r11d, %r11d */
     int32_t origin = origin_of(cache);
     put_bytes(writer, clear, sizeof clear);
     writer->literal_bytes = 4;
-    for (size_t i = cache->count; i-- > 0;)
-        put_selected_case(writer, &cache->cases[i], distance_of(&cache->cases[i], origin));
+    for (size_t i = cache->count; i-- > 0;) {
+        const struct arch_cache_case *from = &cache->cases[i];
+        const struct memory word = memory_at(general(from->receiver), from->key_offset);
+        const struct memory distance = memory_literal(distance_of(from, origin));
+        put_immediate_at(writer, EXTENSION_CMP, from->key_width == 8,
+                         sign_extended(from->key, from->key_width), &word);
+        put_operation_at(writer, &move_if_equal, R11, &distance);
+    }
     put_bytes(writer, test, sizeof test);
     size_t skip = put_skip(writer, JE);
     put_selected_load(writer, &cache->cases[0], origin);
@@ -721,42 +638,31 @@ static void put_selection(struct writer *writer, const struct arch_cache *cache)
     land_skip(writer, skip);
 }
 
-static bool is_lower_half(const struct arch_cache *cache, uint32_t number)
-{
-    for (size_t i = 0; i < cache->count; i++)
-        if ((uint32_t)cache->cases[i].key == number)
-            return true;
-    return false;
-}
-
 /* Returns the lowest number from 1 on that is not the lower half of any key. */
 static uint32_t find_tag(const struct arch_cache *cache)
 {
     uint32_t tag = 1;
-    while (is_lower_half(cache, tag))
-        tag++;
+    size_t i = 0;
+    while (i < cache->count) {
+        bool is_taken = (uint32_t)cache->cases[i].key == tag;
+        tag += is_taken ? 1 : 0;
+        i = is_taken ? 0 : i + 1;
+    }
     return tag;
 }
 
-/* Writes `cmp key(%rip), %r11; cmove distance:tag(%rip), %r11`. */
-static void put_tagged_case(struct writer *writer, uint64_t key, uint64_t tagged)
-{
-    static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
-    static const struct operation move_if_equal = {.opcode = 0x44, .is_wide = true, .has_0f = true};
-    const struct memory of_key = memory_literal(key);
-    const struct memory of_tagged = memory_literal(tagged);
-    put_operation_at(writer, &compare, R11, &of_key);
-    put_operation_at(writer, &move_if_equal, R11, &of_tagged);
-}
-
 /*
- * Does the same for keys that do not fit into an immediate. The word is loaded once, into r11. If
+ * Does the same for keys that do not fit into an immediate: `cmp key(%rip), %r11; cmove
+ * distance:tag(%rip), %r11` for each. The word is loaded once, into r11. If
  * it equals a key, the field's distance replaces it, with a tag in the lower half. No key has this
  * tag as its lower half, so that no later comparison succeeds. A word that has the tag when it is
  * loaded is a miss.
  */
 static void put_wide_selection(struct writer *writer, const struct arch_cache *cache)
 {
+    static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
+    static const struct operation move_if_equal = {.opcode = 0x44, .is_wide = true, .has_0f = true};
+    static const uint8_t long_je[] = {0x0F, 0x84, 0, 0, 0, 0};
     static const uint8_t shift[] = {0x49, 0xC1, 0xEB, 32}; /* shr $32, %r11 */
     const struct arch_cache_case *first = &cache->cases[0];
     const struct memory word = memory_at(general(first->receiver), first->key_offset);
@@ -764,10 +670,14 @@ static void put_wide_selection(struct writer *writer, const struct arch_cache *c
     uint32_t tag = find_tag(cache);
     put_load_r11(writer, 8, &word);
     put_immediate(writer, EXTENSION_CMP, false, tag);
-    size_t tagged_before = put_long_skip(writer, LONG_JE);
+    put_bytes(writer, long_je, sizeof long_je);
+    size_t tagged_before = writer->bytes;
     for (size_t i = 0; i < cache->count; i++) {
         uint64_t distance = distance_of(&cache->cases[i], origin);
-        put_tagged_case(writer, cache->cases[i].key, distance << 32 | tag);
+        const struct memory key = memory_literal(cache->cases[i].key);
+        const struct memory tagged = memory_literal(distance << 32 | tag);
+        put_operation_at(writer, &compare, R11, &key);
+        put_operation_at(writer, &move_if_equal, R11, &tagged);
     }
     put_immediate(writer, EXTENSION_CMP, false, tag);
     size_t untagged = put_skip(writer, JNE);
@@ -775,12 +685,12 @@ static void put_wide_selection(struct writer *writer, const struct arch_cache *c
     put_selected_load(writer, first, origin);
     put_return(writer, cache);
     land_skip(writer, untagged);
-    land_long_skip(writer, tagged_before);
+    put_at(writer, tagged_before - 4, writer->bytes - tagged_before);
 }
 
-/* ---- Misses ---- */
+/* ---- Misses and literals ---- */
 
-static void put_way_out(struct writer *writer, const struct arch_cache *cache)
+static void put_miss(struct writer *writer, const struct arch_cache *cache)
 {
     if (saves_flags(cache))
         put_restore_flags(writer);
@@ -789,18 +699,13 @@ static void put_way_out(struct writer *writer, const struct arch_cache *cache)
         return;
     }
     assert(cache->is_called);
-    put_address(writer, cache->miss_target);
-    put_jump_r11(writer);
+    put_jump(writer, cache->miss_target);
 }
-
-/* ---- Literals ---- */
 
 static void put_literals(struct writer *writer)
 {
-    if (writer->literal_count == 0)
-        return;
-    while (writer->bytes % LITERAL_BYTES_MAX != 0)
-        put_byte(writer, 0xCC);
+    while (writer->literal_count > 0 && writer->bytes % LITERAL_BYTES_MAX != 0)
+        put(writer, 0xCC, 1);
     for (size_t i = 0; i < writer->literal_count; i++) {
         const struct literal *literal = &writer->literals[i];
         put_at(writer, literal->place, writer->bytes - (literal->place + 4));
@@ -820,7 +725,8 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
         put_save_flags(&writer);
     switch (selection_of(cache)) {
     case SELECTION_NONE:
-        put_cases(&writer, cache);
+        for (size_t i = 0; i < cache->count; i++)
+            put_case(&writer, cache, &cache->cases[i]);
         break;
     case SELECTION_BY_IMMEDIATE:
         put_selection(&writer, cache);
@@ -830,7 +736,7 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
         break;
     }
     size_t cases_end = writer.bytes;
-    put_way_out(&writer, cache);
+    put_miss(&writer, cache);
     put_literals(&writer);
     size->bytes = writer.bytes;
     size->case_bytes = cases_end + writer.literal_count * writer.literal_bytes;
