@@ -12,12 +12,10 @@
 
 #include <stdlib.h>
 
-/* An array that grows. Its elements have `element_bytes`. */
-struct array {
-    void *elements;
+struct entries {
+    struct unwind_entry *elements;
     size_t count;
     size_t capacity;
-    size_t element_bytes;
 };
 
 /* The entries of a function in `read`. */
@@ -40,9 +38,11 @@ struct builder {
     size_t function_count;
     struct read_function *functions; /* by index in the list */
     struct ordered_function *order;
-    struct array read;    /* struct unwind_entry, in the order of reading */
-    struct array entries; /* struct unwind_entry, by address */
-    struct array words;   /* uint32_t: rows, without duplicates */
+    struct entries read;    /* in the order of reading */
+    struct entries entries; /* by address */
+    uint32_t *words;        /* rows, without duplicates */
+    size_t word_count;
+    size_t word_capacity;
     /* Hash table of rows: the index of a row's first word plus 1, or 0. Its size is a power of two,
      * and it is at most half full. */
     uint32_t *table;
@@ -57,39 +57,17 @@ struct builder {
     struct call_frame_row row;
 };
 
-/* ---- Arrays ---- */
-
-static bool reserve(const struct cairn_allocator *allocator, struct array *array, size_t more)
-{
-    enum { FIRST_CAPACITY = 64 };
-    if (array->capacity - array->count >= more)
-        return true;
-    size_t capacity = array->capacity == 0 ? FIRST_CAPACITY : array->capacity;
-    while (capacity - array->count < more)
-        capacity *= 2;
-    void *grown = memory_resize(allocator, array->elements, array->capacity * array->element_bytes,
-                                capacity * array->element_bytes);
-    if (grown == NULL)
-        return false;
-    array->elements = grown;
-    array->capacity = capacity;
-    return true;
-}
-
-static void release_array(const struct cairn_allocator *allocator, struct array *array)
-{
-    memory_free(allocator, array->elements, array->capacity * array->element_bytes);
-}
-
 static void release(struct builder *builder)
 {
     struct cairn_allocator allocator = builder->allocator;
     memory_free(&allocator, builder->functions,
                 builder->function_count * sizeof *builder->functions);
     memory_free(&allocator, builder->order, builder->function_count * sizeof *builder->order);
-    release_array(&allocator, &builder->read);
-    release_array(&allocator, &builder->entries);
-    release_array(&allocator, &builder->words);
+    memory_free(&allocator, builder->read.elements,
+                builder->read.capacity * sizeof *builder->read.elements);
+    memory_free(&allocator, builder->entries.elements,
+                builder->entries.capacity * sizeof *builder->entries.elements);
+    memory_free(&allocator, builder->words, builder->word_capacity * sizeof *builder->words);
     memory_free(&allocator, builder->table, builder->table_size * sizeof *builder->table);
     memory_free(&allocator, builder, sizeof *builder);
 }
@@ -99,11 +77,24 @@ static enum cairn_status no_memory(struct cairn_error *error)
     return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for unwind rules");
 }
 
+static enum cairn_status add_to(const struct builder *builder, struct entries *entries,
+                                struct unwind_entry entry, struct cairn_error *error)
+{
+    struct unwind_entry *elements =
+        memory_grow(&builder->allocator, entries->elements, &entries->capacity, entries->count + 1,
+                    sizeof entry);
+    if (elements == NULL)
+        return no_memory(error);
+    entries->elements = elements;
+    elements[entries->count++] = entry;
+    return CAIRN_OK;
+}
+
 /* ---- Rows, without duplicates ---- */
 
 static const struct unwind_row *row_at(const struct builder *builder, uint32_t word)
 {
-    return (const struct unwind_row *)((const uint32_t *)builder->words.elements + word);
+    return (const struct unwind_row *)(builder->words + word);
 }
 
 /* Returns the place of the row in the hash table, or the empty place where it belongs. */
@@ -124,7 +115,7 @@ static size_t find_row(const struct builder *builder, const struct unwind_row *r
 static void insert_all_again(struct builder *builder)
 {
     uint32_t word = 0;
-    while (word < builder->words.count) {
+    while (word < builder->word_count) {
         const struct unwind_row *row = row_at(builder, word);
         builder->table[find_row(builder, row)] = word + 1;
         word += (uint32_t)(unwind_row_bytes(row) / sizeof(uint32_t));
@@ -159,11 +150,14 @@ static enum cairn_status intern(struct builder *builder, uint32_t *word, struct 
         return CAIRN_OK;
     }
     size_t bytes = unwind_row_bytes(row);
-    if (!reserve(&builder->allocator, &builder->words, bytes / sizeof(uint32_t)))
+    uint32_t *words = memory_grow(&builder->allocator, builder->words, &builder->word_capacity,
+                                  builder->word_count + bytes / sizeof *words, sizeof *words);
+    if (words == NULL)
         return no_memory(error);
-    *word = (uint32_t)builder->words.count;
-    memcpy((uint32_t *)builder->words.elements + *word, row, bytes);
-    builder->words.count += bytes / sizeof(uint32_t);
+    builder->words = words;
+    *word = (uint32_t)builder->word_count;
+    memcpy(words + *word, row, bytes);
+    builder->word_count += bytes / sizeof *words;
     builder->table[place] = *word + 1;
     builder->row_count++;
     return CAIRN_OK;
@@ -184,11 +178,7 @@ static enum cairn_status add_entry(struct builder *builder, uint64_t address,
     enum cairn_status status = intern(builder, &row, error);
     if (status != CAIRN_OK)
         return status;
-    if (!reserve(&builder->allocator, &builder->read, 1))
-        return no_memory(error);
-    ((struct unwind_entry *)builder->read.elements)[builder->read.count++] =
-        (struct unwind_entry){(uint32_t)offset, row};
-    return CAIRN_OK;
+    return add_to(builder, &builder->read, (struct unwind_entry){(uint32_t)offset, row}, error);
 }
 
 static enum cairn_status add_problem(struct builder *builder, enum unwind_problem problem,
@@ -341,7 +331,7 @@ static enum cairn_status read_functions(struct builder *builder, const struct fu
 
 static struct unwind_entry *last_entry(const struct builder *builder)
 {
-    return (struct unwind_entry *)builder->entries.elements + builder->entries.count - 1;
+    return builder->entries.elements + builder->entries.count - 1;
 }
 
 /* Appends an entry. Replaces an entry at the same offset, so that a function can begin where the
@@ -353,11 +343,7 @@ static enum cairn_status append_entry(struct builder *builder, struct unwind_ent
         builder->entries.count--;
     if (builder->entries.count > 0 && last_entry(builder)->row == entry.row)
         return CAIRN_OK;
-    if (!reserve(&builder->allocator, &builder->entries, 1))
-        return no_memory(error);
-    builder->entries.count++;
-    *last_entry(builder) = entry;
-    return CAIRN_OK;
+    return add_to(builder, &builder->entries, entry, error);
 }
 
 static enum cairn_status append_functions(struct builder *builder, struct cairn_error *error)
@@ -419,7 +405,7 @@ static enum cairn_status pack(const struct builder *builder, struct unwind **unw
     uint32_t bucket_count = (span >> shift) + 1;
     size_t bucket_bytes = ((size_t)bucket_count + 1) * sizeof(uint32_t);
     size_t entry_bytes = entry_count * sizeof(struct unwind_entry);
-    size_t word_bytes = builder->words.count * sizeof(uint32_t);
+    size_t word_bytes = builder->word_count * sizeof(uint32_t);
     size_t size = sizeof(struct unwind) + bucket_bytes + entry_bytes + word_bytes;
     struct unwind *packed = memory_new(&builder->allocator, 1, size);
     if (packed == NULL)
@@ -438,7 +424,7 @@ static enum cairn_status pack(const struct builder *builder, struct unwind **unw
         .words = (uint32_t *)(place + bucket_bytes + entry_bytes),
     };
     memcpy(packed->entries, builder->entries.elements, entry_bytes);
-    memcpy(packed->words, builder->words.elements, word_bytes);
+    memcpy(packed->words, builder->words, word_bytes);
     fill_buckets(packed, bucket_count);
     *unwind = packed;
     return CAIRN_OK;
@@ -456,9 +442,6 @@ enum cairn_status unwind_create(const struct function_list *list, const struct c
     builder->allocator = list->allocator;
     builder->key = hash_key_create();
     builder->base = list->entries[0].function.address;
-    builder->read.element_bytes = sizeof(struct unwind_entry);
-    builder->entries.element_bytes = sizeof(struct unwind_entry);
-    builder->words.element_bytes = sizeof(uint32_t);
     unwind_numbering_create(arch, &builder->numbering);
     enum cairn_status status = add_functions(builder, list, error);
     if (status == CAIRN_OK)

@@ -369,12 +369,6 @@ static enum cairn_status run_recall(const struct instruction *instruction)
     return CAIRN_OK;
 }
 
-static enum cairn_status run_argument_size(struct instruction *instruction)
-{
-    instruction->call_frame->now.argument_size = frame_read_uleb128(&instruction->reader);
-    return check_operands(instruction);
-}
-
 /* ---- Signed return addresses ---- */
 
 static enum cairn_status run_set_signing(struct instruction *instruction)
@@ -400,28 +394,24 @@ static enum cairn_status run_negate_signing(const struct instruction *instructio
     return CAIRN_OK;
 }
 
-static enum cairn_status run_signing(struct instruction *instruction)
+/* ---- Instructions ---- */
+
+/* Executes an instruction of a vendor. */
+static enum cairn_status run_vendor(struct instruction *instruction)
 {
+    bool is_signing = instruction->opcode >= SET_SIGNING && instruction->opcode <= NEGATE_SIGNING;
+    if (is_signing && !instruction->call_frame->has_signing)
+        return unsupported(instruction, CALL_FRAME_OPCODE, instruction->opcode, "is not known");
     switch (instruction->opcode) {
     case SET_SIGNING:
         return run_set_signing(instruction);
     case NEGATE_SIGNING:
         return run_negate_signing(instruction, CALL_FRAME_SIGNED);
-    default:
+    case NEGATE_SIGNING_WITH_PC:
         return run_negate_signing(instruction, CALL_FRAME_SIGNED_WITH_PC);
-    }
-}
-
-/* ---- Instructions ---- */
-
-static enum cairn_status run_vendor(struct instruction *instruction)
-{
-    bool is_signing = instruction->opcode >= SET_SIGNING && instruction->opcode <= NEGATE_SIGNING;
-    if (is_signing && instruction->call_frame->has_signing)
-        return run_signing(instruction);
-    switch (instruction->opcode) {
     case ARGUMENT_SIZE:
-        return run_argument_size(instruction);
+        instruction->call_frame->now.argument_size = frame_read_uleb128(&instruction->reader);
+        return check_operands(instruction);
     case NEGATIVE_OFFSET_EXTENDED:
         return run_negative_offset(instruction);
     default:

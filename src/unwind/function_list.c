@@ -5,22 +5,6 @@
 
 #include <stdlib.h>
 
-static bool reserve_entry(struct function_list *list)
-{
-    enum { FIRST_CAPACITY = 16 };
-    if (list->count < list->capacity)
-        return true;
-    size_t capacity = list->capacity == 0 ? FIRST_CAPACITY : 2 * list->capacity;
-    struct listed_function *grown =
-        memory_resize(&list->allocator, list->entries, list->capacity * sizeof *list->entries,
-                      capacity * sizeof *list->entries);
-    if (grown == NULL)
-        return false;
-    list->entries = grown;
-    list->capacity = capacity;
-    return true;
-}
-
 static enum cairn_status no_memory(const struct function_list *list, struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to list more than %zu functions",
@@ -76,8 +60,11 @@ static enum cairn_status read_table(struct function_list *list, size_t table,
             return status;
         if (description.function.size == 0)
             continue;
-        if (!reserve_entry(list))
+        struct listed_function *entries = memory_grow(
+            &list->allocator, list->entries, &list->capacity, list->count + 1, sizeof *entries);
+        if (entries == NULL)
             return no_memory(list, error);
+        list->entries = entries;
         list->entries[list->count++] = (struct listed_function){.function = description.function,
                                                                 .offset = description.offset,
                                                                 .common = description.common.offset,

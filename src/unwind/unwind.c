@@ -105,10 +105,13 @@ static const struct {
 enum { PROBLEM_COUNT = sizeof problems / sizeof *problems };
 _Static_assert(PROBLEM_COUNT == UNWIND_LETTER + 1, "one sentence per problem");
 
-static enum cairn_status explain(enum cairn_status status, const struct unwind_row *row,
-                                 const struct cairn_arch *arch, uint64_t pc,
-                                 struct cairn_error *error)
+enum cairn_status unwind_explain(const struct unwind_row *row, const struct cairn_arch *arch,
+                                 uint64_t pc, struct cairn_error *error)
 {
+    if (row->problem == UNWIND_FINE)
+        return CAIRN_OK;
+    enum cairn_status status =
+        row->problem == UNWIND_NO_RULES ? CAIRN_ERROR_NOT_FOUND : CAIRN_ERROR_UNSUPPORTED;
     const char *text = problems[row->problem].text;
     const char *name = arch->register_name(row->detail);
     unsigned long long at = pc;
@@ -124,14 +127,4 @@ static enum cairn_status explain(enum cairn_status status, const struct unwind_r
     default:
         return error_set(error, status, pc, "at 0x%llx, %s", at, text);
     }
-}
-
-enum cairn_status unwind_explain(const struct unwind_row *row, const struct cairn_arch *arch,
-                                 uint64_t pc, struct cairn_error *error)
-{
-    if (row->problem == UNWIND_FINE)
-        return CAIRN_OK;
-    bool is_absent = row->problem == UNWIND_NO_RULES;
-    return explain(is_absent ? CAIRN_ERROR_NOT_FOUND : CAIRN_ERROR_UNSUPPORTED, row, arch, pc,
-                   error);
 }
