@@ -91,5 +91,17 @@ CONTEXT_ASSERT_OFFSET(struct arch_exit, handler, ARCH_EXIT_HANDLER);
 CONTEXT_ASSERT_OFFSET(struct arch_exit, user, ARCH_EXIT_USER);
 _Static_assert(sizeof(struct arch_exit) == ARCH_EXIT_BYTES, "nothing else is in it");
 #endif
+#else
+
+/* An offset of 0 to 8191 as a signed LEB128 of two bytes. */
+#define SLEB(offset) ((offset)&0x7f | 0x80), ((offset) >> 7)
+#define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
+
+/* Unwind rule: the caller's register `number` is saved at `base` + `offset`. */
+/* clang-format off */
+.macro cfi_saved base, number, offset
+    .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
+.endm
+/* clang-format on */
 #endif
 #endif

@@ -25,15 +25,6 @@
 #define DWARF_SP 31
 #define DWARF_V0 64
 
-/* An offset of 0 to 8191 as a signed LEB128 of two bytes. */
-#define SLEB(offset) ((offset) & 0x7f | 0x80), ((offset) >> 7)
-#define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
-
-/* Unwind rule: the caller's register `number` is saved at `base` + `offset`. */
-.macro cfi_saved base, number, offset
-    .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
-.endm
-
 /* Unwind rules: the caller's registers are in the context at the address in register `base`. */
 .macro cfi_context base
     .cfi_escape 0x0f, 4, BASE_PLUS(\base, CONTEXT_SP), 0x06
@@ -44,6 +35,32 @@
     cfi_saved \base, DWARF_V0 + \n, CONTEXT_Q(\n)
     .endr
     cfi_saved \base, DWARF_LINK, CONTEXT_PC
+.endm
+
+.macro pair_of_x instruction, base, n, next
+    \instruction x\n, x\next, [\base, #CONTEXT_X(\n)]
+.endm
+
+/* x20 to x29. */
+.macro kept_general instruction, base
+    pair_of_x \instruction, \base, 20, 21
+    pair_of_x \instruction, \base, 22, 23
+    pair_of_x \instruction, \base, 24, 25
+    pair_of_x \instruction, \base, 26, 27
+    pair_of_x \instruction, \base, 28, 29
+.endm
+
+/* x2 to x29, except x16 and x17. */
+.macro general instruction, base
+    pair_of_x \instruction, \base, 2, 3
+    pair_of_x \instruction, \base, 4, 5
+    pair_of_x \instruction, \base, 6, 7
+    pair_of_x \instruction, \base, 8, 9
+    pair_of_x \instruction, \base, 10, 11
+    pair_of_x \instruction, \base, 12, 13
+    pair_of_x \instruction, \base, 14, 15
+    pair_of_x \instruction, \base, 18, 19
+    kept_general \instruction, \base
 .endm
 
 .macro pair_of_q instruction, base, n, next
@@ -91,19 +108,7 @@ exit_simd:
     .cfi_def_cfa x0, 0
     sub     x17, sp, #CONTEXT_BYTES
     and     sp, x17, #-CONTEXT_ALIGNMENT
-    stp     x2, x3, [sp, #CONTEXT_X(2)]
-    stp     x4, x5, [sp, #CONTEXT_X(4)]
-    stp     x6, x7, [sp, #CONTEXT_X(6)]
-    stp     x8, x9, [sp, #CONTEXT_X(8)]
-    stp     x10, x11, [sp, #CONTEXT_X(10)]
-    stp     x12, x13, [sp, #CONTEXT_X(12)]
-    stp     x14, x15, [sp, #CONTEXT_X(14)]
-    stp     x18, x19, [sp, #CONTEXT_X(18)]
-    stp     x20, x21, [sp, #CONTEXT_X(20)]
-    stp     x22, x23, [sp, #CONTEXT_X(22)]
-    stp     x24, x25, [sp, #CONTEXT_X(24)]
-    stp     x26, x27, [sp, #CONTEXT_X(26)]
-    stp     x28, x29, [sp, #CONTEXT_X(28)]
+    general stp, sp
     stp     x30, x0, [sp, #CONTEXT_X(30)]
     ldr     x2, [x0, #-16]
     stp     x2, x1, [sp, #CONTEXT_X(0)]
@@ -165,19 +170,7 @@ resume:
 .Lload_general:
     ldr     x1, [x0, #CONTEXT_FLAGS]
     msr     nzcv, x1
-    ldp     x2, x3, [x0, #CONTEXT_X(2)]
-    ldp     x4, x5, [x0, #CONTEXT_X(4)]
-    ldp     x6, x7, [x0, #CONTEXT_X(6)]
-    ldp     x8, x9, [x0, #CONTEXT_X(8)]
-    ldp     x10, x11, [x0, #CONTEXT_X(10)]
-    ldp     x12, x13, [x0, #CONTEXT_X(12)]
-    ldp     x14, x15, [x0, #CONTEXT_X(14)]
-    ldp     x18, x19, [x0, #CONTEXT_X(18)]
-    ldp     x20, x21, [x0, #CONTEXT_X(20)]
-    ldp     x22, x23, [x0, #CONTEXT_X(22)]
-    ldp     x24, x25, [x0, #CONTEXT_X(24)]
-    ldp     x26, x27, [x0, #CONTEXT_X(26)]
-    ldp     x28, x29, [x0, #CONTEXT_X(28)]
+    general ldp, x0
     ldp     x30, x17, [x0, #CONTEXT_X(30)]
     ldr     x16, [x0, #CONTEXT_PC]
     ldp     x0, x1, [x0, #CONTEXT_X(0)]
@@ -206,11 +199,7 @@ cairn_context_capture:
     mov     x1, #1
     str     x1, [x0, #CONTEXT_X(0)]
     str     x19, [x0, #CONTEXT_X(19)]
-    stp     x20, x21, [x0, #CONTEXT_X(20)]
-    stp     x22, x23, [x0, #CONTEXT_X(22)]
-    stp     x24, x25, [x0, #CONTEXT_X(24)]
-    stp     x26, x27, [x0, #CONTEXT_X(26)]
-    stp     x28, x29, [x0, #CONTEXT_X(28)]
+    kept_general stp, x0
     mov     x1, sp
     str     x1, [x0, #CONTEXT_SP]
     stp     xzr, x30, [x0, #CONTEXT_FLAGS]

@@ -42,15 +42,6 @@
 #define FROM_14 14, 15, 16, 17, 18, 19, FROM_20
 #define FROM_20 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
 
-/* An offset of 0 to 8191 as a signed LEB128 of two bytes. */
-#define SLEB(offset) ((offset) & 0x7f | 0x80), ((offset) >> 7)
-#define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
-
-/* Unwind rule: the caller's register `number` is saved at `base` + `offset`. */
-.macro cfi_saved base, number, offset
-    .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
-.endm
-
 /* Unwind rules: the caller's registers are in the context at register `base` + `offset`. */
 .macro cfi_context base, offset
     .cfi_escape 0x0f, 4, BASE_PLUS(\base, \offset + CONTEXT_R(1)), 0x06

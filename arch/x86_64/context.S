@@ -25,24 +25,14 @@
 #define DWARF_RDI 5
 #define DWARF_RIP 16
 
-/* An offset of 0 to 8191 as a signed LEB128 of two bytes. */
-#define SLEB(offset) ((offset) & 0x7f | 0x80), ((offset) >> 7)
-#define BASE_PLUS(base, offset) 0x70 + base, SLEB(offset)
-
-/* Unwind rule: the caller's register `number` is saved at `base` + `offset`. */
-.macro cfi_saved base, number, offset
-    .cfi_escape 0x10, \number, 3, BASE_PLUS(\base, \offset)
-.endm
-
 /* Unwind rules: the caller's registers are in the context at the address in register `base`. */
 .macro cfi_context base
     .cfi_escape 0x0f, 4, BASE_PLUS(\base, CONTEXT_RSP), 0x06
     cfi_saved \base, 3, CONTEXT_RBX
     cfi_saved \base, 6, CONTEXT_RBP
-    cfi_saved \base, 12, CONTEXT_R12
-    cfi_saved \base, 13, CONTEXT_R13
-    cfi_saved \base, 14, CONTEXT_R14
-    cfi_saved \base, 15, CONTEXT_R15
+    .irp n, 12, 13, 14, 15
+    cfi_saved \base, \n, CONTEXT_R(\n)
+    .endr
     cfi_saved \base, DWARF_RIP, CONTEXT_PC
 .endm
 
@@ -128,14 +118,9 @@ exit_\name:
     mov     %rbx, CONTEXT_RBX(%rsp)
     mov     %rsi, CONTEXT_RSI(%rsp)
     mov     %rbp, CONTEXT_RBP(%rsp)
-    mov     %r8, CONTEXT_R8(%rsp)
-    mov     %r9, CONTEXT_R9(%rsp)
-    mov     %r10, CONTEXT_R10(%rsp)
-    mov     %r11, CONTEXT_R11(%rsp)
-    mov     %r12, CONTEXT_R12(%rsp)
-    mov     %r13, CONTEXT_R13(%rsp)
-    mov     %r14, CONTEXT_R14(%rsp)
-    mov     %r15, CONTEXT_R15(%rsp)
+    .irp n, 8, 9, 10, 11, 12, 13, 14, 15
+    mov     %r\n, CONTEXT_R(\n)(%rsp)
+    .endr
     mov     0(%rdi), %rax
     mov     8(%rdi), %rcx
     lea     FRAME(%rdi), %rdx
@@ -253,22 +238,16 @@ resume:
     mov     CONTEXT_RBX(%rdi), %rbx
     mov     CONTEXT_RSI(%rdi), %rsi
     mov     CONTEXT_RBP(%rdi), %rbp
-    mov     CONTEXT_R8(%rdi), %r8
-    mov     CONTEXT_R9(%rdi), %r9
-    mov     CONTEXT_R10(%rdi), %r10
-    mov     CONTEXT_R11(%rdi), %r11
-    mov     CONTEXT_R12(%rdi), %r12
-    mov     CONTEXT_R13(%rdi), %r13
-    mov     CONTEXT_R14(%rdi), %r14
-    mov     CONTEXT_R15(%rdi), %r15
+    .irp n, 8, 9, 10, 11, 12, 13, 14, 15
+    mov     CONTEXT_R(\n)(%rdi), %r\n
+    .endr
     lea     -LAST_FLAGS(%rcx), %rsp
     .cfi_def_cfa %rsp, LAST_FLAGS
     .cfi_same_value %rbx
     .cfi_same_value %rbp
-    .cfi_same_value %r12
-    .cfi_same_value %r13
-    .cfi_same_value %r14
-    .cfi_same_value %r15
+    .irp n, 12, 13, 14, 15
+    .cfi_same_value %r\n
+    .endr
     .cfi_offset %rip, -LAST_PC
     popfq
     .cfi_adjust_cfa_offset -8
@@ -295,10 +274,9 @@ cairn_context_capture:
     mov     %rbx, CONTEXT_RBX(%rdi)
     mov     %rbp, CONTEXT_RBP(%rdi)
     mov     %rdx, CONTEXT_RSP(%rdi)
-    mov     %r12, CONTEXT_R12(%rdi)
-    mov     %r13, CONTEXT_R13(%rdi)
-    mov     %r14, CONTEXT_R14(%rdi)
-    mov     %r15, CONTEXT_R15(%rdi)
+    .irp n, 12, 13, 14, 15
+    mov     %r\n, CONTEXT_R(\n)(%rdi)
+    .endr
     mov     %rax, CONTEXT_PC(%rdi)
     stmxcsr CONTEXT_MXCSR(%rdi)
     movq    $FLAGS_DEFAULT, CONTEXT_FLAGS(%rdi)

@@ -17,14 +17,7 @@
 #define CONTEXT_RDI 104
 #define CONTEXT_RBP 112
 #define CONTEXT_RSP 120
-#define CONTEXT_R8 128
-#define CONTEXT_R9 136
-#define CONTEXT_R10 144
-#define CONTEXT_R11 152
-#define CONTEXT_R12 160
-#define CONTEXT_R13 168
-#define CONTEXT_R14 176
-#define CONTEXT_R15 184
+#define CONTEXT_R(number) (CONTEXT_RAX + 8 * (number)) /* r8 to r15 */
 #define CONTEXT_MASKS 192
 #define CONTEXT_VECTORS 256
 #define CONTEXT_VECTOR_BYTES 64
@@ -53,7 +46,7 @@ struct __attribute__((may_alias)) host_context {
 };
 
 CONTEXT_ASSERT_OFFSET(struct host_context, general, CONTEXT_RAX);
-CONTEXT_ASSERT_OFFSET(struct host_context, general[15], CONTEXT_R15);
+CONTEXT_ASSERT_OFFSET(struct host_context, general[15], CONTEXT_R(15));
 CONTEXT_ASSERT_OFFSET(struct host_context, masks, CONTEXT_MASKS);
 CONTEXT_ASSERT_OFFSET(struct host_context, vectors, CONTEXT_VECTORS);
 _Static_assert(sizeof(struct host_context) <= CONTEXT_USED_BYTES_MAX, "resuming needs the rest");

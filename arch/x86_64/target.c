@@ -398,16 +398,14 @@ static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t
 /* ---- Unwinding ---- */
 
 /* Source: System V ABI, AMD64 supplement, "Registers": rbx, rbp, r12 to r15. */
-static const struct arch_unwind_slot unwind_slots[] = {
-    [ARCH_UNWIND_STACK_POINTER] = {7, 0},
-    [ARCH_UNWIND_RETURN_ADDRESS] = {16, 0},
-    {3, 0},
-    {6, 0},
-    {12, 0},
-    {13, 0},
-    {14, 0},
-    {15, 0},
-};
+static const struct arch_unwind_slot unwind_slots[] = {[ARCH_UNWIND_STACK_POINTER] = {7, 0},
+                                                       [ARCH_UNWIND_RETURN_ADDRESS] = {16, 0},
+                                                       {3, 0},
+                                                       {6, 0},
+                                                       {12, 0},
+                                                       {13, 0},
+                                                       {14, 0},
+                                                       {15, 0}};
 
 const struct cairn_arch x86_64_arch = {
     .architecture = CAIRN_ARCHITECTURE_X86_64,
