@@ -198,9 +198,6 @@ static const struct plain_block *plain_find(const struct plain *plain, uint64_t 
     return &plain->blocks[begin - 1];
 }
 
-/* How lookups are made: many in one call, one in each call, or each after the previous one. */
-enum manner { MANNER_ALL, MANNER_EACH, MANNER_CHAINED };
-
 /* Measures lookups. If they are chained, each waits for the result of the previous one. The
  * function is always inlined into two loops, because a factor of 0 would also make lookups wait. */
 static inline __attribute__((always_inline)) double time_lookups(const cairn_block_table *table,
@@ -230,24 +227,6 @@ static double time_each(const cairn_block_table *table, const uint64_t *pcs, uin
 static double time_chained(const cairn_block_table *table, const uint64_t *pcs, uint64_t *sum)
 {
     return time_lookups(table, pcs, true, sum);
-}
-
-/* Measures lookups in groups of a thousand, as for samples of a profile. */
-static double time_find_all(const cairn_block_table *table, const uint64_t *pcs, uint64_t *sum)
-{
-    enum { AT_ONCE = 1000 };
-    static struct cairn_block blocks[AT_ONCE];
-    uint64_t found = 0;
-    double begin = bench_now_of_thread();
-    for (uint32_t i = 0; i < LOOKUPS; i += AT_ONCE) {
-        (void)cairn_block_table_find_all(table, pcs + i, AT_ONCE, blocks);
-        for (uint32_t j = 0; j < AT_ONCE; j++)
-            if (blocks[j].size > 0)
-                found += blocks[j].id + blocks[j].flags + blocks[j].function +
-                         (pcs[i + j] - blocks[j].address);
-    }
-    *sum = found;
-    return (bench_now_of_thread() - begin) / LOOKUPS;
 }
 
 static inline __attribute__((always_inline)) double time_plain(const struct plain *plain,
@@ -291,27 +270,24 @@ static void print_lookup(const struct bench_options *options, const char *name, 
                                                 .limit = limit});
 }
 
-static bool bench_manner(const struct bench_options *options, const char *name,
+static bool bench_lookup(const struct bench_options *options, const char *name,
                          const cairn_block_table *table, const struct plain *plain,
-                         const uint64_t *pcs, enum manner manner)
+                         const uint64_t *pcs, bool is_chained)
 {
-    static double (*const ours[])(const cairn_block_table *, const uint64_t *, uint64_t *) = {
-        [MANNER_ALL] = time_find_all, [MANNER_EACH] = time_each, [MANNER_CHAINED] = time_chained};
-    bool is_chained = manner == MANNER_CHAINED;
     double times[REPEATS];
     double peer[REPEATS];
     bool is_same = true;
     for (int i = 0; i < REPEATS; i++) {
         uint64_t sum;
         uint64_t peer_sum;
-        times[i] = ours[manner](table, pcs, &sum);
+        times[i] = is_chained ? time_chained(table, pcs, &sum) : time_each(table, pcs, &sum);
         peer[i] = is_chained ? time_plain_chained(plain, pcs, &peer_sum)
                              : time_plain_each(plain, pcs, &peer_sum);
         is_same &= sum == peer_sum;
     }
     if (!is_same)
         bench_print_missing(options, "blocks.same-sum", "NOT BOTH FOUND THE SAME BLOCKS");
-    print_lookup(options, name, times, peer, manner == MANNER_CHAINED ? 0 : 40);
+    print_lookup(options, name, times, peer, is_chained ? 0 : 40);
     return is_same;
 }
 
@@ -338,10 +314,8 @@ static bool bench_lookups_in(const struct bench_options *options,
     uint64_t random = UINT64_C(0x123456789ABCDEF);
     for (uint32_t i = 0; i < LOOKUPS; i++)
         pcs[i] = made->code_address + next_random(&random) % made->code_size;
-    return bench_manner(options, "blocks.find-all-random", table, plain, pcs, MANNER_ALL) &&
-           bench_manner(options, "blocks.find-random", table, plain, pcs, MANNER_EACH) &&
-           bench_manner(options, "blocks.find-random-each-waits", table, plain, pcs,
-                        MANNER_CHAINED);
+    return bench_lookup(options, "blocks.find-random", table, plain, pcs, false) &&
+           bench_lookup(options, "blocks.find-random-each-waits", table, plain, pcs, true);
 }
 
 static bool bench_table(const struct bench_options *options, const struct generated_bbmap *made)

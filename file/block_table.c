@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-enum { LOOKUPS_AT_ONCE = 32 };
-
 void cairn_block_table_destroy(cairn_block_table *table)
 {
     if (table == NULL)
@@ -177,32 +175,6 @@ static inline bool read_owner(const cairn_block_table *table, const struct line 
     return read_piece(table, if_first != 0, block);
 }
 
-/* The state of a lookup. Each step reads memory whose address the step before has found. */
-struct lookup {
-    const struct region *region; /* NULL if the PC is outside of all regions */
-    uint32_t offset;             /* of the PC in the region; later in the line */
-    const uint32_t *bucket;
-    uint32_t line;
-};
-
-static inline void begin_lookup(const cairn_block_table *table, uint64_t pc, struct lookup *lookup)
-{
-    lookup->region = find_region(table, pc);
-    if (lookup->region == NULL)
-        return;
-    lookup->offset = (uint32_t)(pc - lookup->region->begin);
-    lookup->bucket =
-        &table->buckets[lookup->region->first_bucket + (lookup->offset >> lookup->region->shift)];
-}
-
-static inline void find_line_of(const cairn_block_table *table, struct lookup *lookup)
-{
-    const uint32_t *bases = table->bases + lookup->region->padding;
-    lookup->line = find_line(bases, lookup->bucket[0], lookup->bucket[1], lookup->offset);
-    /* The line holds the same number, but is not in the cache yet. */
-    lookup->offset -= bases[lookup->line];
-}
-
 /* Completes a lookup whose PC is not in a block with a narrow size. */
 static __attribute__((noinline)) bool end_wide(const cairn_block_table *table, uint64_t pc,
                                                uint32_t line_number, uint32_t offset,
@@ -220,73 +192,31 @@ static __attribute__((noinline)) bool end_wide(const cairn_block_table *table, u
     return read_owner(table, line, pc - offset, place, block);
 }
 
-static inline bool end_lookup(const cairn_block_table *table, const struct lookup *lookup,
-                              uint64_t pc, struct cairn_block *block)
+/* Each step reads memory whose address the step before has found. */
+bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc, struct cairn_block *block)
 {
-    const struct line *line = &table->lines[lookup->line];
-    uint64_t place = find_place(line, lookup->offset);
-    uint32_t inside = lookup->offset - line->begins[place];
+    const struct region *region = find_region(table, pc);
+    if (region == NULL)
+        return false;
+    uint32_t offset = (uint32_t)(pc - region->begin);
+    const uint32_t *bucket = &table->buckets[region->first_bucket + (offset >> region->shift)];
+    /* The line is usually one of these two. */
+    __builtin_prefetch(&table->lines[bucket[0]]);
+    __builtin_prefetch(&table->lines[bucket[1]]);
+    const uint32_t *bases = table->bases + region->padding;
+    uint32_t number = find_line(bases, bucket[0], bucket[1], offset);
+    /* The line holds the same base, but is not in the cache yet. */
+    offset -= bases[number];
+    const struct line *line = &table->lines[number];
+    uint64_t place = find_place(line, offset);
+    uint32_t inside = offset - line->begins[place];
     uint32_t size = line->sizes[place];
     _Static_assert(SIZE_WIDE == 0, "no PC is in such a size");
     if (__builtin_expect(inside >= size >> SIZE_SHIFT, 0))
-        return end_wide(table, pc, lookup->line, lookup->offset, block);
-    read_place(table, line, place, (uint64_t)lookup->line * LINE_BLOCKS + place, block);
+        return end_wide(table, pc, number, offset, block);
+    read_place(table, line, place, (uint64_t)number * LINE_BLOCKS + place, block);
     block->address = pc - inside;
-    return read_owner(table, line, pc - lookup->offset, place, block);
-}
-
-bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc, struct cairn_block *block)
-{
-    struct lookup lookup;
-    begin_lookup(table, pc, &lookup);
-    if (lookup.region == NULL)
-        return false;
-    /* The line is usually one of these two. */
-    __builtin_prefetch(&table->lines[lookup.bucket[0]]);
-    __builtin_prefetch(&table->lines[lookup.bucket[1]]);
-    find_line_of(table, &lookup);
-    return end_lookup(table, &lookup, pc, block);
-}
-
-/* Executes each step for all lookups, so that their cache misses overlap. */
-static size_t find_some(const cairn_block_table *table, const uint64_t *pcs, size_t count,
-                        struct cairn_block *blocks)
-{
-    struct lookup lookups[LOOKUPS_AT_ONCE];
-    size_t found = 0;
-    for (size_t i = 0; i < count; i++) {
-        begin_lookup(table, pcs[i], &lookups[i]);
-        if (lookups[i].region != NULL)
-            __builtin_prefetch(lookups[i].bucket);
-    }
-    for (size_t i = 0; i < count; i++)
-        if (lookups[i].region != NULL)
-            __builtin_prefetch(&table->bases[lookups[i].region->padding + lookups[i].bucket[0]]);
-    for (size_t i = 0; i < count; i++)
-        if (lookups[i].region != NULL) {
-            find_line_of(table, &lookups[i]);
-            __builtin_prefetch(&table->lines[lookups[i].line]);
-        }
-    for (size_t i = 0; i < count; i++) {
-        bool is_found =
-            lookups[i].region != NULL && end_lookup(table, &lookups[i], pcs[i], &blocks[i]);
-        if (!is_found)
-            blocks[i] = (struct cairn_block){0};
-        found += is_found;
-    }
-    return found;
-}
-
-size_t cairn_block_table_find_all(const cairn_block_table *table, const uint64_t *pcs, size_t count,
-                                  struct cairn_block *blocks)
-{
-    size_t found = 0;
-    for (size_t i = 0; i < count; i += LOOKUPS_AT_ONCE) {
-        size_t left = count - i;
-        found +=
-            find_some(table, pcs + i, left < LOOKUPS_AT_ONCE ? left : LOOKUPS_AT_ONCE, blocks + i);
-    }
-    return found;
+    return read_owner(table, line, pc - offset, place, block);
 }
 
 /* ---- Functions ---- */

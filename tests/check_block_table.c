@@ -299,19 +299,12 @@ static void expect_block(const struct cairn_block *found, const struct cairn_blo
 static void expect_pc(const cairn_block_table *table, uint64_t pc)
 {
     struct cairn_block found;
-    struct cairn_block all;
     const struct cairn_block *expected = model_find(pc);
     bool is_found = cairn_block_table_find(table, pc, &found);
     if (is_found != (expected != NULL))
         ck_abort_msg("0x%llx is %sfound", (unsigned long long)pc, is_found ? "" : "not ");
-    expect(cairn_block_table_find_all(table, &pc, 1, &all) == is_found);
-    if (!is_found) {
-        expect(all.size == 0);
-        return;
-    }
-    uint32_t number = model_number(expected->function);
-    expect_block(&found, expected, number);
-    expect_block(&all, expected, number);
+    if (is_found)
+        expect_block(&found, expected, model_number(expected->function));
 }
 
 /* Looks up the edges of each block, and a random address in it. */
@@ -450,29 +443,6 @@ START_TEST(each_range_is_where_it_was_placed)
 }
 END_TEST
 
-START_TEST(many_lookups_are_the_same_as_each_by_itself)
-{
-    enum { PCS = 1000 };
-    static uint64_t pcs[PCS];
-    static struct cairn_block all[PCS];
-    random_state = sample_seed();
-    put_model(&shapes[4], FUNCTIONS_MAX - 1);
-    cairn_block_table *table = make_table();
-    size_t found = 0;
-    for (unsigned i = 0; i < PCS; i++)
-        pcs[i] = model.blocks[below(model.block_count)].block.address + below(20);
-    size_t all_found = cairn_block_table_find_all(table, pcs, PCS, all);
-    for (unsigned i = 0; i < PCS; i++) {
-        struct cairn_block block = {0};
-        found += cairn_block_table_find(table, pcs[i], &block);
-        expect(all[i].address == block.address && all[i].size == block.size &&
-               all[i].index == block.index && all[i].function == block.function);
-    }
-    expect_equal(all_found, found);
-    cairn_block_table_destroy(table);
-}
-END_TEST
-
 START_TEST(a_builder_goes_on_after_a_table_was_made)
 {
     random_state = sample_seed();
@@ -497,7 +467,7 @@ START_TEST(a_table_of_nothing_has_no_blocks)
     static const uint64_t places[] = {0, 0x1000, UINT64_MAX};
     cairn_block_builder *builder;
     cairn_block_table *table;
-    struct cairn_block found[3];
+    struct cairn_block found;
     ck_assert_ok(cairn_block_builder_create(NULL, &builder, NULL));
     ck_assert_ok(cairn_block_builder_finish(builder, &table, NULL));
     cairn_block_builder_destroy(builder);
@@ -505,8 +475,7 @@ START_TEST(a_table_of_nothing_has_no_blocks)
     expect_equal(cairn_block_table_block_count(table), 0);
     expect_equal(cairn_block_table_hidden_count(table), 0);
     for (unsigned i = 0; i < 3; i++)
-        expect(!cairn_block_table_find(table, places[i], &found[0]));
-    expect_equal(cairn_block_table_find_all(table, places, 3, found), 0);
+        expect(!cairn_block_table_find(table, places[i], &found));
     cairn_block_table_destroy(table);
 }
 END_TEST
@@ -606,7 +575,6 @@ int main(void)
     tcase_add_loop_test(tests, lookups_find_what_a_search_of_everything_finds, 0,
                         sizeof shapes / sizeof *shapes);
     tcase_add_test(tests, each_range_is_where_it_was_placed);
-    tcase_add_test(tests, many_lookups_are_the_same_as_each_by_itself);
     tcase_add_test(tests, a_builder_goes_on_after_a_table_was_made);
     tcase_add_test(tests, a_table_of_nothing_has_no_blocks);
     tcase_add_test(tests, a_function_whose_blocks_overlap_is_refused_and_the_others_stay);

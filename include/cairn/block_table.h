@@ -145,15 +145,6 @@ CAIRN_API size_t cairn_block_table_size_bytes(const cairn_block_table *table);
 CAIRN_API bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc,
                                       struct cairn_block *block);
 
-/**
- * Finds the blocks of `count` PCs, and returns the number of PCs that are in a block. If `pcs[i]`
- * is not in a block, `blocks[i]` is all zero, including its size. The cache misses of the lookups
- * overlap, so that this is several times as fast as single lookups in a table that is larger than
- * the caches.
- */
-CAIRN_API size_t cairn_block_table_find_all(const cairn_block_table *table, const uint64_t *pcs,
-                                            size_t count, struct cairn_block *blocks);
-
 /** Returns function number `index` in `*function`; false if there is no such function. */
 CAIRN_API bool cairn_block_table_function(const cairn_block_table *table, uint32_t index,
                                           struct cairn_block_function *function);
