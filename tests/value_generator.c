@@ -2,7 +2,7 @@
 #include "value_generator.h"
 
 #include "arch/arch.h"
-#include "llvm/features.h"
+#include "llvm/ir.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -151,12 +151,10 @@ static bool is_mask(struct generator *generator, LLVMTypeRef type)
  * registers, and nothing of such a record can then be read. */
 static LLVMTypeRef live_type(struct generator *generator)
 {
-    const char *instead;
     for (;;) {
         LLVMTypeRef type = any_type(generator);
-        if (types_live_value(type, cairn_architecture_host(), generator->function, &instead) !=
-                LIVE_VALUE_CRASHES &&
-            !is_mask(generator, type) &&
+        bool fits = types_live_value(type, cairn_architecture_host(), generator->function) == NULL;
+        if ((fits || ir_is_integer(type, 64)) && !is_mask(generator, type) &&
             cairn_type_size(types_convert(type)) <= GENERATED_SLOT_BYTES)
             return type;
     }

@@ -2,8 +2,8 @@
 #include "tools/foreign.h"
 
 #include "tools/stackmap.h"
-#include "llvm/compile.h"
-#include "llvm/pending.h"
+#include "llvm/program.h"
+#include "llvm/scan.h"
 
 #include <cairn/cairn.h>
 #include <stdio.h>
@@ -134,11 +134,11 @@ enum exit_status list_program(struct program *program, const char *path,
         return complain_about(path, &error);
     enum exit_status status = check(program, path, optimisation_level, id_conflicts, declarations);
     if (status == EXIT_DONE &&
-        compile_object(program, optimisation_level, &compiled, &error) != CAIRN_OK)
+        program_compile(program, optimisation_level, &compiled, &error) != CAIRN_OK)
         status = complain_about(path, &error);
     if (status == EXIT_DONE)
         status = list_compiled(&compiled, path, declarations, output);
-    compile_release(&compiled);
+    compiled_release(&compiled);
     cairn_declarations_destroy(declarations);
     return status;
 }

@@ -7,7 +7,7 @@
 #include "tools/command.h"
 #include "tools/foreign.h"
 #include "tools/sites.h"
-#include "llvm/compile.h"
+#include "llvm/program.h"
 
 #include <cairn/cairn.h>
 #include <signal.h>
@@ -113,7 +113,7 @@ static void parse_word(char *word, struct options *options)
 static bool is_for_this_machine(const struct options *options)
 {
     return options->target != NULL &&
-           compile_find_architecture(options->target) == cairn_architecture_host();
+           program_find_architecture(options->target) == cairn_architecture_host();
 }
 
 static bool check_options(const struct options *options)
@@ -306,7 +306,7 @@ static void end_session(struct session *session)
 
 static bool is_foreign(const struct session *session)
 {
-    enum cairn_architecture architecture = compile_architecture(session->program);
+    enum cairn_architecture architecture = program_architecture(session->program);
     if (session->options->target != NULL)
         return true;
     return architecture != CAIRN_ARCHITECTURE_UNKNOWN && architecture != cairn_architecture_host();
@@ -314,7 +314,7 @@ static bool is_foreign(const struct session *session)
 
 static enum exit_status refuse_call(const struct session *session)
 {
-    enum cairn_architecture architecture = compile_architecture(session->program);
+    enum cairn_architecture architecture = program_architecture(session->program);
     complain("%s: the program is for %s, and this machine is %s: its sites can be listed "
              "(--sites), but nothing can be called",
              session->options->path, cairn_architecture_name(architecture),
@@ -374,7 +374,7 @@ static enum exit_status run(const struct options *options)
     }
     enum exit_status status = EXIT_DONE;
     if (options->target != NULL &&
-        compile_set_target(session.program, options->target, &error) != CAIRN_OK)
+        program_set_target(session.program, options->target, &error) != CAIRN_OK)
         status = complain_about(&session, &error);
     if (status == EXIT_DONE)
         status = is_foreign(&session) ? run_foreign(&session) : run_here(&session);

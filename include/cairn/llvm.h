@@ -1,7 +1,7 @@
 /*
- * cairn/llvm.h - Cairn beside LLVM's C API: engines, declarations, builders, checks.
+ * cairn/llvm.h - Cairn beside LLVM's C API: builds IR, scans and checks modules, loads code.
  *
- * In libcairn-llvm; the only header that includes LLVM's.
+ * Belongs to libcairn-llvm. This is the only public header that includes LLVM's headers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,100 +24,98 @@ extern "C" {
 /* ---- Building IR ---- */
 
 /**
- * Builds a call of llvm.experimental.stackmap at the builder's position, with `shadow_bytes` that
- * may be patched behind it (0: none). Live values of integer types that the LLVM in use would
- * crash on are extended with zeros to i32 or i64, wide constants are kept if a record can have
- * them; their own types are kept as metadata of the call and are what cairn_scan_module declares.
- * Returns the call; NULL with ARGUMENT (the builder stands nowhere), UNSUPPORTED (a type that
- * cannot be kept live; the sentence says what to give instead) or MEMORY.
+ * Builds a call of llvm.experimental.stackmap at the builder's position. `shadow_bytes` bytes after
+ * it may be patched. Live values of integer types that would crash the LLVM in use are
+ * zero-extended to i32 or i64. Their own types are kept as metadata of the call, which
+ * cairn_scan_module reads. Wide constants are unchanged if a record can hold them.
+ *
+ * Returns the call, or NULL. Errors: ARGUMENT (the builder has no position), UNSUPPORTED (a type
+ * that cannot be kept live; the message suggests another one), MEMORY.
  */
 CAIRN_API LLVMValueRef cairn_build_stackmap(LLVMBuilderRef builder, uint64_t id,
                                             uint32_t shadow_bytes, LLVMValueRef *live_values,
                                             uint32_t live_value_count, struct cairn_error *error);
 
-/** What cairn_build_patchpoint builds. All that is left out is zero: no target, void, C. */
+/** The parameters of cairn_build_patchpoint. Zero means: no target, void, the C convention. */
 struct cairn_patchpoint {
     uint64_t id;
-    /** Bytes to reserve; cairn_patchpoint_minimum_bytes says how many are needed. */
+    /** Bytes to reserve, at least cairn_patchpoint_minimum_bytes. */
     uint32_t byte_count;
     /** A constant: a function (not on AArch64 and RISC-V), or an address as a pointer or as an
-     * integer of pointer width; on AArch64 and PPC64 one below 2^48. NULL or a null constant means
-     * that LLVM emits no call: no-ops only. LLVM cannot call a target that is known only at run
-     * time, or an expression that has to be computed: leave the target out and use cairn_site_call,
-     * or make the target a function that gets the pointer as an argument and calls it. */
+     * integer of pointer width, below 2^48 on AArch64 and PPC64. With NULL or a null constant LLVM
+     * emits no-ops instead of a call. LLVM can call neither a target that is known only at run time
+     * nor an expression that must be computed: use no target and cairn_site_call, or as target a
+     * function that calls a pointer which it gets as an argument. */
     LLVMValueRef target;
-    /** NULL means void. */
-    LLVMTypeRef result_type;
-    /** LLVM's number, such as CAIRN_CALLING_CONVENTION_ANYREG: operands and result in any
-     *  registers, which the record names. */
+    LLVMTypeRef result_type; /**< NULL means void */
+    /** LLVM's number. With CAIRN_CALLING_CONVENTION_ANYREG, LLVM chooses the registers of the
+     *  operands and the result, and the record names them. */
     uint32_t calling_convention;
     LLVMValueRef *arguments;
     uint32_t argument_count;
     LLVMValueRef *live_values;
     uint32_t live_value_count;
-    /** Of the result; NULL or "" means none. */
-    const char *name;
+    const char *name; /**< of the result; NULL or "" for no name */
 };
 
-/** More than that is a mistake (and LLVM would fill it with no-ops). */
+/** The maximum size of a patch point. LLVM would fill more bytes with no-ops. */
 enum { CAIRN_PATCHPOINT_BYTES_MAX = 1 << 20 };
 
 /**
- * Builds a call of llvm.experimental.patchpoint.* at the builder's position. Integers of up to 64
- * bits and pointers as results work with every LLVM; floating-point and 128-bit vector results
- * need LLVM 19. Live values as in cairn_build_stackmap. UNSUPPORTED also for a target that LLVM
- * would not call, with what to give instead. Returns the result, which may be a conversion of the
- * call's; NULL with ARGUMENT, UNSUPPORTED, RANGE (too few bytes for LLVM's call, or too many),
- * MEMORY: then nothing was built.
+ * Builds a call of llvm.experimental.patchpoint.* at the builder's position. The result may be an
+ * integer of up to 64 bits or a pointer; with LLVM 19 and later, also a floating-point number or a
+ * 128-bit vector. Live values are treated as in cairn_build_stackmap.
+ *
+ * Returns the result, which may be a conversion of the call's result, or NULL; then nothing was
+ * built. Errors: ARGUMENT, UNSUPPORTED (also for a target that LLVM would not call; the message
+ * suggests another one), RANGE (too few bytes for LLVM's call, or too many), MEMORY.
  */
 CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
                                               const struct cairn_patchpoint *patchpoint,
                                               struct cairn_error *error);
 
-/** Bytes that a patch point of this module's target needs at least: with a call target, for LLVM
- *  to emit its call; without, for Cairn to patch it live wherever it comes to lie. 0 if the
- *  architecture is not known. */
+/** Returns the minimum size in bytes of a patch point for the module's target: with a call target,
+ *  the size of LLVM's call; without one, the size that Cairn needs to patch it while it is
+ * executed, at any alignment. 0 if the architecture is unknown. */
 CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target);
 
 /* ---- Frame states ---- */
 
-/** What an interpreter would have in one of its frames at a site, as a front end knows it there. */
+/** An interpreter's frame at a site, in terms of the compiled function's values. */
 struct cairn_encoded_frame {
-    /** The host's own: numbers, or addresses that are known at compile time. */
+    /** The host's: numbers, or addresses that are known at compile time. */
     uint64_t function;
     uint64_t position;
     uint32_t flags;
-    /** Values of any scalar or vector type, constants too. NULL, or a value that is undefined:
-     *  nothing, for locals that the interpreter will write before it reads them. */
+    /** Values of any scalar or vector type, or constants. NULL or an undefined value means a dead
+     *  local, which the interpreter writes before it reads it. */
     LLVMValueRef *locals;
     uint32_t local_count;
-    /** The operand stack, its lowest entry first; as the locals. */
-    LLVMValueRef *stack;
+    LLVMValueRef *stack; /**< the operand stack from its lowest entry on; like `locals` */
     uint32_t stack_count;
 };
 
-/** Live values that cairn_frame_state_encode writes for these frames at most; 0 if it would refuse
- *  their counts. */
+/** Returns the maximum number of live values that cairn_frame_state_encode writes for these frames;
+ *  0 if it rejects their counts. */
 CAIRN_API uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *frames,
                                               uint32_t frame_count);
 
 /**
- * Encodes a stack of interpreter frames, of which the outermost comes first: a function, and those
- * that were inlined into it at the place that is being compiled. Writes to `live_values`, which has
- * room for `capacity`, what is to be given as live values to cairn_build_patchpoint or
- * cairn_build_stackmap, or in the "deopt" bundle of a statepoint; there may be others before and
- * behind. `*count` is how many they are. cairn_frame_state_read (cairn/frame_state.h) reads them,
- * and says what they are.
+ * Encodes a stack of interpreter frames, the outermost first: a function, and the functions that
+ * were inlined into it. Writes the values to `live_values`, which has space for `capacity`, and
+ * their number to `*count`. The caller passes them as live values to cairn_build_patchpoint or
+ * cairn_build_stackmap, or in the "deopt" bundle of a statepoint, with or without other values
+ * before and after them. cairn_frame_state_read (cairn/frame_state.h) decodes them.
  *
- * Numbers, constants of integer, floating-point and vector types, null and addresses that are
- * constant integers cost no register and no instruction. Addresses of globals do: LLVM knows them
- * only when it links. Values that stand in several places are given to LLVM once. Whether it can
- * keep a value of its type live at all, cairn_build_patchpoint and cairn_check_module say. Costs by
- * the slots times the different values in them.
+ * Numbers, constants of integer, floating-point and vector types, null, and addresses that are
+ * constant integers take no register and no instruction. Addresses of globals do, because LLVM
+ * knows them only when it links. A value that occurs several times is passed to LLVM once. Whether
+ * LLVM can keep a value of its type live, cairn_build_patchpoint and cairn_check_module determine.
+ * Takes O(slots × different values) time.
  *
- * UNSUPPORTED: a value is of a type that a struct cairn_value cannot hold (the sentence names it);
- * RANGE: no room, or more than 65535 live values, frames, or entries in one of them; ARGUMENT. What
- * is in `live_values` is then anything, and `*count` as it was.
+ * Errors: UNSUPPORTED (a type that a struct cairn_value cannot hold; the message names it), RANGE
+ * (too little space, or more than 65535 live values, frames, or entries in a frame), ARGUMENT. Then
+ * the contents of `live_values` are unspecified, and `*count` is unchanged.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_encode(
     LLVMContextRef context, const struct cairn_encoded_frame *frames, uint32_t frame_count,
@@ -125,261 +123,236 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_encode(
 
 /* ---- PC sections ---- */
 
-/** Constants that follow each other in an entry. */
+/** Consecutive constants of an entry. */
 struct cairn_constant_tuple {
-    /** Integer constants of up to 64 bits, of any width: as many bytes as LLVM stores the type
-     * with. */
+    /** Integer constants of up to 64 bits. Each takes as many bytes as LLVM stores its type in. */
     LLVMValueRef *values;
     uint32_t count;
 };
 
-/** A PC section (cairn/pcsection.h) that an instruction or a function is to have an entry in. */
+/** A PC section (cairn/pcsection.h) in which an instruction or a function gets an entry. */
 struct cairn_pcsection_metadata {
-    /** Not empty, and without '!', which LLVM puts options behind. */
-    const char *section;
-    /** LLVM's option !C: numbers of 2 to 8 bytes as ULEB128. LLVM 16 does not know it: it writes
-     * them whole, to a section that has !C in its name. All entries of a section have to agree. */
+    const char *section; /**< not empty, without '!', after which LLVM expects options */
+    /** LLVM's option !C: numbers of 2 to 8 bytes are encoded as ULEB128. LLVM 16 ignores it, and
+     * appends !C to the section's name. All entries of a section must agree. */
     bool is_compressed;
     const struct cairn_constant_tuple *tuples;
     uint32_t tuple_count;
 };
 
 /**
- * Attaches `!pcsections` to an instruction or to a function with a body: LLVM then writes an entry
- * with these constants to each of the sections. What is attached already stays, and comes first.
+ * Attaches `!pcsections` to an instruction, or to a function with a body. LLVM then writes an entry
+ * with these constants to each of the sections, after the entries that were attached before.
  *
- * An instruction gets an entry for each machine instruction that is made from it: loads, stores and
- * branches one as a rule, atomics one or several, duplicated code as many as there are copies;
- * calls, of which LLVM 16 to 19 drop the metadata (some with a warning on standard error), none.
- * Passes over IR drop the metadata where they change an instruction, so this is to be called behind
- * the last of them. Instructions with the same constants get metadata of their own each, since LLVM
- * would write the constants only once for all of them (RUNS in cairn/pc_table.h): a constant of no
- * bytes tells them apart, and the function's attribute "cairn-pcsections" counts them.
+ * An instruction gets an entry for each machine instruction that is made from it: usually one for a
+ * load, store or branch, one or several for an atomic, and one for each copy of duplicated code.
+ * LLVM 16 to 19 drop the metadata of calls, some with a warning on standard error. IR passes drop
+ * the metadata of instructions that they change, so call this after the last pass. LLVM would write
+ * the constants only once for instructions that share metadata (RUNS in cairn/pc_table.h), so each
+ * instruction gets its own: it includes a constant of no bytes, which the function's attribute
+ * "cairn-pcsections" counts.
  *
- * UNSUPPORTED: LLVM 14 or 15, which have no PC sections; an object format other than ELF; a
- * constant of more than 64 bits or that is no integer. ARGUMENT: the value is neither an
- * instruction in a function nor a function with a body; a name that LLVM cannot have. RANGE: more
- * than CAIRN_PCSECTION_CONSTANTS_MAX constants in a section. MEMORY. The value is then as it was.
+ * Errors: UNSUPPORTED (LLVM 14 or 15, an object format other than ELF, or a value that is not an
+ * integer constant of up to 64 bits), ARGUMENT (neither an instruction in a function nor a function
+ * with a body, or an invalid name), RANGE (more than CAIRN_PCSECTION_CONSTANTS_MAX constants in a
+ * section), MEMORY. Then the value is unchanged.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_attach_pcsections(
     LLVMValueRef value, const struct cairn_pcsection_metadata *sections, uint32_t count,
     struct cairn_error *error);
 
-/* ---- Implicit null checks ---- */
+/* ---- Preparing functions and modules ---- */
 
 /**
  * Marks a conditional branch on a comparison of a pointer with null as a check that LLVM may leave
- * to the hardware (metadata make.implicit): an access that follows on the other side, near to the
- * pointer, takes its place, and the fault map says where the code goes on if it faults.
- * cairn/fault.h is about what the host does then. LLVM does it on x86-64 and AArch64, at
- * optimisation levels 1 to 3, where it finds such an access, and if its option is on
- * (cairn_enable_implicit_null_checks). LLVM 14 to 16 do it for loads alone on AArch64, and not in
- * small functions with a frame pointer (cairn_prepare_function), whose frame they set up between
- * the check and the access. To be called behind the last pass over IR that changes branches.
- * ARGUMENT: it is no such branch.
+ * to the hardware (metadata make.implicit). An access near the pointer on the other side of the
+ * branch then replaces the check, and the fault map contains where execution continues after a
+ * fault (cairn/fault.h). LLVM does this on x86-64 and AArch64 at optimisation levels 1 to 3, if its
+ * option is on (cairn_enable_implicit_null_checks). On AArch64, LLVM 14 to 16 do it only for loads,
+ * and not in small functions with a frame pointer (cairn_prepare_function), because they set up the
+ * frame between the check and the access. Call this after the last IR pass that changes branches.
+ * Errors: ARGUMENT (not such a branch).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_make_implicit(LLVMValueRef branch,
                                                                  struct cairn_error *error);
 
-/** Turns LLVM's option -enable-implicit-null-checks on in this process, once, for all that is
- * compiled from then on; only marked branches are affected. Engines do it if asked to (struct
- * cairn_engine_options). Thread-safe, but LLVM must not be compiling meanwhile. */
+/** Turns on LLVM's option -enable-implicit-null-checks for the process, once. It affects only
+ * marked branches. Engines do this on request (struct cairn_engine_options). Thread-safe, but LLVM
+ * must not be compiling at the same time. */
 CAIRN_API void cairn_enable_implicit_null_checks(void);
 
-/* ---- Functions and modules ---- */
-
-/** Puts on a function the attributes that Cairn needs: `uwtable`, so that LLVM emits the tables by
- *  which its frames are unwound, and "frame-pointer"="all", so that its frames form a chain that a
- *  profiler can follow. Functions without them can be patched all the same. */
+/** Adds attributes to a function: `uwtable`, so that LLVM emits unwind tables, and
+ *  "frame-pointer"="all", so that profilers can follow its frames. Functions without these
+ *  attributes can be patched, too. */
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /**
- * Gives each statepoint in `module` an ID of its own, in the order of the module: `*next_id`, which
- * is then the next one. Statepoints are calls of llvm.experimental.gc.statepoint*, calls with a
- * "deopt" bundle and calls of llvm.experimental.deoptimize.*. To be called after LLVM's pass
+ * Gives each statepoint of the module a new ID, from `*next_id` on in the order of the module, and
+ * advances `*next_id`. Statepoints are calls of llvm.experimental.gc.statepoint*, calls with a
+ * "deopt" bundle, and calls of llvm.experimental.deoptimize.*. Call this after LLVM's pass
  * rewrite-statepoints-for-gc, which gives all statepoints the same ID, so that their declarations
- * are in conflict. Statepoints that have been numbered get new IDs. MEMORY, ARGUMENT: nothing was
- * changed.
+ * conflict. A second call numbers them again. Errors: ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModuleRef module,
                                                                       uint64_t *next_id,
                                                                       struct cairn_error *error);
 
-/* ---- Looking at IR before code generation ---- */
-
 /**
- * Adds a declaration for each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.*
- * and llvm.experimental.gc.statepoint* in `module`, and for the calls of which LLVM makes
- * statepoints: those with a "deopt" bundle, and those of llvm.experimental.deoptimize.*. Their ID
- * is the call's attribute "statepoint-id", or else 2882400015, and their reserved bytes are
- * "statepoint-num-patch-bytes". Before LLVM 19 records of statepoints have the low 32 bits of their
- * IDs, and so have their declarations. (Before LLVM 18 calls with a "deopt" bundle that is empty
- * are not seen, except for those of llvm.experimental.deoptimize.*. At -O0 on AArch64 LLVM 14 to 22
- * make no record of ordinary calls with a "deopt" bundle, unless the function has an intrinsic that
- * makes one, or an invoke with such a bundle: cairn_check_module refuses them.) LLVM makes no
- * record of inline assembly or of other intrinsics that have the bundle, and emits no code for
- * functions that are available externally: they declare nothing. Calls of library functions that
- * LLVM replaces by instructions (sqrt that only reads memory, say) have no record either:
- * cairn_check_module refuses those that have the bundle. IDs that come more than once are
- * normal, since inlining and unrolling copy calls; CONFLICT if their shapes differ, with a sentence
- * that names both functions. CORRUPT if an operand that has to be constant is not; UNSUPPORTED if
- * LLVM would not call the target of a patch point (struct cairn_patchpoint), or if the LLVM in use
- * writes operand bundles in a way that is not known (before LLVM 18 they are read from the printed
- * call); MEMORY, ARGUMENT. On failure `declarations` is as it was. They are added in the order of
- * the functions in the module; within a function in an order that is the same each time for a
- * module that was made in the same way. Takes O(instructions + records) time: a few nanoseconds for
- * each instruction.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
-                                                               cairn_declarations *declarations,
-                                                               struct cairn_error *error);
-
-/** What LLVM is to do about the registers that live across a patch point. */
-enum cairn_liveness {
-    /** Turn patch point liveness off in this process (LLVM's option
-     *  -enable-patchpoint-liveness=false), once: with it on, LLVM 14 to 22 crash on ordinary
-     *  code. Records then have no live-outs, so every register counts as live. On PPC64 also
-     *  -disable-ppc-vsx-swap-removal: LLVM would have vectors in another order than records say;
-     *  and -disable-ppc-ctrloops: LLVM 14 and 15 would keep the counters of loops in CTR across
-     * patch points, which change it. */
-    CAIRN_LIVENESS_OFF = 0,
-    /** The host has set these options already. */
-    CAIRN_LIVENESS_OFF_BY_HOST = 1,
-    /** Keep it; the check of a module then refuses what would crash. */
-    CAIRN_LIVENESS_KEEP = 2
-};
-
-/** One construct that is known to crash the LLVM in use. Everything in it is Cairn's, or the
- *  module's, and valid only while the callback runs. */
-struct cairn_finding {
-    /** Name of the function; "" if it has none. */
-    const char *function;
-    /** The instruction, as LLVM prints it, whole. */
-    const char *instruction;
-    /** Why it is refused, and what to write instead: parts of a sentence. */
-    const char *why;
-    const char *instead;
-    /** All of it in one sentence, in which long names and instructions are cut. */
-    const char *sentence;
-    /** The instruction: as a rule a call of an intrinsic; a landingpad, catchswitch or cleanuppad
-     * otherwise. */
-    LLVMValueRef call;
-};
-
-struct cairn_check_options {
-    enum cairn_liveness liveness;
-    /** At which the module will be compiled: 0 to 3. */
-    unsigned optimisation_level;
-    /** Whether FastISel will be used above level 0, too (EnableFastISel of LLVM's options). */
-    bool enable_fast_isel;
-    /** Whether the host has had LLVM's verifier look at the module and has not changed it since. */
-    bool is_verified;
-    /** Called for each finding, in the order of the module; `user` is handed on. It must not change
-     *  the module. May be NULL. */
-    void (*finding)(const struct cairn_finding *finding, void *user);
-    void *user;
-    /** Names of the GC strategies that the host has registered with LLVM, in C++. A function may
-     * name one of these (gc "name"), or one of LLVM's own: statepoint-example, coreclr,
-     * shadow-stack, erlang and ocaml. */
-    const char *const *gc_strategies;
-    size_t gc_strategy_count;
-};
-
-/**
- * Refuses, with status LLVM, a module that is known to crash the code generator of the LLVM in
- * use, or of which it is known to make wrong code. LLVM's verifier comes first, unless
- * `options->is_verified`: the code generator may do anything with what it would refuse; the error
- * then has its message. Before it, a function whose GC strategy LLVM does not know is refused, and
- * so is a gc.relocate in a function that names no strategy, because LLVM ends the process at both:
- * the error then names the function. All else that is found goes to `options->finding`, and the
- * error has the sentence of the first finding, which names the function, the instruction, why, and
- * what to write instead, and says how many more there are. To be called before code generation;
- * cairn_engine_create and cairn_engine_add_module do so. `options` NULL means all zero. CORRUPT for
- * a call that is not well-formed, at which the check ends; UNSUPPORTED as cairn_scan_module for
- * operand bundles; MEMORY, ARGUMENT. Takes O(instructions + records) time; what the
- * verifier takes is a few percent of what compiling takes. May be called by any
- * thread that may use the module's context.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
-    LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
-
-/* ---- Calling what was compiled ---- */
-
-/**
- * The signature of functions of an LLVM type (cairn/call.h): of an OSR version of a loop, of a
- * function to be entered in a frame's place. The members of a structure that is returned are its
- * results. What the type does not say is which integers are extended by their sign:
+ * Creates the signature (cairn/call.h) of a function type, for example of a loop's OSR version, or
+ * of a function that is entered in place of a frame. The members of a returned structure are the
+ * results. The type does not tell which integers are sign-extended: use
  * cairn_signature_extend_sign.
  *
- * ARGUMENT: the type is no function's, or has too many arguments or results. UNSUPPORTED: variable
- * arguments, or as cairn_signature_create. MEMORY.
+ * Errors: ARGUMENT (not a function type, too many arguments or results), UNSUPPORTED (variable
+ * arguments, or as cairn_signature_create), MEMORY.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
     const struct cairn_allocator *allocator, LLVMTypeRef function_type, cairn_signature **signature,
     struct cairn_error *error);
 
+/* ---- Scanning and checking modules before code generation ---- */
+
+/**
+ * Adds a declaration for each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.*
+ * and llvm.experimental.gc.statepoint*, and for each call that LLVM compiles as a statepoint: calls
+ * with a "deopt" bundle, and calls of llvm.experimental.deoptimize.*. The ID of the latter is their
+ * attribute "statepoint-id", otherwise 2882400015, and the size is "statepoint-num-patch-bytes".
+ * Before LLVM 19, records and so declarations of statepoints have the low 32 bits of their IDs.
+ *
+ * Some calls have no record and so no declaration: inline assembly, and other intrinsics with a
+ * "deopt" bundle; calls in functions that are available externally, for which LLVM emits no code;
+ * before LLVM 18, calls with an empty "deopt" bundle, except calls of
+ * llvm.experimental.deoptimize.*. cairn_check_module rejects two other cases: calls of library
+ * functions that LLVM replaces by instructions (for example sqrt that only reads memory) with a
+ * "deopt" bundle; and, at -O0 on AArch64, ordinary calls with a "deopt" bundle, of which LLVM 14 to
+ * 22 make no record unless the function has an intrinsic that makes one, or an invoke with such a
+ * bundle.
+ *
+ * An ID may occur several times, because inlining and unrolling duplicate calls. Declarations are
+ * added in the order of the module. Takes O(instructions + records) time: a few nanoseconds for
+ * each instruction. Errors, which leave `declarations` unchanged: CONFLICT (two shapes of an ID;
+ * the message names both functions), CORRUPT (an operand that must be constant is not), UNSUPPORTED
+ * (a target that LLVM would not call, see struct cairn_patchpoint; before LLVM 18, operand bundles
+ * that LLVM prints in an unknown way), MEMORY, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
+                                                               cairn_declarations *declarations,
+                                                               struct cairn_error *error);
+
+/** What to do about LLVM's liveness of patch points: which registers are live across each. */
+enum cairn_liveness {
+    /** Turn it off for the process (LLVM's option -enable-patchpoint-liveness=false), once, because
+     * LLVM 14 to 22 crash on ordinary code with it. Records then have no live-outs, so every
+     * register counts as live. On PPC64, also set -disable-ppc-vsx-swap-removal, because LLVM would
+     * keep vectors in another order than records say, and -disable-ppc-ctrloops, because LLVM 14
+     * and 15 would keep loop counters in CTR across patch points, which change it. */
+    CAIRN_LIVENESS_OFF = 0,
+    CAIRN_LIVENESS_OFF_BY_HOST = 1, /**< the host has set these options */
+    CAIRN_LIVENESS_KEEP = 2         /**< keep it; checks reject modules that would crash */
+};
+
+/** A construct that crashes the LLVM in use. All members are valid only during the callback. */
+struct cairn_finding {
+    const char *function;    /**< name of the function; "" if it has none */
+    const char *instruction; /**< the whole instruction, as LLVM prints it */
+    const char *why;         /**< the reason, a part of a sentence */
+    const char *instead;     /**< what to write instead, a part of a sentence */
+    const char *sentence;    /**< all of these; long names and instructions are truncated */
+    LLVMValueRef call;       /**< usually an intrinsic's call; or a landingpad, catchswitch or
+                              * cleanuppad */
+};
+
+struct cairn_check_options {
+    enum cairn_liveness liveness;
+    unsigned optimisation_level; /**< 0 to 3, at which the module will be compiled */
+    bool
+        enable_fast_isel; /**< whether LLVM will use FastISel above level 0, too (EnableFastISel) */
+    /** Whether the host has run LLVM's verifier, and has not changed the module since. */
+    bool is_verified;
+    /** Called for each finding, in the order of the module. Must not change the module. May be
+     *  NULL. */
+    void (*finding)(const struct cairn_finding *finding, void *user);
+    void *user;
+    /** Names of the GC strategies that the host has registered with LLVM in C++. Functions may name
+     * one of these (gc "name"), or one of LLVM's own: statepoint-example, coreclr, shadow-stack,
+     * erlang and ocaml. */
+    const char *const *gc_strategies;
+    size_t gc_strategy_count;
+};
+
+/**
+ * Rejects, with status LLVM, a module that crashes the code generator of the LLVM in use or that it
+ * compiles to wrong code, as far as that is known. Call this before code generation; engines do it.
+ * Three checks are made in order:
+ *
+ * 1. A function with an unknown GC strategy, and a gc.relocate in a function without a strategy, at
+ *    which LLVM ends the process. The error names the function.
+ * 2. LLVM's verifier, unless `is_verified` is set. The error is the verifier's message.
+ * 3. Everything else. Each finding is passed to `finding`. The error is the sentence of the first
+ *    one, with the number of further ones.
+ *
+ * `options` NULL means all zero. Takes O(instructions + records) time; the verifier takes a few
+ * percent of the time for compiling. May be called by any thread that may use the module's context.
+ * Other errors: CORRUPT (a malformed call, at which the check ends), UNSUPPORTED (operand bundles,
+ * as in cairn_scan_module), MEMORY, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
+    LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
+
 /* ---- Memory managers: for hosts that create their engines themselves ---- */
 
-/** PC sections that are to be kept with the module that they are about, for
- *  cairn_module_pc_table. */
+/** PC sections to keep with their module, for cairn_module_pc_table. */
 struct cairn_capture {
-    /** The section's name, without the options that LLVM 16 leaves in it (!C). */
-    const char *section;
-    /** All sections whose names begin so. "" is a prefix of all data sections. */
-    bool is_prefix;
-    /** Otherwise the bytes are kept, and not read: cairn_pc_table_section. */
-    bool has_schema;
-    /** Of LLVM 17 and later, as the metadata says it; for LLVM 16, which does not compress, it is
-     *  changed to what that writes. `address_bytes` 0 means that of the code model. */
+    const char *section; /**< without the options that LLVM 16 leaves in it (!C) */
+    bool is_prefix;  /**< keep all sections whose names begin with `section`; "" keeps all data */
+    bool has_schema; /**< if false, the bytes are kept undecoded: cairn_pc_table_section */
+    /** The schema for LLVM 17 and later, as in the metadata. It is adapted to LLVM 16, which does
+     * not compress. `address_bytes` 0 means the size in the code model. */
     struct cairn_pcsection_schema schema;
 };
 
 /**
- * What happens if one ID has two shapes: two calls with the same ID whose kinds, bytes or types
- * differ, in one module or in modules that are loaded together. A record's ID is all that leads to
- * its declaration, so not both calls can be declared by it.
+ * How to treat an ID with two shapes: two calls with the same ID whose kinds, bytes or types
+ * differ, in one module or in modules that are loaded together. A record leads to its declaration
+ * only by its ID, so that both cannot be declared.
  *
- * Where statepoints come from LLVM's passes they all have one ID, and are looked up by address:
- * RENUMBERED is what such a host wants. It is not the default, because IDs of patch points and
- * stack maps are how hosts find them, and an ID that was used twice by mistake would not be
- * noticed.
+ * RENUMBERED suits hosts that look statepoints up by address, because LLVM's passes give all of
+ * them one ID. It is not the default, because hosts find patch points and stack maps by their IDs,
+ * and an ID that was used twice by mistake would not be noticed.
  *
- * Calls with a "deopt" bundle and of llvm.experimental.deoptimize that were given no ID (the
- * attribute "statepoint-id") have LLVM's default, 2882400015. Nobody has chosen that ID: where it
- * has two shapes they get IDs of their own with REFUSED, too.
+ * Calls with a "deopt" bundle and of llvm.experimental.deoptimize without the attribute
+ * "statepoint-id" have LLVM's default ID, 2882400015, which the host did not choose. If it has two
+ * shapes, they are renumbered with REFUSED, too.
  */
 enum cairn_id_conflicts {
-    /** The module is refused: CONFLICT. */
-    CAIRN_ID_CONFLICTS_REFUSED = 0,
-    /** Each call whose ID has two shapes gets an ID of its own, in the IR, from 2^31 upwards. A
-     * later call whose own ID was given to another call so also gets a new one. (With REFUSED, it
-     * keeps its ID: a host that has calls without IDs should choose IDs below 2^31.) */
+    CAIRN_ID_CONFLICTS_REFUSED = 0, /**< reject the module: CONFLICT */
+    /** Give each call whose ID has two shapes a new ID in the IR, from 2^31 on. A later call whose
+     * own ID was given to another call gets a new one, too. (With REFUSED it keeps its ID, so a
+     * host with calls without IDs should choose IDs below 2^31.) */
     CAIRN_ID_CONFLICTS_RENUMBERED = 1,
-    /** Records with such an ID have no declaration: they can be looked up, but have no site, and
-     *  their values have no types. */
+    /** Leave records with such an ID undeclared: they can be looked up, but have no site, and their
+     *  values have no types. */
     CAIRN_ID_CONFLICTS_UNDECLARED = 2
 };
 
 struct cairn_memory_manager_options {
-    /** Name of the modules that come out of it, for messages; copied. NULL means "mcjit". */
-    const char *name;
-    /** Called for each module that was loaded, before it is published: the moment at which
-     *  cairn_site_write may still change anything. Runs inside of LLVM's finalisation: it must
-     *  not call the engine. May be NULL. */
+    const char *name; /**< of the modules, for messages; copied. NULL means "mcjit" */
+    /** Called for each loaded module before it is published, when cairn_site_write may still change
+     *  any site. Runs during LLVM's finalisation, so it must not call the engine. May be NULL. */
     void (*before_publish)(cairn_module *module, void *user);
-    /** Called when a module has been published. Same rules. May be NULL. */
+    /** Called after a module is published, with the same restriction. May be NULL. */
     void (*after_publish)(cairn_module *module, void *user);
     void *user;
-    /** Which PC sections to keep; of several that a name fits, the first one counts. Copied. LLVM
-     * 14 and 15 write none. A section that does not have the form of its schema makes the whole
-     * finalisation fail: whatever has been said of the code by then may be wrong. */
+    /** The PC sections to keep. The first match of a name counts. Copied. LLVM 14 and 15 emit none.
+     * The finalisation fails if a section does not match its schema, because statements about the
+     * code may then be wrong. */
     const struct cairn_capture *captures;
     size_t capture_count;
-    /** The code model of the engine: LLVMCodeModelDefault (0) or LLVMCodeModelJITDefault, which are
-     * LLVM's default for a JIT, or LLVMCodeModelLarge. Engines of Cairn set it themselves. A host
-     * that gives its own engine another one must say so here, because nothing else tells Cairn:
-     * code of the small, kernel and medium models has 32-bit addresses (R_X86_64_32S in constant
-     * pools and jump tables, for instance), which RuntimeDyld cuts without a message. */
+    /** The engine's code model: LLVMCodeModelDefault (0), LLVMCodeModelJITDefault or
+     * LLVMCodeModelLarge. Cairn's engines set it. A host that sets another one for its own engine
+     * must set it here, too: code of the small, kernel and medium models has 32-bit addresses (for
+     * example R_X86_64_32S in constant pools and jump tables), which RuntimeDyld truncates without
+     * an error. */
     LLVMCodeModel code_model;
     enum cairn_id_conflicts id_conflicts;
 };
@@ -387,47 +360,47 @@ struct cairn_memory_manager_options {
 typedef struct cairn_memory_manager cairn_memory_manager;
 
 /**
- * A memory manager for one MCJIT engine. What LLVM finalises at one go becomes one module: its
- * stack maps are decoded after relocation, its sites armed, its pages protected, and it is
- * published. `options` may be NULL. UNSUPPORTED: a code model that may be wrong for code memory,
- * which can be anywhere in the address space. MEMORY, ARGUMENT.
+ * Creates a memory manager for one MCJIT engine. What LLVM finalises together becomes one module:
+ * its stack maps are decoded after relocation, its sites armed, its pages protected, and it is
+ * published. `options` may be NULL. Errors: UNSUPPORTED (a code model that may not reach code
+ * memory, which can be anywhere in the address space), MEMORY, ARGUMENT.
  *
- * Hand cairn_memory_manager_llvm() to LLVM as `MCJMM` of the engine's options. From then on it
- * belongs to LLVM and goes with the engine: its modules are then retired. Until then,
- * LLVMDisposeMCJITMemoryManager gets rid of it.
+ * The host passes cairn_memory_manager_llvm() to LLVM as `MCJMM` of the engine's options. LLVM then
+ * owns it, and destroys it with the engine, which retires its modules. Before that, destroy it with
+ * LLVMDisposeMCJITMemoryManager.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_create(
     cairn_runtime *runtime, const struct cairn_memory_manager_options *options,
     cairn_memory_manager **manager, struct cairn_error *error);
 
-/** What LLVM knows the manager by: for `MCJMM` of one engine's options. */
+/** Returns LLVM's handle of the manager, for `MCJMM` of one engine's options. */
 CAIRN_API LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manager *manager);
 
 /**
- * Tells the manager which engine it serves, as soon as the host has made it. LLVM's own errors are
- * then seen before publication: where it could not resolve a symbol it has applied no relocations,
- * and the finalisation fails with status LLVM. Without this such code is published, as LLVM left
- * it. After such an error LLVM ends the process at the engine's next module.
+ * Sets the engine that uses the manager. Call this as soon as the engine exists. LLVM's errors are
+ * then checked before publication: if LLVM cannot resolve a symbol, it applies no relocations, and
+ * the finalisation fails with status LLVM. Without the engine, such code is published. After such
+ * an error LLVM ends the process at the engine's next module.
  */
 CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
                                                LLVMExecutionEngineRef engine);
 
 /**
- * Declares the sites of an LLVM module that was, or will be, added to the engine. Must be called
- * before the module's code is generated, and after passes that internalise symbols. If there is
- * anything to declare, it adds a constant to the module ("cairn.declared.*", 16 bytes in a section
- * that is not kept), by which the module is recognised when it is loaded. Records without a
- * declaration can be looked up, but have no sites. An ID may have another shape in a module that is
- * loaded later. Errors: CONFLICT if it has two shapes among those not loaded yet
- * (enum cairn_id_conflicts); MEMORY, CORRUPT. The calls may then have new IDs.
+ * Declares the sites of a module that was or will be added to the engine. Must be called before
+ * code generation, and after passes that internalise symbols. If the module has sites, a constant
+ * is added
+ * ("cairn.declared.*", 16 bytes in a section that is not kept), by which the module is recognised
+ * when it is loaded. Undeclared records can be looked up, but have no sites. An ID may have another
+ * shape in a module that is loaded later. Errors, after which calls may have new IDs: CONFLICT (two
+ * shapes of an ID among modules that are not loaded yet, enum cairn_id_conflicts), MEMORY, CORRUPT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
     cairn_memory_manager *manager, LLVMModuleRef module, struct cairn_error *error);
 
 /**
- * What went wrong in the last finalisation: CAIRN_OK if nothing did. LLVM asks its memory manager
- * for errors, but MCJIT does not look at the answer, so ask here after LLVMGetFunctionAddress and
- * the like. Code of a finalisation that failed is not executable.
+ * Returns the status of the last finalisation. MCJIT ignores the errors of its memory manager, so
+ * call this after LLVMGetFunctionAddress and similar functions. Code of a failed finalisation is
+ * not executable.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
     const cairn_memory_manager *manager, struct cairn_error *error);
@@ -436,55 +409,46 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
  * ---- Engines: memory manager, declarations and checks in one ----
  *
  * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), it
- * handles the diagnostics of its modules' contexts. An error fails the finalisation, with LLVM's
- * text: inline assembly that cannot be assembled or needs too many registers, say. All diagnostics,
- * warnings and remarks too, then go to the handler that the host has set for the context
- * (LLVMContextSetDiagnosticHandler), which is in its place again afterwards. If the host has set
- * none, nothing is printed, and LLVM does not end the process, as it does with errors that nobody
- * handles. (A handler object of C++ that does not call the function above sees to its errors
- * itself.)
+ * handles the diagnostics of its modules' contexts. An error, for example inline assembly that
+ * cannot be assembled or needs too many registers, makes the finalisation fail, with LLVM's text.
+ * All diagnostics are passed on to the handler that the host has set for the context
+ * (LLVMContextSetDiagnosticHandler); it is restored afterwards. Without a handler nothing is
+ * printed, and LLVM does not end the process, as it does at unhandled errors. (If a C++ handler
+ * object does not call that function, it handles the errors itself.)
  *
- * LLVM offers no choice where it calls report_fatal_error: constructs that it cannot compile, of
- * which cairn_check_module knows many, and relocations that it cannot apply. It then calls the
- * process's handler (LLVMInstallFatalErrorHandler), which Cairn does not set because it is global,
- * and exits or aborts. The same goes for a process that is so short of memory that LLVM's own
- * allocations fail. So IR that nobody has checked is best compiled in another process.
+ * Cairn cannot intercept report_fatal_error, which LLVM calls for constructs that it cannot
+ * compile, many of which cairn_check_module knows, and for relocations that it cannot apply. LLVM
+ * then calls the process's handler (LLVMInstallFatalErrorHandler), which is global, so Cairn does
+ * not set it, and exits or aborts. The same happens when LLVM's own allocations fail. So compile
+ * unchecked IR in another process.
  *
- * Engines and memory managers that the host makes for itself compile when the host asks LLVM: the
+ * Engines and memory managers that the host creates itself compile when the host calls LLVM, so the
  * host handles diagnostics.
  */
 
 struct cairn_engine_options {
-    /** 0 to 3, as LLVMMCJITCompilerOptions has it. */
-    unsigned optimisation_level;
-    /** LLVMCodeModelDefault (0), LLVMCodeModelJITDefault or LLVMCodeModelLarge; the others are
-     * refused (struct cairn_memory_manager_options). */
-    LLVMCodeModel code_model;
+    unsigned optimisation_level; /**< 0 to 3, as in LLVMMCJITCompilerOptions */
+    LLVMCodeModel code_model; /**< as in struct cairn_memory_manager_options; others are refused */
     bool enable_fast_isel;
-    /** As cairn_enable_implicit_null_checks, before the engine is made. */
-    bool implicit_null_checks;
+    bool implicit_null_checks; /**< call cairn_enable_implicit_null_checks first */
     enum cairn_liveness liveness;
-    /** Skip cairn_check_module: for modules that were checked already. */
-    bool skip_check;
-    /** Whether the host has had LLVM's verifier look at the modules, as in struct
-     * cairn_check_options. */
-    bool is_verified;
+    bool skip_check;  /**< skip cairn_check_module, for modules that were checked before */
+    bool is_verified; /**< as in struct cairn_check_options, for all modules */
     /** Called for each finding of the check, as in struct cairn_check_options. May be NULL. */
     void (*finding)(const struct cairn_finding *finding, void *user);
     void *finding_user;
-    /** As in struct cairn_check_options. Must stay valid as long as the engine. */
+    /** As in struct cairn_check_options. Must be valid as long as the engine. */
     const char *const *gc_strategies;
     size_t gc_strategy_count;
     /**
-     * What calls of llvm.experimental.deoptimize go to: LLVM calls a function named
-     * __llvm_deoptimize, with the call's arguments, and the engine binds that name to this function
-     * pointer. cairn_exit_target of an exit gets the whole frame: its handler reads the deopt
-     * values by their types (cairn_frame_value), and must return from the frame's function or enter
-     * another one in its place (cairn_deopt_return, cairn_deopt_enter), because the code does not
-     * go on after the call. A
-     * module of the engine that defines the name comes first. NULL: the name is looked for like any
-     * other, and if nothing defines it, finalisation fails with LLVM. Valid as long as the engine's
-     * code is used.
+     * The target of calls of llvm.experimental.deoptimize, usually cairn_exit_target of an exit.
+     * LLVM calls a function named __llvm_deoptimize with the call's arguments; the engine binds
+     * that name to this address, unless one of its modules defines it. The exit's handler gets the
+     * whole frame and reads the deopt values by their types (cairn_frame_value). It must return
+     * from the frame's function or enter another one in its place (cairn_deopt_return,
+     * cairn_deopt_enter), because the code does not continue after the call. NULL: the name is
+     * looked up like any other, and the finalisation fails with LLVM if nothing defines it. Must be
+     * valid as long as the engine's code is used.
      */
     const void *deoptimize_target;
     struct cairn_memory_manager_options memory_manager;
@@ -493,43 +457,42 @@ struct cairn_engine_options {
 typedef struct cairn_engine cairn_engine;
 
 /**
- * An MCJIT engine over Cairn's code memory, with `module` in it. `options` NULL means all zero.
- * Initialises LLVM's native target and MCJIT if the host has not. The module is scanned and
- * checked first; the engine takes it over on success only. Several engines may use one runtime,
- * also at the same time from several threads, each with an LLVM context of its own.
- * ARGUMENT, MEMORY, CONFLICT, CORRUPT, LLVM (not this machine's target, wrong data layout, or
- * refused by the check).
+ * Creates an MCJIT engine that loads into Cairn's code memory, and adds `module` to it. `options`
+ * NULL means all zero. Initialises LLVM's native target and MCJIT. The module is scanned and
+ * checked first; the engine owns it on success only. Several engines may use one runtime, also
+ * concurrently, if each has its own LLVM context. Errors: ARGUMENT, MEMORY, CONFLICT, CORRUPT, LLVM
+ * (another machine's target, a wrong data layout, or rejected by the check).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
     cairn_runtime *runtime, LLVMModuleRef module, const struct cairn_engine_options *options,
     cairn_engine **engine, struct cairn_error *error);
 
-/** Disposes of LLVM's engine and of the LLVM modules in it; what it loaded is retired. NULL is
- *  allowed. */
+/** Destroys LLVM's engine and its LLVM modules, and retires what it loaded. NULL is allowed. */
 CAIRN_API void cairn_engine_destroy(cairn_engine *engine);
 
-/** Scans, checks and adds another module. On failure the caller keeps it: STATE (the engine has
- *  failed with LLVM before), and all that cairn_engine_create can give. */
+/** Scans, checks and adds another module, which the engine owns on success only. Errors: STATE
+ * (LLVM failed before in the engine), and all errors of cairn_engine_create. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engine *engine,
                                                                      LLVMModuleRef module,
                                                                      struct cairn_error *error);
 
-/** Compiles, loads and publishes all that was added and is not loaded yet, as one module. Errors:
- * LLVM (an error that LLVM has reported, with its text; a symbol that nothing defines, by name),
- * and all that cairn_loader_finish can give; FULL if the slab has too little space. On failure
- * nothing of it is published, and what was loaded before stays. After a symbol that nothing defines
- * the engine takes no further modules, since LLVM would end the process at the next one:
- *  cairn_engine_add_module then gives STATE. */
+/**
+ * Compiles, loads and publishes all modules that were added since the last call, as one module.
+ * Errors: LLVM (an error that LLVM reported, with its text, or an undefined symbol, by name), FULL
+ * (too little space in the slab), and all errors of cairn_loader_finish. Then none of the new
+ * modules is published, and earlier ones stay loaded. After an undefined symbol,
+ * cairn_engine_add_module returns STATE, because LLVM would end the process at the next module.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);
 
-/** The address of a function; finalises first. NULL on failure: NOT_FOUND (nothing defines it, or
- *  only a module whose finalisation failed or that was retired), and all that cairn_engine_finalise
- * can give, unless the function was loaded earlier. */
+/** Finalises, and returns the address of a function; NULL on failure. Errors: NOT_FOUND (not
+ *  defined, or only in a module that was retired or whose finalisation failed), and, unless the
+ *  function was loaded before, all errors of cairn_engine_finalise. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
-/** LLVM's engine, for LLVMAddGlobalMapping and the like. It stays Cairn's. */
+/** Returns LLVM's engine, which Cairn owns, for LLVMAddGlobalMapping and similar functions. */
 CAIRN_API LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine);
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
-#include "llvm/declared_types.h"
-#include "llvm/target.h"
+#include "llvm/check.h"
+#include "llvm/ir.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -15,22 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The builder's position ---- */
-
-static LLVMModuleRef module_of(LLVMBuilderRef builder)
+/* Returns the function in which the builder is positioned; NULL with ARGUMENT. */
+static LLVMValueRef find_function(LLVMBuilderRef builder, struct cairn_error *error)
 {
     LLVMBasicBlockRef block = builder == NULL ? NULL : LLVMGetInsertBlock(builder);
     LLVMValueRef function = block == NULL ? NULL : LLVMGetBasicBlockParent(block);
-    return function == NULL ? NULL : LLVMGetGlobalParent(function);
-}
-
-static LLVMModuleRef check_position(LLVMBuilderRef builder, struct cairn_error *error)
-{
-    LLVMModuleRef module = module_of(builder);
-    if (module == NULL)
-        error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                  "the builder does not stand in a function of a module: position it first");
-    return module;
+    if (function != NULL && LLVMGetGlobalParent(function) != NULL)
+        return function;
+    error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+              "the builder does not stand in a function of a module: position it first");
+    return NULL;
 }
 
 /* ---- Operands ---- */
@@ -57,12 +51,6 @@ static enum cairn_status allocate_operands(struct operands *operands, size_t cou
     return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu operands", count);
 }
 
-static void free_operands(struct operands *operands)
-{
-    free(operands->values);
-    free(operands->widths);
-}
-
 static void push(struct operands *operands, LLVMValueRef value)
 {
     operands->values[operands->count++] = value;
@@ -73,51 +61,29 @@ static LLVMValueRef constant(LLVMModuleRef module, unsigned bits, uint64_t value
     return LLVMConstInt(LLVMIntTypeInContext(LLVMGetModuleContext(module), bits), value, 0);
 }
 
-/* Whether the value is an integer constant wider than any register. LLVM does not put such
- * constants into registers. */
-static bool is_wide_constant(LLVMValueRef value)
+/* Checks the live values of a call in the function. LLVM does not put integer constants that are
+ * wider than any register into registers. */
+static enum cairn_status check_live_values(LLVMValueRef function, LLVMValueRef *live_values,
+                                           uint32_t count, struct cairn_error *error)
 {
-    return LLVMIsAConstantInt(value) != NULL && LLVMGetIntTypeWidth(LLVMTypeOf(value)) > 64;
-}
-
-static enum cairn_status check_wide_constant(LLVMValueRef value, uint32_t index,
-                                             struct cairn_error *error)
-{
-    const char *why = NULL;
-    if (types_live_constant(value, &why) == LIVE_VALUE_FITS)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, index, "live value %u: %s. Give it %s", index,
-                     why, LIVE_CONSTANT_INSTEAD);
-}
-
-/* Checks the live values of a call. `builder` is positioned in `module`. */
-static enum cairn_status check_live_values(LLVMBuilderRef builder, LLVMModuleRef module,
-                                           LLVMValueRef *live_values, uint32_t count,
-                                           struct cairn_error *error)
-{
-    LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(builder));
     if (live_values == NULL && count > 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%u live values, but no array of them",
                          count);
-    enum cairn_architecture architecture = types_architecture(module);
+    enum cairn_architecture architecture = types_architecture(LLVMGetGlobalParent(function));
     for (uint32_t i = 0; i < count; i++) {
-        const char *instead = "";
         LLVMTypeRef type = LLVMTypeOf(live_values[i]);
-        if (is_wide_constant(live_values[i])) {
-            enum cairn_status status = check_wide_constant(live_values[i], i, error);
-            if (status != CAIRN_OK)
-                return status;
-            continue;
-        }
-        if (types_live_value(type, architecture, function, &instead) != LIVE_VALUE_CRASHES)
-            continue;
-        char *text = LLVMPrintTypeToString(type);
-        enum cairn_status status =
-            error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
-                      "LLVM %d cannot keep live value %u live: it is of type %.60s. Give it %s",
-                      LLVM_VERSION_MAJOR, i, text, instead);
-        LLVMDisposeMessage(text);
-        return status;
+        bool is_wide = LLVMIsAConstantInt(live_values[i]) != NULL && !ir_is_integer(type, 64);
+        const char *why = is_wide ? types_live_constant(live_values[i]) : NULL;
+        const char *instead = is_wide ? NULL : types_live_value(type, architecture, function);
+        char text[61];
+        if (why != NULL)
+            return error_set(error, CAIRN_ERROR_UNSUPPORTED, i, "live value %u: %s. Give it %s", i,
+                             why, LIVE_CONSTANT_INSTEAD);
+        if (instead != NULL && !ir_is_integer(type, 64))
+            return error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
+                             "LLVM %d cannot keep live value %u live: it is of type %s. Give it %s",
+                             LLVM_VERSION_MAJOR, i, ir_print_type(type, text, sizeof text),
+                             instead);
     }
     return CAIRN_OK;
 }
@@ -128,9 +94,8 @@ static void push_live_values(LLVMBuilderRef builder, LLVMModuleRef module,
     enum cairn_architecture architecture = types_architecture(module);
     LLVMContextRef context = LLVMGetModuleContext(module);
     for (uint32_t i = 0; i < count; i++) {
-        const char *instead;
         LLVMTypeRef type = LLVMTypeOf(live_values[i]);
-        if (types_live_value(type, architecture, NULL, &instead) != LIVE_VALUE_WIDEN) {
+        if (!ir_is_integer(type, 64) || types_live_value(type, architecture, NULL) == NULL) {
             push(operands, live_values[i]);
             continue;
         }
@@ -142,23 +107,21 @@ static void push_live_values(LLVMBuilderRef builder, LLVMModuleRef module,
     }
 }
 
-/* ---- The intrinsics ---- */
-
-static LLVMValueRef declare_intrinsic(LLVMModuleRef module, const char *name, LLVMTypeRef result)
+/* Builds the call, and frees the operands. `result` is the type that an overloaded intrinsic
+ * returns. */
+static LLVMValueRef build_call(LLVMBuilderRef builder, LLVMModuleRef module, const char *intrinsic,
+                               LLVMTypeRef result, struct operands *operands,
+                               uint32_t live_value_count, const char *name)
 {
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    bool overloaded = LLVMIntrinsicIsOverloaded(id);
-    return LLVMGetIntrinsicDeclaration(module, id, &result, overloaded ? 1 : 0);
-}
-
-static LLVMValueRef build_call(LLVMBuilderRef builder, LLVMValueRef intrinsic,
-                               const struct operands *operands, uint32_t live_value_count,
-                               const char *name)
-{
-    LLVMValueRef call = LLVMBuildCall2(builder, LLVMGlobalGetValueType(intrinsic), intrinsic,
+    unsigned id = LLVMLookupIntrinsicID(intrinsic, strlen(intrinsic));
+    LLVMValueRef function =
+        LLVMGetIntrinsicDeclaration(module, id, &result, LLVMIntrinsicIsOverloaded(id) ? 1 : 0);
+    LLVMValueRef call = LLVMBuildCall2(builder, LLVMGlobalGetValueType(function), function,
                                        operands->values, operands->count, name);
     if (operands->widened)
-        declared_types_write(call, operands->widths, live_value_count);
+        types_write_declared(call, operands->widths, live_value_count);
+    free(operands->values);
+    free(operands->widths);
     return call;
 }
 
@@ -170,19 +133,17 @@ LLVMValueRef cairn_build_stackmap(LLVMBuilderRef builder, uint64_t id, uint32_t 
 {
     enum { FIXED_OPERANDS = 2 };
     struct operands operands;
-    LLVMModuleRef module = check_position(builder, error);
-    if (module == NULL ||
-        check_live_values(builder, module, live_values, live_value_count, error) ||
+    LLVMValueRef function = find_function(builder, error);
+    if (function == NULL || check_live_values(function, live_values, live_value_count, error) ||
         allocate_operands(&operands, (size_t)FIXED_OPERANDS + live_value_count, live_value_count,
                           error))
         return NULL;
+    LLVMModuleRef module = LLVMGetGlobalParent(function);
     push(&operands, constant(module, 64, id));
     push(&operands, constant(module, 32, shadow_bytes));
     push_live_values(builder, module, live_values, live_value_count, &operands);
-    LLVMValueRef intrinsic = declare_intrinsic(module, "llvm.experimental.stackmap", NULL);
-    LLVMValueRef call = build_call(builder, intrinsic, &operands, live_value_count, "");
-    free_operands(&operands);
-    return call;
+    return build_call(builder, module, "llvm.experimental.stackmap", NULL, &operands,
+                      live_value_count, "");
 }
 
 /* ---- Patch points ---- */
@@ -208,31 +169,23 @@ uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target)
 
 static bool is_pointer(LLVMTypeRef type) { return LLVMGetTypeKind(type) == LLVMPointerTypeKind; }
 
-static bool is_register_integer(LLVMTypeRef type)
-{
-    return LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64;
-}
-
 /* Checks that the LLVM in use supports the result type in patch points, or that the result is
  * returned in the register of an i64. */
 static enum cairn_status check_result(LLVMTypeRef type, struct cairn_error *error)
 {
     if (type == NULL || LLVMGetTypeKind(type) == LLVMVoidTypeKind || is_pointer(type) ||
-        is_register_integer(type))
+        ir_is_integer(type, 64) ||
+        (LLVM_PATCHPOINT_RETURNS_ANY_TYPE && types_fits_register(type, CAIRN_ARCHITECTURE_X86_64)))
         return CAIRN_OK;
-    if (LLVM_PATCHPOINT_RETURNS_ANY_TYPE && types_fits_register(type, CAIRN_ARCHITECTURE_X86_64))
-        return CAIRN_OK;
-    char *text = LLVMPrintTypeToString(type);
-    enum cairn_status status = error_set(
+    char text[61];
+    return error_set(
         error, CAIRN_ERROR_UNSUPPORTED, 0,
-        "LLVM %d has no patch point that returns %.60s: return void, an integer of up to 64 "
+        "LLVM %d has no patch point that returns %s: return void, an integer of up to 64 "
         "bits%s, "
         "or pass a pointer to where the target puts it",
-        LLVM_VERSION_MAJOR, text,
+        LLVM_VERSION_MAJOR, ir_print_type(type, text, sizeof text),
         LLVM_PATCHPOINT_RETURNS_ANY_TYPE ? ", a pointer, a floating-point number, a 128-bit vector"
                                          : " or a pointer");
-    LLVMDisposeMessage(text);
-    return status;
 }
 
 /* Converts the target to the intrinsic's parameter type. A target that is not a constant is left
@@ -248,17 +201,19 @@ static LLVMValueRef target_pointer(LLVMModuleRef module, LLVMValueRef target)
                                           : LLVMConstIntToPtr(target, type);
 }
 
-static enum cairn_status check_target(LLVMModuleRef module,
-                                      const struct cairn_patchpoint *patchpoint,
-                                      struct cairn_error *error)
+static enum cairn_status check_patchpoint(LLVMModuleRef module,
+                                          const struct cairn_patchpoint *patchpoint,
+                                          struct cairn_error *error)
 {
     LLVMValueRef target = patchpoint->target;
-    if (target != NULL && !is_pointer(LLVMTypeOf(target)) &&
-        !is_register_integer(LLVMTypeOf(target)))
+    if (patchpoint->arguments == NULL && patchpoint->argument_count > 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%u arguments, but no array of them",
+                         patchpoint->argument_count);
+    if (target != NULL && !is_pointer(LLVMTypeOf(target)) && !ir_is_integer(LLVMTypeOf(target), 64))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "the target is neither a function nor a pointer nor an integer");
     LLVMValueRef pointer = target_pointer(module, target);
-    const struct target_problem *problem = target_find_problem(pointer, types_architecture(module));
+    const struct problem *problem = target_find_problem(pointer, types_architecture(module));
     if (problem != NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "%s: give %s", problem->why,
                          problem->instead);
@@ -267,19 +222,6 @@ static enum cairn_status check_target(LLVMModuleRef module,
         return error_set(error, CAIRN_ERROR_RANGE, patchpoint->byte_count,
                          "%u bytes are too few for LLVM's call of a target: reserve %u or more",
                          patchpoint->byte_count, minimum);
-    return CAIRN_OK;
-}
-
-static enum cairn_status check_patchpoint(LLVMModuleRef module,
-                                          const struct cairn_patchpoint *patchpoint,
-                                          struct cairn_error *error)
-{
-    if (patchpoint->arguments == NULL && patchpoint->argument_count > 0)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%u arguments, but no array of them",
-                         patchpoint->argument_count);
-    enum cairn_status status = check_target(module, patchpoint, error);
-    if (status != CAIRN_OK)
-        return status;
     if (patchpoint->byte_count > CAIRN_PATCHPOINT_BYTES_MAX)
         return error_set(error, CAIRN_ERROR_RANGE, patchpoint->byte_count,
                          "%u bytes are more than any patch point needs: at most %u",
@@ -287,18 +229,8 @@ static enum cairn_status check_patchpoint(LLVMModuleRef module,
     return check_result(patchpoint->result_type, error);
 }
 
-/* Converts the result of an i64 patch point to the requested type. Both types are returned in the
- * same register. */
-static LLVMValueRef narrow_result(LLVMBuilderRef builder, LLVMValueRef call, LLVMTypeRef type,
-                                  const char *name)
-{
-    if (is_pointer(type))
-        return LLVMBuildIntToPtr(builder, call, type, name);
-    if (LLVMGetIntTypeWidth(type) < 64)
-        return LLVMBuildTrunc(builder, call, type, name);
-    return call;
-}
-
+/* Builds the call. An integer or a pointer is the result of an i64 patch point, converted: both are
+ * returned in the same register. */
 static LLVMValueRef build_patchpoint(LLVMBuilderRef builder, LLVMModuleRef module,
                                      const struct cairn_patchpoint *patchpoint,
                                      struct operands *operands)
@@ -313,19 +245,20 @@ static LLVMValueRef build_patchpoint(LLVMBuilderRef builder, LLVMModuleRef modul
                      operands);
 
     LLVMTypeRef result = patchpoint->result_type;
+    LLVMTypeRef word = LLVMInt64TypeInContext(LLVMGetModuleContext(module));
     bool is_void = result == NULL || LLVMGetTypeKind(result) == LLVMVoidTypeKind;
-    bool in_integer = !is_void && (is_pointer(result) || is_register_integer(result));
-    LLVMTypeRef emitted =
-        in_integer ? LLVMInt64TypeInContext(LLVMGetModuleContext(module)) : result;
-    LLVMValueRef intrinsic = declare_intrinsic(
-        module, is_void ? "llvm.experimental.patchpoint.void" : "llvm.experimental.patchpoint.i64",
-        emitted);
+    bool is_word = !is_void && (is_pointer(result) || ir_is_integer(result, 64));
+    bool is_converted = is_word && result != word;
     const char *name = patchpoint->name == NULL || is_void ? "" : patchpoint->name;
-    bool narrows = in_integer && result != emitted;
-    LLVMValueRef call =
-        build_call(builder, intrinsic, operands, patchpoint->live_value_count, narrows ? "" : name);
+    LLVMValueRef call = build_call(
+        builder, module,
+        is_void ? "llvm.experimental.patchpoint.void" : "llvm.experimental.patchpoint.i64",
+        is_word ? word : result, operands, patchpoint->live_value_count, is_converted ? "" : name);
     LLVMSetInstructionCallConv(call, patchpoint->calling_convention);
-    return in_integer ? narrow_result(builder, call, result, name) : call;
+    if (!is_converted)
+        return call;
+    return is_pointer(result) ? LLVMBuildIntToPtr(builder, call, result, name)
+                              : LLVMBuildTrunc(builder, call, result, name);
 }
 
 LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
@@ -334,45 +267,19 @@ LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
 {
     enum { FIXED_OPERANDS = 4 };
     struct operands operands;
-    LLVMModuleRef module = check_position(builder, error);
-    if (module == NULL)
+    LLVMValueRef function = find_function(builder, error);
+    if (function == NULL)
         return NULL;
     if (patchpoint == NULL) {
         error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no patch point to build");
         return NULL;
     }
+    LLVMModuleRef module = LLVMGetGlobalParent(function);
     size_t count =
         (size_t)FIXED_OPERANDS + patchpoint->argument_count + patchpoint->live_value_count;
     if (check_patchpoint(module, patchpoint, error) ||
-        check_live_values(builder, module, patchpoint->live_values, patchpoint->live_value_count,
-                          error) ||
+        check_live_values(function, patchpoint->live_values, patchpoint->live_value_count, error) ||
         allocate_operands(&operands, count, patchpoint->live_value_count, error))
         return NULL;
-    LLVMValueRef result = build_patchpoint(builder, module, patchpoint, &operands);
-    free_operands(&operands);
-    return result;
-}
-
-/* ---- Functions ---- */
-
-static void add_enum_attribute(LLVMValueRef function, const char *name, uint64_t value)
-{
-    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(context, kind, value));
-}
-
-static void add_string_attribute(LLVMValueRef function, const char *name, const char *value)
-{
-    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
-    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            LLVMCreateStringAttribute(context, name, (unsigned)strlen(name), value,
-                                                      (unsigned)strlen(value)));
-}
-
-void cairn_prepare_function(LLVMValueRef function)
-{
-    add_enum_attribute(function, "uwtable", VERSION_UWTABLE_VALUE);
-    add_string_attribute(function, "frame-pointer", "all");
+    return build_patchpoint(builder, module, patchpoint, &operands);
 }

@@ -14,9 +14,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "llvm/bundles.h"
-
 #include "base/error.h"
+#include "llvm/site_call.h"
 #include "llvm/version.h"
 
 #include <stdio.h>
@@ -33,29 +32,16 @@ static bool has_tag(const char *tag, size_t length, const char *wanted)
 static void note_bundle(struct bundles *bundles, const char *tag, size_t length,
                         struct bundle bundle)
 {
-    if (has_tag(tag, length, "deopt"))
+    if (has_tag(tag, length, "deopt")) {
         bundles->deopt = bundle;
-    else if (has_tag(tag, length, "gc-live"))
+        bundles->has_deopt = LLVM_TELLS_BUNDLES || bundle.count > 0;
+    } else if (has_tag(tag, length, "gc-live"))
         bundles->gc_live = bundle;
     else if (has_tag(tag, length, "gc-transition"))
         bundles->gc_transition = bundle;
 }
 
 #if LLVM_TELLS_BUNDLES
-
-bool bundles_has_deopt(LLVMValueRef call)
-{
-    bool has_deopt = false;
-    unsigned count = LLVMGetNumOperandBundles(call);
-    for (unsigned i = 0; i < count && !has_deopt; i++) {
-        LLVMOperandBundleRef bundle = LLVMGetOperandBundleAtIndex(call, i);
-        size_t length;
-        const char *tag = LLVMGetOperandBundleTag(bundle, &length);
-        has_deopt = has_tag(tag, length, "deopt");
-        LLVMDisposeOperandBundle(bundle);
-    }
-    return has_deopt;
-}
 
 enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
                                struct cairn_error *error)
@@ -88,49 +74,32 @@ static unsigned operands_end(LLVMValueRef call)
     return (unsigned)LLVMGetNumOperands(call) - others;
 }
 
-/* Creates a block outside of the program for the clone. LLVM 14 cannot delete an instruction that
- * is not in a block, and LLVM numbers all values of a function before it prints one of its
- * instructions. */
-static LLVMBasicBlockRef create_scratch(LLVMContextRef context)
-{
-    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("scratch", context);
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
-    LLVMValueRef function = LLVMAddFunction(module, "scratch", type);
-    return LLVMAppendBasicBlockInContext(context, function, "scratch");
-}
-
-static void dispose_scratch(LLVMBasicBlockRef block)
-{
-    LLVMDisposeModule(LLVMGetGlobalParent(LLVMGetBasicBlockParent(block)));
-}
-
-static void number_operands(LLVMValueRef clone, LLVMBasicBlockRef scratch, LLVMContextRef context)
-{
-    LLVMTypeRef type = LLVMInt64TypeInContext(context);
-    unsigned end = operands_end(clone);
-    for (unsigned i = 0; i < end; i++)
-        LLVMSetOperand(clone, i, LLVMConstInt(type, i, 0));
-    if (LLVMGetInstructionOpcode(clone) != LLVMInvoke)
-        return;
-    LLVMSetNormalDest(clone, scratch);
-    LLVMSetUnwindDest(clone, scratch);
-}
-
-/* Prints a clone of the call with numbered operands. The program is unchanged afterwards. The
+/* Prints a clone of the call with numbered operands. The program is unchanged afterwards. The clone
+ * is put into a block outside of the program: LLVM 14 cannot delete an instruction that is not in a
+ * block, and LLVM numbers all values of a function before it prints one of its instructions. The
  * caller frees the text with LLVMDisposeMessage. */
 static char *print_numbered(LLVMValueRef call)
 {
     LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(call));
-    LLVMBasicBlockRef scratch = create_scratch(context);
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("scratch", context);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
+    LLVMValueRef function = LLVMAddFunction(module, "scratch", type);
+    LLVMBasicBlockRef block = LLVMAppendBasicBlockInContext(context, function, "scratch");
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
     LLVMValueRef clone = LLVMInstructionClone(call);
-    number_operands(clone, scratch, context);
-    LLVMPositionBuilderAtEnd(builder, scratch);
+    unsigned end = operands_end(clone);
+    for (unsigned i = 0; i < end; i++)
+        LLVMSetOperand(clone, i, LLVMConstInt(LLVMInt64TypeInContext(context), i, 0));
+    if (LLVMGetInstructionOpcode(clone) == LLVMInvoke) {
+        LLVMSetNormalDest(clone, block);
+        LLVMSetUnwindDest(clone, block);
+    }
+    LLVMPositionBuilderAtEnd(builder, block);
     LLVMInsertIntoBuilder(builder, clone);
     char *text = LLVMPrintValueToString(clone);
     LLVMInstructionEraseFromParent(clone);
     LLVMDisposeBuilder(builder);
-    dispose_scratch(scratch);
+    LLVMDisposeModule(module);
     return text;
 }
 
@@ -159,47 +128,29 @@ static const char *find_list(const char *text)
     return NULL;
 }
 
-static bool parse_operands(const char **at, struct bundle *bundle)
-{
-    if (!skip(at, "("))
-        return false;
-    while (!skip(at, ")")) {
-        char *end;
-        if ((bundle->count > 0 && !skip(at, ", ")) || !skip(at, "i64 ") ||
-            strtoul(*at, &end, 10) != bundle->first + bundle->count)
-            return false;
-        *at = end;
-        bundle->count++;
-    }
-    return true;
-}
-
-/* Parses `"tag"(i64 7, i64 8)`. Returns false also if the operand numbers do not continue from
- * `*next`. */
-static bool parse_bundle(const char **at, unsigned *next, struct bundles *bundles)
-{
-    struct bundle bundle = {.first = *next};
-    if (!skip(at, "\""))
-        return false;
-    const char *tag = *at;
-    size_t length = strcspn(tag, "\"");
-    *at += length;
-    if (!skip(at, "\"") || !parse_operands(at, &bundle))
-        return false;
-    note_bundle(bundles, tag, length, bundle);
-    *next += bundle.count;
-    return true;
-}
-
+/* Parses `[ "tag"(i64 7, i64 8), "other"(i64 9) ]`. Returns false also if the operand numbers do
+ * not continue from `*next`. */
 static bool parse_list(const char *text, unsigned *next, struct bundles *bundles)
 {
     const char *at = find_list(text);
     if (at == NULL)
         return false;
-    do
-        if (!parse_bundle(&at, next, bundles))
+    do {
+        struct bundle bundle = {.first = *next};
+        const char *tag = at + 1;
+        size_t length = strcspn(tag, "\"");
+        if (!skip(&at, "\"") || tag[length] == '\0')
             return false;
-    while (skip(&at, ", "));
+        for (at = tag + length; !skip(&at, bundle.count == 0 ? "\"()" : ")"); bundle.count++) {
+            char *end;
+            if (!skip(&at, bundle.count == 0 ? "\"(i64 " : ", i64 ") ||
+                strtoul(at, &end, 10) != bundle.first + bundle.count)
+                return false;
+            at = end;
+        }
+        note_bundle(bundles, tag, length, bundle);
+        *next += bundle.count;
+    } while (skip(&at, ", "));
     return skip(&at, " ]");
 }
 
@@ -221,17 +172,15 @@ enum cairn_status bundles_read(LLVMValueRef call, struct bundles *bundles,
     return status;
 }
 
+#endif
+
 /* Returns true also if the bundles cannot be parsed, so that the caller treats the call as one with
  * such a bundle, and bundles_read rejects it. */
 bool bundles_has_deopt(LLVMValueRef call)
 {
     struct bundles bundles;
-    if (LLVMGetNumArgOperands(call) == operands_end(call))
-        return false;
-    return bundles_read(call, &bundles, NULL) != CAIRN_OK || bundles.deopt.count > 0;
+    return bundles_read(call, &bundles, NULL) != CAIRN_OK || bundles.has_deopt;
 }
-
-#endif
 
 /* ---- Bundles at which LLVM ends the process ---- */
 
@@ -265,28 +214,22 @@ static bool is_known(const char *tag, size_t length, bool is_invoke)
     return false;
 }
 
-/* Whether the code generator checks the bundles. It compiles calls of intrinsics and of inline
- * assembly before that check, but not invokes. */
-static bool is_looked_at(LLVMValueRef call)
-{
-    LLVMValueRef callee = LLVMGetCalledValue(call);
-    if (LLVMIsAInvokeInst(call) != NULL)
-        return true;
-    return LLVMIsAInlineAsm(callee) == NULL &&
-           (LLVMIsAFunction(callee) == NULL || LLVMGetIntrinsicID(callee) == 0);
-}
-
 bool bundles_find_foreign(LLVMValueRef call, char tag[BUNDLE_TAG_SIZE])
 {
     bool is_foreign = false;
+    bool is_invoke = LLVMIsAInvokeInst(call) != NULL;
     unsigned count = LLVMGetNumOperandBundles(call);
-    if (count == 0 || !is_looked_at(call))
+    LLVMValueRef callee = LLVMGetCalledValue(call);
+    /* The code generator compiles calls of intrinsics and of inline assembly before it checks the
+     * bundles, but not invokes. */
+    if (!is_invoke && (LLVMIsAInlineAsm(callee) != NULL ||
+                       (LLVMIsAFunction(callee) != NULL && LLVMGetIntrinsicID(callee) != 0)))
         return false;
     for (unsigned i = 0; i < count && !is_foreign; i++) {
         LLVMOperandBundleRef bundle = LLVMGetOperandBundleAtIndex(call, i);
         size_t length;
         const char *name = LLVMGetOperandBundleTag(bundle, &length);
-        is_foreign = !is_known(name, length, LLVMIsAInvokeInst(call) != NULL);
+        is_foreign = !is_known(name, length, is_invoke);
         snprintf(tag, BUNDLE_TAG_SIZE, "%.*s", (int)length, name);
         LLVMDisposeOperandBundle(bundle);
     }

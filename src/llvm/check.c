@@ -10,17 +10,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "llvm/check.h"
+
 #include "base/error.h"
-#include "llvm/liveness.h"
-#include "llvm/selection.h"
+#include "llvm/ir.h"
 #include "llvm/site_call.h"
-#include "llvm/target.h"
 #include "llvm/types.h"
-#include "llvm/unsupported.h"
-#include "llvm/verify.h"
 #include "llvm/version.h"
 
-#include <cairn/llvm.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +26,7 @@
 struct checker {
     const struct cairn_check_options *options;
     enum cairn_architecture architecture;
-    uint32_t minimum_bytes; /* minimum size of patch points with a target */
+    uint32_t minimum_bytes; /* of patch points with a target */
     struct site_call call;  /* the call that is being checked */
     LLVMValueRef function;  /* the function that contains it */
     LLVMValueRef liveness_checked;
@@ -64,16 +61,8 @@ static void write_sentence(const struct cairn_finding *finding, char *sentence, 
              length > (size_t)width ? "..." : "", finding->why, finding->instead);
 }
 
-/* Sets the error to the first finding's sentence and the number of further findings. */
-static void set_error(const struct checker *checker, const char *sentence)
-{
-    char suffix[SUFFIX_SIZE + 1] = "";
-    if (checker->expected > 1)
-        snprintf(suffix, sizeof suffix, " (and %u more)", (unsigned)(checker->expected - 1));
-    int width = CAIRN_ERROR_MESSAGE_SIZE - 1 - (int)strlen(suffix);
-    error_set(checker->error, CAIRN_ERROR_LLVM, 0, "%.*s%s", width, sentence, suffix);
-}
-
+/* Counts a finding, or reports it. The error gets the first finding's sentence, and the number of
+ * further findings. */
 static void report(struct checker *checker, const char *why, const char *instead)
 {
     checker->found++;
@@ -82,7 +71,7 @@ static void report(struct checker *checker, const char *why, const char *instead
     char *text = LLVMPrintValueToString(checker->call.call);
     char sentence[CAIRN_ERROR_MESSAGE_SIZE];
     struct cairn_finding finding = {
-        .function = site_call_function(checker->call.call),
+        .function = ir_function_name(checker->call.call),
         .instruction = text + strspn(text, " "),
         .why = why,
         .instead = instead,
@@ -90,11 +79,27 @@ static void report(struct checker *checker, const char *why, const char *instead
         .call = checker->call.call,
     };
     write_sentence(&finding, sentence, sizeof sentence);
-    if (checker->found == 1)
-        set_error(checker, sentence);
+    if (checker->found == 1) {
+        char suffix[SUFFIX_SIZE + 1] = "";
+        if (checker->expected > 1)
+            snprintf(suffix, sizeof suffix, " (and %u more)", (unsigned)(checker->expected - 1));
+        int width = CAIRN_ERROR_MESSAGE_SIZE - 1 - (int)strlen(suffix);
+        error_set(checker->error, CAIRN_ERROR_LLVM, 0, "%.*s%s", width, sentence, suffix);
+    }
     if (checker->options->finding != NULL)
         checker->options->finding(&finding, checker->options->user);
     LLVMDisposeMessage(text);
+}
+
+static void report_problem(struct checker *checker, const struct problem *problem)
+{
+    if (problem != NULL)
+        report(checker, problem->why, problem->instead);
+}
+
+static bool is_anyreg(const struct site_call *call)
+{
+    return call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
 }
 
 /* ---- Types of live values ---- */
@@ -103,61 +108,52 @@ static void report(struct checker *checker, const char *why, const char *instead
  * registers, and wide integers of statepoints are stored in memory. */
 static bool is_recorded_constant(const struct site_call *call, unsigned index)
 {
-    enum { RECORD_BITS = 64 };
     LLVMValueRef integer = LLVMIsAConstantInt(site_call_value(call, index));
     if (integer == NULL || index < call->argument_count)
         return false;
-    return call->kind != CAIRN_RECORD_STATEPOINT ||
-           LLVMGetIntTypeWidth(LLVMTypeOf(integer)) <= RECORD_BITS;
+    return call->kind != CAIRN_RECORD_STATEPOINT || ir_is_integer(LLVMTypeOf(integer), 64);
 }
 
-static bool fits(const struct checker *checker, unsigned index, const char **instead)
+/* Returns NULL if LLVM can keep argument or live value `index`, otherwise what to write instead.
+ * For constants see check_constants. */
+static const char *find_instead(const struct checker *checker, unsigned index)
 {
     const struct site_call *call = &checker->call;
-    LLVMValueRef value = site_call_value(call, index);
-    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMTypeRef type = LLVMTypeOf(site_call_value(call, index));
     if (is_recorded_constant(call, index))
-        return true; /* see check_constants */
-    if (call->kind == CAIRN_RECORD_STATEPOINT)
-        return types_statepoint_value(type, checker->architecture, instead) == LIVE_VALUE_FITS;
-    return types_live_value(type, checker->architecture,
-                            LLVMGetBasicBlockParent(LLVMGetInstructionParent(call->call)),
-                            instead) == LIVE_VALUE_FITS;
+        return NULL;
+    return call->kind == CAIRN_RECORD_STATEPOINT
+               ? types_statepoint_value(type, checker->architecture)
+               : types_live_value(type, checker->architecture, checker->function);
 }
 
 /* Whether a value from `first` on, before `index`, has the same type as value `index` and does not
  * fit either. The report on that value covers both. */
 static bool is_reported(const struct checker *checker, unsigned first, unsigned index)
 {
-    const char *instead;
     LLVMTypeRef type = LLVMTypeOf(site_call_value(&checker->call, index));
     for (unsigned i = first; i < index; i++)
-        if (LLVMTypeOf(site_call_value(&checker->call, i)) == type && !fits(checker, i, &instead))
+        if (LLVMTypeOf(site_call_value(&checker->call, i)) == type &&
+            find_instead(checker, i) != NULL)
             return true;
     return false;
-}
-
-static void report_live_value(struct checker *checker, unsigned index, const char *instead)
-{
-    char why[80];
-    char *type = LLVMPrintTypeToString(LLVMTypeOf(site_call_value(&checker->call, index)));
-    snprintf(why, sizeof why, "LLVM %d crashes on a live value of type %.24s", LLVM_VERSION_MAJOR,
-             type);
-    LLVMDisposeMessage(type);
-    report(checker, why, instead);
 }
 
 static void check_live_values(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
     /* With anyregcc, arguments are recorded like live values. */
-    bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    unsigned first = anyreg ? 0 : call->argument_count;
+    unsigned first = is_anyreg(call) ? 0 : call->argument_count;
     unsigned end = call->argument_count + call->live_value_count;
     for (unsigned i = first; i < end; i++) {
-        const char *instead = "";
-        if (!fits(checker, i, &instead) && !is_reported(checker, first, i))
-            report_live_value(checker, i, instead);
+        const char *instead = find_instead(checker, i);
+        if (instead == NULL || is_reported(checker, first, i))
+            continue;
+        char type[25];
+        char why[80];
+        snprintf(why, sizeof why, "LLVM %d crashes on a live value of type %s", LLVM_VERSION_MAJOR,
+                 ir_print_type(LLVMTypeOf(site_call_value(call, i)), type, sizeof type));
+        report(checker, why, instead);
     }
 }
 
@@ -168,9 +164,9 @@ static void check_constants(struct checker *checker)
     const struct site_call *call = &checker->call;
     unsigned end = call->argument_count + call->live_value_count;
     for (unsigned i = call->argument_count; i < end; i++) {
-        const char *why = NULL;
-        if (!is_recorded_constant(call, i) ||
-            types_live_constant(site_call_value(call, i), &why) == LIVE_VALUE_FITS)
+        const char *why =
+            is_recorded_constant(call, i) ? types_live_constant(site_call_value(call, i)) : NULL;
+        if (why == NULL)
             continue;
         report(checker, why, LIVE_CONSTANT_INSTEAD);
         return;
@@ -209,41 +205,21 @@ static const struct registers argument_registers[] = {
 
 static unsigned minimum(unsigned left, unsigned right) { return left < right ? left : right; }
 
-/* Adds the registers that one value takes. A structure or an array takes registers for each
- * element. */
+/* Adds the registers that one value takes: a structure or an array takes registers for each
+ * element. More elements than are counted exceed the limits of every architecture. */
 static void count_type(LLVMTypeRef type, struct registers *count)
 {
-    LLVMTypeKind kind = LLVMGetTypeKind(type);
-    if (kind == LLVMStructTypeKind) {
-        for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++)
-            count_type(LLVMStructGetTypeAtIndex(type, i), count);
-    } else if (kind == LLVMArrayTypeKind) {
-        for (unsigned i = 0; i < LLVMGetArrayLength(type); i++)
-            count_type(LLVMGetElementType(type), count);
-    } else if (kind == LLVMIntegerTypeKind || kind == LLVMPointerTypeKind) {
-        count->general++;
-    } else if (kind == LLVMBFloatTypeKind) {
-        count->vector++;
-        count->general++; /* for the bits on x86-64 */
-    } else if (kind == LLVMX86_FP80TypeKind) {
-        count->x87++;
-    } else {
-        count->vector++;
+    enum { COUNTED_MAX = 128 };
+    LLVMTypeRef types[COUNTED_MAX];
+    unsigned values = ir_flatten(type, types, COUNTED_MAX);
+    for (unsigned i = 0; i < values; i++) {
+        LLVMTypeKind kind = LLVMGetTypeKind(types[i]);
+        bool is_general = kind == LLVMIntegerTypeKind || kind == LLVMPointerTypeKind;
+        count->x87 += kind == LLVMX86_FP80TypeKind;
+        count->vector += !is_general && kind != LLVMX86_FP80TypeKind;
+        /* On x86-64, the bits of a bfloat take a general register, too. */
+        count->general += is_general || kind == LLVMBFloatTypeKind;
     }
-}
-
-/* Returns the registers that the call's arguments take. An argument has a register of its own, even
- * if another register also holds its value. */
-static struct registers count_arguments(const struct checker *checker)
-{
-    struct registers count = {0};
-    const struct registers *there_are = &argument_registers[checker->architecture];
-    for (unsigned i = 0; i < checker->call.argument_count; i++)
-        count_type(LLVMTypeOf(site_call_value(&checker->call, i)), &count);
-    count.general = minimum(count.general, there_are->general);
-    count.vector = minimum(count.vector, there_are->vector);
-    count.x87 = minimum(count.x87, there_are->x87);
-    return count;
 }
 
 /* Whether LLVM loads the constant into a register before a record. At -O0 it loads all constants
@@ -296,41 +272,34 @@ static void count_values(const struct checker *checker, unsigned first, unsigned
             count_type(LLVMTypeOf(site_call_value(&checker->call, i)), count);
 }
 
-static bool is_dynamic(LLVMValueRef alloca, LLVMBasicBlockRef entry)
-{
-    return LLVMGetInstructionParent(alloca) != entry ||
-           LLVMIsAConstantInt(LLVMGetOperand(alloca, 0)) == NULL;
-}
-
 static bool has_dynamic_alloca(LLVMValueRef function)
 {
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(function);
-    for (LLVMBasicBlockRef block = entry; block != NULL; block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
-             instruction = LLVMGetNextInstruction(instruction))
-            if (LLVMIsAAllocaInst(instruction) != NULL && is_dynamic(instruction, entry))
-                return true;
+    for (LLVMValueRef instruction = NULL;
+         (instruction = ir_next_instruction(function, instruction)) != NULL;)
+        if (LLVMIsAAllocaInst(instruction) != NULL &&
+            (LLVMGetInstructionParent(instruction) != entry ||
+             LLVMIsAConstantInt(LLVMGetOperand(instruction, 0)) == NULL))
+            return true;
     return false;
 }
 
-/* Returns the number of general registers available if the call has `wanted` values for them. */
-static unsigned limit_general(const struct checker *checker, unsigned wanted)
+/* Checks that there are as many registers as the call needs. */
+static void check_limits(struct checker *checker, struct registers count)
 {
-    unsigned limit = register_limits[checker->architecture].general;
-    return wanted == limit && has_dynamic_alloca(checker->function) ? limit - 1 : limit;
-}
-
-static void report_registers(struct checker *checker, struct registers limits)
-{
+    struct registers limits = register_limits[checker->architecture];
+    if (count.general == limits.general && has_dynamic_alloca(checker->function))
+        limits.general--;
+    if (count.general <= limits.general && count.vector <= limits.vector && count.x87 <= limits.x87)
+        return;
+    char x87[20] = "";
     char instead[120];
     bool is_optimised = checker->options->optimisation_level > 0;
-    bool anyreg = checker->call.calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
-    int length = snprintf(instead, sizeof instead, "at most %u (%u in vector registers",
-                          limits.general, limits.vector);
+    bool anyreg = is_anyreg(&checker->call);
     if (checker->architecture == CAIRN_ARCHITECTURE_X86_64)
-        length += snprintf(instead + length, sizeof instead - (size_t)length, ", %u x86_fp80",
-                           limits.x87);
-    snprintf(instead + length, sizeof instead - (size_t)length, "), %s",
+        snprintf(x87, sizeof x87, ", %u x86_fp80", limits.x87);
+    snprintf(instead, sizeof instead, "at most %u (%u in vector registers%s), %s", limits.general,
+             limits.vector, x87,
              !is_optimised ? "or compile at -O1"
              : anyreg      ? "and the others as live values"
                            : "and no more addresses and numbers");
@@ -341,60 +310,48 @@ static void report_registers(struct checker *checker, struct registers limits)
            instead);
 }
 
-static void check_limits(struct checker *checker, struct registers count)
-{
-    struct registers limits = register_limits[checker->architecture];
-    limits.general = limit_general(checker, count.general);
-    if (count.general > limits.general || count.vector > limits.vector || count.x87 > limits.x87)
-        report_registers(checker, limits);
-}
-
 /* Checks that the values fit into registers. At -O0 all live values are in registers at the same
- * time. Arguments of anyregcc, and some constants, always are. */
+ * time. Arguments of anyregcc, and some constants, always are. An argument has a register of its
+ * own, even if another register also holds its value. */
 static void check_registers(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    bool anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    const struct registers *there_are = &argument_registers[checker->architecture];
     struct registers count = {0};
     if (call->kind == CAIRN_RECORD_STATEPOINT)
         return;
-    if (!anyreg && checker->options->optimisation_level == 0)
-        count = count_arguments(checker);
-    count_values(checker, anyreg ? 0 : call->argument_count,
+    if (!is_anyreg(call) && checker->options->optimisation_level == 0) {
+        for (unsigned i = 0; i < call->argument_count; i++)
+            count_type(LLVMTypeOf(site_call_value(call, i)), &count);
+        count.general = minimum(count.general, there_are->general);
+        count.vector = minimum(count.vector, there_are->vector);
+        count.x87 = minimum(count.x87, there_are->x87);
+    }
+    count_values(checker, is_anyreg(call) ? 0 : call->argument_count,
                  call->argument_count + call->live_value_count, &count);
     check_limits(checker, count);
 }
 
-/* Returns the number of x87 stack registers for the values from `first` up to `end`, including
- * constants and undefined values. */
-static unsigned count_x87(const struct checker *checker, unsigned first, unsigned end)
-{
-    unsigned count = 0;
-    for (unsigned i = first; i < end; i++) {
-        LLVMValueRef value = site_call_value(&checker->call, i);
-        if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMX86_FP80TypeKind &&
-            !is_repeated(&checker->call, first, i))
-            count++;
-    }
-    return count;
-}
-
 /* Checks the deopt values of a statepoint whose flags keep them in registers. LLVM can keep one of
- * them on the x87 stack, but not together with several GC pointers. */
+ * them on the x87 stack, constant, undefined or not, but not together with several GC pointers. */
 static void check_live_in(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    if (!call->is_live_in)
-        return;
     unsigned first = call->argument_count;
     unsigned end = first + call->live_values.count;
-    unsigned x87 = count_x87(checker, first, end);
-    struct registers count = {0};
+    unsigned x87 = 0;
+    if (!call->is_live_in)
+        return;
+    for (unsigned i = first; i < end; i++)
+        if (LLVMGetTypeKind(LLVMTypeOf(site_call_value(call, i))) == LLVMX86_FP80TypeKind &&
+            !is_repeated(call, first, i))
+            x87++;
     if (x87 > 1 || (x87 == 1 && call->gc_live_values.count > 1)) {
         report(checker, "LLVM crashes on values of type x86_fp80 that are to stay in registers",
                "flags without bit 1, or pointers to them");
         return;
     }
+    struct registers count = {0};
     count_values(checker, first, end, &count);
     check_limits(checker, count);
 }
@@ -407,7 +364,6 @@ static bool is_result_in_any_register(const struct checker *checker, LLVMTypeRef
     enum cairn_architecture architecture = checker->architecture;
     bool is_ppc64 = architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2 ||
                     architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1;
-    const char *instead;
     unsigned bits;
     switch (LLVMGetTypeKind(type)) {
     case LLVMVoidTypeKind:
@@ -433,21 +389,19 @@ static bool is_result_in_any_register(const struct checker *checker, LLVMTypeRef
     default:
         break;
     }
-    return types_live_value(type, architecture, checker->function, &instead) == LIVE_VALUE_FITS;
+    return types_live_value(type, architecture, checker->function) == NULL;
 }
 
 static void check_result(struct checker *checker)
 {
-    const struct site_call *call = &checker->call;
-    LLVMTypeRef type = LLVMTypeOf(call->call);
-    if (call->calling_convention != CAIRN_CALLING_CONVENTION_ANYREG ||
-        checker->architecture == CAIRN_ARCHITECTURE_UNKNOWN ||
+    LLVMTypeRef type = LLVMTypeOf(checker->call.call);
+    if (!is_anyreg(&checker->call) || checker->architecture == CAIRN_ARCHITECTURE_UNKNOWN ||
         is_result_in_any_register(checker, type))
         return;
+    char name[25];
     char why[100];
-    char *name = LLVMPrintTypeToString(type);
-    snprintf(why, sizeof why, "anyregcc has no register for a result of type %.24s", name);
-    LLVMDisposeMessage(name);
+    snprintf(why, sizeof why, "anyregcc has no register for a result of type %s",
+             ir_print_type(type, name, sizeof name));
     report(checker, why,
            LLVMGetTypeKind(type) == LLVMX86_FP80TypeKind
                ? "a double, or another calling convention"
@@ -493,12 +447,9 @@ static void check_bytes(struct checker *checker)
  * a wrong address, or disappears. */
 static void check_target(struct checker *checker)
 {
-    const struct site_call *call = &checker->call;
-    if (call->target == NULL)
-        return;
-    const struct target_problem *problem = target_find_problem(call->target, checker->architecture);
-    if (problem != NULL)
-        report(checker, problem->why, problem->instead);
+    LLVMValueRef target = checker->call.target;
+    if (target != NULL)
+        report_problem(checker, target_find_problem(target, checker->architecture));
 }
 
 /* ---- Support by architecture ---- */
@@ -626,59 +577,24 @@ static void (*const rules[])(struct checker *checker) = {
     check_tail_call,    check_liveness,   check_library_call,
 };
 
-static enum cairn_status check_record(struct checker *checker, LLVMValueRef call,
-                                      LLVMValueRef function, enum cairn_record_kind kind)
+static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef instruction)
 {
-    enum cairn_status status = site_call_read(call, kind, &checker->call, checker->error);
-    if (status != CAIRN_OK)
-        return status;
-    checker->function = function;
-    for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule++)
-        rules[rule](checker);
-    return check_selection(checker);
-}
-
-/* Checks an instruction that makes no record. */
-static void check_other(struct checker *checker, LLVMValueRef instruction)
-{
-    const struct unsupported_use use = {
-        .architecture = checker->architecture,
-        .optimisation_level = checker->options->optimisation_level,
-        .uses_fast_isel = checker->options->enable_fast_isel,
-    };
-    const struct unsupported *unsupported = unsupported_find(instruction, &use);
-    if (unsupported == NULL)
-        return;
-    checker->call.call = instruction;
-    report(checker, unsupported->why, unsupported->instead);
-}
-
-static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef instruction,
-                                           LLVMValueRef function)
-{
-    enum cairn_record_kind kind = site_call_kind(instruction);
     enum cairn_status status = CAIRN_OK;
-    bool is_call = LLVMIsACallInst(instruction) != NULL || LLVMIsAInvokeInst(instruction) != NULL;
-    if (kind != CAIRN_RECORD_UNDECLARED) {
-        status = check_record(checker, instruction, function, kind);
-    } else if (is_call && LLVM_ENDS_AT_FOREIGN_BUNDLES) {
-        checker->call = (struct site_call){.call = instruction};
-        check_bundles(checker);
+    if (site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED) {
+        status = site_call_read(instruction, &checker->call, checker->error);
+        if (status != CAIRN_OK)
+            return status;
+        for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule++)
+            rules[rule](checker);
+        status = check_selection(checker);
+    } else {
+        checker->call.call = instruction;
+        if (LLVM_ENDS_AT_FOREIGN_BUNDLES && ir_is_call(instruction))
+            check_bundles(checker);
     }
     if (status == CAIRN_OK)
-        check_other(checker, instruction);
-    return status;
-}
-
-static enum cairn_status check_function(struct checker *checker, LLVMValueRef function)
-{
-    enum cairn_status status = CAIRN_OK;
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block != NULL;
-         block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block);
-             instruction != NULL && status == CAIRN_OK;
-             instruction = LLVMGetNextInstruction(instruction))
-            status = check_instruction(checker, instruction, function);
+        report_problem(checker,
+                       unsupported_find(instruction, checker->architecture, checker->options));
     return status;
 }
 
@@ -690,22 +606,17 @@ static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef 
     checker->found = 0;
     checker->liveness_checked = NULL;
     checker->selection_checked = NULL;
-    for (LLVMValueRef function = LLVMGetFirstFunction(module);
-         function != NULL && status == CAIRN_OK; function = LLVMGetNextFunction(function))
-        if (LLVMGetLinkage(function) != LLVMAvailableExternallyLinkage)
-            status = check_function(checker, function);
+    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
+         function = LLVMGetNextFunction(function)) {
+        checker->function = function;
+        LLVMValueRef instruction = NULL;
+        if (LLVMGetLinkage(function) == LLVMAvailableExternallyLinkage)
+            continue;
+        while (status == CAIRN_OK &&
+               (instruction = ir_next_instruction(function, instruction)) != NULL)
+            status = check_instruction(checker, instruction);
+    }
     return status;
-}
-
-/* Counts the findings, then reports them, so that the error can hold their number. */
-static enum cairn_status report_all(struct checker *checker, LLVMModuleRef module)
-{
-    enum cairn_status status = check_functions(checker, module);
-    checker->expected = checker->found;
-    if (checker->expected == 0)
-        return status;
-    status = check_functions(checker, module);
-    return status == CAIRN_OK ? CAIRN_ERROR_LLVM : status;
 }
 
 enum cairn_status cairn_check_module(LLVMModuleRef module,
@@ -721,11 +632,15 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
         .minimum_bytes = cairn_patchpoint_minimum_bytes(module, true),
         .error = error,
     };
-    const struct verify_strategies strategies = {checker.options->gc_strategies,
-                                                 checker.options->gc_strategy_count};
-    if (verify_strategies(module, &strategies, error) != CAIRN_OK)
+    if (verify_strategies(module, checker.options, error) != CAIRN_OK ||
+        (!checker.options->is_verified &&
+         verify_module(module, checker.options, error) != CAIRN_OK))
         return CAIRN_ERROR_LLVM;
-    if (!checker.options->is_verified && verify_module(module, &strategies, error) != CAIRN_OK)
-        return CAIRN_ERROR_LLVM;
-    return report_all(&checker, module);
+    /* The first walk counts the findings, so that the error of the second can hold their number. */
+    enum cairn_status status = check_functions(&checker, module);
+    checker.expected = checker.found;
+    if (checker.expected == 0)
+        return status;
+    status = check_functions(&checker, module);
+    return status == CAIRN_OK ? CAIRN_ERROR_LLVM : status;
 }

@@ -1,39 +1,41 @@
 /*
- * llvm/compile.h - compiles IR into an object for any target that LLVM supports. `cairn run` uses
- * it for programs that cannot run on the host.
+ * llvm/compile.h - sets LLVM's process-wide options, and observes what it reports through a
+ * context while Cairn compiles.
+ *
+ * If an error has no handler, LLVM prints it and calls exit(1).
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef LLVM_COMPILE_H
 #define LLVM_COMPILE_H
 
-#include "llvm/program.h"
-
 #include <cairn/architecture.h>
+#include <cairn/status.h>
+#include <llvm-c/Core.h>
 
-struct compiled {
-    LLVMMemoryBufferRef buffer;
-    const void *bytes;
-    size_t size;
+/* An observed context. The structure must not be moved while the context is observed. */
+struct diagnostics {
+    LLVMContextRef context;
+    struct cairn_error *first;
+    LLVMDiagnosticHandler host_handler;
+    void *host_user;
 };
 
-/* Returns the architecture of a triple, or UNKNOWN. */
-enum cairn_architecture compile_find_architecture(const char *triple);
+/* Begins to observe the context. If `first` holds no error, the first error that LLVM reports is
+ * stored there, with status LLVM. Every diagnostic is passed on to the context's previous handler,
+ * if any. */
+void diagnostics_begin(struct diagnostics *diagnostics, LLVMContextRef context,
+                       struct cairn_error *first);
 
-/* Returns the architecture of the module's triple, or the host's if the module has no triple;
- * UNKNOWN if Cairn does not know the triple. */
-enum cairn_architecture compile_architecture(const struct program *program);
+/* Restores the context's previous handler, unless another one was set in the meantime. */
+void diagnostics_end(const struct diagnostics *diagnostics);
 
-/* Sets the program's target to `triple`, whatever its IR says. UNSUPPORTED if LLVM or Cairn does
- * not know the triple. */
-enum cairn_status compile_set_target(struct program *program, const char *triple,
-                                     struct cairn_error *error);
+/* Stores LLVM's text of `info` in `first`, if it is an error and `first` holds none. */
+void diagnostics_keep_first(LLVMDiagnosticInfoRef info, struct cairn_error *first);
 
-/* Compiles the module, as LLVM does for objects that are to be linked. The module must not be used
- * afterwards. Turns patch point liveness off for the process (cairn/llvm.h). UNSUPPORTED, LLVM. */
-enum cairn_status compile_object(struct program *program, unsigned optimisation_level,
-                                 struct compiled *compiled, struct cairn_error *error);
-
-void compile_release(struct compiled *compiled);
+/* Turns the liveness of patch points off. For little-endian PPC64 it also turns off a pass that
+ * moves values of records, and a pass that keeps values in a register that patch points change.
+ * Only the first call for an architecture has an effect. Thread-safe. */
+void compile_turn_liveness_off(enum cairn_architecture architecture);
 
 #endif

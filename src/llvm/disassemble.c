@@ -58,45 +58,30 @@ static bool finds_number(const char *text, const char *operand)
     return false;
 }
 
-static char *find_last_operand(char *text)
-{
-    char *blank = strrchr(text, ' ');
-    return blank == NULL ? text + strlen(text) : blank + 1;
-}
-
 /* ---- Options for LLVM ---- */
 
+/* What LLVM needs to know of an architecture. The features enable the instructions that programs
+ * for Linux may contain and that LLVM would not decode by default. */
 struct description {
     const char *triple;
+    const char *big_endian_triple; /* NULL: the same */
     const char *features;
     finds_distance *finds_distance;
 };
 
-/* Returns the triple and the features. The features enable the instructions that programs for Linux
- * may contain and that LLVM would not decode by default. */
-static struct description describe(enum cairn_architecture architecture,
-                                   enum cairn_byte_order byte_order)
-{
-    bool is_big = byte_order == CAIRN_BIG_ENDIAN;
-    switch (architecture) {
-    case CAIRN_ARCHITECTURE_X86_64:
-        return (struct description){"x86_64-linux-gnu", "", NULL};
-    case CAIRN_ARCHITECTURE_AARCH64:
-        return (struct description){"aarch64-linux-gnu", LLVM_VERSION_MAJOR >= 16 ? "+all" : "",
-                                    NULL};
-    case CAIRN_ARCHITECTURE_PPC64_ELFV2:
-    case CAIRN_ARCHITECTURE_PPC64_ELFV1:
-        return (struct description){is_big ? "powerpc64-linux-gnu" : "powerpc64le-linux-gnu", "",
-                                    finds_dot};
-    case CAIRN_ARCHITECTURE_SYSTEMZ:
-        return (struct description){"s390x-linux-gnu", "", NULL};
-    case CAIRN_ARCHITECTURE_RISCV64:
-        return (struct description){"riscv64-linux-gnu", "+m,+a,+f,+d,+c", finds_number};
-    case CAIRN_ARCHITECTURE_UNKNOWN:
-        break;
-    }
-    return (struct description){0};
-}
+/* ORDER ARCHITECTURE. */
+static const struct description descriptions[] = {
+    [CAIRN_ARCHITECTURE_UNKNOWN] = {NULL, NULL, NULL, NULL},
+    [CAIRN_ARCHITECTURE_X86_64] = {"x86_64-linux-gnu", NULL, "", NULL},
+    [CAIRN_ARCHITECTURE_AARCH64] = {"aarch64-linux-gnu", NULL,
+                                    LLVM_VERSION_MAJOR >= 16 ? "+all" : "", NULL},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {"powerpc64le-linux-gnu", "powerpc64-linux-gnu", "",
+                                        finds_dot},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {"powerpc64le-linux-gnu", "powerpc64-linux-gnu", "",
+                                        finds_dot},
+    [CAIRN_ARCHITECTURE_SYSTEMZ] = {"s390x-linux-gnu", NULL, "", NULL},
+    [CAIRN_ARCHITECTURE_RISCV64] = {"riscv64-linux-gnu", NULL, "+m,+a,+f,+d,+c", finds_number},
+};
 
 /* Initialises LLVM with full register names on PPC64, where registers are otherwise plain numbers,
  * like constants. The option applies to the whole process; nothing else prints assembly there. */
@@ -108,15 +93,6 @@ static void initialise_llvm(void)
     LLVMInitializeAllDisassemblers();
     /* LLVM reports an error if an option is given twice. */
     LLVMParseCommandLineOptions(2, arguments, NULL);
-}
-
-/* Chooses Intel's syntax on x86-64, in which registers have no '%'. */
-static void choose_syntax(LLVMDisasmContextRef llvm, enum cairn_architecture architecture)
-{
-    if (architecture == CAIRN_ARCHITECTURE_X86_64)
-        LLVMSetDisasmOptions(llvm, LLVMDisassembler_Option_AsmPrinterVariant);
-    /* This call must be the last, because choosing a variant resets the other options. */
-    LLVMSetDisasmOptions(llvm, LLVMDisassembler_Option_PrintImmHex);
 }
 
 /* Notes the target of a branch. LLVM calls this function for the name of an address; it returns no
@@ -139,8 +115,11 @@ enum cairn_status disassembler_create(enum cairn_architecture architecture,
                                       enum cairn_byte_order byte_order,
                                       struct disassembler **disassembler, struct cairn_error *error)
 {
-    struct description description = describe(architecture, byte_order);
-    if (description.triple == NULL)
+    const struct description *description = &descriptions[architecture];
+    const char *triple = description->triple;
+    if (byte_order == CAIRN_BIG_ENDIAN && description->big_endian_triple != NULL)
+        triple = description->big_endian_triple;
+    if (triple == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "there is no disassembler for the architecture '%s'",
                          cairn_architecture_name(architecture));
@@ -150,16 +129,19 @@ enum cairn_status disassembler_create(enum cairn_architecture architecture,
     static pthread_once_t initialised = PTHREAD_ONCE_INIT;
     pthread_once(&initialised, initialise_llvm);
     created->architecture = architecture;
-    created->finds_distance = description.finds_distance;
-    created->llvm = LLVMCreateDisasmCPUFeatures(description.triple, "", description.features,
-                                                created, 0, NULL, note_target);
+    created->finds_distance = description->finds_distance;
+    created->llvm = LLVMCreateDisasmCPUFeatures(triple, "", description->features, created, 0, NULL,
+                                                note_target);
     if (created->llvm == NULL) {
         free(created);
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "this LLVM %d was built without a disassembler for %s", LLVM_VERSION_MAJOR,
                          cairn_architecture_name(architecture));
     }
-    choose_syntax(created->llvm, architecture);
+    if (architecture == CAIRN_ARCHITECTURE_X86_64) /* Intel's syntax, with registers without '%' */
+        LLVMSetDisasmOptions(created->llvm, LLVMDisassembler_Option_AsmPrinterVariant);
+    /* This call must be the last, because choosing a variant resets the other options. */
+    LLVMSetDisasmOptions(created->llvm, LLVMDisassembler_Option_PrintImmHex);
     *disassembler = created;
     return CAIRN_OK;
 }
@@ -174,22 +156,17 @@ void disassembler_destroy(struct disassembler *disassembler)
 
 /* ---- One instruction ---- */
 
-static bool is_x86_64_prefix(uint8_t byte)
-{
-    static const uint8_t others[] = {0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65,
-                                     0x66, 0x67, 0xF0, 0xF2, 0xF3};
-    return (byte & 0xF0) == 0x40 || memchr(others, byte, sizeof others) != NULL;
-}
-
 /* Whether the bytes are prefixes whose instruction is cut off. LLVM decodes them as instructions of
  * their own; from version 22 on REX.W, too. */
 static bool is_cut_off(const struct disassembler *disassembler, const uint8_t *bytes, size_t size,
                        size_t length)
 {
+    static const uint8_t prefixes[] = {0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65,
+                                       0x66, 0x67, 0xF0, 0xF2, 0xF3};
     if (disassembler->architecture != CAIRN_ARCHITECTURE_X86_64 || length < size)
         return false;
     for (size_t i = 0; i < size; i++)
-        if (!is_x86_64_prefix(bytes[i]))
+        if ((bytes[i] & 0xF0) != 0x40 && memchr(prefixes, bytes[i], sizeof prefixes) == NULL)
             return false;
     return true;
 }
@@ -206,7 +183,8 @@ static void make_one_line(char *text)
 static void find_target(const struct disassembler *disassembler, uint64_t address,
                         struct instruction *instruction)
 {
-    char *operand = find_last_operand(instruction->text);
+    char *blank = strrchr(instruction->text, ' ');
+    char *operand = blank == NULL ? instruction->text + strlen(instruction->text) : blank + 1;
     if (disassembler->has_target) {
         instruction->has_target = true;
         instruction->target = disassembler->target;
@@ -218,8 +196,8 @@ static void find_target(const struct disassembler *disassembler, uint64_t addres
     }
     if (!instruction->has_target)
         return;
-    size_t room = sizeof instruction->text - (size_t)(operand - instruction->text);
-    snprintf(operand, room, "0x%llx", (unsigned long long)instruction->target);
+    size_t space = sizeof instruction->text - (size_t)(operand - instruction->text);
+    snprintf(operand, space, "0x%llx", (unsigned long long)instruction->target);
 }
 
 bool disassembler_next(struct disassembler *disassembler, const uint8_t *bytes, size_t size,

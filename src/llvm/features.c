@@ -7,19 +7,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "llvm/features.h"
+#include "llvm/ir.h"
+#include "llvm/types.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SSE_BITS = 128, AVX_BITS = 256, AVX512_BITS = 512 };
-
-static const char *attribute(LLVMValueRef function, const char *name, unsigned *length)
-{
-    LLVMAttributeRef found = LLVMGetStringAttributeAtIndex(
-        function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, name, (unsigned)strlen(name));
-    return found == NULL ? NULL : LLVMGetStringAttributeValue(found, length);
-}
 
 static bool begins_with(const char *text, size_t length, const char *prefix)
 {
@@ -29,60 +23,6 @@ static bool begins_with(const char *text, size_t length, const char *prefix)
 static bool is(const char *text, size_t length, const char *name)
 {
     return length == strlen(name) && begins_with(text, length, name);
-}
-
-static unsigned at_least(unsigned bits, unsigned others) { return bits > others ? bits : others; }
-
-static unsigned at_most(unsigned bits, unsigned others) { return bits < others ? bits : others; }
-
-/* Returns the register width after a feature is turned on. Every AVX-512 feature implies registers
- * of 512 bits. */
-static unsigned add_feature(unsigned bits, const char *name, size_t length)
-{
-    if (begins_with(name, length, "avx512"))
-        return AVX512_BITS;
-    return begins_with(name, length, "avx") ? at_least(bits, AVX_BITS) : bits;
-}
-
-/* Returns the register width after a feature is turned off, which turns off every feature that
- * implies it. */
-static unsigned take_feature(unsigned bits, const char *name, size_t length)
-{
-    if (is(name, length, "avx") || begins_with(name, length, "sse"))
-        return SSE_BITS;
-    if (is(name, length, "avx2") || is(name, length, "avx512f") || is(name, length, "evex512"))
-        return at_most(bits, AVX_BITS);
-    return bits;
-}
-
-static bool has_word(const char *text, size_t length, const char *word)
-{
-    return text != NULL && memmem(text, length, word, strlen(word)) != NULL;
-}
-
-/* Whether LLVM may avoid the widest registers, because the function asks for that or the processor
- * prefers it. */
-static bool may_prefer_narrow(LLVMValueRef function, const char *features, size_t features_length)
-{
-    unsigned length;
-    const char *processor = attribute(function, "target-cpu", &length);
-    bool is_plain = processor == NULL || is(processor, length, "x86-64");
-    return !is_plain || attribute(function, "prefer-vector-width", &length) != NULL ||
-           has_word(features, features_length, "+prefer-");
-}
-
-/* Whether the function may have vectors of the widest registers. An attribute can exclude them. */
-static bool needs_widest(LLVMValueRef function)
-{
-    unsigned length;
-    const char *wanted = attribute(function, "min-legal-vector-width", &length);
-    return wanted == NULL || strtoul(wanted, NULL, 10) >= AVX512_BITS;
-}
-
-static unsigned limit(LLVMValueRef function, const char *features, size_t length)
-{
-    bool has_widest = needs_widest(function) || !may_prefer_narrow(function, features, length);
-    return has_widest ? AVX512_BITS : AVX_BITS;
 }
 
 /* One entry of the list, as "+name" or "-name". */
@@ -105,28 +45,50 @@ static bool next_feature(const char **features, const char *end, struct feature 
     return true;
 }
 
-/* Returns the register width in bits that the list alone implies. */
-static unsigned read_features(const char *features, size_t length)
+/* Returns the register width after an entry of the list. Every AVX-512 feature implies registers of
+ * 512 bits. Turning a feature off turns off every feature that implies it. */
+static unsigned apply(unsigned bits, const struct feature *feature)
 {
-    unsigned bits = SSE_BITS;
-    struct feature feature;
-    for (const char *end = features + length; next_feature(&features, end, &feature);) {
-        if (feature.sign == '+')
-            bits = add_feature(bits, feature.name, feature.length);
-        else if (feature.sign == '-')
-            bits = take_feature(bits, feature.name, feature.length);
-    }
+    const char *name = feature->name;
+    size_t length = feature->length;
+    if (feature->sign == '+' && begins_with(name, length, "avx512"))
+        return AVX512_BITS;
+    if (feature->sign == '+' && begins_with(name, length, "avx"))
+        return bits > AVX_BITS ? bits : AVX_BITS;
+    if (feature->sign != '-')
+        return bits;
+    if (is(name, length, "avx") || begins_with(name, length, "sse"))
+        return SSE_BITS;
+    if (is(name, length, "avx2") || is(name, length, "avx512f") || is(name, length, "evex512"))
+        return bits < AVX_BITS ? bits : AVX_BITS;
     return bits;
+}
+
+/* Whether LLVM avoids registers of 512 bits in the function: an attribute says that it has no such
+ * vectors, and the function asks for narrow ones or has a processor that may prefer them. */
+static bool is_narrow(LLVMValueRef function, const char *features, size_t features_length)
+{
+    unsigned length;
+    const char *wanted = ir_string_attribute(function, "min-legal-vector-width", &length);
+    if (wanted == NULL || strtoul(wanted, NULL, 10) >= AVX512_BITS)
+        return false;
+    const char *processor = ir_string_attribute(function, "target-cpu", &length);
+    return (processor != NULL && !is(processor, length, "x86-64")) ||
+           ir_string_attribute(function, "prefer-vector-width", &length) != NULL ||
+           memmem(features, features_length, "+prefer-", strlen("+prefer-")) != NULL;
 }
 
 unsigned features_vector_bits(LLVMValueRef function)
 {
     unsigned length;
-    const char *features =
-        function == NULL ? NULL : attribute(function, "target-features", &length);
+    unsigned bits = SSE_BITS;
+    struct feature feature;
+    const char *features = ir_string_attribute(function, "target-features", &length);
     if (features == NULL)
-        return SSE_BITS;
-    return at_most(read_features(features, length), limit(function, features, length));
+        return bits;
+    for (const char *at = features; next_feature(&at, features + length, &feature);)
+        bits = apply(bits, &feature);
+    return bits > AVX_BITS && is_narrow(function, features, length) ? AVX_BITS : bits;
 }
 
 bool features_has(LLVMValueRef function, const char *name, bool by_default)
@@ -134,11 +96,10 @@ bool features_has(LLVMValueRef function, const char *name, bool by_default)
     unsigned length;
     bool has = by_default;
     struct feature feature;
-    const char *features =
-        function == NULL ? NULL : attribute(function, "target-features", &length);
+    const char *features = ir_string_attribute(function, "target-features", &length);
     if (features == NULL)
         return has;
-    for (const char *end = features + length; next_feature(&features, end, &feature);)
+    for (const char *at = features; next_feature(&at, features + length, &feature);)
         if (is(feature.name, feature.length, name) && (feature.sign == '+' || feature.sign == '-'))
             has = feature.sign == '+';
     return has;

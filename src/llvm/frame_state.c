@@ -9,6 +9,7 @@
 #include "format/frame_state.h"
 
 #include "base/error.h"
+#include "llvm/ir.h"
 #include "llvm/types.h"
 
 #include <cairn/frame_state.h>
@@ -37,20 +38,17 @@ static uint32_t count_words(const struct cairn_encoded_frame *frames, uint32_t f
     return count <= LIVE_VALUES_MAX ? (uint32_t)count : 0;
 }
 
-/* Returns the maximum number of values that a slot takes. */
-static uint32_t limit_values(LLVMValueRef value)
-{
-    if (value == NULL || LLVMIsUndef(value))
-        return 0;
-    size_t size = LLVMIsConstant(value) ? cairn_type_size(types_convert(LLVMTypeOf(value))) : 0;
-    return size <= WORD_BYTES ? 1 : (uint32_t)((size + WORD_BYTES - 1) / WORD_BYTES);
-}
-
-static uint32_t limit_all(LLVMValueRef *values, uint32_t count)
+/* Returns the maximum number of values that slots take: a constant takes its words. */
+static uint32_t limit_values(LLVMValueRef *values, uint32_t count)
 {
     uint32_t limit = 0;
-    for (uint32_t i = 0; values != NULL && i < count; i++)
-        limit += limit_values(values[i]);
+    for (uint32_t i = 0; values != NULL && i < count; i++) {
+        if (values[i] == NULL || LLVMIsUndef(values[i]))
+            continue;
+        size_t size =
+            LLVMIsConstant(values[i]) ? cairn_type_size(types_convert(LLVMTypeOf(values[i]))) : 0;
+        limit += size <= WORD_BYTES ? 1 : (uint32_t)((size + WORD_BYTES - 1) / WORD_BYTES);
+    }
     return limit;
 }
 
@@ -59,8 +57,8 @@ uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *frames, ui
     uint32_t words = count_words(frames, frame_count);
     uint32_t limit = words;
     for (uint32_t i = 0; words != 0 && i < frame_count; i++)
-        limit += limit_all(frames[i].locals, frames[i].local_count) +
-                 limit_all(frames[i].stack, frames[i].stack_count);
+        limit += limit_values(frames[i].locals, frames[i].local_count) +
+                 limit_values(frames[i].stack, frames[i].stack_count);
     return limit;
 }
 
@@ -100,22 +98,14 @@ static enum cairn_status say_full(uint32_t capacity, struct cairn_error *error)
                      capacity, (unsigned)LIVE_VALUES_MAX);
 }
 
-static bool holds(const struct encoder *encoder, uint32_t at, const LLVMValueRef *run,
-                  uint32_t count)
-{
-    return memcmp(encoder->values + at, run, count * sizeof *run) == 0;
-}
-
 /* Appends consecutive values, unless the encoder already has the same run of values. Comparing
  * pointers suffices, because LLVM uniques constants. */
 static enum cairn_status put_values(struct encoder *encoder, const LLVMValueRef *run,
                                     uint32_t count, uint32_t *first)
 {
-    for (uint32_t i = 0; i + count <= encoder->value_count; i++)
-        if (holds(encoder, i, run, count)) {
-            *first = i;
+    for (*first = 0; *first + count <= encoder->value_count; ++*first)
+        if (memcmp(encoder->values + *first, run, count * sizeof *run) == 0)
             return CAIRN_OK;
-        }
     if (count > encoder->value_limit - encoder->value_count)
         return say_full(encoder->capacity, encoder->error);
     memcpy(encoder->values + encoder->value_count, run, count * sizeof *run);
@@ -125,26 +115,6 @@ static enum cairn_status put_values(struct encoder *encoder, const LLVMValueRef 
 }
 
 /* ---- Types ---- */
-
-static bool has_slot(struct cairn_type type)
-{
-    uint32_t parameter_end = 1U << SLOT_PARAMETER_BITS;
-    if (type.kind == CAIRN_TYPE_INTEGER && type.bits > parameter_end)
-        return false;
-    return cairn_type_size(type) != 0 && type.address_space < parameter_end;
-}
-
-static enum cairn_status refuse_type(const struct encoder *encoder, LLVMTypeRef type)
-{
-    char *text = LLVMPrintTypeToString(type);
-    enum cairn_status status = error_set(
-        encoder->error, CAIRN_ERROR_UNSUPPORTED, encoder->index,
-        "%s %u of frame %u is of type %.60s: a frame state holds scalars and vectors of "
-        "up to %u bytes. Give it its members, or a pointer to it",
-        encoder->part, encoder->index, encoder->frame, text, (unsigned)CAIRN_VALUE_BYTES_MAX);
-    LLVMDisposeMessage(text);
-    return status;
-}
 
 /* Packs a slot's kind and the type of an element. The bits above are not set: they depend on the
  * slot's kind. */
@@ -173,14 +143,6 @@ struct constant {
     uint64_t words[VALUE_WORDS_MAX];
 };
 
-static LLVMValueRef without_casts(LLVMValueRef value)
-{
-    while (LLVMIsAConstantExpr(value) != NULL &&
-           (LLVMGetConstOpcode(value) == LLVMBitCast || LLVMGetConstOpcode(value) == LLVMIntToPtr))
-        value = LLVMGetOperand(value, 0);
-    return value;
-}
-
 /* Returns an integer with the scalar's bits; NULL if LLVM does not know them. */
 static LLVMValueRef integer_of(const struct encoder *encoder, LLVMValueRef scalar)
 {
@@ -188,9 +150,11 @@ static LLVMValueRef integer_of(const struct encoder *encoder, LLVMValueRef scala
     LLVMTypeRef integer = LLVMIntTypeInContext(encoder->context, type.bits);
     if (LLVMIsUndef(scalar) || LLVMIsAConstantPointerNull(scalar) != NULL)
         return LLVMConstNull(integer);
-    if (type.kind == CAIRN_TYPE_POINTER)
-        scalar = without_casts(scalar);
-    else if (LLVMIsAConstantFP(scalar) != NULL)
+    while (
+        type.kind == CAIRN_TYPE_POINTER && LLVMIsAConstantExpr(scalar) != NULL &&
+        (LLVMGetConstOpcode(scalar) == LLVMBitCast || LLVMGetConstOpcode(scalar) == LLVMIntToPtr))
+        scalar = LLVMGetOperand(scalar, 0);
+    if (LLVMIsAConstantFP(scalar) != NULL)
         scalar = LLVMConstBitCast(scalar, integer);
     return LLVMIsAConstantInt(scalar);
 }
@@ -280,16 +244,6 @@ static bool is_well_placed(int64_t word)
     return is_compact || word < INT32_MIN || word > INT32_MAX;
 }
 
-static bool put_number(struct encoder *encoder, struct cairn_type type, int64_t small)
-{
-    uint64_t shifted = (uint64_t)small << SLOT_NUMBER_SHIFT;
-    uint64_t word = pack_type(FRAME_STATE_NUMBER, type) | shifted;
-    if ((int64_t)shifted >> SLOT_NUMBER_SHIFT != small || !is_well_placed((int64_t)word))
-        return false;
-    put_word(encoder, word);
-    return true;
-}
-
 /* ---- Slots ---- */
 
 static enum cairn_status put_constant(struct encoder *encoder, struct cairn_type type,
@@ -300,8 +254,13 @@ static enum cairn_status put_constant(struct encoder *encoder, struct cairn_type
     int64_t small = 0;
     uint32_t first = 0;
     bool is_number = as_number(type, constant, &small);
-    if (is_number && put_number(encoder, type, small))
+    uint64_t shifted = (uint64_t)small << SLOT_NUMBER_SHIFT;
+    uint64_t word = pack_type(FRAME_STATE_NUMBER, type) | shifted;
+    if (is_number && (int64_t)shifted >> SLOT_NUMBER_SHIFT == small &&
+        is_well_placed((int64_t)word)) {
+        put_word(encoder, word);
         return CAIRN_OK;
+    }
     for (uint32_t i = 0; i < count; i++)
         run[i] = number(encoder, constant->words[i]);
     if (is_number) {
@@ -318,13 +277,22 @@ static enum cairn_status put_slot(struct encoder *encoder, LLVMValueRef value)
 {
     struct constant constant;
     uint32_t place = 0;
+    uint32_t parameter_end = 1U << SLOT_PARAMETER_BITS;
     if (value == NULL || LLVMIsUndef(value)) {
         put_word(encoder, FRAME_STATE_DEAD);
         return CAIRN_OK;
     }
     struct cairn_type type = types_convert(LLVMTypeOf(value));
-    if (!has_slot(type))
-        return refuse_type(encoder, LLVMTypeOf(value));
+    if (cairn_type_size(type) == 0 || type.address_space >= parameter_end ||
+        (type.kind == CAIRN_TYPE_INTEGER && type.bits > parameter_end)) {
+        char text[61];
+        return error_set(
+            encoder->error, CAIRN_ERROR_UNSUPPORTED, encoder->index,
+            "%s %u of frame %u is of type %s: a frame state holds scalars and vectors of "
+            "up to %u bytes. Give it its members, or a pointer to it",
+            encoder->part, encoder->index, encoder->frame,
+            ir_print_type(LLVMTypeOf(value), text, sizeof text), (unsigned)CAIRN_VALUE_BYTES_MAX);
+    }
     if (read_constant(encoder, value, type, &constant))
         return put_constant(encoder, type, &constant);
     enum cairn_status status = put_values(encoder, &value, 1, &place);
@@ -345,21 +313,6 @@ static enum cairn_status put_slots(struct encoder *encoder, const char *part, LL
     return status;
 }
 
-/* ---- Frames ---- */
-
-static enum cairn_status put_frame(struct encoder *encoder, const struct cairn_encoded_frame *frame)
-{
-    put_word(encoder, frame->function);
-    put_word(encoder, frame->position);
-    put_word(encoder, (uint64_t)frame->flags << FRAME_STATE_FLAGS_SHIFT |
-                          (uint64_t)frame->stack_count << FRAME_STATE_COUNT_BITS |
-                          frame->local_count);
-    enum cairn_status status = put_slots(encoder, "local", frame->locals, frame->local_count);
-    if (status == CAIRN_OK)
-        status = put_slots(encoder, "stack entry", frame->stack, frame->stack_count);
-    return status;
-}
-
 static enum cairn_status put_frames(struct encoder *encoder,
                                     const struct cairn_encoded_frame *frames, uint32_t count)
 {
@@ -367,8 +320,16 @@ static enum cairn_status put_frames(struct encoder *encoder,
     put_word(encoder, CAIRN_FRAME_STATE_MAGIC | CAIRN_FRAME_STATE_VERSION);
     put_word(encoder, 0); /* replaced by the counts below */
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
+        const struct cairn_encoded_frame *frame = &frames[i];
         encoder->frame = i;
-        status = put_frame(encoder, &frames[i]);
+        put_word(encoder, frame->function);
+        put_word(encoder, frame->position);
+        put_word(encoder, (uint64_t)frame->flags << FRAME_STATE_FLAGS_SHIFT |
+                              (uint64_t)frame->stack_count << FRAME_STATE_COUNT_BITS |
+                              frame->local_count);
+        status = put_slots(encoder, "local", frame->locals, frame->local_count);
+        if (status == CAIRN_OK)
+            status = put_slots(encoder, "stack entry", frame->stack, frame->stack_count);
     }
     encoder->words[1] =
         number(encoder, (uint64_t)encoder->value_count << FRAME_STATE_COUNT_BITS | count);

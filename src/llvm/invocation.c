@@ -2,6 +2,7 @@
 #include "llvm/invocation.h"
 
 #include "base/error.h"
+#include "llvm/ir.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -48,15 +49,22 @@ static bool add_piece(struct invocation_value *value, struct invocation_piece pi
     return true;
 }
 
-static unsigned count_elements(LLVMTypeRef type)
+/* Returns the brackets around the type's elements, and sets their number; NULL if the type has no
+ * elements. */
+static const char *elements_of(LLVMTypeRef type, unsigned *count)
 {
     switch (LLVMGetTypeKind(type)) {
     case LLVMStructTypeKind:
-        return LLVMCountStructElementTypes(type);
+        *count = LLVMCountStructElementTypes(type);
+        return "{}";
     case LLVMArrayTypeKind:
-        return LLVMGetArrayLength(type);
+        *count = LLVMGetArrayLength(type);
+        return "[]";
+    case LLVMVectorTypeKind:
+        *count = LLVMGetVectorSize(type);
+        return "<>";
     default:
-        return LLVMGetVectorSize(type);
+        return NULL;
     }
 }
 
@@ -66,30 +74,15 @@ static LLVMTypeRef element_type(LLVMTypeRef type, unsigned index)
                                                        : LLVMGetElementType(type);
 }
 
-/* Returns the brackets around the type's elements; NULL if the type has no elements. */
-static const char *brackets_of(LLVMTypeRef type)
-{
-    switch (LLVMGetTypeKind(type)) {
-    case LLVMStructTypeKind:
-        return "{}";
-    case LLVMArrayTypeKind:
-        return "[]";
-    case LLVMVectorTypeKind:
-        return "<>";
-    default:
-        return NULL;
-    }
-}
-
 static bool describe(LLVMTypeRef type, struct invocation_value *value)
 {
-    const char *brackets = brackets_of(type);
+    unsigned count;
+    const char *brackets = elements_of(type, &count);
     if (brackets == NULL) {
         struct cairn_type scalar = types_convert(type);
         return is_passable(scalar) &&
                add_piece(value, (struct invocation_piece){INVOCATION_SCALAR, 0, scalar});
     }
-    unsigned count = count_elements(type);
     bool fits = add_piece(
         value, (struct invocation_piece){.kind = INVOCATION_OPEN, .bracket = brackets[0]});
     for (unsigned i = 0; i < count && fits; i++)
@@ -100,64 +93,46 @@ static bool describe(LLVMTypeRef type, struct invocation_value *value)
 
 /* ---- Signatures ---- */
 
-static LLVMAttributeRef find_attribute(LLVMValueRef function, LLVMAttributeIndex index,
-                                       const char *name)
+/* Describes a value. `index` is LLVM's attribute index: 0 is the result. */
+static enum cairn_status describe_value(LLVMValueRef function, uint32_t index, LLVMTypeRef type,
+                                        struct invocation_value *value, struct cairn_error *error)
 {
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    return kind == 0 ? NULL : LLVMGetEnumAttributeAtIndex(function, index, kind);
-}
-
-/* Attributes of parameters that are not passed as ordinary values of their types. */
-static const char *const special_attributes[] = {
-    "byval", "sret",      "inalloca",   "preallocated", "nest",
-    "inreg", "swiftself", "swifterror", "swiftasync",
-};
-
-static enum cairn_status check_parameter(LLVMValueRef function, uint32_t index,
-                                         struct cairn_error *error)
-{
-    for (size_t i = 0; i < sizeof special_attributes / sizeof *special_attributes; i++)
-        if (find_attribute(function, index + 1, special_attributes[i]) != NULL)
-            return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                             "parameter %u of '%.64s' is '%s', which cannot be passed from here: "
-                             "call it from an IR function with ordinary parameters",
-                             index + 1, LLVMGetValueName(function), special_attributes[i]);
-    return CAIRN_OK;
-}
-
-/* Sets the error for a value that cannot be passed. `index` is LLVM's attribute index: 0 is the
- * result. */
-static enum cairn_status refuse_value(LLVMValueRef function, uint32_t index, const char *type,
-                                      struct cairn_error *error)
-{
+    value->is_unsigned = ir_attribute(function, index, "zeroext") != NULL;
+    char *text = LLVMPrintTypeToString(type);
+    int length = snprintf(value->type, sizeof value->type, "%s", text);
+    if (length >= (int)sizeof value->type)
+        memcpy(value->type + sizeof value->type - sizeof "...", "...", sizeof "...");
+    LLVMDisposeMessage(text);
+    if ((index == 0 && LLVMGetTypeKind(type) == LLVMVoidTypeKind) || describe(type, value))
+        return CAIRN_OK;
     char what[32];
     snprintf(what, sizeof what, index == 0 ? "the result" : "parameter %u", index);
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                      "%s of '%.40s' is %s, which cannot be passed from here: call it from an IR "
                      "function with integers of up to %d bits, pointers, %s, or small "
                      "structures, arrays and vectors of these",
-                     what, LLVMGetValueName(function), type, INTEGER_BITS_MAX,
+                     what, LLVMGetValueName(function), value->type, INTEGER_BITS_MAX,
                      LLVM_PASSES_BFLOAT ? "floating-point numbers"
                                         : "floating-point numbers other than bfloat");
 }
 
-static void print_type(LLVMTypeRef type, struct invocation_value *value)
+/* Describes a parameter. Those with certain attributes are not passed as ordinary values of their
+ * types. */
+static enum cairn_status describe_parameter(LLVMValueRef function, uint32_t index,
+                                            struct invocation_value *value,
+                                            struct cairn_error *error)
 {
-    char *text = LLVMPrintTypeToString(type);
-    int length = snprintf(value->type, sizeof value->type, "%s", text);
-    if (length >= (int)sizeof value->type)
-        memcpy(value->type + sizeof value->type - sizeof "...", "...", sizeof "...");
-    LLVMDisposeMessage(text);
-}
-
-static enum cairn_status describe_value(LLVMValueRef function, uint32_t index, LLVMTypeRef type,
-                                        struct invocation_value *value, struct cairn_error *error)
-{
-    value->is_unsigned = find_attribute(function, index, "zeroext") != NULL;
-    print_type(type, value);
-    if (index == 0 && LLVMGetTypeKind(type) == LLVMVoidTypeKind)
-        return CAIRN_OK;
-    return describe(type, value) ? CAIRN_OK : refuse_value(function, index, value->type, error);
+    static const char *const special[] = {"byval",        "sret",       "inalloca",
+                                          "preallocated", "nest",       "inreg",
+                                          "swiftself",    "swifterror", "swiftasync"};
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        if (ir_attribute(function, index + 1, special[i]) != NULL)
+            return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                             "parameter %u of '%.64s' is '%s', which cannot be passed from here: "
+                             "call it from an IR function with ordinary parameters",
+                             index + 1, LLVMGetValueName(function), special[i]);
+    return describe_value(function, index + 1, LLVMTypeOf(LLVMGetParam(function, index)), value,
+                          error);
 }
 
 static enum cairn_status read_signature(LLVMValueRef function,
@@ -173,12 +148,8 @@ static enum cairn_status read_signature(LLVMValueRef function,
     signature->parameter_count = count;
     enum cairn_status status =
         describe_value(function, 0, LLVMGetReturnType(type), &signature->result, error);
-    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
-        status = check_parameter(function, i, error);
-        if (status == CAIRN_OK)
-            status = describe_value(function, i + 1, LLVMTypeOf(LLVMGetParam(function, i)),
-                                    &signature->parameters[i], error);
-    }
+    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = describe_parameter(function, i, &signature->parameters[i], error);
     return status;
 }
 
@@ -214,27 +185,14 @@ void invocation_release(struct invocation_signature *signature)
 
 /* ---- Arguments ---- */
 
-static LLVMValueRef build_scalar(LLVMTypeRef type, const struct invocation_scalar *scalar)
-{
-    const uint64_t words[] = {scalar->low, scalar->high};
-    LLVMTypeRef address = LLVMInt64TypeInContext(LLVMGetTypeContext(type));
-    switch (LLVMGetTypeKind(type)) {
-    case LLVMIntegerTypeKind:
-        return LLVMConstIntOfArbitraryPrecision(type, 2, words);
-    case LLVMPointerTypeKind:
-        return LLVMConstIntToPtr(LLVMConstInt(address, scalar->low, 0), type);
-    default:
-        return LLVMConstRealOfString(type, scalar->number);
-    }
-}
-
 /* Builds a constant, and consumes as many entries of `*scalars` as the type has scalars. */
 static LLVMValueRef build_constant(LLVMTypeRef type, const struct invocation_scalar **scalars)
 {
     LLVMValueRef elements[PIECES_MAX];
-    if (brackets_of(type) == NULL)
-        return build_scalar(type, (*scalars)++);
-    unsigned count = count_elements(type);
+    unsigned count = 0;
+    const struct invocation_scalar *scalar = *scalars;
+    if (elements_of(type, &count) == NULL)
+        ++*scalars;
     for (unsigned i = 0; i < count; i++)
         elements[i] = build_constant(element_type(type, i), scalars);
     switch (LLVMGetTypeKind(type)) {
@@ -242,8 +200,15 @@ static LLVMValueRef build_constant(LLVMTypeRef type, const struct invocation_sca
         return LLVMConstNamedStruct(type, elements, count);
     case LLVMArrayTypeKind:
         return LLVMConstArray(LLVMGetElementType(type), elements, count);
-    default:
+    case LLVMVectorTypeKind:
         return LLVMConstVector(elements, count);
+    case LLVMIntegerTypeKind:
+        return LLVMConstIntOfArbitraryPrecision(type, 2, (uint64_t[]){scalar->low, scalar->high});
+    case LLVMPointerTypeKind:
+        return LLVMConstIntToPtr(
+            LLVMConstInt(LLVMInt64TypeInContext(LLVMGetTypeContext(type)), scalar->low, 0), type);
+    default:
+        return LLVMConstRealOfString(type, scalar->number);
     }
 }
 
@@ -256,16 +221,7 @@ struct storing {
     bool is_unsigned;
 };
 
-static LLVMValueRef build_slot(const struct storing *storing, LLVMTypeRef type)
-{
-    LLVMContextRef context = LLVMGetTypeContext(type);
-    LLVMValueRef offset = LLVMConstInt(LLVMInt64TypeInContext(context),
-                                       storing->index * sizeof(union invocation_slot), 0);
-    LLVMValueRef place = LLVMBuildGEP2(storing->builder, LLVMInt8TypeInContext(context),
-                                       storing->slots, &offset, 1, "");
-    return LLVMBuildBitCast(storing->builder, place, LLVMPointerType(type, 0), "");
-}
-
+/* Extends an integer or an address to 128 bits. */
 static LLVMValueRef widen(const struct storing *storing, LLVMValueRef value)
 {
     LLVMTypeRef type = LLVMTypeOf(value);
@@ -280,90 +236,69 @@ static LLVMValueRef widen(const struct storing *storing, LLVMValueRef value)
     return LLVMBuildZExt(storing->builder, value, wide, "");
 }
 
-static void build_store(struct storing *storing, LLVMValueRef value)
+/* Stores the scalars of a value into the next slots. */
+static void build_stores(struct storing *storing, LLVMValueRef value)
 {
+    LLVMBuilderRef builder = storing->builder;
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMContextRef context = LLVMGetTypeContext(type);
-    if (brackets_of(type) == NULL) {
+    unsigned count = 0;
+    if (elements_of(type, &count) == NULL) {
         value = widen(storing, value);
-        LLVMValueRef store =
-            LLVMBuildStore(storing->builder, value, build_slot(storing, LLVMTypeOf(value)));
-        LLVMSetAlignment(store, sizeof(union invocation_slot));
-        storing->index++;
+        LLVMValueRef offset = LLVMConstInt(LLVMInt64TypeInContext(context),
+                                           storing->index++ * sizeof(union invocation_slot), 0);
+        LLVMValueRef place =
+            LLVMBuildGEP2(builder, LLVMInt8TypeInContext(context), storing->slots, &offset, 1, "");
+        place = LLVMBuildBitCast(builder, place, LLVMPointerType(LLVMTypeOf(value), 0), "");
+        LLVMSetAlignment(LLVMBuildStore(builder, value, place), sizeof(union invocation_slot));
         return;
     }
     bool is_vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
-    unsigned count = count_elements(type);
     for (unsigned i = 0; i < count; i++) {
         LLVMValueRef index = LLVMConstInt(LLVMInt32TypeInContext(context), i, 0);
-        build_store(storing, is_vector ? LLVMBuildExtractElement(storing->builder, value, index, "")
-                                       : LLVMBuildExtractValue(storing->builder, value, i, ""));
+        build_stores(storing, is_vector ? LLVMBuildExtractElement(builder, value, index, "")
+                                        : LLVMBuildExtractValue(builder, value, i, ""));
     }
 }
 
 /* ---- The function ---- */
 
-/* Copies the attributes that determine the available vector registers, because the passing of
- * values depends on them. The caller and the callee must agree on these attributes, and on the
- * extension of small integers (copy_extensions). */
-static void copy_attributes(LLVMValueRef from, LLVMValueRef to)
+/* Adds the function that makes the call. It has the attributes of `like` that determine the
+ * available vector registers, because the passing of values depends on them. The caller and the
+ * callee must agree on these attributes, and on the extension of small integers (build_call). */
+static LLVMValueRef add_function(LLVMModuleRef module, LLVMValueRef like)
 {
-    static const LLVMAttributeIndex place = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
     static const char *const names[] = {"target-cpu", "target-features", "min-legal-vector-width"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        LLVMAttributeRef attribute =
-            LLVMGetStringAttributeAtIndex(from, place, names[i], (unsigned)strlen(names[i]));
-        if (attribute != NULL)
-            LLVMAddAttributeAtIndex(to, place, attribute);
-    }
-}
-
-static void copy_extensions(LLVMValueRef function, LLVMValueRef call)
-{
-    static const char *const names[] = {"zeroext", "signext"};
-    for (unsigned index = 0; index <= LLVMCountParams(function); index++)
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-            LLVMAttributeRef attribute = find_attribute(function, index, names[i]);
-            if (attribute != NULL)
-                LLVMAddCallSiteAttribute(call, index, attribute);
-        }
-}
-
-static LLVMValueRef add_function(LLVMModuleRef module)
-{
     LLVMContextRef context = LLVMGetModuleContext(module);
     LLVMTypeRef slots = version_byte_pointer_type(context);
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), &slots, 1, 0);
-    return LLVMAddFunction(module, "cairn.invocation", type);
+    LLVMValueRef function = LLVMAddFunction(module, "cairn.invocation", type);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        LLVMAttributeRef attribute =
+            LLVMGetStringAttributeAtIndex(like, IR_FUNCTION, names[i], (unsigned)strlen(names[i]));
+        if (attribute != NULL)
+            LLVMAddAttributeAtIndex(function, IR_FUNCTION, attribute);
+    }
+    return function;
 }
 
 static LLVMValueRef build_call(LLVMBuilderRef builder, LLVMValueRef function,
                                LLVMValueRef *arguments, const struct invocation_scalar *scalars)
 {
+    static const char *const extensions[] = {"zeroext", "signext"};
     unsigned count = LLVMCountParams(function);
     for (unsigned i = 0; i < count; i++)
         arguments[i] = build_constant(LLVMTypeOf(LLVMGetParam(function, i)), &scalars);
     LLVMValueRef call =
         LLVMBuildCall2(builder, LLVMGlobalGetValueType(function), function, arguments, count, "");
     LLVMSetInstructionCallConv(call, LLVMGetFunctionCallConv(function));
-    copy_extensions(function, call);
+    for (unsigned index = 0; index <= count; index++)
+        for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+            LLVMAttributeRef attribute = ir_attribute(function, index, extensions[i]);
+            if (attribute != NULL)
+                LLVMAddCallSiteAttribute(call, index, attribute);
+        }
     return call;
-}
-
-static void build_body(LLVMValueRef invocation, LLVMValueRef function, LLVMValueRef *arguments,
-                       const struct invocation_signature *signature,
-                       const struct invocation_scalar *scalars)
-{
-    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
-    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
-    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, invocation, ""));
-    LLVMValueRef call = build_call(builder, function, arguments, scalars);
-    struct storing storing = {builder, LLVMGetParam(invocation, 0), 0,
-                              signature->result.is_unsigned};
-    if (signature->result.scalar_count > 0)
-        build_store(&storing, call);
-    LLVMBuildRetVoid(builder);
-    LLVMDisposeBuilder(builder);
 }
 
 enum cairn_status invocation_build(const struct program *program, const char *function,
@@ -371,14 +306,23 @@ enum cairn_status invocation_build(const struct program *program, const char *fu
                                    const struct invocation_scalar *scalars,
                                    char name[INVOCATION_NAME_BYTES], struct cairn_error *error)
 {
-    LLVMValueRef called = LLVMGetNamedFunction(program_module(program), function);
+    LLVMModuleRef module = program_module(program);
+    LLVMContextRef context = LLVMGetModuleContext(module);
+    LLVMValueRef called = LLVMGetNamedFunction(module, function);
     LLVMValueRef *arguments = calloc(signature->parameter_count + 1, sizeof *arguments);
     if (arguments == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u arguments",
                          signature->parameter_count);
-    LLVMValueRef invocation = add_function(program_module(program));
-    copy_attributes(called, invocation);
-    build_body(invocation, called, arguments, signature, scalars);
+    LLVMValueRef invocation = add_function(module, called);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, invocation, ""));
+    LLVMValueRef call = build_call(builder, called, arguments, scalars);
+    struct storing storing = {builder, LLVMGetParam(invocation, 0), 0,
+                              signature->result.is_unsigned};
+    if (signature->result.scalar_count > 0)
+        build_stores(&storing, call);
+    LLVMBuildRetVoid(builder);
+    LLVMDisposeBuilder(builder);
     free(arguments);
     /* LLVM has made the name unique in the module. */
     snprintf(name, INVOCATION_NAME_BYTES, "%s", LLVMGetValueName(invocation));

@@ -13,8 +13,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "llvm/liveness.h"
-
+#include "llvm/check.h"
+#include "llvm/ir.h"
 #include "llvm/site_call.h"
 #include "llvm/version.h"
 
@@ -42,21 +42,21 @@ static bool is_floating_point(LLVMTypeRef type)
     }
 }
 
+/* Whether the type matters for one of the first `count` operands, or for the result. */
+static bool uses_type(LLVMValueRef instruction, unsigned count, bool matters(LLVMTypeRef type))
+{
+    for (unsigned i = 0; i < count; i++)
+        if (matters(LLVMTypeOf(LLVMGetOperand(instruction, i))))
+            return true;
+    return matters(LLVMTypeOf(instruction));
+}
+
 /* Whether live values of the type crash LLVM even without arithmetic. This was seen with x86_fp80
  * at -O0, and with bfloat. */
 static bool is_awkward(LLVMTypeRef type)
 {
     LLVMTypeKind kind = LLVMGetTypeKind(type);
     return kind == LLVMX86_FP80TypeKind || kind == LLVMBFloatTypeKind;
-}
-
-static bool moves_awkward(LLVMValueRef instruction)
-{
-    int count = LLVMGetNumOperands(instruction);
-    for (int i = 0; i < count; i++)
-        if (is_awkward(LLVMTypeOf(LLVMGetOperand(instruction, (unsigned)i))))
-            return true;
-    return is_awkward(LLVMTypeOf(instruction));
 }
 
 /* Whether the instruction reads a floating-point control register. Instructions that only move a
@@ -69,64 +69,28 @@ static bool is_arithmetic(LLVMOpcode opcode)
            opcode == LLVMFPToSI || opcode == LLVMFPToUI;
 }
 
-static bool has_floating_point(LLVMValueRef call)
-{
-    unsigned count = LLVMGetNumArgOperands(call);
-    for (unsigned i = 0; i < count; i++)
-        if (is_floating_point(LLVMTypeOf(LLVMGetOperand(call, i))))
-            return true;
-    return is_floating_point(LLVMTypeOf(call));
-}
-
 /* ---- Calls ---- */
-
-static bool is_call(LLVMOpcode opcode)
-{
-    return opcode == LLVMCall || opcode == LLVMInvoke || opcode == LLVMCallBr;
-}
-
-static const char *intrinsic_name(LLVMValueRef call)
-{
-    size_t length;
-    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(call));
-    return function == NULL || LLVMGetIntrinsicID(function) == 0
-               ? NULL
-               : LLVMGetValueName2(function, &length);
-}
 
 /* Whether the call certainly leaves no call in machine code. Any intrinsic that is not listed may
  * become a call. */
 static bool leaves_no_code(LLVMValueRef call)
 {
-    const char *name = intrinsic_name(call);
-    return name != NULL && (site_call_kind(call) != CAIRN_RECORD_UNDECLARED ||
-                            strncmp(name, "llvm.dbg.", strlen("llvm.dbg.")) == 0 ||
-                            strncmp(name, "llvm.lifetime.", strlen("llvm.lifetime.")) == 0);
+    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(call));
+    return function != NULL && LLVMGetIntrinsicID(function) != 0 &&
+           (site_call_kind(call) != CAIRN_RECORD_UNDECLARED ||
+            ir_is_intrinsic(function, "llvm.dbg.") || ir_is_intrinsic(function, "llvm.lifetime."));
 }
 
-/* Whether the value is or contains the address of a thread-local variable, which a call may
+/* Whether an operand is or contains the address of a thread-local variable, which a call may
  * compute. */
-static bool is_thread_local(LLVMValueRef value)
+static bool uses_thread_local(LLVMValueRef user)
 {
-    if (!LLVMIsConstant(value))
-        return false;
-    if (LLVMIsAGlobalVariable(value) != NULL)
-        return LLVMIsThreadLocal(value);
-    if (LLVMIsAConstantExpr(value) == NULL)
-        return false;
-    int count = LLVMGetNumOperands(value);
-    for (int i = 0; i < count; i++)
-        if (is_thread_local(LLVMGetOperand(value, (unsigned)i)))
-            return true;
-    return false;
-}
-
-static bool uses_thread_local(LLVMValueRef instruction)
-{
-    int count = LLVMGetNumOperands(instruction);
+    int count = LLVMGetNumOperands(user);
     for (int i = 0; i < count; i++) {
-        LLVMValueRef operand = LLVMGetOperand(instruction, (unsigned)i);
-        if (is_thread_local(operand))
+        LLVMValueRef operand = LLVMGetOperand(user, (unsigned)i);
+        if (LLVMIsAGlobalVariable(operand) != NULL
+                ? LLVMIsThreadLocal(operand)
+                : LLVMIsAConstantExpr(operand) != NULL && uses_thread_local(operand))
             return true;
     }
     return false;
@@ -154,21 +118,16 @@ static LLVMTypeRef atomic_type(LLVMValueRef instruction, LLVMOpcode opcode)
     return LLVMTypeOf(opcode == LLVMLoad ? instruction : LLVMGetOperand(instruction, 0));
 }
 
-/* Whether the atomic access may become a call of the run-time library. For types other than
- * integers, only read-modify-write instructions compute, and so read a control register. */
-static bool is_library_atomic(LLVMValueRef instruction, LLVMTypeRef type)
-{
-    if (LLVMGetTypeKind(type) != LLVMIntegerTypeKind)
-        return LLVMGetInstructionOpcode(instruction) == LLVMAtomicRMW;
-    return is_wide(type) || 8 * LLVMGetAlignment(instruction) < LLVMGetIntTypeWidth(type);
-}
-
-/* Whether the instruction becomes a call of the run-time library, at least on some processors. */
+/* Whether the instruction becomes a call of the run-time library, at least on some processors. For
+ * atomic accesses to types other than integers, only read-modify-write instructions compute, and so
+ * read a control register. */
 static bool calls_library(LLVMValueRef instruction, LLVMOpcode opcode)
 {
     LLVMTypeRef type = atomic_type(instruction, opcode);
+    if (type != NULL && LLVMGetTypeKind(type) != LLVMIntegerTypeKind)
+        return opcode == LLVMAtomicRMW;
     if (type != NULL)
-        return is_library_atomic(instruction, type);
+        return is_wide(type) || 8 * LLVMGetAlignment(instruction) < LLVMGetIntTypeWidth(type);
     if (opcode == LLVMUDiv || opcode == LLVMSDiv || opcode == LLVMURem || opcode == LLVMSRem)
         return is_wide(LLVMTypeOf(instruction));
     return opcode == LLVMResume || opcode == LLVMCleanupRet;
@@ -176,36 +135,33 @@ static bool calls_library(LLVMValueRef instruction, LLVMOpcode opcode)
 
 /* ---- By architecture ---- */
 
-static bool is_culprit_on_x86_64(LLVMValueRef instruction)
+static bool is_culprit(LLVMValueRef instruction, enum cairn_architecture architecture)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
-    if (moves_awkward(instruction))
+    bool is_call = ir_is_call(instruction) || opcode == LLVMCallBr;
+    if (architecture == CAIRN_ARCHITECTURE_AARCH64) {
+        if (!is_call)
+            return is_arithmetic(opcode);
+        LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(instruction));
+        return ir_is_intrinsic(function, "") && !leaves_no_code(instruction) &&
+               uses_type(instruction, LLVMGetNumArgOperands(instruction), is_floating_point);
+    }
+    if (uses_type(instruction, (unsigned)LLVMGetNumOperands(instruction), is_awkward))
         return true;
-    if (is_call(opcode))
+    if (is_call)
         return !leaves_no_code(instruction);
     return is_arithmetic(opcode) || calls_library(instruction, opcode) ||
            uses_thread_local(instruction);
 }
 
-static bool is_culprit_on_aarch64(LLVMValueRef instruction)
-{
-    LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
-    if (!is_call(opcode))
-        return is_arithmetic(opcode);
-    return intrinsic_name(instruction) != NULL && !leaves_no_code(instruction) &&
-           has_floating_point(instruction);
-}
-
 LLVMValueRef liveness_find_culprit(LLVMValueRef function, enum cairn_architecture architecture)
 {
+    LLVMValueRef instruction = NULL;
     bool is_aarch64 = architecture == CAIRN_ARCHITECTURE_AARCH64 && LLVM_HAS_LIVE_FPCR;
     if (architecture != CAIRN_ARCHITECTURE_X86_64 && !is_aarch64)
         return NULL;
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block != NULL;
-         block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
-             instruction = LLVMGetNextInstruction(instruction))
-            if (is_aarch64 ? is_culprit_on_aarch64(instruction) : is_culprit_on_x86_64(instruction))
-                return instruction;
-    return NULL;
+    while ((instruction = ir_next_instruction(function, instruction)) != NULL &&
+           !is_culprit(instruction, architecture))
+        continue;
+    return instruction;
 }

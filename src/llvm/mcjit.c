@@ -18,8 +18,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "llvm/captures.h"
-#include "llvm/pending.h"
+#include "llvm/scan.h"
 
 #include <cairn/llvm.h>
 #include <stdlib.h>
@@ -41,11 +40,19 @@ struct scratch {
     size_t size;
 };
 
-/* A section of markers (llvm/pending.h) that is not read yet. */
+/* A section of markers (llvm/scan.h) that is not read yet. */
 struct markers {
     struct markers *next;
     size_t size;
     uint64_t words[];
+};
+
+/* The PC sections to keep. */
+struct captures {
+    struct cairn_allocator allocator;
+    struct cairn_capture *entries; /* with copies of the names */
+    size_t count;
+    size_t capacity;
 };
 
 struct cairn_memory_manager {
@@ -75,12 +82,105 @@ struct cairn_memory_manager {
     struct cairn_error unresolved;
 };
 
+/* ---- PC sections to keep ---- */
+
+/* Copies an entry. An address takes 8 bytes in it, or 4 in the default code model of PPC64.
+ * Sources: llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp, emitPCSections; for the default code model,
+ * functions such as getEffectiveCodeModel in the target machines. Memory managers reject the other
+ * models. */
+static enum cairn_status copy(const struct cairn_capture *capture, LLVMCodeModel code_model,
+                              struct captures *captures, struct cairn_error *error)
+{
+    enum { NEAR = 4, FAR = 8 };
+    if (capture->section == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a capture of PC sections has no name");
+    char *name = memory_new(&captures->allocator, strlen(capture->section) + 1, 1);
+    if (name == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory for the name of PC section '%.60s'", capture->section);
+    strcpy(name, capture->section);
+    struct cairn_capture *entry = &captures->entries[captures->count++];
+    *entry = *capture;
+    entry->section = name;
+    if (entry->schema.address_bytes == 0)
+        entry->schema.address_bytes =
+            code_model != LLVMCodeModelLarge &&
+                    cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2
+                ? NEAR
+                : FAR;
+    return CAIRN_OK;
+}
+
+static enum cairn_status captures_create(const struct cairn_memory_manager_options *options,
+                                         const struct cairn_allocator *allocator,
+                                         struct captures *captures, struct cairn_error *error)
+{
+    size_t count = options->capture_count;
+    *captures = (struct captures){.allocator = *allocator};
+    if (count == 0)
+        return CAIRN_OK;
+    if (options->captures == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "%zu captures of PC sections, but no array of them", count);
+    captures->entries = memory_new(allocator, count, sizeof *captures->entries);
+    if (captures->entries == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu captures", count);
+    captures->capacity = count;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = copy(&options->captures[i], options->code_model, captures, error);
+    return status;
+}
+
+static void captures_release(struct captures *captures)
+{
+    for (size_t i = 0; i < captures->count; i++) {
+        char *name = (char *)(uintptr_t)captures->entries[i].section;
+        memory_free(&captures->allocator, name, strlen(name) + 1);
+    }
+    memory_free(&captures->allocator, captures->entries,
+                captures->capacity * sizeof *captures->entries);
+    *captures = (struct captures){0};
+}
+
+static const struct cairn_capture *captures_find(const struct captures *captures, const char *name,
+                                                 size_t length)
+{
+    for (size_t i = 0; i < captures->count; i++) {
+        const struct cairn_capture *capture = &captures->entries[i];
+        size_t wanted = strlen(capture->section);
+        bool is_long_enough = capture->is_prefix ? length >= wanted : length == wanted;
+        if (is_long_enough && memcmp(name, capture->section, wanted) == 0)
+            return capture;
+    }
+    return NULL;
+}
+
+/* Changes the schema to what LLVM 16 writes for a section with the option to compress. */
+static void write_whole(struct cairn_pcsection_schema *schema)
+{
+    enum { SHORT = 2, WORD = 4, DOUBLEWORD = 8 };
+    schema->is_compressed = false;
+    for (uint8_t i = 0; i < schema->constant_count; i++) {
+        uint8_t *bytes = &schema->constant_bytes[i];
+        if (*bytes > SHORT)
+            *bytes = *bytes <= WORD ? WORD : DOUBLEWORD;
+    }
+}
+
 /* ---- Collecting sections ---- */
 
 static void keep_first_error(cairn_memory_manager *manager, const struct cairn_error *error)
 {
     if (manager->collected.status == CAIRN_OK)
         manager->collected = *error;
+}
+
+static void keep_memory_error(cairn_memory_manager *manager, const char *what)
+{
+    struct cairn_error error;
+    error_set(&error, CAIRN_ERROR_MEMORY, 0, "no memory for %s", what);
+    keep_first_error(manager, &error);
 }
 
 /* Allocates memory that is never executed, so that LLVM can continue to the finalisation, which
@@ -101,8 +201,11 @@ static uint8_t *allocate_scratch(cairn_memory_manager *manager, size_t size)
     return scratch->memory;
 }
 
-static enum cairn_status create_loader(cairn_memory_manager *manager, struct cairn_error *error)
+/* Opens a loader for the first section after a finalisation. */
+static enum cairn_status open_loader(cairn_memory_manager *manager, struct cairn_error *error)
 {
+    if (manager->loader != NULL)
+        return CAIRN_OK;
     struct outcome *outcome = memory_new(&manager->allocator, 1, sizeof *outcome);
     if (outcome == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a finalisation");
@@ -115,29 +218,20 @@ static enum cairn_status create_loader(cairn_memory_manager *manager, struct cai
     return status;
 }
 
-static cairn_loader *open_loader(cairn_memory_manager *manager)
-{
-    struct cairn_error error = {0};
-    if (manager->collected.status != CAIRN_OK)
-        return NULL;
-    if (manager->loader == NULL && create_loader(manager, &error) != CAIRN_OK)
-        keep_first_error(manager, &error);
-    return manager->loader;
-}
-
 static uint8_t *allocate(cairn_memory_manager *manager, enum cairn_section_kind kind,
                          uintptr_t size, unsigned alignment,
                          const struct cairn_pc_table_section *pc_section)
 {
     struct cairn_error error = {0};
-    cairn_loader *loader = open_loader(manager);
-    if (loader != NULL) {
-        uint8_t *memory = cairn_loader_allocate(loader, kind, size, alignment == 0 ? 1 : alignment,
-                                                pc_section, &error);
-        if (memory != NULL)
-            return memory;
-        keep_first_error(manager, &error);
-    }
+    uint8_t *memory = NULL;
+    if (manager->collected.status != CAIRN_OK)
+        return allocate_scratch(manager, size);
+    if (open_loader(manager, &error) == CAIRN_OK)
+        memory = cairn_loader_allocate(manager->loader, kind, size, alignment == 0 ? 1 : alignment,
+                                       pc_section, &error);
+    if (memory != NULL)
+        return memory;
+    keep_first_error(manager, &error);
     return allocate_scratch(manager, size);
 }
 
@@ -146,9 +240,7 @@ static uint8_t *allocate_markers(cairn_memory_manager *manager, uintptr_t size)
 {
     struct markers *markers = memory_new(&manager->allocator, 1, sizeof *markers + size);
     if (markers == NULL) {
-        struct cairn_error error;
-        error_set(&error, CAIRN_ERROR_MEMORY, 0, "no memory to note which modules are loaded");
-        keep_first_error(manager, &error);
+        keep_memory_error(manager, "the list of modules that are loaded");
         return allocate_scratch(manager, size);
     }
     markers->size = size;
@@ -185,6 +277,9 @@ static uint8_t *code_section_callback(void *opaque, uintptr_t size, unsigned ali
     return allocate(opaque, CAIRN_SECTION_CODE, size, alignment, NULL);
 }
 
+/* LLVM 16 takes the options of a PC section as a part of its name ("section!C"). It does not
+ * compress numbers, and pads each to its size in memory: a number of 3 bytes takes 4, a number of 5
+ * to 7 bytes takes 8. Later versions remove the options from the name, and apply them. */
 static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned alignment,
                                       unsigned section_id, const char *section_name,
                                       LLVMBool is_read_only)
@@ -194,18 +289,26 @@ static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned ali
     if (pending_is_marker(section_name))
         return allocate_markers(manager, size);
     enum cairn_section_kind kind = kind_of(section_name, is_read_only);
-    if (kind != CAIRN_SECTION_DATA && kind != CAIRN_SECTION_READ_ONLY_DATA)
+    size_t length = strcspn(section_name, "!");
+    const struct cairn_capture *capture =
+        kind == CAIRN_SECTION_DATA || kind == CAIRN_SECTION_READ_ONLY_DATA
+            ? captures_find(&manager->captures, section_name, length)
+            : NULL;
+    if (capture == NULL)
         return allocate(manager, kind, size, alignment, NULL);
-    struct cairn_pc_table_section pc_section;
-    struct cairn_error error = {0};
-    bool is_captured;
-    if (captures_find(&manager->captures, section_name, &pc_section, &is_captured, &error) !=
-        CAIRN_OK)
-        keep_first_error(manager, &error);
-    if (!is_captured)
-        return allocate(manager, kind, size, alignment, NULL);
+    char *name = memory_new(&manager->allocator, length + 1, 1);
+    if (name == NULL) {
+        keep_memory_error(manager, "the name of a PC section");
+        return allocate_scratch(manager, size);
+    }
+    memcpy(name, section_name, length);
+    struct cairn_pc_table_section pc_section = {.name = name};
+    if (capture->has_schema)
+        pc_section.schema = capture->schema;
+    if (section_name[length] != '\0')
+        write_whole(&pc_section.schema);
     uint8_t *memory = allocate(manager, CAIRN_SECTION_PC_SECTION, size, alignment, &pc_section);
-    capture_release(&manager->captures, &pc_section);
+    memory_free(&manager->allocator, name, length + 1);
     return memory;
 }
 
@@ -221,18 +324,6 @@ enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager, LL
 }
 
 /* ---- Finalising ---- */
-
-static enum cairn_status publish(cairn_memory_manager *manager, cairn_module *module,
-                                 struct cairn_error *error)
-{
-    const struct cairn_memory_manager_options *options = &manager->options;
-    if (options->before_publish != NULL)
-        options->before_publish(module, options->user);
-    enum cairn_status status = cairn_module_publish(module, error);
-    if (status == CAIRN_OK && options->after_publish != NULL)
-        options->after_publish(module, options->user);
-    return status;
-}
 
 /* Notes a symbol that LLVM could not resolve. LLVM then has applied no relocations, but finalises
  * nevertheless. It reports the error only once. */
@@ -252,20 +343,26 @@ static void note_unresolved(cairn_memory_manager *manager)
 
 static enum cairn_status finish_loader(cairn_memory_manager *manager, struct cairn_error *error)
 {
+    const struct cairn_memory_manager_options *options = &manager->options;
     note_unresolved(manager);
     if (manager->collected.status != CAIRN_OK) {
         *error = manager->collected;
         return error->status;
     }
     enum cairn_status status = pending_declare_loaded(&manager->pending, manager->loader, error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_finish(manager->loader, &manager->outcome->module, error);
     if (status != CAIRN_OK)
         return status;
-    status = cairn_loader_finish(manager->loader, &manager->outcome->module, error);
-    if (status != CAIRN_OK)
-        return status;
+    cairn_module *module = manager->outcome->module;
     manager->loader = NULL;
-    cairn_module_retain(manager->outcome->module);
-    return publish(manager, manager->outcome->module, error);
+    cairn_module_retain(module);
+    if (options->before_publish != NULL)
+        options->before_publish(module, options->user);
+    status = cairn_module_publish(module, error);
+    if (status == CAIRN_OK && options->after_publish != NULL)
+        options->after_publish(module, options->user);
+    return status;
 }
 
 static void read_markers(cairn_memory_manager *manager)
@@ -291,27 +388,19 @@ static void keep_outcome(cairn_memory_manager *manager)
     manager->loader = NULL;
 }
 
-/* Finalises the collected sections. On success and on failure, the next section opens a new
- * loader. */
-static enum cairn_status finalise(cairn_memory_manager *manager, struct cairn_error *error)
+/* Finalises the collected sections, and keeps the error, unless there is nothing to finalise. On
+ * success and on failure, the next section opens a new loader. */
+static enum cairn_status finalise(cairn_memory_manager *manager)
 {
+    if (manager->loader == NULL && manager->collected.status == CAIRN_OK)
+        return CAIRN_OK;
+    struct cairn_error error = {0};
+    manager->last.status = CAIRN_OK;
     read_markers(manager);
-    enum cairn_status status = finish_loader(manager, error);
+    enum cairn_status status = finish_loader(manager, &error);
     keep_outcome(manager);
     manager->collected.status = CAIRN_OK;
     pending_drop_loaded(&manager->pending);
-    return status;
-}
-
-/* Finalises and keeps the error, unless there is nothing to finalise. */
-static enum cairn_status finalise_collected(cairn_memory_manager *manager)
-{
-    bool nothing_new = manager->loader == NULL && manager->collected.status == CAIRN_OK;
-    if (nothing_new)
-        return CAIRN_OK;
-    manager->last.status = CAIRN_OK;
-    struct cairn_error error = {0};
-    enum cairn_status status = finalise(manager, &error);
     if (status != CAIRN_OK)
         manager->last = error;
     return status;
@@ -320,7 +409,7 @@ static enum cairn_status finalise_collected(cairn_memory_manager *manager)
 static LLVMBool finalise_callback(void *opaque, char **message)
 {
     cairn_memory_manager *manager = opaque;
-    if (finalise_collected(manager) == CAIRN_OK)
+    if (finalise(manager) == CAIRN_OK)
         return 0;
     *message = strdup(manager->last.message); /* LLVM frees it with free() */
     return 1;
@@ -353,43 +442,33 @@ struct cairn_error *memory_manager_begin(cairn_memory_manager *manager)
 /* Finalises if an error was collected and LLVM did not reach the finalisation. */
 void memory_manager_end(cairn_memory_manager *manager)
 {
-    enum cairn_status status =
-        manager->collected.status == CAIRN_OK ? CAIRN_OK : finalise_collected(manager);
+    enum cairn_status status = manager->collected.status == CAIRN_OK ? CAIRN_OK : finalise(manager);
     (void)status; /* see cairn_memory_manager_status */
 }
 
 /* ---- Creating and destroying ---- */
 
-static void destroy_outcomes(cairn_memory_manager *manager)
+static void destroy_callback(void *opaque)
 {
+    cairn_memory_manager *manager = opaque;
+    struct cairn_allocator allocator = manager->allocator;
+    cairn_runtime *runtime = manager->runtime;
+    keep_outcome(manager);
+    read_markers(manager);
     while (manager->outcomes != NULL) {
         struct outcome *outcome = manager->outcomes;
         manager->outcomes = outcome->next;
         cairn_loader_destroy(outcome->failed_loader);
         cairn_module_retire(outcome->module);
         cairn_module_release(outcome->module);
-        memory_free(&manager->allocator, outcome, sizeof *outcome);
+        memory_free(&allocator, outcome, sizeof *outcome);
     }
-}
-
-static void destroy_scratch(cairn_memory_manager *manager)
-{
     while (manager->scratch != NULL) {
         struct scratch *scratch = manager->scratch;
         manager->scratch = scratch->next;
         munmap(scratch->memory, scratch->size);
-        memory_free(&manager->allocator, scratch, sizeof *scratch);
+        memory_free(&allocator, scratch, sizeof *scratch);
     }
-}
-
-static void destroy(cairn_memory_manager *manager)
-{
-    struct cairn_allocator allocator = manager->allocator;
-    cairn_runtime *runtime = manager->runtime;
-    keep_outcome(manager);
-    read_markers(manager);
-    destroy_outcomes(manager);
-    destroy_scratch(manager);
     pending_release(&manager->pending);
     captures_release(&manager->captures);
     if (manager->name != NULL)
@@ -420,8 +499,6 @@ static enum cairn_status check_code_model(LLVMCodeModel code_model, struct cairn
                      "code memory have: use LLVMCodeModelDefault or LLVMCodeModelLarge",
                      names[index]);
 }
-
-static void destroy_callback(void *opaque) { destroy(opaque); }
 
 static enum cairn_status fill_in(cairn_memory_manager *manager, struct cairn_error *error)
 {
@@ -468,7 +545,7 @@ enum cairn_status cairn_memory_manager_create(cairn_runtime *runtime,
     cairn_runtime_retain(runtime);
     enum cairn_status status = fill_in(created, error);
     if (status != CAIRN_OK) {
-        destroy(created);
+        destroy_callback(created);
         return status;
     }
     *manager = created;

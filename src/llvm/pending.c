@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "llvm/pending.h"
+#include "llvm/scan.h"
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -17,7 +17,7 @@
 /* The section's name in ELF and COFF, and in Mach-O. In Mach-O, memory managers get only the name
  * after the comma. */
 static const char marker_section[] = ".cairn.declared";
-static const char mach_o_segment[] = "__DATA,";
+static const char mach_o_full_section[] = "__DATA,__cairn_declared";
 static const char mach_o_section[] = "__cairn_declared";
 
 /* The first new ID for a call whose ID has two shapes. Hosts usually count from 0, so new IDs
@@ -57,36 +57,25 @@ static bool is_mach_o(const char *triple)
     return false;
 }
 
-static void set_section(LLVMModuleRef module, LLVMValueRef variable)
-{
-    char name[sizeof mach_o_segment + sizeof mach_o_section];
-    snprintf(name, sizeof name, "%s%s", mach_o_segment, mach_o_section);
-    LLVMSetSection(variable, is_mach_o(LLVMGetTarget(module)) ? name : marker_section);
-}
-
-static void add_marker(LLVMModuleRef module, struct marker marker)
+/* Adds a variable with external linkage, whose name and contents identify the declarations. */
+static void add_marker(LLVMModuleRef module, const struct pending_list *list, uint64_t number)
 {
     char name[64];
-    snprintf(name, sizeof name, "cairn.declared.%llx.%llu", (unsigned long long)marker.list,
-             (unsigned long long)marker.number);
+    snprintf(name, sizeof name, "cairn.declared.%llx.%llu", (unsigned long long)(uintptr_t)list,
+             (unsigned long long)number);
     LLVMTypeRef word = LLVMInt64TypeInContext(LLVMGetModuleContext(module));
-    LLVMValueRef words[] = {LLVMConstInt(word, marker.list, 0),
-                            LLVMConstInt(word, marker.number, 0)};
+    LLVMValueRef words[] = {LLVMConstInt(word, (uintptr_t)list, 0), LLVMConstInt(word, number, 0)};
     LLVMValueRef variable = LLVMAddGlobal(module, LLVMArrayType(word, 2), name);
     LLVMSetInitializer(variable, LLVMConstArray(word, words, 2));
     LLVMSetGlobalConstant(variable, 1);
-    set_section(module, variable);
+    LLVMSetSection(variable,
+                   is_mach_o(LLVMGetTarget(module)) ? mach_o_full_section : marker_section);
     LLVMSetAlignment(variable, sizeof(uint64_t));
 }
 
 bool pending_is_marker(const char *section_name)
 {
     return strcmp(section_name, marker_section) == 0 || strcmp(section_name, mach_o_section) == 0;
-}
-
-static struct marker marker_of(const struct pending_list *list, uint64_t number)
-{
-    return (struct marker){(uintptr_t)list, number};
 }
 
 void pending_note_loaded(struct pending_list *list, const void *section, size_t size)
@@ -100,75 +89,52 @@ void pending_note_loaded(struct pending_list *list, const void *section, size_t 
     }
 }
 
-/* ---- Conflicts between modules ---- */
+/* ---- Scanning ---- */
 
-/* Adds all declarations of `added` to `set`. An ID with two shapes becomes undeclared if
- * `undeclares` is set; otherwise it is a CONFLICT. */
+/* Adds all declarations of `added` to `set`, and treats conflicts as scan_declare does. */
 static enum cairn_status merge(cairn_declarations *set, const cairn_declarations *added,
                                bool undeclares, struct cairn_error *error)
 {
-    size_t count = cairn_declarations_count(added);
-    for (size_t i = 0; i < count; i++) {
-        const struct cairn_declaration *declaration = cairn_declarations_at(added, i);
-        enum cairn_status status = cairn_declarations_add(set, declaration, error);
-        if (status == CAIRN_ERROR_CONFLICT && undeclares)
-            status = cairn_declarations_add(
-                set,
-                &(struct cairn_declaration){.id = declaration->id, .kind = CAIRN_RECORD_UNDECLARED},
-                error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
-/* Adds both declarations to a new set, which detects a conflict and sets the error. */
-static enum cairn_status check_pair(const struct cairn_allocator *allocator,
-                                    const struct cairn_declaration *known,
-                                    const struct cairn_declaration *added,
-                                    struct cairn_error *error)
-{
-    cairn_declarations *both;
-    enum cairn_status status = cairn_declarations_create(allocator, &both, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = cairn_declarations_add(both, known, error);
-    if (status == CAIRN_OK)
-        status = cairn_declarations_add(both, added, error);
-    cairn_declarations_destroy(both);
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < cairn_declarations_count(added) && status == CAIRN_OK; i++)
+        status = scan_declare(set, cairn_declarations_at(added, i), undeclares, error);
     return status;
 }
 
 /* Checks that no ID has different shapes in the new module and in a pending one, because both may
- * be loaded together. */
+ * be loaded together. A set with both declarations detects that. */
 static enum cairn_status check_against_pending(const struct pending_list *list,
                                                const cairn_declarations *added,
                                                struct cairn_error *error)
 {
-    for (const struct pending *pending = list->first; pending != NULL; pending = pending->next) {
-        for (size_t i = 0; i < cairn_declarations_count(added); i++) {
+    cairn_declarations *both;
+    enum cairn_status status = cairn_declarations_create(&list->allocator, &both, error);
+    if (status != CAIRN_OK)
+        return status;
+    size_t count = cairn_declarations_count(added);
+    for (const struct pending *pending = list->first; pending != NULL; pending = pending->next)
+        for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
             const struct cairn_declaration *declaration = cairn_declarations_at(added, i);
             const struct cairn_declaration *known =
                 cairn_declarations_find(pending->declarations, declaration->id);
             if (known == NULL)
                 continue;
-            enum cairn_status status = check_pair(&list->allocator, known, declaration, error);
-            if (status != CAIRN_OK)
-                return status;
+            cairn_declarations_truncate(both, 0);
+            status = cairn_declarations_add(both, known, error);
+            if (status == CAIRN_OK)
+                status = cairn_declarations_add(both, declaration, error);
         }
-    }
-    return CAIRN_OK;
+    cairn_declarations_destroy(both);
+    return status;
 }
-
-/* ---- Scanning ---- */
 
 static enum cairn_status scan(const struct pending_list *list, LLVMModuleRef module,
                               cairn_declarations *declarations, struct cairn_error *error)
 {
-    if (list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED)
-        return scan_leaving_conflicts_undeclared(module, declarations, error);
-    enum cairn_status status = cairn_scan_module(module, declarations, error);
-    return status == CAIRN_OK ? check_against_pending(list, declarations, error) : status;
+    bool undeclares = list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED;
+    enum cairn_status status = scan_module(module, undeclares, declarations, error);
+    return status == CAIRN_OK && !undeclares ? check_against_pending(list, declarations, error)
+                                             : status;
 }
 
 static enum cairn_status renumber(struct pending_list *list, LLVMModuleRef module,
@@ -182,11 +148,9 @@ static enum cairn_status renumber(struct pending_list *list, LLVMModuleRef modul
     for (; pending != NULL && status == CAIRN_OK; pending = pending->next)
         status = merge(known, pending->declarations, true, error);
     if (status == CAIRN_OK)
-        status = scan_renumber_conflicts(module,
-                                         list->id_conflicts == CAIRN_ID_CONFLICTS_RENUMBERED
-                                             ? SCAN_RENUMBERED_ALL
-                                             : SCAN_RENUMBERED_DEFAULTS,
-                                         known, &list->new_ids, error);
+        status =
+            scan_renumber_conflicts(module, list->id_conflicts != CAIRN_ID_CONFLICTS_RENUMBERED,
+                                    known, &list->new_ids, error);
     cairn_declarations_destroy(known);
     return status;
 }
@@ -203,21 +167,11 @@ static bool has_given_id(const struct pending_list *list, const cairn_declaratio
     return false;
 }
 
-static void name_the_choice(struct cairn_error *error)
-{
-    static const char choice[] = ": number the calls, or choose id_conflicts in the options of the "
-                                 "memory manager or the engine (cairn/llvm.h)";
-    if (error == NULL)
-        return;
-    size_t length = strlen(error->message);
-    if (length > sizeof error->message - sizeof choice)
-        length = sizeof error->message - sizeof choice;
-    memcpy(error->message + length, choice, sizeof choice);
-}
-
 enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
                                cairn_declarations *declarations, struct cairn_error *error)
 {
+    static const char choice[] = ": number the calls, or choose id_conflicts in the options of the "
+                                 "memory manager or the engine (cairn/llvm.h)";
     enum cairn_status status = scan(list, module, declarations, error);
     if (status != CAIRN_ERROR_CONFLICT && !(status == CAIRN_OK && has_given_id(list, declarations)))
         return status;
@@ -225,8 +179,12 @@ enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
     status = renumber(list, module, error);
     if (status == CAIRN_OK)
         status = scan(list, module, declarations, error);
-    if (status == CAIRN_ERROR_CONFLICT)
-        name_the_choice(error);
+    if (status == CAIRN_ERROR_CONFLICT && error != NULL) {
+        size_t length = strlen(error->message);
+        if (length > sizeof error->message - sizeof choice)
+            length = sizeof error->message - sizeof choice;
+        memcpy(error->message + length, choice, sizeof choice);
+    }
     return status;
 }
 
@@ -242,35 +200,29 @@ void pending_init(struct pending_list *list, const struct cairn_allocator *alloc
     };
 }
 
-/* Appends a module's declarations. Takes ownership of `declarations` on success only. */
-static enum cairn_status append(struct pending_list *list, cairn_declarations *declarations,
-                                LLVMModuleRef module, struct cairn_error *error)
-{
-    struct pending *pending = memory_new(&list->allocator, 1, sizeof *pending);
-    if (pending == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's declarations");
-    pending->declarations = declarations;
-    pending->number = ++list->last_number;
-    pending->next = list->first;
-    list->first = pending;
-    add_marker(module, marker_of(list, pending->number));
-    return CAIRN_OK;
-}
-
 enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module,
                               struct cairn_error *error)
 {
     cairn_declarations *declarations;
+    struct pending *pending = NULL;
     enum cairn_status status = cairn_declarations_create(&list->allocator, &declarations, error);
     if (status != CAIRN_OK)
         return status;
     status = pending_scan(list, module, declarations, error);
-    bool has_any = status == CAIRN_OK && cairn_declarations_count(declarations) > 0;
-    if (has_any)
-        status = append(list, declarations, module, error);
-    if (!has_any || status != CAIRN_OK)
+    if (status == CAIRN_OK && cairn_declarations_count(declarations) > 0) {
+        pending = memory_new(&list->allocator, 1, sizeof *pending);
+        if (pending == NULL)
+            status = error_set(error, CAIRN_ERROR_MEMORY, 0,
+                               "no memory to note a module's declarations");
+    }
+    if (pending == NULL) {
         cairn_declarations_destroy(declarations);
-    return status;
+        return status;
+    }
+    *pending = (struct pending){list->first, declarations, ++list->last_number, false};
+    list->first = pending;
+    add_marker(module, list, pending->number);
+    return CAIRN_OK;
 }
 
 enum cairn_status pending_declare_loaded(const struct pending_list *list, cairn_loader *loader,
@@ -291,31 +243,22 @@ enum cairn_status pending_declare_loaded(const struct pending_list *list, cairn_
     return status;
 }
 
-static void destroy(const struct pending_list *list, struct pending *pending)
-{
-    cairn_declarations_destroy(pending->declarations);
-    memory_free(&list->allocator, pending, sizeof *pending);
-}
-
-void pending_drop_loaded(struct pending_list *list)
+/* Removes the loaded modules from the list, or all modules. */
+static void drop(struct pending_list *list, bool only_loaded)
 {
     struct pending **link = &list->first;
     while (*link != NULL) {
         struct pending *pending = *link;
-        if (!pending->is_loaded) {
+        if (only_loaded && !pending->is_loaded) {
             link = &pending->next;
             continue;
         }
         *link = pending->next;
-        destroy(list, pending);
+        cairn_declarations_destroy(pending->declarations);
+        memory_free(&list->allocator, pending, sizeof *pending);
     }
 }
 
-void pending_release(struct pending_list *list)
-{
-    while (list->first != NULL) {
-        struct pending *next = list->first->next;
-        destroy(list, list->first);
-        list->first = next;
-    }
-}
+void pending_drop_loaded(struct pending_list *list) { drop(list, true); }
+
+void pending_release(struct pending_list *list) { drop(list, false); }

@@ -10,14 +10,19 @@
 #include "llvm/program.h"
 
 #include "base/error.h"
-#include "llvm/diagnostics.h"
-#include "llvm/verify.h"
+#include "llvm/check.h"
+#include "llvm/compile.h"
+#include "llvm/ir.h"
+#include "llvm/types.h"
+#include "llvm/version.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,74 +37,54 @@ struct program {
 
 /* ---- Reading ---- */
 
-/* Truncates LLVM's message to its first line, which holds the place and the error. The other lines
- * show the source. */
-static void cut_to_first_line(char *message) { message[strcspn(message, "\n")] = '\0'; }
-
 static void keep_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 {
     struct program *program = user;
     diagnostics_keep_first(info, &program->diagnostic);
 }
 
-static enum cairn_status read_file(const char *path, LLVMMemoryBufferRef *buffer,
-                                   struct cairn_error *error)
-{
-    struct stat status;
-    if (stat(path, &status) != 0)
-        return error_set_system(error, errno, "%s: cannot be opened", path);
-    if (S_ISDIR(status.st_mode))
-        return error_set_system(error, EISDIR, "%s: cannot be read", path);
-    char *message = NULL;
-    if (LLVMCreateMemoryBufferWithContentsOfFile(path, buffer, &message) == 0)
-        return CAIRN_OK;
-    error_set(error, CAIRN_ERROR_SYSTEM, 0, "%s: cannot be read: %s", path, message);
-    LLVMDisposeMessage(message);
-    return CAIRN_ERROR_SYSTEM;
-}
-
 static enum cairn_status parse(const char *path, struct program *program, struct cairn_error *error)
 {
     LLVMMemoryBufferRef buffer;
-    enum cairn_status status = read_file(path, &buffer, error);
-    if (status != CAIRN_OK)
-        return status;
     char *message = NULL;
-    /* This call takes ownership of the buffer. */
-    if (LLVMParseIRInContext(program->context, buffer, &program->module, &message) == 0)
-        return CAIRN_OK;
-    program->module = NULL;
-    cut_to_first_line(message);
-    size_t length = strlen(path);
-    bool has_place = strncmp(message, path, length) == 0 && message[length] == ':';
-    error_set(error, CAIRN_ERROR_LLVM, 0, "%s%s%s", has_place ? "" : path, has_place ? "" : ": ",
-              message);
-    LLVMDisposeMessage(message);
-    return CAIRN_ERROR_LLVM;
-}
-
-static enum cairn_status verify(const char *path, const struct program *program,
-                                struct cairn_error *error)
-{
-    static const struct verify_strategies none;
-    struct cairn_error found;
-    enum cairn_status status = verify_module(program->module, &none, &found);
+    struct stat file;
+    if (stat(path, &file) != 0)
+        return error_set_system(error, errno, "%s: cannot be opened", path);
+    if (S_ISDIR(file.st_mode))
+        return error_set_system(error, EISDIR, "%s: cannot be read", path);
+    enum cairn_status status = CAIRN_OK;
+    if (LLVMCreateMemoryBufferWithContentsOfFile(path, &buffer, &message) != 0) {
+        status = error_set(error, CAIRN_ERROR_SYSTEM, 0, "%s: cannot be read: %s", path, message);
+    } else if (LLVMParseIRInContext(program->context, buffer, &program->module, &message) != 0) {
+        /* The call takes ownership of the buffer. The message's first line holds the place and the
+         * error, the other lines show the source. */
+        size_t length = strlen(path);
+        bool has_place = strncmp(message, path, length) == 0 && message[length] == ':';
+        program->module = NULL;
+        status = error_set(error, CAIRN_ERROR_LLVM, 0, "%s%s%.*s", has_place ? "" : path,
+                           has_place ? "" : ": ", (int)strcspn(message, "\n"), message);
+    }
     if (status != CAIRN_OK)
-        error_set(error, status, 0, "%s: %s", path, found.message);
+        LLVMDisposeMessage(message);
     return status;
 }
 
 enum cairn_status program_read(const char *path, struct program **program,
                                struct cairn_error *error)
 {
+    static const struct cairn_check_options no_strategies;
+    struct cairn_error found;
     struct program *created = calloc(1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "%s: no memory", path);
     created->context = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(created->context, keep_diagnostic, created);
     enum cairn_status status = parse(path, created, error);
-    if (status == CAIRN_OK)
-        status = verify(path, created, error);
+    if (status == CAIRN_OK) {
+        status = verify_module(created->module, &no_strategies, &found);
+        if (status != CAIRN_OK)
+            error_set(error, status, 0, "%s: %s", path, found.message);
+    }
     if (status == CAIRN_OK)
         *program = created;
     else
@@ -168,67 +153,50 @@ static void list_definitions(LLVMModuleRef module, char *text, size_t size)
         snprintf(text, size, "none");
 }
 
-static void report_missing(const struct program *program, const char *name, bool is_declared,
-                           struct cairn_error *error)
-{
-    char defined[128];
-    list_definitions(program->module, defined, sizeof defined);
-    error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "function '%s' is %s; defined: %s", name,
-              is_declared ? "only declared here" : "not there", defined);
-}
-
 LLVMModuleRef program_module(const struct program *program) { return program->module; }
 
 LLVMValueRef program_find_function(const struct program *program, const char *name,
                                    struct cairn_error *error)
 {
+    char defined[128];
     LLVMValueRef function = LLVMGetNamedFunction(program->module, name);
     if (function != NULL && is_definition(function))
         return function;
-    report_missing(program, name, function != NULL, error);
+    list_definitions(program->module, defined, sizeof defined);
+    error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "function '%s' is %s; defined: %s", name,
+              function != NULL ? "only declared here" : "not there", defined);
     return NULL;
 }
 
-/* ---- Symbols that the program imports ---- */
-
-/* Whether this process defines the symbol. A first byte of 1, which turns off the target's
- * mangling, is not part of the name. */
-static bool is_in_process(const char *name)
-{
-    if (name[0] == '\1')
-        name++;
-    return dlsym(RTLD_DEFAULT, name) != NULL || LLVMSearchForAddressOfSymbol(name) != NULL;
-}
-
-static bool is_missing(LLVMValueRef global)
+/* Checks that this process defines a global that the program imports. A first byte of 1, which
+ * turns off the target's mangling, is not part of the name. */
+static enum cairn_status check_external(LLVMValueRef global, const char *what,
+                                        struct cairn_error *error)
 {
     const char *name = LLVMGetValueName(global);
-    bool is_outside =
-        LLVMIsDeclaration(global) || LLVMGetLinkage(global) == LLVMAvailableExternallyLinkage;
-    return is_outside && LLVMGetFirstUse(global) != NULL && strncmp(name, "llvm.", 5) != 0 &&
-           LLVMGetLinkage(global) != LLVMExternalWeakLinkage && !is_in_process(name);
-}
-
-static enum cairn_status report_external(LLVMValueRef global, const char *what,
-                                         struct cairn_error *error)
-{
+    const char *symbol = name[0] == '\1' ? name + 1 : name;
+    LLVMLinkage linkage = LLVMGetLinkage(global);
+    if ((!LLVMIsDeclaration(global) && linkage != LLVMAvailableExternallyLinkage) ||
+        LLVMGetFirstUse(global) == NULL || strncmp(name, "llvm.", 5) == 0 ||
+        linkage == LLVMExternalWeakLinkage || dlsym(RTLD_DEFAULT, symbol) != NULL ||
+        LLVMSearchForAddressOfSymbol(symbol) != NULL)
+        return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                      "%s '%s' is used, but neither the program nor this process defines it", what,
-                     LLVMGetValueName(global));
+                     name);
 }
 
 enum cairn_status program_check_externals(const struct program *program, struct cairn_error *error)
 {
+    enum cairn_status status = CAIRN_OK;
     LLVMLoadLibraryPermanently(NULL); /* makes this process's symbols available to LLVM */
-    for (LLVMValueRef function = LLVMGetFirstFunction(program->module); function != NULL;
-         function = LLVMGetNextFunction(function))
-        if (is_missing(function))
-            return report_external(function, "function", error);
-    for (LLVMValueRef variable = LLVMGetFirstGlobal(program->module); variable != NULL;
-         variable = LLVMGetNextGlobal(variable))
-        if (is_missing(variable))
-            return report_external(variable, "variable", error);
-    return CAIRN_OK;
+    for (LLVMValueRef function = LLVMGetFirstFunction(program->module);
+         function != NULL && status == CAIRN_OK; function = LLVMGetNextFunction(function))
+        status = check_external(function, "function", error);
+    for (LLVMValueRef variable = LLVMGetFirstGlobal(program->module);
+         variable != NULL && status == CAIRN_OK; variable = LLVMGetNextGlobal(variable))
+        status = check_external(variable, "variable", error);
+    return status;
 }
 
 void program_run_constructors(cairn_engine *engine)
@@ -241,6 +209,112 @@ void program_run_destructors(cairn_engine *engine)
     LLVMRunStaticDestructors(cairn_engine_llvm(engine));
 }
 
+/* ---- Compiling for another target ---- */
+
+static enum cairn_status find_target(const char *triple, LLVMTargetRef *target,
+                                     struct cairn_error *error)
+{
+    char *message = NULL;
+    LLVMInitializeAllTargetInfos();
+    LLVMInitializeAllTargets();
+    LLVMInitializeAllTargetMCs();
+    LLVMInitializeAllAsmPrinters();
+    LLVMInitializeAllAsmParsers();
+    if (LLVMGetTargetFromTriple(triple, target, &message) == 0)
+        return CAIRN_OK;
+    LLVMDisposeMessage(message);
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                     "this LLVM %d has no code generator for '%.100s'", LLVM_VERSION_MAJOR, triple);
+}
+
+enum cairn_architecture program_find_architecture(const char *triple)
+{
+    char *normalised = LLVMNormalizeTargetTriple(triple);
+    enum cairn_architecture architecture = types_triple_architecture(normalised);
+    LLVMDisposeMessage(normalised);
+    return architecture;
+}
+
+enum cairn_architecture program_architecture(const struct program *program)
+{
+    return types_architecture(program_module(program));
+}
+
+/* Removes the processor and its features from all functions, because they belong to the target that
+ * the IR was made for. */
+static void forget_processor(LLVMModuleRef module)
+{
+    static const char *const names[] = {"target-cpu", "tune-cpu", "target-features"};
+    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
+         function = LLVMGetNextFunction(function))
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            LLVMRemoveStringAttributeAtIndex(function, IR_FUNCTION, names[i],
+                                             (unsigned)strlen(names[i]));
+}
+
+enum cairn_status program_set_target(struct program *program, const char *triple,
+                                     struct cairn_error *error)
+{
+    LLVMModuleRef module = program_module(program);
+    enum cairn_architecture before = types_architecture(module);
+    LLVMTargetRef target;
+    char *normalised = LLVMNormalizeTargetTriple(triple);
+    enum cairn_status status = find_target(normalised, &target, error);
+    if (status == CAIRN_OK)
+        LLVMSetTarget(module, normalised);
+    LLVMDisposeMessage(normalised);
+    if (status != CAIRN_OK)
+        return status;
+    if (types_architecture(module) == CAIRN_ARCHITECTURE_UNKNOWN)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "Cairn does not know the architecture of '%.100s'", triple);
+    if (types_architecture(module) != before)
+        forget_processor(module);
+    return CAIRN_OK;
+}
+
+enum cairn_status program_compile(struct program *program, unsigned optimisation_level,
+                                  struct compiled *compiled, struct cairn_error *error)
+{
+    LLVMModuleRef module = program_module(program);
+    const char *triple = LLVMGetTarget(module);
+    char *message = NULL;
+    LLVMTargetRef target;
+    enum cairn_status status = find_target(triple, &target, error);
+    if (status != CAIRN_OK)
+        return status;
+    compile_turn_liveness_off(types_architecture(module));
+    LLVMTargetMachineRef machine =
+        LLVMCreateTargetMachine(target, triple, "", "", (LLVMCodeGenOptLevel)optimisation_level,
+                                LLVMRelocDefault, LLVMCodeModelDefault);
+    if (machine == NULL)
+        return error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM has no code generator for '%.100s'",
+                         triple);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+    LLVMSetModuleDataLayout(module, layout);
+    LLVMDisposeTargetData(layout);
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message,
+                                            &compiled->buffer) != 0) {
+        status = error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
+        LLVMDisposeMessage(message);
+    } else {
+        compiled->bytes = LLVMGetBufferStart(compiled->buffer);
+        compiled->size = LLVMGetBufferSize(compiled->buffer);
+        status = program_status(program, error);
+        if (status != CAIRN_OK)
+            compiled_release(compiled);
+    }
+    LLVMDisposeTargetMachine(machine);
+    return status;
+}
+
+void compiled_release(struct compiled *compiled)
+{
+    if (compiled->buffer != NULL)
+        LLVMDisposeMemoryBuffer(compiled->buffer);
+    *compiled = (struct compiled){0};
+}
+
 /* ---- Names by address ---- */
 
 static int compare_names(const void *left, const void *right)
@@ -250,20 +324,14 @@ static int compare_names(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static size_t count_functions(LLVMModuleRef module)
-{
-    size_t count = 0;
-    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
-         function = LLVMGetNextFunction(function))
-        count++;
-    return count;
-}
-
 enum cairn_status program_names_read(const struct program *program, cairn_engine *engine,
                                      struct program_names *names, struct cairn_error *error)
 {
     LLVMExecutionEngineRef llvm = cairn_engine_llvm(engine);
-    size_t capacity = count_functions(program->module);
+    size_t capacity = 0;
+    for (LLVMValueRef function = LLVMGetFirstFunction(program->module); function != NULL;
+         function = LLVMGetNextFunction(function))
+        capacity++;
     *names = (struct program_names){.entries = calloc(capacity + 1, sizeof *names->entries)};
     if (names->entries == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu names", capacity);

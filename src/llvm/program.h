@@ -7,11 +7,8 @@
 #ifndef LLVM_PROGRAM_H
 #define LLVM_PROGRAM_H
 
-#include <cairn/declaration.h>
+#include <cairn/architecture.h>
 #include <cairn/llvm.h>
-#include <cairn/status.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* An LLVM module with its own context. */
@@ -55,6 +52,33 @@ enum cairn_status program_check_externals(const struct program *program, struct 
 /* Run the functions in llvm.global_ctors and llvm.global_dtors. The engine must be finalised. */
 void program_run_constructors(cairn_engine *engine);
 void program_run_destructors(cairn_engine *engine);
+
+/* ---- Compiling for another target ---- */
+
+struct compiled {
+    LLVMMemoryBufferRef buffer;
+    const void *bytes;
+    size_t size;
+};
+
+/* Returns the architecture of a triple, or UNKNOWN. */
+enum cairn_architecture program_find_architecture(const char *triple);
+
+/* Returns the architecture of the module's triple, or the host's if the module has no triple;
+ * UNKNOWN if Cairn does not know the triple. */
+enum cairn_architecture program_architecture(const struct program *program);
+
+/* Sets the program's target to `triple`, whatever its IR says. UNSUPPORTED if LLVM or Cairn does
+ * not know the triple. */
+enum cairn_status program_set_target(struct program *program, const char *triple,
+                                     struct cairn_error *error);
+
+/* Compiles the module, as LLVM does for objects that are to be linked. The module must not be used
+ * afterwards. Turns patch point liveness off for the process (cairn/llvm.h). UNSUPPORTED, LLVM. */
+enum cairn_status program_compile(struct program *program, unsigned optimisation_level,
+                                  struct compiled *compiled, struct cairn_error *error);
+
+void compiled_release(struct compiled *compiled);
 
 /* ---- Names by address ---- */
 

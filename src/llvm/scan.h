@@ -1,5 +1,6 @@
 /*
- * llvm/scan.h - scans modules in which an ID has two shapes.
+ * llvm/scan.h - scans modules in which an ID has two shapes, and holds the declarations of modules
+ * that a memory manager has not loaded yet.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,17 +9,15 @@
 
 #include <cairn/llvm.h>
 
-/* Does the same as cairn_scan_module, but leaves IDs with two shapes undeclared
- * (cairn/declaration.h). */
-enum cairn_status scan_leaving_conflicts_undeclared(LLVMModuleRef module,
-                                                    cairn_declarations *declarations,
-                                                    struct cairn_error *error);
+/* Adds the declaration. If its ID has another shape in the set, and `undeclares` is set, makes the
+ * ID undeclared (cairn/declaration.h); otherwise that is a CONFLICT. */
+enum cairn_status scan_declare(cairn_declarations *declarations,
+                               const struct cairn_declaration *declaration, bool undeclares,
+                               struct cairn_error *error);
 
-/* The calls that may get a new ID. */
-enum scan_renumbered {
-    SCAN_RENUMBERED_DEFAULTS, /* calls without an ID of their own, which get LLVM's default ID */
-    SCAN_RENUMBERED_ALL
-};
+/* Does the same as cairn_scan_module, and treats conflicts as scan_declare does. */
+enum cairn_status scan_module(LLVMModuleRef module, bool undeclares,
+                              cairn_declarations *declarations, struct cairn_error *error);
 
 /* The new IDs that were given: from `first`, up to `next`. Some of them may not have been given,
  * because calls had them as their own. */
@@ -30,10 +29,56 @@ struct scan_new_ids {
 bool scan_is_new_id(const struct scan_new_ids *ids, uint64_t id);
 
 /* Gives new IDs to the calls whose ID has two shapes, in the module or in the module and `known`,
- * or is one of `ids`. The new IDs are unique, and are added to `ids`. The module's declarations are
- * added to `known`. */
-enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, enum scan_renumbered which,
+ * or is one of `ids`; if `only_defaults` is set, only to those without an ID of their own, which
+ * have LLVM's default ID. The new IDs are unique, and are added to `ids`. The module's declarations
+ * are added to `known`. */
+enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, bool only_defaults,
                                           cairn_declarations *known, struct scan_new_ids *ids,
                                           struct cairn_error *error);
+
+/* ---- Declarations of modules that are not loaded yet ---- */
+
+/* A memory manager gets sections, without the modules that they belong to. So each declared module
+ * gets a variable in a section with a special name. Its bytes identify the module. */
+struct pending;
+
+struct pending_list {
+    struct cairn_allocator allocator;
+    enum cairn_id_conflicts id_conflicts;
+    struct scan_new_ids new_ids; /* of conflicting calls */
+    struct pending *first;
+    uint64_t last_number;
+};
+
+/* Initialises an empty list. `allocator` NULL means malloc. */
+void pending_init(struct pending_list *list, const struct cairn_allocator *allocator,
+                  enum cairn_id_conflicts id_conflicts);
+
+/* Scans a module, and handles IDs with two shapes as `id_conflicts` says. The list's modules do not
+ * change. On failure, the contents of `declarations` are unspecified. Errors: as
+ * cairn_memory_manager_declare. */
+enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
+                               cairn_declarations *declarations, struct cairn_error *error);
+
+/* Scans the module, and adds a marker to it if it declares anything. On failure, the module is not
+ * pending and has no marker, but its calls may have new IDs. Errors: as
+ * cairn_memory_manager_declare. */
+enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module,
+                              struct cairn_error *error);
+
+/* Whether a section with this name holds markers. */
+bool pending_is_marker(const char *section_name);
+
+/* Reads a section of markers, and notes that the modules that it names are loaded. */
+void pending_note_loaded(struct pending_list *list, const void *section, size_t size);
+
+/* Passes the declarations of the loaded modules to the loader. MEMORY, CONFLICT. */
+enum cairn_status pending_declare_loaded(const struct pending_list *list, cairn_loader *loader,
+                                         struct cairn_error *error);
+
+/* Removes the loaded modules from the list. */
+void pending_drop_loaded(struct pending_list *list);
+
+void pending_release(struct pending_list *list);
 
 #endif

@@ -13,11 +13,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "llvm/selection.h"
-
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "llvm/check.h"
+#include "llvm/ir.h"
 #include "llvm/site_call.h"
 
 #include <stdint.h>
@@ -25,15 +25,13 @@
 
 /* ---- Calls of library functions ---- */
 
-/* Whether the call or the function has the attribute. */
+/* Returns the attribute of the call or of the function. */
 static LLVMAttributeRef find_attribute(LLVMValueRef call, LLVMValueRef function, const char *name)
 {
-    LLVMAttributeIndex index = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    if (kind == 0)
-        return NULL;
-    LLVMAttributeRef found = LLVMGetCallSiteEnumAttribute(call, index, kind);
-    return found != NULL ? found : LLVMGetEnumAttributeAtIndex(function, index, kind);
+    LLVMAttributeRef found =
+        kind == 0 ? NULL : LLVMGetCallSiteEnumAttribute(call, IR_FUNCTION, kind);
+    return found != NULL ? found : ir_attribute(function, IR_FUNCTION, name);
 }
 
 /* Whether the call does not write memory. The attribute `memory` has two bits for each kind of
@@ -65,16 +63,9 @@ static bool is_in_math_library(const char *name)
     return false;
 }
 
-static bool compares_constant_size(LLVMValueRef call, const char *name)
-{
-    enum { SIZE = 2 };
-    return (strcmp(name, "memcmp") == 0 || strcmp(name, "bcmp") == 0) &&
-           LLVMGetNumArgOperands(call) > SIZE &&
-           LLVMIsAConstantInt(LLVMGetOperand(call, SIZE)) != NULL;
-}
-
 bool selection_may_replace(LLVMValueRef call)
 {
+    enum { COMPARED_SIZE = 2 };
     LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(call));
     if (LLVMIsACallInst(call) == NULL || function == NULL)
         return false;
@@ -84,8 +75,10 @@ bool selection_may_replace(LLVMValueRef call)
         return false;
     size_t length;
     const char *name = LLVMGetValueName2(function, &length);
-    return strcmp(name, "mempcpy") == 0 || compares_constant_size(call, name) ||
-           (is_in_math_library(name) && only_reads(call, function));
+    if (strcmp(name, "memcmp") == 0 || strcmp(name, "bcmp") == 0)
+        return LLVMGetNumArgOperands(call) > COMPARED_SIZE &&
+               LLVMIsAConstantInt(LLVMGetOperand(call, COMPARED_SIZE)) != NULL;
+    return strcmp(name, "mempcpy") == 0 || (is_in_math_library(name) && only_reads(call, function));
 }
 
 /* ---- The selector of a function ---- */
@@ -113,28 +106,23 @@ static void reach(struct reached *reached, LLVMBasicBlockRef block)
     reached->waiting[reached->waiting_count++] = block;
 }
 
-static bool is_left_to_dag(LLVMValueRef instruction)
-{
-    return site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED &&
-           (LLVMIsAInvokeInst(instruction) != NULL || !site_call_has_deopt_bundle(instruction));
-}
-
-static bool has_what_is_left_to_dag(LLVMBasicBlockRef block)
+static bool is_left_to_dag(LLVMBasicBlockRef block)
 {
     for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
          instruction = LLVMGetNextInstruction(instruction))
-        if (is_left_to_dag(instruction))
+        if (site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED &&
+            (LLVMIsAInvokeInst(instruction) != NULL || !site_call_has_deopt_bundle(instruction)))
             return true;
     return false;
 }
 
-static bool find_what_is_left_to_dag(struct reached *reached, LLVMBasicBlockRef entry)
+static bool reaches_what_is_left(struct reached *reached, LLVMBasicBlockRef entry)
 {
     reach(reached, entry);
     while (reached->waiting_count > 0) {
         LLVMBasicBlockRef block = reached->waiting[--reached->waiting_count];
         LLVMValueRef terminator = LLVMGetBasicBlockTerminator(block);
-        if (has_what_is_left_to_dag(block))
+        if (is_left_to_dag(block))
             return true;
         for (unsigned i = 0; terminator != NULL && i < LLVMGetNumSuccessors(terminator); i++)
             reach(reached, LLVMGetSuccessor(terminator, i));
@@ -156,7 +144,7 @@ enum cairn_status selection_leaves_to_dag(LLVMValueRef function, bool *leaves,
     if (reached.places == NULL || reached.waiting == NULL)
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu blocks", block_count);
     else
-        *leaves = find_what_is_left_to_dag(&reached, LLVMGetEntryBasicBlock(function));
+        *leaves = reaches_what_is_left(&reached, LLVMGetEntryBasicBlock(function));
     memory_free(&allocator, reached.waiting, block_count * sizeof *reached.waiting);
     memory_free(&allocator, reached.places, reached.place_count * sizeof *reached.places);
     return status;

@@ -15,7 +15,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "llvm/target.h"
+#include "llvm/check.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,18 +31,16 @@ static bool has_no_offset(LLVMValueRef element_pointer)
     return true;
 }
 
-/* Casts between address spaces are not among them: on x86-64 and AArch64, some extend or truncate
- * the address. */
-static bool changes_nothing(LLVMValueRef expression)
-{
-    LLVMOpcode opcode = LLVMGetConstOpcode(expression);
-    return opcode == LLVMBitCast || (opcode == LLVMGetElementPtr && has_no_offset(expression));
-}
-
+/* Removes casts that change nothing. Casts between address spaces are not among them: on x86-64 and
+ * AArch64, some extend or truncate the address. */
 static LLVMValueRef without_casts(LLVMValueRef value)
 {
-    while (LLVMIsAConstantExpr(value) != NULL && changes_nothing(value))
+    while (LLVMIsAConstantExpr(value) != NULL) {
+        LLVMOpcode opcode = LLVMGetConstOpcode(value);
+        if (opcode != LLVMBitCast && (opcode != LLVMGetElementPtr || !has_no_offset(value)))
+            break;
         value = LLVMGetOperand(value, 0);
+    }
     return value;
 }
 
@@ -63,53 +61,32 @@ static bool read_address(LLVMValueRef value, uint64_t *address)
     return true;
 }
 
-static const struct target_problem *find_problem_of_address(uint64_t address,
-                                                            enum cairn_architecture architecture)
-{
-    static const struct target_problem too_high = {
-        "here LLVM calls only the low 48 bits of an address",
-        "an address below 2^48, or null and cairn_site_call"};
-    bool has_high_bits = architecture == CAIRN_ARCHITECTURE_X86_64 ||
-                         architecture == CAIRN_ARCHITECTURE_SYSTEMZ ||
-                         architecture == CAIRN_ARCHITECTURE_RISCV64;
-    return has_high_bits || address >> 48 == 0 ? NULL : &too_high;
-}
-
-/* Returns what the global is a name of, if it is an alias. */
-static LLVMValueRef without_aliases(LLVMValueRef global)
-{
-    for (;;) {
-        if (LLVMIsAGlobalAlias(global) != NULL)
-            global = LLVMAliasGetAliasee(global);
-        else if (LLVMIsAConstantExpr(global) != NULL)
-            global = LLVMGetOperand(global, 0);
-        else
-            return global;
-    }
-}
-
+/* Whether the global, or what it is an alias of, is a thread-local variable. */
 static bool is_thread_local(LLVMValueRef global)
 {
-    global = without_aliases(global);
+    while (LLVMIsAGlobalAlias(global) != NULL || LLVMIsAConstantExpr(global) != NULL)
+        global = LLVMIsAGlobalAlias(global) != NULL ? LLVMAliasGetAliasee(global)
+                                                    : LLVMGetOperand(global, 0);
     return LLVMIsAGlobalVariable(global) != NULL && LLVMIsThreadLocal(global);
 }
 
-const struct target_problem *target_find_problem(LLVMValueRef target,
-                                                 enum cairn_architecture architecture)
+const struct problem *target_find_problem(LLVMValueRef target, enum cairn_architecture architecture)
 {
-    static const struct target_problem variable = {
+    static const struct problem variable = {
         "LLVM cannot call a target that is known only at run time",
         "null and cairn_site_call, or as target a function that gets the pointer as an argument"};
-    static const struct target_problem computed = {
+    static const struct problem computed = {
         "LLVM cannot call a target that has to be computed, not even from constants",
         "a function, or an address as an integer cast to a pointer"};
-    static const struct target_problem undefined = {
+    static const struct problem undefined = {
         "the target is undefined", "a function, null, or an address as an integer cast to a "
                                    "pointer"};
-    static const struct target_problem symbol_on_aarch64 = {
+    static const struct problem too_high = {"here LLVM calls only the low 48 bits of an address",
+                                            "an address below 2^48, or null and cairn_site_call"};
+    static const struct problem symbol_on_aarch64 = {
         "on AArch64, LLVM takes a symbol as target for an address of its own",
         "the target's address as an integer cast to a pointer, or null and cairn_site_call"};
-    static const struct target_problem symbol_on_riscv64 = {
+    static const struct problem symbol_on_riscv64 = {
         "on RISC-V, LLVM has no relocation for a symbol as target",
         "the target's address as an integer cast to a pointer, or null and cairn_site_call"};
     uint64_t address;
@@ -120,8 +97,12 @@ const struct target_problem *target_find_problem(LLVMValueRef target,
         return &undefined;
     if (LLVMIsAConstantPointerNull(value) != NULL)
         return NULL;
-    if (read_address(value, &address))
-        return find_problem_of_address(address, architecture);
+    if (read_address(value, &address)) {
+        bool has_high_bits = architecture == CAIRN_ARCHITECTURE_X86_64 ||
+                             architecture == CAIRN_ARCHITECTURE_SYSTEMZ ||
+                             architecture == CAIRN_ARCHITECTURE_RISCV64;
+        return has_high_bits || address >> 48 == 0 ? NULL : &too_high;
+    }
     if (LLVMIsAGlobalValue(value) == NULL || is_thread_local(value))
         return &computed;
     if (architecture == CAIRN_ARCHITECTURE_RISCV64)

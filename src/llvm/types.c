@@ -1,98 +1,63 @@
 /* SPDX-License-Identifier: MIT */
 #include "llvm/types.h"
 
-#include "llvm/features.h"
+#include "llvm/ir.h"
 #include "llvm/version.h"
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Conversion ---- */
 
-static struct cairn_type scalar(enum cairn_type_kind kind, uint32_t bits)
-{
-    return (struct cairn_type){.kind = kind, .bits = bits};
-}
-
-static struct cairn_type convert_vector(LLVMTypeRef type)
-{
-    struct cairn_type element = types_convert(LLVMGetElementType(type));
-    element.element_count = LLVMGetVectorSize(type);
-    return element;
-}
-
-static struct cairn_type convert_pointer(LLVMTypeRef type)
-{
-    struct cairn_type pointer = scalar(CAIRN_TYPE_POINTER, 64);
-    pointer.address_space = LLVMGetPointerAddressSpace(type);
-    return pointer;
-}
-
 struct cairn_type types_convert(LLVMTypeRef type)
 {
-    switch (LLVMGetTypeKind(type)) {
-    case LLVMVoidTypeKind:
-        return scalar(CAIRN_TYPE_VOID, 0);
-    case LLVMIntegerTypeKind:
-        return scalar(CAIRN_TYPE_INTEGER, LLVMGetIntTypeWidth(type));
-    case LLVMPointerTypeKind:
-        return convert_pointer(type);
-    case LLVMHalfTypeKind:
-        return scalar(CAIRN_TYPE_HALF, 16);
-    case LLVMBFloatTypeKind:
-        return scalar(CAIRN_TYPE_BFLOAT, 16);
-    case LLVMFloatTypeKind:
-        return scalar(CAIRN_TYPE_FLOAT, 32);
-    case LLVMDoubleTypeKind:
-        return scalar(CAIRN_TYPE_DOUBLE, 64);
-    case LLVMX86_FP80TypeKind:
-        return scalar(CAIRN_TYPE_X86_FP80, 80);
-    case LLVMFP128TypeKind:
-        return scalar(CAIRN_TYPE_FP128, 128);
-    case LLVMPPC_FP128TypeKind:
-        return scalar(CAIRN_TYPE_PPC_FP128, 128);
-    case LLVMVectorTypeKind:
-        return convert_vector(type);
-    default:
-        return scalar(CAIRN_TYPE_OTHER, 0);
-    }
-}
-
-/* ---- Results of functions ---- */
-
-/* Adds the values in the type. Returns false if there are too many. */
-static bool add_results(LLVMTypeRef type, struct cairn_results *results)
-{
+    static const struct cairn_type scalars[] = {
+        [LLVMHalfTypeKind] = {.kind = CAIRN_TYPE_HALF, .bits = 16},
+        [LLVMBFloatTypeKind] = {.kind = CAIRN_TYPE_BFLOAT, .bits = 16},
+        [LLVMFloatTypeKind] = {.kind = CAIRN_TYPE_FLOAT, .bits = 32},
+        [LLVMDoubleTypeKind] = {.kind = CAIRN_TYPE_DOUBLE, .bits = 64},
+        [LLVMX86_FP80TypeKind] = {.kind = CAIRN_TYPE_X86_FP80, .bits = 80},
+        [LLVMFP128TypeKind] = {.kind = CAIRN_TYPE_FP128, .bits = 128},
+        [LLVMPPC_FP128TypeKind] = {.kind = CAIRN_TYPE_PPC_FP128, .bits = 128},
+    };
     LLVMTypeKind kind = LLVMGetTypeKind(type);
-    if (kind == LLVMStructTypeKind) {
-        for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++)
-            if (!add_results(LLVMStructGetTypeAtIndex(type, i), results))
-                return false;
-        return true;
+    struct cairn_type result = {.kind = CAIRN_TYPE_OTHER};
+    switch (kind) {
+    case LLVMVoidTypeKind:
+        result.kind = CAIRN_TYPE_VOID;
+        break;
+    case LLVMIntegerTypeKind:
+        result = (struct cairn_type){.kind = CAIRN_TYPE_INTEGER, .bits = LLVMGetIntTypeWidth(type)};
+        break;
+    case LLVMPointerTypeKind:
+        result = (struct cairn_type){.kind = CAIRN_TYPE_POINTER, .bits = 64};
+        result.address_space = LLVMGetPointerAddressSpace(type);
+        break;
+    case LLVMVectorTypeKind:
+        result = types_convert(LLVMGetElementType(type));
+        result.element_count = LLVMGetVectorSize(type);
+        break;
+    default:
+        if ((size_t)kind < sizeof scalars / sizeof *scalars && scalars[kind].bits != 0)
+            result = scalars[kind];
+        break;
     }
-    if (kind == LLVMArrayTypeKind) {
-        for (unsigned i = 0; i < LLVMGetArrayLength(type); i++)
-            if (!add_results(LLVMGetElementType(type), results))
-                return false;
-        return true;
-    }
-    if (results->count == CAIRN_FUNCTION_RESULTS_MAX)
-        return false;
-    results->types[results->count++] = types_convert(type);
-    return true;
-}
-
-static bool has_return_attribute(LLVMValueRef function, const char *name)
-{
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    return LLVMGetEnumAttributeAtIndex(function, LLVMAttributeReturnIndex, kind) != NULL;
+    return result;
 }
 
 struct cairn_results types_results(LLVMTypeRef returned)
 {
+    LLVMTypeRef types[CAIRN_FUNCTION_RESULTS_MAX + 1];
     struct cairn_results results = {.is_known = true};
-    if (LLVMGetTypeKind(returned) != LLVMVoidTypeKind && !add_results(returned, &results))
+    if (LLVMGetTypeKind(returned) == LLVMVoidTypeKind)
+        return results;
+    unsigned count = ir_flatten(returned, types, CAIRN_FUNCTION_RESULTS_MAX + 1);
+    if (count > CAIRN_FUNCTION_RESULTS_MAX)
         return (struct cairn_results){.is_known = false};
+    for (unsigned i = 0; i < count; i++)
+        results.types[results.count++] = types_convert(types[i]);
     return results;
 }
 
@@ -100,8 +65,61 @@ struct cairn_results types_function_results(LLVMValueRef function)
 {
     struct cairn_results results =
         types_results(LLVMGetReturnType(LLVMGlobalGetValueType(function)));
-    results.extends_sign = results.count > 0 && has_return_attribute(function, "signext");
+    results.extends_sign =
+        results.count > 0 && ir_attribute(function, LLVMAttributeReturnIndex, "signext") != NULL;
     return results;
+}
+
+/* ---- Declared types ---- */
+
+static unsigned declared_kind(LLVMValueRef call)
+{
+    static const char name[] = "cairn.types";
+    return LLVMGetMDKindIDInContext(LLVMGetTypeContext(LLVMTypeOf(call)), name, sizeof name - 1);
+}
+
+void types_write_declared(LLVMValueRef call, const unsigned *widths, unsigned count)
+{
+    LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(call));
+    LLVMValueRef *strings = calloc(count, sizeof *strings);
+    if (strings == NULL)
+        return; /* the operands' types describe the values then */
+    for (unsigned i = 0; i < count; i++) {
+        char text[16] = "";
+        if (widths[i] != 0)
+            snprintf(text, sizeof text, "i%u", widths[i]);
+        strings[i] = LLVMMDStringInContext(context, text, (unsigned)strlen(text));
+    }
+    LLVMSetMetadata(call, declared_kind(call), LLVMMDNodeInContext(context, strings, count));
+    free(strings);
+}
+
+void types_read_declared(LLVMValueRef call, struct cairn_type *types, unsigned count)
+{
+    if (count == 0 || !LLVMHasMetadata(call)) /* avoids the lookup of the kind by its name */
+        return;
+    LLVMValueRef node = LLVMGetMetadata(call, declared_kind(call));
+    if (node == NULL || LLVMGetMDNodeNumOperands(node) != count)
+        return;
+    LLVMValueRef *strings = calloc(count, sizeof *strings);
+    if (strings == NULL)
+        return;
+    LLVMGetMDNodeOperands(node, strings);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned length = 0;
+        const char *text = strings[i] == NULL ? NULL : LLVMGetMDString(strings[i], &length);
+        bool is_integer = text != NULL && (length == 2 || length == 3) && text[0] == 'i';
+        unsigned width = 0;
+        for (unsigned k = 1; is_integer && k < length; k++) {
+            unsigned digit = (unsigned)text[k] - '0';
+            is_integer = digit <= 9;
+            width = 10 * width + digit;
+        }
+        if (is_integer && types[i].kind == CAIRN_TYPE_INTEGER && types[i].element_count == 0 &&
+            width > 0 && width < types[i].bits)
+            types[i].bits = width;
+    }
+    free(strings);
 }
 
 /* ---- Types that fit into a register ---- */
@@ -114,16 +132,7 @@ static const char nothing[] = "nothing: there is no value in it";
 static LLVMTypeRef first_value(LLVMTypeRef type)
 {
     LLVMTypeRef first = NULL;
-    switch (LLVMGetTypeKind(type)) {
-    case LLVMStructTypeKind:
-        for (unsigned i = 0; i < LLVMCountStructElementTypes(type) && first == NULL; i++)
-            first = first_value(LLVMStructGetTypeAtIndex(type, i));
-        return first;
-    case LLVMArrayTypeKind:
-        return LLVMGetArrayLength(type) > 0 ? first_value(LLVMGetElementType(type)) : NULL;
-    default:
-        return type;
-    }
+    return ir_flatten(type, &first, 1) == 0 ? NULL : first;
 }
 
 static bool is_machine_integer(unsigned bits, enum cairn_architecture architecture)
@@ -173,27 +182,18 @@ static bool has_vectors(enum cairn_architecture architecture)
     return architecture != CAIRN_ARCHITECTURE_SYSTEMZ && architecture != CAIRN_ARCHITECTURE_RISCV64;
 }
 
-/* Whether one register holds the vector: 128 bits, and on AArch64 also 64 bits. Other vectors would
- * have to be split or widened, which instruction selection does not do for these operands. */
-static bool is_register_vector(LLVMTypeRef type, enum cairn_architecture architecture)
+/* Whether one register holds the vector: of 128 bits, on AArch64 also of 64, and on x86-64 of up to
+ * `widest`. Other vectors would have to be split or widened, which instruction selection does not
+ * do for these operands. */
+static bool is_register_vector(LLVMTypeRef type, enum cairn_architecture architecture,
+                               unsigned widest)
 {
     struct cairn_type vector = types_convert(type);
     uint64_t bits = (uint64_t)vector.bits * vector.element_count;
     if (!has_vectors(architecture) || !is_lane(LLVMGetElementType(type), architecture))
         return false;
-    return bits == 128 || (bits == 64 && architecture == CAIRN_ARCHITECTURE_AARCH64);
-}
-
-/* Whether one of x86-64's wider registers, which the function must request, holds the vector. */
-static bool is_wide_vector(LLVMTypeRef type, enum cairn_architecture architecture,
-                           LLVMValueRef function)
-{
-    if (LLVMGetTypeKind(type) != LLVMVectorTypeKind || architecture != CAIRN_ARCHITECTURE_X86_64)
-        return false;
-    struct cairn_type vector = types_convert(type);
-    uint64_t bits = (uint64_t)vector.bits * vector.element_count;
-    return is_lane(LLVMGetElementType(type), architecture) && (bits == 256 || bits == 512) &&
-           bits <= features_vector_bits(function);
+    return bits == 128 || (bits == 64 && architecture == CAIRN_ARCHITECTURE_AARCH64) ||
+           ((bits == 256 || bits == 512) && bits <= widest);
 }
 
 bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
@@ -214,7 +214,7 @@ bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
     case LLVMFP128TypeKind:
         return architecture != CAIRN_ARCHITECTURE_RISCV64;
     case LLVMVectorTypeKind:
-        return is_register_vector(type, architecture);
+        return is_register_vector(type, architecture, 128);
     default:
         return false;
     }
@@ -291,48 +291,40 @@ static const char *say_what_instead(LLVMTypeRef type)
     }
 }
 
-enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
-                                           LLVMValueRef function, const char **instead)
+const char *types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
+                             LLVMValueRef function)
 {
     LLVMTypeRef value = first_value(type);
-    if (value == NULL) {
-        *instead = nothing;
-        return LIVE_VALUE_CRASHES;
-    }
-    bool fits = types_fits_register(value, architecture) || is_promoted(value, architecture) ||
-                is_wide_vector(value, architecture, function);
-    if (fits && !lacks_registers(value, architecture, function))
-        return LIVE_VALUE_FITS;
-    if (fits) {
-        *instead = architecture == CAIRN_ARCHITECTURE_RISCV64
-                       ? "the function's feature +d, if the processor has it, or an integer"
-                       : "the function's feature +vsx, if the processor has it, or a pointer to it";
-        return LIVE_VALUE_CRASHES;
-    }
-    *instead = say_what_instead(value);
-    bool is_small = LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) <= 64;
-    return is_small ? LIVE_VALUE_WIDEN : LIVE_VALUE_CRASHES;
+    if (value == NULL)
+        return nothing;
+    bool is_x86_64_vector =
+        LLVMGetTypeKind(value) == LLVMVectorTypeKind && architecture == CAIRN_ARCHITECTURE_X86_64;
+    if (!types_fits_register(value, architecture) && !is_promoted(value, architecture) &&
+        !(is_x86_64_vector &&
+          is_register_vector(value, architecture, features_vector_bits(function))))
+        return say_what_instead(value);
+    if (!lacks_registers(value, architecture, function))
+        return NULL;
+    return architecture == CAIRN_ARCHITECTURE_RISCV64
+               ? "the function's feature +d, if the processor has it, or an integer"
+               : "the function's feature +vsx, if the processor has it, or a pointer to it";
 }
 
 /* Compares the constant with what the reader of a record gets: the low 64 bits, sign-extended. */
-enum live_value_treatment types_live_constant(LLVMValueRef constant, const char **why)
+const char *types_live_constant(LLVMValueRef constant)
 {
-    enum { RECORD_BITS = 64 };
     LLVMTypeRef type = LLVMTypeOf(constant);
-    unsigned bits = LLVMGetIntTypeWidth(type);
-    if (bits <= RECORD_BITS)
-        return LIVE_VALUE_FITS;
-    LLVMTypeRef word = LLVMIntTypeInContext(LLVMGetTypeContext(type), RECORD_BITS);
+    if (ir_is_integer(type, 64))
+        return NULL;
+    LLVMTypeRef word = LLVMIntTypeInContext(LLVMGetTypeContext(type), 64);
     long long low = LLVMConstIntGetSExtValue(LLVMConstTrunc(constant, word));
     /* LLVM uniques constants, so equal ones are the same object. */
     if (LLVMConstInt(type, (unsigned long long)low, true) != constant)
-        *why = "LLVM records only the low 64 bits of a constant, which are not this one extended "
+        return "LLVM records only the low 64 bits of a constant, which are not this one extended "
                "by its sign";
-    else if (low < 0 && bits > LLVM_NEGATIVE_CONSTANT_BITS_MAX)
-        *why = "LLVM crashes on negative constants of that many bits, or records garbage";
-    else
-        return LIVE_VALUE_FITS;
-    return LIVE_VALUE_CRASHES;
+    return low < 0 && !ir_is_integer(type, LLVM_NEGATIVE_CONSTANT_BITS_MAX)
+               ? "LLVM crashes on negative constants of that many bits, or records garbage"
+               : NULL;
 }
 
 /* ---- Types that it can keep in memory ---- */
@@ -349,26 +341,17 @@ static bool is_storable(LLVMTypeRef type, enum cairn_architecture architecture)
         return LLVMGetTypeKind(LLVMGetElementType(type)) == LLVMBFloatTypeKind
                    ? has_bfloat(architecture)
                    : is_storable(LLVMGetElementType(type), architecture);
-    case LLVMIntegerTypeKind:
-    case LLVMPointerTypeKind:
-    case LLVMHalfTypeKind:
-    case LLVMFloatTypeKind:
-    case LLVMDoubleTypeKind:
-    case LLVMFP128TypeKind:
-    case LLVMPPC_FP128TypeKind:
-        return true;
     default:
-        return false;
+        return types_convert(type).kind != CAIRN_TYPE_OTHER;
     }
 }
 
-enum live_value_treatment types_statepoint_value(LLVMTypeRef type,
-                                                 enum cairn_architecture architecture,
-                                                 const char **instead)
+const char *types_statepoint_value(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     LLVMTypeRef value = first_value(type);
-    *instead = value == NULL ? nothing : "a pointer to it";
-    return value != NULL && is_storable(value, architecture) ? LIVE_VALUE_FITS : LIVE_VALUE_CRASHES;
+    if (value == NULL)
+        return nothing;
+    return is_storable(value, architecture) ? NULL : "a pointer to it";
 }
 
 bool types_transition_value(LLVMTypeRef type, enum cairn_architecture architecture)

@@ -21,39 +21,47 @@ struct cairn_results types_results(LLVMTypeRef returned);
 
 struct cairn_type types_convert(LLVMTypeRef type);
 
+/* Attaches the types that live values had before they were widened, as metadata `!cairn.types`: one
+ * string per live value, such as "i1", or "" if the operand's own type applies. Printing, parsing
+ * and cloning preserve it. `widths[i]` is the width that live value i had, or 0. */
+void types_write_declared(LLVMValueRef call, const unsigned *widths, unsigned count);
+
+/* Replaces the types of a call's widened live values by their declared types. Metadata is ignored
+ * if it does not match the call, or if a declared integer is not smaller than the operand. */
+void types_read_declared(LLVMValueRef call, struct cairn_type *types, unsigned count);
+
 /* Whether a register holds values of the type, if the LLVM in use compiles for the architecture's
  * default features. The type must not be a structure or array. */
 bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture);
 
-/* What to do with a live value of a type, so that the LLVM in use does not crash on it. */
-enum live_value_treatment {
-    LIVE_VALUE_FITS,
-    LIVE_VALUE_WIDEN, /* for integers: widen it to 32 or 64 bits */
-    LIVE_VALUE_CRASHES
-};
+/* Returns NULL if LLVM can keep a live value of the type, otherwise what to write instead, in
+ * static memory. `function` contains the value; its features determine the widest vectors. It may
+ * be NULL. Builders widen integers of up to 64 bits that LLVM cannot keep. */
+const char *types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
+                             LLVMValueRef function);
 
-/* Determines how to handle a live value. If it crashes LLVM, `instead` says what to write instead,
- * in static memory. `function` contains the value; its features determine the widest vectors. It
- * may be NULL. */
-enum live_value_treatment types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
-                                           LLVMValueRef function, const char **instead);
+/* Returns NULL if LLVM records the integer constant of a stack map or a patch point correctly,
+ * otherwise what it would do, in static memory. */
+const char *types_live_constant(LLVMValueRef constant);
 
-/* Does the same for an integer constant that a stack map or a patch point records. `why` says what
- * LLVM would do, in static memory. Returns FITS or CRASHES; LLVM may record a wrong value instead
- * of crashing. */
-enum live_value_treatment types_live_constant(LLVMValueRef constant, const char **why);
-
-/* What to write instead of such a constant. */
+/* What to write instead of a constant that LLVM does not record. */
 #define LIVE_CONSTANT_INSTEAD "two 64-bit halves, or a pointer to it"
 
-/* Does the same for a value of a statepoint. LLVM keeps it in memory, so it need not fit into a
- * register. Returns FITS or CRASHES. */
-enum live_value_treatment types_statepoint_value(LLVMTypeRef type,
-                                                 enum cairn_architecture architecture,
-                                                 const char **instead);
+/* Returns NULL if LLVM can keep the value of a statepoint, otherwise what to write instead, in
+ * static memory. LLVM keeps it in memory, so it need not fit into a register. */
+const char *types_statepoint_value(LLVMTypeRef type, enum cairn_architecture architecture);
 
 /* Whether a statepoint's "gc-transition" bundle may contain values of the type. */
 bool types_transition_value(LLVMTypeRef type, enum cairn_architecture architecture);
+
+/* Returns the number of bits of the widest vector that LLVM puts into one register in this
+ * function, on x86-64: 128, or more if the attribute "target-features" says so. The features that
+ * "target-cpu" implies are not known here; the result is then 128. `function` may be NULL. */
+unsigned features_vector_bits(LLVMValueRef function);
+
+/* Whether the feature is on for the function: its "target-features" turn it on, as "+name", or it
+ * is on by default and they do not turn it off. `function` may be NULL. */
+bool features_has(LLVMValueRef function, const char *name, bool by_default);
 
 /* Returns the architecture of the module's triple; the host's if the module has no triple. */
 enum cairn_architecture types_architecture(LLVMModuleRef module);
