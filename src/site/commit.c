@@ -22,7 +22,7 @@
  *    which fetches a word that was stored later does not then fetch the old code ("Ordering of
  *    instruction fetches"). PPC64 guarantees this only to cores that have passed a context
  *    synchronisation in between. So there is a barrier with SYNC_CORE before any change gets the
- *    first veneer of a page (code/veneer.c, `prepare`): the kernel's return to a thread is a
+ *    first veneer of a page (code/stub.c, `prepare`): the kernel's return to a thread is a
  *    context synchronisation. The barrier is needed once per page, so RELAXED changes have it like
  *    all others. A kernel without SYNC_CORE has no such barrier. On PPC64, only pages that have not
  *    held other code before are safe then.
