@@ -245,7 +245,7 @@ static enum cairn_status read_header(const cairn_archive *archive, struct header
     if (memcmp(raw.ar_fmag, ARFMAG, sizeof raw.ar_fmag) != 0 ||
         !read_number(trim(raw.ar_size, sizeof raw.ar_size), &header->size))
         return error_set(error, CAIRN_ERROR_CORRUPT, archive->position,
-                         "at byte %llu of the archive is no header of a member",
+                         "there is no valid header of a member at byte %llu of the archive",
                          (unsigned long long)archive->position);
     return CAIRN_OK;
 }

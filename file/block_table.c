@@ -62,12 +62,12 @@ static inline uint32_t find_line(const uint32_t *bases, uint32_t first, uint32_t
         else
             last = middle - 1;
     }
-    const uint32_t *behind = &bases[first + 1];
+    const uint32_t *next = &bases[first + 1];
     _Static_assert(BASES_PADDING == 4, "as many comparisons");
-    first += behind[0] <= offset;
-    first += behind[1] <= offset;
-    first += behind[2] <= offset;
-    first += behind[3] <= offset;
+    first += next[0] <= offset;
+    first += next[1] <= offset;
+    first += next[2] <= offset;
+    first += next[3] <= offset;
     return first;
 }
 
