@@ -630,7 +630,7 @@ subtest 'what is no patch point names what differs' => sub {
             qw(aarch64 powerpc64le powerpc64));
     for my $machine (sort keys %words) {
         my ($status, $out) = cairn('stackmap', '-d', compile_text('none', "$machine-linux-gnu", $body));
-        like $out, qr/^      no patch point: $words{$machine}: this is not what LLVM emits for a patch point\n      code:\n((?:        0x.*\n){1,4})\z/m,
+        like $out, qr/^      not a patch point: $words{$machine}: this is not what LLVM emits for a patch point\n      code:\n((?:        0x.*\n){1,4})\z/m,
             $machine;
     }
     done_testing;
@@ -996,9 +996,9 @@ subtest 'run: structures, arrays, vectors' => sub {
     my $printed = (cairn('run', $file, '--call', 'change', '{1, {"a, b", [1, 2]}, <3, 4>}', 9))[1];
     like $printed, qr/\A\{ 9, \{ 0x[0-9a-f]{6,}, \[1, 2\] \}, <3, 4> \}\n\z/, 'text with a comma';
     my $call = sub { my ($status, $pattern, @words) = @_; fails($status, $pattern, 'run', $file, '--call', @words) };
-    $call->(2, qr/argument 1, '$_', is no <4 x float>/, 'doubled', $_)
+    $call->(2, qr/argument 1, '$_', is not of type <4 x float>/, 'doubled', $_)
         for '1', '<1, 2, 3>', '<1, 2, 3, 4, 5>', '<1, 2, 3, 4> 5', '{1, 2, 3, 4}', '<1 2 3 4>';
-    $call->(2, qr/argument 1, '(x|)', is no float/, 'doubled', $_) for '<1, x, 3, 4>', '<1, , 3, 4>', '<';
+    $call->(2, qr/argument 1, '(x|)', is not of type float/, 'doubled', $_) for '<1, x, 3, 4>', '<1, , 3, 4>', '<';
     $call->(2, qr/argument 1, '70000', does not fit an i16 \(-32768 to 65535\)/, 'change',
         '{1, {null, [1, 2]}, <3, 70000>}', 9);
     done_testing;
@@ -1016,8 +1016,8 @@ subtest 'run: types and functions that cannot be called' => sub {
     $call->(2, qr/'340282366920938463463374607431768211456', does not fit an i128 \(-2\^127 to 2\^128 - 1\)/,
         'wide', '340282366920938463463374607431768211456');
     $call->(2, qr/'128', does not fit an i7 \(-64 to 127\)/, 'small_unsigned', 128);
-    $call->(2, qr/argument 1, '$_', is no half/, 'half', $_) for 'x', '', '1.5.5', '0x';
-    $call->(2, qr/argument 2, 'y', is no i8/, 'change', '{1, {null, [1, 2]}, <3, 4>}', 'y');
+    $call->(2, qr/argument 1, '$_', is not of type half/, 'half', $_) for 'x', '', '1.5.5', '0x';
+    $call->(2, qr/argument 2, 'y', is not of type i8/, 'change', '{1, {null, [1, 2]}, <3, 4>}', 'y');
     done_testing;
 };
 
@@ -1164,9 +1164,9 @@ subtest 'run: what is refused' => sub {
     $call->(2, qr/'-129', does not fit an i8/, 'byte', -129);
     $call->(2, qr/'2', does not fit an i1/, 'negate', 2);
     $call->(2, qr/'18446744073709551616', does not fit an i64/, 'long_word', '18446744073709551616');
-    $call->(2, qr/argument 1, '$_', is no i32/, 'word', $_) for 'x', '1x', '1.5', '0x', '';
-    $call->(2, qr/'$_', is no double/, 'twice', $_) for 'x', '1.5.5', '';
-    $call->(2, qr/'hello', is no address/, 'length', 'hello');
+    $call->(2, qr/argument 1, '$_', is not of type i32/, 'word', $_) for 'x', '1x', '1.5', '0x', '';
+    $call->(2, qr/'$_', is not of type double/, 'twice', $_) for 'x', '1.5.5', '';
+    $call->(2, qr/'hello', is not an address/, 'length', 'hello');
     fails(2, qr/no file/, 'run');
     fails(2, qr/nothing to do/, 'run', $file);
     fails(2, qr/'5' is an argument, but there is no --call/, 'run', $file, 5, '--sites');
@@ -1324,7 +1324,7 @@ subtest 'run: other machines, what is refused' => sub {
     fails(1, qr/this is not an ELF file: choose a target with ELF/, 'run', $file, '--sites', '--target', 'aarch64-apple-darwin');
     fails(2, qr/--target needs a triple/, 'run', $file, '--sites', '--target');
     my ($own) = `uname -m` =~ /^(\w+)/;
-    fails(2, qr/what is compiled for --target is listed only: leave it out to call 'twice'/, 'run', $file,
+    fails(2, qr/with --target, code is listed and not called: leave it out to call 'twice'/, 'run', $file,
         '--target', "$own-linux-gnu", '--call', 'twice', 1) if $emulator eq '' && $own eq 'x86_64';
     # What LLVM would crash on there, in one line each.
     my $text = "declare void \@llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"

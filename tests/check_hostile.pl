@@ -537,7 +537,7 @@ subtest 'a schema whose constants have relocations is refused' => sub {
         my $path = spit('hostile', elf(sections => \@sections));
         my ($status, $out, $err) = limited('/dev/null', 'pcsections', $path, '--section', '.pcs', '--schema', $wrong);
         is $status, 1, "$wrong for $right";
-        like $err, qr/byte \d+ has a relocation, so it is an address and no constant|does not lead to code/,
+        like $err, qr/byte \d+ has a relocation, so it is an address and not a constant|does not lead to code/,
             'is refused';
         ($status, $out, $err) = limited('/dev/null', 'lookup', $path, '.text:0', '--section', '.pcs', '--schema', $wrong);
         like $err, qr/has a relocation|does not lead to code/, 'by lookup, too';

@@ -577,7 +577,7 @@ subtest 'schemas that do not fit' => sub {
         is scalar @{$sections->[0]{entries}}, $is_linked ? 1 : 0, 'the entry before is given';
         like $err, $is_linked
             ? qr/functions, byte \d+: the entry at byte 14: .*an address should be here.*with the schema 'function 4 u32 u16'/
-            : qr/functions, byte \d+: the entry at byte 0: what is at byte 13 has a relocation.*with the schema 'function 4 u32 u16'/,
+            : qr/functions, byte \d+: the entry at byte 0: byte 13 has a relocation.*with the schema 'function 4 u32 u16'/,
             'and where it ends, and what was expected';
         ($sections, $out, $err) =
             json_of(1, 'pcsections', $path, '--section', 'functions', '--schema', 'function 4 u64 u64 u64', '--json');
@@ -785,7 +785,7 @@ subtest 'lines that are no good' => sub {
     like $err, qr/\A(cairn: \S+: line \d+: [^\n]*\n){3}\z/, 'a complaint for each';
     like $err, qr/line 2: '<unknown>' is neither/, 'with its line';
     like $err, qr/line 4: 'nowhere\+4' is neither/, 'or word';
-    like $err, qr/line 5: the line has bytes that are no text/, 'or bytes';
+    like $err, qr/line 5: the line has bytes that are not text/, 'or bytes';
     my ($json_status, $json) = run_with_input("no\n", $cairn, 'lookup', $shared_linked, '--json');
     is "$json_status$json", "1[]\n", 'an empty array where nothing was good';
 };

@@ -9,12 +9,8 @@
  */
 #include "tools/bbmap.h"
 
-#include "tools/command.h"
-#include "tools/files.h"
-#include "tools/options.h"
+#include "tools/blocks.h"
 #include "tools/progress.h"
-
-#include <unistd.h>
 
 static const char help[] =
     "usage: cairn bbmap [--json] [--debug-file FILE] FILE\n"
@@ -32,7 +28,7 @@ static const char help[] =
     "            blocks:     {id, offset, size, has_return, has_tail_call, is_eh_pad,\n"
     "                         can_fall_through, has_indirect_branch},\n"
     "                        where the map has them also callsite_end_offsets (bytes from the\n"
-    "                        block's begin to the end of each call), hash, frequency,\n"
+    "                        block's start to the end of each call), hash, frequency,\n"
     "                        post_link_frequency (of the linked program), successors\n"
     "            successors: {id, probability}, in units of 2^-31, where the map has it also\n"
     "                        post_link_frequency\n"
@@ -43,126 +39,68 @@ static const char help[] =
     "            how much memory the file may take, such as 500M\n"
     "  --help    this text\n";
 
-/* The destination of the output, and its state. */
 struct printing {
-    struct output output;
-    struct json json;
-    bool is_json;
-    bool is_begun; /* whether the JSON array was begun */
-    bool is_empty; /* whether no section was found */
+    struct printer printer;
+    bool has_section;
 };
 
-/* ---- Functions ---- */
-
-static void begin(struct printing *printing)
+static bool print_section(const struct input *input, const struct cairn_object_section *section,
+                          void *user)
 {
-    if (printing->is_json && !printing->is_begun)
-        json_begin_array(&printing->json);
-    printing->is_begun = true;
-}
-
-static void end(struct printing *printing)
-{
-    if (!printing->is_json || !printing->is_begun)
-        return;
-    json_end_array(&printing->json);
-    output_character(&printing->output, '\n');
-}
-
-static void print_function(struct printing *printing, const struct input *input,
-                           const struct cairn_object_section *section,
-                           const struct cairn_bbmap_function *function, struct lost_addresses *lost)
-{
-    struct cairn_bbmap_range range;
-    struct cairn_bbmap_range next;
-    cairn_bbmap_first_range(function, &range);
-    next = range;
-    do
-        check_address(input->object, section, next.offset, lost);
-    while (cairn_bbmap_next_range(function, &next));
-    const char *name = cairn_object_function(input->object, section, range.offset).name;
-    if (printing->is_json)
-        write_bbmap_json(&printing->json, function, name);
-    else
-        write_bbmap_text(&printing->output, function, name);
-}
-
-/* ---- Sections ---- */
-
-static bool print_section(struct printing *printing, const struct input *input,
-                          const struct cairn_object_section *section)
-{
+    struct printing *printing = user;
+    struct printer *printer = &printing->printer;
     enum cairn_bbmap_encoding encoding =
         section->type == CAIRN_BBMAP_SECTION_TYPE_V0 ? CAIRN_BBMAP_V0 : CAIRN_BBMAP_VERSIONED;
     struct progress progress;
     struct cairn_error error = {0};
     struct lost_addresses lost = {0};
-    size_t offset = 0;
-    progress_begin_beside(&progress, &printing->output, "bytes", section->contents.size);
-    while (offset < section->contents.size) {
-        struct cairn_bbmap_function function;
+    struct cairn_bbmap_function function;
+    printing->has_section = true;
+    progress_begin(&progress, &printer->output, "bytes", section->contents.size);
+    for (size_t offset = 0; offset < section->contents.size; progress_move(&progress, offset)) {
+        struct cairn_bbmap_range first;
+        struct cairn_bbmap_range range;
         if (cairn_bbmap_read(&section->contents, encoding, &offset, &function, &error) != CAIRN_OK)
             break;
-        print_function(printing, input, section, &function, &lost);
-        progress_move(&progress, offset);
+        cairn_bbmap_first_range(&function, &first);
+        range = first;
+        do
+            check_address(input->object, section, range.offset, &lost);
+        while (cairn_bbmap_next_range(&function, &range));
+        const char *name = cairn_object_function(input->object, section, first.offset).name;
+        if (printer->is_json)
+            write_bbmap_json(&printer->json, &function, name);
+        else
+            write_bbmap_text(&printer->output, &function, name);
     }
     progress_end(&progress);
-    bool is_good = complain_of_lost(input->name, section, &lost);
-    if (error.status == CAIRN_OK)
-        return is_good;
-    complain_of_section(input, section, &error);
-    return false;
-}
-
-static bool print_sections(struct printing *printing, const struct input *input, uint32_t type)
-{
-    const struct cairn_object_filter filter = {.type = type};
-    struct cairn_object_section section = {0};
-    struct cairn_error error;
-    bool is_good = true;
-    while (cairn_object_next_matching(input->object, &filter, &section, &error) == CAIRN_OK) {
-        printing->is_empty = false;
-        begin(printing);
-        is_good &= print_section(printing, input, &section);
-    }
-    if (error.status == CAIRN_ERROR_NOT_FOUND)
-        return is_good;
-    complain("%s: basic-block address maps: %s", input->name, error.message);
-    return false;
+    return check_section(input, section, &lost, &error);
 }
 
 static bool print_input(const struct input *input, void *user)
 {
     struct printing *printing = user;
-    output_allow_names(&printing->output, input->size);
-    bool is_good = print_sections(printing, input, CAIRN_BBMAP_SECTION_TYPE_V0);
-    return print_sections(printing, input, CAIRN_BBMAP_SECTION_TYPE) && is_good;
-}
-
-/* ---- The command ---- */
-
-static enum exit_status print_file(const struct file_options *options)
-{
-    static struct printing printing;
-    output_open(&printing.output, STDOUT_FILENO);
-    printing.json.output = &printing.output;
-    printing.is_json = options->json;
-    printing.is_empty = true;
-    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
-                              print_input, &printing);
-    end(&printing);
-    enum exit_status status = finish_output(&printing.output);
-    if (is_good && printing.is_empty) {
-        complain("%s: there are no basic-block address maps: the code was compiled without them "
-                 "(clang: -fbasic-block-address-map, before 19 -fbasic-block-sections=labels), or "
-                 "the linker or strip dropped them",
-                 options->path);
-        is_good = false;
-    }
-    return is_good ? status : EXIT_BAD_INPUT;
+    output_allow_names(&printing->printer.output, input->size);
+    return visit_block_maps(input, print_section, user);
 }
 
 enum exit_status command_bbmap(int argc, char **argv)
 {
-    return print_file_with(argc, argv, "bbmap", help, print_file);
+    static struct printing printing;
+    struct file_options options = {0};
+    struct command_line line = {
+        .command = "bbmap", .help = help, .operand_limit = 1, .file = &options};
+    enum exit_status status;
+    if (!parse_command_line(argc, argv, &line, &status))
+        return status;
+    printer_open(&printing.printer, options.json);
+    bool is_good = visit_file(&options, print_input, &printing);
+    if (printing.has_section)
+        return printer_finish(&printing.printer, is_good);
+    if (is_good)
+        complain("%s: there are no " BLOCK_MAPS ": the code was compiled without them "
+                 "(clang: -fbasic-block-address-map, before 19 -fbasic-block-sections=labels), or "
+                 "the linker or strip dropped them",
+                 options.path);
+    return EXIT_BAD_INPUT;
 }

@@ -6,8 +6,6 @@
  */
 #include "tools/bbmap.h"
 
-#include "tools/words.h"
-
 #include <string.h>
 
 /* The text of a flag that is clear or set. All 32 bytes are copied at once, and `size` of them
@@ -37,35 +35,17 @@ enum {
                      CAIRN_BBMAP_HASHES
 };
 
-static char *put_flags(char *at, uint8_t flags)
-{
-    for (unsigned i = 0; i < FLAG_COUNT; i++) {
-        const struct flag_text *text = &flag_texts[i][flags >> i & 1];
-        memcpy(at, text->text, sizeof text->text);
-        at += text->size;
-    }
-    return at;
-}
-
-static void write_number(struct json *json, const char *key, uint64_t number)
-{
-    json_key(json, key);
-    json_unsigned(json, number);
-}
-
 static void write_successors(struct json *json, const struct cairn_bbmap_function *function,
                              const struct cairn_bbmap_block *block)
 {
     struct cairn_bbmap_successor successor;
-    json_key(json, "successors");
-    json_begin_array(json);
+    json_begin_array(json, "successors");
     for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
          more = cairn_bbmap_next_successor(function, &successor)) {
-        json_begin_object(json);
-        write_number(json, "id", successor.id);
-        write_number(json, "probability", successor.probability);
+        json_begin_object(json, NULL);
+        json_fields(json, "id %u probability %u", successor.id, successor.probability);
         if ((function->features & CAIRN_BBMAP_POST_LINK) != 0)
-            write_number(json, "post_link_frequency", successor.post_link_frequency);
+            json_fields(json, "post_link_frequency %ju", successor.post_link_frequency);
         json_end_object(json);
     }
     json_end_array(json);
@@ -75,8 +55,7 @@ static void write_callsites(struct json *json, const struct cairn_bbmap_function
                             const struct cairn_bbmap_block *block)
 {
     struct cairn_bbmap_callsite callsite;
-    json_key(json, "callsite_end_offsets");
-    json_begin_array(json);
+    json_begin_array(json, "callsite_end_offsets");
     for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
          more = cairn_bbmap_next_callsite(function, &callsite))
         json_unsigned(json, callsite.end_offset);
@@ -93,12 +72,12 @@ static void write_features(struct json *json, const struct cairn_bbmap_function 
     if ((features & CAIRN_BBMAP_CALLSITES) != 0)
         write_callsites(json, function, block);
     if ((features & CAIRN_BBMAP_HASHES) != 0)
-        write_number(json, "hash", block->hash);
+        json_fields(json, "hash %ju", block->hash);
     if ((features & CAIRN_BBMAP_FREQUENCIES) != 0)
-        write_number(json, "frequency", block->frequency);
+        json_fields(json, "frequency %ju", block->frequency);
     if ((features & CAIRN_BBMAP_POST_LINK) != 0 &&
         (features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES)) != 0)
-        write_number(json, "post_link_frequency", block->post_link_frequency);
+        json_fields(json, "post_link_frequency %ju", block->post_link_frequency);
     if ((features & CAIRN_BBMAP_PROBABILITIES) != 0)
         write_successors(json, function, block);
 }
@@ -106,35 +85,21 @@ static void write_features(struct json *json, const struct cairn_bbmap_function 
 static void write_block(struct json *json, const struct cairn_bbmap_function *function,
                         const struct cairn_bbmap_block *block)
 {
-    char *text = output_room(json->output, BLOCK_TEXT_MAX);
+    char *text = output_space(json->output, BLOCK_TEXT_MAX);
     char *at = stpcpy(text, json->needs_comma ? ",{\"id\":" : "{\"id\":");
     at = put_digits(at, block->id);
     at = stpcpy(at, ",\"offset\":");
     at = put_digits(at, block->offset);
     at = stpcpy(at, ",\"size\":");
     at = put_digits(at, block->size);
-    at = put_flags(at, block->flags);
+    for (unsigned i = 0; i < FLAG_COUNT; i++) {
+        const struct flag_text *flag = &flag_texts[i][block->flags >> i & 1];
+        memcpy(at, flag->text, sizeof flag->text);
+        at += flag->size;
+    }
     output_taken(json->output, at);
     if ((function->features & BLOCK_FEATURES) != 0)
         write_features(json, function, block);
-    json_end_object(json);
-}
-
-/* Writes a range. `*block` is its first block, and becomes the block that follows the range. */
-static void write_range(struct json *json, const struct cairn_bbmap_function *function,
-                        const struct cairn_bbmap_range *range, struct cairn_bbmap_block *block)
-{
-    json_begin_object(json);
-    write_number(json, "base", range->base);
-    if ((function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0)
-        write_number(json, "omitted_block_count", range->omitted_count);
-    json_key(json, "blocks");
-    json_begin_array(json);
-    for (uint32_t i = 0; i < range->block_count; i++) {
-        write_block(json, function, block);
-        (void)cairn_bbmap_next(function, block);
-    }
-    json_end_array(json);
     json_end_object(json);
 }
 
@@ -144,18 +109,25 @@ void write_bbmap_json(struct json *json, const struct cairn_bbmap_function *func
     struct cairn_bbmap_range range;
     struct cairn_bbmap_block block;
     json_line(json, 0);
-    json_begin_object(json);
-    write_number(json, "address", function->address);
-    json_key(json, "symbol");
-    write_json_name(json, name);
+    json_begin_object(json, NULL);
+    json_fields(json, "address %ju symbol %s", function->address, name);
     if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
-        write_number(json, "entry_count", function->entry_count);
-    json_key(json, "ranges");
-    json_begin_array(json);
+        json_fields(json, "entry_count %ju", function->entry_count);
+    json_begin_array(json, "ranges");
     (void)cairn_bbmap_first(function, &block);
     cairn_bbmap_first_range(function, &range);
     do {
-        write_range(json, function, &range, &block);
+        json_begin_object(json, NULL);
+        json_fields(json, "base %ju", range.base);
+        if ((function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0)
+            json_fields(json, "omitted_block_count %u", range.omitted_count);
+        json_begin_array(json, "blocks");
+        for (uint32_t i = 0; i < range.block_count; i++) {
+            write_block(json, function, &block);
+            (void)cairn_bbmap_next(function, &block);
+        }
+        json_end_array(json);
+        json_end_object(json);
     } while (cairn_bbmap_next_range(function, &range));
     json_end_array(json);
     json_end_object(json);

@@ -39,13 +39,13 @@ static enum exit_status print_version(void)
 {
     static struct output output;
     output_open(&output, STDOUT_FILENO);
-    output_format(&output, "cairn %s (", cairn_version());
 #ifdef CAIRN_WITH_LLVM
-    output_text(&output, "LLVM " CAIRN_WITH_LLVM);
+    const char *llvm = "LLVM " CAIRN_WITH_LLVM;
 #else
-    output_text(&output, "without LLVM");
+    const char *llvm = "without LLVM";
 #endif
-    output_format(&output, ", %s)\n", cairn_architecture_name(cairn_architecture_host()));
+    output_format(&output, "cairn %s (%s, %s)\n", cairn_version(), llvm,
+                  cairn_architecture_name(cairn_architecture_host()));
     return finish_output(&output);
 }
 

@@ -10,6 +10,7 @@
 #include "tools/number.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ static enum cairn_status parse_integer(const struct place *place, const struct c
     if (is_word)
         integer.low = word[0] == 't';
     else if (!number_parse_integer(word, &integer))
-        return refuse(place, word, "is no", name);
+        return refuse(place, word, "is not of type", name);
     if (!number_fits(&integer, type->bits)) {
         char range[128];
         number_format_range(type->bits, range, sizeof range);
@@ -67,7 +68,7 @@ static enum cairn_status parse_pointer(const struct place *place, const char *wo
     if (strcmp(word, "null") == 0)
         return CAIRN_OK;
     if (!number_parse_integer(word, &address) || !number_fits(&address, 64))
-        return refuse(place, word, "is no address, null or \"text\" in double quotes, for a",
+        return refuse(place, word, "is not an address, null or \"text\" in double quotes, for a",
                       "pointer");
     scalar->low = address.low;
     return CAIRN_OK;
@@ -80,7 +81,7 @@ static enum cairn_status parse_floating(const struct place *place, const struct 
     char name[64];
     cairn_type_format(*type, name, sizeof name);
     if (!number_is_floating(word))
-        return refuse(place, word, "is no", name);
+        return refuse(place, word, "is not of type", name);
     *text = number_normalise_floating(word);
     scalar->number = *text;
     return *text != NULL ? CAIRN_OK
@@ -105,35 +106,30 @@ static enum cairn_status parse_scalar(struct call *call, const struct place *pla
 
 /* ---- Structures, arrays and vectors ---- */
 
-static void skip_spaces(const char **text)
+static const char *skip_spaces(const char *text)
 {
-    while (isspace((unsigned char)**text))
-        ++*text;
+    while (isspace((unsigned char)*text))
+        text++;
+    return text;
 }
 
 static bool skip_character(const char **text, char character)
 {
-    skip_spaces(text);
+    *text = skip_spaces(*text);
     if (**text != character)
         return false;
     ++*text;
     return true;
 }
 
-/* Returns the next element: the text up to the next comma, bracket or space, or a quoted text. */
-static char *take_element(const char **text)
-{
-    skip_spaces(text);
-    const char *begin = *text;
-    const char *quote = *begin == '"' ? strchr(begin + 1, '"') : NULL;
-    *text = quote != NULL ? quote + 1 : begin + strcspn(begin, ",{}[]<> \t");
-    return strndup(begin, (size_t)(*text - begin));
-}
-
+/* Parses the next element: the text up to the next comma, bracket or space, or a quoted text. */
 static enum cairn_status parse_element(struct call *call, const struct place *place,
                                        const struct cairn_type *type, const char **text)
 {
-    char *element = take_element(text);
+    const char *begin = skip_spaces(*text);
+    const char *quote = *begin == '"' ? strchr(begin + 1, '"') : NULL;
+    *text = quote != NULL ? quote + 1 : begin + strcspn(begin, ",{}[]<> \t");
+    char *element = strndup(begin, (size_t)(*text - begin));
     if (element == NULL)
         return error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for an element");
     enum cairn_status status = parse_scalar(call, place, type, element);
@@ -150,9 +146,9 @@ static enum cairn_status parse_pieces(struct call *call, const struct place *pla
         const struct invocation_piece *piece = &value->pieces[i];
         bool closes = piece->kind == INVOCATION_CLOSE;
         if (is_next && !closes && !skip_character(&at, ','))
-            return refuse(place, word, "is no", value->type);
+            return refuse(place, word, "is not of type", value->type);
         if (piece->kind != INVOCATION_SCALAR && !skip_character(&at, piece->bracket))
-            return refuse(place, word, "is no", value->type);
+            return refuse(place, word, "is not of type", value->type);
         is_next = piece->kind != INVOCATION_OPEN;
         if (piece->kind != INVOCATION_SCALAR)
             continue;
@@ -160,18 +156,7 @@ static enum cairn_status parse_pieces(struct call *call, const struct place *pla
         if (status != CAIRN_OK)
             return status;
     }
-    skip_spaces(&at);
-    return *at == '\0' ? CAIRN_OK : refuse(place, word, "is no", value->type);
-}
-
-static enum cairn_status parse_argument(struct call *call, uint32_t index, const char *word,
-                                        struct cairn_error *error)
-{
-    const struct invocation_value *value = &call->signature->parameters[index];
-    const struct place place = {index + 1, error};
-    bool is_scalar = value->piece_count == 1;
-    return is_scalar ? parse_scalar(call, &place, &value->pieces[0].type, word)
-                     : parse_pieces(call, &place, value, word);
+    return *skip_spaces(at) == '\0' ? CAIRN_OK : refuse(place, word, "is not of type", value->type);
 }
 
 /* ---- The call ---- */
@@ -204,8 +189,13 @@ enum cairn_status call_prepare(const struct invocation_signature *signature, cha
                          signature->is_variadic ? " (variable ones cannot be given)" : "",
                          word_count, word_count == 1 ? "is" : "are");
     enum cairn_status status = allocate(call, error);
-    for (uint32_t i = 0; i < word_count && status == CAIRN_OK; i++)
-        status = parse_argument(call, i, words[i], error);
+    for (uint32_t i = 0; i < word_count && status == CAIRN_OK; i++) {
+        const struct invocation_value *value = &signature->parameters[i];
+        const struct place place = {i + 1, error};
+        status = value->piece_count == 1
+                     ? parse_scalar(call, &place, &value->pieces[0].type, words[i])
+                     : parse_pieces(call, &place, value, words[i]);
+    }
     return status;
 }
 
@@ -230,31 +220,15 @@ static void write_scalar(struct output *output, const struct cairn_type *type, b
                          const union invocation_slot *slot)
 {
     char text[NUMBER_TEXT_BYTES];
-    if (type->kind == CAIRN_TYPE_POINTER) {
-        output_hexadecimal(output, slot->words[0]);
-        return;
-    }
-    if (type->kind == CAIRN_TYPE_INTEGER && type->bits == 1) {
-        output_text(output, (slot->words[0] & 1) != 0 ? "true" : "false");
-        return;
-    }
-    if (type->kind == CAIRN_TYPE_INTEGER)
+    if (type->kind == CAIRN_TYPE_POINTER)
+        snprintf(text, sizeof text, "0x%llx", (unsigned long long)slot->words[0]);
+    else if (type->kind == CAIRN_TYPE_INTEGER && type->bits == 1)
+        strcpy(text, (slot->words[0] & 1) != 0 ? "true" : "false");
+    else if (type->kind == CAIRN_TYPE_INTEGER)
         number_format_integer(slot->words, is_unsigned, text);
     else
         number_format_floating(type->kind, slot->bytes, text);
     output_text(output, text);
-}
-
-static void write_bracket(struct output *output, const struct invocation_piece *piece,
-                          bool is_empty)
-{
-    bool is_structure = piece->bracket == '{' || piece->bracket == '}';
-    bool closes = piece->kind == INVOCATION_CLOSE;
-    if (closes && is_structure && !is_empty)
-        output_character(output, ' ');
-    output_character(output, piece->bracket);
-    if (!closes && is_structure)
-        output_character(output, ' ');
 }
 
 void call_write_result(const struct call *call, struct output *output)
@@ -264,12 +238,15 @@ void call_write_result(const struct call *call, struct output *output)
     bool is_next = false;
     for (uint32_t i = 0; i < result->piece_count; i++) {
         const struct invocation_piece *piece = &result->pieces[i];
+        const char *brackets = piece->bracket == '{' ? "{ " : is_next ? " }" : "}";
+        const char bracket[] = {piece->bracket, '\0'};
         if (is_next && piece->kind != INVOCATION_CLOSE)
             output_text(output, ", ");
         if (piece->kind == INVOCATION_SCALAR)
             write_scalar(output, &piece->type, result->is_unsigned, slot++);
         else
-            write_bracket(output, piece, !is_next);
+            output_text(output,
+                        piece->bracket == '{' || piece->bracket == '}' ? brackets : bracket);
         is_next = piece->kind != INVOCATION_OPEN;
     }
     if (result->piece_count > 0)

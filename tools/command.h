@@ -1,29 +1,18 @@
 /*
- * tools/command.h - exit statuses, error messages and text forms of locations, for the commands of
- * `cairn`.
+ * tools/command.h - exit statuses, error messages and command lines of the commands of `cairn`.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
 
-#include "tools/output.h"
+#include "tools/json.h"
 
-#include <cairn/architecture.h>
-#include <cairn/stackmap.h>
-#include <cairn/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum exit_status { EXIT_DONE = 0, EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2 };
-
-/* Writes "cairn: ..." to standard error, as one line. Characters that would break the line are
- * replaced. */
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* Writes the buffered output. EXIT_BAD_INPUT, after an error message, if any write has failed. */
-enum exit_status finish_output(struct output *output);
-
-/* Prints a help text. */
-enum exit_status print_text(const char *text);
 
 /* Each takes the words of the command line from the name of the command on (`argv[0]`). */
 enum exit_status command_bbmap(int argc, char **argv);
@@ -35,14 +24,78 @@ enum exit_status command_run(int argc, char **argv);
 enum exit_status command_sanmd(int argc, char **argv);
 enum exit_status command_stackmap(int argc, char **argv);
 
-/* ---- Text forms of locations ---- */
+/* ---- Messages and output ---- */
 
-/* Writes the register's name, such as "rax"; or LLVM's form "R#1234" if it has no name. */
-void write_register(struct output *output, enum cairn_architecture architecture, uint16_t dwarf);
+/* Writes "cairn: ..." to standard error, as one line. Characters that would break the line are
+ * replaced. Returns false. */
+bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes a location: "rax 8 bytes", "[rbp - 16] 8 bytes", "rbp - 24", "constant 5", or "large
- * constant 1311768467463790320". */
-void write_location(struct output *output, enum cairn_architecture architecture,
-                    struct cairn_location location);
+/* Writes the buffered output. EXIT_BAD_INPUT, after an error message, if any write has failed. */
+enum exit_status finish_output(struct output *output);
+
+/* Prints a help text. */
+enum exit_status print_text(const char *text);
+
+/* The standard output of a command, as text or as JSON. */
+struct printer {
+    struct output output;
+    struct json json;
+    bool is_json;
+};
+
+/* Opens the output. Begins an array if the output is JSON. */
+void printer_open(struct printer *printer, bool is_json);
+/* Ends the array and writes the output. EXIT_BAD_INPUT also if `is_good` is false. */
+enum exit_status printer_finish(struct printer *printer, bool is_good);
+
+/* ---- Command lines ---- */
+
+enum { OPTION_VALUES_MAX = 16 };
+
+/* The values of an option that may be given several times, in order. */
+struct option_values {
+    const char *values[OPTION_VALUES_MAX];
+    size_t count;
+};
+
+/* An option. Exactly one of `flag`, `value`, `values` and `size` is set. A flag is set to true. A
+ * value is the next word, or the text after "--name=". A size is a number of bytes, with K, M or G
+ * for powers of 1024. */
+struct option {
+    const char *name;   /* such as "--json" */
+    const char *letter; /* such as "-d"; or NULL */
+    bool *flag;
+    const char **value;
+    struct option_values *values;
+    uint64_t *size;
+    const char *needs; /* description of the value for error messages, such as "a number" */
+};
+
+/* What all commands take that read an ELF file: its path, which is the first operand, and the
+ * options --debug-file, --json and --memory. */
+struct file_options {
+    const char *path;
+    const char *debug_path; /* NULL if none was given */
+    uint64_t memory_limit;  /* 0 for the default */
+    bool json;
+};
+
+/* The options and operands that a command takes, and the result of parsing. */
+struct command_line {
+    const char *command; /* for error messages */
+    const char *help;
+    const struct option *options; /* in addition to those of struct file_options */
+    size_t option_count;
+    size_t operand_limit; /* 0 for any number */
+    /* The first operand is in `file`, too; set by parse_command_line. */
+    struct file_options *file;
+    char **operands;
+    size_t operand_count;
+};
+
+/* Parses `argv` from argv[1] on, and moves the operands to its front. Every word after "--" is an
+ * operand, and so is "-". False if the command ends with `*status`: after --help, which prints the
+ * help text, and after an error message. */
+bool parse_command_line(int argc, char **argv, struct command_line *line, enum exit_status *status);
 
 #endif

@@ -17,11 +17,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void complain_of_section(const struct input *input, const struct cairn_object_section *section,
-                         const struct cairn_error *error)
+/* ---- Sections ---- */
+
+void *list_add(struct list *list, size_t item_bytes)
 {
-    complain("%s: %s, byte %llu: %s", input->name, section->name, (unsigned long long)error->offset,
-             error->message);
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
+        void *items = realloc(list->items, capacity * item_bytes);
+        if (items == NULL)
+            return NULL;
+        list->items = items;
+        list->capacity = capacity;
+    }
+    return (char *)list->items + list->count++ * item_bytes;
+}
+
+bool visit_sections(const struct input *input, const struct cairn_object_filter *filter,
+                    const char *title, visit_section *visit, void *user)
+{
+    struct cairn_object_section section = {0};
+    struct cairn_error error;
+    bool is_good = true;
+    while (cairn_object_next_matching(input->object, filter, &section, &error) == CAIRN_OK)
+        is_good = visit(input, &section, user) && is_good;
+    if (error.status == CAIRN_ERROR_NOT_FOUND)
+        return is_good;
+    return complain("%s: %s: %s", input->name, title, error.message);
+}
+
+bool visit_named_sections(const struct input *input, const char *name, const char *other_name,
+                          visit_section *visit, void *user)
+{
+    const struct cairn_object_filter filter = {.name = name};
+    const struct cairn_object_filter other = {.name = other_name};
+    bool is_good = visit_sections(input, &filter, name, visit, user);
+    return visit_sections(input, &other, other_name, visit, user) && is_good;
 }
 
 void check_address(const cairn_object *object, const struct cairn_object_section *section,
@@ -34,34 +64,29 @@ void check_address(const cairn_object *object, const struct cairn_object_section
         lost->first = offset;
 }
 
-bool complain_of_lost(const char *path, const struct cairn_object_section *section,
-                      const struct lost_addresses *lost)
+bool check_section(const struct input *input, const struct cairn_object_section *section,
+                   const struct lost_addresses *lost, const struct cairn_error *error)
 {
-    if (lost->count == 0)
-        return true;
-    complain("%s: %s, byte %zu: the address of a function has no relocation to a section, so its "
-             "place is not known (%zu of them)",
-             path, section->name, lost->first, lost->count);
-    return false;
+    if (error->status != CAIRN_OK)
+        complain("%s: %s, byte %llu: %s", input->name, section->name,
+                 (unsigned long long)error->offset, error->message);
+    if (lost->count > 0)
+        complain("%s: %s, byte %zu: the address of a function has no relocation to a section, so "
+                 "its place is unknown (%zu of them)",
+                 input->name, section->name, lost->first, lost->count);
+    return lost->count == 0 && error->status == CAIRN_OK;
 }
 
 void write_member(struct output *output, const struct input *input)
 {
-    if (!input->is_member)
-        return;
-    output_style(output, STYLE_HEADING);
-    output_name(output, input->name);
-    output_text(output, ":");
-    output_style(output, STYLE_PLAIN);
-    output_character(output, '\n');
+    if (input->is_member)
+        output_format(output, HEADING "%s:" PLAIN "\n", input->name);
 }
 
 void write_json_member(struct json *json, const struct input *input)
 {
-    if (!input->is_member)
-        return;
-    json_key(json, "file");
-    json_string(json, input->name);
+    if (input->is_member)
+        json_fields(json, "file %s", input->name);
 }
 
 bool has_symbol_table(const cairn_object *object)
@@ -84,8 +109,7 @@ struct visiting {
 
 static bool complain_of_file(const char *name, const struct cairn_error *error)
 {
-    complain("%s: %s", name, error->message);
-    return false;
+    return complain("%s: %s", name, error->message);
 }
 
 /* ---- One object ---- */
@@ -126,27 +150,18 @@ static bool visit_object(const struct visiting *visiting, struct input *input)
 
 /* ---- Archives ---- */
 
-static char *name_member(const char *path, const char *member)
-{
-    size_t size = strlen(path) + strlen(member) + 3;
-    char *name = malloc(size);
-    if (name != NULL)
-        snprintf(name, size, "%s(%s)", path, member);
-    return name;
-}
-
 static bool visit_member(const struct visiting *visiting, const struct cairn_archive_member *member)
 {
     struct cairn_error error;
-    char *name = name_member(visiting->path, member->name);
+    char *name;
+    if (asprintf(&name, "%s(%s)", visiting->path, member->name) < 0)
+        name = NULL;
     struct input input = {
         .name = name != NULL ? name : visiting->path, .size = member->size, .is_member = true};
-    bool is_good;
-    if (cairn_object_open_memory(member->bytes, member->size, &visiting->options, &input.object,
-                                 &error) == CAIRN_OK)
-        is_good = visit_object(visiting, &input);
-    else
-        is_good = complain_of_file(input.name, &error);
+    bool is_good = cairn_object_open_memory(member->bytes, member->size, &visiting->options,
+                                            &input.object, &error) == CAIRN_OK
+                       ? visit_object(visiting, &input)
+                       : complain_of_file(input.name, &error);
     free(name);
     return is_good;
 }
@@ -186,55 +201,38 @@ static bool visit_archive(const struct visiting *visiting, cairn_archive *archiv
 
 /* ---- Files and streams ---- */
 
-/* Visits a file. cairn_object_open fails with UNSUPPORTED for archives and for files that are not
- * objects; its message is used for the latter. */
-static bool visit_path(const struct visiting *visiting)
+/* Visits a file; `bytes` if they are given. An object cannot be opened with UNSUPPORTED if it is an
+ * archive or not an object; the message is used for the latter. */
+static bool visit_path(const struct visiting *visiting, const uint8_t *bytes, size_t size)
 {
     struct cairn_error error;
-    struct input input = {.name = visiting->path, .size = size_of_file(visiting->path)};
+    const char *path = visiting->path;
+    struct input input = {.name = path, .size = bytes != NULL ? size : size_of_file(path)};
     cairn_archive *archive;
     enum cairn_status status =
-        cairn_object_open(visiting->path, &visiting->options, &input.object, &error);
+        bytes == NULL
+            ? cairn_object_open(path, &visiting->options, &input.object, &error)
+            : cairn_object_open_memory(bytes, size, &visiting->options, &input.object, &error);
     if (status == CAIRN_OK)
         return visit_object(visiting, &input);
-    if (status == CAIRN_ERROR_UNSUPPORTED &&
-        cairn_archive_open(visiting->path, NULL, &archive, NULL) == CAIRN_OK)
-        return visit_archive(visiting, archive);
-    return complain_of_file(visiting->path, &error);
+    if (status == CAIRN_ERROR_UNSUPPORTED)
+        status = bytes == NULL ? cairn_archive_open(path, NULL, &archive, NULL)
+                               : cairn_archive_open_memory(bytes, size, NULL, &archive, NULL);
+    return status == CAIRN_OK ? visit_archive(visiting, archive) : complain_of_file(path, &error);
 }
 
-static bool visit_bytes(const struct visiting *visiting, const uint8_t *bytes, size_t size)
-{
-    struct cairn_error error;
-    struct input input = {.name = visiting->path, .size = size};
-    cairn_archive *archive;
-    enum cairn_status status =
-        cairn_object_open_memory(bytes, size, &visiting->options, &input.object, &error);
-    if (status == CAIRN_OK)
-        return visit_object(visiting, &input);
-    if (status == CAIRN_ERROR_UNSUPPORTED &&
-        cairn_archive_open_memory(bytes, size, NULL, &archive, NULL) == CAIRN_OK)
-        return visit_archive(visiting, archive);
-    return complain_of_file(visiting->path, &error);
-}
-
-/* Returns how many bytes a stream may have. If it is a redirected file, that is the file's size. */
-static size_t stream_limit(const struct visiting *visiting, FILE *stream)
-{
-    enum { USUAL_BYTES = 256 << 20 };
-    struct stat status;
-    if (fstat(fileno(stream), &status) == 0 && S_ISREG(status.st_mode))
-        return SIZE_MAX;
-    return visiting->options.memory_limit == 0 ? USUAL_BYTES : visiting->options.memory_limit;
-}
-
-/* Reads a stream to its end. The caller frees the bytes. NULL after an error message. */
+/* Reads a stream to its end. A pipe may have at most as many bytes as the memory limit. The caller
+ * frees the bytes. NULL after an error message. */
 static uint8_t *read_stream(const struct visiting *visiting, FILE *stream, size_t *size)
 {
-    enum { FIRST_BYTES = 1 << 16 };
+    enum { FIRST_BYTES = 1 << 16, USUAL_LIMIT = 256 << 20 };
     size_t capacity = 0;
-    size_t limit = stream_limit(visiting, stream);
+    size_t limit =
+        visiting->options.memory_limit == 0 ? USUAL_LIMIT : visiting->options.memory_limit;
     uint8_t *bytes = NULL;
+    struct stat status;
+    if (fstat(fileno(stream), &status) == 0 && S_ISREG(status.st_mode))
+        limit = SIZE_MAX; /* a redirected file */
     *size = 0;
     do {
         capacity = capacity == 0 ? FIRST_BYTES : capacity * 2;
@@ -258,26 +256,21 @@ static uint8_t *read_stream(const struct visiting *visiting, FILE *stream, size_
     return NULL;
 }
 
-/* Visits a stream. All of it is kept in memory, because it can be read only once and may be an
- * archive. */
-static bool visit_stream(const struct visiting *visiting, FILE *stream)
-{
-    size_t size;
-    uint8_t *bytes = read_stream(visiting, stream, &size);
-    bool is_good = bytes != NULL && visit_bytes(visiting, bytes, size);
-    free(bytes);
-    return is_good;
-}
-
-bool visit_file(const char *path, const char *debug_path, uint64_t memory_limit, visit_input *visit,
-                void *user)
+bool visit_file(const struct file_options *options, visit_input *visit, void *user)
 {
     const struct visiting visiting = {
-        .path = path,
-        .debug_path = debug_path,
-        .options = {.memory_limit = memory_limit},
+        .path = options->path,
+        .debug_path = options->debug_path,
+        .options = {.memory_limit = options->memory_limit},
         .visit = visit,
         .user = user,
     };
-    return strcmp(path, "-") == 0 ? visit_stream(&visiting, stdin) : visit_path(&visiting);
+    if (strcmp(options->path, "-") != 0)
+        return visit_path(&visiting, NULL, 0);
+    /* A stream is kept in memory, because it can be read only once and may be an archive. */
+    size_t size;
+    uint8_t *bytes = read_stream(&visiting, stdin, &size);
+    bool is_good = bytes != NULL && visit_path(&visiting, bytes, size);
+    free(bytes);
+    return is_good;
 }

@@ -6,8 +6,7 @@
 #ifndef TOOLS_FILES_H
 #define TOOLS_FILES_H
 
-#include "tools/json.h"
-#include "tools/output.h"
+#include "tools/command.h"
 
 #include <cairn/object.h>
 #include <stdbool.h>
@@ -24,13 +23,12 @@ struct input {
  * through. */
 typedef bool visit_input(const struct input *input, void *user);
 
-/* Opens the file at `path` ("-" is standard input) and visits its object, or the members of an
- * archive in turn, also after an invalid one. `debug_path` names a separate debug file; if it is
- * NULL and the object has no symbols, a debug file is searched for in the places where debuggers
- * search. `memory_limit` applies to each object, and to the bytes read from standard input; 0 is
- * the default. False if anything was invalid, after an error message. */
-bool visit_file(const char *path, const char *debug_path, uint64_t memory_limit, visit_input *visit,
-                void *user);
+/* Opens the file ("-" is standard input) and visits its object, or the members of an archive in
+ * turn, also after an invalid one. Without a debug path, a debug file of an object without symbols
+ * is searched for in the places where debuggers search. The memory limit applies to each object,
+ * and to the bytes read from standard input. False if anything was invalid, after an error message.
+ */
+bool visit_file(const struct file_options *options, visit_input *visit, void *user);
 
 /* Whether the object has symbols of functions that are not exported. A stripped file has none. */
 bool has_symbol_table(const cairn_object *object);
@@ -41,6 +39,19 @@ void write_member(struct output *output, const struct input *input);
 
 /* Writes that name into a JSON object, with the key "file". */
 void write_json_member(struct json *json, const struct input *input);
+
+/* A callback that processes a section. False if it has printed an error message. */
+typedef bool visit_section(const struct input *input, const struct cairn_object_section *section,
+                           void *user);
+
+/* Visits the sections that match the filter, also after an invalid one. `title` names them in error
+ * messages. False if anything was invalid, after an error message. */
+bool visit_sections(const struct input *input, const struct cairn_object_filter *filter,
+                    const char *title, visit_section *visit, void *user);
+
+/* Visits the sections with either name, first those with `name`. */
+bool visit_named_sections(const struct input *input, const char *name, const char *other_name,
+                          visit_section *visit, void *user);
 
 /* Addresses in a section of a relocatable object that have no relocation to a section, so that the
  * sections they are in are unknown. */
@@ -53,12 +64,19 @@ struct lost_addresses {
 void check_address(const cairn_object *object, const struct cairn_object_section *section,
                    size_t offset, struct lost_addresses *lost);
 
-/* Prints an error message if there are such addresses. True if there are none. */
-bool complain_of_lost(const char *path, const struct cairn_object_section *section,
-                      const struct lost_addresses *lost);
+/* Prints an error message if `error` is one, about the bytes at its offset in the section, and one
+ * if there are lost addresses. True if neither is the case. */
+bool check_section(const struct input *input, const struct cairn_object_section *section,
+                   const struct lost_addresses *lost, const struct cairn_error *error);
 
-/* Prints an error message about the bytes at `error->offset` of a section. */
-void complain_of_section(const struct input *input, const struct cairn_object_section *section,
-                         const struct cairn_error *error);
+/* A growing array. */
+struct list {
+    void *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Returns space for one more item. NULL without memory. */
+void *list_add(struct list *list, size_t item_bytes);
 
 #endif

@@ -12,12 +12,18 @@ static void separate(struct json *json)
     json->needs_comma = true;
 }
 
-static void begin(struct json *json, char bracket)
+static void begin(struct json *json, const char *key, char bracket)
 {
+    if (key != NULL)
+        json_key(json, key);
     separate(json);
     output_character(json->output, bracket);
     json->needs_comma = false;
 }
+
+void json_begin_array(struct json *json, const char *key) { begin(json, key, '['); }
+
+void json_begin_object(struct json *json, const char *key) { begin(json, key, '{'); }
 
 static void end(struct json *json, char bracket)
 {
@@ -25,20 +31,20 @@ static void end(struct json *json, char bracket)
     json->needs_comma = true;
 }
 
-void json_begin_array(struct json *json) { begin(json, '['); }
-
 void json_end_array(struct json *json) { end(json, ']'); }
-
-void json_begin_object(struct json *json) { begin(json, '{'); }
 
 void json_end_object(struct json *json) { end(json, '}'); }
 
-void json_key(struct json *json, const char *key)
+static void write_key(struct json *json, const char *key, size_t length)
 {
-    json_string(json, key);
-    output_character(json->output, ':');
+    separate(json);
+    output_character(json->output, '"');
+    output_bytes(json->output, key, length);
+    output_text(json->output, "\":");
     json->needs_comma = false;
 }
+
+void json_key(struct json *json, const char *key) { write_key(json, key, strlen(key)); }
 
 void json_line(struct json *json, unsigned indentation)
 {
@@ -46,32 +52,7 @@ void json_line(struct json *json, unsigned indentation)
         output_character(json->output, ',');
     json->needs_comma = false;
     output_character(json->output, '\n');
-    for (unsigned i = 0; i < indentation; i++)
-        output_character(json->output, ' ');
-}
-
-void json_null(struct json *json)
-{
-    separate(json);
-    output_text(json->output, "null");
-}
-
-void json_boolean(struct json *json, bool value)
-{
-    separate(json);
-    output_text(json->output, value ? "true" : "false");
-}
-
-void json_fraction(struct json *json, double value)
-{
-    separate(json);
-    output_format(json->output, "%.6f", value);
-}
-
-void json_signed(struct json *json, int32_t value)
-{
-    separate(json);
-    output_signed(json->output, value);
+    output_spaces(json->output, indentation);
 }
 
 void json_unsigned(struct json *json, uint64_t value)
@@ -85,32 +66,63 @@ void json_unsigned(struct json *json, uint64_t value)
         output_character(json->output, '"');
 }
 
-/* ---- Strings ---- */
-
-/* Returns how many bytes of `text`, up to `end`, can be written unchanged. */
-static size_t plain_run(const char *text, const char *end)
+void json_name(struct json *json, const char *key, const char *name)
 {
-    const char *at = text;
-    while (at < end && *at != '"' && *at != '\\') {
-        size_t length = utf8_visible_length(at);
-        if (length == 0 || length > (size_t)(end - at))
-            break;
-        at += length;
-    }
-    return (size_t)(at - text);
+    json_key(json, key);
+    json_string(json, name);
 }
 
-/* Writes the character at which plain_run has stopped. Returns how many bytes of `text` it has. */
+void json_optional(struct json *json, const char *key, bool is_known, uint64_t value)
+{
+    json_key(json, key);
+    if (is_known)
+        json_unsigned(json, value);
+    else
+        json_string(json, NULL);
+}
+
+/* Writes the value that the conversion at `at` takes. Returns the end of the conversion. */
+static const char *write_value(struct json *json, const char *at, va_list *arguments)
+{
+    char modifier = *at == 'j' || *at == 'z' ? *at++ : '\0';
+    if (*at == 'u') {
+        json_unsigned(json, take_number(modifier, arguments));
+    } else if (*at == 's') {
+        json_string(json, va_arg(*arguments, const char *));
+    } else {
+        separate(json);
+        if (*at == 'd')
+            output_text(json->output, va_arg(*arguments, int) != 0 ? "true" : "false");
+        else if (*at == 'i')
+            output_format(json->output, "%i", va_arg(*arguments, int));
+        else
+            output_format(json->output, "%.6f", va_arg(*arguments, double));
+    }
+    return at + 1;
+}
+
+void json_fields(struct json *json, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    while (*format != '\0') {
+        size_t length = strcspn(format, " ");
+        write_key(json, format, length);
+        format = write_value(json, format + length + 2, &arguments);
+        format += *format == ' ';
+    }
+    va_end(arguments);
+}
+
+/* Writes the character at `text`, which JSON cannot hold unchanged. Returns how many bytes of
+ * `text` it has. */
 static size_t write_escaped(struct output *output, const char *text)
 {
     size_t length = utf8_sequence_length(text);
-    if (*text == '"' || *text == '\\') {
-        output_character(output, '\\');
-        output_character(output, *text);
-    } else if (length == 1)
-        output_escaped(output, "\\u00", (uint8_t)*text);
-    else if (length == 2)
-        output_escaped(output, "\\u00", (uint8_t)text[1]); /* U+0080 to U+009F */
+    if (*text == '"' || *text == '\\')
+        output_text(output, *text == '"' ? "\\\"" : "\\\\");
+    else if (length == 1 || length == 2) /* the latter are U+0080 to U+009F */
+        output_escaped(output, "\\u00", (uint8_t)text[length - 1]);
     else
         output_text(output, "\\ufffd");
     return length == 2 ? 2 : 1;
@@ -119,17 +131,19 @@ static size_t write_escaped(struct output *output, const char *text)
 void json_string(struct json *json, const char *text)
 {
     struct output *output = json->output;
-    const char *end = output_name_end(output, text);
     separate(json);
+    if (text == NULL) {
+        output_text(output, "null");
+        return;
+    }
+    const char *end = output_name_end(output, text);
     output_character(output, '"');
     for (const char *at = text; at < end;) {
-        size_t length = plain_run(at, end);
-        output_bytes(output, at, length);
-        at += length;
-        if (at < end)
-            at += write_escaped(output, at);
+        size_t length = *at == '"' || *at == '\\' ? 0 : utf8_visible_length(at);
+        bool is_plain = length > 0 && length <= (size_t)(end - at);
+        if (is_plain)
+            output_bytes(output, at, length);
+        at += is_plain ? length : write_escaped(output, at);
     }
-    if (*end != '\0')
-        output_text(output, "...");
-    output_character(output, '"');
+    output_text(output, *end != '\0' ? "...\"" : "\"");
 }

@@ -22,23 +22,28 @@ struct json {
 /* The largest n for which a double holds every integer from 0 to n. */
 #define JSON_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
-void json_begin_array(struct json *json);
+/* Each of these writes the key before, unless it is NULL. */
+void json_begin_array(struct json *json, const char *key);
+void json_begin_object(struct json *json, const char *key);
 void json_end_array(struct json *json);
-void json_begin_object(struct json *json);
 void json_end_object(struct json *json);
 void json_key(struct json *json, const char *key);
 /* Begins a new line before the next value. */
 void json_line(struct json *json, unsigned indentation);
 
-void json_null(struct json *json);
-void json_boolean(struct json *json, bool value);
-/* Writes a number from 0 to 1 with six decimals. */
-void json_fraction(struct json *json, double value);
-void json_signed(struct json *json, int32_t value);
+/* Writes keys with their values, as in "address %ju symbol %s". The conversions are %u, %ju and %zu
+ * as in json_unsigned; %i for an int; %d for a bool, which becomes true or false; %s as in
+ * json_string; and %f, with six decimals. */
+void json_fields(struct json *json, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Writes a key with a string, or with null if it is NULL. */
+void json_name(struct json *json, const char *key, const char *name);
+/* Writes a key with a number, or with null if it is not known. */
+void json_optional(struct json *json, const char *key, bool is_known, uint64_t value);
 /* Writes a number; one above JSON_NUMBER_MAX as a string of decimal digits. */
 void json_unsigned(struct json *json, uint64_t value);
-/* Writes a string. Bytes that are not UTF-8 become U+FFFD. Control characters are escaped, because
- * terminals interpret some of them. Long strings are cut like names in output_name. */
+/* Writes a string, or null if it is NULL. Bytes that are not UTF-8 become U+FFFD. Control
+ * characters are escaped, because terminals interpret some of them. Long strings are cut like names
+ * in output_name. */
 void json_string(struct json *json, const char *text);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/layout.h"
 
-#include "tools/command.h"
-
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,31 +13,27 @@ static bool is_code(const struct cairn_object_section_header *header)
     return (header->flags & flags) == flags && header->size > 0;
 }
 
-static size_t count_code(const cairn_object *object)
-{
-    struct cairn_object_section_header header;
-    size_t count = 0;
-    for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++)
-        count += is_code(&header);
-    return count;
-}
-
-static void add_sections(struct layout *layout)
+/* Adds the sections. Returns their number. If `sections` is NULL, only counts them. */
+static size_t add_sections(const struct layout *layout, struct code_section *sections)
 {
     struct cairn_object_section_header header;
     uint64_t next = LAYOUT_BEGIN;
+    size_t count = 0;
     for (uint32_t i = 1; cairn_object_section_header(layout->object, i, &header); i++) {
         if (!is_code(&header))
             continue;
-        layout->sections[layout->count++] = (struct code_section){
-            .address = layout->is_made_up ? next : header.address,
-            .size = header.size,
-            .index = i,
-            .name = header.name,
-        };
+        if (sections != NULL)
+            sections[count] = (struct code_section){
+                .address = layout->is_made_up ? next : header.address,
+                .size = header.size,
+                .index = i,
+                .name = header.name,
+            };
+        count++;
         /* A gap, so that no address is both the end of a section and the start of another. */
         next += (header.size | (SECTION_ALIGNMENT - 1)) + 1;
     }
+    return count;
 }
 
 static int compare(const void *left, const void *right)
@@ -61,30 +55,24 @@ static int compare_names(const void *left, const void *right)
     return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
 }
 
-static void sort_names(struct layout *layout)
-{
-    for (size_t i = 0; i < layout->count; i++)
-        layout->by_name[i] = (struct named_section){layout->sections[i].name, i};
-    qsort(layout->by_name, layout->count, sizeof *layout->by_name, compare_names);
-}
-
 bool layout_create(const struct input *input, struct layout *layout)
 {
     *layout = (struct layout){.object = input->object};
     layout->is_made_up = cairn_object_is_relocatable(input->object);
-    size_t count = count_code(input->object);
+    size_t count = add_sections(layout, NULL);
     if (count == 0)
         return true;
     layout->sections = malloc(count * sizeof *layout->sections);
     layout->by_name = malloc(count * sizeof *layout->by_name);
     if (layout->sections == NULL || layout->by_name == NULL) {
-        complain("%s: no memory for %zu sections of code", input->name, count);
         layout_destroy(layout);
-        return false;
+        return complain("%s: no memory for %zu sections of code", input->name, count);
     }
-    add_sections(layout);
-    qsort(layout->sections, layout->count, sizeof *layout->sections, compare);
-    sort_names(layout);
+    layout->count = add_sections(layout, layout->sections);
+    qsort(layout->sections, count, sizeof *layout->sections, compare);
+    for (size_t i = 0; i < count; i++)
+        layout->by_name[i] = (struct named_section){layout->sections[i].name, i};
+    qsort(layout->by_name, count, sizeof *layout->by_name, compare_names);
     return true;
 }
 
@@ -94,29 +82,22 @@ void layout_destroy(struct layout *layout)
     free(layout->by_name);
 }
 
-/* Finds a section by its index. Sections are laid out in the order of their indices. */
-static const struct code_section *find_index(const struct layout *layout, uint32_t index)
+uint64_t layout_address(const struct layout *layout, uint32_t section, uint64_t offset)
 {
     size_t low = 0;
     size_t high = layout->count;
+    if (!layout->is_made_up)
+        return offset;
+    /* Sections are laid out in the order of their indices. */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (layout->sections[middle].index < index)
+        if (layout->sections[middle].index < section)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == layout->count || layout->sections[low].index != index)
-        return NULL;
-    return &layout->sections[low];
-}
-
-uint64_t layout_address(const struct layout *layout, uint32_t section, uint64_t offset)
-{
-    if (!layout->is_made_up)
-        return offset;
-    const struct code_section *found = find_index(layout, section);
-    return found == NULL ? 0 : found->address + offset;
+    bool is_found = low < layout->count && layout->sections[low].index == section;
+    return is_found ? layout->sections[low].address + offset : 0;
 }
 
 const struct code_section *layout_section(const struct layout *layout, uint64_t address)
@@ -169,6 +150,18 @@ struct place layout_place(const struct layout *layout, uint64_t address)
     const struct code_section *section =
         layout->is_made_up ? layout_section(layout, address) : NULL;
     return (struct place){section, section == NULL ? address : address - section->address};
+}
+
+const char *place_section_name(const struct place *place)
+{
+    return place->section == NULL ? NULL : place->section->name;
+}
+
+void write_place(struct output *output, const struct place *place)
+{
+    if (place->section != NULL)
+        output_format(output, "%s:", place->section->name);
+    output_hexadecimal(output, place->address);
 }
 
 bool layout_function(const struct layout *layout, uint64_t address,

@@ -13,9 +13,6 @@
 #include "tools/files.h"
 
 #include <cairn/object.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define LAYOUT_BEGIN (UINT64_C(1) << 40)
 
@@ -63,6 +60,11 @@ const struct code_section *layout_find_name(const struct layout *layout, const c
                                             size_t length, bool *is_only);
 
 struct place layout_place(const struct layout *layout, uint64_t address);
+
+/* Returns the name of the place's section, or NULL. */
+const char *place_section_name(const struct place *place);
+/* Writes the place, such as ".text:0x10" or "0x401136". */
+void write_place(struct output *output, const struct place *place);
 
 /* Finds the function that contains `address`; false if none is known. Its `entry` is an address as
  * in struct place. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/listing.h"
 
-#include "tools/code.h"
-#include "tools/command.h"
 #include "tools/preview.h"
+#include "tools/site_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,14 +79,6 @@ const struct cairn_declaration *listing_declaration(const struct listing *listin
 
 static size_t least(uint64_t a, uint64_t b) { return (size_t)(a < b ? a : b); }
 
-/* Returns the offset of the site. A statepoint's record is after the bytes of its site. */
-static uint64_t offset_of_site(const struct listed_record *record, enum cairn_record_kind kind,
-                               uint32_t byte_count)
-{
-    return kind == CAIRN_RECORD_STATEPOINT ? (uint64_t)record->code_offset - byte_count
-                                           : record->code_offset;
-}
-
 static bool find_code(struct listing *listing, const struct listed_record *record, uint64_t offset,
                       struct preview_code *code)
 {
@@ -114,37 +105,28 @@ static bool find_code(struct listing *listing, const struct listed_record *recor
     return true;
 }
 
-/* Returns the size of the first instructions. Invalid instructions count as a line of bytes
- * each. */
-static uint32_t measure_code(const struct listing *listing, const struct preview_code *code)
-{
-    size_t size = 0;
-    unsigned columns = code_columns(listing->architecture);
-    for (unsigned i = 0; i < INSTRUCTIONS_SHOWN && size < code->limit; i++) {
-        struct instruction instruction;
-        code_next(listing->disassembler, columns, code->bytes + size, code->limit - size,
-                  code->address + size, &instruction);
-        size += instruction.length;
-    }
-    return (uint32_t)size;
-}
-
-/* Examines a record without a declaration. */
+/* Examines a record without a declaration. If it is not a patch point, the first instructions are
+ * shown. Invalid instructions count as a line of bytes each. */
 static enum shown look_at_code(struct listing *listing, const struct preview_code *code)
 {
     struct preview *preview = &listing->preview;
     uint32_t size = preview_find_patchpoint(code, &preview->error);
-    if (size == 0) {
-        preview->site = (struct cairn_site_description){
-            .address = code->address,
-            .byte_count = measure_code(listing, code),
-            .original_bytes = code->bytes,
-            .reason = preview->error.message,
-        };
-        return SHOWN_CODE;
+    if (size > 0)
+        return preview_site(preview, code, CAIRN_RECORD_PATCHPOINT, size) ? SHOWN_PATCHPOINT
+                                                                          : SHOWN_NO_CODE;
+    for (unsigned i = 0; i < INSTRUCTIONS_SHOWN && size < code->limit; i++) {
+        struct instruction instruction;
+        code_next(listing->disassembler, code_columns(listing->architecture), code->bytes + size,
+                  code->limit - size, code->address + size, &instruction);
+        size += (uint32_t)instruction.length;
     }
-    return preview_site(preview, code, CAIRN_RECORD_PATCHPOINT, size) ? SHOWN_PATCHPOINT
-                                                                      : SHOWN_NO_CODE;
+    preview->site = (struct cairn_site_description){
+        .address = code->address,
+        .byte_count = size,
+        .original_bytes = code->bytes,
+        .reason = preview->error.message,
+    };
+    return SHOWN_CODE;
 }
 
 static enum shown look_at(struct listing *listing, const struct listed_record *record)
@@ -157,7 +139,9 @@ static enum shown look_at(struct listing *listing, const struct listed_record *r
     preview->site = (struct cairn_site_description){.reason = preview->error.message};
     if (declaration != NULL && kind != CAIRN_RECORD_PATCHPOINT && byte_count == 0)
         return SHOWN_NO_SITE;
-    if (!find_code(listing, record, offset_of_site(record, kind, byte_count), &code))
+    /* A statepoint's record is after the bytes of its site. */
+    uint64_t offset = record->code_offset - (kind == CAIRN_RECORD_STATEPOINT ? byte_count : 0ull);
+    if (!find_code(listing, record, offset, &code))
         return SHOWN_NO_CODE;
     if (declaration == NULL && byte_count == 0)
         return look_at_code(listing, &code);
@@ -203,13 +187,6 @@ static void find_target(struct listing *listing)
 
 /* ---- Text ---- */
 
-static void write_site_bytes(const struct code_writer *writer, const struct preview *preview)
-{
-    const char *title = preview->lacks_call ? "armed, with a no-op in the call's place" : "armed";
-    write_site_code(writer, &preview->site, title,
-                    preview->site.live ? "armed: the same" : "not armed");
-}
-
 void write_listed_text(struct listing *listing, const struct listed_record *record,
                        struct output *output)
 {
@@ -227,7 +204,7 @@ void write_listed_text(struct listing *listing, const struct listed_record *reco
     find_target(listing);
     switch (shown) {
     case SHOWN_NO_SITE:
-        write_indentation(output, TEXT_INDENTATION);
+        output_spaces(output, TEXT_INDENTATION);
         output_text(output, "no site: no bytes are reserved here\n");
         break;
     case SHOWN_NO_CODE:
@@ -237,10 +214,12 @@ void write_listed_text(struct listing *listing, const struct listed_record *reco
     case SHOWN_PATCHPOINT:
         write_site_summary(&writer, shown == SHOWN_SITE ? "" : "as a patch point: ", site,
                            listing->target_name);
-        write_site_bytes(&writer, preview);
+        write_site_code(&writer, site,
+                        preview->lacks_call ? "armed, with a no-op in the call's place" : "armed",
+                        site->live ? "armed: the same" : "not armed");
         break;
     case SHOWN_CODE:
-        write_refusal(&writer, listing->is_managed ? "no patch point: " : "",
+        write_refusal(&writer, listing->is_managed ? "not a patch point: " : "",
                       preview->error.message);
         write_code(&writer, "code", CODE_ORIGINAL, site->original_bytes, site->byte_count,
                    site->address);
@@ -250,51 +229,26 @@ void write_listed_text(struct listing *listing, const struct listed_record *reco
 
 /* ---- JSON ---- */
 
-static void write_name_json(struct json *json, const char *key, const char *name)
-{
-    json_key(json, key);
-    if (name == NULL)
-        json_null(json);
-    else
-        json_string(json, name);
-}
-
-static void write_bytes_json(struct json *json, const uint8_t *bytes, size_t length)
-{
-    char text[2 * 16 + 1] = "";
-    for (size_t i = 0; i < length && i < 16; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    json_key(json, "bytes");
-    json_string(json, text);
-}
-
-static void write_instruction_json(const struct instruction *instruction, const uint8_t *bytes,
-                                   uint64_t address, const char *symbol, struct json *json)
-{
-    json_begin_object(json);
-    json_key(json, "address");
-    json_unsigned(json, address);
-    write_bytes_json(json, bytes, instruction->length);
-    write_name_json(json, "text", instruction->text[0] == '\0' ? NULL : instruction->text);
-    write_name_json(json, "symbol", symbol);
-    json_end_object(json);
-}
-
 static void write_code_json(struct listing *listing, const char *key, enum code_form form,
                             const uint8_t *bytes, struct json *json)
 {
     const struct cairn_site_description *site = &listing->preview.site;
     unsigned columns = code_columns(listing->architecture);
-    json_key(json, key);
-    json_begin_array(json);
-    for (size_t offset = 0; bytes != NULL && offset < site->byte_count;) {
-        struct instruction instruction;
+    struct instruction instruction;
+    json_begin_array(json, key);
+    for (size_t offset = 0; bytes != NULL && offset < site->byte_count;
+         offset += instruction.length) {
+        char text[2 * 16 + 1] = "";
         uint64_t address = site->address + offset;
         code_next(listing->disassembler, columns, bytes + offset, site->byte_count - offset,
                   address, &instruction);
-        write_instruction_json(&instruction, bytes + offset, address,
-                               find_name(listing, form, address, &instruction), json);
-        offset += instruction.length;
+        for (size_t i = 0; i < instruction.length && i < 16; i++)
+            snprintf(text + 2 * i, 3, "%02x", bytes[offset + i]);
+        json_begin_object(json, NULL);
+        json_fields(json, "address %ju bytes %s text %s symbol %s", address, text,
+                    instruction.text[0] == '\0' ? NULL : instruction.text,
+                    find_name(listing, form, address, &instruction));
+        json_end_object(json);
     }
     json_end_array(json);
 }
@@ -305,23 +259,16 @@ void write_listed_json(struct listing *listing, const struct listed_record *reco
     const struct cairn_site_description *site = &listing->preview.site;
     enum shown shown = look_at(listing, record);
     find_target(listing);
-    bool is_patchpoint = shown == SHOWN_PATCHPOINT || shown == SHOWN_SITE;
-    json_begin_object(json);
-    json_key(json, "address");
-    json_unsigned(json, record->function.entry + record->code_offset);
-    json_key(json, "size");
-    if (is_patchpoint)
-        json_unsigned(json, site->byte_count);
-    else
-        json_null(json);
-    write_name_json(json, "state", cairn_site_state_name(site->state));
-    json_key(json, "target");
-    if (site->state == CAIRN_SITE_CALL && (site->target != 0 || listing->target_name == NULL))
-        json_unsigned(json, site->target);
-    else
-        json_null(json);
-    write_name_json(json, "symbol", listing->target_name);
-    write_name_json(json, "reason", site->live ? NULL : site->reason);
+    json_begin_object(json, NULL);
+    json_fields(json, "address %ju", record->function.entry + record->code_offset);
+    json_optional(json, "size", shown == SHOWN_PATCHPOINT || shown == SHOWN_SITE, site->byte_count);
+    json_fields(json, "state %s", cairn_site_state_name(site->state));
+    json_optional(json, "target",
+                  site->state == CAIRN_SITE_CALL &&
+                      (site->target != 0 || listing->target_name == NULL),
+                  site->target);
+    json_fields(json, "symbol %s reason %s", listing->target_name,
+                site->live ? NULL : site->reason);
     write_code_json(listing, "instructions", CODE_ORIGINAL, site->original_bytes, json);
     write_code_json(listing, "armed", CODE_ARMED, site->live ? site->bytes : NULL, json);
     json_end_object(json);

@@ -7,12 +7,10 @@
 #ifndef TOOLS_LISTING_H
 #define TOOLS_LISTING_H
 
-#include "tools/json.h"
-#include "tools/output.h"
+#include "tools/command.h"
 
 #include <cairn/declaration.h>
 #include <cairn/object.h>
-#include <stdbool.h>
 
 struct listing;
 

@@ -10,11 +10,9 @@
 #include "tools/lookup.h"
 
 #include "tools/addresses.h"
-#include "tools/command.h"
-#include "tools/files.h"
-#include "tools/options.h"
 #include "tools/progress.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,11 +29,11 @@ static const char help[] =
     "\n"
     "  ADDRESS   hexadecimal, with 0x or without, as the file has them; or FUNCTION,\n"
     "            FUNCTION+OFFSET, SECTION:ADDRESS. 'add' is a number: the function is add+0.\n"
-    "            In a file that is not linked, addresses count from the begin of a section:\n"
+    "            In a file that is not linked, addresses are offsets in a section:\n"
     "            SECTION:ADDRESS or SECTION+OFFSET; alone they are in .text.\n"
     "            Without any, they are read from standard input, one or several on a line, and\n"
-    "            answered line by line; lines of 'perf script -F ip' are taken, too. Lines that\n"
-    "            are no good are complained of, and the status is 1 at the end\n"
+    "            answered line by line; lines of 'perf script -F ip' are taken, too. Invalid\n"
+    "            lines give an error message, and the status is 1 at the end\n"
     "  --base ADDRESS\n"
     "            where a position-independent file was loaded: addresses are the process's\n"
     "  --section NAME --schema SCHEMA\n"
@@ -45,7 +43,7 @@ static const char help[] =
     "              {address, section, symbol, offset, block, stack_size, records,\n"
     "               returning_from, fault, handles, covered, atomic, entries}\n"
     "            cairn(1) says what they are. What is not known is null. The first character of\n"
-    "            each line is '[' or ',': what follows it is whole, before the next is asked for\n"
+    "            each line is '[' or ',': the rest of it is complete before the next is read\n"
     "  --debug-file PATH\n"
     "            names come from this file\n"
     "  --memory SIZE\n"
@@ -53,58 +51,52 @@ static const char help[] =
     "  --help    this text\n";
 
 struct options {
-    const char *path;
-    const char *debug_path;
-    uint64_t memory_limit; /* 0 for the default */
+    struct file_options file;
     char **words;
     size_t word_count;
     struct wanted_sections wanted;
     uint64_t base;
     bool has_base;
-    bool json;
-    bool help;
 };
 
 struct lookup {
     const struct options *options;
     struct facts facts;
-    struct output output;
-    struct json json;
+    struct printer printer;
     struct line_reader reader;
     struct progress progress;
-    bool is_good;     /* whether all questions could be answered */
-    bool is_stripped; /* whether the object has no symbol table, and the message about that was not
-                         yet printed */
-    bool was_visited; /* whether the first object was visited */
+    bool is_good;      /* whether all questions could be answered */
+    bool is_stripped;  /* whether the object has no symbol table, and the message about that was not
+                          yet printed */
+    bool was_visited;  /* whether the first object was visited */
+    bool was_answered; /* whether there may be answers */
 };
 
 /* ---- Answers ---- */
 
-/* Prints the message, which appears once and only when an answer lacks a name. */
-static void complain_of_stripped(struct lookup *lookup)
-{
-    lookup->is_stripped = false;
-    progress_end(&lookup->progress);
-    complain("%s: there is no symbol table, so functions may have no names: the file was stripped",
-             lookup->facts.input->name);
-}
-
 static void answer(struct lookup *lookup, struct target target)
 {
+    const struct facts *facts = &lookup->facts;
     struct answer answer = {
-        .facts = &lookup->facts,
+        .facts = facts,
         .target = target,
-        .place = layout_place(&lookup->facts.layout, target.address),
+        .place = layout_place(&facts->layout, target.address),
         .has_base = lookup->options->has_base,
     };
-    answer.has_function = layout_function(&lookup->facts.layout, target.address, &answer.function);
+    answer.has_function = layout_function(&facts->layout, target.address, &answer.function);
+    /* The message appears once and only when an answer lacks a name. */
     if (!answer.has_function && lookup->is_stripped &&
-        layout_section(&lookup->facts.layout, target.address) != NULL)
-        complain_of_stripped(lookup);
-    if (lookup->options->json)
-        write_answer_json(&lookup->json, &answer);
+        layout_section(&facts->layout, target.address) != NULL) {
+        lookup->is_stripped = false;
+        progress_end(&lookup->progress);
+        complain("%s: there is no symbol table, so functions may have no names: the file was "
+                 "stripped",
+                 facts->input->name);
+    }
+    if (lookup->printer.is_json)
+        write_answer_json(&lookup->printer.json, &answer);
     else
-        write_answer_text(&lookup->output, &answer);
+        write_answer_text(&lookup->printer.output, &answer);
 }
 
 /* Prints an error message. `line` is 0 for a word of the command line. */
@@ -124,16 +116,6 @@ static void answer_word(struct lookup *lookup, uint64_t line, const char *word)
     char complaint[TARGET_COMPLAINT_BYTES];
     struct target target;
     if (find_target(&lookup->facts, lookup->options->base, word, &target, complaint))
-        answer(lookup, target);
-    else
-        refuse(lookup, line, complaint);
-}
-
-static void answer_address(struct lookup *lookup, uint64_t line, uint64_t address)
-{
-    char complaint[TARGET_COMPLAINT_BYTES];
-    struct target target;
-    if (find_address_target(&lookup->facts, lookup->options->base, address, &target, complaint))
         answer(lookup, target);
     else
         refuse(lookup, line, complaint);
@@ -171,28 +153,26 @@ static bool holds_only_addresses(const char *text, const char *end)
     return true;
 }
 
-static void answer_words(struct lookup *lookup, const char *text, const char *end)
-{
-    char word[WORD_BYTES];
-    while (next_word(&text, end, word) > 0)
-        answer_word(lookup, lookup->reader.line_number, word);
-}
-
 /* Answers a line. A line with several addresses is not from perf, which prints one address on each
  * line. Words that are neither perf's nor addresses may be names of functions. */
 static void answer_line(struct lookup *lookup, const char *text, size_t length)
 {
+    char word[WORD_BYTES];
     struct address_line line;
+    uint64_t number = lookup->reader.line_number;
     parse_address_line(text, length, &line);
     if (line.kind == ADDRESS_LINE_EMPTY || line.kind == ADDRESS_LINE_MAPPING)
         return;
     const char *end = text + length;
-    if (memchr(text, '\0', length) != NULL)
-        refuse(lookup, lookup->reader.line_number, "the line has bytes that are no text");
-    else if (line.kind == ADDRESS_LINE_JUNK || holds_only_addresses(text, end))
-        answer_words(lookup, text, end);
-    else
-        answer_address(lookup, lookup->reader.line_number, line.address);
+    if (memchr(text, '\0', length) != NULL) {
+        refuse(lookup, number, "the line has bytes that are not text");
+    } else if (line.kind == ADDRESS_LINE_JUNK || holds_only_addresses(text, end)) {
+        while (next_word(&text, end, word) > 0)
+            answer_word(lookup, number, word);
+    } else {
+        snprintf(word, sizeof word, "%llx", (unsigned long long)line.address);
+        answer_word(lookup, number, word);
+    }
 }
 
 static void answer_input(struct lookup *lookup)
@@ -200,12 +180,13 @@ static void answer_input(struct lookup *lookup)
     const char *text;
     size_t length;
     line_reader_open(&lookup->reader, STDIN_FILENO);
-    progress_begin_beside(&lookup->progress, &lookup->output, "lines", 0);
-    while (lookup->output.system_error == 0 && line_reader_next(&lookup->reader, &text, &length)) {
+    struct output *output = &lookup->printer.output;
+    progress_begin(&lookup->progress, output, "lines", 0);
+    while (output->system_error == 0 && line_reader_next(&lookup->reader, &text, &length)) {
         answer_line(lookup, text, length);
         progress_move(&lookup->progress, lookup->reader.line_number);
         if (!line_reader_has_line(&lookup->reader))
-            output_flush(&lookup->output);
+            output_flush(output);
     }
     progress_end(&lookup->progress);
     if (lookup->reader.system_error == 0)
@@ -214,123 +195,69 @@ static void answer_input(struct lookup *lookup)
     lookup->is_good = false;
 }
 
-/* ---- The object ---- */
-
-/* Checks the symbol table. False, after an error message, if it is invalid. */
-static bool check_symbols(const struct input *input)
-{
-    struct cairn_object_function function;
-    struct cairn_error error;
-    enum cairn_status status = cairn_object_find_function(input->object, 0, 0, &function, &error);
-    if (status == CAIRN_OK || status == CAIRN_ERROR_NOT_FOUND)
-        return true;
-    complain("%s: the names of functions: %s", input->name, error.message);
-    return false;
-}
-
-static void answer_all(struct lookup *lookup)
-{
-    const struct options *options = lookup->options;
-    if (options->json)
-        json_begin_array(&lookup->json);
-    for (size_t i = 0; i < options->word_count; i++)
-        answer_word(lookup, 0, options->words[i]);
-    if (options->word_count == 0)
-        answer_input(lookup);
-    if (!options->json)
-        return;
-    json_end_array(&lookup->json);
-    output_character(&lookup->output, '\n');
-}
+/* ---- The command ---- */
 
 static bool visit_object(const struct input *input, void *user)
 {
     struct lookup *lookup = user;
+    const struct options *options = lookup->options;
+    struct cairn_object_function function;
+    struct cairn_error error;
     if (input->is_member && lookup->was_visited)
         return false;
     lookup->was_visited = true;
-    if (input->is_member) {
-        complain("%s: this is an archive, with addresses of many objects: extract its members with "
-                 "'ar x' and give one of them",
-                 lookup->options->path);
-        return false;
-    }
-    output_allow_names(&lookup->output, input->size);
-    lookup->is_good = check_symbols(input);
-    lookup->is_good =
-        facts_read(input, &lookup->options->wanted, &lookup->facts) && lookup->is_good;
+    if (input->is_member)
+        return complain("%s: this is an archive, with addresses of many objects: extract its "
+                        "members with 'ar x' and give one of them",
+                        options->file.path);
+    output_allow_names(&lookup->printer.output, input->size);
+    enum cairn_status status = cairn_object_find_function(input->object, 0, 0, &function, &error);
+    lookup->is_good = status == CAIRN_OK || status == CAIRN_ERROR_NOT_FOUND ||
+                      complain("%s: the names of functions: %s", input->name, error.message);
+    lookup->is_good = facts_read(input, &options->wanted, &lookup->facts) && lookup->is_good;
     lookup->is_stripped = !has_symbol_table(input->object);
-    answer_all(lookup);
+    lookup->was_answered = true;
+    for (size_t i = 0; i < options->word_count; i++)
+        answer_word(lookup, 0, options->words[i]);
+    if (options->word_count == 0)
+        answer_input(lookup);
     facts_release(&lookup->facts);
     return lookup->is_good;
 }
 
-static enum exit_status print_file(const struct options *options)
+enum exit_status command_lookup(int argc, char **argv)
 {
     static struct lookup lookup;
-    lookup.options = options;
-    output_open(&lookup.output, STDOUT_FILENO);
-    lookup.json.output = &lookup.output;
-    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
-                              visit_object, &lookup);
-    enum exit_status status = finish_output(&lookup.output);
-    return is_good ? status : EXIT_BAD_INPUT;
-}
-
-/* ---- The command ---- */
-
-static bool check_options(const struct command_line *line, const char *base,
-                          struct options *options)
-{
-    if (line->operand_count == 0) {
-        complain("lookup: no file is given; see 'cairn lookup --help'");
-        return false;
-    }
-    options->path = line->operands[0];
-    options->words = line->operands + 1;
-    options->word_count = line->operand_count - 1;
-    options->has_base = base != NULL;
-    if (base != NULL && !parse_address(base, &options->base)) {
-        complain("lookup: --base needs an address in hexadecimal digits");
-        return false;
-    }
-    if (options->word_count > 0 || strcmp(options->path, "-") != 0)
-        return true;
-    complain("lookup: standard input cannot be both the file and the addresses");
-    return false;
-}
-
-static bool parse(int argc, char **argv, struct options *options)
-{
+    struct options options = {.base = 0};
     const char *base = NULL;
     struct option_values names = {.count = 0};
     struct option_values schemas = {.count = 0};
     const struct option known[] = {
         {.name = "--base", .value = &base, .needs = "an address"},
-        {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
-        {.name = "--memory", .size = &options->memory_limit, .needs = MEMORY_NEEDS},
-        {.name = "--json", .flag = &options->json},
-        {.name = "--schema", .values = &schemas, .needs = "a schema, such as 'instruction 4 u32'"},
-        {.name = "--section", .values = &names, .needs = "a section's name"},
+        SECTION_OPTIONS(&names, &schemas),
     };
-    struct command_line line = {.command = "lookup", .options = known, .option_count = 6};
-    if (!parse_command_line(argc, argv, &line))
-        return false;
-    options->help = line.help;
-    if (line.help)
-        return true;
-    if (names.count == 0 && schemas.count > 0) {
-        complain("lookup: --schema is for --section, which is not given");
-        return false;
-    }
-    return check_options(&line, base, options) &&
-           parse_wanted_sections("lookup", &names, &schemas, &options->wanted);
-}
-
-enum exit_status command_lookup(int argc, char **argv)
-{
-    struct options options = {0};
-    if (!parse(argc, argv, &options))
+    struct command_line line = {.command = "lookup",
+                                .help = help,
+                                .options = known,
+                                .option_count = 3,
+                                .file = &options.file};
+    enum exit_status status;
+    if (!parse_command_line(argc, argv, &line, &status))
+        return status;
+    options.words = line.operands + 1;
+    options.word_count = line.operand_count - 1;
+    options.has_base = base != NULL;
+    bool is_usable = true;
+    if (names.count == 0 && schemas.count > 0)
+        is_usable = complain("lookup: --schema is for --section, which is not given");
+    else if (base != NULL && !parse_address(base, &options.base))
+        is_usable = complain("lookup: --base needs an address in hexadecimal digits");
+    else if (options.word_count == 0 && strcmp(options.file.path, "-") == 0)
+        is_usable = complain("lookup: standard input cannot be both the file and the addresses");
+    if (!is_usable || !parse_wanted_sections("lookup", &names, &schemas, &options.wanted))
         return EXIT_BAD_USAGE;
-    return options.help ? print_text(help) : print_file(&options);
+    lookup.options = &options;
+    printer_open(&lookup.printer, options.file.json);
+    bool is_good = visit_file(&options.file, visit_object, &lookup);
+    return lookup.was_answered ? printer_finish(&lookup.printer, is_good) : EXIT_BAD_INPUT;
 }

@@ -6,9 +6,7 @@
 #ifndef TOOLS_LOOKUP_H
 #define TOOLS_LOOKUP_H
 
-#include "tools/facts.h"
-#include "tools/json.h"
-#include "tools/output.h"
+#include "tools/lookup_tables.h"
 
 /* An address to look up. */
 struct target {
@@ -23,10 +21,6 @@ enum { TARGET_COMPLAINT_BYTES = 256 };
  * reason in `complaint`, which has TARGET_COMPLAINT_BYTES bytes. */
 bool find_target(const struct facts *facts, uint64_t base, const char *word, struct target *target,
                  char *complaint);
-
-/* Finds the target of an address without a section. */
-bool find_address_target(const struct facts *facts, uint64_t base, uint64_t address,
-                         struct target *target, char *complaint);
 
 /* The answer for a target, with its function if it is known. */
 struct answer {
@@ -44,6 +38,12 @@ enum { LOOKUP_ITEMS_MAX = 64 };
 
 /* How many locations, and how many live-outs, all records of an answer have together. */
 enum { LOOKUP_VALUES_MAX = 256 };
+
+/* What the records of an answer may still have. */
+struct values_left {
+    uint32_t locations;
+    uint32_t liveouts;
+};
 
 /* Takes up to `count` of the values that an answer may still have. Returns how many. */
 static inline uint32_t lookup_take_values(uint32_t *left, uint32_t count)

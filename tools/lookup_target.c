@@ -33,7 +33,8 @@ static bool find_in_section(const struct layout *layout, const struct code_secti
     return false;
 }
 
-bool find_address_target(const struct facts *facts, uint64_t base, uint64_t address,
+/* Finds the target of an address without a section. */
+static bool find_address(const struct facts *facts, uint64_t base, uint64_t address,
                          struct target *target, char *complaint)
 {
     *target = (struct target){.address = address - base, .loaded = address};
@@ -51,37 +52,19 @@ bool find_address_target(const struct facts *facts, uint64_t base, uint64_t addr
     return false;
 }
 
-/* Returns the section named by the first `length` bytes of `name`. */
-static const struct code_section *find_section(const struct facts *facts, const char *name,
-                                               size_t length)
-{
-    bool is_only;
-    return layout_find_name(&facts->layout, name, length, &is_only);
-}
-
 /* Splits "SECTION:ADDRESS". False, without a message, if the word does not have this form. */
 static bool split_section(const struct facts *facts, const char *word,
                           const struct code_section **section, uint64_t *offset)
 {
+    bool is_only;
     const char *colon = strrchr(word, ':');
     if (colon == NULL || !parse_address(colon + 1, offset))
         return false;
-    *section = find_section(facts, word, (size_t)(colon - word));
+    *section = layout_find_name(&facts->layout, word, (size_t)(colon - word), &is_only);
     /* In a linked file, the number is an address in the section and not an offset. */
     if (*section != NULL && !facts->layout.is_made_up)
         *offset -= (*section)->address;
     return *section != NULL;
-}
-
-/* Returns the length of the name: up to a '+' before a number, which becomes `*offset`, or the
- * whole word. */
-static size_t split_offset(const char *word, uint64_t *offset)
-{
-    const char *plus = strrchr(word, '+');
-    *offset = 0;
-    if (plus != NULL && plus > word && parse_address(plus + 1, offset))
-        return (size_t)(plus - word);
-    return strlen(word);
 }
 
 static bool find_function(const struct facts *facts, const char *word, size_t length,
@@ -104,12 +87,17 @@ static bool find_function(const struct facts *facts, const char *word, size_t le
 static bool find_name(const struct facts *facts, const char *word, struct target *target,
                       char *complaint)
 {
-    uint64_t offset;
+    uint64_t offset = 0;
+    bool is_only;
     const struct code_section *section;
     if (split_section(facts, word, &section, &offset))
         return find_in_section(&facts->layout, section, offset, target, complaint);
-    size_t length = split_offset(word, &offset);
-    section = find_section(facts, word, length);
+    /* The name ends at a '+' before a number. */
+    const char *plus = strrchr(word, '+');
+    bool has_offset = plus != NULL && plus > word && parse_address(plus + 1, &offset);
+    size_t length = has_offset ? (size_t)(plus - word) : strlen(word);
+    offset = has_offset ? offset : 0;
+    section = layout_find_name(&facts->layout, word, length, &is_only);
     if (section != NULL)
         return find_in_section(&facts->layout, section, offset, target, complaint);
     if (find_function(facts, word, length, offset, target))
@@ -125,7 +113,7 @@ bool find_target(const struct facts *facts, uint64_t base, const char *word, str
 {
     uint64_t address;
     if (parse_address(word, &address))
-        return find_address_target(facts, base, address, target, complaint);
+        return find_address(facts, base, address, target, complaint);
     if (!find_name(facts, word, target, complaint))
         return false;
     target->loaded = target->address + base;

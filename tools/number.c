@@ -135,39 +135,25 @@ static double round_to(double value, int precision, int least_exponent)
     return ldexp(nearbyint(ldexp(value, precision - exponent)), exponent - precision);
 }
 
-/* Formats an integral number without an exponent. False if that is too long. */
-static bool format_integral(long double value, char *text)
+/* Formats with the fewest digits that identify the number: in a type of fewer bits than a double,
+ * given by its precision and the exponent of its smallest normal number; in a double, or, if
+ * `precision` is LDBL_MANT_DIG, in a long double. Numbers that are integers and not too long have
+ * no exponent. */
+static void format_shortest(long double value, int precision, int least_exponent, char *text)
 {
-    if (!(fabsl(value) < 1e15L) || value != rintl(value))
-        return false;
-    snprintf(text, NUMBER_TEXT_BYTES, "%.0Lf", value);
-    return true;
-}
-
-static void format_narrow(double value, int precision, int least_exponent, char *text)
-{
-    bool same = format_integral(value, text);
-    for (int digits = 1; digits <= FLT_DECIMAL_DIG && !same; digits++) {
-        snprintf(text, NUMBER_TEXT_BYTES, "%.*g", digits, value);
-        same = round_to(strtod(text, NULL), precision, least_exponent) == value;
-    }
-}
-
-static void format_double(double value, char *text)
-{
-    bool same = format_integral(value, text);
-    for (int digits = 1; digits <= DBL_DECIMAL_DIG && !same; digits++) {
-        snprintf(text, NUMBER_TEXT_BYTES, "%.*g", digits, value);
-        same = strtod(text, NULL) == value;
-    }
-}
-
-static void format_long(long double value, char *text)
-{
-    bool same = format_integral(value, text);
-    for (int digits = 1; digits <= LDBL_DECIMAL_DIG && !same; digits++) {
+    bool is_long = precision == LDBL_MANT_DIG;
+    bool same = fabsl(value) < 1e15L && value == rintl(value);
+    if (same)
+        snprintf(text, NUMBER_TEXT_BYTES, "%.0Lf", value);
+    int most = is_long ? LDBL_DECIMAL_DIG : DBL_DECIMAL_DIG;
+    if (precision < DBL_MANT_DIG)
+        most = FLT_DECIMAL_DIG;
+    for (int digits = 1; digits <= most && !same; digits++) {
         snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg", digits, value);
-        same = strtold(text, NULL) == value;
+        long double parsed = is_long ? strtold(text, NULL) : (long double)strtod(text, NULL);
+        if (precision < DBL_MANT_DIG)
+            parsed = (long double)round_to((double)parsed, precision, least_exponent);
+        same = parsed == value;
     }
 }
 
@@ -183,15 +169,6 @@ static double half_value(const uint8_t *bytes)
     else if (exponent != SPECIAL)
         magnitude = ldexp(fraction + (1u << FRACTION_BITS), (int)exponent - BIAS - FRACTION_BITS);
     return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
-/* Returns the value of a bfloat, which is the upper half of a float. */
-static double bfloat_value(const uint8_t *bytes)
-{
-    float value;
-    uint32_t bits = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 24;
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }
 
 /* ---- Quadruple precision ---- */
@@ -222,16 +199,6 @@ static bool fits_long_double(wide fraction, int exponent)
            (spare <= 0 || (fraction & (((wide)1 << spare) - 1)) == 0);
 }
 
-/* Formats a number in decimal. False if more digits were needed for the exact value. */
-static bool format_exactly(long double value, char *text)
-{
-    enum { DIGITS = 36, MORE_DIGITS = 60 };
-    char more[MORE_DIGITS + NUMBER_TEXT_BYTES];
-    snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg", DIGITS, value);
-    snprintf(more, sizeof more, "%.*Lg", MORE_DIGITS, value);
-    return strcmp(text, more) == 0;
-}
-
 static void format_quad(const uint8_t *bytes, char *text)
 {
     uint64_t words[2];
@@ -249,7 +216,13 @@ static void format_quad(const uint8_t *bytes, char *text)
         magnitude = exponent == 0 ? 0
                                   : ldexpl((long double)(fraction | (wide)1 << QUAD_FRACTION_BITS),
                                            exponent - QUAD_BIAS - QUAD_FRACTION_BITS);
-    if (!format_exactly(is_negative ? -magnitude : magnitude, text))
+    /* A number that needs more digits in decimal is formatted in hexadecimal. */
+    enum { DIGITS = 36, MORE_DIGITS = 60 };
+    char more[MORE_DIGITS + NUMBER_TEXT_BYTES];
+    magnitude = is_negative ? -magnitude : magnitude;
+    snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg", DIGITS, magnitude);
+    snprintf(more, sizeof more, "%.*Lg", MORE_DIGITS, magnitude);
+    if (strcmp(text, more) != 0)
         format_hexadecimal(fraction, exponent, is_negative, text);
 }
 
@@ -257,29 +230,32 @@ void number_format_floating(enum cairn_type_kind kind, const uint8_t bytes[16],
                             char text[NUMBER_TEXT_BYTES])
 {
     float single = 0;
+    float half_of_float; /* a bfloat is the upper half of a float */
+    uint32_t upper = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 24;
     double whole = 0;
     long double extended = 0;
     memcpy(&single, bytes, sizeof single);
+    memcpy(&half_of_float, &upper, sizeof upper);
     memcpy(&whole, bytes, sizeof whole);
     memcpy(&extended, bytes, sizeof extended);
     switch (kind) {
     case CAIRN_TYPE_HALF:
-        format_narrow(half_value(bytes), 11, -13, text);
+        format_shortest((long double)half_value(bytes), 11, -13, text);
         break;
     case CAIRN_TYPE_BFLOAT:
-        format_narrow(bfloat_value(bytes), 8, FLT_MIN_EXP, text);
+        format_shortest((long double)half_of_float, 8, FLT_MIN_EXP, text);
         break;
     case CAIRN_TYPE_FLOAT:
-        format_narrow((double)single, FLT_MANT_DIG, FLT_MIN_EXP, text);
+        format_shortest((long double)single, FLT_MANT_DIG, FLT_MIN_EXP, text);
         break;
     case CAIRN_TYPE_X86_FP80:
-        format_long(extended, text);
+        format_shortest(extended, LDBL_MANT_DIG, 0, text);
         break;
     case CAIRN_TYPE_FP128:
         format_quad(bytes, text);
         break;
     default:
-        format_double(whole, text);
+        format_shortest((long double)whole, DBL_MANT_DIG, 0, text);
         break;
     }
 }

@@ -15,22 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool wants_colour(int descriptor)
+void output_open(struct output *output, int descriptor)
 {
     const char *no_colour = getenv("NO_COLOR");
     const char *terminal = getenv("TERM");
-    if (no_colour != NULL && *no_colour != '\0')
-        return false;
-    if (terminal == NULL || strcmp(terminal, "dumb") == 0)
-        return false;
-    return isatty(descriptor) == 1;
-}
-
-void output_open(struct output *output, int descriptor)
-{
     output->descriptor = descriptor;
     output->system_error = 0;
-    output->has_colour = wants_colour(descriptor);
+    output->has_colour = (no_colour == NULL || *no_colour == '\0') && terminal != NULL &&
+                         strcmp(terminal, "dumb") != 0 && isatty(descriptor) == 1;
     output->long_names_left = OUTPUT_LONG_NAMES_BYTES;
     output->used = 0;
 }
@@ -54,8 +46,8 @@ void output_bytes(struct output *output, const char *bytes, size_t size)
     while (size > 0) {
         if (output->used == sizeof output->buffer)
             output_flush(output);
-        size_t room = sizeof output->buffer - output->used;
-        size_t part = size < room ? size : room;
+        size_t space = sizeof output->buffer - output->used;
+        size_t part = size < space ? size : space;
         memcpy(output->buffer + output->used, bytes, part);
         output->used += part;
         bytes += part;
@@ -68,6 +60,12 @@ void output_text(struct output *output, const char *text)
     output_bytes(output, text, strlen(text));
 }
 
+void output_spaces(struct output *output, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        output_character(output, ' ');
+}
+
 void output_character(struct output *output, char character)
 {
     if (output->used == sizeof output->buffer)
@@ -75,7 +73,7 @@ void output_character(struct output *output, char character)
     output->buffer[output->used++] = character;
 }
 
-char *output_room(struct output *output, size_t size)
+char *output_space(struct output *output, size_t size)
 {
     if (sizeof output->buffer - output->used < size)
         output_flush(output);
@@ -89,7 +87,7 @@ void output_taken(struct output *output, const char *end)
 
 /* ---- Numbers ---- */
 
-enum { DIGITS_MAX = 20 };
+enum { DIGITS_MAX = 20, FLOATING_BYTES = 64 };
 
 /* Converts two digits at a time. */
 char *put_digits(char *at, uint64_t value)
@@ -115,44 +113,28 @@ char *put_digits(char *at, uint64_t value)
     return at + count;
 }
 
-void output_unsigned(struct output *output, uint64_t value)
+static char *put_hexadecimal(char *at, uint64_t value)
 {
-    output_taken(output, put_digits(output_room(output, DIGITS_MAX), value));
+    unsigned shift = value == 0 ? 0 : (63 - (unsigned)__builtin_clzll(value)) / 4 * 4;
+    for (;; shift -= 4) {
+        *at++ = "0123456789abcdef"[value >> shift & 0xF];
+        if (shift == 0)
+            return at;
+    }
 }
 
-void output_signed(struct output *output, int64_t value)
+void output_unsigned(struct output *output, uint64_t value)
 {
-    if (value < 0)
-        output_character(output, '-');
-    output_unsigned(output, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    output_taken(output, put_digits(output_space(output, DIGITS_MAX), value));
 }
 
 void output_hexadecimal(struct output *output, uint64_t value)
 {
-    char *at = output_room(output, DIGITS_MAX);
-    unsigned shift = value == 0 ? 0 : (63 - (unsigned)__builtin_clzll(value)) / 4 * 4;
-    *at++ = '0';
-    *at++ = 'x';
-    for (;; shift -= 4) {
-        *at++ = "0123456789abcdef"[value >> shift & 0xF];
-        if (shift == 0)
-            break;
-    }
-    output_taken(output, at);
+    output_text(output, "0x");
+    output_taken(output, put_hexadecimal(output_space(output, DIGITS_MAX), value));
 }
 
-/* Returns how many bytes of `text`, up to `end`, can be written unchanged. */
-static size_t visible_run(const char *text, const char *end)
-{
-    const char *at = text;
-    while (at < end && *at != '\\') {
-        size_t length = utf8_visible_length(at);
-        if (length == 0 || length > (size_t)(end - at))
-            break;
-        at += length;
-    }
-    return (size_t)(at - text);
-}
+/* ---- Names ---- */
 
 void output_allow_names(struct output *output, uint64_t bytes) { output->long_names_left += bytes; }
 
@@ -174,11 +156,13 @@ void output_name(struct output *output, const char *name)
 {
     const char *end = output_name_end(output, name);
     for (const char *at = name; at < end;) {
-        size_t length = visible_run(at, end);
-        output_bytes(output, at, length);
-        at += length;
-        if (at < end)
+        size_t length = *at == '\\' ? 0 : utf8_visible_length(at);
+        if (length > 0 && length <= (size_t)(end - at)) {
+            output_bytes(output, at, length);
+            at += length;
+        } else {
             output_escaped(output, "\\x", (uint8_t)*at++);
+        }
     }
     if (*end != '\0')
         output_text(output, "...");
@@ -192,22 +176,94 @@ void output_escaped(struct output *output, const char *prefix, uint8_t byte)
     output_character(output, digits[byte & 0xf]);
 }
 
-void output_format(struct output *output, const char *format, ...)
-{
-    char text[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    output_text(output, text);
-}
+/* ---- Formats ---- */
 
-void output_style(struct output *output, enum output_style style)
+static void write_style(struct output *output, char style)
 {
     static const char *const codes[] = {
-        [STYLE_PLAIN] = "\033[0m",   [STYLE_HEADING] = "\033[1m",  [STYLE_NAME] = "\033[36m",
-        [STYLE_NUMBER] = "\033[33m", [STYLE_WARNING] = "\033[31m", [STYLE_FAINT] = "\033[2m",
+        [0] = "\033[0m",  [1] = "\033[1m",  [2] = "\033[36m",
+        [3] = "\033[33m", [4] = "\033[31m", [5] = "\033[2m",
     };
     if (output->has_colour)
-        output_text(output, codes[style]);
+        output_text(output, codes[style - PLAIN[0]]);
+}
+
+uint64_t take_number(char modifier, va_list *arguments)
+{
+    if (modifier == 'j')
+        return va_arg(*arguments, uintmax_t);
+    return modifier == 'z' ? va_arg(*arguments, size_t) : va_arg(*arguments, unsigned);
+}
+
+/* Writes the argument of the conversion at `at`, after its percent sign. Returns the end of the
+ * conversion. */
+static const char *convert(struct output *output, const char *at, va_list *arguments)
+{
+    char buffer[FLOATING_BYTES];
+    const char *text = buffer;
+    const char *end = buffer;
+    int64_t number;
+    bool is_left = *at == '-';
+    char *after;
+    at += is_left;
+    size_t width = *at == '*' ? (size_t)va_arg(*arguments, int) : strtoul(at, &after, 10);
+    at = *at == '*' ? at + 1 : after;
+    int precision = *at == '.' ? at[1] - '0' : 0;
+    at += *at == '.' ? 2 : 0;
+    char modifier = *at == 'j' || *at == 'z' ? *at++ : '\0';
+    switch (*at) {
+    case 'f':
+        end += snprintf(buffer, sizeof buffer, "%.*f", precision, va_arg(*arguments, double));
+        break;
+    case 's':
+        text = va_arg(*arguments, const char *);
+        if (width == 0) {
+            output_name(output, text == NULL ? "(no symbol)" : text);
+            return at + 1;
+        }
+        end = text + strlen(text);
+        break;
+    case 'i':
+        number = va_arg(*arguments, int);
+        buffer[0] = '-';
+        end = put_digits(buffer + (number < 0), (uint64_t)(number < 0 ? -number : number));
+        break;
+    case 'u':
+        end = put_digits(buffer, take_number(modifier, arguments));
+        break;
+    case 'x':
+        end = put_hexadecimal(buffer, take_number(modifier, arguments));
+        break;
+    default:
+        output_character(output, '%');
+        break;
+    }
+    size_t padding = (size_t)(end - text) < width ? width - (size_t)(end - text) : 0;
+    if (!is_left)
+        output_spaces(output, padding);
+    output_bytes(output, text, (size_t)(end - text));
+    if (is_left)
+        output_spaces(output, padding);
+    return at + 1;
+}
+
+void output_arguments(struct output *output, const char *format, va_list *arguments)
+{
+    while (*format != '\0') {
+        size_t plain = strcspn(format, "%" PLAIN HEADING NAME NUMBER WARNING FAINT);
+        output_bytes(output, format, plain);
+        format += plain;
+        if (*format == '%')
+            format = convert(output, format + 1, arguments);
+        else if (*format != '\0')
+            write_style(output, *format++);
+    }
+}
+
+void output_format(struct output *output, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    output_arguments(output, format, &arguments);
+    va_end(arguments);
 }

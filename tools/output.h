@@ -6,6 +6,7 @@
 #ifndef TOOLS_OUTPUT_H
 #define TOOLS_OUTPUT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,14 +22,13 @@ enum {
     OUTPUT_LONG_NAMES_BYTES = 1 << 24
 };
 
-enum output_style {
-    STYLE_PLAIN,
-    STYLE_HEADING,
-    STYLE_NAME,
-    STYLE_NUMBER,
-    STYLE_WARNING,
-    STYLE_FAINT
-};
+/* Styles in formats. */
+#define PLAIN "\001"
+#define HEADING "\002"
+#define NAME "\003"
+#define NUMBER "\004"
+#define WARNING "\005"
+#define FAINT "\006"
 
 struct output {
     int descriptor;
@@ -46,8 +46,8 @@ void output_open(struct output *output, int descriptor);
 void output_bytes(struct output *output, const char *bytes, size_t size);
 void output_text(struct output *output, const char *text);
 void output_character(struct output *output, char character);
+void output_spaces(struct output *output, size_t count);
 void output_unsigned(struct output *output, uint64_t value);
-void output_signed(struct output *output, int64_t value);
 /* Writes a number with 0x before it. */
 void output_hexadecimal(struct output *output, uint64_t value);
 /* Writes a name from a file. Characters that could control a terminal, and bytes that are not
@@ -60,19 +60,25 @@ const char *output_name_end(struct output *output, const char *name);
 void output_allow_names(struct output *output, uint64_t bytes);
 /* Writes a prefix and two hexadecimal digits. */
 void output_escaped(struct output *output, const char *prefix, uint8_t byte);
-/* Writes formatted text of at most 256 bytes. */
+/* Writes formatted text of any length. The format may contain styles. The conversions are %f with a
+ * precision of one digit, %u and %x, which take 'j' for 64 bits and 'z' for a size_t, %i, and %s,
+ * all with an optional '-' and width; and %%. Without a width, %s writes its argument as
+ * output_name does, and NULL as "(no symbol)". */
 void output_format(struct output *output, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void output_arguments(struct output *output, const char *format, va_list *arguments);
+/* Returns the next argument, for a conversion with the length modifier 'j', 'z' or another. */
+uint64_t take_number(char modifier, va_list *arguments);
+/* Returns the ending of a noun after a number: "" or "s". */
+static inline const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
-/* output_room returns space for `size` bytes in the buffer, at most OUTPUT_BUFFER_BYTES. The second
- * function marks the space up to `end` as written. */
-char *output_room(struct output *output, size_t size);
+/* output_space returns space for `size` bytes in the buffer, at most OUTPUT_BUFFER_BYTES. The
+ * second function marks the space up to `end` as written. */
+char *output_space(struct output *output, size_t size);
 void output_taken(struct output *output, const char *end);
 
 /* Writes the decimal digits of a number, at most 20. Returns their end. */
 char *put_digits(char *at, uint64_t value);
-
-void output_style(struct output *output, enum output_style style);
 
 /* Writes the buffer. False if any write has failed. */
 bool output_flush(struct output *output);

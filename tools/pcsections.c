@@ -5,22 +5,18 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/command.h"
-#include "tools/files.h"
-#include "tools/options.h"
-#include "tools/schema.h"
-#include "tools/words.h"
+#include "tools/pcsection_entries.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char help[] =
     "usage: cairn pcsections FILE --section NAME --schema SCHEMA [--json]\n"
     "\n"
     "Prints PC sections of an ELF object, executable or shared library: what the metadata\n"
-    "!pcsections says about functions or instructions. Their entries do not say what they are, so\n"
-    "the schema has to. FILE - is standard input.\n"
+    "!pcsections says about functions or instructions. The format of entries is not in the\n"
+    "file, so the schema has to be given. FILE - is standard input.\n"
     "\n"
     "  --section NAME   the section; of several with this name all are printed\n"
     "  --schema SCHEMA  what its entries are like, in words:\n"
@@ -30,14 +26,14 @@ static const char help[] =
     "              !C                        the size, and constants of more than 8 bits, are\n"
     "                                        ULEB128 numbers\n"
     "            such as 'instruction 4', 'function 4 u32 !C'. Unless they are ULEB128 numbers,\n"
-    "            LLVM takes 4 bytes for 24 bits, and 8 for 40, 48 and 56, with zeros behind:\n"
+    "            LLVM takes 4 bytes for 24 bits, and 8 for 40, 48 and 56, followed by zeros:\n"
     "            that is u24 u8, u40 u24, u48 u16, u56 u8\n"
     "            Both options may be given several times, in pairs, or with one schema for all\n"
     "  --json    for machines: an array of sections\n"
     "              {name, code, schema, entries}, of an archive's member also file\n"
     "            entries:  {address, section, symbol, offset, size, constants}\n"
     "            size is null unless it is a function's; section is null unless the file is\n"
-    "            relocatable: address then counts from the begin of that section.\n"
+    "            relocatable: address is then an offset in that section.\n"
     "            Integers above 2^53 - 1 are strings of decimal digits\n"
     "  --debug-file PATH\n"
     "            names come from this file\n"
@@ -49,168 +45,95 @@ static const char help[] =
     "addresses: each is printed by itself, with the constants of all.\n";
 
 struct options {
-    const char *path;
-    const char *debug_path;
-    uint64_t memory_limit; /* 0 for the default */
+    struct file_options file;
     struct wanted_sections wanted;
-    bool json;
-    bool help;
 };
 
 struct printing {
     const struct options *options;
-    struct output *output;
-    struct json *json; /* NULL for text */
+    struct printer printer;
     struct layout layout;
     size_t section_count;
 };
 
-/* ---- Text ---- */
+/* ---- Sections ---- */
 
-static void write_heading(struct printing *printing, const struct entry_reader *reader)
+static void begin_section(struct printing *printing, const struct entry_reader *reader)
 {
-    struct output *output = printing->output;
-    if (printing->section_count > 0)
-        output_character(output, '\n');
-    write_member(output, reader->input);
-    output_style(output, STYLE_HEADING);
-    output_text(output, "section ");
-    output_name(output, reader->section.name);
-    output_style(output, STYLE_PLAIN);
-    output_text(output, ": ");
-    output_text(output, reader->wanted->text);
-    output_text(output, ", ");
-    output_text(output, cairn_architecture_name(cairn_object_architecture(reader->input->object)));
-    output_text(output, ", ");
-    write_count(output, reader->section.contents.size, "byte", "bytes");
-    output_character(output, '\n');
-}
-
-static void write_address(struct output *output, const struct place *place)
-{
-    if (place->section != NULL) {
-        output_name(output, place->section->name);
-        output_character(output, ':');
-    }
-    output_hexadecimal(output, place->address);
-}
-
-static void write_constants(struct output *output, const struct entry_reader *reader,
-                            const struct cairn_pcsection_entry *value)
-{
-    for (uint8_t i = 0; i < reader->wanted->schema.constant_count; i++) {
-        output_text(output, i == 0 ? ": " : ", ");
-        output_unsigned(output, value->constants[i]);
-        output_text(output, " (");
-        output_hexadecimal(output, value->constants[i]);
-        output_character(output, ')');
-    }
-}
-
-static void write_entry_text(struct output *output, const struct entry_reader *reader,
-                             const struct section_entry *entry,
-                             const struct cairn_object_function *function)
-{
-    output_text(output, "  ");
-    write_address(output, &entry->place);
-    output_text(output, " = ");
-    if (function != NULL)
-        write_name_offset(output, function->name, entry->place.address - function->entry);
-    else
-        write_name(output, NULL);
-    if (reader->wanted->schema.has_size) {
-        output_text(output, ", ");
-        write_count(output, entry->value.size, "byte", "bytes");
-    }
-    write_constants(output, reader, &entry->value);
-    output_character(output, '\n');
-}
-
-/* ---- JSON ---- */
-
-static void begin_section_json(struct json *json, const struct entry_reader *reader)
-{
+    struct printer *printer = &printing->printer;
+    struct output *output = &printer->output;
+    struct json *json = &printer->json;
+    cairn_object *object = reader->input->object;
     struct cairn_object_section_header code;
-    json_line(json, 0);
-    json_begin_object(json);
-    write_json_member(json, reader->input);
-    json_key(json, "name");
-    json_string(json, reader->section.name);
-    json_key(json, "code");
-    if (cairn_object_section_header(reader->input->object, reader->section.linked_section, &code))
-        json_string(json, code.name);
-    else
-        json_null(json);
-    json_key(json, "schema");
-    json_string(json, reader->wanted->text);
-    json_key(json, "entries");
-    json_begin_array(json);
+    if (printer->is_json) {
+        bool has_code = cairn_object_section_header(object, reader->section.linked_section, &code);
+        json_line(json, 0);
+        json_begin_object(json, NULL);
+        write_json_member(json, reader->input);
+        json_fields(json, "name %s", reader->section.name);
+        json_name(json, "code", has_code ? code.name : NULL);
+        json_fields(json, "schema %s", reader->wanted->text);
+        json_begin_array(json, "entries");
+        return;
+    }
+    output_text(output, printing->section_count > 0 ? "\n" : "");
+    write_member(output, reader->input);
+    output_format(output, HEADING "section %s" PLAIN ": %s, %s, %zu byte%s\n", reader->section.name,
+                  reader->wanted->text, cairn_architecture_name(cairn_object_architecture(object)),
+                  reader->section.contents.size, plural(reader->section.contents.size));
 }
-
-static void write_entry_json(struct json *json, const struct entry_reader *reader,
-                             const struct section_entry *entry,
-                             const struct cairn_object_function *function)
-{
-    json_line(json, 1);
-    json_begin_object(json);
-    json_key(json, "address");
-    json_unsigned(json, entry->place.address);
-    json_key(json, "section");
-    write_json_name(json, entry->place.section == NULL ? NULL : entry->place.section->name);
-    json_key(json, "symbol");
-    write_json_name(json, function == NULL ? NULL : function->name);
-    json_key(json, "offset");
-    if (function != NULL)
-        json_unsigned(json, entry->place.address - function->entry);
-    else
-        json_null(json);
-    json_key(json, "size");
-    if (reader->wanted->schema.has_size)
-        json_unsigned(json, entry->value.size);
-    else
-        json_null(json);
-    json_key(json, "constants");
-    json_begin_array(json);
-    for (uint8_t i = 0; i < reader->wanted->schema.constant_count; i++)
-        json_unsigned(json, entry->value.constants[i]);
-    json_end_array(json);
-    json_end_object(json);
-}
-
-/* ---- Visiting the file ---- */
 
 static void print_entry(struct printing *printing, const struct entry_reader *reader,
                         const struct section_entry *entry)
 {
-    struct cairn_object_function found;
-    bool is_known = layout_function(&printing->layout, entry->value.address, &found);
-    const struct cairn_object_function *function = is_known ? &found : NULL;
-    if (printing->json != NULL)
-        write_entry_json(printing->json, reader, entry, function);
-    else
-        write_entry_text(printing->output, reader, entry, function);
+    struct output *output = &printing->printer.output;
+    struct json *json = &printing->printer.json;
+    const struct cairn_pcsection_schema *schema = &reader->wanted->schema;
+    struct cairn_object_function function = {.name = NULL};
+    bool is_known = layout_function(&printing->layout, entry->value.address, &function);
+    uint64_t offset = entry->place.address - function.entry;
+    if (printing->printer.is_json) {
+        json_line(json, 1);
+        json_begin_object(json, NULL);
+        json_fields(json, "address %ju", entry->place.address);
+        json_name(json, "section", place_section_name(&entry->place));
+        json_name(json, "symbol", is_known ? function.name : NULL);
+        json_optional(json, "offset", is_known, offset);
+        json_optional(json, "size", schema->has_size, entry->value.size);
+        write_json_constants(json, schema, &entry->value);
+        json_end_object(json);
+        return;
+    }
+    output_text(output, "  ");
+    write_place(output, &entry->place);
+    output_format(output, " = " NAME "%s" PLAIN, is_known ? function.name : "(no symbol)");
+    if (is_known)
+        output_format(output, " + 0x%jx", offset);
+    if (schema->has_size)
+        output_format(output, ", %ju byte%s", entry->value.size, plural(entry->value.size));
+    write_constants(output, schema, &entry->value);
+    output_character(output, '\n');
 }
 
-static bool print_section(struct printing *printing, struct entry_reader *reader)
+static bool print_section(struct printing *printing, const struct wanted_section *wanted,
+                          const struct input *input, const struct cairn_object_section *section)
 {
+    struct entry_reader reader;
     struct section_entry entry;
     struct cairn_error error;
-    if (printing->json != NULL)
-        begin_section_json(printing->json, reader);
-    else
-        write_heading(printing, reader);
+    entry_reader_open(&reader, input, &printing->layout, wanted, section);
+    begin_section(printing, &reader);
     printing->section_count++;
-    while (entry_reader_next(reader, &entry, &error))
-        print_entry(printing, reader, &entry);
-    if (printing->json != NULL) {
-        json_end_array(printing->json);
-        json_end_object(printing->json);
+    while (entry_reader_next(&reader, &entry, &error))
+        print_entry(printing, &reader, &entry);
+    if (printing->printer.is_json) {
+        json_end_array(&printing->printer.json);
+        json_end_object(&printing->printer.json);
     }
-    if (error.status == CAIRN_OK)
-        return true;
-    entry_reader_complain(reader, &error);
-    return false;
+    return error.status == CAIRN_OK || entry_reader_complain(&reader, &error);
 }
+
+/* ---- Sections that were not found ---- */
 
 /* Whether a section looks like a PC section. */
 static bool is_candidate(const struct cairn_object_section_header *header)
@@ -246,36 +169,28 @@ static bool is_listed(const struct candidates *candidates, const char *name)
 /* Adds a name to the list. False if it does not fit. */
 static bool list_name(struct candidates *candidates, const char *name)
 {
+    size_t left = LIST_BYTES - candidates->used;
     size_t length = strnlen(name, LIST_BYTES);
-    if (length + 3 > LIST_BYTES - candidates->used || candidates->count == LISTED_MAX)
+    if (length + 3 > left || candidates->count == LISTED_MAX)
         return false;
-    if (candidates->count > 0) {
-        memcpy(candidates->text + candidates->used, ", ", 2);
-        candidates->used += 2;
-    }
-    memcpy(candidates->text + candidates->used, name, length);
-    candidates->used += length;
+    candidates->used += (size_t)snprintf(candidates->text + candidates->used, left, "%s%s",
+                                         candidates->count > 0 ? ", " : "", name);
     candidates->names[candidates->count++] = name;
     return true;
 }
 
-static void list_candidates(const cairn_object *object, struct candidates *candidates)
-{
-    struct cairn_object_section_header header;
-    for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++)
-        if (is_candidate(&header) && !is_listed(candidates, header.name) &&
-            !list_name(candidates, header.name))
-            return;
-}
-
-static void complain_of_candidates(const struct input *input, const char *wrong)
+static bool complain_of_candidates(const struct input *input, const char *wrong)
 {
     struct candidates candidates = {.used = 0};
-    list_candidates(input->object, &candidates);
+    struct cairn_object_section_header header;
+    for (uint32_t i = 1; cairn_object_section_header(input->object, i, &header); i++)
+        if (is_candidate(&header) && !is_listed(&candidates, header.name) &&
+            !list_name(&candidates, header.name))
+            break;
     if (candidates.count > 0)
-        complain("%s: %s; these may be PC sections: %s", input->name, wrong, candidates.text);
-    else
-        complain("%s: %s, and none that looks like a PC section", input->name, wrong);
+        return complain("%s: %s; these may be PC sections: %s", input->name, wrong,
+                        candidates.text);
+    return complain("%s: %s, and no section looks like a PC section", input->name, wrong);
 }
 
 static bool print_wanted(struct printing *printing, const struct input *input,
@@ -284,33 +199,24 @@ static bool print_wanted(struct printing *printing, const struct input *input,
     bool is_good = true;
     struct cairn_error error = {0};
     struct cairn_object_section section = {0};
-    while (cairn_object_next_section(input->object, wanted->name, &section, &error) == CAIRN_OK) {
-        struct entry_reader reader;
-        entry_reader_open(&reader, input, &printing->layout, wanted, &section);
-        is_good = print_section(printing, &reader) && is_good;
-    }
-    if (error.status != CAIRN_ERROR_NOT_FOUND) {
-        complain("%s: %s: %s", input->name, wanted->name, error.message);
-        return false;
-    }
+    while (cairn_object_next_section(input->object, wanted->name, &section, &error) == CAIRN_OK)
+        is_good = print_section(printing, wanted, input, &section) && is_good;
+    if (error.status != CAIRN_ERROR_NOT_FOUND)
+        return complain("%s: %s: %s", input->name, wanted->name, error.message);
     /* A member of an archive need not have the section. */
-    if (section.index != 0 || input->is_member)
-        return is_good;
-    complain_of_candidates(input, error.message);
-    return false;
+    return section.index != 0 || input->is_member ? is_good
+                                                  : complain_of_candidates(input, error.message);
 }
 
 static bool print_object(const struct input *input, void *user)
 {
     struct printing *printing = user;
     const struct wanted_sections *wanted = &printing->options->wanted;
-    if (wanted->count == 0) {
-        complain_of_candidates(input, "no section is asked for");
-        return false;
-    }
+    if (wanted->count == 0)
+        return complain_of_candidates(input, "no section is asked for");
     if (!layout_create(input, &printing->layout))
         return false;
-    output_allow_names(printing->output, input->size);
+    output_allow_names(&printing->printer.output, input->size);
     bool is_good = true;
     for (size_t i = 0; i < wanted->count; i++)
         is_good = print_wanted(printing, input, &wanted->sections[i]) && is_good;
@@ -318,64 +224,32 @@ static bool print_object(const struct input *input, void *user)
     return is_good;
 }
 
-static enum exit_status print_file(const struct options *options)
-{
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    struct json json = {.output = &output};
-    struct printing printing = {
-        .options = options, .output = &output, .json = options->json ? &json : NULL};
-    if (options->json)
-        json_begin_array(&json);
-    bool is_good = visit_file(options->path, options->debug_path, options->memory_limit,
-                              print_object, &printing);
-    if (options->wanted.count == 0)
-        return EXIT_BAD_USAGE;
-    if (printing.section_count == 0) {
-        if (is_good)
-            complain("%s: no member has a section of such a name", options->path);
-        return EXIT_BAD_INPUT;
-    }
-    if (options->json) {
-        json_end_array(&json);
-        output_character(&output, '\n');
-    }
-    enum exit_status status = finish_output(&output);
-    return is_good ? status : EXIT_BAD_INPUT;
-}
-
-/* ---- The command ---- */
-
-static bool parse(int argc, char **argv, struct options *options)
-{
-    struct option_values names = {.count = 0};
-    struct option_values schemas = {.count = 0};
-    const struct option known[] = {
-        {.name = "--debug-file", .value = &options->debug_path, .needs = "a file"},
-        {.name = "--memory", .size = &options->memory_limit, .needs = MEMORY_NEEDS},
-        {.name = "--json", .flag = &options->json},
-        {.name = "--schema", .values = &schemas, .needs = "a schema, such as 'instruction 4 u32'"},
-        {.name = "--section", .values = &names, .needs = "a section's name"},
-    };
-    struct command_line line = {
-        .command = "pcsections", .options = known, .option_count = 5, .operand_limit = 1};
-    if (!parse_command_line(argc, argv, &line))
-        return false;
-    options->help = line.help;
-    if (line.help)
-        return true;
-    if (line.operand_count == 0) {
-        complain("pcsections: no file is given; see 'cairn pcsections --help'");
-        return false;
-    }
-    options->path = line.operands[0];
-    return parse_wanted_sections("pcsections", &names, &schemas, &options->wanted);
-}
-
 enum exit_status command_pcsections(int argc, char **argv)
 {
-    struct options options = {0};
-    if (!parse(argc, argv, &options))
+    static struct printing printing;
+    struct options options = {.wanted = {.count = 0}};
+    struct option_values names = {.count = 0};
+    struct option_values schemas = {.count = 0};
+    const struct option known[] = {SECTION_OPTIONS(&names, &schemas)};
+    struct command_line line = {.command = "pcsections",
+                                .help = help,
+                                .options = known,
+                                .option_count = 2,
+                                .operand_limit = 1,
+                                .file = &options.file};
+    enum exit_status status;
+    if (!parse_command_line(argc, argv, &line, &status))
+        return status;
+    if (!parse_wanted_sections("pcsections", &names, &schemas, &options.wanted))
         return EXIT_BAD_USAGE;
-    return options.help ? print_text(help) : print_file(&options);
+    printing.options = &options;
+    printer_open(&printing.printer, options.file.json);
+    bool is_good = visit_file(&options.file, print_object, &printing);
+    if (options.wanted.count == 0)
+        return EXIT_BAD_USAGE;
+    if (printing.section_count > 0)
+        return printer_finish(&printing.printer, is_good);
+    if (is_good)
+        complain("%s: no member has a section of such a name", options.file.path);
+    return EXIT_BAD_INPUT;
 }

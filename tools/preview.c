@@ -31,22 +31,18 @@ bool preview_manages(enum cairn_architecture architecture, enum cairn_byte_order
     return false;
 }
 
-static bool is_call(const struct cairn_arch *arch, const struct preview_code *code, size_t size)
-{
-    struct arch_patchpoint found;
-    return arch->recognise(arch, code->bytes, size, code->address, &found, NULL) == CAIRN_OK &&
-           found.has_call;
-}
-
 /* Returns the size of LLVM's call and the no-ops that follow it. Recognition fails for sizes that
  * end inside the call or inside a no-op. */
 static size_t find_call(const struct cairn_arch *arch, const struct preview_code *code)
 {
+    struct arch_patchpoint patchpoint;
     size_t step = arch->fixed_instruction_bytes == 0 ? 1 : arch->fixed_instruction_bytes;
     size_t end = code->limit < CALL_BYTES_MAX ? code->limit : CALL_BYTES_MAX;
     size_t found = 0;
     for (size_t size = step; size <= end; size += step)
-        if (is_call(arch, code, size))
+        if (arch->recognise(arch, code->bytes, size, code->address, &patchpoint, NULL) ==
+                CAIRN_OK &&
+            patchpoint.has_call)
             found = size;
     if (found == 0)
         return 0;
@@ -62,7 +58,7 @@ uint32_t preview_find_patchpoint(const struct preview_code *all, struct cairn_er
     if (!preview_manages(code->architecture, code->byte_order, error))
         return 0;
     const struct cairn_arch *arch = arch_find(code->architecture);
-    struct arch_patchpoint none;
+    struct arch_patchpoint patchpoint;
     size_t size = arch->leading_nops(arch, code->bytes, code->limit);
     if (size == 0)
         size = find_call(arch, code);
@@ -70,7 +66,7 @@ uint32_t preview_find_patchpoint(const struct preview_code *all, struct cairn_er
         error_set(error, CAIRN_ERROR_RANGE, code->address,
                   "another record begins, or the function ends, 0 bytes behind its start");
     else if (size == 0)
-        (void)!arch->recognise(arch, code->bytes, code->limit, code->address, &none, error);
+        (void)!arch->recognise(arch, code->bytes, code->limit, code->address, &patchpoint, error);
     return size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
 }
 
@@ -85,39 +81,15 @@ static void refuse(struct preview *preview, enum cairn_site_state state)
     preview->site.return_address = 0;
 }
 
-/* Writes the bytes that a store of the patch word would leave there. */
-static void put_bits(const struct cairn_arch *arch, uint64_t bits, size_t length, uint8_t *bytes)
-{
-    for (size_t i = 0; i < length; i++) {
-        size_t place = arch->byte_order == CAIRN_BIG_ENDIAN ? length - 1 - i : i;
-        bytes[place] = (uint8_t)(bits >> (8 * i));
-    }
-}
-
-/* Encodes the call, unless it depends on addresses that are unknown. */
-static void put_call(struct preview *preview, const struct preview_code *code,
-                     const struct arch_patchpoint *patchpoint,
-                     const struct arch_placement *placement)
-{
-    const struct cairn_arch *arch = arch_find(code->architecture);
-    size_t length = placement->return_offset - placement->instruction_offset;
-    uint64_t address = code->address + placement->instruction_offset;
-    uint64_t bits;
-    bool is_straight = patchpoint->is_direct || (code->is_linked && !arch->calls_need_veneer);
-    preview->site.uses_veneer = arch->calls_need_veneer && !patchpoint->is_direct;
-    preview->lacks_call = !is_straight || !arch->encode_branch(ARCH_BRANCH_CALL, address,
-                                                               patchpoint->target, length, &bits);
-    if (!preview->lacks_call)
-        put_bits(arch, bits, length, preview->armed + placement->instruction_offset);
-    else if (is_straight)
-        preview->site.uses_veneer = true;
-}
-
+/* Writes the armed bytes, with the call that LLVM emitted unless it depends on addresses that are
+ * unknown. */
 static void arm(struct preview *preview, const struct preview_code *code, size_t size,
                 const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
 {
     const struct cairn_arch *arch = arch_find(code->architecture);
     struct cairn_site_description *site = &preview->site;
+    size_t length = placement->return_offset - placement->instruction_offset;
+    uint64_t bits;
     arch->arm(arch, preview->armed, size, patchpoint, placement);
     site->live = true;
     site->reason = "";
@@ -128,7 +100,17 @@ static void arm(struct preview *preview, const struct preview_code *code, size_t
         return;
     site->state = CAIRN_SITE_CALL;
     site->target = patchpoint->target;
-    put_call(preview, code, patchpoint, placement);
+    bool is_straight = patchpoint->is_direct || (code->is_linked && !arch->calls_need_veneer);
+    site->uses_veneer = arch->calls_need_veneer && !patchpoint->is_direct;
+    preview->lacks_call =
+        !is_straight || !arch->encode_branch(ARCH_BRANCH_CALL, site->instruction_address,
+                                             patchpoint->target, length, &bits);
+    if (preview->lacks_call && is_straight)
+        site->uses_veneer = true;
+    for (size_t i = 0; !preview->lacks_call && i < length; i++) {
+        size_t place = arch->byte_order == CAIRN_BIG_ENDIAN ? length - 1 - i : i;
+        preview->armed[placement->instruction_offset + place] = (uint8_t)(bits >> (8 * i));
+    }
 }
 
 static void preview_patchpoint(struct preview *preview, const struct preview_code *code)
@@ -257,50 +239,36 @@ static void preview_statepoint(struct preview *preview, const struct preview_cod
 
 /* ---- All sites ---- */
 
-static bool copy_bytes(struct preview *preview, const uint8_t *bytes, size_t size)
-{
-    if (preview->capacity < size) {
-        uint8_t *larger = realloc(preview->armed, size);
-        if (larger == NULL)
-            return false;
-        preview->armed = larger;
-        preview->capacity = size;
-    }
-    if (size > 0)
-        memcpy(preview->armed, bytes, size);
-    preview->site.bytes = preview->armed;
-    preview->site.original_bytes = bytes;
-    return true;
-}
-
-/* Whether the site is longer than the bytes that may be written. Only shadows may be. */
-static bool is_crossed(struct preview *preview, const struct preview_code *code)
-{
-    if (preview->site.byte_count <= code->limit || preview->site.kind == CAIRN_RECORD_STACKMAP)
-        return false;
-    error_set(&preview->error, CAIRN_ERROR_RANGE, code->address,
-              "another record begins, or the function ends, %zu byte%s behind its start",
-              code->limit, code->limit == 1 ? "" : "s");
-    return true;
-}
-
 bool preview_site(struct preview *preview, const struct preview_code *code,
                   enum cairn_record_kind kind, uint32_t byte_count)
 {
     preview->site = (struct cairn_site_description){
         .kind = kind, .address = code->address, .byte_count = byte_count, .reason = ""};
     preview->lacks_call = false;
-    if (byte_count <= code->size && !copy_bytes(preview, code->bytes, byte_count))
-        return false;
-    if (!preview_manages(code->architecture, code->byte_order, &preview->error) ||
-        is_crossed(preview, code))
+    if (byte_count <= code->size) {
+        uint8_t *armed = realloc(preview->armed, (size_t)byte_count + 1);
+        if (armed == NULL)
+            return false;
+        preview->armed = armed;
+        memcpy(armed, code->bytes, byte_count);
+        preview->site.bytes = armed;
+        preview->site.original_bytes = code->bytes;
+    }
+    if (!preview_manages(code->architecture, code->byte_order, &preview->error)) {
         refuse(preview, CAIRN_SITE_UNMANAGED);
-    else if (kind == CAIRN_RECORD_STACKMAP)
+    } else if (byte_count > code->limit && kind != CAIRN_RECORD_STACKMAP) {
+        /* Only shadows may be longer than the bytes that may be written. */
+        error_set(&preview->error, CAIRN_ERROR_RANGE, code->address,
+                  "another record begins, or the function ends, %zu byte%s behind its start",
+                  code->limit, code->limit == 1 ? "" : "s");
+        refuse(preview, CAIRN_SITE_UNMANAGED);
+    } else if (kind == CAIRN_RECORD_STACKMAP) {
         preview_shadow(preview, code);
-    else if (kind == CAIRN_RECORD_STATEPOINT)
+    } else if (kind == CAIRN_RECORD_STATEPOINT) {
         preview_statepoint(preview, code);
-    else
+    } else {
         preview_patchpoint(preview, code);
+    }
     return true;
 }
 

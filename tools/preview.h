@@ -34,7 +34,6 @@ struct preview {
     bool lacks_call;
     struct cairn_error error;
     uint8_t *armed;
-    size_t capacity;
 };
 
 /* Previews a site whose kind and size are declared. False without memory. */

@@ -6,11 +6,7 @@
 #ifndef TOOLS_PROFILE_H
 #define TOOLS_PROFILE_H
 
-#include "tools/files.h"
-#include "tools/layout.h"
-#include "tools/output.h"
-
-#include <cairn/block_table.h>
+#include "tools/blocks.h"
 
 /* A range of addresses at which a process has the file's code. They are `base` higher than in the
  * file. */
@@ -41,10 +37,8 @@ struct profile {
     struct loaded_list loaded[LOADED_LISTS_MAX]; /* see add_loaded */
     size_t loaded_count;                         /* number of lists */
     struct loaded last_loaded; /* the mapping of the last sample; empty at first */
-    struct loaded *mappings;   /* all mappings, in the order in which they were read */
-    size_t mapping_count;
-    size_t mapping_capacity;
-    char *resolved_path; /* the file's path without symbolic links, or NULL */
+    struct list mappings; /* all of them, struct loaded, in the order in which they were read */
+    char *resolved_path;  /* the file's path without symbolic links, or NULL */
     /* Numbers of samples, and of lines that are not counted as samples. */
     uint64_t sample_count;
     uint64_t block_sample_count; /* samples in a block */
@@ -105,6 +99,10 @@ struct ranking {
 bool ranking_create(struct ranking *ranking, const struct profile *profile);
 void ranking_release(struct ranking *ranking);
 
+/* Returns the block's flags without HAS_RETURN if it ends in a tail call, for which LLVM sets that
+ * flag, too. */
+uint8_t profile_block_flags(const struct cairn_block *block);
+
 /* Returns the function's name, or NULL. */
 const char *profile_function_name(const struct profile *profile, uint64_t address);
 
@@ -114,8 +112,8 @@ void write_profile_text(struct output *output, const struct profile *profile,
                         const struct ranking *ranking, size_t limit);
 void write_profile_json(struct output *output, const struct profile *profile,
                         const struct ranking *ranking, size_t limit);
-/* Writes a picture of one function's blocks, with their heat. False without memory, after an error
- * message. */
+/* Writes a picture of one function's blocks, with their samples. False without memory, after an
+ * error message. */
 bool write_profile_svg(struct output *output, const struct profile *profile, uint32_t function);
 
 #endif

@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/addresses.h"
-#include "tools/command.h"
 #include "tools/profile.h"
 #include "tools/progress.h"
 
@@ -13,32 +12,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- Load addresses ---- */
+#define NO_MEMORY "profile: no memory for mappings"
 
-static const char *last_part(const char *path, size_t length, size_t *part_length)
-{
-    const char *slash = length == 0 ? NULL : memrchr(path, '/', length);
-    const char *part = slash == NULL ? path : slash + 1;
-    *part_length = length - (size_t)(part - path);
-    return part;
-}
+/* ---- Load addresses ---- */
 
 /* Whether two paths have the same file name. Directories are ignored, because the program may have
  * run on another machine. */
 static bool names_agree(const char *path, const char *other, size_t other_length)
 {
-    size_t length;
-    const char *part = last_part(path, strlen(path), &length);
-    size_t other_part_length;
-    const char *other_part = last_part(other, other_length, &other_part_length);
-    return length == other_part_length && memcmp(part, other_part, length) == 0;
-}
-
-static bool is_file_mapped(const struct profile *profile, const struct mapping *mapping)
-{
-    return names_agree(profile->input->name, mapping->path, mapping->path_length) ||
-           (profile->resolved_path != NULL &&
-            names_agree(profile->resolved_path, mapping->path, mapping->path_length));
+    const char *slash = strrchr(path, '/');
+    const char *other_slash = other_length == 0 ? NULL : memrchr(other, '/', other_length);
+    const char *name = slash == NULL ? path : slash + 1;
+    const char *other_name = other_slash == NULL ? other : other_slash + 1;
+    size_t length = strlen(name);
+    return length == (size_t)(other + other_length - other_name) &&
+           memcmp(name, other_name, length) == 0;
 }
 
 static void append(struct loaded_list *list, struct loaded loaded)
@@ -57,10 +45,8 @@ static bool merge(const struct loaded_list *older, const struct loaded_list *new
     /* Each newer mapping can split an older one. */
     *merged =
         (struct loaded_list){calloc(older->count + 2 * newer->count + 1, sizeof(struct loaded)), 0};
-    if (merged->items == NULL) {
-        complain("profile: no memory for mappings");
-        return false;
-    }
+    if (merged->items == NULL)
+        return complain(NO_MEMORY);
     for (size_t i = 0; i < older->count; i++) {
         struct loaded left = older->items[i];
         for (; next < newer->count && newer->items[next].begin < left.end; next++) {
@@ -87,10 +73,8 @@ static bool add_loaded(struct profile *profile, struct loaded loaded)
 {
     struct loaded_list list = {malloc(sizeof loaded), 0};
     size_t number = 0;
-    if (list.items == NULL) {
-        complain("profile: no memory for mappings");
-        return false;
-    }
+    if (list.items == NULL)
+        return complain(NO_MEMORY);
     append(&list, loaded);
     profile->last_loaded = (struct loaded){0};
     for (; profile->loaded[number].items != NULL; number++) {
@@ -109,31 +93,22 @@ static bool add_loaded(struct profile *profile, struct loaded loaded)
     return true;
 }
 
-static bool keep_mapping(struct profile *profile, struct loaded loaded)
-{
-    if (profile->mapping_count == profile->mapping_capacity) {
-        size_t capacity = profile->mapping_capacity * 2 + 4;
-        struct loaded *grown = realloc(profile->mappings, capacity * sizeof *grown);
-        if (grown == NULL) {
-            complain("profile: no memory for mappings");
-            return false;
-        }
-        profile->mappings = grown;
-        profile->mapping_capacity = capacity;
-    }
-    profile->mappings[profile->mapping_count++] = loaded;
-    return true;
-}
-
 static bool take_mapping(struct profile *profile, const struct mapping *mapping)
 {
     struct loaded loaded = {.begin = mapping->address, .end = mapping->address + mapping->size};
-    if (profile->has_base || !mapping->is_executable || !is_file_mapped(profile, mapping))
+    const char *resolved = profile->resolved_path;
+    if (profile->has_base || !mapping->is_executable ||
+        (!names_agree(profile->input->name, mapping->path, mapping->path_length) &&
+         (resolved == NULL || !names_agree(resolved, mapping->path, mapping->path_length))))
         return true;
     if (!cairn_object_load_base(profile->input->object, mapping->address, mapping->file_offset,
                                 mapping->size, &loaded.base))
         return true;
-    return keep_mapping(profile, loaded) && add_loaded(profile, loaded);
+    struct loaded *kept = list_add(&profile->mappings, sizeof *kept);
+    if (kept == NULL)
+        return complain(NO_MEMORY);
+    *kept = loaded;
+    return add_loaded(profile, loaded);
 }
 
 /* Finds the mapping that contains `address`. If no mapping does, returns NULL and reduces `*gap` to
@@ -159,36 +134,29 @@ static const struct loaded *find_in_list(const struct loaded_list *list, uint64_
     return NULL;
 }
 
-/* Finds the newest mapping that contains `address`. Keeps the part of it around `address` that no
- * newer mapping overlaps. */
-static bool find_loaded(struct profile *profile, uint64_t address)
-{
-    struct loaded gap = {.begin = 0, .end = UINT64_MAX};
-    for (size_t i = 0; i < profile->loaded_count; i++) {
-        const struct loaded *found = find_in_list(&profile->loaded[i], address, &gap);
-        if (found == NULL)
-            continue;
-        profile->last_loaded = (struct loaded){
-            .begin = found->begin > gap.begin ? found->begin : gap.begin,
-            .end = found->end < gap.end ? found->end : gap.end,
-            .base = found->base,
-        };
-        return true;
-    }
-    return false;
-}
-
 /* Converts an address to an address of the file. False if it is in none of the file's mappings. If
- * several mappings contain it, as when the program ran twice, the newest one counts. */
+ * several mappings contain it, as when the program ran twice, the newest one counts. The part of it
+ * around the address that no newer mapping overlaps is kept. */
 static bool find_file_address(struct profile *profile, uint64_t *address)
 {
+    struct loaded *last = &profile->last_loaded;
+    struct loaded gap = {.begin = 0, .end = UINT64_MAX};
+    const struct loaded *found = NULL;
     if (profile->has_base || profile->loaded_count == 0) {
         *address -= profile->base;
         return true;
     }
-    const struct loaded *last = &profile->last_loaded;
-    if ((*address < last->begin || *address >= last->end) && !find_loaded(profile, *address))
-        return false;
+    if (*address < last->begin || *address >= last->end) {
+        for (size_t i = 0; found == NULL && i < profile->loaded_count; i++)
+            found = find_in_list(&profile->loaded[i], *address, &gap);
+        if (found == NULL)
+            return false;
+        *last = (struct loaded){
+            .begin = found->begin > gap.begin ? found->begin : gap.begin,
+            .end = found->end < gap.end ? found->end : gap.end,
+            .base = found->base,
+        };
+    }
     *address -= last->base;
     return true;
 }
@@ -219,31 +187,27 @@ static int compare_numbers(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Removes all but the first of equal mappings. Returns the number of mappings that remain. */
-static size_t drop_equal(struct numbered *list, size_t count)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (kept == 0 ||
-            memcmp(&list[kept - 1].loaded, &list[i].loaded, sizeof list[i].loaded) != 0)
-            list[kept++] = list[i];
-    return kept;
-}
-
 uint64_t *profile_bases(const struct profile *profile, size_t *count)
 {
-    struct numbered *list = calloc(profile->mapping_count + 1, sizeof *list);
-    uint64_t *bases = calloc(profile->mapping_count + 1, sizeof *bases);
+    const struct loaded *mappings = profile->mappings.items;
+    size_t mapping_count = profile->mappings.count;
+    struct numbered *list = calloc(mapping_count + 1, sizeof *list);
+    uint64_t *bases = calloc(mapping_count + 1, sizeof *bases);
+    *count = 0;
     if (list == NULL || bases == NULL) {
-        complain("profile: no memory for mappings");
+        complain(NO_MEMORY);
         free(list);
         free(bases);
         return NULL;
     }
-    for (size_t i = 0; i < profile->mapping_count; i++)
-        list[i] = (struct numbered){profile->mappings[i], i};
-    qsort(list, profile->mapping_count, sizeof *list, compare_mappings);
-    *count = drop_equal(list, profile->mapping_count);
+    for (size_t i = 0; i < mapping_count; i++)
+        list[i] = (struct numbered){mappings[i], i};
+    qsort(list, mapping_count, sizeof *list, compare_mappings);
+    /* Of equal mappings only the first is kept. */
+    for (size_t i = 0; i < mapping_count; i++)
+        if (*count == 0 ||
+            memcmp(&list[*count - 1].loaded, &list[i].loaded, sizeof list[i].loaded) != 0)
+            list[(*count)++] = list[i];
     qsort(list, *count, sizeof *list, compare_numbers);
     for (size_t i = 0; i < *count; i++)
         bases[i] = list[i].loaded.base;
@@ -260,14 +224,6 @@ struct last_block {
     uint64_t *count;
 };
 
-/* Whether the address is in code. Unlike in layout_section, the end of a section is excluded,
- * because samples are not return addresses. */
-static bool is_code(const struct profile *profile, uint64_t address)
-{
-    const struct code_section *section = layout_section(profile->layout, address);
-    return section != NULL && address - section->address < section->size;
-}
-
 static void count_sample(struct profile *profile, struct last_block *last, uint64_t address)
 {
     struct cairn_block block;
@@ -282,16 +238,13 @@ static void count_sample(struct profile *profile, struct last_block *last, uint6
         last->count = &profile->counts[profile->first_blocks[block.function] + block.index];
         ++*last->count;
     } else {
-        profile->code_sample_count += is_code(profile, address);
+        /* Unlike in layout_section, the end of a section is excluded, because samples are not
+         * return addresses. */
+        const struct code_section *section = layout_section(profile->layout, address);
+        profile->code_sample_count += section != NULL && address - section->address < section->size;
         return;
     }
     profile->block_sample_count++;
-}
-
-static void note_junk(struct profile *profile, uint64_t line_number)
-{
-    if (profile->junk_count++ == 0)
-        profile->first_junk_line = line_number;
 }
 
 static bool read_lines(struct profile *profile, struct line_reader *reader,
@@ -311,8 +264,8 @@ static bool read_lines(struct profile *profile, struct line_reader *reader,
             profile->caller_count++;
         else if (is_address)
             count_sample(profile, &last, line.address);
-        else if (line.kind == ADDRESS_LINE_JUNK)
-            note_junk(profile, reader->line_number);
+        else if (line.kind == ADDRESS_LINE_JUNK && profile->junk_count++ == 0)
+            profile->first_junk_line = reader->line_number;
         else if (line.kind == ADDRESS_LINE_MAPPING && !take_mapping(profile, &line.mapping))
             return false;
         progress_move(progress, progress->total > 0 ? reader->bytes_read : profile->sample_count);
@@ -320,44 +273,29 @@ static bool read_lines(struct profile *profile, struct line_reader *reader,
     return true;
 }
 
-static uint64_t size_of(int descriptor)
-{
-    struct stat status;
-    bool is_file = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-    return is_file ? (uint64_t)status.st_size : 0;
-}
-
-/* Prints an error message if no sample could be read. */
-static bool check_samples(const struct profile *profile, const char *name)
-{
-    if (profile->sample_count > 0)
-        return true;
-    if (profile->junk_count > 0)
-        complain("%s: there is no address in it, nor in line %llu, which is the first that says "
-                 "anything: 'perf script -F ip' writes what is read here, and so does whatever "
-                 "prints an address a line in hexadecimal",
-                 name, (unsigned long long)profile->first_junk_line);
-    else
-        complain("%s: there are no samples in it", name);
-    return false;
-}
-
 bool profile_read(struct profile *profile, int descriptor, const char *name)
 {
     static struct line_reader reader;
     struct progress progress;
-    uint64_t total = size_of(descriptor);
+    struct stat status;
+    bool is_file = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    uint64_t total = is_file ? (uint64_t)status.st_size : 0;
     line_reader_open(&reader, descriptor);
-    progress_begin(&progress, total > 0 ? "bytes" : "samples", total);
+    progress_begin(&progress, NULL, total > 0 ? "bytes" : "samples", total);
     bool is_good = read_lines(profile, &reader, &progress);
     progress_end(&progress);
     if (!is_good)
         return false;
-    if (reader.system_error != 0) {
-        complain("%s: cannot be read: %s", name, strerror(reader.system_error));
-        return false;
-    }
-    return check_samples(profile, name);
+    if (reader.system_error != 0)
+        return complain("%s: cannot be read: %s", name, strerror(reader.system_error));
+    if (profile->sample_count > 0)
+        return true;
+    if (profile->junk_count == 0)
+        return complain("%s: there are no samples in it", name);
+    return complain("%s: there is no address in it, nor in line %llu, which is the first that says "
+                    "anything: 'perf script -F ip' writes what is read here, and so does whatever "
+                    "prints an address a line in hexadecimal",
+                    name, (unsigned long long)profile->first_junk_line);
 }
 
 uint64_t profile_elsewhere_count(const struct profile *profile)
@@ -384,11 +322,9 @@ bool profile_create(struct profile *profile, const struct input *input, const st
     profile->first_blocks = calloc((size_t)function_count + 1, sizeof *profile->first_blocks);
     profile->counts =
         calloc((size_t)cairn_block_table_block_count(table) + 1, sizeof *profile->counts);
-    if (profile->first_blocks == NULL || profile->counts == NULL) {
-        complain("profile: no memory for the counts of %u blocks",
-                 cairn_block_table_block_count(table));
-        return false;
-    }
+    if (profile->first_blocks == NULL || profile->counts == NULL)
+        return complain("profile: no memory for the counts of %u blocks",
+                        cairn_block_table_block_count(table));
     for (uint32_t i = 0; i < function_count; i++) {
         struct cairn_block_function function = {0};
         cairn_block_table_function(table, i, &function);
@@ -405,11 +341,17 @@ void profile_release(struct profile *profile)
     free(profile->counts);
     for (size_t i = 0; i < profile->loaded_count; i++)
         free(profile->loaded[i].items);
-    free(profile->mappings);
+    free(profile->mappings.items);
     free(profile->resolved_path);
 }
 
 const char *profile_function_name(const struct profile *profile, uint64_t address)
 {
     return cairn_object_symbol(profile->input->object, 0, address);
+}
+
+uint8_t profile_block_flags(const struct cairn_block *block)
+{
+    bool is_tail_call = (block->flags & CAIRN_BBMAP_HAS_TAIL_CALL) != 0;
+    return is_tail_call ? block->flags & (uint8_t)~CAIRN_BBMAP_HAS_RETURN : block->flags;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/command.h"
 #include "tools/profile.h"
 
 #include <stdlib.h>
@@ -34,43 +33,18 @@ static int compare_blocks(const void *left, const void *right)
 
 /* ---- Functions and blocks with samples ---- */
 
-static size_t count_sampled(const uint64_t *counts, uint32_t begin, uint32_t end)
-{
-    size_t sampled = 0;
-    for (uint32_t i = begin; i < end; i++)
-        sampled += counts[i] > 0;
-    return sampled;
-}
-
-static bool allocate(struct ranking *ranking, const struct profile *profile)
-{
-    uint32_t function_count = cairn_block_table_function_count(profile->table);
-    uint32_t block_count = profile->first_blocks[function_count];
-    size_t sampled = count_sampled(profile->counts, 0, block_count);
-    size_t sampled_functions = sampled < function_count ? sampled : function_count;
-    ranking->functions = calloc(sampled_functions + 1, sizeof *ranking->functions);
-    ranking->blocks = calloc(sampled + 1, sizeof *ranking->blocks);
-    return ranking->functions != NULL && ranking->blocks != NULL;
-}
-
-static void add_block(struct ranking *ranking, const struct profile *profile, uint32_t function,
-                      uint32_t index, uint64_t samples)
-{
-    struct cairn_block block = {0};
-    cairn_block_table_block(profile->table, function, index, &block);
-    ranking->blocks[ranking->block_count++] = (struct hot_block){
-        .samples = samples, .address = block.address, .function = function, .index = index};
-}
-
 static void add_function(struct ranking *ranking, const struct profile *profile, uint32_t function)
 {
     struct hot_function hot = {.index = function};
     uint32_t first = profile->first_blocks[function];
     uint32_t end = profile->first_blocks[function + 1];
     for (uint32_t i = first; i < end; i++) {
+        struct cairn_block block = {0};
         if (profile->counts[i] == 0)
             continue;
-        add_block(ranking, profile, function, i - first, profile->counts[i]);
+        cairn_block_table_block(profile->table, function, i - first, &block);
+        ranking->blocks[ranking->block_count++] = (struct hot_block){
+            profile->counts[i], block.address, .function = function, .index = i - first};
         hot.samples += profile->counts[i];
         hot.sampled_blocks++;
     }
@@ -80,12 +54,16 @@ static void add_function(struct ranking *ranking, const struct profile *profile,
 
 bool ranking_create(struct ranking *ranking, const struct profile *profile)
 {
-    *ranking = (struct ranking){0};
-    if (!allocate(ranking, profile)) {
-        complain("profile: no memory for the order of blocks");
-        return false;
-    }
     uint32_t function_count = cairn_block_table_function_count(profile->table);
+    size_t sampled = 0;
+    *ranking = (struct ranking){0};
+    for (uint32_t i = 0; i < profile->first_blocks[function_count]; i++)
+        sampled += profile->counts[i] > 0;
+    size_t sampled_functions = sampled < function_count ? sampled : function_count;
+    ranking->functions = calloc(sampled_functions + 1, sizeof *ranking->functions);
+    ranking->blocks = calloc(sampled + 1, sizeof *ranking->blocks);
+    if (ranking->functions == NULL || ranking->blocks == NULL)
+        return complain("profile: no memory for the order of blocks");
     for (uint32_t i = 0; i < function_count; i++)
         add_function(ranking, profile, i);
     qsort(ranking->functions, ranking->function_count, sizeof *ranking->functions,

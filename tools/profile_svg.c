@@ -8,16 +8,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/block_words.h"
-#include "tools/command.h"
 #include "tools/profile.h"
 #include "tools/svg.h"
 
 #include <stdlib.h>
 
-/* Horizontal positions in pixels: address, distance from the start of the range, bar, heat, share,
- * samples, words. Columns of numbers are wide enough for the largest possible numbers in the widest
- * fonts. */
+/* Horizontal positions in pixels: address, distance from the start of the range, bar, samples
+ * as a bar, share and number, words. Columns of numbers are wide enough for the largest possible
+ * numbers in the widest fonts. */
 enum {
     WIDTH = 1220,
     MARGIN = 24,
@@ -39,7 +37,7 @@ enum {
 /* Vertical positions and heights in tenths of a pixel. */
 enum {
     TITLE_Y = 360,
-    FACTS_Y = 620,
+    SUMMARY_Y = 620,
     LEGEND_Y = 820,
     NOTE_Y = 1100,
     HEADING_Y = 1360,
@@ -130,15 +128,14 @@ static void choose_kept(struct picture *picture, uint64_t *sorted)
     }
 }
 
+/* Decides which blocks are folded. False without memory. */
 static bool fold(struct picture *picture)
 {
     uint32_t count = picture->function.block_count;
     picture->is_folded = calloc((size_t)count + 1, sizeof *picture->is_folded);
-    if (picture->is_folded == NULL)
-        return false;
     picture->folds = count > UNFOLDED_MAX;
-    if (!picture->folds)
-        return true;
+    if (picture->is_folded == NULL || !picture->folds)
+        return picture->is_folded != NULL;
     uint64_t *sorted = calloc(count, sizeof *sorted);
     if (sorted == NULL)
         return false;
@@ -167,30 +164,22 @@ static unsigned height_of(const struct picture *picture, uint32_t size)
     return ROW_LEAST + (unsigned)(ROW_GROWTH * square_root((uint64_t)size << 24) / largest);
 }
 
-static bool continues(const struct picture *picture, const struct row *row, uint32_t index)
-{
-    if (index == picture->function.block_count || !picture->is_folded[index] ||
-        !picture->is_folded[index - 1])
-        return false;
-    return block_at(picture, index).range == row->first.range;
-}
-
 /* Returns the row that begins with block `index`. It depends on the following blocks, too. */
 static struct row row_from(const struct picture *picture, uint32_t index)
 {
     struct row row = {.first = block_at(picture, index)};
-    row.last = row.first;
+    uint32_t end = picture->function.block_count;
+    bool is_in_range;
     do {
         row.last = block_at(picture, index);
         row.size += row.last.size;
         row.samples += picture->counts[index];
         row.block_count++;
         index++;
-    } while (continues(picture, &row, index));
+        is_in_range = index < end && block_at(picture, index).range == row.first.range;
+    } while (is_in_range && picture->is_folded[index] && picture->is_folded[index - 1]);
     row.height_tenths = row.block_count > 1 ? ROW_LEAST : height_of(picture, row.first.size);
-    row.leads_on = (row.last.flags & CAIRN_BBMAP_CAN_FALL_THROUGH) != 0 &&
-                   index < picture->function.block_count &&
-                   block_at(picture, index).range == row.last.range;
+    row.leads_on = is_in_range && (row.last.flags & CAIRN_BBMAP_CAN_FALL_THROUGH) != 0;
     return row;
 }
 
@@ -216,24 +205,14 @@ static unsigned visit_rows(struct picture *picture, visit_row *visit)
     return y;
 }
 
-/* ---- Words ---- */
+/* ---- Drawing a row ---- */
 
-static void write_percent(struct output *output, const struct profile *profile, uint64_t samples)
+static void write_title(const struct picture *picture, const struct row *row)
 {
-    output_format(output, "%.2f %%", profile_percent(profile, samples));
-}
-
-static void write_number_of(struct output *output, uint64_t count, const char *noun)
-{
-    output_unsigned(output, count);
-    output_format(output, count == 1 ? " %s" : " %ss", noun);
-}
-
-static void write_addresses(struct output *output, const struct row *row)
-{
-    output_hexadecimal(output, row->first.address);
-    output_character(output, '-');
-    output_hexadecimal(output, row->last.address + row->last.size);
+    if (row->block_count > 1)
+        output_format(picture->output, "%u colder blocks", row->block_count);
+    else
+        output_format(picture->output, "block %u", row->first.id);
 }
 
 /* Writes the text that is shown while the pointer is over the row. */
@@ -241,88 +220,38 @@ static void write_tooltip(const struct picture *picture, const struct row *row)
 {
     struct output *output = picture->output;
     output_text(output, "<title>");
-    if (row->block_count > 1)
-        write_number_of(output, row->block_count, "colder block");
-    else
-        output_format(output, "block %u", row->first.id);
-    output_text(output, " at ");
-    write_addresses(output, row);
-    output_text(output, ", ");
-    write_number_of(output, row->size, "byte");
-    output_text(output, ": ");
-    write_number_of(output, row->samples, "sample");
-    output_text(output, ", ");
-    write_percent(output, picture->profile, row->samples);
-    output_text(output, " of all");
+    write_title(picture, row);
+    output_format(output, " at 0x%jx-0x%jx, %ju byte%s: %ju sample%s, %.2f %% of all",
+                  row->first.address, row->last.address + row->last.size, row->size,
+                  plural(row->size), row->samples, plural(row->samples),
+                  profile_percent(picture->profile, row->samples));
     if (row->block_count == 1) {
-        write_block_words(output, "; ", row->first.flags);
+        write_block_flags(output, "; ", profile_block_flags(&row->first));
         if ((picture->function.features & CAIRN_BBMAP_FREQUENCIES) != 0)
-            output_format(output, "; frequency of its map %llu",
-                          (unsigned long long)row->first.frequency);
+            output_format(output, "; frequency of its map %ju", row->first.frequency);
     }
     output_text(output, "</title>");
-}
-
-static void write_label(const struct picture *picture, const struct row *row)
-{
-    struct output *output = picture->output;
-    if (row->block_count > 1)
-        write_number_of(output, row->block_count, "colder block");
-    else
-        output_format(output, "block %u", row->first.id);
-    output_text(output, ", ");
-    write_number_of(output, row->size, "byte");
-}
-
-/* Returns the flags that are written as words. "falls through" is left out if an arrow shows it. */
-static uint8_t flags_in_words(const struct row *row)
-{
-    uint8_t flags = row->block_count > 1 ? 0 : row->first.flags;
-    return row->leads_on ? flags & (uint8_t)~CAIRN_BBMAP_CAN_FALL_THROUGH : flags;
-}
-
-/* ---- Drawing a row ---- */
-
-static void draw_range_heading(const struct picture *picture, const struct row *row)
-{
-    struct output *output = picture->output;
-    write_text_begin(output, "range", MARGIN, row->y_tenths - RANGE_HEIGHT / 2);
-    output_format(output, "range %u at 0x%llx", row->first.range,
-                  (unsigned long long)row->first.range_address);
-    write_text_end(output);
-    output_character(output, '\n');
-}
-
-static void draw_place(const struct picture *picture, const struct row *row, unsigned middle)
-{
-    struct output *output = picture->output;
-    write_text_begin(output, "code", MARGIN, middle);
-    output_hexadecimal(output, row->first.address);
-    write_text_end(output);
-    write_text_begin(output, "code right faint", DISTANCE_X, middle);
-    output_character(output, '+');
-    output_hexadecimal(output, row->first.address - row->first.range_address);
-    write_text_end(output);
 }
 
 static void draw_bar(const struct picture *picture, const struct row *row, unsigned middle)
 {
     struct output *output = picture->output;
     bool is_folded = row->block_count > 1;
-    struct colour fill = is_folded ? HEAT_NONE : heat_colour(row->samples, picture->greatest);
+    struct colour fill = is_folded ? COLOUR_OF_NONE : scale_colour(row->samples, picture->greatest);
     struct box box = {.x = BAR_X,
                       .width = BAR_WIDTH,
                       .y_tenths = row->y_tenths,
                       .height_tenths = row->height_tenths};
     write_box(output, box, fill,
               is_folded ? "class=\"folded\" rx=\"3\"" : "class=\"bar\" rx=\"3\"");
-    write_text_begin(output, heat_is_dark(fill) ? "middle light" : "middle", BAR_X + BAR_WIDTH / 2,
-                     middle);
-    write_label(picture, row);
+    write_text_begin(output, colour_is_dark(fill) ? "middle light" : "middle",
+                     BAR_X + BAR_WIDTH / 2, middle);
+    write_title(picture, row);
+    output_format(output, ", %ju byte%s", row->size, plural(row->size));
     write_text_end(output);
 }
 
-/* Draws the heat bar, whose length is the row's share of the hottest block's samples. */
+/* Draws the bar of samples, whose length is the row's share of the hottest block's samples. */
 static void draw_heat(const struct picture *picture, const struct row *row, unsigned middle)
 {
     enum { THICKNESS = 80 };
@@ -335,47 +264,47 @@ static void draw_heat(const struct picture *picture, const struct row *row, unsi
                       .width = width == 0 ? 1 : width,
                       .y_tenths = middle - THICKNESS / 2,
                       .height_tenths = THICKNESS};
-    struct colour fill = heat_colour(
+    struct colour fill = scale_colour(
         row->samples < picture->greatest ? row->samples : picture->greatest, picture->greatest);
     write_box(output, box, fill, "class=\"heat\"");
-    write_text_begin(output, "code right", SHARE_X, middle);
-    write_percent(output, picture->profile, row->samples);
-    write_text_end(output);
-    write_text_begin(output, "code right", SAMPLES_X, middle);
-    output_unsigned(output, row->samples);
-    write_text_end(output);
-}
-
-/* Draws an arrow from the bar to the next one. */
-static void draw_arrow(struct output *output, const struct row *row)
-{
-    enum { HALF = 5 };
-    unsigned x = BAR_X + BAR_WIDTH / 2;
-    unsigned y = row->y_tenths + row->height_tenths;
-    output_format(output, "<path class=\"arrow\" d=\"M%u ", x - HALF);
-    write_tenths(output, y + 20);
-    output_format(output, "h%d l-%d 6 z\"/>", 2 * HALF, HALF);
+    write_label(output, "code right", SHARE_X, middle, "%.2f %%",
+                profile_percent(picture->profile, row->samples));
+    write_label(output, "code right", SAMPLES_X, middle, "%ju", row->samples);
 }
 
 static void draw_row(struct picture *picture, const struct row *row, bool is_first_of_range)
 {
+    enum { ARROW_HALF = 5 };
     struct output *output = picture->output;
     unsigned middle = row->y_tenths + row->height_tenths / 2;
-    if (is_first_of_range)
-        draw_range_heading(picture, row);
+    unsigned end = row->y_tenths + row->height_tenths + 20;
+    if (is_first_of_range) {
+        write_label(output, "range", MARGIN, row->y_tenths - RANGE_HEIGHT / 2, "range %u at 0x%jx",
+                    row->first.range, row->first.range_address);
+        output_character(output, '\n');
+    }
     output_format(output, "<g class=\"%s\">", row->block_count > 1 ? "run" : "block");
     write_tooltip(picture, row);
-    draw_place(picture, row, middle);
+    write_label(output, "code", MARGIN, middle, "0x%jx", row->first.address);
+    write_label(output, "code right faint", DISTANCE_X, middle, "+0x%jx",
+                row->first.address - row->first.range_address);
     draw_bar(picture, row, middle);
     draw_heat(picture, row, middle);
-    uint8_t flags = flags_in_words(row);
+    /* An arrow to the next bar shows that the block can fall through. */
+    uint8_t flags = row->block_count > 1 ? 0 : profile_block_flags(&row->first);
+    if (row->leads_on)
+        flags &= (uint8_t)~CAIRN_BBMAP_CAN_FALL_THROUGH;
     if (flags != 0) {
         write_text_begin(output, "plain", WORDS_X, middle);
-        write_block_words(output, "", flags);
+        write_block_flags(output, "", flags);
         write_text_end(output);
     }
     if (row->leads_on)
-        draw_arrow(output, row);
+        output_format(output,
+                      "<path class=\"arrow\" d=\"M%u %u.%u"
+                      "h%u l-%u 6 z\"/>",
+                      BAR_X + BAR_WIDTH / 2 - ARROW_HALF, end / 10, end % 10, 2 * ARROW_HALF,
+                      ARROW_HALF);
     output_text(output, "</g>\n");
 }
 
@@ -384,8 +313,7 @@ static void draw_row(struct picture *picture, const struct row *row, bool is_fir
 static void write_name(const struct picture *picture, size_t columns)
 {
     if (picture->name == NULL)
-        output_format(picture->output, "function at 0x%llx",
-                      (unsigned long long)picture->function.address);
+        output_format(picture->output, "function at 0x%jx", picture->function.address);
     else if (columns == 0)
         write_xml(picture->output, picture->name);
     else
@@ -415,27 +343,21 @@ static void write_beginning(const struct picture *picture, unsigned height_tenth
     output_text(output, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
 }
 
-static void write_facts(const struct picture *picture)
+static void write_summary(const struct picture *picture)
 {
     struct output *output = picture->output;
     const struct profile *profile = picture->profile;
+    uint32_t block_count = picture->function.block_count;
     write_text_begin(output, "title", MARGIN, TITLE_Y);
     write_name(picture, TITLE_COLUMNS);
     write_text_end(output);
-    write_text_begin(output, "plain", MARGIN, FACTS_Y);
-    output_text(output, "at ");
-    output_hexadecimal(output, picture->function.address);
-    output_text(output, " in ");
+    write_text_begin(output, "plain", MARGIN, SUMMARY_Y);
+    output_format(output, "at 0x%jx in ", picture->function.address);
     write_xml_cut(output, profile->input->name, FILE_COLUMNS);
-    output_text(output, ": ");
-    write_number_of(output, picture->function.block_count, "block");
-    output_text(output, ", ");
-    write_number_of(output, picture->size, "byte");
-    output_text(output, "; ");
-    write_number_of(output, picture->samples, "sample");
-    output_text(output, ", ");
-    write_percent(output, profile, picture->samples);
-    output_format(output, " of all %llu", (unsigned long long)profile->sample_count);
+    output_format(output, ": %u block%s, %ju byte%s; %ju sample%s, %.2f %% of all %ju", block_count,
+                  plural(block_count), picture->size, plural(picture->size), picture->samples,
+                  plural(picture->samples), profile_percent(profile, picture->samples),
+                  profile->sample_count);
     write_text_end(output);
     output_character(output, '\n');
 }
@@ -445,30 +367,20 @@ static void write_legend(const struct picture *picture)
     struct output *output = picture->output;
     unsigned end = LEGEND_X + LEGEND_STEPS * LEGEND_STEP_WIDTH;
     unsigned middle = LEGEND_Y + 60;
-    write_text_begin(output, "heading", MARGIN, middle);
-    output_text(output, "samples of a block, of all");
-    write_text_end(output);
+    write_label(output, "heading", MARGIN, middle, "samples of a block, of all");
     for (unsigned i = 0; i < LEGEND_STEPS; i++) {
         struct box box = {.x = LEGEND_X + i * LEGEND_STEP_WIDTH,
                           .width = LEGEND_STEP_WIDTH,
                           .y_tenths = LEGEND_Y,
                           .height_tenths = 120};
-        write_box(output, box, heat_colour(i, LEGEND_STEPS - 1), "");
+        write_box(output, box, scale_colour(i, LEGEND_STEPS - 1), "");
     }
-    write_text_begin(output, "heading right", LEGEND_X - 6, middle);
-    output_text(output, "none");
-    write_text_end(output);
-    write_text_begin(output, "heading", end + 6, middle);
-    write_percent(output, picture->profile, picture->greatest);
-    write_text_end(output);
+    write_label(output, "heading right", LEGEND_X - 6, middle, "none");
+    write_label(output, "heading", end + 6, middle, "%.2f %%",
+                profile_percent(picture->profile, picture->greatest));
     output_character(output, '\n');
-}
-
-static void write_notes(const struct picture *picture)
-{
-    struct output *output = picture->output;
     write_text_begin(output, "heading", MARGIN, NOTE_Y);
-    output_text(output, "Blocks as they lie in memory, a bar as high as the square root of its "
+    output_text(output, "Blocks in the order of memory, a bar as high as the square root of its "
                         "size; an arrow: can fall through to the next one.");
     if (picture->folds)
         output_format(output, " The hottest %u are shown; runs of colder ones are folded.",
@@ -482,7 +394,7 @@ static void write_headings(struct output *output)
     static const struct {
         const char *style;
         unsigned x;
-        const char *words;
+        const char *text;
     } headings[] = {
         {"heading", MARGIN, "address"},
         {"heading right", DISTANCE_X, "offset"},
@@ -492,23 +404,9 @@ static void write_headings(struct output *output)
         {"heading right", SAMPLES_X, "samples"},
         {"heading", WORDS_X, "how it is entered and ends"},
     };
-    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++) {
-        write_text_begin(output, headings[i].style, headings[i].x, HEADING_Y);
-        output_text(output, headings[i].words);
-        write_text_end(output);
-    }
+    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
+        write_label(output, headings[i].style, headings[i].x, HEADING_Y, "%s", headings[i].text);
     output_character(output, '\n');
-}
-
-static void draw(struct picture *picture)
-{
-    write_beginning(picture, visit_rows(picture, NULL) + GAP);
-    write_facts(picture);
-    write_legend(picture);
-    write_notes(picture);
-    write_headings(picture->output);
-    visit_rows(picture, draw_row);
-    output_text(picture->output, "</svg>\n");
 }
 
 bool write_profile_svg(struct output *output, const struct profile *profile, uint32_t function)
@@ -519,11 +417,15 @@ bool write_profile_svg(struct output *output, const struct profile *profile, uin
     cairn_block_table_function(profile->table, function, &picture.function);
     picture.name = profile_function_name(profile, picture.function.address);
     measure(&picture);
-    bool is_good = fold(&picture);
-    if (is_good)
-        draw(&picture);
-    else
-        complain("profile: no memory for the picture");
+    bool is_good = fold(&picture) || complain("profile: no memory for the picture");
+    if (is_good) {
+        write_beginning(&picture, visit_rows(&picture, NULL) + GAP);
+        write_summary(&picture);
+        write_legend(&picture);
+        write_headings(output);
+        visit_rows(&picture, draw_row);
+        output_text(output, "</svg>\n");
+    }
     free(picture.is_folded);
     return is_good;
 }

@@ -24,12 +24,10 @@ struct progress {
     struct timespec drawn;
 };
 
-/* Begins work that writes no output. */
-void progress_begin(struct progress *progress, const char *what, uint64_t total);
-/* Begins work that writes to `output`. If that is a terminal, no progress is shown, because the
- * output itself shows it. */
-void progress_begin_beside(struct progress *progress, const struct output *output, const char *what,
-                           uint64_t total);
+/* Begins work that writes to `output`, which may be NULL. If that is a terminal, no progress is
+ * shown, because the output itself shows it. */
+void progress_begin(struct progress *progress, const struct output *output, const char *what,
+                    uint64_t total);
 
 /* Reports progress. May be called millions of times. */
 void progress_move(struct progress *progress, uint64_t done);

@@ -4,9 +4,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/call.h"
-#include "tools/command.h"
-#include "tools/foreign.h"
-#include "tools/sites.h"
+#include "tools/run_listing.h"
+#include "tools/run_sites.h"
 #include "llvm/program.h"
 
 #include <cairn/cairn.h>
@@ -26,8 +25,8 @@ static const char help[] =
     "  floating-point numbers          1.5, 1e9, inf, nan, 0x1p-3\n"
     "  pointers                        an address, null, or '\"text\"' for a copy of the text\n"
     "  structures, arrays, vectors     '{ 1, 2.5 }', '[1, 2]', '<1, 2, 3, 4>'\n"
-    "Words behind FUNCTION that begin with a letter, or with '-' and a letter, and that are no\n"
-    "numbers may be options; behind '--' there are none.\n"
+    "Words after FUNCTION that begin with a letter, or with '-' and a letter, and are not numbers\n"
+    "may be options; words after '--' are not.\n"
     "\n"
     "  --call FUNCTION  what to call; it has the C, the fast or the cold calling convention\n"
     "  --sites          lists every record and its site first: ID, address, kind, state, where\n"
@@ -38,7 +37,7 @@ static const char help[] =
     "  --id-conflicts WHAT  where records of different kinds or types have the same ID:\n"
     "                   'renumber' gives each of them an ID of its own, 'undeclared' leaves them\n"
     "                   without kinds, types and sites; otherwise the program is refused\n"
-    "  -O0 … -O3        how hard the code generator tries (default -O2)\n"
+    "  -O0 … -O3        optimisation level of the code generator (default -O2)\n"
     "  --help           this text\n";
 
 struct options {
@@ -86,34 +85,17 @@ static bool parse_option(int argc, char **argv, int *index, struct options *opti
     } else if (strcmp(word, "--target") == 0 && *index + 1 < argc) {
         options->target = argv[++*index];
     } else if (strcmp(word, "--target") == 0) {
-        complain("run: --target needs a triple, such as powerpc64le-linux-gnu");
-        return false;
+        return complain("run: --target needs a triple, such as powerpc64le-linux-gnu");
     } else if (strcmp(word, "--id-conflicts") == 0) {
         return parse_id_conflicts(*index + 1 < argc ? argv[++*index] : NULL, options);
     } else if (strcmp(word, "--call") == 0 && options->function == NULL && *index + 1 < argc) {
         options->function = argv[++*index];
     } else if (strcmp(word, "--call") == 0) {
-        complain("run: --call needs the name of a function, and stands there once");
-        return false;
+        return complain("run: --call needs the name of a function, and can be given once");
     } else {
-        complain("run: unknown option '%s'; see 'cairn run --help'", word);
-        return false;
+        return complain("run: unknown option '%s'; see 'cairn run --help'", word);
     }
     return true;
-}
-
-static void parse_word(char *word, struct options *options)
-{
-    if (options->path == NULL)
-        options->path = word;
-    else
-        options->words[options->word_count++] = word;
-}
-
-static bool is_for_this_machine(const struct options *options)
-{
-    return options->target != NULL &&
-           program_find_architecture(options->target) == cairn_architecture_host();
 }
 
 static bool check_options(const struct options *options)
@@ -121,17 +103,17 @@ static bool check_options(const struct options *options)
     if (options->help)
         return true;
     if (options->path == NULL)
-        complain("run: no file is given; see 'cairn run --help'");
-    else if (options->function == NULL && options->word_count > 0)
-        complain("run: '%s' is an argument, but there is no --call", options->words[0]);
-    else if (options->function == NULL && !options->sites)
-        complain("run: nothing to do: give --call FUNCTION or --sites");
-    else if (options->function != NULL && is_for_this_machine(options))
-        complain("run: what is compiled for --target is listed only: leave it out to call '%s'",
-                 options->function);
-    else
-        return true;
-    return false;
+        return complain("run: no file is given; see 'cairn run --help'");
+    if (options->function == NULL && options->word_count > 0)
+        return complain("run: '%s' is an argument, but there is no --call", options->words[0]);
+    if (options->function == NULL && !options->sites)
+        return complain("run: nothing to do: give --call FUNCTION or --sites");
+    if (options->function != NULL && options->target != NULL &&
+        program_find_architecture(options->target) == cairn_architecture_host())
+        return complain("run: with --target, code is listed and not called: leave it out to call "
+                        "'%s'",
+                        options->function);
+    return true;
 }
 
 static bool parse(int argc, char **argv, struct options *options)
@@ -142,8 +124,10 @@ static bool parse(int argc, char **argv, struct options *options)
         bool is_option = !options_end && word[0] == '-' && word[1] != '\0' && !is_number(word);
         if (is_option && strcmp(word, "--") == 0)
             options_end = true;
+        else if (!is_option && options->path == NULL)
+            options->path = word;
         else if (!is_option)
-            parse_word(word, options);
+            options->words[options->word_count++] = word;
         else if (!parse_option(argc, argv, &i, options))
             return false;
     }
@@ -258,8 +242,6 @@ static enum exit_status list_sites(struct session *session)
 {
     struct cairn_error error;
     struct program_names names;
-    if (!session->options->sites)
-        return EXIT_DONE;
     if (session->module == NULL) {
         output_text(&session->output, "0 records, 0 sites\n");
         return finish_output(&session->output);
@@ -280,8 +262,6 @@ static enum exit_status list_sites(struct session *session)
  * itself. */
 static enum exit_status call_function(struct session *session)
 {
-    if (!session->has_call)
-        return EXIT_DONE;
     signal(SIGPIPE, SIG_DFL);
     program_run_constructors(session->engine);
     call_make(&session->call, session->function);
@@ -292,44 +272,7 @@ static enum exit_status call_function(struct session *session)
     return finish_output(&session->output);
 }
 
-static void end_session(struct session *session)
-{
-    cairn_engine_destroy(session->engine);
-    cairn_runtime_destroy(session->runtime);
-    if (session->has_call)
-        call_release(&session->call);
-    invocation_release(&session->signature);
-    program_dispose(session->program);
-}
-
-/* ---- Programs for other architectures ---- */
-
-static bool is_foreign(const struct session *session)
-{
-    enum cairn_architecture architecture = program_architecture(session->program);
-    if (session->options->target != NULL)
-        return true;
-    return architecture != CAIRN_ARCHITECTURE_UNKNOWN && architecture != cairn_architecture_host();
-}
-
-static enum exit_status refuse_call(const struct session *session)
-{
-    enum cairn_architecture architecture = program_architecture(session->program);
-    complain("%s: the program is for %s, and this machine is %s: its sites can be listed "
-             "(--sites), but nothing can be called",
-             session->options->path, cairn_architecture_name(architecture),
-             cairn_architecture_name(cairn_architecture_host()));
-    return EXIT_BAD_INPUT;
-}
-
-static enum exit_status run_foreign(struct session *session)
-{
-    const struct options *options = session->options;
-    if (options->function != NULL)
-        return refuse_call(session);
-    return list_program(session->program, options->path, options->optimisation_level,
-                        options->id_conflicts, &session->output);
-}
+/* ---- The command ---- */
 
 static enum exit_status run_object(struct session *session)
 {
@@ -341,14 +284,37 @@ static enum exit_status run_object(struct session *session)
     return EXIT_BAD_USAGE;
 }
 
-static enum exit_status run_here(struct session *session)
+/* Lists a program for another architecture, or for a target that was given. */
+static enum exit_status run_foreign(struct session *session)
 {
+    const struct options *options = session->options;
+    if (options->function == NULL)
+        return list_program(session->program, options->path, options->optimisation_level,
+                            options->id_conflicts, &session->output);
+    complain("%s: the program is for %s, and this machine is %s: its sites can be listed "
+             "(--sites), but nothing can be called",
+             options->path, cairn_architecture_name(program_architecture(session->program)),
+             cairn_architecture_name(cairn_architecture_host()));
+    return EXIT_BAD_INPUT;
+}
+
+static enum exit_status run_program(struct session *session)
+{
+    const struct options *options = session->options;
+    struct cairn_error error;
+    if (options->target != NULL &&
+        program_set_target(session->program, options->target, &error) != CAIRN_OK)
+        return complain_about(session, &error);
+    enum cairn_architecture architecture = program_architecture(session->program);
+    if (options->target != NULL ||
+        (architecture != CAIRN_ARCHITECTURE_UNKNOWN && architecture != cairn_architecture_host()))
+        return run_foreign(session);
     enum exit_status status = prepare_call(session);
     if (status == EXIT_DONE)
         status = load(session);
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE && options->sites)
         status = list_sites(session);
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE && session->has_call)
         status = call_function(session);
     return status;
 }
@@ -372,22 +338,14 @@ static enum exit_status run(const struct options *options)
         complain("%s", error.message);
         return EXIT_BAD_INPUT;
     }
-    enum exit_status status = EXIT_DONE;
-    if (options->target != NULL &&
-        program_set_target(session.program, options->target, &error) != CAIRN_OK)
-        status = complain_about(&session, &error);
-    if (status == EXIT_DONE)
-        status = is_foreign(&session) ? run_foreign(&session) : run_here(&session);
-    end_session(&session);
+    enum exit_status status = run_program(&session);
+    cairn_engine_destroy(session.engine);
+    cairn_runtime_destroy(session.runtime);
+    if (session.has_call)
+        call_release(&session.call);
+    invocation_release(&session.signature);
+    program_dispose(session.program);
     return status;
-}
-
-static enum exit_status print_help(void)
-{
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    output_text(&output, help);
-    return finish_output(&output);
 }
 
 enum exit_status command_run(int argc, char **argv)
@@ -400,7 +358,7 @@ enum exit_status command_run(int argc, char **argv)
     }
     enum exit_status status = EXIT_BAD_USAGE;
     if (parse(argc, argv, &options))
-        status = options.help ? print_help() : run(&options);
+        status = options.help ? print_text(help) : run(&options);
     free(options.words);
     return status;
 }

@@ -1,16 +1,14 @@
 /*
- * tools/stackmap.h - the two output forms of `cairn stackmap`.
+ * tools/stackmap.h - the stack maps of an object as text and JSON.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef TOOLS_STACKMAP_H
 #define TOOLS_STACKMAP_H
 
-#include "tools/json.h"
+#include "tools/files.h"
 #include "tools/listing.h"
-#include "tools/output.h"
 
-#include <cairn/object.h>
 #include <cairn/stackmap.h>
 
 /* A record's place, and the record that follows it. */
@@ -23,9 +21,9 @@ struct record_place {
 
 /* A map with its origin. */
 struct mapped {
-    cairn_object *object;
+    const struct input *input;
     struct listing *listing; /* NULL if sites are not shown */
-    struct cairn_object_section section;
+    const struct cairn_object_section *section;
     struct cairn_stackmap map;
     size_t number;               /* number among the file's maps, from 0 */
     struct record_place *places; /* places of the map's records, if there is a listing */
@@ -43,18 +41,22 @@ struct listed_record mapped_record(const struct mapped *mapped,
                                    const struct cairn_stackmap_record *record,
                                    const struct cairn_object_function *function);
 
-/* Whether the file has a section of stack maps, and all maps are valid. Prints an error message if
- * not. */
-bool check_maps(cairn_object *object, const char *path);
+/* Visits the sections of stack maps and checks all maps and the addresses of functions. Prints an
+ * error message for each section with an error. Returns the number of sections. */
+size_t check_maps(const struct input *input, bool *is_valid, bool *is_good);
 
-/* Writes all maps of the object. check_maps must have accepted them. `listing` may be NULL. */
-void write_maps_text(cairn_object *object, const char *path, struct listing *listing,
-                     struct output *output);
+/* Writes all maps of the object, as JSON if `json` is not NULL. check_maps must have found them
+ * valid. `listing` may be NULL. */
+void write_maps(const struct input *input, struct listing *listing, struct output *output,
+                struct json *json);
+
+/* Prints that the file at `path` has no stack maps. Returns false. */
+bool complain_of_no_maps(const char *path);
 
 void write_map_text(struct output *output, const struct mapped *mapped);
 void write_map_json(struct json *json, const struct mapped *mapped);
 
-void write_location_object(struct json *json, struct cairn_location location);
-void write_liveout_object(struct json *json, struct cairn_liveout liveout);
+void write_location_json(struct json *json, struct cairn_location location);
+void write_liveout_json(struct json *json, struct cairn_liveout liveout);
 
 #endif

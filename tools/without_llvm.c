@@ -1,8 +1,5 @@
-/* SPDX-License-Identifier: MIT */
-#include "tools/command.h"
+/* What `cairn` does instead if it is built without LLVM. SPDX-License-Identifier: MIT */
 #include "tools/listing.h"
-
-#include <stddef.h>
 
 struct listing *listing_create(cairn_object *object, const char *path,
                                const cairn_declarations *declarations, uint32_t byte_count)
@@ -40,4 +37,12 @@ void write_listed_json(struct listing *listing, const struct listed_record *reco
     (void)listing;
     (void)record;
     (void)json;
+}
+
+enum exit_status command_run(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    complain("run: this cairn was built without LLVM: configure it with --with-llvm");
+    return EXIT_BAD_USAGE;
 }

@@ -1,45 +1,22 @@
-/*
- * Facts by address: lookups.
- *
- * SPDX-License-Identifier: MIT
- */
-#include "tools/facts.h"
+/* SPDX-License-Identifier: MIT */
+#include "tools/lookup_tables.h"
 
 #include "arch/arch.h"
+
+#include <stdlib.h>
 
 bool facts_has_metadata(const struct facts *facts)
 {
     return facts->blocks != NULL || facts->records != NULL || facts->faults != NULL ||
-           facts->entries != NULL || facts->has_sanitizer_metadata;
+           facts->entries != NULL || facts->sanmd.section_count > 0;
 }
 
 /* ---- Records ---- */
 
-uint32_t facts_find_records(const struct facts *facts, uint64_t address, struct cairn_record *first)
+/* Returns the first of the records from `low` to `high` whose address is `address` or higher. */
+static uint32_t first_record(const struct facts *facts, uint32_t low, uint32_t high,
+                             uint64_t address)
 {
-    if (facts->records == NULL || !cairn_table_find_address(facts->records, address, first))
-        return 0;
-    uint32_t low = first->index + 1;
-    uint32_t high = cairn_table_record_count(facts->records);
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (cairn_record_address((struct cairn_record){facts->records, middle}) == address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low - first->index;
-}
-
-/* Finds the function's last record before `address`. */
-static bool find_record_before(const struct facts *facts, uint64_t address,
-                               struct cairn_record *record)
-{
-    struct cairn_function function;
-    if (!cairn_table_find_function(facts->records, address - 1, &function))
-        return false;
-    uint32_t low = function.first_record;
-    uint32_t high = function.first_record + function.record_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (cairn_record_address((struct cairn_record){facts->records, middle}) < address)
@@ -47,10 +24,17 @@ static bool find_record_before(const struct facts *facts, uint64_t address,
         else
             high = middle;
     }
-    if (low == function.first_record)
-        return false;
-    *record = (struct cairn_record){facts->records, low - 1};
-    return true;
+    return low;
+}
+
+uint32_t facts_find_records(const struct facts *facts, uint64_t address, struct cairn_record *first)
+{
+    if (facts->records == NULL || !cairn_table_find_address(facts->records, address, first))
+        return 0;
+    uint32_t count = cairn_table_record_count(facts->records);
+    uint32_t end =
+        address == UINT64_MAX ? count : first_record(facts, first->index + 1, count, address + 1);
+    return end - first->index;
 }
 
 /* Whether the code at `address` is LLVM's code for a patch point whose call returns `distance`
@@ -58,7 +42,7 @@ static bool find_record_before(const struct facts *facts, uint64_t address,
  * TOC pointer. */
 static bool is_call(const struct facts *facts, uint64_t address, size_t distance)
 {
-    enum { BEHIND_MAX = 8 };
+    enum { FOLLOWING_MAX = 8 };
     const struct cairn_arch *arch = arch_find(cairn_object_architecture(facts->input->object));
     struct place place = layout_place(&facts->layout, address);
     struct cairn_object_code code;
@@ -68,7 +52,7 @@ static bool is_call(const struct facts *facts, uint64_t address, size_t distance
     if (cairn_object_code(facts->input->object, place.section == NULL ? 0 : place.section->index,
                           place.address, &code, NULL) != CAIRN_OK)
         return false;
-    for (size_t size = distance; size <= distance + BEHIND_MAX && size <= code.size; size++)
+    for (size_t size = distance; size <= distance + FOLLOWING_MAX && size <= code.size; size++)
         if (arch->recognise(arch, code.bytes, size, code.address, &found, NULL) == CAIRN_OK &&
             found.has_call && found.return_offset == distance)
             return true;
@@ -78,8 +62,15 @@ static bool is_call(const struct facts *facts, uint64_t address, size_t distance
 bool facts_find_call(const struct facts *facts, uint64_t address, struct cairn_record *record)
 {
     enum { CALL_BYTES_MAX = 64 };
-    if (facts->records == NULL || address == 0 || !find_record_before(facts, address, record))
+    struct cairn_function function;
+    if (facts->records == NULL || address == 0 ||
+        !cairn_table_find_function(facts->records, address - 1, &function))
         return false;
+    uint32_t next = first_record(facts, function.first_record,
+                                 function.first_record + function.record_count, address);
+    if (next == function.first_record)
+        return false;
+    *record = (struct cairn_record){facts->records, next - 1};
     uint64_t distance = address - cairn_record_address(*record);
     return distance <= CALL_BYTES_MAX &&
            is_call(facts, cairn_record_address(*record), (size_t)distance);
@@ -136,32 +127,29 @@ struct cairn_fault_entry facts_handled(const struct facts *facts, uint32_t numbe
 
 /* ---- Sanitizer metadata ---- */
 
-const struct covered_function *facts_find_covered(const struct facts *facts, uint64_t address)
+const struct cairn_sanmd_covered *facts_find_covered(const struct facts *facts, uint64_t address,
+                                                     uint64_t *function)
 {
+    const struct sanmd_function *functions = facts->sanmd.functions.items;
     size_t low = 0;
-    size_t high = facts->covered_count;
+    size_t high = facts->sanmd.functions.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (facts->covered[middle].address <= address)
+        if (functions[middle].place.address <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == 0 || address - facts->covered[low - 1].address >= facts->covered[low - 1].size)
+    if (low == 0 || address - functions[low - 1].place.address >= functions[low - 1].covered.size)
         return NULL;
-    return &facts->covered[low - 1];
+    *function = functions[low - 1].place.address;
+    return &functions[low - 1].covered;
 }
 
 bool facts_is_atomic(const struct facts *facts, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = facts->atomic_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (facts->atomics[middle] < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < facts->atomic_count && facts->atomics[low] == address;
+    const struct sanmd_place place = {0, address};
+    return facts->sanmd.atomics.count > 0 &&
+           bsearch(&place, facts->sanmd.atomics.items, facts->sanmd.atomics.count, sizeof place,
+                   sanmd_compare_places) != NULL;
 }

@@ -1,11 +1,11 @@
 /*
- * tools/foreign.h - `cairn run` with inputs that this machine cannot run: IR for another
+ * tools/run_listing.h - `cairn run` with inputs that this machine cannot run: IR for another
  * architecture, and objects.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef TOOLS_FOREIGN_H
-#define TOOLS_FOREIGN_H
+#ifndef TOOLS_RUN_LISTING_H
+#define TOOLS_RUN_LISTING_H
 
 #include "tools/command.h"
 #include "llvm/program.h"

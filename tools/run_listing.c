@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/foreign.h"
+#include "tools/run_listing.h"
 
 #include "tools/stackmap.h"
 #include "llvm/program.h"
@@ -30,20 +30,36 @@ static enum exit_status complain_about(const char *path, const struct cairn_erro
 
 enum exit_status complain_about_conflict(const char *path, const struct cairn_error *error)
 {
-    complain("%s: %s: here, '--id-conflicts renumber' or '--id-conflicts undeclared'", path,
+    complain("%s: %s: use '--id-conflicts renumber' or '--id-conflicts undeclared'", path,
              error->message);
     return EXIT_BAD_INPUT;
 }
 
+/* Lists the object's records. Destroys the object. */
 static enum exit_status list(cairn_object *object, const char *path,
                              const cairn_declarations *declarations, struct output *output)
 {
-    struct listing *listing = listing_create(object, path, declarations, 0);
-    if (listing == NULL)
-        return EXIT_BAD_INPUT;
-    write_maps_text(object, path, listing, output);
+    const struct input input = {.name = path, .object = object};
+    bool is_valid;
+    bool is_good;
+    enum exit_status status = EXIT_BAD_INPUT;
+    size_t section_count = check_maps(&input, &is_valid, &is_good);
+    struct listing *listing = NULL;
+    if (is_valid && section_count == 0 && is_good && declarations != NULL) {
+        output_text(output, "0 records, 0 sites\n");
+        status = finish_output(output);
+    } else if (is_valid && section_count == 0) {
+        complain_of_no_maps(path);
+    } else if (is_valid) {
+        listing = listing_create(object, path, declarations, 0);
+    }
+    if (listing != NULL) {
+        write_maps(&input, listing, output, NULL);
+        status = finish_output(output);
+    }
     listing_destroy(listing);
-    return finish_output(output);
+    cairn_object_destroy(object);
+    return status;
 }
 
 enum exit_status list_object(const char *path, struct output *output)
@@ -52,11 +68,7 @@ enum exit_status list_object(const char *path, struct output *output)
     struct cairn_error error;
     if (cairn_object_open(path, NULL, &object, &error) != CAIRN_OK)
         return complain_about(path, &error);
-    enum exit_status status = EXIT_BAD_INPUT;
-    if (check_maps(object, path))
-        status = list(object, path, NULL, output);
-    cairn_object_destroy(object);
-    return status;
+    return list(object, path, NULL, output);
 }
 
 /* ---- Programs ---- */
@@ -98,31 +110,6 @@ static enum exit_status check(struct program *program, const char *path,
     return findings.any ? EXIT_BAD_INPUT : complain_about(path, &error);
 }
 
-static enum exit_status list_compiled(const struct compiled *compiled, const char *path,
-                                      const cairn_declarations *declarations, struct output *output)
-{
-    cairn_object *object;
-    struct cairn_error error;
-    if (cairn_object_open_memory(compiled->bytes, compiled->size, NULL, &object, &error) !=
-        CAIRN_OK) {
-        complain("%s: what LLVM compiles it to cannot be read: %s: choose a target with ELF "
-                 "files, such as Linux",
-                 path, error.message);
-        return EXIT_BAD_INPUT;
-    }
-    struct cairn_object_section section = {0};
-    enum exit_status status = EXIT_BAD_INPUT;
-    if (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) ==
-        CAIRN_ERROR_NOT_FOUND) {
-        output_text(output, "0 records, 0 sites\n");
-        status = finish_output(output);
-    } else if (check_maps(object, path)) {
-        status = list(object, path, declarations, output);
-    }
-    cairn_object_destroy(object);
-    return status;
-}
-
 enum exit_status list_program(struct program *program, const char *path,
                               unsigned optimisation_level, enum cairn_id_conflicts id_conflicts,
                               struct output *output)
@@ -136,8 +123,17 @@ enum exit_status list_program(struct program *program, const char *path,
     if (status == EXIT_DONE &&
         program_compile(program, optimisation_level, &compiled, &error) != CAIRN_OK)
         status = complain_about(path, &error);
-    if (status == EXIT_DONE)
-        status = list_compiled(&compiled, path, declarations, output);
+    cairn_object *object;
+    if (status == EXIT_DONE) {
+        status = EXIT_BAD_INPUT;
+        if (cairn_object_open_memory(compiled.bytes, compiled.size, NULL, &object, &error) ==
+            CAIRN_OK)
+            status = list(object, path, declarations, output);
+        else
+            complain("%s: the code that LLVM emits cannot be read: %s: choose a target with ELF "
+                     "files, such as Linux",
+                     path, error.message);
+    }
     compiled_release(&compiled);
     cairn_declarations_destroy(declarations);
     return status;

@@ -1,36 +1,22 @@
 /*
- * tools/facts.h - what an object's sections say about addresses of its code.
+ * tools/lookup_tables.h - what an object's sections say about addresses of its code.
  *
  * All sections are read once, into tables by address. Addresses are those of the layout
  * (tools/layout.h).
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef TOOLS_FACTS_H
-#define TOOLS_FACTS_H
+#ifndef TOOLS_LOOKUP_TABLES_H
+#define TOOLS_LOOKUP_TABLES_H
 
 #include "tools/layout.h"
-#include "tools/schema.h"
+#include "tools/pcsection_entries.h"
+#include "tools/sanmd_read.h"
 
 #include <cairn/block_table.h>
 #include <cairn/fault_table.h>
 #include <cairn/pc_table.h>
 #include <cairn/table.h>
-
-/* A function that was compiled with -fexperimental-sanitize-metadata. */
-struct covered_function {
-    uint64_t address;
-    uint32_t size;
-    uint32_t features;
-    uint32_t stack_argument_bytes;
-};
-
-/* Copies of sections that tables point into, or that are only kept to be freed. */
-struct copy_list {
-    uint8_t **copies;
-    size_t count;
-    size_t capacity;
-};
 
 /* Tables of an object. A table is NULL if the object has no such section. */
 struct facts {
@@ -42,14 +28,8 @@ struct facts {
     uint32_t *handlers; /* numbers of the entries of `faults`, sorted by the addresses of their
                            handlers */
     cairn_pc_table *entries;
-    bool has_sanitizer_metadata;
-    struct covered_function *covered; /* sorted by address */
-    size_t covered_count;
-    size_t covered_capacity;
-    uint64_t *atomics; /* sorted */
-    size_t atomic_count;
-    size_t atomic_capacity;
-    struct copy_list copies; /* bytes that `entries` points into */
+    struct sanmd_contents sanmd; /* the addresses are those of the layout, and sections are 0 */
+    struct list copies;          /* items are pointers to bytes that `entries` points into */
 };
 
 /* Reads all sections. False if one is invalid, after an error message; all other facts are then
@@ -80,8 +60,9 @@ bool facts_find_frame(const struct facts *facts, uint64_t address,
 uint32_t facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number);
 struct cairn_fault_entry facts_handled(const struct facts *facts, uint32_t number);
 
-/* Returns the covered function that contains `address`, or NULL. */
-const struct covered_function *facts_find_covered(const struct facts *facts, uint64_t address);
+/* Returns the covered function that contains `address`, and its address in the layout; or NULL. */
+const struct cairn_sanmd_covered *facts_find_covered(const struct facts *facts, uint64_t address,
+                                                     uint64_t *function);
 
 bool facts_is_atomic(const struct facts *facts, uint64_t address);
 

@@ -9,41 +9,27 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/schema.h"
-
-#include "tools/command.h"
+#include "tools/pcsection_entries.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- Command lines ---- */
-
-static bool parse_schema(const char *command, struct wanted_section *section)
-{
-    struct cairn_error error;
-    if (cairn_pcsection_parse_schema(section->text, &section->schema, &error) == CAIRN_OK)
-        return true;
-    complain("%s: %s", command, error.message);
-    return false;
-}
 
 bool parse_wanted_sections(const char *command, const struct option_values *names,
                            const struct option_values *schemas, struct wanted_sections *wanted)
 {
-    if (names->count > 0 && schemas->count != names->count && schemas->count != 1) {
-        complain("%s: %zu of --section and %zu of --schema: each section needs its schema, or one "
-                 "schema is for all of them; see 'cairn %s --help'",
-                 command, names->count, schemas->count, command);
-        return false;
-    }
+    if (names->count > 0 && schemas->count != names->count && schemas->count != 1)
+        return complain("%s: %zu of --section and %zu of --schema: each section needs its schema, "
+                        "or one schema is for all of them; see 'cairn %s --help'",
+                        command, names->count, schemas->count, command);
     wanted->count = names->count;
     for (size_t i = 0; i < names->count; i++) {
-        wanted->sections[i] = (struct wanted_section){
-            .name = names->values[i],
-            .text = schemas->values[schemas->count == 1 ? 0 : i],
-        };
-        if (!parse_schema(command, &wanted->sections[i]))
-            return false;
+        struct cairn_error error;
+        struct wanted_section *section = &wanted->sections[i];
+        section->name = names->values[i];
+        section->text = schemas->values[schemas->count == 1 ? 0 : i];
+        if (cairn_pcsection_parse_schema(section->text, &section->schema, &error) != CAIRN_OK)
+            return complain("%s: %s", command, error.message);
     }
     return true;
 }
@@ -78,46 +64,29 @@ static bool read_address(const struct entry_reader *reader, size_t offset, uint6
     return layout_section(reader->layout, *address) != NULL;
 }
 
-static size_t find_last_of_run(const struct entry_reader *reader)
+static enum cairn_status refuse(const struct entry_reader *reader, const char *reason,
+                                struct cairn_error *error)
 {
-    const struct cairn_pcsection_schema *schema = &reader->wanted->schema;
-    uint64_t address;
-    size_t last = reader->offset;
-    if (schema->has_size || schema->constant_count == 0)
-        return last;
-    while (read_address(reader, last + schema->address_bytes, &address))
-        last += schema->address_bytes;
-    return last;
-}
-
-static enum cairn_status say_no_code(const struct entry_reader *reader, struct cairn_error *error)
-{
-    error->status = CAIRN_ERROR_CORRUPT;
     error->offset = reader->offset;
     snprintf(error->message, sizeof error->message,
-             "the entry at byte %zu: an address should be here, but what is here does not lead to "
-             "code: is the schema this section's?",
-             reader->offset);
-    return CAIRN_ERROR_CORRUPT;
+             "the entry at byte %zu: %s: is the schema this section's?", reader->offset, reason);
+    return error->status = CAIRN_ERROR_CORRUPT;
 }
 
 /* Checks that in a relocatable object all addresses have relocations, and constants have none. */
 static enum cairn_status check_relocations(const struct entry_reader *reader, size_t last,
                                            size_t next, struct cairn_error *error)
 {
-    const cairn_object *object = reader->input->object;
     uint8_t address_bytes = reader->wanted->schema.address_bytes;
+    char reason[100];
     for (size_t at = reader->offset; at < next && reader->layout->is_made_up; at++) {
         bool is_address = at <= last && (at - reader->offset) % address_bytes == 0;
-        if (is_address || cairn_object_target_section(object, &reader->section, at) == 0)
+        if (is_address ||
+            cairn_object_target_section(reader->input->object, &reader->section, at) == 0)
             continue;
-        error->status = CAIRN_ERROR_CORRUPT;
-        error->offset = reader->offset;
-        snprintf(error->message, sizeof error->message,
-                 "the entry at byte %zu: what is at byte %zu has a relocation, so it is an address "
-                 "and no constant: is the schema this section's?",
-                 reader->offset, at);
-        return CAIRN_ERROR_CORRUPT;
+        snprintf(reason, sizeof reason,
+                 "byte %zu has a relocation, so it is an address and not a constant", at);
+        return refuse(reader, reason, error);
     }
     return CAIRN_OK;
 }
@@ -126,20 +95,23 @@ static enum cairn_status read_run(struct entry_reader *reader, struct cairn_erro
 {
     uint64_t address;
     const struct cairn_object_section *section = &reader->section;
-    uint8_t address_bytes = reader->wanted->schema.address_bytes;
-    if (section->contents.size - reader->offset >= address_bytes &&
-        !read_address(reader, reader->offset, &address))
-        return say_no_code(reader, error);
-    size_t last = find_last_of_run(reader);
+    const struct cairn_pcsection_schema *schema = &reader->wanted->schema;
+    size_t last = reader->offset;
+    if (section->contents.size - last >= schema->address_bytes &&
+        !read_address(reader, last, &address))
+        return refuse(reader, "an address should be here, but this does not lead to code", error);
+    if (!schema->has_size && schema->constant_count > 0)
+        while (read_address(reader, last + schema->address_bytes, &address))
+            last += schema->address_bytes;
     size_t next = last;
-    enum cairn_status status = cairn_pcsection_read(
-        &section->contents, section->address, &reader->wanted->schema, &next, &reader->run, error);
+    enum cairn_status status = cairn_pcsection_read(&section->contents, section->address, schema,
+                                                    &next, &reader->run, error);
     if (status == CAIRN_OK)
         status = check_relocations(reader, last, next, error);
     if (status != CAIRN_OK)
         return status;
     reader->run_begin = reader->offset;
-    reader->run_end = last + address_bytes;
+    reader->run_end = last + schema->address_bytes;
     reader->offset = next;
     return CAIRN_OK;
 }
@@ -163,7 +135,7 @@ bool entry_reader_next(struct entry_reader *reader, struct section_entry *entry,
     return true;
 }
 
-void entry_reader_complain(const struct entry_reader *reader, const struct cairn_error *error)
+bool entry_reader_complain(const struct entry_reader *reader, const struct cairn_error *error)
 {
     uint64_t address;
     struct cairn_object_function function;
@@ -171,7 +143,27 @@ void entry_reader_complain(const struct entry_reader *reader, const struct cairn
     if (read_address(reader, reader->offset, &address) &&
         layout_function(reader->layout, address, &function))
         name = function.name;
-    complain("%s: %s, byte %llu: %s%s%s, with the schema '%s'", reader->input->name,
-             reader->section.name, (unsigned long long)error->offset, error->message,
-             name == NULL ? "" : "; it is about ", name == NULL ? "" : name, reader->wanted->text);
+    return complain("%s: %s, byte %llu: %s%s%s, with the schema '%s'", reader->input->name,
+                    reader->section.name, (unsigned long long)error->offset, error->message,
+                    name == NULL ? "" : "; it is about ", name == NULL ? "" : name,
+                    reader->wanted->text);
+}
+
+/* ---- Constants ---- */
+
+void write_constants(struct output *output, const struct cairn_pcsection_schema *schema,
+                     const struct cairn_pcsection_entry *entry)
+{
+    for (uint8_t i = 0; i < schema->constant_count; i++)
+        output_format(output, "%s%ju (0x%jx)", i == 0 ? ": " : ", ", entry->constants[i],
+                      entry->constants[i]);
+}
+
+void write_json_constants(struct json *json, const struct cairn_pcsection_schema *schema,
+                          const struct cairn_pcsection_entry *entry)
+{
+    json_begin_array(json, "constants");
+    for (uint8_t i = 0; i < schema->constant_count; i++)
+        json_unsigned(json, entry->constants[i]);
+    json_end_array(json);
 }

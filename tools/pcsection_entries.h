@@ -1,13 +1,13 @@
 /*
- * tools/schema.h - the entries of the PC sections that a command was asked for, with their schemas.
+ * tools/pcsection_entries.h - the entries of the PC sections that a command was asked for, with
+ * their schemas.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef TOOLS_SCHEMA_H
-#define TOOLS_SCHEMA_H
+#ifndef TOOLS_PCSECTION_ENTRIES_H
+#define TOOLS_PCSECTION_ENTRIES_H
 
 #include "tools/layout.h"
-#include "tools/options.h"
 
 #include <cairn/pcsection.h>
 
@@ -22,6 +22,13 @@ struct wanted_sections {
     struct wanted_section sections[OPTION_VALUES_MAX];
     size_t count;
 };
+
+/* The options that give names and schemas; both are struct option_values. */
+#define SECTION_OPTIONS(NAMES, SCHEMAS)                                                            \
+    {.name = "--section", .values = (NAMES), .needs = "a section's name"},                         \
+    {                                                                                              \
+        .name = "--schema", .values = (SCHEMAS), .needs = "a schema, such as 'instruction 4 u32'"  \
+    }
 
 /* Pairs names and schemas in order. A single schema applies to all names. Without names there are
  * no sections. False, after an error message that begins with `command`. */
@@ -55,7 +62,14 @@ void entry_reader_open(struct entry_reader *reader, const struct input *input,
 bool entry_reader_next(struct entry_reader *reader, struct section_entry *entry,
                        struct cairn_error *error);
 
-/* Prints an error message about the invalid entry. */
-void entry_reader_complain(const struct entry_reader *reader, const struct cairn_error *error);
+/* Prints an error message about the invalid entry. Returns false. */
+bool entry_reader_complain(const struct entry_reader *reader, const struct cairn_error *error);
+
+/* Writes constants, as in ": 7 (0x7), 8 (0x8)". */
+void write_constants(struct output *output, const struct cairn_pcsection_schema *schema,
+                     const struct cairn_pcsection_entry *entry);
+/* Writes them as an array with the key "constants". */
+void write_json_constants(struct json *json, const struct cairn_pcsection_schema *schema,
+                          const struct cairn_pcsection_entry *entry);
 
 #endif

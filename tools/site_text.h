@@ -1,10 +1,10 @@
 /*
- * tools/code.h - printing sites and their instructions, of loaded code and of code in files.
+ * tools/site_text.h - printing sites and their instructions, of loaded code and of code in files.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef TOOLS_CODE_H
-#define TOOLS_CODE_H
+#ifndef TOOLS_SITE_TEXT_H
+#define TOOLS_SITE_TEXT_H
 
 #include "tools/output.h"
 #include "llvm/disassemble.h"
@@ -50,7 +50,5 @@ void write_refusal(const struct code_writer *writer, const char *prefix, const c
  * equal. */
 void write_site_code(const struct code_writer *writer, const struct cairn_site_description *site,
                      const char *title, const char *line);
-
-void write_indentation(struct output *output, unsigned columns);
 
 #endif

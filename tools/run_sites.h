@@ -1,10 +1,10 @@
 /*
- * tools/sites.h - printing the records and sites of a loaded module.
+ * tools/run_sites.h - printing the records and sites of a loaded module.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef TOOLS_SITES_H
-#define TOOLS_SITES_H
+#ifndef TOOLS_RUN_SITES_H
+#define TOOLS_RUN_SITES_H
 
 #include "tools/output.h"
 #include "llvm/disassemble.h"
