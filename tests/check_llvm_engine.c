@@ -141,6 +141,20 @@ START_TEST(site_is_found_and_patched)
 }
 END_TEST
 
+START_TEST(engine_without_a_runtime_has_one_of_its_own)
+{
+    cairn_engine *engine;
+    ck_assert_ok(cairn_engine_create(NULL, parse_site("f", 7), NULL, &engine, NULL));
+    cairn_site *site = cairn_engine_site(engine, 7, NULL);
+    ck_assert_ptr_nonnull(site);
+    ck_assert_ok(cairn_site_call(site, (void *)(uintptr_t)add_hundred, CAIRN_SYNC, NULL));
+    ck_assert_int_eq(get(engine, "f")(5), 105);
+    ck_assert_ptr_null(cairn_runtime_find_site(runtime, 7, NULL));
+    ck_assert_ptr_null(cairn_engine_site(engine, 8, NULL));
+    cairn_engine_destroy(engine);
+}
+END_TEST
+
 START_TEST(every_optimisation_level_works)
 {
     struct cairn_engine_options options = {.optimisation_level = (unsigned)_i};
@@ -1103,7 +1117,6 @@ START_TEST(bad_arguments_are_refused)
 {
     LLVMModuleRef module = parse_constant("f", 1);
     cairn_engine *engine;
-    ck_assert_int_eq(cairn_engine_create(NULL, module, NULL, &engine, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_engine_create(runtime, NULL, NULL, &engine, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     struct cairn_engine_options options = {.optimisation_level = 4};
@@ -1112,6 +1125,7 @@ START_TEST(bad_arguments_are_refused)
     ck_assert_int_eq(cairn_engine_finalise(NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_engine_add_module(NULL, module, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(cairn_engine_function(NULL, "f", NULL));
+    ck_assert_ptr_null(cairn_engine_site(NULL, 1, NULL));
     engine = create_engine(module);
     ck_assert_int_eq(cairn_engine_add_module(engine, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(cairn_engine_function(engine, NULL, NULL));

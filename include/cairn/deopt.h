@@ -58,6 +58,7 @@
 #include <cairn/call.h>
 #include <cairn/frame.h>
 #include <cairn/module.h>
+#include <cairn/patch.h>
 #include <cairn/status.h>
 #include <cairn/value.h>
 #include <stdbool.h>
@@ -103,6 +104,14 @@ typedef void cairn_deopt_handler(struct cairn_deopt *deopt, void *user);
 
 /** An exit. */
 typedef struct cairn_exit cairn_exit;
+
+/**
+ * Creates an exit that calls `handler`, in the runtime of the site, and makes the site call it. The
+ * caller owns `*exit`. Errors: those of cairn_exit_create and cairn_site_call. Thread-safe.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_leave(
+    cairn_site *site, cairn_deopt_handler *handler, void *user, enum cairn_strength strength,
+    cairn_exit **exit, struct cairn_error *error);
 
 /**
  * Creates an exit that calls `handler`, for sites of one runtime, in a page of the runtime's code

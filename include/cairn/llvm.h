@@ -457,11 +457,12 @@ struct cairn_engine_options {
 typedef struct cairn_engine cairn_engine;
 
 /**
- * Creates an MCJIT engine that loads into Cairn's code memory, and adds `module` to it. `options`
- * NULL means all zero. Initialises LLVM's native target and MCJIT. The module is scanned and
- * checked first; the engine owns it on success only. Several engines may use one runtime, also
- * concurrently, if each has its own LLVM context. Errors: ARGUMENT, MEMORY, CONFLICT, CORRUPT, LLVM
- * (another machine's target, a wrong data layout, or rejected by the check).
+ * Creates an MCJIT engine that loads into the code memory of `runtime`, and adds `module` to it. If
+ * `runtime` is NULL, the engine has a runtime of its own. `options` NULL means all zero.
+ * Initialises LLVM's native target and MCJIT. The module is scanned and checked first; the engine
+ * owns it on success only. Several engines may use one runtime, also concurrently, if each has its
+ * own LLVM context. Errors: ARGUMENT, MEMORY, CONFLICT, CORRUPT, LLVM (another machine's target, a
+ * wrong data layout, or rejected by the check).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
     cairn_runtime *runtime, LLVMModuleRef module, const struct cairn_engine_options *options,
@@ -491,6 +492,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine 
  *  function was loaded before, all errors of cairn_engine_finalise. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
+
+/**
+ * Finalises, and returns the site with the ID in the engine's runtime; NULL on failure. Errors:
+ * those of cairn_engine_finalise and of cairn_runtime_find_site.
+ */
+CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
+                                        struct cairn_error *error);
 
 /** Returns LLVM's engine, which Cairn owns, for LLVMAddGlobalMapping and similar functions. */
 CAIRN_API LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine);

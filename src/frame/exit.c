@@ -13,6 +13,8 @@
 #include "frame/context.h"
 #include "frame/deopt.h"
 #include "frame/enter.h"
+#include "record/table.h"
+#include "runtime/module.h"
 #include "runtime/stub_module.h"
 
 #include <cairn/runtime.h>
@@ -110,6 +112,26 @@ enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_deopt_handler 
         stub_module_load(runtime, "exit", parts, PART_COUNT, write_parts, &wanted, &made, error);
     if (status == CAIRN_OK)
         *exit = made;
+    return status;
+}
+
+enum cairn_status cairn_site_leave(cairn_site *site, cairn_deopt_handler *handler, void *user,
+                                   enum cairn_strength strength, cairn_exit **exit,
+                                   struct cairn_error *error)
+{
+    if (site == NULL || exit == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_site_leave needs a site and a place for the exit");
+    const cairn_module *module = table_owner(site->table->records);
+    cairn_exit *created;
+    enum cairn_status status = cairn_exit_create(module->runtime, handler, user, &created, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_site_call(site, created->target, strength, error);
+    if (status == CAIRN_OK)
+        *exit = created;
+    else
+        cairn_exit_destroy(created);
     return status;
 }
 

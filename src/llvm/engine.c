@@ -18,6 +18,7 @@
 #include "llvm/mcjit.h"
 
 #include <cairn/llvm.h>
+#include <cairn/patch.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <pthread.h>
@@ -203,10 +204,9 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
                                       cairn_engine **engine, struct cairn_error *error)
 {
     static const struct cairn_engine_options defaults;
-    if (runtime == NULL || module == NULL || engine == NULL)
-        return error_set(
-            error, CAIRN_ERROR_ARGUMENT, 0,
-            "cairn_engine_create needs a runtime, a module and a place for the engine");
+    if (module == NULL || engine == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_engine_create needs a module and a place for the engine");
     if (options == NULL)
         options = &defaults;
     if (options->optimisation_level > 3)
@@ -214,10 +214,19 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
                          "optimisation level %u is not one of 0 to 3", options->optimisation_level);
     prepare_process(options);
 
+    enum cairn_status status = CAIRN_OK;
+    if (runtime == NULL)
+        status = cairn_runtime_create(NULL, &runtime, error);
+    else
+        cairn_runtime_retain(runtime);
+    if (status != CAIRN_OK)
+        return status;
     const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
     cairn_engine *created = memory_new(allocator, 1, sizeof *created);
-    if (created == NULL)
+    if (created == NULL) {
+        cairn_runtime_destroy(runtime);
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an engine");
+    }
     *created = (struct cairn_engine){
         .runtime = runtime,
         .allocator = *allocator,
@@ -231,8 +240,7 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
                   .gc_strategy_count = options->gc_strategy_count},
         .skip_check = options->skip_check,
     };
-    cairn_runtime_retain(runtime);
-    enum cairn_status status = create_parts(created, module, options, error);
+    status = create_parts(created, module, options, error);
     if (status != CAIRN_OK) {
         cairn_engine_destroy(created);
         return status;
@@ -317,6 +325,17 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
     else if (error != NULL)
         *error = failure;
     return NULL;
+}
+
+cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id, struct cairn_error *error)
+{
+    if (engine == NULL) {
+        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_site needs an engine");
+        return NULL;
+    }
+    if (cairn_engine_finalise(engine, error) != CAIRN_OK)
+        return NULL;
+    return cairn_runtime_find_site(engine->runtime, id, error);
 }
 
 LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine) { return engine->llvm; }
