@@ -1137,6 +1137,7 @@ static void add_tests(TCase *tests)
 {
     const TTest *const all[] = {
         site_is_found_and_patched,
+        engine_without_a_runtime_has_one_of_its_own,
         modules_are_added_and_loaded_together_or_later,
         modules_call_each_other,
         an_id_may_come_again_in_a_later_module,
