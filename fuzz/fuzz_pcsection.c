@@ -33,8 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t offset = 0;
     enum cairn_status status = CAIRN_OK;
     while (offset < section.size && status == CAIRN_OK) {
-        struct cairn_pcsection_entry entry;
-        struct cairn_pcsection_entry again;
+        struct cairn_pcsection_entry entry = {.constants = {0}};
+        struct cairn_pcsection_entry again = entry;
         struct cairn_error error;
         size_t begin = offset;
         size_t same = offset;

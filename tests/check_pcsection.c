@@ -110,7 +110,7 @@ START_TEST(random_entries_are_read_as_they_were_written)
     for (unsigned round = 0; round < ROUNDS; round++) {
         put_section();
         struct guarded guarded = guard(written.bytes, written.size);
-        struct cairn_pcsection_entry entry;
+        struct cairn_pcsection_entry entry = {.constants = {0}};
         size_t offset = 0;
         for (unsigned i = 0; i < ENTRIES; i++) {
             expect_equal(read(&guarded, &offset, &entry, NULL), CAIRN_OK);

@@ -76,17 +76,17 @@ struct cairn_pcsection_entry {
     size_t offset;    /**< offset of the entry in its section, in bytes */
     uint64_t address; /**< address of the instruction, or of the function's first one */
     uint64_t size;    /**< size of the function in bytes; 0 for an instruction */
-    uint64_t constants[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< zero-extended; unused ones are 0 */
+    uint64_t constants[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< zero-extended */
 };
 
 /**
  * Reads the entry at `*offset` of the section, which is loaded at `section_address`, and advances
- * `*offset` to the next entry.
+ * `*offset` to the next entry. Only those constants of `*entry` that the schema has are written.
  *
  * Errors: TRUNCATED (the section ends inside the entry, so the schema may be wrong), CORRUPT (a
  * number has more bits than the schema allows). The message names the part of the entry, and
  * `error->offset` is its place in the section. ARGUMENT if `*offset` is not in the section, or the
- * schema is invalid. `*offset` and `*entry` are unchanged after an error.
+ * schema is invalid. After an error, `*offset` is unchanged, and `*entry` is unspecified.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_read(
     const struct cairn_section *section, uint64_t section_address,

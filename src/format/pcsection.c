@@ -118,26 +118,27 @@ enum cairn_status cairn_pcsection_parse_schema(const char *text,
 
 /* ---- Entries ---- */
 
-struct reader {
-    const struct cairn_section *section;
-    size_t at;
-    size_t entry; /* offset of the entry */
-    struct cairn_error *error;
-};
-
-static enum cairn_status say(const struct reader *reader, enum cairn_status status,
-                             const char *part, const char *wrong)
+/* Sets the error of a number that read_number has refused, with what it has set `value` to. */
+static enum cairn_status say(size_t at, size_t entry, const char *part, bool is_compressed,
+                             uint64_t value, struct cairn_error *error)
 {
-    return error_set(reader->error, status, reader->at, "the entry at byte %zu: %s %s",
-                     reader->entry, part, wrong);
+    if (value != 0)
+        return error_set(error, CAIRN_ERROR_CORRUPT, at,
+                         "the entry at byte %zu: %s has more bits than the schema says", entry,
+                         part);
+    return error_set(error, CAIRN_ERROR_TRUNCATED, at, "the entry at byte %zu: %s %s", entry, part,
+                     is_compressed
+                         ? "is a number that goes beyond the section's end"
+                         : "goes beyond the section's end: is the schema this section's?");
 }
 
-static uint64_t load(const uint8_t *bytes, uint8_t size, enum cairn_byte_order byte_order)
+/* Loads a number of `size` bytes, of which 8 can be read if `left` is at least 8. */
+static inline uint64_t load(const uint8_t *bytes, size_t left, uint8_t size,
+                            enum cairn_byte_order byte_order)
 {
-    if (size == sizeof(uint64_t))
-        return cairn_load_u64(bytes, byte_order);
-    if (size == sizeof(uint32_t))
-        return cairn_load_u32(bytes, byte_order);
+    const unsigned unused_bits = 64 - 8u * size;
+    if (left >= sizeof(uint64_t) && byte_order == CAIRN_LITTLE_ENDIAN)
+        return cairn_load_u64(bytes, CAIRN_LITTLE_ENDIAN) << unused_bits >> unused_bits;
     uint64_t value = 0;
     for (uint8_t i = 0; i < size; i++) {
         uint8_t place = byte_order == CAIRN_LITTLE_ENDIAN ? i : (uint8_t)(size - 1 - i);
@@ -146,101 +147,70 @@ static uint64_t load(const uint8_t *bytes, uint8_t size, enum cairn_byte_order b
     return value;
 }
 
-static enum cairn_status read_fixed(struct reader *reader, const char *part, uint8_t size,
-                                    uint64_t *value)
+/* Reads a number at `at`, and returns the address after it. Returns NULL if the number goes beyond
+ * `end`, with `*value` 0, or if it has more than `size` bytes, with another `*value`. */
+static inline const uint8_t *read_number(const uint8_t *at, const uint8_t *end,
+                                         enum cairn_byte_order byte_order, bool is_compressed,
+                                         uint8_t size, uint64_t *value)
 {
-    if (reader->section->size - reader->at < size)
-        return say(reader, CAIRN_ERROR_TRUNCATED, part,
-                   "goes beyond the section's end: is the schema this section's?");
-    *value = load(reader->section->bytes + reader->at, size, reader->section->byte_order);
-    reader->at += size;
-    return CAIRN_OK;
-}
-
-static bool fits(uint64_t value, uint8_t size)
-{
-    return size == sizeof value || value >> (8 * size) == 0;
-}
-
-static enum cairn_status read_compressed(struct reader *reader, const char *part, uint8_t size,
-                                         uint64_t *value)
-{
-    const uint8_t *bytes = reader->section->bytes;
-    const uint8_t *end = bytes + reader->section->size;
-    const uint8_t *next = uleb128_read(bytes + reader->at, end, value);
-    if (next == NULL && *value == 0)
-        return say(reader, CAIRN_ERROR_TRUNCATED, part,
-                   "is a number that goes beyond the section's end");
-    if (next == NULL || !fits(*value, size))
-        return say(reader, CAIRN_ERROR_CORRUPT, part, "has more bits than the schema says");
-    reader->at = (size_t)(next - bytes);
-    return CAIRN_OK;
-}
-
-static enum cairn_status read_number(struct reader *reader, bool is_compressed, const char *part,
-                                     uint8_t size, uint64_t *value)
-{
-    if (is_compressed && size > 1)
-        return read_compressed(reader, part, size, value);
-    return read_fixed(reader, part, size, value);
-}
-
-/* Reads an address, which is stored relative to itself. */
-static enum cairn_status read_address(struct reader *reader, uint64_t section_address, uint8_t size,
-                                      uint64_t *address)
-{
-    uint64_t relative;
-    enum cairn_status status = read_fixed(reader, "the address", size, &relative);
-    if (status != CAIRN_OK)
-        return status;
-    if (size == sizeof(uint32_t))
-        relative = (uint64_t)(int64_t)(int32_t)(uint32_t)relative;
-    *address = section_address + reader->entry + relative;
-    return CAIRN_OK;
-}
-
-/* Reads everything after the address. */
-static enum cairn_status read_values(struct reader *reader,
-                                     const struct cairn_pcsection_schema *schema,
-                                     struct cairn_pcsection_entry *entry)
-{
-    enum cairn_status status = CAIRN_OK;
-    if (schema->has_size)
-        status = read_number(reader, schema->is_compressed, "the function's size", SIZE_BYTES,
-                             &entry->size);
-    for (uint8_t i = 0; i < schema->constant_count && status == CAIRN_OK; i++)
-        status = read_number(reader, schema->is_compressed, "a constant", schema->constant_bytes[i],
-                             &entry->constants[i]);
-    return status;
-}
-
-static enum cairn_status read_entry(struct reader *reader, uint64_t section_address,
-                                    const struct cairn_pcsection_schema *schema,
-                                    struct cairn_pcsection_entry *entry)
-{
-    enum cairn_status status =
-        read_address(reader, section_address, schema->address_bytes, &entry->address);
-    return status == CAIRN_OK ? read_values(reader, schema, entry) : status;
+    const size_t left = (size_t)(end - at);
+    if (is_compressed && size > 1) {
+        const uint8_t *next = uleb128_read(at, end, value);
+        bool fits = size == sizeof *value || *value >> 8 * size == 0;
+        return fits ? next : NULL;
+    }
+    *value = 0;
+    if (left < size)
+        return NULL;
+    *value = load(at, left, size, byte_order);
+    return at + size;
 }
 
 bool pcsection_read_address(const struct cairn_section *section, uint64_t section_address,
                             uint8_t size, size_t offset, uint64_t *address)
 {
-    struct reader reader = {.section = section, .at = offset, .entry = offset};
-    return offset <= section->size &&
-           read_address(&reader, section_address, size, address) == CAIRN_OK;
+    if (offset > section->size || section->size - offset < size)
+        return false;
+    /* Stored relative to itself. */
+    const uint8_t *bytes = section->bytes + offset;
+    int64_t relative = size == sizeof(uint32_t)
+                           ? (int32_t)cairn_load_u32(bytes, section->byte_order)
+                           : (int64_t)cairn_load_u64(bytes, section->byte_order);
+    *address = section_address + offset + (uint64_t)relative;
+    return true;
 }
 
 enum cairn_status pcsection_read_values(const struct cairn_section *section,
-                                        const struct cairn_pcsection_schema *schema, size_t *offset,
-                                        struct cairn_pcsection_entry *entry,
+                                        const struct cairn_pcsection_schema *schema, size_t offset,
+                                        struct cairn_pcsection_entry *entry, size_t *end_offset,
                                         struct cairn_error *error)
 {
-    struct reader reader = {
-        .section = section, .at = *offset, .entry = entry->offset, .error = error};
-    enum cairn_status status = read_values(&reader, schema, entry);
-    *offset = reader.at;
-    return status;
+    const uint8_t *const begin = section->bytes;
+    const uint8_t *const end = begin + section->size;
+    const enum cairn_byte_order byte_order = section->byte_order;
+    const bool is_compressed = schema->is_compressed;
+    const uint8_t *at = begin + offset;
+    const uint8_t *next;
+    uint64_t value;
+    if (schema->has_size) {
+        next = read_number(at, end, byte_order, is_compressed, SIZE_BYTES, &value);
+        if (next == NULL)
+            return say((size_t)(at - begin), entry->offset, "the function's size", is_compressed,
+                       value, error);
+        entry->size = value;
+        at = next;
+    }
+    for (unsigned i = 0; i < schema->constant_count; i++) {
+        uint8_t size = schema->constant_bytes[i];
+        next = read_number(at, end, byte_order, is_compressed, size, &value);
+        if (next == NULL)
+            return say((size_t)(at - begin), entry->offset, "a constant", is_compressed && size > 1,
+                       value, error);
+        entry->constants[i] = value;
+        at = next;
+    }
+    *end_offset = (size_t)(at - begin);
+    return CAIRN_OK;
 }
 
 bool pcsection_is_schema(const struct cairn_pcsection_schema *schema)
@@ -267,12 +237,14 @@ enum cairn_status cairn_pcsection_read(const struct cairn_section *section,
     if (*offset >= section->size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
                          "there is no byte %zu in a section of %zu bytes", *offset, section->size);
-    struct reader reader = {.section = section, .at = *offset, .entry = *offset, .error = error};
-    struct cairn_pcsection_entry read = {.offset = *offset};
-    enum cairn_status status = read_entry(&reader, section_address, schema, &read);
-    if (status != CAIRN_OK)
-        return status;
-    *offset = reader.at;
-    *entry = read;
+    entry->offset = *offset;
+    entry->size = 0;
+    if (!pcsection_read_address(section, section_address, schema->address_bytes, *offset,
+                                &entry->address))
+        return say(*offset, *offset, "the address", false, 0, error);
+    if (schema->has_size || schema->constant_count > 0)
+        return pcsection_read_values(section, schema, *offset + schema->address_bytes, entry,
+                                     offset, error);
+    *offset += schema->address_bytes;
     return CAIRN_OK;
 }

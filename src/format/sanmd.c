@@ -198,7 +198,7 @@ enum cairn_status cairn_sanmd_read_covered(const struct cairn_section *section,
                                            size_t *offset, struct cairn_sanmd_covered *covered,
                                            struct cairn_error *error)
 {
-    struct cairn_pcsection_entry entry;
+    struct cairn_pcsection_entry entry = {.constants = {0}};
     enum cairn_status status = check(section, version, *offset, error);
     if (status == CAIRN_OK)
         status = read_entry(section, section_address, version, offset, &entry, error);

@@ -76,9 +76,9 @@ static enum cairn_status read_values(const struct pc_group_reader *reader, size_
 {
     const struct cairn_pc_table_section *section = reader->section;
     struct cairn_pcsection_entry entry = {.offset = group->offset};
-    size_t end = values;
+    size_t end;
     enum cairn_status status =
-        pcsection_read_values(&section->section, &section->schema, &end, &entry, error);
+        pcsection_read_values(&section->section, &section->schema, values, &entry, &end, error);
     if (status != CAIRN_OK)
         return status;
     group->values = values;

@@ -73,7 +73,7 @@ struct cairn_pc_table_entry pc_table_entry_at(const cairn_pc_table *table, uint3
     size_t at = values_of(table, row->number, section->schema.address_bytes) - start;
     /* This cannot fail, because the values were read when the table was made. */
     enum cairn_status status =
-        pcsection_read_values(&section->section, &section->schema, &at, &entry.value, NULL);
+        pcsection_read_values(&section->section, &section->schema, at, &entry.value, &at, NULL);
     (void)status;
     return entry;
 }
