@@ -43,7 +43,7 @@ struct pairs {
     uint32_t first;
     uint32_t end; /* index of the first alloca */
     /* The base register of the last place: its distance from the stack pointer, and the bits of a
-     * compact location of 8 bytes with this base register. */
+     * compact location of 8 bytes with this base register; UINT32_MAX in other forms. */
     uint16_t dwarf;
     uint32_t spill;
     uint64_t distance;
@@ -93,8 +93,10 @@ static void use_register(struct pairs *pairs, uint16_t dwarf, uint64_t value)
     enum { LOGARITHM = 3 };
     _Static_assert(1 << LOGARITHM == POINTER_BYTES, "pointers have 8 bytes");
     pairs->dwarf = dwarf;
-    pairs->spill = CAIRN_LOCATION_INDIRECT | LOGARITHM << COMPACT_SIZE_SHIFT |
-                   (uint32_t)dwarf << COMPACT_REGISTER_SHIFT;
+    pairs->spill = UINT32_MAX;
+    if (pairs->values.form == VALUES_COMPACT)
+        pairs->spill = CAIRN_LOCATION_INDIRECT | LOGARITHM << COMPACT_SIZE_SHIFT |
+                       (uint32_t)dwarf << COMPACT_REGISTER_SHIFT;
     pairs->distance = value - pairs->frame->sp;
 }
 
@@ -121,9 +123,8 @@ static bool is_place(uint64_t distance)
 
 static uint64_t stack_key(uint64_t distance) { return STACK_KEYS + distance / POINTER_BYTES; }
 
-static __attribute__((noinline)) enum cairn_status find_any_key(struct pairs *pairs, uint32_t index,
-                                                                uint64_t *key,
-                                                                struct cairn_error *error)
+static enum cairn_status find_any_key(struct pairs *pairs, uint32_t index, uint64_t *key,
+                                      struct cairn_error *error)
 {
     struct cairn_location location = record_values_location(&pairs->values, index);
     *key = NO_KEY;
@@ -155,44 +156,61 @@ static __attribute__((noinline)) enum cairn_status find_any_key(struct pairs *pa
     return CAIRN_OK;
 }
 
-/* Finds the key of a compact location on the stack with the same base register as the last one, as
- * nearly all locations are. False for other locations. */
-static inline bool find_spill_key(const struct pairs *pairs, uint32_t word, uint64_t *key)
+/* How to find the keys of nearly all locations: those on the stack in the compact form, with the
+ * same base register as the last one. A copy of fields of `pairs`, which stays in registers. */
+struct spills {
+    const uint32_t *locations;
+    uint64_t distance;
+    uint32_t spill;
+};
+
+static inline struct spills spills_of(const struct pairs *pairs)
 {
-    uint64_t distance = pairs->distance + (uint64_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
-    *key = stack_key(distance);
-    return (word & SPILL_MASK) == pairs->spill && is_place(distance);
+    return (struct spills){pairs->values.locations, pairs->distance, pairs->spill};
 }
 
-/* Finds the key of location `index`. */
-static inline enum cairn_status find_key(struct pairs *pairs, uint32_t index, uint64_t *key,
-                                         struct cairn_error *error)
+/* Finds the key of such a location. False for other locations. */
+static inline bool find_spill_key(const struct spills *spills, uint32_t word, uint64_t *key)
 {
-    bool is_found = pairs->values.form == VALUES_COMPACT &&
-                    find_spill_key(pairs, pairs->values.locations[index], key);
-    return is_found ? CAIRN_OK : find_any_key(pairs, index, key, error);
+    uint64_t distance = spills->distance + (uint64_t)((int32_t)word >> COMPACT_OFFSET_SHIFT);
+    *key = stack_key(distance);
+    return (word & SPILL_MASK) == spills->spill && is_place(distance);
 }
 
 /* ---- Pairs ---- */
 
-/* Finds the pair whose base is location `index`. */
-static inline enum cairn_status find_pair(struct pairs *pairs, uint32_t index, struct pair *pair,
+static __attribute__((noinline)) enum cairn_status find_any_pair(struct pairs *pairs,
+                                                                 uint32_t index, struct pair *pair,
+                                                                 struct cairn_error *error)
+{
+    enum cairn_status status = find_any_key(pairs, index, &pair->base, error);
+    return status == CAIRN_OK ? find_any_key(pairs, index + 1, &pair->derived, error) : status;
+}
+
+/* Finds the pair whose base is location `index`. `*spills` is that of `pairs`. */
+static inline enum cairn_status find_pair(struct pairs *pairs, struct spills *spills,
+                                          uint32_t index, struct pair *pair,
                                           struct cairn_error *error)
 {
-    enum cairn_status status = find_key(pairs, index, &pair->base, error);
+    const uint32_t *words = spills->locations + index;
+    bool is_spill = find_spill_key(spills, words[0], &pair->base);
     pair->derived = pair->base;
-    const uint32_t *words = pairs->values.locations;
-    bool is_same = pairs->values.form == VALUES_COMPACT && words[index] == words[index + 1];
-    if (status != CAIRN_OK || is_same)
-        return status;
-    return find_key(pairs, index + 1, &pair->derived, error);
+    if (__builtin_expect(is_spill, 1) &&
+        (words[0] == words[1] || find_spill_key(spills, words[1], &pair->derived)))
+        return CAIRN_OK;
+    struct pair any = {NO_KEY, NO_KEY};
+    enum cairn_status status = find_any_pair(pairs, index, &any, error);
+    *spills = spills_of(pairs);
+    *pair = any;
+    return status;
 }
 
 /* Returns a pair of a record that has been checked. */
 static inline struct pair pair_at(struct pairs *pairs, uint32_t index)
 {
     struct pair pair = {NO_KEY, NO_KEY};
-    enum cairn_status status = find_pair(pairs, index, &pair, NULL);
+    struct spills spills = spills_of(pairs);
+    enum cairn_status status = find_pair(pairs, &spills, index, &pair, NULL);
     (void)status;
     return pair;
 }
@@ -265,13 +283,16 @@ struct key_set {
     uint64_t words[WINDOW_KEYS / WORD_BITS];
 };
 
+static bool has(const struct key_set *set, uint64_t key)
+{
+    return (set->words[key / WORD_BITS] >> key % WORD_BITS & 1) != 0;
+}
+
 /* Adds a key. Returns whether it is new. */
 static bool add(struct key_set *set, uint64_t key)
 {
-    uint64_t *word = &set->words[key / WORD_BITS];
-    uint64_t bit = UINT64_C(1) << key % WORD_BITS;
-    bool is_new = (*word & bit) == 0;
-    *word |= bit;
+    bool is_new = !has(set, key);
+    set->words[key / WORD_BITS] |= UINT64_C(1) << key % WORD_BITS;
     return is_new;
 }
 
@@ -292,60 +313,41 @@ static bool is_interior(struct pair pair)
 
 static uint64_t larger(uint64_t left, uint64_t right) { return left > right ? left : right; }
 
-/* Checks a pair of any kind and adds it to the summary. `*key` becomes the key of its base. */
-static __attribute__((noinline)) enum cairn_status survey_pair(struct survey *survey,
-                                                               uint32_t index, uint64_t *key,
-                                                               struct cairn_error *error)
-{
-    struct pair pair;
-    enum cairn_status status = find_pair(&survey->pairs, index, &pair, error);
-    *key = pair.base;
-    if (status != CAIRN_OK || !is_interior(pair))
-        return status;
-    if (survey->interior_count < INTERIORS_LISTED)
-        survey->interiors[survey->interior_count] = pair;
-    survey->interior_count++;
-    survey->key_end = larger(survey->key_end, pair.derived + 1);
-    return CAIRN_OK;
-}
-
 /* Checks all pairs and completes the summary. The places of a frame are close together, and it is
  * slow to load a word again that has just been stored, so the bits of a word are collected in
  * `bits` before they are written. */
 static inline enum cairn_status make_survey(struct survey *survey, struct cairn_error *error)
 {
-    const bool is_compact = survey->pairs.values.form == VALUES_COMPACT;
-    const uint32_t *words = survey->pairs.values.locations;
-    const uint32_t pairs_end = survey->pairs.end;
-    uint64_t end = 0;
     uint64_t bits = 0;
     uint64_t number = 0;
+    uint64_t last_number = 0;
+    struct spills spills = spills_of(&survey->pairs);
+    const uint32_t pairs_end = survey->pairs.end;
     for (uint32_t i = survey->pairs.first; i < pairs_end; i += 2) {
-        uint64_t key;
-        /* Nearly always, one spilled pointer is both the base and the derived one. */
-        bool is_spill = is_compact && words[i] == words[i + 1] &&
-                        find_spill_key(&survey->pairs, words[i], &key);
-        if (__builtin_expect(!is_spill, 0)) {
-            uint64_t any;
-            enum cairn_status status = survey_pair(survey, i, &any, error);
-            if (status != CAIRN_OK)
-                return status;
-            if (any == NO_KEY)
-                continue;
-            key = any;
+        struct pair pair;
+        enum cairn_status status = find_pair(&survey->pairs, &spills, i, &pair, error);
+        if (status != CAIRN_OK)
+            return status;
+        if (pair.base == NO_KEY)
+            continue;
+        if (pair.base != pair.derived && pair.derived != NO_KEY) {
+            if (survey->interior_count < INTERIORS_LISTED)
+                survey->interiors[survey->interior_count] = pair;
+            survey->interior_count++;
+            last_number = larger(last_number, pair.derived / WORD_BITS);
         }
-        end = larger(end, key + 1);
-        if (__builtin_expect(key / WORD_BITS != number, 0)) {
+        if (__builtin_expect(pair.base / WORD_BITS != number, 0)) {
             if (number < WINDOW_KEYS / WORD_BITS)
                 survey->bases.words[number] |= bits;
-            number = key / WORD_BITS;
+            number = pair.base / WORD_BITS;
+            last_number = larger(last_number, number);
             bits = 0;
         }
-        bits |= UINT64_C(1) << key % WORD_BITS;
+        bits |= UINT64_C(1) << pair.base % WORD_BITS;
     }
     if (number < WINDOW_KEYS / WORD_BITS)
         survey->bases.words[number] |= bits;
-    survey->key_end = larger(survey->key_end, end);
+    survey->key_end = (last_number + 1) * WORD_BITS;
     return CAIRN_OK;
 }
 
@@ -363,32 +365,46 @@ static void collect_bases(struct survey *survey, uint64_t window)
 
 /* ---- Relocating place by place ---- */
 
-/* Changes each place of a derived pointer in the window once: adds its base, times `sign`. Places
- * that are also bases are skipped, because they are moved as bases. */
-static void add_base_in_window(struct survey *survey, uint64_t window, uintptr_t sign)
+/* Adds the base of a derived pointer to its place, or subtracts it. */
+static inline void add_base(const struct cairn_frame *frame, struct pair pair, bool subtract)
 {
-    const struct cairn_frame *frame = survey->pairs.frame;
-    bool are_listed = survey->interior_count <= INTERIORS_LISTED;
+    void **place = place_of(frame, pair.derived);
+    uintptr_t base = (uintptr_t)load(place_of(frame, pair.base));
+    store(place, (void *)((uintptr_t)load(place) + (subtract ? -base : base)));
+}
+
+/* Calls add_base once for each place of a derived pointer in the window. Places that are also bases
+ * are skipped, because they are moved as bases. Pairs that are skipped leave the list. */
+static void add_bases_in_window(struct survey *survey, uint64_t window, bool are_listed,
+                                bool subtract)
+{
     uint32_t step = are_listed ? 1 : 2;
     uint32_t end = are_listed ? survey->interior_count : survey->pairs.end;
+    struct key_set taken = {{0}};
     collect_bases(survey, window);
-    struct key_set taken = survey->bases;
     for (uint32_t i = are_listed ? 0 : survey->pairs.first; i < end; i += step) {
         struct pair pair = are_listed ? survey->interiors[i] : pair_at(&survey->pairs, i);
         uint64_t key = pair.derived - window;
-        if (!is_interior(pair) || key >= WINDOW_KEYS || !add(&taken, key))
+        if (!is_interior(pair) || key >= WINDOW_KEYS)
             continue;
-        void **place = place_of(frame, pair.derived);
-        uintptr_t base = (uintptr_t)load(place_of(frame, pair.base));
-        store(place, (void *)((uintptr_t)load(place) + sign * base));
+        if (!has(&survey->bases, key) && add(&taken, key))
+            add_base(survey->pairs.frame, pair, subtract);
+        else if (are_listed)
+            survey->interiors[i].derived = NO_KEY;
     }
 }
 
-static void add_base(struct survey *survey, uintptr_t sign)
+static void add_bases(struct survey *survey, bool subtract)
 {
-    for (uint64_t window = 0; survey->interior_count > 0 && window < survey->key_end;
-         window += WINDOW_KEYS)
-        add_base_in_window(survey, window, sign);
+    bool are_listed = survey->interior_count <= INTERIORS_LISTED;
+    if (subtract || !are_listed) {
+        for (uint64_t window = 0; window < survey->key_end; window += WINDOW_KEYS)
+            add_bases_in_window(survey, window, are_listed, subtract);
+        return;
+    }
+    for (uint32_t i = 0; i < survey->interior_count; i++)
+        if (survey->interiors[i].derived != NO_KEY)
+            add_base(survey->pairs.frame, survey->interiors[i], false);
 }
 
 static void move_base(void **place, cairn_root_mover *move, void *user)
@@ -434,9 +450,11 @@ enum cairn_status cairn_frame_relocate(struct cairn_frame *frame, struct cairn_r
     enum cairn_status status = make_survey(&survey, error);
     if (status != CAIRN_OK)
         return status;
-    add_base(&survey, (uintptr_t)-1); /* only the distance is left */
+    if (survey.interior_count > 0)
+        add_bases(&survey, true); /* only the distance is left */
     move_bases(&survey, move, user);
-    add_base(&survey, 1);
+    if (survey.interior_count > 0)
+        add_bases(&survey, false);
     return CAIRN_OK;
 }
 
@@ -450,9 +468,10 @@ enum cairn_status cairn_frame_roots(const struct cairn_frame *frame, struct cair
     size_t found = 0;
     if (!read_pairs(frame, record, &pairs))
         return say_no_pairs(frame, record, error);
+    struct spills spills = spills_of(&pairs);
     for (uint32_t i = pairs.first; i < pairs.end; i += 2) {
         struct pair pair;
-        enum cairn_status status = find_pair(&pairs, i, &pair, error);
+        enum cairn_status status = find_pair(&pairs, &spills, i, &pair, error);
         if (status != CAIRN_OK)
             return status;
         if (pair.base == NO_KEY || pair.derived == NO_KEY)
