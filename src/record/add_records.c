@@ -13,22 +13,24 @@
 
 /* ---- Records ---- */
 
-/* Adds the address of a record. False if it is before the last one, or too far away. */
-static inline bool add_address(struct builder *builder, uint32_t index, uint64_t offset)
+/* Adds the address of a record. False if it is before the last one, or too far away. `directory` is
+ * a copy of the builder's, which stays in registers. */
+static inline bool add_address(struct builder *builder, struct address_directory *directory,
+                               uint32_t index, uint64_t offset)
 {
-    struct address_directory *directory = &builder->directory;
     bool is_far = offset - directory->last_offset > directory->reach || offset > directory->limit;
     if (__builtin_expect(is_far, 0)) {
         if (offset < directory->last_offset || offset > UINT32_MAX)
             return false;
+        builder->directory.last_offset = directory->last_offset;
         directory_advance(builder, index, offset);
+        *directory = builder->directory;
     }
     /* All buckets up to the record's begin with this record. Those after it are set again by later
      * records: so there is no loop of unknown length here. */
     uint32_t *starts = directory->starts + (directory->last_offset >> directory->shift) + 1;
     for (int i = 0; i < DIRECTORY_SLACK; i++)
         starts[i] = index;
-    builder->table->low[index] = (uint16_t)offset;
     directory->last_offset = offset;
     return true;
 }
@@ -47,13 +49,6 @@ static void add_id_high(struct builder *builder, uint32_t index, uint32_t high)
     builder->ids_high[index] = high;
 }
 
-static inline void add_id(struct builder *builder, uint32_t index, uint64_t id)
-{
-    builder->table->ids_low[index] = (uint32_t)id;
-    if (__builtin_expect(id >> 32 != builder->id_high || index == 0, 0))
-        add_id_high(builder, index, (uint32_t)(id >> 32));
-}
-
 /* Implements builder_add_records. Inlined, so that the compiler specialises it for constants. */
 static inline __attribute__((always_inline)) enum added add_records(
     struct builder *builder, const struct packing *packing, const uint8_t **next,
@@ -61,37 +56,50 @@ static inline __attribute__((always_inline)) enum added add_records(
     enum cairn_byte_order byte_order)
 {
     cairn_table *table = builder->table;
+    uint16_t *const low = table->low;
+    uint32_t *const ids_low = table->ids_low;
+    uint32_t *const value_starts = table->value_starts;
+    const uint32_t *const values = table->values;
     const uint32_t last = builder->record_count + count;
+    struct address_directory directory = builder->directory;
     uint32_t *words = builder->next_word;
     const uint8_t *at = *next;
     enum added added = ADDED;
     uint32_t index;
     for (index = builder->record_count; index != last; index++) {
         struct record_parts record;
-        struct packed packed = {.flags = 0};
         if (!record_split(at, (size_t)(end - at), stride, byte_order, ahead, &record)) {
             added = ADDED_TRUNCATED;
             break;
         }
-        if (!add_address(builder, index, function_offset + record.code_offset)) {
+        const uint64_t offset = function_offset + record.code_offset;
+        if (!add_address(builder, &directory, index, offset)) {
             added = ADDED_DESCENDS;
             break;
         }
-        add_id(builder, index, record.id);
-        packed.word_count = record.location_count;
-        if (record.liveout_count > 0 ||
-            !pack_compact(packing, &record, stride, byte_order, words)) {
-            const struct record_parts copy = record; /* so that `record` stays in registers */
-            packed = pack_values(packing, &copy, words);
+        low[index] = (uint16_t)offset;
+        ids_low[index] = (uint32_t)record.id;
+        if (__builtin_expect(record.id >> 32 != builder->id_high, 0))
+            add_id_high(builder, index, (uint32_t)(record.id >> 32));
+        uint32_t *const first = words;
+        uint32_t flags = 0;
+        if (record.liveout_count > 0) {
+            words = pack_liveouts(record.liveouts, record.liveout_count, byte_order, words);
+            flags = VALUE_HAS_LIVEOUTS;
         }
-        if (packed.flags == PACKED_INVALID) {
+        if (pack_compact(packing, &record, stride, byte_order, words))
+            words += record.location_count;
+        else
+            words = pack_large(packing, record.locations, record.location_count, words, &flags);
+        if (words == NULL) {
+            words = first;
             added = ADDED_CORRUPT;
             break;
         }
-        table->value_starts[index] = (uint32_t)(words - table->values) | packed.flags;
-        words += packed.word_count;
+        value_starts[index] = (uint32_t)(first - values) | flags;
         at = record.end;
     }
+    builder->directory.last_offset = directory.last_offset;
     builder->record_count = index;
     builder->next_word = words;
     *next = at;

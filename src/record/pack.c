@@ -54,22 +54,21 @@ static bool is_valid(const struct packing *packing, struct location location)
                                              location.offset < packing->map->constant_count);
 }
 
-static struct packed pack_large(const struct packing *packing, const struct record_parts *record,
-                                uint32_t *words)
+uint32_t *pack_large(const struct packing *packing, const uint8_t *locations, uint32_t count,
+                     uint32_t *words, uint32_t *flags)
 {
     const enum cairn_byte_order byte_order = packing->map->byte_order;
+    const uint8_t *const end = locations + count * packing->stride;
     enum value_form form = VALUES_WIDE;
-    for (size_t i = 0; i < record->location_count; i++) {
-        struct location location =
-            location_load(record->locations + i * packing->stride, packing->stride, byte_order);
+    for (const uint8_t *at = locations; at != end; at += packing->stride) {
+        struct location location = location_load(at, packing->stride, byte_order);
         if (!is_valid(packing, location))
-            return (struct packed){.flags = PACKED_INVALID};
+            return NULL;
         if (location.size > WIDE_SIZE_MAX)
             form = VALUES_FULL;
     }
-    for (size_t i = 0; i < record->location_count; i++) {
-        struct location location =
-            location_load(record->locations + i * packing->stride, packing->stride, byte_order);
+    for (const uint8_t *at = locations; at != end; at += packing->stride) {
+        struct location location = location_load(at, packing->stride, byte_order);
         if (form == VALUES_FULL) {
             *words++ = location.kind;
             *words++ = location.size | location.dwarf << 16;
@@ -79,37 +78,19 @@ static struct packed pack_large(const struct packing *packing, const struct reco
         bool is_index = location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
         *words++ = location.offset + (is_index ? packing->first_constant : 0);
     }
-    return (struct packed){.word_count = record->location_count * ((uint32_t)form + 1),
-                           .flags = (uint32_t)form << VALUE_FORM_SHIFT};
+    *flags |= (uint32_t)form << VALUE_FORM_SHIFT;
+    return words;
 }
 
-/* ---- Records ---- */
+/* ---- Live-outs ---- */
 
-/* Packs the count of the live-outs and the live-outs. Returns the number of words. */
-static uint32_t pack_liveouts(const struct packing *packing, const struct record_parts *record,
-                              uint32_t *words)
+uint32_t *pack_liveouts(const uint8_t *liveouts, uint32_t count, enum cairn_byte_order byte_order,
+                        uint32_t *words)
 {
-    *words++ = record->liveout_count;
-    for (size_t i = 0; i < record->liveout_count; i++) {
-        const uint8_t *liveout = record->liveouts + i * CAIRN_STACKMAP_LIVEOUT_BYTES;
-        *words++ = cairn_load_u16(liveout, packing->map->byte_order) | (uint32_t)liveout[3] << 16;
+    *words++ = count;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *liveout = liveouts + i * CAIRN_STACKMAP_LIVEOUT_BYTES;
+        *words++ = cairn_load_u16(liveout, byte_order) | (uint32_t)liveout[3] << 16;
     }
-    return record->liveout_count + UINT32_C(1);
-}
-
-struct packed pack_values(const struct packing *packing, const struct record_parts *record,
-                          uint32_t *words)
-{
-    uint32_t liveout_words = 0;
-    if (record->liveout_count > 0)
-        liveout_words = pack_liveouts(packing, record, words);
-    words += liveout_words;
-    struct packed packed = {.word_count = record->location_count};
-    if (!pack_compact(packing, record, packing->stride, packing->map->byte_order, words))
-        packed = pack_large(packing, record, words);
-    if (liveout_words > 0 && packed.flags != PACKED_INVALID) {
-        packed.word_count += liveout_words;
-        packed.flags |= VALUE_HAS_LIVEOUTS;
-    }
-    return packed;
+    return words;
 }

@@ -89,24 +89,22 @@ static inline __attribute__((always_inline)) bool pack_compact(const struct pack
             location.offset + packing->bias[kind] >= packing->limit[kind])
             return false;
         *words++ = packing->base[kind] + size +
-                   ((location.dwarf & UINT32_C(0xFF)) << COMPACT_REGISTER_SHIFT) +
+                   ((uint32_t)location.dwarf << COMPACT_REGISTER_SHIFT) +
                    location.offset * packing->multiplier[kind];
     }
     return true;
 }
 
-/* ---- Records ---- */
+/* ---- Other values ---- */
 
-/* The result of packing a record. */
-struct packed {
-    uint32_t word_count;
-    uint32_t flags; /* upper bits of the record's `value_start`, or PACKED_INVALID */
-};
-#define PACKED_INVALID UINT32_MAX
+/* Packs locations in the smallest form that fits them, and adds the form to `*flags`, the upper
+ * bits of the record's `value_start`. Returns the end of the words; NULL if a location is invalid.
+ */
+uint32_t *pack_large(const struct packing *packing, const uint8_t *locations, uint32_t count,
+                     uint32_t *words, uint32_t *flags);
 
-/* Checks and packs the values of a record. There must be space for as many bytes as the record has.
- * The result is invalid if a location is. */
-struct packed pack_values(const struct packing *packing, const struct record_parts *record,
-                          uint32_t *words);
+/* Packs the count of live-outs and the live-outs. Returns the end of the words. */
+uint32_t *pack_liveouts(const uint8_t *liveouts, uint32_t count, enum cairn_byte_order byte_order,
+                        uint32_t *words);
 
 #endif
