@@ -7,13 +7,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/bbmap.h"
-
 #include "tools/blocks.h"
 #include "tools/progress.h"
 
+#include <cairn/bbmap.h>
+#include <string.h>
+
 static const char help[] =
-    "usage: cairn bbmap [--json] [--debug-file FILE] FILE\n"
+    "usage: cairn bbmap [--json] [--debug-file PATH] FILE\n"
     "\n"
     "Prints the basic-block address maps of an ELF object, executable, shared library or archive:\n"
     "functions, and under each its blocks with ID, address, size and what ends them. clang writes\n"
@@ -32,12 +33,223 @@ static const char help[] =
     "                        post_link_frequency (of the linked program), successors\n"
     "            successors: {id, probability}, in units of 2^-31, where the map has it also\n"
     "                        post_link_frequency\n"
-    "            Integers above 2^53 - 1 are strings of decimal digits.\n"
-    "  --debug-file FILE\n"
-    "            where the names of functions are, if not in FILE itself\n"
-    "  --memory SIZE\n"
-    "            how much memory the file may take, such as 500M\n"
-    "  --help    this text\n";
+    "            Integers above 2^53 - 1 are strings of decimal digits.\n" FILE_HELP;
+
+/* ---- Text ---- */
+
+static void write_flags(struct output *output, uint8_t flags)
+{
+    static const struct {
+        enum cairn_bbmap_flag flag;
+        const char *text;
+    } texts[] = {
+        {CAIRN_BBMAP_IS_EH_PAD, ", landing pad"},
+        {CAIRN_BBMAP_CAN_FALL_THROUGH, ", can fall through"},
+        {CAIRN_BBMAP_HAS_INDIRECT_BRANCH, ", indirect branch"},
+        {CAIRN_BBMAP_HAS_TAIL_CALL, ", tail call"},
+        {CAIRN_BBMAP_HAS_RETURN, ", return"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if ((flags & texts[i].flag) != 0)
+            output_text(output, texts[i].text);
+}
+
+static void write_profile(struct output *output, const struct cairn_bbmap_function *function,
+                          const struct cairn_bbmap_block *block)
+{
+    struct cairn_bbmap_successor successor;
+    unsigned features = function->features;
+    bool has_post_link = (features & CAIRN_BBMAP_POST_LINK) != 0;
+    const char *prefix = ", then";
+    if ((features & CAIRN_BBMAP_FREQUENCIES) != 0)
+        output_format(output, ", frequency %ju", block->frequency);
+    if (has_post_link && (features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES)) != 0)
+        output_format(output, ", after linking %ju", block->post_link_frequency);
+    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
+         more = cairn_bbmap_next_successor(function, &successor)) {
+        output_format(output, "%s %u (%.1f %%", prefix, successor.id,
+                      successor.probability * 100.0 / 2147483648.0);
+        if (has_post_link)
+            output_format(output, ", after linking %ju", successor.post_link_frequency);
+        output_character(output, ')');
+        prefix = " or";
+    }
+}
+
+static void write_block_text(struct output *output, const struct cairn_bbmap_function *function,
+                             const struct cairn_bbmap_block *block)
+{
+    struct cairn_bbmap_callsite callsite;
+    const char *prefix = ", calls return to";
+    uint64_t address = block->base + block->offset;
+    output_format(output, "  block " NUMBER "%u" PLAIN " at 0x%jx, %u byte%s", block->id, address,
+                  block->size, plural(block->size));
+    write_flags(output, block->flags);
+    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
+         more = cairn_bbmap_next_callsite(function, &callsite)) {
+        output_format(output, "%s 0x%jx", prefix, address + callsite.end_offset);
+        prefix = " and";
+    }
+    if ((function->features & CAIRN_BBMAP_HASHES) != 0)
+        output_format(output, ", hash 0x%jx", block->hash);
+    write_profile(output, function, block);
+    output_character(output, '\n');
+}
+
+static void write_function_text(struct output *output, const struct cairn_bbmap_function *function,
+                                const char *name)
+{
+    struct cairn_bbmap_block block;
+    uint32_t range = 0;
+    uint64_t count = function->block_count + function->omitted_count;
+    bool omits = (function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0;
+    output_format(output, "function " NAME "%s" PLAIN " at 0x%jx, %ju block%s%s", name,
+                  function->address, count, plural(count),
+                  omits ? " that the map does not list" : "");
+    if (function->range_count > 1)
+        output_format(output, " in %u ranges", function->range_count);
+    if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
+        output_format(output, ", entered %ju time%s", function->entry_count,
+                      plural(function->entry_count));
+    output_character(output, '\n');
+    for (bool more = cairn_bbmap_first(function, &block); more;
+         more = cairn_bbmap_next(function, &block)) {
+        if (block.range != range)
+            output_format(output, "  range at 0x%jx\n", block.base);
+        range = block.range;
+        write_block_text(output, function, &block);
+    }
+}
+
+/* ---- JSON. A large program has millions of blocks, whose texts differ in three numbers and five
+ * words only. The constant parts between them are copied unchanged. ---- */
+
+/* The text of a flag that is clear or set. All 32 bytes are copied at once, and `size` of them
+ * count. */
+struct flag_text {
+    char text[32];
+    uint8_t size;
+};
+
+/* Indexed by bit. */
+static const struct flag_text flag_texts[][2] = {
+    {{",\"has_return\":false", 19}, {",\"has_return\":true", 18}},
+    {{",\"has_tail_call\":false", 22}, {",\"has_tail_call\":true", 21}},
+    {{",\"is_eh_pad\":false", 18}, {",\"is_eh_pad\":true", 17}},
+    {{",\"can_fall_through\":false", 25}, {",\"can_fall_through\":true", 24}},
+    {{",\"has_indirect_branch\":false", 28}, {",\"has_indirect_branch\":true", 27}},
+};
+enum { FLAG_COUNT = sizeof flag_texts / sizeof *flag_texts };
+_Static_assert(1 << (FLAG_COUNT - 1) == CAIRN_BBMAP_HAS_INDIRECT_BRANCH, "one for each flag");
+
+/* Space for a block without its profile: the texts, and three numbers of up to 10 digits. */
+enum { BLOCK_TEXT_MAX = 256 };
+
+/* Features that add something to each block. */
+enum {
+    BLOCK_FEATURES = CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES | CAIRN_BBMAP_CALLSITES |
+                     CAIRN_BBMAP_HASHES
+};
+
+static void write_successors(struct json *json, const struct cairn_bbmap_function *function,
+                             const struct cairn_bbmap_block *block)
+{
+    struct cairn_bbmap_successor successor;
+    json_begin_array(json, "successors");
+    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
+         more = cairn_bbmap_next_successor(function, &successor)) {
+        json_begin_object(json, NULL);
+        json_fields(json, "id %u probability %u", successor.id, successor.probability);
+        if ((function->features & CAIRN_BBMAP_POST_LINK) != 0)
+            json_fields(json, "post_link_frequency %ju", successor.post_link_frequency);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_callsites(struct json *json, const struct cairn_bbmap_function *function,
+                            const struct cairn_bbmap_block *block)
+{
+    struct cairn_bbmap_callsite callsite;
+    json_begin_array(json, "callsite_end_offsets");
+    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
+         more = cairn_bbmap_next_callsite(function, &callsite))
+        json_unsigned(json, callsite.end_offset);
+    json_end_array(json);
+}
+
+/* Writes the fields that only some features add. A map has a profile of the linked program only
+ * together with one of the other two profiles. */
+static void write_features(struct json *json, const struct cairn_bbmap_function *function,
+                           const struct cairn_bbmap_block *block)
+{
+    unsigned features = function->features;
+    json->needs_comma = true;
+    if ((features & CAIRN_BBMAP_CALLSITES) != 0)
+        write_callsites(json, function, block);
+    if ((features & CAIRN_BBMAP_HASHES) != 0)
+        json_fields(json, "hash %ju", block->hash);
+    if ((features & CAIRN_BBMAP_FREQUENCIES) != 0)
+        json_fields(json, "frequency %ju", block->frequency);
+    if ((features & CAIRN_BBMAP_POST_LINK) != 0 &&
+        (features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES)) != 0)
+        json_fields(json, "post_link_frequency %ju", block->post_link_frequency);
+    if ((features & CAIRN_BBMAP_PROBABILITIES) != 0)
+        write_successors(json, function, block);
+}
+
+static void write_block_json(struct json *json, const struct cairn_bbmap_function *function,
+                             const struct cairn_bbmap_block *block)
+{
+    char *text = output_space(json->output, BLOCK_TEXT_MAX);
+    char *at = stpcpy(text, json->needs_comma ? ",{\"id\":" : "{\"id\":");
+    at = put_digits(at, block->id);
+    at = stpcpy(at, ",\"offset\":");
+    at = put_digits(at, block->offset);
+    at = stpcpy(at, ",\"size\":");
+    at = put_digits(at, block->size);
+    for (unsigned i = 0; i < FLAG_COUNT; i++) {
+        const struct flag_text *flag = &flag_texts[i][block->flags >> i & 1];
+        memcpy(at, flag->text, sizeof flag->text);
+        at += flag->size;
+    }
+    output_taken(json->output, at);
+    if ((function->features & BLOCK_FEATURES) != 0)
+        write_features(json, function, block);
+    json_end_object(json);
+}
+
+static void write_function_json(struct json *json, const struct cairn_bbmap_function *function,
+                                const char *name)
+{
+    struct cairn_bbmap_range range;
+    struct cairn_bbmap_block block;
+    json_line(json, 0);
+    json_begin_object(json, NULL);
+    json_fields(json, "address %ju symbol %s", function->address, name);
+    if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
+        json_fields(json, "entry_count %ju", function->entry_count);
+    json_begin_array(json, "ranges");
+    (void)cairn_bbmap_first(function, &block);
+    cairn_bbmap_first_range(function, &range);
+    do {
+        json_begin_object(json, NULL);
+        json_fields(json, "base %ju", range.base);
+        if ((function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0)
+            json_fields(json, "omitted_block_count %u", range.omitted_count);
+        json_begin_array(json, "blocks");
+        for (uint32_t i = 0; i < range.block_count; i++) {
+            write_block_json(json, function, &block);
+            (void)cairn_bbmap_next(function, &block);
+        }
+        json_end_array(json);
+        json_end_object(json);
+    } while (cairn_bbmap_next_range(function, &range));
+    json_end_array(json);
+    json_end_object(json);
+}
+
+/* ---- The command ---- */
 
 struct printing {
     struct printer printer;
@@ -69,9 +281,9 @@ static bool print_section(const struct input *input, const struct cairn_object_s
         while (cairn_bbmap_next_range(&function, &range));
         const char *name = cairn_object_function(input->object, section, first.offset).name;
         if (printer->is_json)
-            write_bbmap_json(&printer->json, &function, name);
+            write_function_json(&printer->json, &function, name);
         else
-            write_bbmap_text(&printer->output, &function, name);
+            write_function_text(&printer->output, &function, name);
     }
     progress_end(&progress);
     return check_section(input, section, &lost, &error);

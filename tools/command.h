@@ -80,6 +80,14 @@ struct file_options {
     bool json;
 };
 
+/* What the help texts of most commands say about these options. */
+#define FILE_HELP                                                                                  \
+    "  --debug-file PATH\n"                                                                        \
+    "            names come from this file\n"                                                      \
+    "  --memory SIZE\n"                                                                            \
+    "            how much memory the file may take, such as 500M\n"                                \
+    "  --help    this text\n"
+
 /* The options and operands that a command takes, and the result of parsing. */
 struct command_line {
     const char *command; /* for error messages */

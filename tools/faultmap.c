@@ -24,12 +24,8 @@ static const char help[] =
     "            faults:    {kind, faulting_address, faulting_offset, handler_address,\n"
     "                        handler_offset}\n"
     "            kind is \"load\", \"store\" or \"load and store\"; offsets are from the\n"
-    "            function's start. Integers above 2^53 - 1 are strings of decimal digits\n"
-    "  --debug-file PATH\n"
-    "            names come from this file\n"
-    "  --memory SIZE\n"
-    "            how much memory the file may take, such as 500M\n"
-    "  --help    this text\n";
+    "            function's start. Integers above 2^53 - 1 are strings of decimal "
+    "digits\n" FILE_HELP;
 
 struct printing {
     struct printer printer;

@@ -43,12 +43,8 @@ static const char help[] =
     "              {address, section, symbol, offset, block, stack_size, records,\n"
     "               returning_from, fault, handles, covered, atomic, entries}\n"
     "            cairn(1) says what they are. What is not known is null. The first character of\n"
-    "            each line is '[' or ',': the rest of it is complete before the next is read\n"
-    "  --debug-file PATH\n"
-    "            names come from this file\n"
-    "  --memory SIZE\n"
-    "            how much memory the file may take, such as 500M\n"
-    "  --help    this text\n";
+    "            each line is '[' or ',': the rest of it is complete before the next is "
+    "read\n" FILE_HELP;
 
 struct options {
     struct file_options file;

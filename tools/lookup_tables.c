@@ -1,9 +1,378 @@
-/* SPDX-License-Identifier: MIT */
+/*
+ * Reading and searching the tables of a lookup.
+ *
+ * Tables are created from sections in memory. In relocatable objects, and on PPC64 ELFv1 because of
+ * its function descriptors, addresses in sections differ from those of the layout. Such sections
+ * are copied, and the addresses in the copies are changed.
+ *
+ * SPDX-License-Identifier: MIT
+ */
 #include "tools/lookup_tables.h"
 
 #include "arch/arch.h"
+#include "tools/blocks.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- Memory ---- */
+
+static bool complain_of_memory(const struct input *input)
+{
+    return complain("%s: there is not enough memory for the tables of its sections", input->name);
+}
+
+/* Returns a copy of a section that is valid as long as the list; NULL after an error message. */
+static uint8_t *copy_section(const struct input *input, struct list *copies,
+                             const struct cairn_section *section)
+{
+    uint8_t *copy = malloc(section->size + 1);
+    uint8_t **item = copy == NULL ? NULL : list_add(copies, sizeof *item);
+    if (item == NULL) {
+        free(copy);
+        complain_of_memory(input);
+        return NULL;
+    }
+    memcpy(copy, section->bytes, section->size);
+    return *item = copy;
+}
+
+static void release_copies(struct list *list)
+{
+    uint8_t **copies = list->items;
+    for (size_t i = 0; i < list->count; i++)
+        free(copies[i]);
+    free(copies);
+}
+
+static void store(uint8_t *bytes, unsigned size, uint64_t value, enum cairn_byte_order byte_order)
+{
+    for (unsigned i = 0; i < size; i++) {
+        unsigned place = byte_order == CAIRN_LITTLE_ENDIAN ? i : size - 1 - i;
+        bytes[i] = (uint8_t)(value >> 8 * place);
+    }
+}
+
+/* ---- Stack maps and fault maps ---- */
+
+/* Sections that are being gathered for a table. */
+struct gathered {
+    struct facts *facts;
+    struct list copies;
+    struct list sections; /* items are struct cairn_section */
+};
+
+/* Adds the first `size` bytes of the copy. False after an error message. */
+static bool keep_section(struct gathered *gathered, const uint8_t *copy, size_t size,
+                         enum cairn_byte_order byte_order)
+{
+    struct cairn_section *section = list_add(&gathered->sections, sizeof *section);
+    if (section == NULL)
+        return complain_of_memory(gathered->facts->input);
+    *section = (struct cairn_section){copy, size, byte_order};
+    return true;
+}
+
+static void release_gathered(struct gathered *gathered)
+{
+    release_copies(&gathered->copies);
+    free(gathered->sections.items);
+}
+
+/* Changes the address of a function, at `offset` in a section, to its address in the layout. */
+static void place_function(const struct facts *facts, const struct cairn_object_section *section,
+                           size_t offset, uint8_t *copy, struct lost_addresses *lost)
+{
+    struct cairn_object_function function =
+        cairn_object_function(facts->input->object, section, offset);
+    check_address(facts->input->object, section, offset, lost);
+    uint64_t address = layout_address(&facts->layout, function.section, function.entry);
+    store(copy + offset, 8, address, section->contents.byte_order);
+}
+
+static bool add_stackmaps(const struct input *input, const struct cairn_object_section *section,
+                          void *user)
+{
+    struct gathered *gathered = user;
+    const struct cairn_section *contents = &section->contents;
+    uint8_t *copy = copy_section(input, &gathered->copies, contents);
+    struct cairn_error error = {.status = CAIRN_OK};
+    struct lost_addresses lost = {0};
+    struct cairn_stackmap map;
+    size_t offset = 0;
+    if (copy == NULL)
+        return false;
+    while (offset < contents->size && error.status == CAIRN_OK) {
+        error.status = cairn_stackmap_read(contents, &offset, &map, &error);
+        for (uint32_t i = 0; error.status == CAIRN_OK && i < map.function_count; i++)
+            place_function(gathered->facts, section,
+                           map.section_offset + CAIRN_STACKMAP_HEADER_BYTES +
+                               i * cairn_stackmap_function_bytes(map.version),
+                           copy, &lost);
+    }
+    bool is_good = check_section(input, section, &lost, &error);
+    return keep_section(gathered, copy, offset, contents->byte_order) && is_good;
+}
+
+static bool read_records(struct facts *facts)
+{
+    struct gathered gathered = {.facts = facts};
+    struct cairn_error error;
+    bool is_good = visit_named_sections(facts->input, CAIRN_OBJECT_STACKMAPS,
+                                        CAIRN_OBJECT_STACKMAPS_DARWIN, add_stackmaps, &gathered);
+    if (gathered.sections.count > 0 &&
+        cairn_table_create(gathered.sections.items, gathered.sections.count, NULL, &facts->records,
+                           &error) != CAIRN_OK)
+        is_good = complain("%s: " CAIRN_OBJECT_STACKMAPS ": %s", facts->input->name, error.message);
+    release_gathered(&gathered);
+    return is_good;
+}
+
+static bool add_fault_maps(const struct input *input, const struct cairn_object_section *section,
+                           void *user)
+{
+    enum { COUNT_OFFSET = 4 };
+    struct gathered *gathered = user;
+    const struct cairn_section *contents = &section->contents;
+    uint8_t *copy = copy_section(input, &gathered->copies, contents);
+    struct cairn_error error = {.status = CAIRN_OK};
+    struct lost_addresses lost = {0};
+    size_t end = 0;
+    if (copy == NULL)
+        return false;
+    for (size_t offset = 0; offset < contents->size && error.status == CAIRN_OK;) {
+        struct cairn_faultmap map;
+        struct cairn_faultmap_function function;
+        error.status = cairn_faultmap_read(contents, &offset, &map, &error);
+        if (map.bytes == NULL)
+            break;
+        /* A map that ends in an invalid function has fewer functions than its count says. */
+        store(copy + map.section_offset + COUNT_OFFSET, 4, map.function_count, map.byte_order);
+        for (bool more = cairn_faultmap_first(&map, &function); more;
+             more = cairn_faultmap_next(&map, &function))
+            place_function(gathered->facts, section, map.section_offset + function.offset, copy,
+                           &lost);
+        end = map.section_offset + map.size;
+    }
+    bool is_good = check_section(input, section, &lost, &error);
+    return keep_section(gathered, copy, end, contents->byte_order) && is_good;
+}
+
+/* The address is next to the number because qsort passes no context to the comparison. */
+struct handler {
+    uint64_t address;
+    uint32_t entry;
+};
+
+static int compare_handlers(const void *left, const void *right)
+{
+    const struct handler *a = left;
+    const struct handler *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->entry > b->entry) - (a->entry < b->entry);
+}
+
+static bool sort_handlers(struct facts *facts)
+{
+    uint32_t count = cairn_fault_table_count(facts->faults);
+    if (count == 0)
+        return true;
+    struct handler *sorted = malloc(count * sizeof *sorted);
+    facts->handlers = malloc(count * sizeof *facts->handlers);
+    if (sorted == NULL || facts->handlers == NULL) {
+        free(sorted);
+        cairn_fault_table_destroy(facts->faults);
+        facts->faults = NULL;
+        return complain_of_memory(facts->input);
+    }
+    struct cairn_fault_entry entry;
+    for (uint32_t i = 0; cairn_fault_table_entry(facts->faults, i, &entry); i++)
+        sorted[i] = (struct handler){entry.handler_address, i};
+    qsort(sorted, count, sizeof *sorted, compare_handlers);
+    for (uint32_t i = 0; i < count; i++)
+        facts->handlers[i] = sorted[i].entry;
+    free(sorted);
+    return true;
+}
+
+static bool read_faults(struct facts *facts)
+{
+    struct gathered gathered = {.facts = facts};
+    struct cairn_error error;
+    bool is_good = visit_named_sections(facts->input, CAIRN_FAULTMAP_SECTION,
+                                        CAIRN_FAULTMAP_SECTION_DARWIN, add_fault_maps, &gathered);
+    if (gathered.sections.count > 0 &&
+        cairn_fault_table_create(gathered.sections.items, gathered.sections.count, NULL,
+                                 &facts->faults, &error) != CAIRN_OK)
+        is_good = complain("%s: " CAIRN_FAULTMAP_SECTION ": %s", facts->input->name, error.message);
+    release_gathered(&gathered);
+    return sort_handlers(facts) && is_good;
+}
+
+/* ---- PC sections ---- */
+
+/* Distance of the copies from the code, as if they were loaded there. It is so large that small
+ * constants in the copies do not look like addresses of code. */
+#define COPIES_GAP (UINT64_C(1) << 30)
+
+struct entry_sections {
+    struct list list;      /* items are struct cairn_pc_table_section */
+    uint64_t next_address; /* of the next copy */
+};
+
+/* Finds how many bytes of a section are valid. False, after an error message, if not all of them
+ * are. */
+static bool check_entries(const struct facts *facts, const struct wanted_section *wanted,
+                          const struct cairn_object_section *section, size_t *size)
+{
+    struct entry_reader reader;
+    struct section_entry entry;
+    struct cairn_error error;
+    entry_reader_open(&reader, facts->input, &facts->layout, wanted, section);
+    while (entry_reader_next(&reader, &entry, &error))
+        ;
+    *size = reader.offset;
+    return error.status == CAIRN_OK || entry_reader_complain(&reader, &error);
+}
+
+static uint64_t load_distance(const uint8_t *bytes, uint8_t size, enum cairn_byte_order byte_order)
+{
+    if (size == 8)
+        return cairn_load_u64(bytes, byte_order);
+    return (uint64_t)(int64_t)(int32_t)cairn_load_u32(bytes, byte_order);
+}
+
+/* Copies a section as if it were loaded at `loaded_at`, with distances to the code in the
+ * layout. */
+static bool place_entries(struct facts *facts, const struct cairn_object_section *section,
+                          const struct cairn_pcsection_schema *schema, uint64_t loaded_at,
+                          struct cairn_section *placed)
+{
+    const struct cairn_section *contents = &section->contents;
+    uint8_t width = schema->address_bytes;
+    uint8_t *copy = copy_section(facts->input, &facts->copies, contents);
+    if (copy == NULL)
+        return false;
+    for (size_t at = 0; at + width <= contents->size; at++) {
+        uint32_t target = cairn_object_target_section(facts->input->object, section, at);
+        if (target == 0)
+            continue;
+        uint64_t offset = at + load_distance(contents->bytes + at, width, contents->byte_order);
+        uint64_t address = layout_address(&facts->layout, target, offset);
+        store(copy + at, width, address - (loaded_at + at), contents->byte_order);
+    }
+    placed->bytes = copy;
+    return true;
+}
+
+static bool add_entries(struct facts *facts, struct entry_sections *sections,
+                        const struct wanted_section *wanted,
+                        const struct cairn_object_section *section)
+{
+    struct cairn_pc_table_section added = {.name = section->name,
+                                           .section = section->contents,
+                                           .address = section->address,
+                                           .schema = wanted->schema};
+    bool is_good = check_entries(facts, wanted, section, &added.section.size);
+    if (facts->layout.is_made_up) {
+        added.address = sections->next_address;
+        sections->next_address += section->contents.size + 1;
+        if (!place_entries(facts, section, &wanted->schema, added.address, &added.section))
+            return false;
+    }
+    struct cairn_pc_table_section *item = list_add(&sections->list, sizeof *item);
+    if (item == NULL)
+        return complain_of_memory(facts->input);
+    *item = added;
+    return is_good;
+}
+
+static bool add_wanted(struct facts *facts, struct entry_sections *sections,
+                       const struct wanted_section *wanted)
+{
+    struct cairn_object_section section = {0};
+    struct cairn_error error;
+    bool is_good = true;
+    while (cairn_object_next_section(facts->input->object, wanted->name, &section, &error) ==
+           CAIRN_OK)
+        is_good = add_entries(facts, sections, wanted, &section) && is_good;
+    if (error.status == CAIRN_ERROR_NOT_FOUND && section.index != 0)
+        return is_good;
+    return complain("%s: %s", facts->input->name, error.message);
+}
+
+static bool is_code(uint64_t address, void *user) { return layout_section(user, address) != NULL; }
+
+static bool read_entries(struct facts *facts, const struct wanted_sections *wanted)
+{
+    const struct layout *layout = &facts->layout;
+    const struct cairn_pc_table_options options = {.is_code = is_code, .user = &facts->layout};
+    struct entry_sections sections = {.next_address = 0};
+    struct cairn_error error;
+    bool is_good = true;
+    if (layout->count > 0) {
+        const struct code_section *last = &layout->sections[layout->count - 1];
+        sections.next_address = last->address + last->size + COPIES_GAP;
+    }
+    for (size_t i = 0; i < wanted->count; i++)
+        is_good = add_wanted(facts, &sections, &wanted->sections[i]) && is_good;
+    if (sections.list.count > 0 &&
+        cairn_pc_table_create(sections.list.items, sections.list.count, &options, &facts->entries,
+                              &error) != CAIRN_OK)
+        is_good = complain("%s: PC sections: %s", facts->input->name, error.message);
+    free(sections.list.items);
+    return is_good;
+}
+
+/* ---- Sanitizer metadata ---- */
+
+static void place_metadata(const struct layout *layout, struct sanmd_place *place)
+{
+    *place = (struct sanmd_place){0, layout_address(layout, place->section, place->address)};
+}
+
+/* Reads the metadata and changes its addresses to those of the layout, which are in the same
+ * order, except those outside code, which become 0. */
+static bool read_metadata(struct facts *facts)
+{
+    bool is_good = sanmd_read(facts->input, &facts->sanmd);
+    struct sanmd_function *functions = facts->sanmd.functions.items;
+    struct sanmd_place *atomics = facts->sanmd.atomics.items;
+    for (size_t i = 0; i < facts->sanmd.functions.count; i++)
+        place_metadata(&facts->layout, &functions[i].place);
+    for (size_t i = 0; i < facts->sanmd.atomics.count; i++)
+        place_metadata(&facts->layout, &atomics[i]);
+    sanmd_sort(&facts->sanmd);
+    return is_good;
+}
+
+/* ---- All tables ---- */
+
+bool facts_read(const struct input *input, const struct wanted_sections *wanted,
+                struct facts *facts)
+{
+    *facts = (struct facts){.input = input};
+    if (!layout_create(input, &facts->layout))
+        return false;
+    bool is_good = blocks_create(input, &facts->layout, &facts->blocks);
+    is_good = read_records(facts) && is_good;
+    is_good = read_faults(facts) && is_good;
+    is_good = read_metadata(facts) && is_good;
+    return read_entries(facts, wanted) && is_good;
+}
+
+void facts_release(struct facts *facts)
+{
+    cairn_block_table_destroy(facts->blocks);
+    cairn_table_destroy(facts->records);
+    cairn_fault_table_destroy(facts->faults);
+    free(facts->handlers);
+    cairn_pc_table_destroy(facts->entries);
+    sanmd_release(&facts->sanmd);
+    release_copies(&facts->copies);
+    layout_destroy(&facts->layout);
+}
 
 bool facts_has_metadata(const struct facts *facts)
 {
@@ -11,7 +380,7 @@ bool facts_has_metadata(const struct facts *facts)
            facts->entries != NULL || facts->sanmd.section_count > 0;
 }
 
-/* ---- Records ---- */
+/* ---- Lookups: records ---- */
 
 /* Returns the first of the records from `low` to `high` whose address is `address` or higher. */
 static uint32_t first_record(const struct facts *facts, uint32_t low, uint32_t high,
@@ -92,7 +461,7 @@ bool facts_find_frame(const struct facts *facts, uint64_t address,
     return address <= cairn_record_address(last);
 }
 
-/* ---- Faults ---- */
+/* ---- Lookups: faults ---- */
 
 /* Returns the number of the first fault, in the order of handlers, whose handler is at `address` or
  * higher. */
@@ -125,7 +494,7 @@ struct cairn_fault_entry facts_handled(const struct facts *facts, uint32_t numbe
     return fault;
 }
 
-/* ---- Sanitizer metadata ---- */
+/* ---- Lookups: sanitizer metadata ---- */
 
 const struct cairn_sanmd_covered *facts_find_covered(const struct facts *facts, uint64_t address,
                                                      uint64_t *function)

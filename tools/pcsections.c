@@ -34,13 +34,7 @@ static const char help[] =
     "            entries:  {address, section, symbol, offset, size, constants}\n"
     "            size is null unless it is a function's; section is null unless the file is\n"
     "            relocatable: address is then an offset in that section.\n"
-    "            Integers above 2^53 - 1 are strings of decimal digits\n"
-    "  --debug-file PATH\n"
-    "            names come from this file\n"
-    "  --memory SIZE\n"
-    "            how much memory the file may take, such as 500M\n"
-    "  --help    this text\n"
-    "\n"
+    "            Integers above 2^53 - 1 are strings of decimal digits\n" FILE_HELP "\n"
     "Instructions of one function that share their metadata have one entry with all of their\n"
     "addresses: each is printed by itself, with the constants of all.\n";
 

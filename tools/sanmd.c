@@ -24,12 +24,7 @@ static const char help[] =
     "            features: of \"atomics\", \"use-after-return\", \"stack arguments\"\n"
     "            atomics:  addresses\n"
     "            Accesses in none of the functions are in an element whose address is null. In an\n"
-    "            archive each element also has \"file\". cairn(1) has the details.\n"
-    "  --debug-file PATH\n"
-    "            names come from this file\n"
-    "  --memory SIZE\n"
-    "            how much memory the file may take, such as 500M\n"
-    "  --help    this text\n";
+    "            archive each element also has \"file\". cairn(1) has the details.\n" FILE_HELP;
 
 /* What is being printed. */
 struct printing {
