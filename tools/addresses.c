@@ -32,7 +32,7 @@ static const uint8_t digit_values[256] = {
     ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
 };
 
-/* Parses hexadecimal digits. False, without advancing, if there are none or too many. */
+/* Parses hexadecimal digits. False, without advancing, if there are no digits or too many. */
 static bool take_digits(struct words *words, uint64_t *value)
 {
     const char *at = words->at;

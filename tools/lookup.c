@@ -57,7 +57,7 @@ struct options {
 
 struct lookup {
     const struct options *options;
-    struct facts facts;
+    struct tables tables;
     struct printer printer;
     struct line_reader reader;
     struct progress progress;
@@ -72,22 +72,22 @@ struct lookup {
 
 static void answer(struct lookup *lookup, struct target target)
 {
-    const struct facts *facts = &lookup->facts;
+    const struct tables *tables = &lookup->tables;
     struct answer answer = {
-        .facts = facts,
+        .tables = tables,
         .target = target,
-        .place = layout_place(&facts->layout, target.address),
+        .place = layout_place(&tables->layout, target.address),
         .has_base = lookup->options->has_base,
     };
-    answer.has_function = layout_function(&facts->layout, target.address, &answer.function);
+    answer.has_function = layout_function(&tables->layout, target.address, &answer.function);
     /* The message appears once and only when an answer lacks a name. */
     if (!answer.has_function && lookup->is_stripped &&
-        layout_section(&facts->layout, target.address) != NULL) {
+        layout_section(&tables->layout, target.address) != NULL) {
         lookup->is_stripped = false;
         progress_end(&lookup->progress);
         complain("%s: there is no symbol table, so functions may have no names: the file was "
                  "stripped",
-                 facts->input->name);
+                 tables->input->name);
     }
     if (lookup->printer.is_json)
         write_answer_json(&lookup->printer.json, &answer);
@@ -101,9 +101,9 @@ static void refuse(struct lookup *lookup, uint64_t line, const char *complaint)
     lookup->is_good = false;
     progress_end(&lookup->progress);
     if (line == 0)
-        complain("%s: %s", lookup->facts.input->name, complaint);
+        complain("%s: %s", lookup->tables.input->name, complaint);
     else
-        complain("%s: line %llu: %s", lookup->facts.input->name, (unsigned long long)line,
+        complain("%s: line %llu: %s", lookup->tables.input->name, (unsigned long long)line,
                  complaint);
 }
 
@@ -111,7 +111,7 @@ static void answer_word(struct lookup *lookup, uint64_t line, const char *word)
 {
     char complaint[TARGET_COMPLAINT_BYTES];
     struct target target;
-    if (find_target(&lookup->facts, lookup->options->base, word, &target, complaint))
+    if (find_target(&lookup->tables, lookup->options->base, word, &target, complaint))
         answer(lookup, target);
     else
         refuse(lookup, line, complaint);
@@ -210,14 +210,14 @@ static bool visit_object(const struct input *input, void *user)
     enum cairn_status status = cairn_object_find_function(input->object, 0, 0, &function, &error);
     lookup->is_good = status == CAIRN_OK || status == CAIRN_ERROR_NOT_FOUND ||
                       complain("%s: the names of functions: %s", input->name, error.message);
-    lookup->is_good = facts_read(input, &options->wanted, &lookup->facts) && lookup->is_good;
+    lookup->is_good = tables_read(input, &options->wanted, &lookup->tables) && lookup->is_good;
     lookup->is_stripped = !has_symbol_table(input->object);
     lookup->was_answered = true;
     for (size_t i = 0; i < options->word_count; i++)
         answer_word(lookup, 0, options->words[i]);
     if (options->word_count == 0)
         answer_input(lookup);
-    facts_release(&lookup->facts);
+    tables_release(&lookup->tables);
     return lookup->is_good;
 }
 

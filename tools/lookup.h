@@ -19,12 +19,12 @@ enum { TARGET_COMPLAINT_BYTES = 256 };
 /* Finds the target that a word names: an address, SECTION:ADDRESS, SECTION+OFFSET, FUNCTION or
  * FUNCTION+OFFSET, with hexadecimal numbers. `base` is subtracted from addresses. False with the
  * reason in `complaint`, which has TARGET_COMPLAINT_BYTES bytes. */
-bool find_target(const struct facts *facts, uint64_t base, const char *word, struct target *target,
-                 char *complaint);
+bool find_target(const struct tables *tables, uint64_t base, const char *word,
+                 struct target *target, char *complaint);
 
 /* The answer for a target, with its function if it is known. */
 struct answer {
-    const struct facts *facts;
+    const struct tables *tables;
     struct target target;
     struct place place;
     bool has_base; /* whether --base was given */

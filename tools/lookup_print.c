@@ -14,10 +14,10 @@
 /* Writes an address of the layout, as in "0x1136 = main + 0x6". */
 static void write_address(struct output *output, const struct answer *answer, uint64_t address)
 {
-    struct place place = layout_place(&answer->facts->layout, address);
+    struct place place = layout_place(&answer->tables->layout, address);
     struct cairn_object_function function;
     write_place(output, &place);
-    if (layout_function(&answer->facts->layout, address, &function))
+    if (layout_function(&answer->tables->layout, address, &function))
         output_format(output, " = " NAME "%s" PLAIN " + 0x%jx", function.name,
                       place.address - function.entry);
 }
@@ -31,13 +31,13 @@ static void write_more(struct output *output, size_t count, const char *items)
 
 static bool write_block(struct output *output, const struct answer *answer)
 {
-    const cairn_block_table *blocks = answer->facts->blocks;
+    const cairn_block_table *blocks = answer->tables->blocks;
     struct cairn_block block;
     struct cairn_block_function function = {0};
     struct cairn_block_details details = {0};
     if (blocks == NULL || !cairn_block_table_find(blocks, answer->target.address, &block))
         return false;
-    struct place place = layout_place(&answer->facts->layout, block.address);
+    struct place place = layout_place(&answer->tables->layout, block.address);
     (void)cairn_block_table_function(blocks, block.function, &function);
     (void)cairn_block_table_details(blocks, block.function, block.index, &details);
     output_format(output, "  block " NUMBER "%u" PLAIN " at ", block.id);
@@ -58,7 +58,7 @@ static bool write_block(struct output *output, const struct answer *answer)
 static void write_record(struct output *output, const struct answer *answer, const char *before,
                          struct cairn_record record, struct values_left *left)
 {
-    enum cairn_architecture architecture = cairn_object_architecture(answer->facts->input->object);
+    enum cairn_architecture architecture = cairn_object_architecture(answer->tables->input->object);
     uint32_t location_count = cairn_record_location_count(record);
     uint32_t locations = lookup_take_values(&left->locations, location_count);
     struct cairn_liveout liveout;
@@ -91,22 +91,23 @@ static void write_record(struct output *output, const struct answer *answer, con
 
 static bool write_records(struct output *output, const struct answer *answer)
 {
-    const struct facts *facts = answer->facts;
+    const struct tables *tables = answer->tables;
     struct values_left left = {LOOKUP_VALUES_MAX, LOOKUP_VALUES_MAX};
     uint64_t stack_size;
     struct cairn_record record;
-    bool has_frame = facts_find_frame(facts, answer->target.address,
-                                      answer->has_function ? &answer->function : NULL, &stack_size);
+    bool has_frame =
+        tables_find_frame(tables, answer->target.address,
+                          answer->has_function ? &answer->function : NULL, &stack_size);
     if (has_frame) {
         output_text(output, "  ");
         write_frame(output, stack_size);
         output_character(output, '\n');
     }
-    uint32_t count = facts_find_records(facts, answer->target.address, &record);
+    uint32_t count = tables_find_records(tables, answer->target.address, &record);
     for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++, record.index++)
         write_record(output, answer, "record", record, &left);
     write_more(output, count, "records");
-    bool has_call = facts_find_call(facts, answer->target.address, &record);
+    bool has_call = tables_find_call(tables, answer->target.address, &record);
     if (has_call)
         write_record(output, answer, "the call returns here of record", record, &left);
     return has_frame || count > 0 || has_call;
@@ -114,18 +115,18 @@ static bool write_records(struct output *output, const struct answer *answer)
 
 static bool write_faults(struct output *output, const struct answer *answer)
 {
-    const struct facts *facts = answer->facts;
+    const struct tables *tables = answer->tables;
     struct cairn_fault_entry fault;
     uint32_t number;
-    bool has_fault = cairn_fault_table_find(facts->faults, answer->target.address, &fault);
+    bool has_fault = cairn_fault_table_find(tables->faults, answer->target.address, &fault);
     if (has_fault) {
         output_format(output, "  %s may fault: goes on at ", cairn_fault_kind_name(fault.kind));
         write_address(output, answer, fault.handler_address);
         output_character(output, '\n');
     }
-    uint32_t count = facts_find_handled(facts, answer->target.address, &number);
+    uint32_t count = tables_find_handled(tables, answer->target.address, &number);
     for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++) {
-        fault = facts_handled(facts, number + i);
+        fault = tables_handled(tables, number + i);
         output_format(output, "  goes on here if a %s faults at ",
                       cairn_fault_kind_name(fault.kind));
         write_address(output, answer, fault.address);
@@ -139,7 +140,7 @@ static bool write_metadata(struct output *output, const struct answer *answer)
 {
     uint64_t address;
     const struct cairn_sanmd_covered *covered =
-        facts_find_covered(answer->facts, answer->target.address, &address);
+        tables_find_covered(answer->tables, answer->target.address, &address);
     const char *before = ": ";
     if (covered != NULL) {
         output_text(output, "  covered by sanitizers' metadata");
@@ -155,7 +156,7 @@ static bool write_metadata(struct output *output, const struct answer *answer)
                           covered->stack_argument_bytes, plural(covered->stack_argument_bytes));
         output_character(output, '\n');
     }
-    bool is_atomic = facts_is_atomic(answer->facts, answer->target.address);
+    bool is_atomic = tables_is_atomic(answer->tables, answer->target.address);
     if (is_atomic)
         output_text(output, "  atomic access\n");
     return covered != NULL || is_atomic;
@@ -164,7 +165,7 @@ static bool write_metadata(struct output *output, const struct answer *answer)
 static bool write_entries(struct output *output, const struct answer *answer)
 {
     struct cairn_pc_table_entry entries[LOOKUP_ITEMS_MAX];
-    size_t count = cairn_pc_table_find(answer->facts->entries, answer->target.address, entries,
+    size_t count = cairn_pc_table_find(answer->tables->entries, answer->target.address, entries,
                                        LOOKUP_ITEMS_MAX);
     for (size_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++) {
         const struct cairn_pcsection_schema *schema = &entries[i].section->schema;
@@ -211,7 +212,7 @@ void write_answer_text(struct output *output, const struct answer *answer)
  * section. */
 static uint64_t shown(const struct answer *answer, uint64_t address)
 {
-    return layout_place(&answer->facts->layout, address).address;
+    return layout_place(&answer->tables->layout, address).address;
 }
 
 /* Ends an array, and writes how many of `count` items are not in it, if any. */
@@ -224,7 +225,7 @@ static void end_items(struct json *json, const char *more, size_t count)
 
 static void write_block_json(struct json *json, const struct answer *answer)
 {
-    const cairn_block_table *blocks = answer->facts->blocks;
+    const cairn_block_table *blocks = answer->tables->blocks;
     struct cairn_block block;
     struct cairn_block_function function = {0};
     struct cairn_block_details details = {0};
@@ -276,14 +277,14 @@ static void write_record_json(struct json *json, const struct answer *answer,
 
 static void write_records_json(struct json *json, const struct answer *answer)
 {
-    const struct facts *facts = answer->facts;
+    const struct tables *tables = answer->tables;
     uint64_t address = answer->target.address;
     struct values_left left = {LOOKUP_VALUES_MAX, LOOKUP_VALUES_MAX};
     uint64_t stack_size = 0;
     struct cairn_record record;
-    bool has_frame = facts_find_frame(facts, address,
-                                      answer->has_function ? &answer->function : NULL, &stack_size);
-    uint32_t count = facts_find_records(facts, address, &record);
+    bool has_frame = tables_find_frame(
+        tables, address, answer->has_function ? &answer->function : NULL, &stack_size);
+    uint32_t count = tables_find_records(tables, address, &record);
     json_optional(json, "stack_size", has_frame, stack_size);
     json_begin_array(json, "records");
     for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++, record.index++) {
@@ -291,7 +292,7 @@ static void write_records_json(struct json *json, const struct answer *answer)
         write_record_json(json, answer, record, &left);
     }
     end_items(json, "more_records", count);
-    if (facts_find_call(facts, address, &record)) {
+    if (tables_find_call(tables, address, &record)) {
         json_begin_object(json, "returning_from");
         write_record_json(json, answer, record, &left);
     } else {
@@ -311,18 +312,18 @@ static void write_fault(struct json *json, const char *key, const struct answer 
 
 static void write_faults_json(struct json *json, const struct answer *answer)
 {
-    const struct facts *facts = answer->facts;
+    const struct tables *tables = answer->tables;
     uint64_t address = answer->target.address;
     struct cairn_fault_entry fault;
     uint32_t number;
-    if (cairn_fault_table_find(facts->faults, address, &fault))
+    if (cairn_fault_table_find(tables->faults, address, &fault))
         write_fault(json, "fault", answer, fault);
     else
         json_optional(json, "fault", false, 0);
     json_begin_array(json, "handles");
-    uint32_t count = facts_find_handled(facts, address, &number);
+    uint32_t count = tables_find_handled(tables, address, &number);
     for (uint32_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++)
-        write_fault(json, NULL, answer, facts_handled(facts, number + i));
+        write_fault(json, NULL, answer, tables_handled(tables, number + i));
     end_items(json, "more_handles", count);
 }
 
@@ -330,7 +331,7 @@ static void write_covered(struct json *json, const struct answer *answer)
 {
     uint64_t address = 0;
     const struct cairn_sanmd_covered *covered =
-        facts_find_covered(answer->facts, answer->target.address, &address);
+        tables_find_covered(answer->tables, answer->target.address, &address);
     if (covered == NULL) {
         json_optional(json, "covered", false, 0);
         return;
@@ -349,7 +350,7 @@ static void write_covered(struct json *json, const struct answer *answer)
 static void write_entries_json(struct json *json, const struct answer *answer)
 {
     struct cairn_pc_table_entry entries[LOOKUP_ITEMS_MAX];
-    size_t count = cairn_pc_table_find(answer->facts->entries, answer->target.address, entries,
+    size_t count = cairn_pc_table_find(answer->tables->entries, answer->target.address, entries,
                                        LOOKUP_ITEMS_MAX);
     json_begin_array(json, "entries");
     for (size_t i = 0; i < count && i < LOOKUP_ITEMS_MAX; i++) {
@@ -380,7 +381,7 @@ void write_answer_json(struct json *json, const struct answer *answer)
     write_records_json(json, answer);
     write_faults_json(json, answer);
     write_covered(json, answer);
-    json_fields(json, "atomic %d", facts_is_atomic(answer->facts, answer->target.address));
+    json_fields(json, "atomic %d", tables_is_atomic(answer->tables, answer->target.address));
     write_entries_json(json, answer);
     json_end_object(json);
     output_character(json->output, '\n');

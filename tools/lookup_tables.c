@@ -57,7 +57,7 @@ static void store(uint8_t *bytes, unsigned size, uint64_t value, enum cairn_byte
 
 /* Sections that are being gathered for a table. */
 struct gathered {
-    struct facts *facts;
+    struct tables *tables;
     struct list copies;
     struct list sections; /* items are struct cairn_section */
 };
@@ -68,7 +68,7 @@ static bool keep_section(struct gathered *gathered, const uint8_t *copy, size_t 
 {
     struct cairn_section *section = list_add(&gathered->sections, sizeof *section);
     if (section == NULL)
-        return complain_of_memory(gathered->facts->input);
+        return complain_of_memory(gathered->tables->input);
     *section = (struct cairn_section){copy, size, byte_order};
     return true;
 }
@@ -80,13 +80,13 @@ static void release_gathered(struct gathered *gathered)
 }
 
 /* Changes the address of a function, at `offset` in a section, to its address in the layout. */
-static void place_function(const struct facts *facts, const struct cairn_object_section *section,
+static void place_function(const struct tables *tables, const struct cairn_object_section *section,
                            size_t offset, uint8_t *copy, struct lost_addresses *lost)
 {
     struct cairn_object_function function =
-        cairn_object_function(facts->input->object, section, offset);
-    check_address(facts->input->object, section, offset, lost);
-    uint64_t address = layout_address(&facts->layout, function.section, function.entry);
+        cairn_object_function(tables->input->object, section, offset);
+    check_address(tables->input->object, section, offset, lost);
+    uint64_t address = layout_address(&tables->layout, function.section, function.entry);
     store(copy + offset, 8, address, section->contents.byte_order);
 }
 
@@ -105,7 +105,7 @@ static bool add_stackmaps(const struct input *input, const struct cairn_object_s
     while (offset < contents->size && error.status == CAIRN_OK) {
         error.status = cairn_stackmap_read(contents, &offset, &map, &error);
         for (uint32_t i = 0; error.status == CAIRN_OK && i < map.function_count; i++)
-            place_function(gathered->facts, section,
+            place_function(gathered->tables, section,
                            map.section_offset + CAIRN_STACKMAP_HEADER_BYTES +
                                i * cairn_stackmap_function_bytes(map.version),
                            copy, &lost);
@@ -114,16 +114,17 @@ static bool add_stackmaps(const struct input *input, const struct cairn_object_s
     return keep_section(gathered, copy, offset, contents->byte_order) && is_good;
 }
 
-static bool read_records(struct facts *facts)
+static bool read_records(struct tables *tables)
 {
-    struct gathered gathered = {.facts = facts};
+    struct gathered gathered = {.tables = tables};
     struct cairn_error error;
-    bool is_good = visit_named_sections(facts->input, CAIRN_OBJECT_STACKMAPS,
+    bool is_good = visit_named_sections(tables->input, CAIRN_OBJECT_STACKMAPS,
                                         CAIRN_OBJECT_STACKMAPS_DARWIN, add_stackmaps, &gathered);
     if (gathered.sections.count > 0 &&
-        cairn_table_create(gathered.sections.items, gathered.sections.count, NULL, &facts->records,
+        cairn_table_create(gathered.sections.items, gathered.sections.count, NULL, &tables->records,
                            &error) != CAIRN_OK)
-        is_good = complain("%s: " CAIRN_OBJECT_STACKMAPS ": %s", facts->input->name, error.message);
+        is_good =
+            complain("%s: " CAIRN_OBJECT_STACKMAPS ": %s", tables->input->name, error.message);
     release_gathered(&gathered);
     return is_good;
 }
@@ -150,7 +151,7 @@ static bool add_fault_maps(const struct input *input, const struct cairn_object_
         store(copy + map.section_offset + COUNT_OFFSET, 4, map.function_count, map.byte_order);
         for (bool more = cairn_faultmap_first(&map, &function); more;
              more = cairn_faultmap_next(&map, &function))
-            place_function(gathered->facts, section, map.section_offset + function.offset, copy,
+            place_function(gathered->tables, section, map.section_offset + function.offset, copy,
                            &lost);
         end = map.section_offset + map.size;
     }
@@ -173,41 +174,42 @@ static int compare_handlers(const void *left, const void *right)
     return (a->entry > b->entry) - (a->entry < b->entry);
 }
 
-static bool sort_handlers(struct facts *facts)
+static bool sort_handlers(struct tables *tables)
 {
-    uint32_t count = cairn_fault_table_count(facts->faults);
+    uint32_t count = cairn_fault_table_count(tables->faults);
     if (count == 0)
         return true;
     struct handler *sorted = malloc(count * sizeof *sorted);
-    facts->handlers = malloc(count * sizeof *facts->handlers);
-    if (sorted == NULL || facts->handlers == NULL) {
+    tables->handlers = malloc(count * sizeof *tables->handlers);
+    if (sorted == NULL || tables->handlers == NULL) {
         free(sorted);
-        cairn_fault_table_destroy(facts->faults);
-        facts->faults = NULL;
-        return complain_of_memory(facts->input);
+        cairn_fault_table_destroy(tables->faults);
+        tables->faults = NULL;
+        return complain_of_memory(tables->input);
     }
     struct cairn_fault_entry entry;
-    for (uint32_t i = 0; cairn_fault_table_entry(facts->faults, i, &entry); i++)
+    for (uint32_t i = 0; cairn_fault_table_entry(tables->faults, i, &entry); i++)
         sorted[i] = (struct handler){entry.handler_address, i};
     qsort(sorted, count, sizeof *sorted, compare_handlers);
     for (uint32_t i = 0; i < count; i++)
-        facts->handlers[i] = sorted[i].entry;
+        tables->handlers[i] = sorted[i].entry;
     free(sorted);
     return true;
 }
 
-static bool read_faults(struct facts *facts)
+static bool read_faults(struct tables *tables)
 {
-    struct gathered gathered = {.facts = facts};
+    struct gathered gathered = {.tables = tables};
     struct cairn_error error;
-    bool is_good = visit_named_sections(facts->input, CAIRN_FAULTMAP_SECTION,
+    bool is_good = visit_named_sections(tables->input, CAIRN_FAULTMAP_SECTION,
                                         CAIRN_FAULTMAP_SECTION_DARWIN, add_fault_maps, &gathered);
     if (gathered.sections.count > 0 &&
         cairn_fault_table_create(gathered.sections.items, gathered.sections.count, NULL,
-                                 &facts->faults, &error) != CAIRN_OK)
-        is_good = complain("%s: " CAIRN_FAULTMAP_SECTION ": %s", facts->input->name, error.message);
+                                 &tables->faults, &error) != CAIRN_OK)
+        is_good =
+            complain("%s: " CAIRN_FAULTMAP_SECTION ": %s", tables->input->name, error.message);
     release_gathered(&gathered);
-    return sort_handlers(facts) && is_good;
+    return sort_handlers(tables) && is_good;
 }
 
 /* ---- PC sections ---- */
@@ -223,13 +225,13 @@ struct entry_sections {
 
 /* Finds how many bytes of a section are valid. False, after an error message, if not all of them
  * are. */
-static bool check_entries(const struct facts *facts, const struct wanted_section *wanted,
+static bool check_entries(const struct tables *tables, const struct wanted_section *wanted,
                           const struct cairn_object_section *section, size_t *size)
 {
     struct entry_reader reader;
     struct section_entry entry;
     struct cairn_error error;
-    entry_reader_open(&reader, facts->input, &facts->layout, wanted, section);
+    entry_reader_open(&reader, tables->input, &tables->layout, wanted, section);
     while (entry_reader_next(&reader, &entry, &error))
         ;
     *size = reader.offset;
@@ -245,28 +247,28 @@ static uint64_t load_distance(const uint8_t *bytes, uint8_t size, enum cairn_byt
 
 /* Copies a section as if it were loaded at `loaded_at`, with distances to the code in the
  * layout. */
-static bool place_entries(struct facts *facts, const struct cairn_object_section *section,
+static bool place_entries(struct tables *tables, const struct cairn_object_section *section,
                           const struct cairn_pcsection_schema *schema, uint64_t loaded_at,
                           struct cairn_section *placed)
 {
     const struct cairn_section *contents = &section->contents;
     uint8_t width = schema->address_bytes;
-    uint8_t *copy = copy_section(facts->input, &facts->copies, contents);
+    uint8_t *copy = copy_section(tables->input, &tables->copies, contents);
     if (copy == NULL)
         return false;
     for (size_t at = 0; at + width <= contents->size; at++) {
-        uint32_t target = cairn_object_target_section(facts->input->object, section, at);
+        uint32_t target = cairn_object_target_section(tables->input->object, section, at);
         if (target == 0)
             continue;
         uint64_t offset = at + load_distance(contents->bytes + at, width, contents->byte_order);
-        uint64_t address = layout_address(&facts->layout, target, offset);
+        uint64_t address = layout_address(&tables->layout, target, offset);
         store(copy + at, width, address - (loaded_at + at), contents->byte_order);
     }
     placed->bytes = copy;
     return true;
 }
 
-static bool add_entries(struct facts *facts, struct entry_sections *sections,
+static bool add_entries(struct tables *tables, struct entry_sections *sections,
                         const struct wanted_section *wanted,
                         const struct cairn_object_section *section)
 {
@@ -274,40 +276,40 @@ static bool add_entries(struct facts *facts, struct entry_sections *sections,
                                            .section = section->contents,
                                            .address = section->address,
                                            .schema = wanted->schema};
-    bool is_good = check_entries(facts, wanted, section, &added.section.size);
-    if (facts->layout.is_made_up) {
+    bool is_good = check_entries(tables, wanted, section, &added.section.size);
+    if (tables->layout.is_made_up) {
         added.address = sections->next_address;
         sections->next_address += section->contents.size + 1;
-        if (!place_entries(facts, section, &wanted->schema, added.address, &added.section))
+        if (!place_entries(tables, section, &wanted->schema, added.address, &added.section))
             return false;
     }
     struct cairn_pc_table_section *item = list_add(&sections->list, sizeof *item);
     if (item == NULL)
-        return complain_of_memory(facts->input);
+        return complain_of_memory(tables->input);
     *item = added;
     return is_good;
 }
 
-static bool add_wanted(struct facts *facts, struct entry_sections *sections,
+static bool add_wanted(struct tables *tables, struct entry_sections *sections,
                        const struct wanted_section *wanted)
 {
     struct cairn_object_section section = {0};
     struct cairn_error error;
     bool is_good = true;
-    while (cairn_object_next_section(facts->input->object, wanted->name, &section, &error) ==
+    while (cairn_object_next_section(tables->input->object, wanted->name, &section, &error) ==
            CAIRN_OK)
-        is_good = add_entries(facts, sections, wanted, &section) && is_good;
+        is_good = add_entries(tables, sections, wanted, &section) && is_good;
     if (error.status == CAIRN_ERROR_NOT_FOUND && section.index != 0)
         return is_good;
-    return complain("%s: %s", facts->input->name, error.message);
+    return complain("%s: %s", tables->input->name, error.message);
 }
 
 static bool is_code(uint64_t address, void *user) { return layout_section(user, address) != NULL; }
 
-static bool read_entries(struct facts *facts, const struct wanted_sections *wanted)
+static bool read_entries(struct tables *tables, const struct wanted_sections *wanted)
 {
-    const struct layout *layout = &facts->layout;
-    const struct cairn_pc_table_options options = {.is_code = is_code, .user = &facts->layout};
+    const struct layout *layout = &tables->layout;
+    const struct cairn_pc_table_options options = {.is_code = is_code, .user = &tables->layout};
     struct entry_sections sections = {.next_address = 0};
     struct cairn_error error;
     bool is_good = true;
@@ -316,11 +318,11 @@ static bool read_entries(struct facts *facts, const struct wanted_sections *want
         sections.next_address = last->address + last->size + COPIES_GAP;
     }
     for (size_t i = 0; i < wanted->count; i++)
-        is_good = add_wanted(facts, &sections, &wanted->sections[i]) && is_good;
+        is_good = add_wanted(tables, &sections, &wanted->sections[i]) && is_good;
     if (sections.list.count > 0 &&
-        cairn_pc_table_create(sections.list.items, sections.list.count, &options, &facts->entries,
+        cairn_pc_table_create(sections.list.items, sections.list.count, &options, &tables->entries,
                               &error) != CAIRN_OK)
-        is_good = complain("%s: PC sections: %s", facts->input->name, error.message);
+        is_good = complain("%s: PC sections: %s", tables->input->name, error.message);
     free(sections.list.items);
     return is_good;
 }
@@ -332,63 +334,63 @@ static void place_metadata(const struct layout *layout, struct sanmd_place *plac
     *place = (struct sanmd_place){0, layout_address(layout, place->section, place->address)};
 }
 
-/* Reads the metadata and changes its addresses to those of the layout, which are in the same
- * order, except those outside code, which become 0. */
-static bool read_metadata(struct facts *facts)
+/* Reads the metadata, and sorts it by the addresses of the layout. Addresses outside code become 0.
+ */
+static bool read_metadata(struct tables *tables)
 {
-    bool is_good = sanmd_read(facts->input, &facts->sanmd);
-    struct sanmd_function *functions = facts->sanmd.functions.items;
-    struct sanmd_place *atomics = facts->sanmd.atomics.items;
-    for (size_t i = 0; i < facts->sanmd.functions.count; i++)
-        place_metadata(&facts->layout, &functions[i].place);
-    for (size_t i = 0; i < facts->sanmd.atomics.count; i++)
-        place_metadata(&facts->layout, &atomics[i]);
-    sanmd_sort(&facts->sanmd);
+    bool is_good = sanmd_read(tables->input, &tables->sanmd);
+    struct sanmd_function *functions = tables->sanmd.functions.items;
+    struct sanmd_place *atomics = tables->sanmd.atomics.items;
+    for (size_t i = 0; i < tables->sanmd.functions.count; i++)
+        place_metadata(&tables->layout, &functions[i].place);
+    for (size_t i = 0; i < tables->sanmd.atomics.count; i++)
+        place_metadata(&tables->layout, &atomics[i]);
+    sanmd_sort(&tables->sanmd);
     return is_good;
 }
 
 /* ---- All tables ---- */
 
-bool facts_read(const struct input *input, const struct wanted_sections *wanted,
-                struct facts *facts)
+bool tables_read(const struct input *input, const struct wanted_sections *wanted,
+                 struct tables *tables)
 {
-    *facts = (struct facts){.input = input};
-    if (!layout_create(input, &facts->layout))
+    *tables = (struct tables){.input = input};
+    if (!layout_create(input, &tables->layout))
         return false;
-    bool is_good = blocks_create(input, &facts->layout, &facts->blocks);
-    is_good = read_records(facts) && is_good;
-    is_good = read_faults(facts) && is_good;
-    is_good = read_metadata(facts) && is_good;
-    return read_entries(facts, wanted) && is_good;
+    bool is_good = blocks_create(input, &tables->layout, &tables->blocks);
+    is_good = read_records(tables) && is_good;
+    is_good = read_faults(tables) && is_good;
+    is_good = read_metadata(tables) && is_good;
+    return read_entries(tables, wanted) && is_good;
 }
 
-void facts_release(struct facts *facts)
+void tables_release(struct tables *tables)
 {
-    cairn_block_table_destroy(facts->blocks);
-    cairn_table_destroy(facts->records);
-    cairn_fault_table_destroy(facts->faults);
-    free(facts->handlers);
-    cairn_pc_table_destroy(facts->entries);
-    sanmd_release(&facts->sanmd);
-    release_copies(&facts->copies);
-    layout_destroy(&facts->layout);
+    cairn_block_table_destroy(tables->blocks);
+    cairn_table_destroy(tables->records);
+    cairn_fault_table_destroy(tables->faults);
+    free(tables->handlers);
+    cairn_pc_table_destroy(tables->entries);
+    sanmd_release(&tables->sanmd);
+    release_copies(&tables->copies);
+    layout_destroy(&tables->layout);
 }
 
-bool facts_has_metadata(const struct facts *facts)
+bool tables_has_metadata(const struct tables *tables)
 {
-    return facts->blocks != NULL || facts->records != NULL || facts->faults != NULL ||
-           facts->entries != NULL || facts->sanmd.section_count > 0;
+    return tables->blocks != NULL || tables->records != NULL || tables->faults != NULL ||
+           tables->entries != NULL || tables->sanmd.section_count > 0;
 }
 
 /* ---- Lookups: records ---- */
 
 /* Returns the first of the records from `low` to `high` whose address is `address` or higher. */
-static uint32_t first_record(const struct facts *facts, uint32_t low, uint32_t high,
+static uint32_t first_record(const struct tables *tables, uint32_t low, uint32_t high,
                              uint64_t address)
 {
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (cairn_record_address((struct cairn_record){facts->records, middle}) < address)
+        if (cairn_record_address((struct cairn_record){tables->records, middle}) < address)
             low = middle + 1;
         else
             high = middle;
@@ -396,29 +398,30 @@ static uint32_t first_record(const struct facts *facts, uint32_t low, uint32_t h
     return low;
 }
 
-uint32_t facts_find_records(const struct facts *facts, uint64_t address, struct cairn_record *first)
+uint32_t tables_find_records(const struct tables *tables, uint64_t address,
+                             struct cairn_record *first)
 {
-    if (facts->records == NULL || !cairn_table_find_address(facts->records, address, first))
+    if (tables->records == NULL || !cairn_table_find_address(tables->records, address, first))
         return 0;
-    uint32_t count = cairn_table_record_count(facts->records);
+    uint32_t count = cairn_table_record_count(tables->records);
     uint32_t end =
-        address == UINT64_MAX ? count : first_record(facts, first->index + 1, count, address + 1);
+        address == UINT64_MAX ? count : first_record(tables, first->index + 1, count, address + 1);
     return end - first->index;
 }
 
 /* Whether the code at `address` is LLVM's code for a patch point whose call returns `distance`
  * bytes after it. The call may be followed by instructions that belong to it, such as the load of a
  * TOC pointer. */
-static bool is_call(const struct facts *facts, uint64_t address, size_t distance)
+static bool is_call(const struct tables *tables, uint64_t address, size_t distance)
 {
     enum { FOLLOWING_MAX = 8 };
-    const struct cairn_arch *arch = arch_find(cairn_object_architecture(facts->input->object));
-    struct place place = layout_place(&facts->layout, address);
+    const struct cairn_arch *arch = arch_find(cairn_object_architecture(tables->input->object));
+    struct place place = layout_place(&tables->layout, address);
     struct cairn_object_code code;
     struct arch_patchpoint found;
     if (arch == NULL || arch->recognise == NULL)
         return false;
-    if (cairn_object_code(facts->input->object, place.section == NULL ? 0 : place.section->index,
+    if (cairn_object_code(tables->input->object, place.section == NULL ? 0 : place.section->index,
                           place.address, &code, NULL) != CAIRN_OK)
         return false;
     for (size_t size = distance; size <= distance + FOLLOWING_MAX && size <= code.size; size++)
@@ -428,36 +431,36 @@ static bool is_call(const struct facts *facts, uint64_t address, size_t distance
     return false;
 }
 
-bool facts_find_call(const struct facts *facts, uint64_t address, struct cairn_record *record)
+bool tables_find_call(const struct tables *tables, uint64_t address, struct cairn_record *record)
 {
     enum { CALL_BYTES_MAX = 64 };
     struct cairn_function function;
-    if (facts->records == NULL || address == 0 ||
-        !cairn_table_find_function(facts->records, address - 1, &function))
+    if (tables->records == NULL || address == 0 ||
+        !cairn_table_find_function(tables->records, address - 1, &function))
         return false;
-    uint32_t next = first_record(facts, function.first_record,
+    uint32_t next = first_record(tables, function.first_record,
                                  function.first_record + function.record_count, address);
     if (next == function.first_record)
         return false;
-    *record = (struct cairn_record){facts->records, next - 1};
+    *record = (struct cairn_record){tables->records, next - 1};
     uint64_t distance = address - cairn_record_address(*record);
     return distance <= CALL_BYTES_MAX &&
-           is_call(facts, cairn_record_address(*record), (size_t)distance);
+           is_call(tables, cairn_record_address(*record), (size_t)distance);
 }
 
-bool facts_find_frame(const struct facts *facts, uint64_t address,
-                      const struct cairn_object_function *function, uint64_t *stack_size)
+bool tables_find_frame(const struct tables *tables, uint64_t address,
+                       const struct cairn_object_function *function, uint64_t *stack_size)
 {
     struct cairn_function found;
-    if (facts->records == NULL || !cairn_table_find_function(facts->records, address, &found))
+    if (tables->records == NULL || !cairn_table_find_function(tables->records, address, &found))
         return false;
     *stack_size = found.stack_size;
     if (function != NULL)
-        return layout_address(&facts->layout, function->section, function->entry) == found.address;
+        return layout_address(&tables->layout, function->section, function->entry) == found.address;
     /* Without symbols the end of the function is unknown, but it is after the last record. */
     if (found.record_count == 0)
         return address == found.address;
-    struct cairn_record last = {facts->records, found.first_record + found.record_count - 1};
+    struct cairn_record last = {tables->records, found.first_record + found.record_count - 1};
     return address <= cairn_record_address(last);
 }
 
@@ -465,13 +468,13 @@ bool facts_find_frame(const struct facts *facts, uint64_t address,
 
 /* Returns the number of the first fault, in the order of handlers, whose handler is at `address` or
  * higher. */
-static uint32_t first_handled(const struct facts *facts, uint64_t address)
+static uint32_t first_handled(const struct tables *tables, uint64_t address)
 {
     uint32_t low = 0;
-    uint32_t high = cairn_fault_table_count(facts->faults);
+    uint32_t high = cairn_fault_table_count(tables->faults);
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (facts_handled(facts, middle).handler_address < address)
+        if (tables_handled(tables, middle).handler_address < address)
             low = middle + 1;
         else
             high = middle;
@@ -479,29 +482,29 @@ static uint32_t first_handled(const struct facts *facts, uint64_t address)
     return low;
 }
 
-uint32_t facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number)
+uint32_t tables_find_handled(const struct tables *tables, uint64_t address, uint32_t *number)
 {
-    *number = first_handled(facts, address);
-    uint32_t end = address == UINT64_MAX ? cairn_fault_table_count(facts->faults)
-                                         : first_handled(facts, address + 1);
+    *number = first_handled(tables, address);
+    uint32_t end = address == UINT64_MAX ? cairn_fault_table_count(tables->faults)
+                                         : first_handled(tables, address + 1);
     return end - *number;
 }
 
-struct cairn_fault_entry facts_handled(const struct facts *facts, uint32_t number)
+struct cairn_fault_entry tables_handled(const struct tables *tables, uint32_t number)
 {
     struct cairn_fault_entry fault = {0};
-    (void)cairn_fault_table_entry(facts->faults, facts->handlers[number], &fault);
+    (void)cairn_fault_table_entry(tables->faults, tables->handlers[number], &fault);
     return fault;
 }
 
 /* ---- Lookups: sanitizer metadata ---- */
 
-const struct cairn_sanmd_covered *facts_find_covered(const struct facts *facts, uint64_t address,
-                                                     uint64_t *function)
+const struct cairn_sanmd_covered *tables_find_covered(const struct tables *tables, uint64_t address,
+                                                      uint64_t *function)
 {
-    const struct sanmd_function *functions = facts->sanmd.functions.items;
+    const struct sanmd_function *functions = tables->sanmd.functions.items;
     size_t low = 0;
-    size_t high = facts->sanmd.functions.count;
+    size_t high = tables->sanmd.functions.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (functions[middle].place.address <= address)
@@ -515,10 +518,10 @@ const struct cairn_sanmd_covered *facts_find_covered(const struct facts *facts, 
     return &functions[low - 1].covered;
 }
 
-bool facts_is_atomic(const struct facts *facts, uint64_t address)
+bool tables_is_atomic(const struct tables *tables, uint64_t address)
 {
     const struct sanmd_place place = {0, address};
-    return facts->sanmd.atomics.count > 0 &&
-           bsearch(&place, facts->sanmd.atomics.items, facts->sanmd.atomics.count, sizeof place,
+    return tables->sanmd.atomics.count > 0 &&
+           bsearch(&place, tables->sanmd.atomics.items, tables->sanmd.atomics.count, sizeof place,
                    sanmd_compare_places) != NULL;
 }

@@ -19,7 +19,7 @@
 #include <cairn/table.h>
 
 /* Tables of an object. A table is NULL if the object has no such section. */
-struct facts {
+struct tables {
     const struct input *input;
     struct layout layout;
     cairn_block_table *blocks;
@@ -32,38 +32,38 @@ struct facts {
     struct list copies;          /* items are pointers to bytes that `entries` points into */
 };
 
-/* Reads all sections. False if one is invalid, after an error message; all other facts are then
- * complete. The caller releases `facts` in either case. */
-bool facts_read(const struct input *input, const struct wanted_sections *wanted,
-                struct facts *facts);
-void facts_release(struct facts *facts);
+/* Reads all sections. False if one is invalid, after an error message; all other tables are then
+ * complete. The caller releases `tables` in either case. */
+bool tables_read(const struct input *input, const struct wanted_sections *wanted,
+                 struct tables *tables);
+void tables_release(struct tables *tables);
 
 /* Whether the object has more than names of functions. */
-bool facts_has_metadata(const struct facts *facts);
+bool tables_has_metadata(const struct tables *tables);
 
 /* Finds the first record at `address`. Returns how many consecutive records have that address. */
-uint32_t facts_find_records(const struct facts *facts, uint64_t address,
-                            struct cairn_record *first);
+uint32_t tables_find_records(const struct tables *tables, uint64_t address,
+                             struct cairn_record *first);
 
 /* Finds the record of the patch point whose call returns to `address`. False if none does.
  * Statepoints are not found, because their records are at the return address. */
-bool facts_find_call(const struct facts *facts, uint64_t address, struct cairn_record *record);
+bool tables_find_call(const struct tables *tables, uint64_t address, struct cairn_record *record);
 
 /* Finds the frame size of the function that contains `address`. False if it is unknown. `function`
  * is the function from the symbol table, or NULL. */
-bool facts_find_frame(const struct facts *facts, uint64_t address,
-                      const struct cairn_object_function *function, uint64_t *stack_size);
+bool tables_find_frame(const struct tables *tables, uint64_t address,
+                       const struct cairn_object_function *function, uint64_t *stack_size);
 
-/* facts_find_handled finds the first fault whose handler is at `address`, as its number in the
- * order of handlers, and returns how many consecutive faults have that handler. facts_handled
+/* tables_find_handled finds the first fault whose handler is at `address`, as its number in the
+ * order of handlers, and returns how many consecutive faults have that handler. tables_handled
  * returns the fault with a number. */
-uint32_t facts_find_handled(const struct facts *facts, uint64_t address, uint32_t *number);
-struct cairn_fault_entry facts_handled(const struct facts *facts, uint32_t number);
+uint32_t tables_find_handled(const struct tables *tables, uint64_t address, uint32_t *number);
+struct cairn_fault_entry tables_handled(const struct tables *tables, uint32_t number);
 
 /* Returns the covered function that contains `address`, and its address in the layout; or NULL. */
-const struct cairn_sanmd_covered *facts_find_covered(const struct facts *facts, uint64_t address,
-                                                     uint64_t *function);
+const struct cairn_sanmd_covered *tables_find_covered(const struct tables *tables, uint64_t address,
+                                                      uint64_t *function);
 
-bool facts_is_atomic(const struct facts *facts, uint64_t address);
+bool tables_is_atomic(const struct tables *tables, uint64_t address);
 
 #endif

@@ -34,40 +34,40 @@ static bool find_in_section(const struct layout *layout, const struct code_secti
 }
 
 /* Finds the target of an address without a section. */
-static bool find_address(const struct facts *facts, uint64_t base, uint64_t address,
+static bool find_address(const struct tables *tables, uint64_t base, uint64_t address,
                          struct target *target, char *complaint)
 {
     *target = (struct target){.address = address - base, .loaded = address};
-    if (!facts->layout.is_made_up)
+    if (!tables->layout.is_made_up)
         return true;
-    const struct code_section *section = find_main_section(&facts->layout);
+    const struct code_section *section = find_main_section(&tables->layout);
     if (section != NULL)
-        return find_in_section(&facts->layout, section, address, target, complaint);
+        return find_in_section(&tables->layout, section, address, target, complaint);
     snprintf(complaint, TARGET_COMPLAINT_BYTES,
              "0x%llx of which section? The file is not linked: say SECTION:ADDRESS, such as "
              "%.60s:%llx",
              (unsigned long long)address,
-             facts->layout.sections == NULL ? ".text" : facts->layout.sections[0].name,
+             tables->layout.sections == NULL ? ".text" : tables->layout.sections[0].name,
              (unsigned long long)address);
     return false;
 }
 
 /* Splits "SECTION:ADDRESS". False, without a message, if the word does not have this form. */
-static bool split_section(const struct facts *facts, const char *word,
+static bool split_section(const struct tables *tables, const char *word,
                           const struct code_section **section, uint64_t *offset)
 {
     bool is_only;
     const char *colon = strrchr(word, ':');
     if (colon == NULL || !parse_address(colon + 1, offset))
         return false;
-    *section = layout_find_name(&facts->layout, word, (size_t)(colon - word), &is_only);
+    *section = layout_find_name(&tables->layout, word, (size_t)(colon - word), &is_only);
     /* In a linked file, the number is an address in the section and not an offset. */
-    if (*section != NULL && !facts->layout.is_made_up)
+    if (*section != NULL && !tables->layout.is_made_up)
         *offset -= (*section)->address;
     return *section != NULL;
 }
 
-static bool find_function(const struct facts *facts, const char *word, size_t length,
+static bool find_function(const struct tables *tables, const char *word, size_t length,
                           uint64_t offset, struct target *target)
 {
     enum { NAME_BYTES = 4096 };
@@ -77,30 +77,30 @@ static bool find_function(const struct facts *facts, const char *word, size_t le
         return false;
     memcpy(name, word, length);
     name[length] = '\0';
-    if (cairn_object_find_name(facts->input->object, name, &function, NULL) != CAIRN_OK)
+    if (cairn_object_find_name(tables->input->object, name, &function, NULL) != CAIRN_OK)
         return false;
-    uint64_t entry = layout_address(&facts->layout, function.section, function.entry);
+    uint64_t entry = layout_address(&tables->layout, function.section, function.entry);
     target->address = entry + offset;
-    return entry != 0 || !facts->layout.is_made_up;
+    return entry != 0 || !tables->layout.is_made_up;
 }
 
-static bool find_name(const struct facts *facts, const char *word, struct target *target,
+static bool find_name(const struct tables *tables, const char *word, struct target *target,
                       char *complaint)
 {
     uint64_t offset = 0;
     bool is_only;
     const struct code_section *section;
-    if (split_section(facts, word, &section, &offset))
-        return find_in_section(&facts->layout, section, offset, target, complaint);
+    if (split_section(tables, word, &section, &offset))
+        return find_in_section(&tables->layout, section, offset, target, complaint);
     /* The name ends at a '+' before a number. */
     const char *plus = strrchr(word, '+');
     bool has_offset = plus != NULL && plus > word && parse_address(plus + 1, &offset);
     size_t length = has_offset ? (size_t)(plus - word) : strlen(word);
     offset = has_offset ? offset : 0;
-    section = layout_find_name(&facts->layout, word, length, &is_only);
+    section = layout_find_name(&tables->layout, word, length, &is_only);
     if (section != NULL)
-        return find_in_section(&facts->layout, section, offset, target, complaint);
-    if (find_function(facts, word, length, offset, target))
+        return find_in_section(&tables->layout, section, offset, target, complaint);
+    if (find_function(tables, word, length, offset, target))
         return true;
     snprintf(complaint, TARGET_COMPLAINT_BYTES,
              "'%.100s' is neither a hexadecimal address nor a function or section of the file",
@@ -108,13 +108,13 @@ static bool find_name(const struct facts *facts, const char *word, struct target
     return false;
 }
 
-bool find_target(const struct facts *facts, uint64_t base, const char *word, struct target *target,
-                 char *complaint)
+bool find_target(const struct tables *tables, uint64_t base, const char *word,
+                 struct target *target, char *complaint)
 {
     uint64_t address;
     if (parse_address(word, &address))
-        return find_address(facts, base, address, target, complaint);
-    if (!find_name(facts, word, target, complaint))
+        return find_address(tables, base, address, target, complaint);
+    if (!find_name(tables, word, target, complaint))
         return false;
     target->loaded = target->address + base;
     return true;

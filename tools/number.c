@@ -22,7 +22,7 @@ static int digit_value(char digit)
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 16;
 }
 
-/* Parses digits. False if there are none, or if another character is among them. */
+/* Parses digits. False if there is no digit, or if another character is among them. */
 static bool parse_magnitude(const char *digits, unsigned base, wide *magnitude, bool *fits)
 {
     *magnitude = 0;
