@@ -295,14 +295,14 @@ static void bench_near(const struct bench_options *options, const struct bench_m
                       0);
 }
 
-static double time_batch(const struct bench_module *module, cairn_batch *batch, const void *target,
-                         enum cairn_strength strength)
+static double time_many(const struct bench_module *module, const void *target,
+                        enum cairn_strength strength)
 {
+    static struct cairn_site_change changes[SITES];
     double begun = bench_now();
-    enum cairn_status status = CAIRN_OK;
     for (int i = 0; i < SITES; i++)
-        status |= cairn_batch_call(batch, module->sites[i], target, NULL);
-    status |= cairn_batch_commit(batch, strength, NULL);
+        changes[i] = (struct cairn_site_change){module->sites[i], CAIRN_CHANGE_CALL, target};
+    enum cairn_status status = cairn_sites_change(changes, SITES, strength, NULL);
     return status == CAIRN_OK ? (bench_now() - begun) / SITES : 0;
 }
 
@@ -313,24 +313,20 @@ static bool can_synchronise(cairn_runtime *runtime)
     return statistics.can_synchronise;
 }
 
-static void bench_batch(const struct bench_options *options, const struct bench_module *module)
+static void bench_many(const struct bench_options *options, const struct bench_module *module)
 {
     enum { REPEATS = 51 };
     double samples[REPEATS];
-    cairn_batch *batch;
-    if (cairn_batch_create(module->runtime, &batch, NULL) != CAIRN_OK)
-        return;
     enum cairn_strength strength = can_synchronise(module->runtime) ? CAIRN_SYNC : CAIRN_RELAXED;
     for (int i = 0; i < REPEATS; i++) {
         const void *target =
             i % 2 == 0 ? (const void *)(uintptr_t)near_two : (const void *)(uintptr_t)near_one;
-        samples[i] = time_batch(module, batch, target, strength);
+        samples[i] = time_many(module, target, strength);
     }
     bench_print(options, &(struct bench_figure){.name = "retarget.batch-of-4096.per-site",
                                                 .value = bench_percentile(samples, REPEATS, 0.5),
                                                 .unit = "ns",
                                                 .limit = 30});
-    cairn_batch_destroy(batch);
 }
 
 bool bench_patch(const struct bench_options *options)
@@ -357,7 +353,7 @@ bool bench_patch(const struct bench_options *options)
     else
         bench_print_missing(options, "retarget.sync", "no membarrier with core synchronisation");
     bench_near(options, &module);
-    bench_batch(options, &module);
+    bench_many(options, &module);
     cairn_runtime_destroy(module.runtime);
     return true;
 }

@@ -322,7 +322,6 @@ struct world {
     cairn_module *unpublished;
     cairn_module *published;
     cairn_loader *loader;
-    cairn_batch *batch;
     cairn_ic_batch *ic_batch;
     cairn_exit *exit;
     cairn_signature *signature;
@@ -357,8 +356,6 @@ static void create_world(struct world *world, enum cairn_code_mode mode)
     ck_assert_ok(cairn_loader_create(world->runtime, "loader", &world->loader, NULL));
     ck_assert_ptr_nonnull(
         cairn_loader_allocate(world->loader, CAIRN_SECTION_CODE, 64, 64, NULL, NULL));
-    ck_assert_ok(cairn_batch_create(world->runtime, &world->batch, NULL));
-    ck_assert_ok(cairn_batch_call(world->batch, world->empty.site, SITE_ONE, NULL));
     ck_assert_ok(cairn_ic_batch_create(world->runtime, &world->ic_batch, NULL));
     ck_assert_ok(cairn_exit_create(world->runtime, continue_after, NULL, &world->exit, NULL));
     ck_assert_ok(cairn_signature_create(NULL, NULL, 0, NULL, 0, &world->signature, NULL));
@@ -374,7 +371,6 @@ static void destroy_world(struct world *world)
     cairn_signature_destroy(world->signature);
     cairn_exit_destroy(world->exit);
     cairn_ic_batch_destroy(world->ic_batch);
-    cairn_batch_destroy(world->batch);
     cairn_loader_destroy(world->loader);
     cairn_runtime_quiesce(world->runtime);
     cairn_runtime_destroy(world->runtime);
@@ -424,23 +420,10 @@ static enum cairn_status enter_site_ic(struct world *world)
     return CAIRN_OK;
 }
 
-static enum cairn_status enter_batch_create(struct world *world)
+static enum cairn_status enter_sites_change(struct world *world)
 {
-    cairn_batch *batch;
-    enum cairn_status status = cairn_batch_create(world->runtime, &batch, NULL);
-    cairn_batch_destroy(batch);
-    return status;
-}
-
-static enum cairn_status enter_batch_nop(struct world *world)
-{
-    cairn_batch_clear(world->batch);
-    return cairn_batch_nop(world->batch, world->empty.site, NULL);
-}
-
-static enum cairn_status enter_batch_commit(struct world *world)
-{
-    return cairn_batch_commit(world->batch, CAIRN_RELAXED, NULL);
+    const struct cairn_site_change change = {world->empty.site, CAIRN_CHANGE_CALL, SITE_ONE};
+    return cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL);
 }
 
 static enum cairn_status enter_statistics(struct world *world)
@@ -613,9 +596,7 @@ static const struct entry {
     {.name = "cairn_site_write", .enter = enter_site_write},
     {.name = "cairn_site_describe", .enter = enter_site_describe},
     {.name = "cairn_site_ic", .enter = enter_site_ic},
-    {.name = "cairn_batch_create", .enter = enter_batch_create},
-    {.name = "cairn_batch_nop", .enter = enter_batch_nop},
-    {.name = "cairn_batch_commit", .enter = enter_batch_commit},
+    {.name = "cairn_sites_change", .enter = enter_sites_change},
     {.name = "cairn_runtime_statistics", .enter = enter_statistics},
     {.name = "cairn_runtime_quiesce", .enter = enter_quiesce},
     {.name = "cairn_runtime_after_fork", .enter = enter_after_fork},
@@ -665,8 +646,6 @@ static void enter_in_child(struct world *world, const struct entry *entry)
 static void *work_all_the_time(void *user)
 {
     struct world *world = user;
-    cairn_batch *batch;
-    support_expect(cairn_batch_create(world->runtime, &batch, NULL) == CAIRN_OK);
     for (uint64_t i = 0; !atomic_load(&world->patchers.stop); i++) {
         uint8_t *function;
         cairn_exit *exit;
@@ -675,16 +654,15 @@ static void *work_all_the_time(void *user)
         cairn_module *module = load_function(world->runtime, 1, 64 + i % 7 * 3000, &function);
         support_expect(cairn_exit_create(world->runtime, continue_after, NULL, &exit, NULL) ==
                        CAIRN_OK);
-        support_expect(cairn_batch_call(batch, world->patchers.fixture.site,
-                                        far_targets[i % TARGET_COUNT], NULL) == CAIRN_OK);
-        support_expect(cairn_batch_commit(batch, CAIRN_RELAXED, NULL) == CAIRN_OK);
+        const struct cairn_site_change change = {world->patchers.fixture.site, CAIRN_CHANGE_CALL,
+                                                 far_targets[i % TARGET_COUNT]};
+        support_expect(cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL) == CAIRN_OK);
         cairn_runtime_format_ics(world->runtime, text, sizeof text);
         cairn_runtime_statistics(world->runtime, &statistics);
         cairn_exit_destroy(exit);
         cairn_module_retire(module);
         cairn_runtime_quiesce(world->runtime);
     }
-    cairn_batch_destroy(batch);
     return NULL;
 }
 

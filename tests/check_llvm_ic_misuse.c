@@ -240,9 +240,7 @@ static void target(void) {}
 static void expect_no_patch(cairn_site *site)
 {
     struct cairn_site_description description;
-    cairn_batch *batch;
     cairn_site_describe(site, &description);
-    ck_assert_ok(cairn_batch_create(runtime, &batch, NULL));
     for (int i = CAIRN_RELAXED; i <= CAIRN_QUIESCENT; i++) {
         enum cairn_strength strength = (enum cairn_strength)i;
         ck_assert_int_eq(cairn_site_call(site, TARGET, strength, NULL), CAIRN_ERROR_STATE);
@@ -253,11 +251,10 @@ static void expect_no_patch(cairn_site *site)
                                           strength, NULL),
                          CAIRN_ERROR_STATE);
     }
-    ck_assert_int_eq(cairn_batch_call(batch, site, TARGET, NULL), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_batch_jump(batch, site, TARGET, NULL), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_batch_nop(batch, site, NULL), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_batch_restore(batch, site, NULL), CAIRN_ERROR_STATE);
-    cairn_batch_destroy(batch);
+    for (int i = CAIRN_CHANGE_CALL; i <= CAIRN_CHANGE_RESTORE; i++) {
+        const struct cairn_site_change change = {site, (enum cairn_change_kind)i, TARGET};
+        ck_assert_int_eq(cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL), CAIRN_ERROR_STATE);
+    }
 }
 
 START_TEST(a_site_that_has_a_cache_is_not_patched)
@@ -279,23 +276,22 @@ START_TEST(a_site_that_has_a_cache_is_not_patched)
 }
 END_TEST
 
-START_TEST(a_batch_is_refused_if_one_of_its_sites_has_got_a_cache)
+START_TEST(a_list_of_changes_is_refused_if_one_of_its_sites_has_a_cache)
 {
-    cairn_batch *batch;
     struct cairn_site_description description;
     destroy(0);
     destroy(1);
-    ck_assert_ok(cairn_batch_create(runtime, &batch, NULL));
-    ck_assert_ok(cairn_batch_call(batch, program.sites[0], TARGET, NULL));
-    ck_assert_ok(cairn_batch_call(batch, program.sites[1], TARGET, NULL));
+    const struct cairn_site_change changes[] = {
+        {program.sites[0], CAIRN_CHANGE_CALL, TARGET},
+        {program.sites[1], CAIRN_CHANGE_CALL, TARGET},
+    };
     ck_assert_ok(cairn_ic_create(program.sites[1], &options, &caches[1], NULL));
-    ck_assert_int_eq(cairn_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_sites_change(changes, 2, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
     cairn_site_describe(program.sites[0], &description);
     ck_assert_int_eq(description.state, CAIRN_SITE_NOP);
     check(1, 1, false);
     ck_assert_ok(cairn_ic_destroy(caches[1], CAIRN_RELAXED, NULL));
-    ck_assert_ok(cairn_batch_commit(batch, CAIRN_SYNC, NULL));
-    cairn_batch_destroy(batch);
+    ck_assert_ok(cairn_sites_change(changes, 2, CAIRN_SYNC, NULL));
 }
 END_TEST
 
@@ -394,8 +390,8 @@ START_TEST(an_invalidation_leaves_sites_with_caches_alone)
     struct cairn_invalidation_options wanted = {.module = cairn_record_module(description.record),
                                                 .target = cairn_exit_target(exit)};
     ck_assert_ok(cairn_invalidate(runtime, &wanted, &invalidation, NULL));
-    ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 1);
-    ck_assert_ptr_eq(cairn_invalidation_site(invalidation, 0), program.sites[1]);
+    cairn_site_describe(program.sites[1], &description);
+    ck_assert_uint_eq(description.target, (uintptr_t)cairn_exit_target(exit));
     check(0, 1, true);
     ck_assert_uint_eq(run(1, 1), 77);
     ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, NULL));
@@ -633,7 +629,7 @@ int main(void)
         a_handler_may_give_the_site_another_cache,
         a_cache_of_a_retired_module_refuses_changes_and_is_destroyed,
         a_site_that_has_a_cache_is_not_patched,
-        a_batch_is_refused_if_one_of_its_sites_has_got_a_cache,
+        a_list_of_changes_is_refused_if_one_of_its_sites_has_a_cache,
         a_site_whose_cache_comes_and_goes_is_patched_or_says_that_it_has_one,
         an_invalidation_leaves_sites_with_caches_alone,
         an_invalidation_leaves_a_cache_alone_that_comes_and_goes,

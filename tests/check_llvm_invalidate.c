@@ -453,6 +453,19 @@ static void note_states(enum cairn_site_state states[BEHIND_WAITING])
         states[id - ENTRY] = state(id);
 }
 
+/* Counts the sites of f that call the target. */
+static unsigned count_calls_of(const void *target)
+{
+    unsigned count = 0;
+    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++) {
+        struct cairn_site_description description = described(id);
+        count += description.state == CAIRN_SITE_CALL && description.target == (uintptr_t)target;
+    }
+    return count;
+}
+
+static unsigned count_invalid(void) { return count_calls_of(cairn_exit_target(the_exit)); }
+
 static void test_waiting_frames(enum cairn_code_mode mode, const struct form *form)
 {
     struct worker workers[THREADS];
@@ -463,7 +476,7 @@ static void test_waiting_frames(enum cairn_code_mode mode, const struct form *fo
     ck_assert_uint_eq(call_and_count(), 0);
     start_workers(workers);
     cairn_invalidation *invalidation = invalidate_f();
-    ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 3);
+    ck_assert_uint_eq(count_invalid(), 3);
     finish_workers(workers);
     check_all_left(workers);
     ck_assert_uint_eq(call_and_count(), 1);
@@ -597,15 +610,13 @@ enum { RIVALS = 3, RIVAL_ROUNDS = 30000, RIVAL_ROUNDS_IN_SINGLE_MODE = 300 };
 static atomic_int owners[4]; /* indexed by site */
 static atomic_ulong rival_wins;
 
-static unsigned change_owner(const cairn_invalidation *invalidation, int by, int expected)
+/* Changes the count of owners of each site that calls the target. */
+static unsigned change_owner(const void *target, int by, int expected)
 {
     unsigned wrong = 0;
-    for (uint32_t i = 0; i < cairn_invalidation_site_count(invalidation); i++) {
-        struct cairn_site_description description;
-        cairn_site_describe(cairn_invalidation_site(invalidation, i), &description);
-        wrong += description.state != CAIRN_SITE_CALL;
-        wrong += atomic_fetch_add(&owners[description.id], by) != expected;
-    }
+    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++)
+        if (described(id).target == (uintptr_t)target)
+            wrong += atomic_fetch_add(&owners[id], by) != expected;
     return wrong;
 }
 
@@ -614,10 +625,14 @@ static void *invalidate_against_others(void *user)
     struct worker *worker = user;
     self = worker;
     cairn_site *const one_site[] = {site((uint64_t)worker->a)};
+    cairn_exit *exit;
+    worker->wrong += cairn_exit_create(runtime, leave, NULL, &exit, NULL) != CAIRN_OK;
+    const void *target = cairn_exit_target(exit);
     bool is_single = support_runtime_statistics(runtime).code_mode == CAIRN_CODE_MODE_SINGLE;
     for (int i = 0; i < (is_single ? RIVAL_ROUNDS_IN_SINGLE_MODE : RIVAL_ROUNDS); i++) {
         struct cairn_invalidation_options options = options_for(code_of(ENTRY));
         cairn_invalidation *invalidation = NULL;
+        options.target = target;
         options.strength = CAIRN_RELAXED;
         if (i % 2 == 0) {
             options.function = 0;
@@ -626,16 +641,19 @@ static void *invalidate_against_others(void *user)
         }
         enum cairn_status status = cairn_invalidate(runtime, &options, &invalidation, NULL);
         worker->wrong += status != CAIRN_OK && status != CAIRN_ERROR_CONFLICT;
+        worker->wrong += (status == CAIRN_OK) != (count_calls_of(target) > 0);
+        worker->wrong += i % 2 == 0 && count_calls_of(target) > 1;
         if (status != CAIRN_OK)
             continue;
         atomic_fetch_add(&rival_wins, 1);
-        worker->wrong += change_owner(invalidation, 1, 0);
+        worker->wrong += change_owner(target, 1, 0);
         sched_yield();
-        worker->wrong += change_owner(invalidation, -1, 1);
+        worker->wrong += change_owner(target, -1, 1);
         status = cairn_invalidation_undo(invalidation, CAIRN_RELAXED, NULL);
         worker->wrong += status != CAIRN_OK;
         cairn_invalidation_destroy(invalidation);
     }
+    cairn_exit_destroy(exit);
     return NULL;
 }
 
@@ -669,14 +687,10 @@ START_TEST(a_second_invalidation_takes_what_the_first_has_left)
     by_list.sites = entry;
     by_list.site_count = 1;
     cairn_invalidation *first = invalidate(&by_list);
+    ck_assert_uint_eq(count_invalid(), 1);
     cairn_invalidation *second = invalidate(&by_function);
     cairn_invalidation *third = NULL;
-    ck_assert_uint_eq(cairn_invalidation_site_count(first), 1);
-    ck_assert_uint_eq(cairn_invalidation_site_count(second), 2);
-    ck_assert_ptr_eq(cairn_invalidation_site(second, 0),
-                     site(BEHIND_RECURSION) < site(BEHIND_WAITING) ? site(BEHIND_RECURSION)
-                                                                   : site(BEHIND_WAITING));
-    ck_assert_ptr_null(cairn_invalidation_site(second, 2));
+    ck_assert_uint_eq(count_invalid(), 3);
     ck_assert_int_eq(cairn_invalidate(runtime, &by_function, &third, &error), CAIRN_ERROR_CONFLICT);
     ck_assert_str_eq(error.message,
                      "none is left of 3 sites: 3 call or jump already, 0 are not live");
@@ -708,7 +722,6 @@ START_TEST(a_filter_keeps_the_hosts_own_sites_out)
     options.user = &asked;
     cairn_invalidation *invalidation = invalidate(&options);
     ck_assert_uint_eq(asked, 3); /* the filter is not called for the calling site */
-    ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 2);
     ck_assert_int_eq(state(11), CAIRN_SITE_CALL);
     ck_assert_int_eq(state(12), CAIRN_SITE_CALL);
     ck_assert_int_eq(state(50), CAIRN_SITE_NOP);
@@ -725,7 +738,6 @@ START_TEST(a_module_is_invalidated_whole)
     options.module = cairn_record_module(described(ENTRY).record);
     cairn_invalidation *invalidation = invalidate(&options);
     const uint64_t left[] = {1, 2, 3, 11, 12, 21, 50};
-    ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 7);
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         ck_assert_uint_eq(described(left[i]).target, (uintptr_t)cairn_exit_target(the_exit));
     ck_assert_uint_ne(described(51).target, (uintptr_t)cairn_exit_target(the_exit));
@@ -797,7 +809,7 @@ START_TEST(a_handler_may_invalidate_its_own_function_and_take_that_back)
     cairn_invalidation *first = invalidate(&options);
     also = invalidate_the_rest;
     ck_assert_uint_eq(call_and_count(), 1);
-    ck_assert_uint_eq(cairn_invalidation_site_count(of_the_handler), 2);
+    ck_assert_uint_eq(count_invalid(), 3);
     also = take_the_rest_back;
     ck_assert_uint_eq(call_and_count(), 1);
     ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_NOP);
@@ -812,7 +824,7 @@ START_TEST(taking_back_twice_does_nothing)
     load_all();
     cairn_invalidation *first = invalidate_f();
     ck_assert_ok(cairn_invalidation_undo(first, CAIRN_SYNC, NULL));
-    ck_assert_uint_eq(cairn_invalidation_site_count(first), 0);
+    ck_assert_uint_eq(count_invalid(), 0);
     cairn_invalidation *second = invalidate_f();
     ck_assert_ok(cairn_invalidation_undo(first, CAIRN_SYNC, NULL));
     ck_assert_uint_eq(call_and_count(), 1);
@@ -840,7 +852,7 @@ START_TEST(a_retired_module_is_not_restored)
     struct cairn_site_description description = described(ENTRY);
     cairn_module_retire(cairn_record_module(description.record));
     ck_assert_int_eq(cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
-    ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 3);
+    ck_assert_uint_eq(count_invalid(), 3);
     cairn_invalidation_destroy(invalidation);
     unload();
 }
@@ -923,7 +935,7 @@ START_TEST(a_list_with_a_site_that_calls_or_twice_the_same_is_refused)
     options.site_count = 2;
     expect_refused(&options, CAIRN_ERROR_CONFLICT, "is a call already");
     options.sites = twice;
-    expect_refused(&options, CAIRN_ERROR_CONFLICT, "is in the batch already");
+    expect_refused(&options, CAIRN_ERROR_CONFLICT, "is in the list twice");
     options.sites = none;
     expect_refused(&options, CAIRN_ERROR_ARGUMENT, "no site number 1");
     options.site_count = 0;
@@ -985,7 +997,7 @@ START_TEST(an_invalidation_without_memory_changes_nothing)
         ck_assert(has_veneers || allocations.outstanding_bytes == before);
         failures++;
     }
-    ck_assert_uint_ge(failures, 5);
+    ck_assert_uint_ge(failures, 3);
     unload();
 }
 END_TEST

@@ -204,14 +204,12 @@ START_TEST(wrong_arguments_are_refused)
     cairn_runtime *runtime = NULL;
     cairn_loader *loader = NULL;
     cairn_module *module = NULL;
-    cairn_batch *batch = NULL;
     ck_assert_int_eq(cairn_runtime_create(NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_runtime_create(&too_large, &runtime, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(runtime);
     ck_assert_int_eq(cairn_loader_create(NULL, "", &loader, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_loader_finish(NULL, &module, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_module_publish(NULL, NULL), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_batch_create(NULL, &batch, NULL), CAIRN_ERROR_ARGUMENT);
     cairn_runtime_destroy(NULL);
     cairn_loader_destroy(NULL);
     cairn_module_retire(NULL);
@@ -573,13 +571,12 @@ START_TEST(runtimes_know_nothing_of_each_other)
     cairn_runtime *first = create(support_modes[_i]);
     cairn_runtime *second = create(support_modes[_i]);
     cairn_module *module = load_published(first, 10);
-    cairn_batch *batch = NULL;
     ck_assert_ptr_null(cairn_runtime_find_module(second, site_address(module)));
     ck_assert_uint_eq(cairn_runtime_find_id(second, 10, NULL, 0), 0);
-    ck_assert_ok(cairn_batch_create(second, &batch, NULL));
-    ck_assert_int_eq(cairn_batch_nop(batch, cairn_module_site(module, 0), NULL),
-                     CAIRN_ERROR_ARGUMENT);
-    cairn_batch_destroy(batch);
+    const struct cairn_site_change changes[] = {
+        {cairn_module_site(load_published(second, 11), 0), CAIRN_CHANGE_NOP, NULL},
+        {cairn_module_site(module, 0), CAIRN_CHANGE_NOP, NULL}};
+    ck_assert_int_eq(cairn_sites_change(changes, 2, CAIRN_RELAXED, NULL), CAIRN_ERROR_ARGUMENT);
     cairn_runtime_destroy(first);
     cairn_runtime_destroy(second);
 }
@@ -786,14 +783,13 @@ END_TEST
 
 /* ---- Allocation failures ---- */
 
-/* Creates a runtime, a module in it, and a batch with its site, and frees everything, wherever an
- * error occurs. */
+/* Creates a runtime and a module in it, changes the module's site, and frees everything, wherever
+ * an error occurs. */
 static enum cairn_status use_all(enum cairn_code_mode mode, struct support_allocator *allocator,
                                  struct cairn_error *error)
 {
     cairn_runtime *runtime = NULL;
     cairn_module *module = NULL;
-    cairn_batch *batch = NULL;
     const struct cairn_runtime_options options = {.allocator = support_counting(allocator),
                                                   .code_mode = mode};
     enum cairn_status status = cairn_runtime_create(&options, &runtime, error);
@@ -802,10 +798,9 @@ static enum cairn_status use_all(enum cairn_code_mode mode, struct support_alloc
     if (status == CAIRN_OK)
         status = cairn_module_publish(module, error);
     if (status == CAIRN_OK)
-        status = cairn_batch_create(runtime, &batch, error);
-    if (status == CAIRN_OK)
-        status = cairn_batch_jump(batch, cairn_module_site(module, 0), TWO, error);
-    cairn_batch_destroy(batch);
+        status = cairn_sites_change(
+            &(struct cairn_site_change){cairn_module_site(module, 0), CAIRN_CHANGE_JUMP, TWO}, 1,
+            CAIRN_RELAXED, error);
     cairn_module_retire(module);
     if (runtime != NULL)
         ck_assert_uint_eq(cairn_runtime_quiesce(runtime), module != NULL);

@@ -251,32 +251,28 @@ START_TEST(shadow_of_no_ops_is_live)
 }
 END_TEST
 
-/* ---- Batches ---- */
+/* ---- Lists of changes ---- */
 
-START_TEST(batch_is_made_whole_or_not_at_all)
+START_TEST(list_of_changes_is_made_whole_or_not_at_all)
 {
     uint8_t region[SITE_REGION_MAX];
     struct site_fixture fixture;
     struct cairn_error error;
-    cairn_batch *batch;
     const struct site_shape shape = site_calling_patchpoint(region);
     site_load(&fixture, site_modes[_i], &shape);
-    ck_assert_done(cairn_batch_create(fixture.runtime, &batch, &error), error);
-    ck_assert_done(cairn_batch_call(batch, fixture.site, SITE_TWO, &error), error);
+    const struct cairn_site_change call = {fixture.site, CAIRN_CHANGE_CALL, SITE_TWO};
+    const struct cairn_site_change restore = {fixture.site, CAIRN_CHANGE_RESTORE, NULL};
+    const struct cairn_site_change twice[] = {call, restore};
+    ck_assert_int_eq(cairn_sites_change(twice, 2, CAIRN_SYNC, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_int_eq(cairn_sites_change(NULL, 1, CAIRN_SYNC, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(fixture.function(), 1);
-    ck_assert_int_eq(cairn_batch_nop(batch, fixture.site, &error), CAIRN_ERROR_CONFLICT);
-    ck_assert_int_eq(cairn_batch_call(batch, fixture.site, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_done(cairn_batch_commit(batch, CAIRN_SYNC, &error), error);
+    ck_assert_done(cairn_sites_change(&call, 1, CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), 2);
-    ck_assert_done(cairn_batch_restore(batch, fixture.site, &error), error);
-    cairn_batch_clear(batch);
-    ck_assert_done(cairn_batch_commit(batch, CAIRN_SYNC, &error), error);
+    ck_assert_done(cairn_sites_change(NULL, 0, CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), 2);
-    ck_assert_done(cairn_batch_restore(batch, fixture.site, &error), error);
     cairn_module_retire(fixture.module);
-    ck_assert_int_eq(cairn_batch_commit(batch, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_sites_change(&restore, 1, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
     ck_assert_int_eq(fixture.function(), 2);
-    cairn_batch_destroy(batch);
     site_unload(&fixture);
 }
 END_TEST
@@ -291,7 +287,7 @@ int main(void)
         what_is_wrong_is_refused_before_the_first_write,
         whole_region_is_written_unpublished_or_quiescent,
         shadow_of_no_ops_is_live,
-        batch_is_made_whole_or_not_at_all,
+        list_of_changes_is_made_whole_or_not_at_all,
     };
     Suite *suite = suite_create("sites");
     TCase *tests = tcase_create("sites");

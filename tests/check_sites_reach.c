@@ -275,15 +275,12 @@ static void expect_full(enum cairn_status status, const struct cairn_error *erro
     ck_assert_msg(strstr(error->message, "slab_size") != NULL, "%s", error->message);
 }
 
-static void expect_batch_full(const struct site_fixture *fixture)
+static void expect_list_full(const struct site_fixture *fixture)
 {
     struct cairn_error error;
-    cairn_batch *batch;
-    ck_assert_done(cairn_batch_create(fixture->runtime, &batch, &error), error);
-    ck_assert_done(cairn_batch_call(batch, fixture->site, far_target(), &error), error);
-    enum cairn_status status = cairn_batch_commit(batch, CAIRN_SYNC, &error);
+    const struct cairn_site_change change = {fixture->site, CAIRN_CHANGE_CALL, far_target()};
+    enum cairn_status status = cairn_sites_change(&change, 1, CAIRN_SYNC, &error);
     expect_full(status, &error);
-    cairn_batch_destroy(batch);
 }
 
 START_TEST(target_beyond_reach_without_room_for_a_veneer_is_refused_before_the_first_write)
@@ -306,7 +303,7 @@ START_TEST(target_beyond_reach_without_room_for_a_veneer_is_refused_before_the_f
         status = cairn_site_jump(fixture.site, far_target(), strengths[i], &error);
         expect_full(status, &error);
     }
-    expect_batch_full(&fixture);
+    expect_list_full(&fixture);
     ck_assert_int_eq(memcmp(before, bytes, SIZE), 0);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_NOP);
     ck_assert_int_eq(fixture.function(), 0);

@@ -145,14 +145,11 @@ START_TEST(a_site_of_a_retired_module_is_described_and_not_changed)
 {
     struct site_fixture fixture;
     struct cairn_error error;
-    cairn_batch *batch;
     cairn_invalidation *invalidation;
     cairn_ic *ic;
     const struct site_shape shape = null_patchpoint();
     site_load(&fixture, site_modes[_i], &shape);
     cairn_exit *exit = new_exit(fixture.runtime, go_on, NULL);
-    ck_assert_done(cairn_batch_create(fixture.runtime, &batch, &error), error);
-    ck_assert_done(cairn_batch_call(batch, fixture.site, SITE_ONE, &error), error);
     cairn_module_retire(fixture.module);
     cairn_module_retire(fixture.module);
     ck_assert_int_eq(cairn_module_publish(fixture.module, &error), CAIRN_ERROR_STATE);
@@ -162,11 +159,8 @@ START_TEST(a_site_of_a_retired_module_is_described_and_not_changed)
     ck_assert_int_eq(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), CAIRN_ERROR_STATE);
     ck_assert_int_eq(cairn_site_write(fixture.site, shape.region, REGION, CAIRN_QUIESCENT, &error),
                      CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_batch_commit(batch, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_batch_commit(batch, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
-    cairn_batch_clear(batch);
-    ck_assert_int_eq(cairn_batch_nop(batch, fixture.site, &error), CAIRN_ERROR_STATE);
-    ck_assert_done(cairn_batch_commit(batch, CAIRN_SYNC, &error), error);
+    const struct cairn_site_change change = {fixture.site, CAIRN_CHANGE_CALL, SITE_ONE};
+    ck_assert_int_eq(cairn_sites_change(&change, 1, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
     const struct cairn_ic_options options = {.handler = answer_nothing};
     ck_assert_int_eq(cairn_ic_create(fixture.site, &options, &ic, &error), CAIRN_ERROR_STATE);
     const struct cairn_invalidation_options by_module = {.module = fixture.module,
@@ -179,7 +173,6 @@ START_TEST(a_site_of_a_retired_module_is_described_and_not_changed)
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_NOP);
     ck_assert_int_eq(fixture.function(), 0);
-    cairn_batch_destroy(batch);
     cairn_exit_destroy(exit);
     ck_assert_uint_eq(cairn_runtime_quiesce(fixture.runtime), 2);
     cairn_runtime_destroy(fixture.runtime);
@@ -199,7 +192,7 @@ START_TEST(an_invalidation_of_a_retired_module_cannot_be_undone_and_is_destroyed
     ck_assert_done(cairn_invalidate(fixture.runtime, &options, &invalidation, &error), error);
     cairn_module_retire(fixture.module);
     ck_assert_int_eq(cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
-    ck_assert_uint_eq(cairn_invalidation_site_count(invalidation), 1);
+    ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_CALL);
     cairn_exit_destroy(exit);
     ck_assert_uint_eq(cairn_runtime_quiesce(fixture.runtime), 2);
     cairn_invalidation_destroy(invalidation);

@@ -362,21 +362,18 @@ START_TEST(quiescent_call_without_room_for_the_toc_is_refused)
 }
 END_TEST
 
-START_TEST(batch_with_a_call_without_room_for_the_toc_changes_nothing)
+START_TEST(list_with_a_call_without_space_for_the_toc_changes_nothing)
 {
     struct site_fixture fixture;
-    cairn_batch *batch;
     struct cairn_error error;
     const struct site_shape shape = one_instruction_shadow();
     struct cairn_arch rules = rules_of_host();
     rules.toc_save_offset = 24;
     site_load(&fixture, site_modes[_i], &shape);
     apply(&fixture, &rules);
-    ck_assert_done(cairn_batch_create(fixture.runtime, &batch, &error), error);
-    ck_assert_done(cairn_batch_call(batch, fixture.site, fixture.near_one, &error), error);
-    ck_assert_int_eq(cairn_batch_commit(batch, CAIRN_SYNC, &error), CAIRN_ERROR_RANGE);
+    const struct cairn_site_change change = {fixture.site, CAIRN_CHANGE_CALL, fixture.near_one};
+    ck_assert_int_eq(cairn_sites_change(&change, 1, CAIRN_SYNC, &error), CAIRN_ERROR_RANGE);
     ck_assert_int_eq(fixture.function(), 9);
-    cairn_batch_destroy(batch);
     site_unload(&fixture);
 }
 END_TEST
@@ -537,7 +534,7 @@ int main(void)
     tcase_add_test(tests, descriptor_is_none_where_there_are_none);
     ADD(tests, call_without_room_for_the_toc_is_refused);
     ADD(tests, quiescent_call_without_room_for_the_toc_is_refused);
-    ADD(tests, batch_with_a_call_without_room_for_the_toc_changes_nothing);
+    ADD(tests, list_with_a_call_without_space_for_the_toc_changes_nothing);
     ADD(tests, shadow_s_call_goes_through_a_veneer_that_saves_the_toc);
     ADD(tests, quiescent_shadow_s_call_goes_through_a_veneer_that_saves_the_toc);
     ADD(tests, armed_patch_point_needs_no_veneer_that_saves_the_toc);

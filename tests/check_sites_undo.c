@@ -299,30 +299,27 @@ static bool meddle(void *user)
     return false;
 }
 
-START_TEST(a_failed_batch_leaves_what_others_did_to_its_sites)
+START_TEST(a_failed_list_leaves_what_others_did_to_its_sites)
 {
     struct site_fixture fixtures[SITES];
+    struct cairn_site_change changes[SITES];
     uint8_t region[SITE_REGION_MAX];
-    cairn_batch *batch;
     const struct site_shape shape = site_calling_patchpoint(region);
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
-    ck_assert_int_eq(cairn_batch_create(runtime, &batch, NULL), CAIRN_OK);
     for (unsigned i = 0; i < SITES; i++)
         site_load_into(&fixtures[i], runtime, &shape);
     for (unsigned round = 0; round < 1U << SITES; round++) {
         struct meddling meddling = {fixtures, round, false};
         for (unsigned i = 0; i < SITES; i++) {
             ck_assert_int_eq(cairn_site_restore(fixtures[i].site, CAIRN_RELAXED, NULL), CAIRN_OK);
-            ck_assert_int_eq(cairn_batch_call(batch, fixtures[i].site, SITE_TWO, NULL), CAIRN_OK);
+            changes[i] = (struct cairn_site_change){fixtures[i].site, CAIRN_CHANGE_CALL, SITE_TWO};
         }
         support_set_barrier((struct support_barrier){meddle, &meddling});
-        ck_assert_int_eq(cairn_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_SYSTEM);
+        ck_assert_int_eq(cairn_sites_change(changes, SITES, CAIRN_SYNC, NULL), CAIRN_ERROR_SYSTEM);
         support_set_barrier((struct support_barrier){0});
         for (unsigned i = 0; i < SITES; i++)
             ck_assert_int_eq(fixtures[i].function(), (round >> i & 1) == 0 ? 1 : 2);
-        cairn_batch_clear(batch);
     }
-    cairn_batch_destroy(batch);
     for (unsigned i = 0; i < SITES; i++)
         cairn_module_retire(fixtures[i].module);
     cairn_runtime_quiesce(runtime);
@@ -424,7 +421,7 @@ int main(void)
         a_failed_change_leaves_what_others_did_in_its_barrier,
         a_failed_change_leaves_the_same_instruction_where_another_change_has_put_it,
         what_ends_in_any_order_leaves_the_last_change_that_has_succeeded,
-        a_failed_batch_leaves_what_others_did_to_its_sites,
+        a_failed_list_leaves_what_others_did_to_its_sites,
         threads_whose_changes_fail_never_undo_a_finished_one,
     };
     Suite *suite = suite_create("undo");

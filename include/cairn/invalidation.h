@@ -1,14 +1,14 @@
 /*
- * cairn/invalidation.h - having threads leave a function that must not run any longer, and taking
- * that back.
+ * cairn/invalidation.h - making threads leave a function that must not run any longer, and undoing
+ * that.
  *
- * Compiled code rests on what was true when it was compiled. When that changes, the code has to be
- * left: by threads that are about to enter it, and by those that are in it. These are mostly in
- * functions that it has called, perhaps many frames deep, and nothing of them is touched: an
- * invalidation makes the sites of the code call an exit (cairn/deopt.h), and each frame leaves at
- * the next site that it comes to, which is the one behind its call, when that call returns. With
- * CAIRN_SYNC, sites that begin to be executed after cairn_invalidate has returned call the exit, on
- * every core (cairn/patch.h, THE GUARANTEE).
+ * Compiled code relies on what was true when it was compiled. When that changes, all threads must
+ * leave the code: those that are about to enter it, and those that are in it. Most of the latter
+ * are in functions that the code has called, perhaps many frames deep. Nothing on their stacks is
+ * changed. An invalidation makes the sites of the code call an exit (cairn/deopt.h), and each frame
+ * leaves at the next site that it reaches, which is the one after its pending call, when that call
+ * returns. With CAIRN_SYNC, a site that begins to be executed after cairn_invalidate has returned
+ * calls the exit on every core (cairn/patch.h, THE GUARANTEE).
  *
  *     const struct cairn_invalidation_options options = {
  *         .function = function.address,
@@ -17,49 +17,50 @@
  *     };
  *     cairn_invalidate(runtime, &options, &invalidation, &error)
  *     …
- *     cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error)      the code is good again
+ *     cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error)      the code is valid again
  *     cairn_invalidation_destroy(invalidation)
  *
- * WHAT THE CODE NEEDS. A site wherever it can be left, where the record's live values are all that
- * the interpreter goes on with:
+ * REQUIREMENTS ON THE CODE. The code must have a site wherever a thread can leave it. The record's
+ * live values must be all that the interpreter needs to continue there. Sites are needed:
  *
- *   - At the function's entry, before anything was done, with the arguments. New calls leave here.
- *   - Directly behind each call during which the code may be invalidated: no side effect of the
- *     program between the call and the site, and the call's result is one of the live values. So
- * the frame is the one that the interpreter would have there, its call done.
- *   - In each loop that calls nothing, once a round; otherwise a thread stays in it.
+ *   - At the function's entry, before any side effect, with the arguments as live values. New calls
+ *     leave here.
+ *   - Directly after each call during which the code may be invalidated, with no side effect of the
+ *     program in between, and with the call's result among the live values. The frame is then the
+ *     one that the interpreter would have after the call.
+ *   - In each loop without calls, once per iteration. Otherwise a thread stays in the loop.
  *
- * Best are patch points with a null target (llvm.experimental.patchpoint): some no-ops, always
- * live. Stack maps with a shadow do too, where their site is live; at it the exit is called in
- * place of LLVM's instruction, so its handler must return from the function and must not go on:
- * what the instruction did would be missing. Values need not survive the call where LLVM holds them
- * while it lasts: what LLVM moves and reloads between call and site is done as always, because the
- * thread comes to the site by itself. A call in tail position leaves no frame, and needs no site.
- * An exception or a longjmp that passes over a frame passes over its sites. The function needs the
- * attribute `uwtable`, for cairn_deopt_return.
+ * The best sites are patch points with a null target (llvm.experimental.patchpoint): a few no-ops,
+ * always live. Stack maps with a shadow also work where their site is live. There the exit is
+ * called in place of LLVM's instruction, so its handler must return from the function and must not
+ * continue after the site, because the effect of that instruction would be missing. Values need not
+ * survive the pending call where LLVM keeps them during it: LLVM's moves and reloads between call
+ * and site are executed as always, because the thread reaches the site by itself. A call in tail
+ * position leaves no frame and needs no site. An exception or a longjmp that skips a frame skips
+ * its sites. cairn_deopt_return needs functions with the attribute `uwtable`.
  *
- * Where a function was inlined, its sites are others: of the function that it is in now. All sites
- * of an ID, wherever they are, come from cairn_runtime_find_id and cairn_record_site, and can be
- * given as a list.
+ * A function that was inlined has its sites in the function that it was inlined into.
+ * cairn_runtime_find_id and cairn_record_site find all sites of an ID, wherever they are. They can
+ * be invalidated as a list.
  *
- * WHICH SITES. Those of a function, of a module, or of a list, that do not call or jump at that
- * moment: patch points without target, and stack maps' shadows. The host may have others of the
- * same kind, for tracing or not linked yet, which `accepts` keeps out. All are changed or none,
- * with one barrier. Invalidating again takes what the first time did not, and is CONFLICT if
- * nothing is left: who has two reasons to invalidate a function has one invalidation and counts the
- * reasons.
+ * WHICH SITES. An invalidation changes sites of a function, of a module or of a list: patch points
+ * without a target, and stack maps' shadows, if they do not call or jump at that moment. The host
+ * may have other sites like these, for tracing or not linked yet. `accepts` excludes them. All
+ * chosen sites are changed, or none, with one barrier. Invalidating again changes what the first
+ * invalidation did not, and returns CONFLICT if nothing is left: a host with two reasons to
+ * invalidate a function has one invalidation and counts the reasons.
  *
- * A site that has an inline cache goes to that, and is left alone: the code goes on using the cache
- * there. If it has to be left there too, the cache is destroyed first. In a list such a site is
- * refused (STATE).
+ * A site with an inline cache branches to that and stays unchanged: the code continues to use the
+ * cache there. If threads must leave there too, the host destroys the cache first. In a list, such
+ * a site is refused (STATE).
  *
- * WHO ELSE CHANGES A SITE. Invalidations exclude each other; other patches of the same sites at the
- * same time do not, and the last one wins. What is changed while it is invalidated stays as it is
- * then when the invalidation is undone.
+ * OTHER CHANGES. Invalidations exclude each other. Other changes of the same sites at the same time
+ * are not excluded, and the last one wins. A site that is changed while it is invalidated keeps
+ * that change when the invalidation is undone.
  *
- * Threads. Any thread may invalidate and undo, for several invalidations at a time too; one
- * invalidation is for one thread at a time. They take locks and may allocate: not for signal
- * handlers. A handler of an exit may use them, on its own function too.
+ * Threads. Any thread may invalidate and undo, also several invalidations at the same time. One
+ * invalidation must be used by one thread at a time. The functions take locks and may allocate, so
+ * signal handlers must not call them. An exit's handler may call them, also for its own function.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -76,69 +77,67 @@
 extern "C" {
 #endif
 
-/** Tells whether a site is one of those to be left at. It is asked once for each patch point and
- * shadow that does not call or jump, live or not, before anything is changed and with no lock held:
- * it may call anything, and retire the module (STATE then), but not come to a quiescent point. */
+/** Returns whether threads leave the code at this site. It is called once for each patch point and
+ *  shadow that does not call or jump, live or not, before anything is changed and with no lock
+ *  held. It may call anything, and may retire the module (STATE then), but it must not pass a
+ *  quiescent point. */
 typedef bool cairn_invalidation_filter(const struct cairn_site_description *site, void *user);
 
 struct cairn_invalidation_options {
-    /* What to invalidate: one of three. */
+    /* What to invalidate: exactly one of the following three. */
 
-    /** An address in the code of a function of a published module: its first one, or any other,
-     *  such as a frame's (a return address less 1); on PPC64 ELFv1 not a descriptor's. 0: none. */
+    /** Any address in the code of a function of a published module, for example in a frame (a
+     * return address less 1). On PPC64 ELFv1, not the address of a descriptor. 0 if not used. */
     uint64_t function;
-    /** All functions of a module. */
-    const cairn_module *module;
-    /** These sites. They are read during the call only. */
-    cairn_site *const *sites;
-    uint32_t site_count;
+    const cairn_module *module; /**< all functions of a module; NULL if not used */
+    cairn_site *const *sites;   /**< a list of sites, read only during the call; NULL if not used */
+    uint32_t site_count;        /**< number of `sites` */
 
-    /** What the sites are to call: cairn_exit_target of an exit. */
-    const void *target;
-    /** NULL: of a function or a module all that are live, of a list all. A site that it chooses has
-     *  to be live. */
+    const void *target; /**< what the sites are to call: cairn_exit_target of an exit */
+    /** NULL chooses all live sites of a function or module, and all sites of a list. A site that it
+     *  accepts must be live. */
     cairn_invalidation_filter *accepts;
-    void *user; /**< of `accepts` */
+    void *user; /**< argument of `accepts` */
     enum cairn_strength strength;
 };
 
 typedef struct cairn_invalidation cairn_invalidation;
 
 /**
- * Makes the sites call the target. Thread-safe.
+ * Makes the sites call the target. On success, `*invalidation` belongs to the caller. Thread-safe.
  *
- * NOT_FOUND: there is no such function, or none of its sites fits, or none of the module's or the
- * list's. CONFLICT: none is left, because all that could be call or jump already; a site of a list
- * does, or is in it twice. UNMANAGED: a chosen site is not live; the sentence names it and says
- * why. STATE: it holds the host's own bytes or has an inline cache, or its module is retired,
- * perhaps by another thread meanwhile (a function may be NOT_FOUND then). ARGUMENT: not one of the
- * three is given, no target, a site of another runtime. MEMORY, and the errors of
- * cairn_batch_commit. Nothing was changed then.
+ * Errors, after which nothing is changed:
+ * NOT_FOUND: there is no such function; or no site of the function, the module or the list is
+ * suitable.
+ * CONFLICT: all suitable sites call or jump already; a site of a list does; a site is in the list
+ * twice.
+ * UNMANAGED: a chosen site is not live. The message names it and gives the reason.
+ * STATE: a chosen site holds the host's own bytes or has an inline cache; its module is retired,
+ * perhaps by another thread meanwhile (for a function this may be NOT_FOUND).
+ * ARGUMENT: not exactly one of the three is given; there is no target; a site belongs to another
+ * runtime.
+ * MEMORY, and the errors of cairn_sites_change.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
     cairn_runtime *runtime, const struct cairn_invalidation_options *options,
     cairn_invalidation **invalidation, struct cairn_error *error);
 
 /**
- * Each site does again what it did before: nothing, or the shadow's instruction. Sites that do
- * something else by now than to call the target stay as they are. Frames whose calls return from
- * now on go on in the compiled code; those that are in the exit finish what its handler decides.
- * The invalidation then has no sites, and taking it back once more does nothing. Allocates nothing.
+ * Makes each site do again what it did before: nothing, or the shadow's instruction. Sites that do
+ * not call the target any more stay unchanged. Frames whose calls return from now on continue in
+ * the compiled code. Frames that are in the exit do what its handler decides. Afterwards the
+ * invalidation has no sites, and undoing it again does nothing. Allocates nothing.
  *
- * The modules of its sites must still be in memory. STATE: the module of a site is retired. SYSTEM,
- * UNSUPPORTED as for patching. Nothing was changed then.
+ * The modules of its sites must still be in memory.
+ *
+ * Errors, after which nothing is changed: STATE: the module of a site is retired. SYSTEM,
+ * UNSUPPORTED as for cairn_sites_change.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidation_undo(
     cairn_invalidation *invalidation, enum cairn_strength strength, struct cairn_error *error);
 
-/** How many sites it has changed, 0 once it has been undone; and number `index` of them, by
- *  address unless they came from a list; NULL beyond the last. */
-CAIRN_API uint32_t cairn_invalidation_site_count(const cairn_invalidation *invalidation);
-CAIRN_API cairn_site *cairn_invalidation_site(const cairn_invalidation *invalidation,
-                                              uint32_t index);
-
-/** Forgets it: the code stays as it is. Before the runtime goes; modules may be gone before. NULL
- * is allowed. */
+/** Frees the invalidation and leaves the code unchanged. Must be called before the runtime is
+ *  destroyed; modules may be gone already. NULL is allowed. */
 CAIRN_API void cairn_invalidation_destroy(cairn_invalidation *invalidation);
 
 #ifdef __cplusplus

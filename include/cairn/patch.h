@@ -1,75 +1,88 @@
 /*
- * cairn/patch.h - rewriting patch points and stack map shadows while threads run.
+ * cairn/patch.h - changing patch points and stack map shadows while threads execute them.
+ *
+ * A site is a patch point, or the shadow of a stack map: bytes of compiled code that the host may
+ * change. Each of its verbs is one call:
+ *
+ *     cairn_site *site = cairn_runtime_find_site(runtime, id, &error);
+ *     cairn_site_call(site, (const void *)target, CAIRN_SYNC, &error)
+ *     cairn_site_restore(site, CAIRN_SYNC, &error)
+ *
+ * Many sites change with one barrier, all or none of them (cairn_sites_change).
  *
  * THE GUARANTEE
  *
- * While any number of threads execute, are interrupted in, or have calls pending from a managed
- * site, each execution of it does exactly the old or exactly the new thing. When the patch
- * function returns from a synchronised patch (CAIRN_SYNC), executions that start afterwards do
- * the new thing. Calls already made return to where they came from. On error every site of the
- * batch does what it would do without the batch: what it did before, or what others have made of it
- * meanwhile. No executing thread blocks, traps or spins (except in Toggle mode, see
- * cairn/runtime.h). Batches are atomic per site, not across sites.
+ * Any number of threads may execute a managed site, be interrupted in it, or have pending calls
+ * from it. Each execution does exactly the old thing or exactly the new thing. When a synchronised
+ * change (CAIRN_SYNC) has returned, executions that start afterwards do the new thing. Pending
+ * calls return to where they were made. No executing thread blocks, traps or spins, except with
+ * code that toggles its protection (cairn/runtime.h). If a change fails, every site of it does what
+ * it would do without the change: what it did before, or what other changes have made of it
+ * meanwhile. A list of changes is atomic for each site, not across sites.
  *
- * "The old thing" and "the new thing" are those of patches that overlap the execution. A patch
- * takes effect at one moment between call and return of the patch function; of several that
- * overlap, the last one wins, whole.
+ * The old thing and the new thing are those of the changes that overlap the execution. A change
+ * takes effect at one moment between the call and the return of the function that makes it. If
+ * several changes of one site overlap, the last one wins as a whole.
  *
- * It rests on the armed form that each site is given before its module is published:
+ * Before a module is published, each of its sites is rewritten into a form for which this holds:
  *
- *   (A) Every write after publication is one aligned store into one word, the patch word, and
- *       the old and the new instruction in it have the same boundaries.
- *   (B) Nothing after the call changes, so that every saved return address stays good.
- *   (C) Nothing before it changes, so that a thread stopped anywhere in the region goes on
+ *   (A) Every write after publication is one aligned store to one word, the patch word, and the old
+ *       and the new instruction in it have the same boundaries.
+ *   (B) Nothing after the call changes, so every saved return address stays valid.
+ *   (C) Nothing before it changes, so a thread that is stopped anywhere in the region continues
  *       correctly.
- *   (D) Stubs and their slots are written and visible to all cores before the store that exposes
- *       them.
+ *   (D) Stubs and their slots are written, and visible to all cores, before the store that makes
+ *       them reachable.
  *
- * WHAT IT RESTS ON. (A) needs a processor that executes either the old or the new instruction when
- * another core stores one aligned word.
+ * HARDWARE. (A) needs a processor that executes either the old or the new instruction when another
+ * core stores one aligned word.
  *
- *   - AArch64 promises this where both instructions are in a list: B, BL, BRK, HVC, ISB, NOP, SMC,
- *     SVC (Arm ARM, DDI 0487, B2.2.5, "Concurrent modification and execution of instructions").
- *     Recent issues add conditional branches, which Cairn does not count on.
- *   - The Power ISA promises it for its patch class: I-form branches (b, bl) and the preferred
- * no-op (Book II, "Concurrent Modification and Execution of Instructions").
- *   - AMD promises it for a single store within a naturally aligned quadword; one instruction is
- *     then never executed half old and half new (AMD64 APM, volume 2, 7.6.1, "Cross-Modifying
- * Code", asynchronous modification).
- *   - Intel does not promise it. The SDM (volume 3, "Handling Self- and Cross-Modifying Code") asks
- *     for the other processors to wait and to execute a serialising instruction first, and
- *     specification updates of several processors list unsynchronised cross-modifying code as an
- *     erratum. What can be counted on is practice: HotSpot changes calls and method entries, and
- *     XRay its sleds, under running threads by aligned stores, as Cairn does. Linux is more
- * careful: jump labels and static calls go through a one-byte breakpoint (text_poke_bp), with all
- * cores synchronised between the steps. A host that wants no more than Intel's text patches with
+ *   - AArch64 guarantees this if both instructions are B, BL, BRK, HVC, ISB, NOP, SMC or SVC (Arm
+ *     ARM, DDI 0487, B2.2.5, "Concurrent modification and execution of instructions"). Recent
+ *     issues add conditional branches, which Cairn does not rely on.
+ *   - The Power ISA guarantees it for its patch class: I-form branches (b, bl) and the preferred
+ *     no-op (Book II, "Concurrent Modification and Execution of Instructions").
+ *   - AMD guarantees it for a single store within a naturally aligned quadword: no instruction is
+ *     then executed half old and half new (AMD64 APM, volume 2, 7.6.1, "Cross-Modifying Code",
+ *     asynchronous modification).
+ *   - Intel does not guarantee it. The SDM (volume 3, "Handling Self- and Cross-Modifying Code")
+ *     requires the other processors to wait, and to execute a serialising instruction first.
+ *     Specification updates of several processors list unsynchronised cross-modifying code as an
+ *     erratum. Cairn relies on common practice: HotSpot changes calls and method entries, and XRay
+ *     its sleds, by aligned stores while threads execute them. Linux is more careful: jump labels
+ *     and static calls are changed through a one-byte breakpoint (text_poke_bp), and all cores are
+ *     synchronised between the steps. A host that must follow Intel's text patches with
  *     CAIRN_QUIESCENT.
  *
- * What an old target needs to live for: a thread may have executed the call and not yet the veneer
- * behind it, or be inside the old target. So a target that was replaced may go when no thread can
- * be in the site or in the target any more, which the host knows (a quiescent point), not Cairn.
+ * LIFETIME OF TARGETS. A thread may have executed the call but not yet the veneer after it, or it
+ * may be in the old target. So the host may free a target that was replaced only when no thread can
+ * be in the site or the target any more. Only the host can know that (a quiescent point).
  *
- * STATES. A managed site is a no-op, a call or a jump. A call returns behind the call
- * instruction; arguments and result are as the site's calling convention says. A jump does not
- * return: its target owns the frame of the function that it left. Targets may be anywhere; those
- * out of the direct call's reach, and on PPC64 all, go through a veneer. It changes no flag, and of
- * the registers those that the ABI leaves to code between caller and callee: none on x86-64, x16 on
- * AArch64, r12 and CTR on PPC64, and r11 with ELFv1. On PPC64 a call leaves r2 as it was, and the
- * target of a jump finds the r2 of the function that it left at 24(r1), with ELFv1 at 40(r1).
+ * STATES. A managed site is a no-op, a call or a jump. A call returns to the address after the call
+ * instruction; the site's calling convention determines arguments and result. A jump does not
+ * return: its target owns the frame of the function that the site is in. Targets may be anywhere.
+ * Targets out of reach of a direct branch, and all targets on PPC64, are reached through a veneer.
+ * A veneer changes no flag, and only those registers that the ABI lets code between caller and
+ * callee change: none on x86-64, x16 on AArch64, r12 and CTR on PPC64, and r11 with ELFv1. On
+ * PPC64 a call preserves r2. The target of a jump finds the function's r2 at 24(r1), with ELFv1 at
+ * 40(r1).
  *
- * STACK MAPS. A stack map's shadow holds LLVM's own instructions, mostly. It is live if it begins
- * with no-ops (then it is like a patch point without target), or if the instruction at its address
- * is one that a branch can replace while it is executed: on x86-64 one within one aligned word that
- * is never interrupted half-way, as string instructions and gathers are; on AArch64 and PPC64 one
- * of those listed above, so in practice a branch. Otherwise it can be patched with
- * CAIRN_QUIESCENT alone; and code that has to be invalidated while threads run should have a patch
- * point with a null target instead. Nothing is ever written beyond the declared shadow, nor across
- * another record's address, nor beyond the end of the function, as far as stack maps and unwind
- * tables tell it. Patching replaces instructions: what a call that returns, or a no-op, leaves out
- * is the host's concern. cairn_site_restore brings them back. A call in place of an instruction has
- * no arguments. On PPC64 it goes through a veneer with a frame of its own: the target finds r1
- * lower by 112 bytes (ELFv1: 128) and returns into the veneer, which returns behind the site's
- * instruction, and which itself changes r12 and LR only. Exits (cairn/deopt.h) and walks
+ * STACK MAPS. Most shadows hold LLVM's own instructions. A shadow is live, which means that it can
+ * be changed while threads execute it, in two cases: it begins with no-ops (it is then like a patch
+ * point without a target), or a branch can replace the instruction at its address while threads
+ * execute it. On x86-64 this is an instruction within one aligned word that cannot be interrupted
+ * half-way, as string instructions and gathers can. On AArch64 and PPC64 it is an instruction of
+ * the lists above, which in practice means a branch. Other shadows can be changed only with
+ * CAIRN_QUIESCENT. Code that must be invalidated while threads execute it should have a patch point
+ * with a null target instead.
+ *
+ * Nothing is written outside the declared shadow, across another record's address, or past the end
+ * of the function, as far as stack maps and unwind tables tell it. Changes replace instructions.
+ * The host is responsible for what a no-op, or a call that returns, leaves out.
+ * cairn_site_restore writes the original instructions again. A call in place of an instruction has
+ * no arguments. On PPC64 it is made through a veneer with a frame of its own: the target finds r1
+ * lower by 112 bytes (ELFv1: 128) and returns into the veneer, which returns to the address after
+ * the site's instruction. This veneer changes only r12 and LR. Exits (cairn/deopt.h) and walks
  * (cairn/frame.h) see the site's frame as if there were no veneer.
  *
  * SPDX-License-Identifier: MIT
@@ -88,19 +101,19 @@
 extern "C" {
 #endif
 
+/* ---- Describing sites ---- */
+
 enum cairn_site_state {
-    /** As LLVM left it. */
-    CAIRN_SITE_UNMANAGED = 0,
+    CAIRN_SITE_UNMANAGED = 0, /**< LLVM's instructions; not a shadow */
     CAIRN_SITE_NOP = 1,
     CAIRN_SITE_CALL = 2,
     CAIRN_SITE_JUMP = 3,
-    /** The host's own bytes (cairn_site_write). */
-    CAIRN_SITE_WRITTEN = 4,
-    /** A stack map's shadow holding the instructions that LLVM put there. */
-    CAIRN_SITE_ORIGINAL = 5
+    CAIRN_SITE_WRITTEN = 4, /**< the host's own bytes (cairn_site_write) */
+    CAIRN_SITE_ORIGINAL = 5 /**< a stack map's shadow with LLVM's instructions */
 };
 
-/** "no-op", "call", …; static. */
+/** Returns the name of a state: "no-op", "call", …; "unknown" for other numbers. The string is
+ *  static. */
 CAIRN_API const char *cairn_site_state_name(enum cairn_site_state state);
 
 struct cairn_site_description {
@@ -108,168 +121,167 @@ struct cairn_site_description {
     struct cairn_record record;
     enum cairn_record_kind kind;
     enum cairn_site_state state;
-    /** The region: a patch point's reserved bytes, or a stack map's shadow. */
-    uint64_t address;
-    uint32_t byte_count;
-    /** May be patched while threads execute it. */
-    bool live;
-    /** Of the instruction that changes; 0 if the site is not live. */
-    uint64_t instruction_address;
-    /** Where a call at this site returns to; 0 if it cannot be one. */
-    uint64_t return_address;
-    /** Of the call or jump; 0 otherwise. */
-    uint64_t target;
-    /** The call or jump goes through a veneer. */
-    bool uses_veneer;
-    /** Why the site is not live; "" if it is. As long-lived as the module. */
+    uint64_t address;             /**< start of a patch point's reserved bytes, or of a shadow */
+    uint32_t byte_count;          /**< size of the region in bytes */
+    bool live;                    /**< can be changed while threads execute it */
+    uint64_t instruction_address; /**< of the instruction that changes; 0 if the site is not live */
+    uint64_t return_address;      /**< of a call at this site; 0 if there can be no call */
+    uint64_t target;              /**< of the call or jump; otherwise 0 */
+    bool uses_veneer;             /**< the call or jump goes through a veneer */
+    /** Why the site is not live; "" if it is. Valid as long as the module. */
     const char *reason;
-    /** Of the region's bytes: as LLVM emitted them, and as they are now (`byte_count` bytes
-     *  each). As long-lived as the module. NULL if there are none, or not all of them in the
-     *  module's code. */
+    /** The region's bytes as LLVM emitted them, and the current ones; `byte_count` bytes each,
+     *  valid as long as the module. NULL if the region is empty, or is not wholly in the module's
+     *  code. */
     const uint8_t *original_bytes;
     const uint8_t *bytes;
 };
 
-/** Fills in `description`. Thread-safe; state and target are of one moment. Async-signal-safe. */
+/** Describes the site at this moment: state and target belong together. Thread-safe and
+ *  async-signal-safe. */
 CAIRN_API void cairn_site_describe(const cairn_site *site,
                                    struct cairn_site_description *description);
 
-/** Finds the site with this ID, if all of the runtime's published records with the ID have just one
- *  between them, however many records these are; otherwise NULL: NOT_FOUND, or CONFLICT if there
- * are several sites. Takes no lock and allocates nothing; async-signal-safe. Takes O(m + r log s)
- * time for m modules whose IDs may include this one, r records with the ID, and s sites in a
- * module. */
+/** Returns the site with this ID. Several records may have the ID, but all of them together must
+ *  have one site.
+ *
+ *  Errors: returns NULL. NOT_FOUND: there is no site. CONFLICT: there are several.
+ *
+ *  Lock-free and async-signal-safe, allocates nothing. Takes O(m + r log s) time for m modules
+ *  whose IDs may include this one, r records with the ID, and s sites in a module. */
 CAIRN_API cairn_site *cairn_runtime_find_site(const cairn_runtime *runtime, uint64_t id,
                                               struct cairn_error *error);
 
+/* ---- Changing one site ---- */
+
 enum cairn_strength {
-    /** The store alone: other cores see it soon. */
+    /** The store alone. Other cores see it soon. */
     CAIRN_RELAXED = 0,
-    /** Executions that start after the function returned do the new thing, on every core. */
+    /** The store and a barrier. Executions that start after the function has returned do the new
+     *  thing on every core. */
     CAIRN_SYNC = 1,
-    /** SYNC; and the host promises that, until the function returns, no thread executes the
-     *  region, is stopped in it or has a return address into it, and that none changes the site.
-     *  Needed where more than one instruction changes: cairn_site_write, and shadows that are not
-     *  live. */
+    /** As SYNC. In addition, the host promises that until the function returns, no thread executes
+     *  the region, is stopped in it or has a return address into it, and that no other thread
+     *  changes the site. Needed where more than one instruction changes: by cairn_site_write, and
+     *  for shadows that are not live. */
     CAIRN_QUIESCENT = 2
 };
 
 /*
- * Patching one site. Thread-safe, except with CAIRN_QUIESCENT.
+ * The following holds for all functions that change sites.
  *
- * A site is valid until the quiescent point after its module was retired. Once the module is
- * retired, patching is refused (STATE) and describing still works.
+ * A site is valid until the quiescent point after its module was retired. After the module was
+ * retired, the site cannot be changed (STATE), but it can still be described.
  *
- * In Dual mode, patching a live site takes no lock, allocates nothing and is async-signal-safe, but
- * for two cases. (1) A target out of the direct call's reach (+-2 GiB on x86-64, +-128 MiB on
- * AArch64), and on PPC64 any, needs a veneer of the site's own that no thread is using. The site
- * keeps those that it has made; it makes one, under a lock, the first and the second time that it
- * gets such a target, for calls and for jumps, and when more threads than ever before patch it at
- * the same time. (2) The first patch in a forked child gives the child's code a second view. Single
- * and Toggle mode take a lock and make system calls.
+ * Changing one site is thread-safe, except with CAIRN_QUIESCENT. With a dual mapping, a change of
+ * one live site takes no lock, allocates nothing and is async-signal-safe, with two exceptions.
+ * (1) A target out of reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any
+ * target on PPC64, needs a veneer of the site that no thread is using. A site keeps its veneers. It
+ * makes one, with a lock, the first two times that it gets such a target, for calls and for jumps,
+ * and when more threads than ever before change it at the same time. (2) The first change in a
+ * forked child gives the child's code a second view. With a single mapping, and with code that
+ * toggles its protection, a change takes a lock and makes system calls.
  *
- * Refused before the first write: ARGUMENT (target NULL, no site, no such strength); UNMANAGED (not
- * live, and neither QUIESCENT nor unpublished; the sentence says why); STATE (the module is
- * retired, the site holds the host's own bytes, or it has an inline cache, which alone changes it
- * until cairn_ic_destroy); RANGE (there is no room for a branch, or in a patch point's or
- * statepoint's region for what a call needs around it on PPC64: 12 bytes in all); UNSUPPORTED (SYNC
- * and QUIESCENT without a barrier, see cairn_runtime_statistics); FULL, MEMORY, SYSTEM (no
- * veneer, or in Single mode the page cannot be replaced). SYSTEM after it (the barrier was
- * refused): the site does the old thing again. In Single mode that takes a system call; if the
- * system refuses the barrier and then that call, too, the site does the new thing, and the sentence
- * says so.
+ * Errors before the first write:
+ * ARGUMENT: the target is NULL; there is no site; the strength is invalid.
+ * UNMANAGED: the site is not live, its module is published, and the strength is not QUIESCENT. The
+ * message gives the reason.
+ * STATE: the module is retired, the site holds the host's own bytes, or the site has an inline
+ * cache (only the cache changes it, until cairn_ic_destroy).
+ * RANGE: there is no space for a branch, or, in the region of a patch point or statepoint on PPC64,
+ * for a call with what it needs around it (12 bytes in all).
+ * UNSUPPORTED: SYNC or QUIESCENT on a system without a barrier (cairn_runtime_statistics).
+ * FULL, MEMORY, SYSTEM: no veneer could be made, or with a single mapping the page cannot be
+ * replaced.
  *
- * A patch of a site, alone or in a batch, must not overlap the cairn_ic_create for the site: a
- * patch that has begun before may put the site's new cache out of use (cairn/ic.h). It may overlap
- * everything else that changes the site's cache, cairn_ic_destroy included.
+ * Errors after the first write:
+ * SYSTEM: the barrier was refused. The site does the old thing again. With a single mapping,
+ * undoing takes a system call. If the system refuses that call too, the site does the new thing,
+ * and the message says so.
  *
- * `target` is a C function pointer (a descriptor's address on PPC64 ELFv1).
+ * A change of a site must not overlap the cairn_ic_create for that site: a change that began
+ * earlier may put the new cache out of use (cairn/ic.h). It may overlap everything else that
+ * changes the site's cache, including cairn_ic_destroy.
+ *
+ * `target` is a C function pointer (on PPC64 ELFv1 the address of a descriptor).
  */
 
-/** The site calls `target`, which returns behind the call instruction. */
+/** Makes the site call `target`, which returns to the address after the call instruction. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_call(cairn_site *site, const void *target,
                                                              enum cairn_strength strength,
                                                              struct cairn_error *error);
-/** The site jumps to `target`, which never returns to it: it finds the frame of the function that
- *  the site is in, and leaves it as that function would. */
+
+/** Makes the site jump to `target`, which never returns to the site: it finds the frame of the
+ *  function that the site is in, and leaves it as that function would. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_jump(cairn_site *site, const void *target,
                                                              enum cairn_strength strength,
                                                              struct cairn_error *error);
-/** The site does nothing. */
+
+/** Makes the site do nothing. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_nop(cairn_site *site,
                                                             enum cairn_strength strength,
                                                             struct cairn_error *error);
 
-/** Back to what the site was when its module was published: a patch point's first target or
- *  no-op, a shadow's own instructions. What was done with CAIRN_QUIESCENT (or before publishing) to
- *  more than one instruction is undone only with CAIRN_QUIESCENT (or before publishing), otherwise
+/** Makes the site do what it did when its module was published: a patch point's initial target or
+ *  no-op, a shadow's own instructions. If more than one instruction was changed (with
+ *  CAIRN_QUIESCENT or before publication), they can be restored only in the same way; otherwise
  *  STATE or UNMANAGED. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_restore(cairn_site *site,
                                                                 enum cairn_strength strength,
                                                                 struct cairn_error *error);
 
 /**
- * Whole-region patching: `size` bytes of the host's over all reserved bytes, padded with no-ops.
- * Only while the module is unpublished, or with CAIRN_QUIESCENT; otherwise STATE. More bytes than
- * there are: RANGE. Parts of instructions, where all have one size: ARGUMENT. In a stack map's
- * shadow the no-ops end with the last of LLVM's instructions that is overwritten, and the others
- * stay; if that one goes on beyond the shadow or another record's address begins inside it, the
- * host's bytes must not run on into its rest. The site is not live afterwards: calls, jumps and
- * no-ops get STATE until cairn_site_restore with CAIRN_QUIESCENT. Writing again replaces what was
- * written before. Allocates memory for the time of the call.
+ * Writes `size` bytes of the host over the whole region and pads them with no-ops. Writing again
+ * replaces what was written before. The site is not live afterwards: calls, jumps and no-ops return
+ * STATE until cairn_site_restore with CAIRN_QUIESCENT. In a stack map's shadow, the no-ops end with
+ * the last of LLVM's instructions that is overwritten, and later instructions stay. If that
+ * instruction ends after the shadow, or another record's address is inside it, the host's bytes
+ * must not continue into its rest. Allocates memory for the time of the call.
+ *
+ * Errors, in addition to those above: STATE: the module is published and the strength is not
+ * CAIRN_QUIESCENT. RANGE: `size` is larger than the region. ARGUMENT: the bytes are not whole
+ * instructions, on architectures where all instructions have one size.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_write(cairn_site *site, const void *bytes,
                                                               size_t size,
                                                               enum cairn_strength strength,
                                                               struct cairn_error *error);
 
-/*
- * Batches: many sites, one barrier. A batch is for one thread at a time. It holds pointers to
- * sites: commit it, clear it or destroy it before the quiescent point after a module of them is
- * retired (until then committing is STATE), and before the runtime.
- */
+/* ---- Changing many sites ---- */
 
-typedef struct cairn_batch cairn_batch;
+enum cairn_change_kind {
+    CAIRN_CHANGE_CALL = 0,   /**< as cairn_site_call */
+    CAIRN_CHANGE_JUMP = 1,   /**< as cairn_site_jump */
+    CAIRN_CHANGE_NOP = 2,    /**< as cairn_site_nop */
+    CAIRN_CHANGE_RESTORE = 3 /**< as cairn_site_restore */
+};
 
-/** An empty batch for sites of one runtime, from its allocator. To be destroyed before the runtime.
- *  Not for several threads at once. MEMORY. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_create(cairn_runtime *runtime,
-                                                                cairn_batch **batch,
-                                                                struct cairn_error *error);
-/** Changes that were noted and not committed are forgotten. NULL is allowed. */
-CAIRN_API void cairn_batch_destroy(cairn_batch *batch);
+struct cairn_site_change {
+    cairn_site *site;
+    enum cairn_change_kind kind;
+    const void *target; /**< of a call or jump; otherwise ignored */
+};
 
-/** Notes a change of a live site; nothing is written. ARGUMENT (target NULL, no batch or site, a
- *  site of another runtime), UNMANAGED, STATE as for one site; CONFLICT if the batch has a change
- * of the site already (the sentence names it); MEMORY. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_call(cairn_batch *batch, cairn_site *site,
-                                                              const void *target,
-                                                              struct cairn_error *error);
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_jump(cairn_batch *batch, cairn_site *site,
-                                                              const void *target,
-                                                              struct cairn_error *error);
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_nop(cairn_batch *batch, cairn_site *site,
-                                                             struct cairn_error *error);
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_restore(cairn_batch *batch,
-                                                                 cairn_site *site,
-                                                                 struct cairn_error *error);
-
-/** Makes all changes, in the order in which they were noted, then one barrier. The errors are those
- *  of patching one site; STATE also if a site has got an inline cache since it was noted. All or
- *  nothing: on error every site does what it would do without the batch, and the batch keeps its
- *  changes: it may be committed again, cleared or destroyed. On success it is empty and may be used
- *  again.
+/**
+ * Makes `count` changes of live sites of one runtime, in their order, and then executes one
+ * barrier. All or nothing: after an error, every site does what it would do without this call. A
+ * list without changes is a success. The list is read only during the call.
  *
- *  In Single mode one system call changes all sites of a slab, and all that can fail comes before
- *  it. Sites of several slabs, or of modules around one that is being loaded, take several calls.
- *  If the system grants one of them, refuses the next or the barrier, and refuses what undoes the
- *  first, too, sites stay changed, and the sentence says so. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_batch_commit(cairn_batch *batch,
-                                                                enum cairn_strength strength,
-                                                                struct cairn_error *error);
-
-/** Forgets the changes that were noted. */
-CAIRN_API void cairn_batch_clear(cairn_batch *batch);
+ * Thread-safe; it allocates memory for the time of the call, so it is not async-signal-safe. Takes
+ * O(n) time.
+ *
+ * Errors, in addition to those of changing one site: CONFLICT: a site is in the list twice.
+ * ARGUMENT: sites of two runtimes. UNMANAGED: a site is not live, whatever the strength. Each
+ * message names the site.
+ *
+ * With a single mapping, one system call changes all sites of a slab, and everything that can fail
+ * comes before it. Sites of several slabs, or of modules around one that is being loaded, need
+ * several calls. If the system grants one of them, then refuses the next one or the barrier, and
+ * also refuses to undo the first one, sites stay changed, and the message says so.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sites_change(
+    const struct cairn_site_change *changes, size_t count, enum cairn_strength strength,
+    struct cairn_error *error);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
  *   lock.
  * - Whether a site has an inline cache is checked, and the site is changed, under the lock of the
  *   inline caches. So no site gets a cache in between, and no cache loses its site.
- * - The batch keeps the memory that it needed for invalidating, so reverting does not allocate.
+ * - Invalidating and undoing use the same array of changes, so undoing does not allocate.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,11 +25,11 @@ struct invalidated {
 
 struct cairn_invalidation {
     cairn_runtime *runtime;
-    cairn_batch *batch;
     const void *target;
-    struct invalidated *changes;
+    struct invalidated *sites;
     uint32_t count;
     uint32_t capacity;
+    struct change *changes; /* as many as `capacity` */
 };
 
 /* ---- Sources of sites ---- */
@@ -136,7 +136,7 @@ static enum cairn_status choose(const struct cairn_invalidation_options *options
             return error_set(error, CAIRN_ERROR_ARGUMENT, i, "the list has no site number %u", i);
         cairn_site_describe(site, &description);
         if (is_chosen(options, &description))
-            invalidation->changes[invalidation->count++].site = site;
+            invalidation->sites[invalidation->count++].site = site;
         else
             count_other(&description, others);
     }
@@ -165,27 +165,31 @@ static enum cairn_status say_taken(const struct cairn_site_description *site,
                      (unsigned long long)site->address, cairn_site_state_name(site->state));
 }
 
-/* Adds the calls to the batch. Sites of a list must be free. Other sites are skipped if another
- * thread has changed them in the meantime. */
-static enum cairn_status note_calls(cairn_invalidation *invalidation, bool is_listed,
-                                    struct cairn_error *error)
+/* Prepares the calls. Sites of a list must be free. Other sites are skipped if another thread has
+ * changed them in the meantime. */
+static enum cairn_status prepare_calls(cairn_invalidation *invalidation, bool is_listed,
+                                       struct cairn_error *error)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < invalidation->count; i++) {
         struct cairn_site_description description;
-        cairn_site *site = invalidation->changes[i].site;
+        cairn_site *site = invalidation->sites[i].site;
+        if (site->table->space != invalidation->runtime->space)
+            return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
+                             "site %llu at 0x%llx belongs to another runtime",
+                             (unsigned long long)site_id(site), (unsigned long long)site->address);
         cairn_site_describe(site, &description);
         if ((is_branch(description.state) || has_cache(site)) && !is_listed)
             continue;
-        enum cairn_status status = patch_check_live(site, error);
-        if (status == CAIRN_OK && is_branch(description.state))
-            return say_taken(&description, error);
-        if (status == CAIRN_OK)
-            status = cairn_batch_call(invalidation->batch, site, invalidation->target, error);
+        enum cairn_status status = plan_check_live(site, SITE_FORM_INITIAL, error);
         if (status != CAIRN_OK)
             return status;
-        bool was_original = description.state == CAIRN_SITE_ORIGINAL;
-        invalidation->changes[kept++] = (struct invalidated){site, was_original};
+        if (is_branch(description.state))
+            return say_taken(&description, error);
+        plan_set_branch(&invalidation->changes[kept], site, ARCH_BRANCH_CALL,
+                        (uintptr_t)invalidation->target);
+        invalidation->sites[kept++] =
+            (struct invalidated){site, description.state == CAIRN_SITE_ORIGINAL};
     }
     invalidation->count = kept;
     return CAIRN_OK;
@@ -195,11 +199,17 @@ static enum cairn_status call_locked(cairn_invalidation *invalidation,
                                      const struct cairn_invalidation_options *options,
                                      struct cairn_error *error)
 {
-    enum cairn_status status = note_calls(invalidation, options->sites != NULL, error);
-    if (status == CAIRN_OK && invalidation->count == 0)
-        status = error_set(error, CAIRN_ERROR_CONFLICT, 0,
-                           "another thread has just made all sites call or jump");
-    return status == CAIRN_OK ? cairn_batch_commit(invalidation->batch, options->strength, error)
+    enum cairn_status status = prepare_calls(invalidation, options->sites != NULL, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (invalidation->count == 0)
+        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                         "another thread has just made all sites call or jump");
+    const struct change_list list = {invalidation->changes, invalidation->count,
+                                     sizeof *invalidation->changes};
+    if (options->sites != NULL)
+        status = patch_check_distinct(&list, error);
+    return status == CAIRN_OK ? patch_live(&list, SITE_FORM_INITIAL, options->strength, error)
                               : status;
 }
 
@@ -243,15 +253,11 @@ static enum cairn_status create(cairn_runtime *runtime, const void *target, uint
     made->runtime = runtime;
     made->target = target;
     made->capacity = capacity;
-    enum cairn_status status = cairn_batch_create(runtime, &made->batch, error);
-    if (status == CAIRN_OK && capacity > 0) {
-        made->changes = memory_new(allocator, capacity, sizeof *made->changes);
-        if (made->changes == NULL)
-            status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites", capacity);
-    }
-    if (status != CAIRN_OK) {
+    made->sites = memory_new(allocator, capacity, sizeof *made->sites);
+    made->changes = memory_new(allocator, capacity, sizeof *made->changes);
+    if (capacity > 0 && (made->sites == NULL || made->changes == NULL)) {
         cairn_invalidation_destroy(made);
-        return status;
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites", capacity);
     }
     *created = made;
     return CAIRN_OK;
@@ -306,32 +312,23 @@ static bool calls_target(const cairn_invalidation *invalidation, const cairn_sit
            description.target == (uintptr_t)invalidation->target;
 }
 
-static enum cairn_status note_what_was(const cairn_invalidation *invalidation,
-                                       struct cairn_error *error)
-{
-    for (uint32_t i = 0; i < invalidation->count; i++) {
-        const struct invalidated *change = &invalidation->changes[i];
-        if (has_cache(change->site) || !calls_target(invalidation, change->site))
-            continue;
-        enum cairn_status status =
-            change->was_original ? cairn_batch_restore(invalidation->batch, change->site, error)
-                                 : cairn_batch_nop(invalidation->batch, change->site, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
+/* Sites that have got a cache, or that do something else than call the target, stay unchanged. */
 static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cairn_strength strength,
                                      struct cairn_error *error)
 {
-    enum cairn_status status = note_what_was(invalidation, error);
-    if (status == CAIRN_OK)
-        status = cairn_batch_commit(invalidation->batch, strength, error);
+    struct change_list list = {invalidation->changes, 0, sizeof *invalidation->changes};
+    for (uint32_t i = 0; i < invalidation->count; i++) {
+        const struct invalidated *old = &invalidation->sites[i];
+        if (!has_cache(old->site) && calls_target(invalidation, old->site))
+            invalidation->changes[list.count++] = old->was_original
+                                                      ? plan_restore(old->site)
+                                                      : plan_branch(old->site, ARCH_BRANCH_NOP, 0);
+    }
+    enum cairn_status status = CAIRN_OK;
+    if (list.count > 0)
+        status = patch_live(&list, SITE_FORM_INITIAL, strength, error);
     if (status == CAIRN_OK)
         invalidation->count = 0;
-    else
-        cairn_batch_clear(invalidation->batch);
     return status;
 }
 
@@ -350,25 +347,14 @@ enum cairn_status cairn_invalidation_undo(cairn_invalidation *invalidation,
     return status;
 }
 
-/* ---- Queries ---- */
-
-uint32_t cairn_invalidation_site_count(const cairn_invalidation *invalidation)
-{
-    return invalidation->count;
-}
-
-cairn_site *cairn_invalidation_site(const cairn_invalidation *invalidation, uint32_t index)
-{
-    return index < invalidation->count ? invalidation->changes[index].site : NULL;
-}
-
 void cairn_invalidation_destroy(cairn_invalidation *invalidation)
 {
     if (invalidation == NULL)
         return;
     const struct cairn_allocator *allocator = &invalidation->runtime->allocator;
-    cairn_batch_destroy(invalidation->batch);
     memory_free(allocator, invalidation->changes,
                 invalidation->capacity * sizeof *invalidation->changes);
+    memory_free(allocator, invalidation->sites,
+                invalidation->capacity * sizeof *invalidation->sites);
     memory_free(allocator, invalidation, sizeof *invalidation);
 }

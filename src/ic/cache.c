@@ -80,7 +80,7 @@ static enum cairn_status bind_locked(cairn_ic *ic, struct cairn_error *error)
     cairn_site *site = ic->site;
     if (site->ic != NULL)
         return say_bound(site, error);
-    enum cairn_status status = patch_check_live(site, error);
+    enum cairn_status status = plan_check_live(site, SITE_FORM_INITIAL, error);
     if (status != CAIRN_OK)
         return status;
     struct ic_change change;
@@ -145,10 +145,8 @@ static enum cairn_status restore_site(cairn_site *site, enum cairn_strength stre
                                       struct cairn_error *error)
 {
     struct change change = plan_restore(site);
-    enum cairn_status status = patch_check_module(site->table, strength, error);
-    if (status == CAIRN_OK)
-        status = patch_live(&change, strength, error);
-    return status;
+    const struct change_list list = {&change, 1, sizeof change};
+    return patch_live(&list, SITE_FORM_CACHE, strength, error);
 }
 
 static enum cairn_status destroy_locked(cairn_ic *ic, enum cairn_strength strength,

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "ic/cache.h"
 #include "site/commit.h"
-#include "site/patch.h"
 #include "site/word.h"
 
 #include <string.h>
@@ -214,7 +213,7 @@ static enum cairn_status prepare(struct ic_change *change, enum cairn_strength s
     const cairn_site *site = change->ic->site;
     enum cairn_status status = CAIRN_OK;
     if (site->table != *checked)
-        status = patch_check_module(site->table, strength, error);
+        status = plan_check_module(site->table, strength, error);
     *checked = site->table;
     if (status == CAIRN_OK)
         status = ic_code_make(change->ic, &change->next, &change->code, error);
@@ -274,7 +273,7 @@ static enum cairn_status commit(struct ic_change *changes, size_t count,
                                 enum cairn_strength strength, struct cairn_error *error)
 {
     const struct change_list list = {&changes[0].patch, count, sizeof *changes};
-    enum cairn_status status = commit_all(changes[0].ic->set->space, &list, strength, error);
+    enum cairn_status status = commit_all(&list, strength, error);
     for (size_t i = 0; i < count; i++)
         changes[i].is_made = status == CAIRN_OK;
     if (status != CAIRN_OK)

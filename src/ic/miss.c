@@ -16,7 +16,6 @@
 #include "frame/exit.h"
 #include "frame/frame.h"
 #include "runtime/module.h"
-#include "site/patch.h"
 #include "value/value.h"
 
 #include <cairn/call.h>
@@ -494,7 +493,7 @@ static enum cairn_status check_site(const cairn_site *site, struct cairn_error *
                          cairn_record_kind_name((enum cairn_record_kind)site->kind));
     /* Whether the site already has a cache is found out under the lock. */
     bool has_cache = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_CACHE;
-    return has_cache ? CAIRN_OK : patch_check_live(site, error);
+    return has_cache ? CAIRN_OK : plan_check_live(site, SITE_FORM_INITIAL, error);
 }
 
 enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_options *options,

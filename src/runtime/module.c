@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "record/declarations.h"
 #include "record/table.h"
-#include "site/batch.h"
 
 #include <assert.h>
 #include <string.h>
@@ -250,13 +249,4 @@ cairn_site *cairn_runtime_find_site(const cairn_runtime *runtime, uint64_t id,
         error_set(error, CAIRN_ERROR_NOT_FOUND, id, "no record with the ID %llu has a site",
                   (unsigned long long)id);
     return search.found;
-}
-
-enum cairn_status cairn_batch_create(cairn_runtime *runtime, cairn_batch **batch,
-                                     struct cairn_error *error)
-{
-    if (runtime == NULL || batch == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_batch_create needs a runtime and a place for the batch");
-    return batch_create(&runtime->allocator, runtime->space, batch, error);
 }

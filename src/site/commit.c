@@ -114,7 +114,6 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "site/patch.h"
 #include "site/veneers.h"
 
 /* ---- Dual mapping: stores through the writable view ---- */
@@ -492,13 +491,6 @@ static bool settle_all(struct code_space *space, const struct change_list *list,
     return true;
 }
 
-static enum cairn_status commit_at_once_all(const struct change_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        commit_at_once(change_at(list, i));
-    return CAIRN_OK;
-}
-
 static enum cairn_status write_and_synchronise(struct code_space *space,
                                                const struct change_list *list,
                                                enum cairn_strength strength,
@@ -507,7 +499,7 @@ static enum cairn_status write_and_synchronise(struct code_space *space,
     enum cairn_status status = write_changes(list, error);
     if (status != CAIRN_OK)
         return status;
-    status = patch_synchronise(space, strength, error);
+    status = commit_barrier(space, strength, error);
     struct cairn_error failure;
     if (status != CAIRN_OK && undo_all(list, &failure) != CAIRN_OK)
         error_set_system(error, failure.system_error,
@@ -516,13 +508,15 @@ static enum cairn_status write_and_synchronise(struct code_space *space,
     return status;
 }
 
-enum cairn_status commit_all(struct code_space *space, const struct change_list *list,
-                             enum cairn_strength strength, struct cairn_error *error)
+enum cairn_status commit_all(const struct change_list *list, enum cairn_strength strength,
+                             struct cairn_error *error)
 {
-    if (list->count == 0)
+    if (commit_is_at_once(list->first->site, strength)) {
+        for (size_t i = 0; i < list->count; i++)
+            commit_at_once(change_at(list, i));
         return CAIRN_OK;
-    if (strength == CAIRN_RELAXED && commit_is_at_once(list->first->site))
-        return commit_at_once_all(list);
+    }
+    struct code_space *space = list->first->site->table->space;
     enum cairn_status status;
     uint32_t undone;
     do {

@@ -9,25 +9,33 @@
 #include "site/plan.h"
 
 /*
- * Makes the changes. For each change, writes the slot of its veneer, and then the patch word with
- * one store (A and D of cairn/patch.h). Then executes the barrier that `strength` requests.
- * Releases the veneers in any case.
+ * Makes all changes of the list, which is not empty, or none. For each change, writes the slot of
+ * its veneer, and then the patch word with one store (A and D of cairn/patch.h). Then executes the
+ * barrier that `strength` requests. Releases the veneers in any case.
  *
  * Errors: MEMORY, SYSTEM, UNSUPPORTED. After an error each site does what it would do without the
  * changes, as far as code_space_write_all guarantees that. With a single mapping, undoing after a
  * refused barrier may be refused, too. The sites then keep the new instructions, and the error
  * message says so.
  */
-enum cairn_status commit_all(struct code_space *space, const struct change_list *list,
-                             enum cairn_strength strength, struct cairn_error *error);
+enum cairn_status commit_all(const struct change_list *list, enum cairn_strength strength,
+                             struct cairn_error *error);
 
-/* Whether a change of the site without a barrier is one store that cannot fail, so that
- * commit_at_once can make it. */
-static inline bool commit_is_at_once(const cairn_site *site)
+/* Whether a change of the site is one store that cannot fail, because it has no barrier and the
+ * site has a dual mapping. commit_at_once makes such a change. */
+static inline bool commit_is_at_once(const cairn_site *site, enum cairn_strength strength)
 {
-    return site->table->alias_distance != 0;
+    return strength == CAIRN_RELAXED && site->table->alias_distance != 0;
 }
 void commit_at_once(struct change *change);
+
+/* Executes the barrier that `strength` requests. */
+static inline enum cairn_status commit_barrier(struct code_space *space,
+                                               enum cairn_strength strength,
+                                               struct cairn_error *error)
+{
+    return strength == CAIRN_RELAXED ? CAIRN_OK : code_space_synchronise(space, error);
+}
 
 /* Updates the site's note of its instruction (site/fork.c). */
 void commit_note(cairn_site *site);

@@ -1,6 +1,7 @@
 /*
- * Changing one site: all that can be refused is refused before the first write, and what fails
- * after it is undone.
+ * Changes sites: one or many live ones, or the whole region of one site under quiescence.
+ *
+ * Everything that can be refused is refused before the first write. What fails after it is undone.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,65 +13,9 @@
 
 #include <string.h>
 
-/* ---- Checks ---- */
-
-static enum cairn_status check_strength(const struct site_table *sites,
-                                        enum cairn_strength strength, struct cairn_error *error)
-{
-    if ((unsigned)strength > CAIRN_QUIESCENT)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no strength number %u",
-                         (unsigned)strength);
-    if (strength != CAIRN_RELAXED && !code_space_can_synchronise(sites->space))
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
-                         "cores cannot be made to see a patch at once: patch with CAIRN_RELAXED");
-    return CAIRN_OK;
-}
-
-enum cairn_status patch_check_module(const struct site_table *sites, enum cairn_strength strength,
-                                     struct cairn_error *error)
-{
-    enum cairn_status status = check_strength(sites, strength, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (atomic_load_explicit(&sites->retired, memory_order_acquire))
-        return error_set(error, CAIRN_ERROR_STATE, 0, "the site's module has been retired");
-    if (!code_space_is_own(sites->space))
-        return code_space_after_fork(sites->space, error);
-    return CAIRN_OK;
-}
-
 static enum site_form form_of(const cairn_site *site)
 {
     return (enum site_form)atomic_load_explicit(&site->form, memory_order_relaxed);
-}
-
-enum cairn_status patch_refuse(const cairn_site *site, enum site_form form,
-                               struct cairn_error *error)
-{
-    if (form == SITE_FORM_WRITTEN)
-        return error_set(error, CAIRN_ERROR_STATE, site->address,
-                         "site %llu at 0x%llx holds bytes of the host: restore it first, with "
-                         "CAIRN_QUIESCENT",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address);
-    if (form == SITE_FORM_CACHE)
-        return error_set(error, CAIRN_ERROR_STATE, site->address,
-                         "site %llu at 0x%llx has an inline cache: destroy that first",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address);
-    return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
-                     "site %llu at 0x%llx cannot be patched live: %s",
-                     (unsigned long long)site_id(site), (unsigned long long)site->address,
-                     site->reason);
-}
-
-enum cairn_status patch_check_target(const cairn_site *site, const void *target,
-                                     struct cairn_error *error)
-{
-    if (target != NULL)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
-                     "site %llu: NULL is no target; make the site a no-op instead",
-                     (unsigned long long)site_id(site));
 }
 
 static bool is_quiescent(const cairn_site *site, enum cairn_strength strength)
@@ -79,26 +24,28 @@ static bool is_quiescent(const cairn_site *site, enum cairn_strength strength)
            !atomic_load_explicit(&site->table->published, memory_order_acquire);
 }
 
-enum cairn_status patch_synchronise(struct code_space *space, enum cairn_strength strength,
-                                    struct cairn_error *error)
-{
-    return strength == CAIRN_RELAXED ? CAIRN_OK : code_space_synchronise(space, error);
-}
-
 /* ---- Live changes ---- */
 
-enum cairn_status patch_live(struct change *change, enum cairn_strength strength,
-                             struct cairn_error *error)
+enum cairn_status patch_live(const struct change_list *list, enum site_form form,
+                             enum cairn_strength strength, struct cairn_error *error)
 {
-    enum cairn_status status = plan_change(change, error);
+    enum cairn_status status = plan_all(list, form, strength, error);
+    return status == CAIRN_OK ? commit_all(list, strength, error) : status;
+}
+
+/* The same for one change: the list exists only if it has a barrier or replaces pages. */
+static enum cairn_status patch_one(struct change *change, enum cairn_strength strength,
+                                   struct cairn_error *error)
+{
+    const struct site_table *checked = NULL;
+    enum cairn_status status = plan_one(change, SITE_FORM_INITIAL, strength, &checked, error);
     if (status != CAIRN_OK)
         return status;
-    if (strength == CAIRN_RELAXED && commit_is_at_once(change->site)) {
+    if (commit_is_at_once(change->site, strength)) {
         commit_at_once(change);
         return CAIRN_OK;
     }
-    return commit_all(change->site->table->space, &(struct change_list){change, 1, sizeof *change},
-                      strength, error);
+    return commit_all(&(struct change_list){change, 1, sizeof *change}, strength, error);
 }
 
 /* ---- Quiescent changes: more than one instruction ---- */
@@ -115,7 +62,7 @@ static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, ui
         code_block_write(sites->block, site->address, bytes, site->limit, error);
     if (status != CAIRN_OK)
         return status;
-    status = patch_synchronise(sites->space, strength, error);
+    status = commit_barrier(sites->space, strength, error);
     struct cairn_error failure;
     if (status != CAIRN_OK) {
         if (code_block_write(sites->block, site->address, old, site->limit, &failure) == CAIRN_OK)
@@ -131,7 +78,8 @@ static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, ui
     return status;
 }
 
-/* The region as it was at first, and as much room again for write_region. NULL: no memory. */
+/* Returns a copy of the initial region, followed by as much space again for write_region. NULL if
+ * there is no memory. */
 static uint8_t *copy_initial(const cairn_site *site, struct cairn_error *error)
 {
     uint8_t *bytes = memory_new(&site->table->allocator, 2, site->limit);
@@ -157,25 +105,26 @@ static enum cairn_status write_and_free(cairn_site *site, uint8_t *bytes, enum s
     return status;
 }
 
-static enum cairn_status check_room(const cairn_site *site, enum arch_branch branch,
-                                    struct cairn_error *error)
+static enum cairn_status check_space(const cairn_site *site, enum arch_branch branch,
+                                     struct cairn_error *error)
 {
     if (site->instruction_length == 0)
         return error_set(error, CAIRN_ERROR_RANGE, site->address, "site %llu at 0x%llx: %s",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          site->reason);
-    /* Behind a jump nothing is executed; a call or a no-op would go on inside an instruction. */
+    /* No instruction is executed after a jump, but a call or a no-op would continue inside an
+     * instruction. */
     if (branch != ARCH_BRANCH_JUMP && site->replaced_bytes > site->limit)
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "site %llu at 0x%llx: the last instruction that is overwritten ends %u "
-                         "bytes behind the shadow, so only a jump fits",
+                         "bytes after the shadow, so only a jump fits",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          site->replaced_bytes - site->limit);
     return CAIRN_OK;
 }
 
-/* No-ops over what is replaced, and the branch among them, with what belongs to it if there is room
- * for that. */
+/* Writes no-ops over the instructions that are replaced, and the branch among them, with its TOC
+ * save and reload if there is space for them. */
 static void fill_in_branch(const cairn_site *site, uint64_t bits, uint8_t *bytes)
 {
     const struct cairn_arch *arch = site->table->arch;
@@ -193,7 +142,7 @@ static void fill_in_branch(const cairn_site *site, uint64_t bits, uint8_t *bytes
     word_put_bits(site, bits, bytes + offset);
 }
 
-/* Writes the bytes with the change's instruction among them, and ends the change. */
+/* Writes the bytes, which contain the change's instruction, and ends the change. */
 static enum cairn_status write_change(struct change *change, uint8_t *bytes, enum site_form form,
                                       enum cairn_strength strength, struct cairn_error *error)
 {
@@ -208,9 +157,11 @@ static enum cairn_status patch_quiescent(struct change *change, enum cairn_stren
 {
     cairn_site *site = change->site;
     enum site_form form = form_of(site);
-    if (form == SITE_FORM_WRITTEN)
-        return patch_refuse(site, form, error);
-    enum cairn_status status = check_room(site, change->branch, error);
+    enum cairn_status status = plan_check_module(site->table, strength, error);
+    if (status == CAIRN_OK && form == SITE_FORM_WRITTEN)
+        status = plan_refuse(site, form, error);
+    if (status == CAIRN_OK)
+        status = check_space(site, change->branch, error);
     if (status == CAIRN_OK)
         status = plan_change(change, error);
     if (status != CAIRN_OK)
@@ -224,32 +175,31 @@ static enum cairn_status patch_quiescent(struct change *change, enum cairn_stren
     return write_change(change, bytes, SITE_FORM_BRANCH, strength, error);
 }
 
-/* ---- Calls, jumps, no-ops ---- */
+/* ---- Changing one site ---- */
 
-static enum cairn_status patch(struct change *change, enum cairn_strength strength,
-                               struct cairn_error *error)
+static enum cairn_status check_target(const cairn_site *site, enum arch_branch branch,
+                                      const void *target, struct cairn_error *error)
 {
-    cairn_site *site = change->site;
-    enum cairn_status status = patch_check_module(site->table, strength, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (!site->live && is_quiescent(site, strength))
-        return patch_quiescent(change, strength, error);
-    status = patch_check_live(site, error);
-    return status == CAIRN_OK ? patch_live(change, strength, error) : status;
+    if (site == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to change");
+    if (target != NULL || branch == ARCH_BRANCH_NOP)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
+                     "site %llu: the target is NULL; make the site a no-op instead",
+                     (unsigned long long)site_id(site));
 }
 
 static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch, const void *target,
                                       enum cairn_strength strength, struct cairn_error *error)
 {
-    if (site == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to patch");
-    enum cairn_status status = patch_check_target(site, target, error);
+    enum cairn_status status = check_target(site, branch, target, error);
     if (status != CAIRN_OK)
         return status;
     struct change change;
     plan_set_branch(&change, site, branch, (uintptr_t)target);
-    return patch(&change, strength, error);
+    if (!site->live && is_quiescent(site, strength))
+        return patch_quiescent(&change, strength, error);
+    return patch_one(&change, strength, error);
 }
 
 enum cairn_status cairn_site_call(cairn_site *site, const void *target,
@@ -267,16 +217,12 @@ enum cairn_status cairn_site_jump(cairn_site *site, const void *target,
 enum cairn_status cairn_site_nop(cairn_site *site, enum cairn_strength strength,
                                  struct cairn_error *error)
 {
-    if (site == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to patch");
-    struct change change;
-    plan_set_branch(&change, site, ARCH_BRANCH_NOP, 0);
-    return patch(&change, strength, error);
+    return patch_branch(site, ARCH_BRANCH_NOP, NULL, strength, error);
 }
 
 /* ---- Restoring ---- */
 
-/* The first branch of a live site may need a veneer, and not the one that it had. */
+/* A live site's initial branch may need a veneer, which need not be the one that it had. */
 static enum cairn_status restore_region(cairn_site *site, enum cairn_strength strength,
                                         struct cairn_error *error)
 {
@@ -292,7 +238,7 @@ static enum cairn_status restore_region(cairn_site *site, enum cairn_strength st
     if (site->live)
         word_put_bits(site, change.bits, bytes + site->instruction_offset);
     status = write_change(&change, bytes, SITE_FORM_INITIAL, strength, error);
-    /* Also if neither the barrier nor undoing was possible, and the region is restored. */
+    /* Also if both the barrier and undoing were refused, so that the region stays restored. */
     if (site->live && form_of(site) == SITE_FORM_INITIAL)
         atomic_store_explicit(&site->settled, change.bits, memory_order_release);
     return status;
@@ -303,18 +249,105 @@ enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength stren
 {
     if (site == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to restore");
-    enum cairn_status status = patch_check_module(site->table, strength, error);
+    enum cairn_status status = plan_check_module(site->table, strength, error);
     if (status != CAIRN_OK)
         return status;
     struct change change = plan_restore(site);
     enum site_form form = form_of(site);
     if (site->live && form == SITE_FORM_INITIAL)
-        return patch_live(&change, strength, error);
+        return patch_one(&change, strength, error);
     if (form == SITE_FORM_INITIAL)
         return CAIRN_OK;
     if (form != SITE_FORM_CACHE && is_quiescent(site, strength))
         return restore_region(site, strength, error);
-    return patch_refuse(site, form, error);
+    return plan_refuse(site, form, error);
+}
+
+/* ---- Changing many sites ---- */
+
+enum cairn_status patch_check_distinct(const struct change_list *list, struct cairn_error *error)
+{
+    if (list->count < 2)
+        return CAIRN_OK;
+    /* An open-addressed set of the sites so far. */
+    const struct cairn_allocator *allocator = &list->first->site->table->allocator;
+    size_t capacity = 4;
+    while (capacity < 2 * list->count)
+        capacity *= 2;
+    const cairn_site **set = memory_new(allocator, capacity, sizeof *set);
+    if (set == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a set of %zu sites",
+                         list->count);
+    const cairn_site *repeated = NULL;
+    for (size_t i = 0; i < list->count && repeated == NULL; i++) {
+        const cairn_site *site = change_at(list, i)->site;
+        uint64_t hash = (uintptr_t)site * UINT64_C(0x9E3779B97F4A7C15);
+        size_t place = (size_t)(hash >> 32) & (capacity - 1);
+        while (set[place] != NULL && set[place] != site)
+            place = (place + 1) & (capacity - 1);
+        if (set[place] == site)
+            repeated = site;
+        set[place] = site;
+    }
+    memory_free(allocator, (void *)set, capacity * sizeof *set);
+    if (repeated == NULL)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CONFLICT, repeated->address,
+                     "site %llu at 0x%llx is in the list twice",
+                     (unsigned long long)site_id(repeated), (unsigned long long)repeated->address);
+}
+
+/* Initialises a change. `first` is a site of the runtime that it must belong to. */
+static enum cairn_status begin(struct change *change, const struct cairn_site_change *wanted,
+                               const cairn_site *first, struct cairn_error *error)
+{
+    static const enum arch_branch branches[] = {
+        [CAIRN_CHANGE_CALL] = ARCH_BRANCH_CALL,
+        [CAIRN_CHANGE_JUMP] = ARCH_BRANCH_JUMP,
+        [CAIRN_CHANGE_NOP] = ARCH_BRANCH_NOP,
+        [CAIRN_CHANGE_RESTORE] = ARCH_BRANCH_NOP,
+    };
+    cairn_site *site = wanted->site;
+    if ((unsigned)wanted->kind > CAIRN_CHANGE_RESTORE)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no change number %u",
+                         (unsigned)wanted->kind);
+    enum cairn_status status = check_target(site, branches[wanted->kind], wanted->target, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (site->table->space != first->table->space)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
+                         "site %llu at 0x%llx belongs to another runtime than site %llu",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address,
+                         (unsigned long long)site_id(first));
+    if (wanted->kind == CAIRN_CHANGE_RESTORE)
+        *change = plan_restore(site);
+    else
+        plan_set_branch(change, site, branches[wanted->kind], (uintptr_t)wanted->target);
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_sites_change(const struct cairn_site_change *changes, size_t count,
+                                     enum cairn_strength strength, struct cairn_error *error)
+{
+    if (count == 0)
+        return CAIRN_OK;
+    if (changes == NULL || changes->site == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to change");
+    const cairn_site *first = changes->site;
+    const struct cairn_allocator *allocator = &first->table->allocator;
+    const struct change_list list = {memory_new(allocator, count, sizeof(struct change)), count,
+                                     sizeof(struct change)};
+    if (list.first == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu changes", count);
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = begin(&list.first[i], &changes[i], first, error);
+    if (status == CAIRN_OK)
+        status = patch_check_distinct(&list, error);
+    if (status == CAIRN_OK)
+        status = patch_live(&list, SITE_FORM_INITIAL, strength, error);
+    memory_free(allocator, list.first, count * sizeof(struct change));
+    return status;
 }
 
 /* ---- The host's own bytes ---- */
@@ -332,7 +365,7 @@ static enum cairn_status check_write(const cairn_site *site, const void *bytes, 
     size_t step = site->table->arch->fixed_instruction_bytes;
     if (step != 0 && size % step != 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, size,
-                         "%zu bytes are no whole instructions: each has %zu", size, step);
+                         "%zu bytes are not whole instructions: each has %zu", size, step);
     if (!is_quiescent(site, strength))
         return error_set(error, CAIRN_ERROR_STATE, site->address,
                          "site %llu at 0x%llx is published: writing all of it needs "
@@ -340,12 +373,12 @@ static enum cairn_status check_write(const cairn_site *site, const void *bytes, 
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
     enum site_form form = form_of(site);
     if (form == SITE_FORM_CACHE)
-        return patch_refuse(site, form, error);
-    return patch_check_module(site->table, strength, error);
+        return plan_refuse(site, form, error);
+    return plan_check_module(site->table, strength, error);
 }
 
-/* Bytes to write: all reserved ones of a patch point, and of a shadow up to the next instruction
- * that LLVM put there. */
+/* Returns how many bytes to write: all reserved bytes of a patch point; of a shadow, the bytes up
+ * to the next of LLVM's instructions. */
 static size_t padded_size(const cairn_site *site, size_t size)
 {
     if (site->kind != CAIRN_RECORD_STACKMAP)

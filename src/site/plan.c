@@ -3,6 +3,45 @@
 
 #include "base/error.h"
 
+/* ---- Checks ---- */
+
+enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_strength strength,
+                                    struct cairn_error *error)
+{
+    if ((unsigned)strength > CAIRN_QUIESCENT)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no strength number %u",
+                         (unsigned)strength);
+    if (strength != CAIRN_RELAXED && !code_space_can_synchronise(sites->space))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
+                         "cores cannot be made to see a patch at once: patch with CAIRN_RELAXED");
+    if (atomic_load_explicit(&sites->retired, memory_order_acquire))
+        return error_set(error, CAIRN_ERROR_STATE, 0, "the site's module has been retired");
+    if (!code_space_is_own(sites->space))
+        return code_space_after_fork(sites->space, error);
+    return CAIRN_OK;
+}
+
+enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
+                              struct cairn_error *error)
+{
+    if (form == SITE_FORM_WRITTEN)
+        return error_set(error, CAIRN_ERROR_STATE, site->address,
+                         "site %llu at 0x%llx holds bytes of the host: restore it first, with "
+                         "CAIRN_QUIESCENT",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
+    if (form == SITE_FORM_CACHE)
+        return error_set(error, CAIRN_ERROR_STATE, site->address,
+                         "site %llu at 0x%llx has an inline cache: destroy that first",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
+    return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
+                     "site %llu at 0x%llx cannot be patched live: %s",
+                     (unsigned long long)site_id(site), (unsigned long long)site->address,
+                     site->reason);
+}
+
+/* ---- The instruction ---- */
+
 struct change plan_restore(cairn_site *site)
 {
     if (site->keeps_original)
@@ -29,7 +68,7 @@ static enum cairn_status check_toc(const struct change *change, struct cairn_err
                          "fits",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
     return error_set(error, CAIRN_ERROR_RANGE, site->address,
-                     "site %llu at 0x%llx has no room around its branch for the TOC's save and "
+                     "site %llu at 0x%llx has no space around its branch for the TOC's save and "
                      "reload: a call takes %zu bytes with them, so only a jump or a no-op fits",
                      (unsigned long long)site_id(site), (unsigned long long)site->address,
                      arch->call_bytes);
@@ -78,4 +117,19 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
     if (status != CAIRN_OK || encode_straight(change))
         return status;
     return plan_through_veneer(change, error);
+}
+
+enum cairn_status plan_all(const struct change_list *list, enum site_form form,
+                           enum cairn_strength strength, struct cairn_error *error)
+{
+    const struct site_table *checked = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        enum cairn_status status = plan_one(change_at(list, i), form, strength, &checked, error);
+        if (status == CAIRN_OK)
+            continue;
+        while (i-- > 0)
+            plan_release(change_at(list, i));
+        return status;
+    }
+    return CAIRN_OK;
 }

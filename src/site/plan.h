@@ -1,8 +1,9 @@
 /*
- * site/plan.h - from what a site is to do to the bits of its instruction.
+ * site/plan.h - requested changes of sites, and the bits of the instructions that make them.
  *
- * Planning may fail, and writes nothing that executing threads can see. Committing (commit.h)
- * cannot fail in dual mapping.
+ * Everything that a change can be refused for is checked here. Planning writes nothing that
+ * executing threads can see. In dual mapping, nothing can fail after it except the barrier
+ * (commit.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +26,7 @@ struct change {
      * it. */
     uint32_t sequence;
     uint32_t undone;
-    /* Set by plan_change. */
+    /* Set by planning. */
     uint64_t bits;              /* the instruction */
     struct site_veneer *veneer; /* the veneer that it branches to, taken; NULL for a direct
                                  * branch */
@@ -34,8 +35,8 @@ struct change {
     uint64_t undo_to;
 };
 
-/* Changes of live sites of one space that are made together. Each is part of an element of `stride`
- * bytes. */
+/* One or more changes of live sites of one space, which are made together. Each is part of an
+ * element of `stride` bytes. */
 struct change_list {
     struct change *first;
     size_t count;
@@ -48,7 +49,7 @@ static inline struct change *change_at(const struct change_list *list, size_t in
 }
 
 /* Initialises a change that makes the site a branch. The target may be anywhere. Leaves out the
- * members that plan_change and site/commit.c set, because batches have thousands of changes. */
+ * members that planning and site/commit.c set, because a list may have thousands of changes. */
 static inline void plan_set_branch(struct change *change, cairn_site *site, enum arch_branch branch,
                                    uint64_t target)
 {
@@ -69,9 +70,51 @@ static inline struct change plan_branch(cairn_site *site, enum arch_branch branc
 /* Returns the change that restores the site's initial instruction. */
 struct change plan_restore(cairn_site *site);
 
+/* Checks that the strength is valid and supported, and that the module is not retired. In a forked
+ * child, makes the code space the child's own. ARGUMENT, UNSUPPORTED, STATE, SYSTEM. */
+enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_strength strength,
+                                    struct cairn_error *error);
+
+/* Returns why plan_check_live refuses a site with this form. The caller passes the form that it
+ * has decided by, because the site may have lost its inline cache since. UNMANAGED, STATE. */
+enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
+                              struct cairn_error *error);
+
+/* Checks that the site can be changed by one store while threads execute it, and has the form:
+ * SITE_FORM_CACHE for changes by its inline cache, otherwise SITE_FORM_INITIAL. UNMANAGED,
+ * STATE. */
+static inline enum cairn_status plan_check_live(const cairn_site *site, enum site_form expected,
+                                                struct cairn_error *error)
+{
+    enum site_form form = (enum site_form)atomic_load_explicit(&site->form, memory_order_relaxed);
+    return site->live && form == expected ? CAIRN_OK : plan_refuse(site, form, error);
+}
+
 /* Computes the bits of the instruction, and takes a veneer if the target is out of reach. MEMORY,
  * FULL, SYSTEM, RANGE. */
 enum cairn_status plan_change(struct change *change, struct cairn_error *error);
+
+/* Checks and plans a change. `*checked` is the module that was checked last, or NULL: the next site
+ * mostly belongs to the same module. */
+static inline enum cairn_status plan_one(struct change *change, enum site_form form,
+                                         enum cairn_strength strength,
+                                         const struct site_table **checked,
+                                         struct cairn_error *error)
+{
+    const struct site_table *sites = change->site->table;
+    enum cairn_status status = CAIRN_OK;
+    if (sites != *checked)
+        status = plan_check_module(sites, strength, error);
+    *checked = sites;
+    if (status == CAIRN_OK)
+        status = plan_check_live(change->site, form, error);
+    return status == CAIRN_OK ? plan_change(change, error) : status;
+}
+
+/* Checks and plans all changes of the list. On an error no change has a veneer. */
+enum cairn_status plan_all(const struct change_list *list, enum site_form form,
+                           enum cairn_strength strength, struct cairn_error *error);
+
 /* Releases the veneer, when the change has been made or is abandoned. */
 static inline void plan_release(struct change *change)
 {

@@ -317,19 +317,16 @@ static void check_exits(void)
     check(cairn_runtime_quiesce(program.runtime) == 1, "the exit is gone");
 }
 
-static void check_batch(void)
+static void check_list_of_changes(void)
 {
     struct cairn_error error = {0};
-    cairn_batch *batch = NULL;
-    enum cairn_status status = cairn_batch_create(program.runtime, &batch, &error);
-    for (int id = CALLS; status == CAIRN_OK && id <= CALLS_NOTHING; id++)
-        status = cairn_batch_call(batch, site(id), &callees[2], &error);
-    if (status == CAIRN_OK)
-        status = cairn_batch_commit(batch, CAIRN_SYNC, &error);
-    check_ok(status, &error, "a batch of three");
+    struct cairn_site_change changes[CALLS_NOTHING + 1];
+    size_t count = 0;
     for (int id = CALLS; id <= CALLS_NOTHING; id++)
-        check_result(id, 3000 + CALLER_CANARY, "the batch's target");
-    cairn_batch_destroy(batch);
+        changes[count++] = (struct cairn_site_change){site(id), CAIRN_CHANGE_CALL, &callees[2]};
+    check_ok(cairn_sites_change(changes, count, CAIRN_SYNC, &error), &error, "three changes");
+    for (int id = CALLS; id <= CALLS_NOTHING; id++)
+        check_result(id, 3000 + CALLER_CANARY, "the target of three changes");
 }
 
 /* ---- Several threads ---- */
@@ -527,7 +524,7 @@ int main(void)
         check_patching(CALLS_NOTHING, 40 + CALLER_CANARY);
         check_shadow();
         check_exits();
-        check_batch();
+        check_list_of_changes();
         check_race();
         signature = make_signature();
         check_call();

@@ -1,6 +1,6 @@
 /*
- * Tests of batches of 4096 sites: either all of them change or none does. Also tests of a batch and
- * of a single site when the kernel refuses a barrier, a page or memory.
+ * Tests of lists of 4096 changes: either all sites change or none does. Also tests of lists and of
+ * single sites when the kernel refuses a barrier, a page or memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,7 +38,9 @@ struct crowd {
     cairn_module *module;
     uint8_t *code;
     uint8_t *before; /* the code before any change */
-    cairn_batch *batch;
+    /* The list of changes: space for all sites of two crowds. */
+    struct cairn_site_change *changes;
+    size_t count;
 };
 
 static uint32_t function_offset(uint32_t index)
@@ -82,7 +84,8 @@ static void load_crowd(struct crowd *crowd)
     ck_assert_uint_eq(cairn_module_site_count(crowd->module), COUNT);
     ck_assert_done(cairn_module_publish(crowd->module, &error), error);
     memcpy(crowd->before, crowd->code, CODE_BYTES);
-    ck_assert_done(cairn_batch_create(crowd->runtime, &crowd->batch, &error), error);
+    crowd->changes = malloc(2 * COUNT * sizeof *crowd->changes);
+    crowd->count = 0;
 }
 
 static void create_crowd(struct crowd *crowd, enum cairn_code_mode mode)
@@ -94,10 +97,10 @@ static void create_crowd(struct crowd *crowd, enum cairn_code_mode mode)
 
 static void destroy_crowd(struct crowd *crowd)
 {
-    cairn_batch_destroy(crowd->batch);
     cairn_module_retire(crowd->module);
     cairn_runtime_destroy(crowd->runtime);
     free(crowd->before);
+    free(crowd->changes);
 }
 
 static cairn_site *site_of(const struct crowd *crowd, uint32_t index)
@@ -123,12 +126,27 @@ static bool is_unchanged(const struct crowd *crowd)
     return memcmp(crowd->code, crowd->before, CODE_BYTES) == 0;
 }
 
+/* Adds a change to the list. */
+static void note(struct crowd *crowd, cairn_site *site, enum cairn_change_kind kind,
+                 const void *target)
+{
+    crowd->changes[crowd->count++] = (struct cairn_site_change){site, kind, target};
+}
+
 static void note_calls(struct crowd *crowd, uint32_t count, const void *target)
 {
-    enum cairn_status status = CAIRN_OK;
-    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++)
-        status = cairn_batch_call(crowd->batch, site_of(crowd, i), target, NULL);
-    support_expect(status == CAIRN_OK);
+    for (uint32_t i = 0; i < count; i++)
+        note(crowd, site_of(crowd, i), CAIRN_CHANGE_CALL, target);
+}
+
+/* Makes the changes of the list, and empties it on success. */
+static enum cairn_status make_changes(struct crowd *crowd, enum cairn_strength strength,
+                                      struct cairn_error *error)
+{
+    enum cairn_status status = cairn_sites_change(crowd->changes, crowd->count, strength, error);
+    if (status == CAIRN_OK)
+        crowd->count = 0;
+    return status;
 }
 
 /* ---- Changing all of them ---- */
@@ -144,50 +162,48 @@ START_TEST(all_4096_sites_do_the_new_thing)
     ck_assert_uint_eq(count_results(&crowd, 0), COUNT);
     note_calls(&crowd, COUNT, near_two(&crowd));
     ck_assert(is_unchanged(&crowd));
-    ck_assert_done(cairn_batch_commit(crowd.batch, strength, &error), error);
+    ck_assert_done(make_changes(&crowd, strength, &error), error);
     ck_assert_uint_eq(count_results(&crowd, 2), COUNT);
     note_calls(&crowd, COUNT, SITE_ONE);
-    ck_assert_done(cairn_batch_commit(crowd.batch, strength, &error), error);
+    ck_assert_done(make_changes(&crowd, strength, &error), error);
     ck_assert_uint_eq(count_results(&crowd, 1), COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {
-        enum cairn_status status = CAIRN_OK;
         if (i % 3 == 0)
-            status = cairn_batch_nop(crowd.batch, site_of(&crowd, i), &error);
+            note(&crowd, site_of(&crowd, i), CAIRN_CHANGE_NOP, NULL);
         else if (i % 3 == 1)
-            status = cairn_batch_jump(crowd.batch, site_of(&crowd, i), crowd.code + tail_offset(i),
-                                      &error);
+            note(&crowd, site_of(&crowd, i), CAIRN_CHANGE_JUMP, crowd.code + tail_offset(i));
         else
-            status = cairn_batch_call(crowd.batch, site_of(&crowd, i), SITE_TWO, &error);
-        ck_assert_done(status, error);
+            note(&crowd, site_of(&crowd, i), CAIRN_CHANGE_CALL, SITE_TWO);
     }
-    ck_assert_done(cairn_batch_commit(crowd.batch, strength, &error), error);
+    ck_assert_done(make_changes(&crowd, strength, &error), error);
     ck_assert_uint_eq(count_results(&crowd, 2), COUNT / 3);
     ck_assert_uint_eq(count_results(&crowd, 0), COUNT - COUNT / 3);
     for (uint32_t i = 0; i < COUNT; i++)
-        ck_assert_done(cairn_batch_restore(crowd.batch, site_of(&crowd, i), &error), error);
-    ck_assert_done(cairn_batch_commit(crowd.batch, strength, &error), error);
+        note(&crowd, site_of(&crowd, i), CAIRN_CHANGE_RESTORE, NULL);
+    ck_assert_done(make_changes(&crowd, strength, &error), error);
     ck_assert(is_unchanged(&crowd));
     destroy_crowd(&crowd);
 }
 END_TEST
 
-/* ---- An error when the last change is added ---- */
+/* ---- An invalid last change ---- */
 
-/* 4095 changes are added; the last one is refused. The batch still holds the others, and they can
- * be committed. */
-static void check_refused_note(struct crowd *crowd, enum cairn_status got,
-                               enum cairn_status expected)
+/* The last of 4096 changes is refused. Without it, the list is accepted. Returns the error. */
+static struct cairn_error check_refused_last(struct crowd *crowd, enum cairn_status expected)
 {
+    struct cairn_error refused;
     struct cairn_error error;
-    ck_assert_int_eq(got, expected);
+    ck_assert_int_eq(cairn_sites_change(crowd->changes, COUNT, CAIRN_SYNC, &refused), expected);
+    ck_assert_int_eq(refused.status, expected);
     ck_assert(is_unchanged(crowd));
     ck_assert_uint_eq(count_results(crowd, 0), COUNT);
-    ck_assert_done(cairn_batch_commit(crowd->batch, CAIRN_SYNC, &error), error);
+    ck_assert_done(cairn_sites_change(crowd->changes, LAST, CAIRN_SYNC, &error), error);
     ck_assert_uint_eq(count_results(crowd, 2), LAST);
     ck_assert_int_eq(
         memcmp(crowd->code + function_offset(LAST), crowd->before + function_offset(LAST), STRIDE),
         0);
     destroy_crowd(crowd);
+    return refused;
 }
 
 START_TEST(null_as_the_last_target_is_refused)
@@ -195,84 +211,99 @@ START_TEST(null_as_the_last_target_is_refused)
     struct crowd crowd;
     create_crowd(&crowd, site_modes[_i]);
     note_calls(&crowd, LAST, near_two(&crowd));
-    check_refused_note(&crowd, cairn_batch_call(crowd.batch, site_of(&crowd, LAST), NULL, NULL),
-                       CAIRN_ERROR_ARGUMENT);
+    note(&crowd, site_of(&crowd, LAST), CAIRN_CHANGE_CALL, NULL);
+    check_refused_last(&crowd, CAIRN_ERROR_ARGUMENT);
 }
 END_TEST
 
-START_TEST(site_named_again_at_last_is_refused_and_named)
+START_TEST(null_as_the_last_site_is_refused)
 {
     struct crowd crowd;
-    struct cairn_error error;
     create_crowd(&crowd, site_modes[_i]);
     note_calls(&crowd, LAST, near_two(&crowd));
-    enum cairn_status status = cairn_batch_nop(crowd.batch, site_of(&crowd, 77), &error);
-    ck_assert_ptr_nonnull(strstr(error.message, "site 77 "));
-    check_refused_note(&crowd, status, CAIRN_ERROR_CONFLICT);
+    note(&crowd, NULL, CAIRN_CHANGE_NOP, NULL);
+    check_refused_last(&crowd, CAIRN_ERROR_ARGUMENT);
 }
 END_TEST
 
-START_TEST(region_that_is_too_small_is_refused_at_last)
+START_TEST(unknown_kind_of_the_last_change_is_refused)
+{
+    struct crowd crowd;
+    create_crowd(&crowd, site_modes[_i]);
+    note_calls(&crowd, LAST, near_two(&crowd));
+    note(&crowd, site_of(&crowd, LAST), (enum cairn_change_kind)4, near_two(&crowd));
+    check_refused_last(&crowd, CAIRN_ERROR_ARGUMENT);
+}
+END_TEST
+
+START_TEST(site_that_is_also_the_last_one_is_refused_and_named)
+{
+    struct crowd crowd;
+    create_crowd(&crowd, site_modes[_i]);
+    note_calls(&crowd, LAST, near_two(&crowd));
+    note(&crowd, site_of(&crowd, 77), CAIRN_CHANGE_NOP, NULL);
+    struct cairn_error error = check_refused_last(&crowd, CAIRN_ERROR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(error.message, "site 77 "));
+}
+END_TEST
+
+START_TEST(last_region_that_is_too_small_is_refused)
 {
     struct crowd crowd;
     struct site_fixture small;
-    struct cairn_error error;
     uint8_t region[SITE_REGION_MAX];
     create_crowd(&crowd, site_modes[_i]);
     const struct site_shape shape = site_null_patchpoint(region, machine_region_too_small);
     site_load_into(&small, crowd.runtime, &shape);
     note_calls(&crowd, LAST, near_two(&crowd));
-    enum cairn_status status = cairn_batch_call(crowd.batch, small.site, SITE_TWO, &error);
+    note(&crowd, small.site, CAIRN_CHANGE_CALL, SITE_TWO);
+    struct cairn_error error = check_refused_last(&crowd, CAIRN_ERROR_UNMANAGED);
     ck_assert_ptr_nonnull(strstr(error.message, machine_why_too_small));
-    check_refused_note(&crowd, status, CAIRN_ERROR_UNMANAGED);
 }
 END_TEST
 
-START_TEST(site_of_another_runtime_is_refused_at_last)
+START_TEST(last_site_of_another_runtime_is_refused)
 {
     struct crowd crowd;
     struct site_fixture other;
-    struct cairn_error error;
     uint8_t region[SITE_REGION_MAX];
     create_crowd(&crowd, site_modes[_i]);
     const struct site_shape shape = site_null_patchpoint(region, 16);
     site_load(&other, site_modes[_i], &shape);
     note_calls(&crowd, LAST, near_two(&crowd));
-    enum cairn_status status = cairn_batch_call(crowd.batch, other.site, SITE_TWO, &error);
+    note(&crowd, other.site, CAIRN_CHANGE_CALL, SITE_TWO);
+    struct cairn_error error = check_refused_last(&crowd, CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(error.message, "another runtime"));
     ck_assert_int_eq(other.function(), 0);
-    check_refused_note(&crowd, status, CAIRN_ERROR_ARGUMENT);
     site_unload(&other);
 }
 END_TEST
 
-/* ---- An error of the commit ---- */
+/* ---- Refused lists ---- */
 
-/* No site has changed, and the batch still holds its changes. */
-static void check_refused_commit(struct crowd *crowd, enum cairn_strength strength,
-                                 enum cairn_status expected)
+/* The list is refused, and no site has changed. */
+static void check_refused(struct crowd *crowd, enum cairn_strength strength,
+                          enum cairn_status expected)
 {
     struct cairn_error error = {.status = CAIRN_OK};
-    support_expect(cairn_batch_commit(crowd->batch, strength, &error) == expected);
+    support_expect(make_changes(crowd, strength, &error) == expected);
     support_expect(error.status == expected && error.message[0] != '\0');
     support_expect(is_unchanged(crowd));
     support_expect(count_results(crowd, 0) == COUNT);
-    support_expect(cairn_batch_nop(crowd->batch, site_of(crowd, 0), NULL) == CAIRN_ERROR_CONFLICT);
 }
 
 START_TEST(module_retired_under_the_last_change_refuses_all)
 {
     struct crowd crowd;
     struct site_fixture other;
-    struct cairn_error error;
     uint8_t region[SITE_REGION_MAX];
     create_crowd(&crowd, site_modes[_i]);
     const struct site_shape shape = site_null_patchpoint(region, 16);
     site_load_into(&other, crowd.runtime, &shape);
     note_calls(&crowd, COUNT, near_two(&crowd));
-    ck_assert_done(cairn_batch_call(crowd.batch, other.site, SITE_TWO, &error), error);
+    note(&crowd, other.site, CAIRN_CHANGE_CALL, SITE_TWO);
     cairn_module_retire(other.module);
-    check_refused_commit(&crowd, CAIRN_SYNC, CAIRN_ERROR_STATE);
+    check_refused(&crowd, CAIRN_SYNC, CAIRN_ERROR_STATE);
     ck_assert_int_eq(other.function(), 0);
     destroy_crowd(&crowd);
 }
@@ -290,21 +321,22 @@ START_TEST(host_s_bytes_under_the_last_change_refuse_all)
     const struct site_shape shape = site_null_patchpoint(region, 16);
     site_load_into(&other, crowd.runtime, &shape);
     note_calls(&crowd, COUNT, near_two(&crowd));
-    ck_assert_done(cairn_batch_call(crowd.batch, other.site, SITE_TWO, &error), error);
+    note(&crowd, other.site, CAIRN_CHANGE_CALL, SITE_TWO);
     ck_assert_done(cairn_site_write(other.site, no_op, sizeof no_op, CAIRN_QUIESCENT, &error),
                    error);
-    check_refused_commit(&crowd, CAIRN_RELAXED, CAIRN_ERROR_STATE);
+    check_refused(&crowd, CAIRN_RELAXED, CAIRN_ERROR_STATE);
     ck_assert_int_eq(other.function(), 0);
     ck_assert_done(cairn_site_restore(other.site, CAIRN_QUIESCENT, &error), error);
-    ck_assert_done(cairn_batch_commit(crowd.batch, CAIRN_RELAXED, &error), error);
+    ck_assert_done(make_changes(&crowd, CAIRN_RELAXED, &error), error);
     ck_assert_uint_eq(count_results(&crowd, 2), COUNT);
     ck_assert_int_eq(other.function(), 2);
     destroy_crowd(&crowd);
 }
 END_TEST
 
-/* Only the last target is out of reach, and there is no memory for its veneer. */
-START_TEST(missing_veneer_of_the_last_change_refuses_all)
+/* Only the last target is out of reach. There is no memory for the changes, for finding repeated
+ * sites, or for the last change's veneer. */
+START_TEST(no_memory_refuses_all)
 {
     struct crowd crowd;
     struct cairn_error error;
@@ -314,22 +346,26 @@ START_TEST(missing_veneer_of_the_last_change_refuses_all)
     ck_assert_done(cairn_runtime_create(&options, &crowd.runtime, &error), error);
     load_crowd(&crowd);
     note_calls(&crowd, LAST, near_two(&crowd));
-    ck_assert_done(cairn_batch_call(crowd.batch, site_of(&crowd, LAST), SITE_TWO, &error), error);
-    allocator.fail_at = allocator.calls + 1;
-    check_refused_commit(&crowd, CAIRN_SYNC, CAIRN_ERROR_MEMORY);
-    ck_assert_done(cairn_batch_commit(crowd.batch, CAIRN_SYNC, &error), error);
+    note(&crowd, site_of(&crowd, LAST), CAIRN_CHANGE_CALL, SITE_TWO);
+    size_t before = allocator.calls;
+    for (size_t failing = 1; failing <= 3; failing++) {
+        allocator.fail_at = allocator.calls + failing;
+        check_refused(&crowd, CAIRN_SYNC, CAIRN_ERROR_MEMORY);
+        ck_assert_uint_gt(allocator.calls, before);
+    }
+    ck_assert_done(make_changes(&crowd, CAIRN_SYNC, &error), error);
     ck_assert_uint_eq(count_results(&crowd, 2), COUNT);
     destroy_crowd(&crowd);
     ck_assert_uint_eq(allocator.outstanding_bytes, 0);
 }
 END_TEST
 
-START_TEST(strength_that_is_none_refuses_all)
+START_TEST(invalid_strength_refuses_all)
 {
     struct crowd crowd;
     create_crowd(&crowd, site_modes[_i]);
     note_calls(&crowd, COUNT, near_two(&crowd));
-    check_refused_commit(&crowd, (enum cairn_strength)3, CAIRN_ERROR_ARGUMENT);
+    check_refused(&crowd, (enum cairn_strength)3, CAIRN_ERROR_ARGUMENT);
     destroy_crowd(&crowd);
 }
 END_TEST
@@ -360,9 +396,9 @@ static void sites_without_barrier(void *user)
                        CAIRN_ERROR_UNSUPPORTED);
     }
     note_calls(&crowd, COUNT, near_two(&crowd));
-    check_refused_commit(&crowd, CAIRN_SYNC, CAIRN_ERROR_UNSUPPORTED);
-    check_refused_commit(&crowd, CAIRN_QUIESCENT, CAIRN_ERROR_UNSUPPORTED);
-    support_expect(cairn_batch_commit(crowd.batch, CAIRN_RELAXED, NULL) == CAIRN_OK);
+    check_refused(&crowd, CAIRN_SYNC, CAIRN_ERROR_UNSUPPORTED);
+    check_refused(&crowd, CAIRN_QUIESCENT, CAIRN_ERROR_UNSUPPORTED);
+    support_expect(make_changes(&crowd, CAIRN_RELAXED, NULL) == CAIRN_OK);
     support_expect(count_results(&crowd, 2) == COUNT);
     destroy_crowd(&crowd);
 }
@@ -383,7 +419,7 @@ static void barrier_is_refused_later(void *user)
     cairn_site *site = site_of(&crowd, 5);
     note_calls(&crowd, COUNT, near_two(&crowd));
     support_refuse(&no_barrier, 1);
-    check_refused_commit(&crowd, CAIRN_SYNC, CAIRN_ERROR_SYSTEM);
+    check_refused(&crowd, CAIRN_SYNC, CAIRN_ERROR_SYSTEM);
     support_expect(cairn_site_call(site, near_two(&crowd), CAIRN_SYNC, &error) ==
                    CAIRN_ERROR_SYSTEM);
     support_expect(error.system_error == EPERM);
@@ -391,12 +427,12 @@ static void barrier_is_refused_later(void *user)
                    CAIRN_ERROR_SYSTEM);
     support_expect(is_unchanged(&crowd));
     support_expect(site_describe(site).state == CAIRN_SITE_NOP);
-    support_expect(cairn_batch_commit(crowd.batch, CAIRN_RELAXED, NULL) == CAIRN_OK);
+    support_expect(make_changes(&crowd, CAIRN_RELAXED, NULL) == CAIRN_OK);
     support_expect(count_results(&crowd, 2) == COUNT);
     destroy_crowd(&crowd);
 }
 
-START_TEST(barrier_that_fails_takes_all_changes_back)
+START_TEST(refused_barrier_undoes_all_changes)
 {
     enum cairn_code_mode mode = site_modes[_i];
     support_in_child(barrier_is_refused_later, &mode);
@@ -429,19 +465,18 @@ static void pages_are_refused(void *user)
                                                refuse_page(page_of(&crowd, LAST))};
     note_calls(&crowd, COUNT, near_two(&crowd));
     support_refuse(refusals, 2);
-    check_refused_commit(&crowd, CAIRN_SYNC, CAIRN_ERROR_SYSTEM);
-    check_refused_commit(&crowd, CAIRN_RELAXED, CAIRN_ERROR_SYSTEM);
+    check_refused(&crowd, CAIRN_SYNC, CAIRN_ERROR_SYSTEM);
+    check_refused(&crowd, CAIRN_RELAXED, CAIRN_ERROR_SYSTEM);
     support_expect(cairn_site_call(site_of(&crowd, LAST), near_two(&crowd), CAIRN_SYNC, NULL) ==
                    CAIRN_ERROR_SYSTEM);
     support_expect(is_unchanged(&crowd));
-    cairn_batch_clear(crowd.batch);
+    crowd.count = 0;
     uint32_t first = 0;
     while (page_of(&crowd, first) == page_of(&crowd, 0))
         first++;
     for (uint32_t i = first; i < LAST; i++)
-        support_expect(cairn_batch_call(crowd.batch, site_of(&crowd, i), near_two(&crowd), NULL) ==
-                       CAIRN_OK);
-    support_expect(cairn_batch_commit(crowd.batch, CAIRN_SYNC, NULL) == CAIRN_OK);
+        note(&crowd, site_of(&crowd, i), CAIRN_CHANGE_CALL, near_two(&crowd));
+    support_expect(make_changes(&crowd, CAIRN_SYNC, NULL) == CAIRN_OK);
     support_expect(count_results(&crowd, 2) == LAST - first);
     destroy_crowd(&crowd);
 }
@@ -486,7 +521,7 @@ struct operation {
     enum cairn_strength strength;
     uint32_t count;
     bool is_far;
-    bool is_batch;
+    bool is_list;
 };
 
 static const struct operation operations[] = {
@@ -507,28 +542,26 @@ static enum cairn_status change_sites(struct crowd *crowd, const struct operatio
                                       struct cairn_error *error)
 {
     const void *target = operation->is_far ? SITE_TWO : near_two(crowd);
-    if (!operation->is_batch)
+    if (!operation->is_list)
         return cairn_site_call(changed_site(crowd, operation, 0), target, operation->strength,
                                error);
-    return cairn_batch_commit(crowd->batch, operation->strength, error);
+    return make_changes(crowd, operation->strength, error);
 }
 
 static void note_operation(struct crowd *crowd, const struct operation *operation)
 {
     const void *target = operation->is_far ? SITE_TWO : near_two(crowd);
-    cairn_batch_clear(crowd->batch);
-    for (uint32_t i = 0; i < operation->count && operation->is_batch; i++)
-        support_expect(cairn_batch_call(crowd->batch, changed_site(crowd, operation, i), target,
-                                        NULL) == CAIRN_OK);
+    crowd->count = 0;
+    for (uint32_t i = 0; i < operation->count && operation->is_list; i++)
+        note(crowd, changed_site(crowd, operation, i), CAIRN_CHANGE_CALL, target);
 }
 
 static void restore_sites(struct crowd *crowd, const struct operation *operation)
 {
-    cairn_batch_clear(crowd->batch);
+    crowd->count = 0;
     for (uint32_t i = 0; i < operation->count; i++)
-        support_expect(cairn_batch_restore(crowd->batch, changed_site(crowd, operation, i), NULL) ==
-                       CAIRN_OK);
-    support_expect(cairn_batch_commit(crowd->batch, CAIRN_SYNC, NULL) == CAIRN_OK);
+        note(crowd, changed_site(crowd, operation, i), CAIRN_CHANGE_RESTORE, NULL);
+    support_expect(make_changes(crowd, CAIRN_SYNC, NULL) == CAIRN_OK);
     support_expect(is_unchanged(crowd));
 }
 
@@ -624,16 +657,14 @@ static void one_of_two_slabs_is_refused(void *user)
     support_expect(statistics.slab_count == 2);
     note_calls(&crowds[0], COUNT, near_two(&crowds[0]));
     for (uint32_t i = 0; i < COUNT; i++)
-        support_expect(cairn_batch_call(crowds[0].batch, site_of(&crowds[1], i),
-                                        near_two(&crowds[1]), NULL) == CAIRN_OK);
+        note(&crowds[0], site_of(&crowds[1], i), CAIRN_CHANGE_CALL, near_two(&crowds[1]));
     if (*refused < 2) {
         const struct support_refusal refusal = refuse_page(page_of(&crowds[*refused], 0));
         support_refuse(&refusal, 1);
-        support_expect(cairn_batch_commit(crowds[0].batch, CAIRN_SYNC, &error) ==
-                       CAIRN_ERROR_SYSTEM);
+        support_expect(make_changes(&crowds[0], CAIRN_SYNC, &error) == CAIRN_ERROR_SYSTEM);
         support_expect(is_unchanged(&crowds[0]) && is_unchanged(&crowds[1]));
     } else {
-        support_expect(cairn_batch_commit(crowds[0].batch, CAIRN_SYNC, &error) == CAIRN_OK);
+        support_expect(make_changes(&crowds[0], CAIRN_SYNC, &error) == CAIRN_OK);
         support_expect(count_results(&crowds[0], 2) == COUNT);
         support_expect(count_results(&crowds[1], 2) == COUNT);
     }
@@ -649,16 +680,18 @@ int main(void)
 {
     const TTest *both[] = {
         null_as_the_last_target_is_refused,
-        site_named_again_at_last_is_refused_and_named,
-        region_that_is_too_small_is_refused_at_last,
-        site_of_another_runtime_is_refused_at_last,
+        null_as_the_last_site_is_refused,
+        unknown_kind_of_the_last_change_is_refused,
+        site_that_is_also_the_last_one_is_refused_and_named,
+        last_region_that_is_too_small_is_refused,
+        last_site_of_another_runtime_is_refused,
         module_retired_under_the_last_change_refuses_all,
         host_s_bytes_under_the_last_change_refuse_all,
-        missing_veneer_of_the_last_change_refuses_all,
-        strength_that_is_none_refuses_all,
+        no_memory_refuses_all,
+        invalid_strength_refuses_all,
     };
-    Suite *suite = suite_create("batches of sites");
-    TCase *tests = tcase_create("batches");
+    Suite *suite = suite_create("lists of changes");
+    TCase *tests = tcase_create("lists");
     int first_mode = site_first_mode();
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, all_4096_sites_do_the_new_thing, 2 * first_mode, 2 * SITE_MODES);
@@ -667,7 +700,7 @@ int main(void)
     if (support_can_refuse()) {
         tcase_add_loop_test(tests, refusals_from_any_call_on_change_all_sites_or_none, 0,
                             2 * SITE_MODES);
-        tcase_add_loop_test(tests, barrier_that_fails_takes_all_changes_back, 0, SITE_MODES);
+        tcase_add_loop_test(tests, refused_barrier_undoes_all_changes, 0, SITE_MODES);
         tcase_add_loop_test(tests, without_a_barrier_no_mode_synchronises, 0, SITE_MODES);
         tcase_add_loop_test(tests, refusal_in_one_of_two_slabs_changes_neither, 0, 3);
         tcase_add_test(tests, pages_that_cannot_be_replaced_leave_all_sites_unchanged);
