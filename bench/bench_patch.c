@@ -301,7 +301,7 @@ static double time_many(const struct bench_module *module, const void *target,
     static struct cairn_site_change changes[SITES];
     double begun = bench_now();
     for (int i = 0; i < SITES; i++)
-        changes[i] = (struct cairn_site_change){module->sites[i], CAIRN_CHANGE_CALL, target};
+        changes[i] = (struct cairn_site_change){module->sites[i], CAIRN_SITE_CHANGE_CALL, target};
     enum cairn_status status = cairn_sites_change(changes, SITES, strength, NULL);
     return status == CAIRN_OK ? (bench_now() - begun) / SITES : 0;
 }

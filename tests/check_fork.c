@@ -322,7 +322,6 @@ struct world {
     cairn_module *unpublished;
     cairn_module *published;
     cairn_loader *loader;
-    cairn_ic_batch *ic_batch;
     cairn_exit *exit;
     cairn_signature *signature;
     cairn_closure *closure;
@@ -356,7 +355,6 @@ static void create_world(struct world *world, enum cairn_code_mode mode)
     ck_assert_ok(cairn_loader_create(world->runtime, "loader", &world->loader, NULL));
     ck_assert_ptr_nonnull(
         cairn_loader_allocate(world->loader, CAIRN_SECTION_CODE, 64, 64, NULL, NULL));
-    ck_assert_ok(cairn_ic_batch_create(world->runtime, &world->ic_batch, NULL));
     ck_assert_ok(cairn_exit_create(world->runtime, continue_after, NULL, &world->exit, NULL));
     ck_assert_ok(cairn_signature_create(NULL, NULL, 0, NULL, 0, &world->signature, NULL));
     ck_assert_ok(cairn_closure_create(world->runtime, world->signature, return_nothing, NULL,
@@ -370,7 +368,6 @@ static void destroy_world(struct world *world)
     cairn_closure_destroy(world->closure);
     cairn_signature_destroy(world->signature);
     cairn_exit_destroy(world->exit);
-    cairn_ic_batch_destroy(world->ic_batch);
     cairn_loader_destroy(world->loader);
     cairn_runtime_quiesce(world->runtime);
     cairn_runtime_destroy(world->runtime);
@@ -422,7 +419,7 @@ static enum cairn_status enter_site_ic(struct world *world)
 
 static enum cairn_status enter_sites_change(struct world *world)
 {
-    const struct cairn_site_change change = {world->empty.site, CAIRN_CHANGE_CALL, SITE_ONE};
+    const struct cairn_site_change change = {world->empty.site, CAIRN_SITE_CHANGE_CALL, SITE_ONE};
     return cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL);
 }
 
@@ -513,16 +510,6 @@ static enum cairn_status enter_retire(struct world *world)
     return CAIRN_OK;
 }
 
-static enum cairn_status enter_reset_ics(struct world *world)
-{
-    return cairn_module_reset_ics(world->empty.module, CAIRN_RELAXED, NULL, NULL);
-}
-
-static enum cairn_status enter_remove_ic_key(struct world *world)
-{
-    return cairn_runtime_remove_ic_key(world->runtime, 1, CAIRN_RELAXED, NULL, NULL);
-}
-
 static bool visit_none(const struct cairn_ic_description *description, void *user)
 {
     (void)description;
@@ -541,11 +528,6 @@ static enum cairn_status enter_format_ics(struct world *world)
     char text[16];
     support_expect(cairn_runtime_format_ics(world->runtime, text, sizeof text) == 0);
     return CAIRN_OK;
-}
-
-static enum cairn_status enter_ic_batch_commit(struct world *world)
-{
-    return cairn_ic_batch_commit(world->ic_batch, CAIRN_RELAXED, NULL);
 }
 
 static enum cairn_status enter_exit_create(struct world *world)
@@ -609,11 +591,8 @@ static const struct entry {
     {.name = "cairn_loader_destroy", .enter = enter_loader_destroy},
     {.name = "cairn_module_publish", .enter = enter_publish},
     {.name = "cairn_module_retire", .enter = enter_retire},
-    {.name = "cairn_module_reset_ics", .enter = enter_reset_ics},
-    {.name = "cairn_runtime_remove_ic_key", .enter = enter_remove_ic_key},
     {.name = "cairn_runtime_visit_ics", .enter = enter_visit_ics},
     {.name = "cairn_runtime_format_ics", .enter = enter_format_ics},
-    {.name = "cairn_ic_batch_commit", .enter = enter_ic_batch_commit},
     {.name = "cairn_exit_create", .enter = enter_exit_create},
     {.name = "cairn_exit_destroy", .enter = enter_exit_destroy},
     {.name = "cairn_closure_create", .enter = enter_closure_create},
@@ -654,8 +633,8 @@ static void *work_all_the_time(void *user)
         cairn_module *module = load_function(world->runtime, 1, 64 + i % 7 * 3000, &function);
         support_expect(cairn_exit_create(world->runtime, continue_after, NULL, &exit, NULL) ==
                        CAIRN_OK);
-        const struct cairn_site_change change = {world->patchers.fixture.site, CAIRN_CHANGE_CALL,
-                                                 far_targets[i % TARGET_COUNT]};
+        const struct cairn_site_change change = {
+            world->patchers.fixture.site, CAIRN_SITE_CHANGE_CALL, far_targets[i % TARGET_COUNT]};
         support_expect(cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL) == CAIRN_OK);
         cairn_runtime_format_ics(world->runtime, text, sizeof text);
         cairn_runtime_statistics(world->runtime, &statistics);

@@ -71,7 +71,6 @@ struct world {
     cairn_runtime *runtime;
     struct ic_program program;
     cairn_ic *caches[CACHES];
-    cairn_ic_batch *batch;
     cairn_engine *engine; /* its module is not loaded yet */
     LLVMContextRef context;
     /* The number of finished changes. The memory is private, so a child has the value of the moment
@@ -112,9 +111,6 @@ static void create_world(struct world *world, enum cairn_code_mode mode)
             cairn_ic_create(world->program.sites[i], &options, &world->caches[i], &error), error);
         ic_assert_done(cairn_ic_add(world->caches[i], &added, CAIRN_RELAXED, &error), error);
     }
-    ic_assert_done(cairn_ic_batch_create(world->runtime, &world->batch, &error), error);
-    struct cairn_ic_case noted = constant(OTHER_SHAPE, 3);
-    ic_assert_done(cairn_ic_batch_add(world->batch, world->caches[0], &noted, &error), error);
     world->context = LLVMContextCreate();
     ic_assert_done(cairn_engine_create(world->runtime, support_parse_valid(world->context, text),
                                        NULL, &world->engine, &error),
@@ -125,7 +121,6 @@ static void destroy_world(struct world *world)
 {
     cairn_engine_destroy(world->engine);
     LLVMContextDispose(world->context);
-    cairn_ic_batch_destroy(world->batch);
     ic_unload(&world->program);
     cairn_runtime_destroy(world->runtime);
 }
@@ -257,7 +252,7 @@ static enum cairn_status enter_reset(struct world *world)
 
 static enum cairn_status enter_order(struct world *world)
 {
-    return cairn_ic_order(world->caches[0], CAIRN_RELAXED, NULL);
+    return ic_order(world->caches[0], CAIRN_RELAXED, NULL);
 }
 
 static enum cairn_status enter_destroy(struct world *world)
@@ -276,12 +271,6 @@ static enum cairn_status enter_describe(struct world *world)
 static enum cairn_status enter_state(struct world *world)
 {
     expect(cairn_ic_state(world->caches[0]) == CAIRN_IC_MONOMORPHIC);
-    return CAIRN_OK;
-}
-
-static enum cairn_status enter_case_count(struct world *world)
-{
-    expect(cairn_ic_case_count(world->caches[0]) == 1);
     return CAIRN_OK;
 }
 
@@ -317,23 +306,20 @@ static enum cairn_status enter_module_reset(struct world *world)
 {
     cairn_module *module =
         cairn_runtime_find_module(world->runtime, (uintptr_t)world->program.functions[0]);
-    return cairn_module_reset_ics(module, CAIRN_RELAXED, NULL, NULL);
+    return ic_reset_module(world->runtime, module, CAIRN_RELAXED, NULL, NULL);
 }
 
 static enum cairn_status enter_remove_key(struct world *world)
 {
-    return cairn_runtime_remove_ic_key(world->runtime, SHAPE, CAIRN_RELAXED, NULL, NULL);
+    return ic_remove_key(world->runtime, SHAPE, CAIRN_RELAXED, NULL, NULL);
 }
 
-static enum cairn_status enter_batch_create(struct world *world)
+static enum cairn_status enter_change(struct world *world)
 {
-    cairn_ic_batch *batch;
-    return cairn_ic_batch_create(world->runtime, &batch, NULL);
-}
-
-static enum cairn_status enter_batch_commit(struct world *world)
-{
-    return cairn_ic_batch_commit(world->batch, CAIRN_RELAXED, NULL);
+    struct cairn_ic_case added = constant(OTHER_SHAPE, 3);
+    const struct cairn_ic_change changes[] = {ic_adding(world->caches[0], &added),
+                                              ic_adding(world->caches[1], &added)};
+    return cairn_ics_change(changes, 2, CAIRN_RELAXED, NULL);
 }
 
 static enum cairn_status enter_hit(struct world *world)
@@ -417,18 +403,16 @@ static const struct entry {
     {"cairn_ic_add", enter_add},
     {"cairn_ic_remove", enter_remove},
     {"cairn_ic_reset", enter_reset},
-    {"cairn_ic_order", enter_order},
+    {"the order of cases", enter_order},
     {"cairn_ic_destroy", enter_destroy},
     {"cairn_ic_describe", enter_describe},
     {"cairn_ic_state", enter_state},
-    {"cairn_ic_case_count", enter_case_count},
     {"cairn_site_ic", enter_site_ic},
     {"cairn_runtime_visit_ics", enter_visit},
     {"cairn_runtime_format_ics", enter_format},
-    {"cairn_module_reset_ics", enter_module_reset},
-    {"cairn_runtime_remove_ic_key", enter_remove_key},
-    {"cairn_ic_batch_create", enter_batch_create},
-    {"cairn_ic_batch_commit", enter_batch_commit},
+    {"the reset of a module", enter_module_reset},
+    {"the removal of a key", enter_remove_key},
+    {"cairn_ics_change", enter_change},
     {"a hit", enter_hit},
     {"a miss", enter_miss},
     {"cairn_engine_function", enter_engine_function},

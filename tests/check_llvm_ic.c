@@ -1001,7 +1001,7 @@ static void expect_state(enum cairn_ic_state state, uint32_t count)
     struct cairn_ic_description description;
     cairn_ic_describe(ic, &description);
     ck_assert_int_eq(cairn_ic_state(ic), state);
-    ck_assert_uint_eq(cairn_ic_case_count(ic), count);
+    ck_assert_uint_eq(ic_case_count(ic), count);
     ck_assert_int_eq(description.state, state);
     ck_assert_uint_eq(description.case_count, count);
 }
@@ -1128,7 +1128,7 @@ START_TEST(guards_that_differ_in_anything_are_of_different_cases)
     for (uint32_t i = 0; i < GUARDS; i++) {
         const struct cairn_ic_case added = {.guard = guards[i], .action = CAIRN_IC_CONSTANT};
         add(&added);
-        ck_assert_uint_eq(cairn_ic_case_count(ic), i + 1);
+        ck_assert_uint_eq(ic_case_count(ic), i + 1);
     }
 }
 END_TEST
@@ -1161,11 +1161,6 @@ START_TEST(names_of_states_and_actions)
     ck_assert_str_eq(cairn_ic_state_name(CAIRN_IC_POLYMORPHIC), "polymorphic");
     ck_assert_str_eq(cairn_ic_state_name(CAIRN_IC_MEGAMORPHIC), "megamorphic");
     ck_assert_ptr_nonnull(cairn_ic_state_name((enum cairn_ic_state)99));
-    ck_assert_str_eq(cairn_ic_action_name(CAIRN_IC_LOAD), "load");
-    ck_assert_str_eq(cairn_ic_action_name(CAIRN_IC_STORE), "store");
-    ck_assert_str_eq(cairn_ic_action_name(CAIRN_IC_CONSTANT), "constant");
-    ck_assert_str_eq(cairn_ic_action_name(CAIRN_IC_CALL), "call");
-    ck_assert_ptr_nonnull(cairn_ic_action_name((enum cairn_ic_action)99));
 }
 END_TEST
 
@@ -1233,17 +1228,13 @@ START_TEST(counters_begin_at_zero_also_when_all_are_in_use)
     struct cairn_ic_description description;
     struct cairn_ic_guard third = shape_guard(3);
     struct cairn_ic_case added = constant_case(99, 99);
-    cairn_ic_batch *batch = NULL;
     load_one(&get, (struct cairn_ic_options){.counts_hits = true, .case_limit = 16});
     for (uint32_t shape = 1; shape <= 16; shape++) {
         add_constant(shape, shape);
         run_often(shape, shape);
     }
-    ic_assert_done(cairn_ic_batch_create(runtime, &batch, &error), error);
-    ic_assert_done(cairn_ic_batch_remove(batch, ic, &third, &error), error);
-    ic_assert_done(cairn_ic_batch_add(batch, ic, &added, &error), error);
-    ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_RELAXED, &error), error);
-    cairn_ic_batch_destroy(batch);
+    const struct cairn_ic_change changes[] = {ic_removing(ic, &third), ic_adding(ic, &added)};
+    ic_assert_done(cairn_ics_change(changes, 2, CAIRN_RELAXED, &error), error);
     run_often(99, 2);
     cairn_ic_describe(ic, &description);
     ck_assert_uint_eq(description.cases[15].guard.key, 99);
@@ -1278,7 +1269,7 @@ START_TEST(the_cases_that_hit_most_often_come_first)
         add_constant(i + 1, 101 + i);
     for (uint32_t i = 0; i < 4; i++)
         run_often(i + 1, times[i]);
-    ic_assert_done(cairn_ic_order(ic, CAIRN_RELAXED, &error), error);
+    ic_assert_done(ic_order(ic, CAIRN_RELAXED, &error), error);
     cairn_ic_describe(ic, &description);
     ck_assert_uint_eq(description.case_count, 4);
     for (uint32_t i = 0; i < 4; i++) {
@@ -1297,7 +1288,7 @@ START_TEST(a_cache_that_does_not_count_cannot_be_ordered)
     struct cairn_error error = {0};
     load_one(&get, (struct cairn_ic_options){.handler = NULL});
     add_constant(1, 1);
-    ck_assert_int_eq(cairn_ic_order(ic, CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(ic_order(ic, CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
     ck_assert_ptr_nonnull(strstr(error.message, "count"));
     expect_hit(1, 1);
 }
@@ -1637,7 +1628,8 @@ START_TEST(a_site_and_its_cache_know_each_other)
     ck_assert_ptr_null(cairn_site_ic(program.sites[0]));
     ic = create(program.sites[0], (struct cairn_ic_options){.handler = NULL});
     ck_assert_ptr_eq(cairn_site_ic(program.sites[0]), ic);
-    ck_assert_ptr_eq(cairn_ic_site(ic), program.sites[0]);
+    cairn_ic_describe(ic, &description);
+    ck_assert_ptr_eq(description.site, program.sites[0]);
     add_constant(1, 1);
     cairn_site_describe(program.sites[0], &site);
     cairn_ic_describe(ic, &description);
@@ -1706,8 +1698,10 @@ static void unload_second(void) { ic_unload(&second_program); }
 
 static cairn_module *module_of(const cairn_ic *cache)
 {
+    struct cairn_ic_description described;
     struct cairn_site_description description;
-    cairn_site_describe(cairn_ic_site(cache), &description);
+    cairn_ic_describe((cairn_ic *)(uintptr_t)cache, &described);
+    cairn_site_describe(described.site, &description);
     return cairn_record_module(description.record);
 }
 
@@ -1746,7 +1740,8 @@ START_TEST(a_modules_caches_are_reset_together)
     add_constants(caches[1], 3);
     add_constants(caches[2], 2);
     ck_assert_int_eq(cairn_ic_state(caches[1]), CAIRN_IC_MEGAMORPHIC);
-    ic_assert_done(cairn_module_reset_ics(module_of(caches[0]), CAIRN_SYNC, &count, &error), error);
+    ic_assert_done(ic_reset_module(runtime, module_of(caches[0]), CAIRN_SYNC, &count, &error),
+                   error);
     ck_assert_uint_eq(count, 2);
     ck_assert_int_eq(cairn_ic_state(caches[0]), CAIRN_IC_EMPTY);
     ck_assert_int_eq(cairn_ic_state(caches[1]), CAIRN_IC_EMPTY);
@@ -1754,9 +1749,10 @@ START_TEST(a_modules_caches_are_reset_together)
     ck_assert_uint_eq(run_cache(0, 1), ANSWER);
     ck_assert_uint_eq(run_cache(1, 1), ANSWER);
     ck_assert_uint_eq(run_cache(2, 1), 101);
-    ic_assert_done(cairn_module_reset_ics(module_of(caches[2]), CAIRN_SYNC, NULL, &error), error);
+    ic_assert_done(ic_reset_module(runtime, module_of(caches[2]), CAIRN_SYNC, NULL, &error), error);
     ck_assert_uint_eq(run_cache(2, 1), ANSWER);
-    ic_assert_done(cairn_module_reset_ics(module_of(caches[2]), CAIRN_SYNC, &count, &error), error);
+    ic_assert_done(ic_reset_module(runtime, module_of(caches[2]), CAIRN_SYNC, &count, &error),
+                   error);
     ck_assert_uint_eq(count, 0);
     unload_second();
 }
@@ -1773,52 +1769,45 @@ START_TEST(all_cases_of_a_key_are_removed_from_all_caches)
     add_constants(caches[1], 1);
     add_constants(caches[3], 2);
     add_to(caches[3], &masked);
-    ic_assert_done(cairn_runtime_remove_ic_key(runtime, 2, CAIRN_SYNC, &count, &error), error);
+    ic_assert_done(ic_remove_key(runtime, 2, CAIRN_SYNC, &count, &error), error);
     ck_assert_uint_eq(count, 3);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 2);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[1]), 1);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[2]), 0);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[3]), 1);
+    ck_assert_uint_eq(ic_case_count(caches[0]), 2);
+    ck_assert_uint_eq(ic_case_count(caches[1]), 1);
+    ck_assert_uint_eq(ic_case_count(caches[2]), 0);
+    ck_assert_uint_eq(ic_case_count(caches[3]), 1);
     ck_assert_uint_eq(run_cache(0, 2), ANSWER);
     ck_assert_uint_eq(run_cache(0, 3), 103);
     ck_assert_uint_eq(run_cache(3, 2), ANSWER);
     ck_assert_uint_eq(run_cache(3, 1), 101);
-    ic_assert_done(cairn_runtime_remove_ic_key(runtime, 2, CAIRN_SYNC, &count, &error), error);
+    ic_assert_done(ic_remove_key(runtime, 2, CAIRN_SYNC, &count, &error), error);
     ck_assert_uint_eq(count, 0);
-    ic_assert_done(cairn_runtime_remove_ic_key(runtime, 1, CAIRN_RELAXED, NULL, &error), error);
+    ic_assert_done(ic_remove_key(runtime, 1, CAIRN_RELAXED, NULL, &error), error);
     ck_assert_uint_eq(run_cache(3, 1), ANSWER);
     unload_second();
 }
 END_TEST
 
-static cairn_ic_batch *create_batch(void)
-{
-    cairn_ic_batch *batch = NULL;
-    struct cairn_error error = {0};
-    ic_assert_done(cairn_ic_batch_create(runtime, &batch, &error), error);
-    return batch;
-}
-
-/* Gives caches[0] three cases, of which one has shape 3 and one shape 9; caches[1] none; caches[2]
+/* Gives caches[0] two cases, of which one has shape 3 and one shape 9; caches[1] none; caches[2]
  * one of shape 9. */
-static void note_changes(cairn_ic_batch *batch)
+enum { NOTED = 5 };
+
+static void note_changes(struct cairn_ic_change changes[NOTED])
 {
-    struct cairn_error error = {0};
     struct cairn_ic_guard first = shape_guard(1);
     struct cairn_ic_guard second = shape_guard(2);
     struct cairn_ic_case ninth = constant_case(9, 109);
-    ic_assert_done(cairn_ic_batch_remove(batch, caches[0], &first, &error), error);
-    ic_assert_done(cairn_ic_batch_reset(batch, caches[1], &error), error);
-    ic_assert_done(cairn_ic_batch_add(batch, caches[2], &ninth, &error), error);
-    ic_assert_done(cairn_ic_batch_remove(batch, caches[0], &second, &error), error);
-    ic_assert_done(cairn_ic_batch_add(batch, caches[0], &ninth, &error), error);
+    changes[0] = ic_removing(caches[0], &first);
+    changes[1] = ic_resetting(caches[1]);
+    changes[2] = ic_adding(caches[2], &ninth);
+    changes[3] = ic_removing(caches[0], &second);
+    changes[4] = ic_adding(caches[0], &ninth);
 }
 
 static void expect_unchanged(void)
 {
-    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 3);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[1]), 1);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[2]), 0);
+    ck_assert_uint_eq(ic_case_count(caches[0]), 3);
+    ck_assert_uint_eq(ic_case_count(caches[1]), 1);
+    ck_assert_uint_eq(ic_case_count(caches[2]), 0);
     for (uint32_t shape = 1; shape <= 3; shape++)
         ck_assert_uint_eq(run_cache(0, shape), 100 + shape);
     ck_assert_uint_eq(run_cache(1, 1), 101);
@@ -1828,9 +1817,9 @@ static void expect_unchanged(void)
 
 static void expect_changed(void)
 {
-    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 2);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[1]), 0);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[2]), 1);
+    ck_assert_uint_eq(ic_case_count(caches[0]), 2);
+    ck_assert_uint_eq(ic_case_count(caches[1]), 0);
+    ck_assert_uint_eq(ic_case_count(caches[2]), 1);
     ck_assert_uint_eq(run_cache(0, 1), ANSWER);
     ck_assert_uint_eq(run_cache(0, 2), ANSWER);
     ck_assert_uint_eq(run_cache(0, 3), 103);
@@ -1839,66 +1828,51 @@ static void expect_changed(void)
     ck_assert_uint_eq(run_cache(2, 9), 109);
 }
 
-static void load_for_batch(void)
+static void load_for_list(void)
 {
     load_two_modules((struct cairn_ic_options){.handler = NULL});
     add_constants(caches[0], 3);
     add_constants(caches[1], 1);
 }
 
-START_TEST(a_batch_makes_its_changes_together)
+START_TEST(a_list_of_changes_is_made_together)
 {
     struct cairn_error error = {0};
-    load_for_batch();
-    cairn_ic_batch *batch = create_batch();
-    note_changes(batch);
+    struct cairn_ic_change changes[NOTED];
+    load_for_list();
+    note_changes(changes);
     expect_unchanged();
-    ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_SYNC, &error), error);
+    ic_assert_done(cairn_ics_change(changes, NOTED, CAIRN_SYNC, &error), error);
     expect_changed();
-    /* The cache is empty. */
-    reset();
-    ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_SYNC, &error), error);
-    ck_assert_uint_eq(run_cache(0, 9), ANSWER);
-    cairn_ic_batch_destroy(batch);
+    ic_assert_done(cairn_ics_change(NULL, 0, CAIRN_SYNC, &error), error);
+    expect_changed();
     unload_second();
 }
 END_TEST
 
-START_TEST(a_cleared_batch_changes_nothing)
-{
-    struct cairn_error error = {0};
-    load_for_batch();
-    cairn_ic_batch *batch = create_batch();
-    note_changes(batch);
-    cairn_ic_batch_clear(batch);
-    ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_SYNC, &error), error);
-    expect_unchanged();
-    note_changes(batch);
-    cairn_ic_batch_destroy(batch);
-    cairn_ic_batch_destroy(NULL);
-    expect_unchanged();
-    unload_second();
-}
-END_TEST
-
-START_TEST(a_batch_that_cannot_be_made_changes_nothing_and_keeps_its_changes)
+START_TEST(a_list_that_cannot_be_made_changes_nothing)
 {
     struct cairn_error error = {0};
     char site[32];
     struct cairn_ic_guard missing = shape_guard(77);
     struct cairn_ic_case late = constant_case(77, 1);
-    load_for_batch();
-    cairn_ic_batch *batch = create_batch();
-    note_changes(batch);
-    ic_assert_done(cairn_ic_batch_remove(batch, caches[3], &missing, &error), error);
-    ck_assert_int_eq(cairn_ic_batch_commit(batch, CAIRN_SYNC, &error), CAIRN_ERROR_NOT_FOUND);
+    struct cairn_ic_change changes[NOTED + 1];
+    load_for_list();
+    note_changes(changes);
+    changes[NOTED] = ic_removing(caches[3], &missing);
+    ck_assert_int_eq(cairn_ics_change(changes, NOTED + 1, CAIRN_SYNC, &error),
+                     CAIRN_ERROR_NOT_FOUND);
     snprintf(site, sizeof site, "site %d", 2 * IC_FIRST_SITE + 1);
     ck_assert_msg(strstr(error.message, site) != NULL, "%s", error.message);
     expect_unchanged();
+    changes[NOTED].kind = (enum cairn_ic_change_kind)4;
+    ck_assert_int_eq(cairn_ics_change(changes, NOTED + 1, CAIRN_SYNC, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    expect_unchanged();
+    changes[NOTED].kind = CAIRN_IC_CHANGE_REMOVE;
     add_to(caches[3], &late);
-    ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_SYNC, &error), error);
+    ic_assert_done(cairn_ics_change(changes, NOTED + 1, CAIRN_SYNC, &error), error);
     expect_changed();
-    cairn_ic_batch_destroy(batch);
     unload_second();
 }
 END_TEST
@@ -1908,65 +1882,60 @@ START_TEST(changes_of_one_cache_are_made_in_their_order)
     struct cairn_error error = {0};
     struct cairn_ic_guard first = shape_guard(1);
     struct cairn_ic_case again = constant_case(1, 201);
-    load_for_batch();
-    cairn_ic_batch *batch = create_batch();
+    load_for_list();
+    const struct cairn_ic_change removing = ic_removing(caches[0], &first);
+    const struct cairn_ic_change adding = ic_adding(caches[0], &again);
     /* The case can be removed twice because it is added in between. */
-    ic_assert_done(cairn_ic_batch_remove(batch, caches[0], &first, &error), error);
-    ic_assert_done(cairn_ic_batch_add(batch, caches[0], &again, &error), error);
-    ic_assert_done(cairn_ic_batch_remove(batch, caches[0], &first, &error), error);
-    ic_assert_done(cairn_ic_batch_add(batch, caches[0], &again, &error), error);
-    ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_RELAXED, &error), error);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 3);
+    const struct cairn_ic_change fourfold[] = {removing, adding, removing, adding};
+    ic_assert_done(cairn_ics_change(fourfold, 4, CAIRN_RELAXED, &error), error);
+    ck_assert_uint_eq(ic_case_count(caches[0]), 3);
     ck_assert_uint_eq(run_cache(0, 1), 201);
     ck_assert_uint_eq(run_cache(0, 2), 102);
-    ic_assert_done(cairn_ic_batch_remove(batch, caches[0], &first, &error), error);
-    ic_assert_done(cairn_ic_batch_remove(batch, caches[0], &first, &error), error);
-    ck_assert_int_eq(cairn_ic_batch_commit(batch, CAIRN_RELAXED, &error), CAIRN_ERROR_NOT_FOUND);
+    const struct cairn_ic_change twice[] = {removing, removing};
+    ck_assert_int_eq(cairn_ics_change(twice, 2, CAIRN_RELAXED, &error), CAIRN_ERROR_NOT_FOUND);
     ck_assert_uint_eq(run_cache(0, 1), 201);
-    cairn_ic_batch_clear(batch);
-    ic_assert_done(cairn_ic_batch_add(batch, caches[0], &again, &error), error);
-    ic_assert_done(cairn_ic_batch_reset(batch, caches[0], &error), error);
-    ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_RELAXED, &error), error);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 0);
+    const struct cairn_ic_change emptying[] = {adding, ic_resetting(caches[0])};
+    ic_assert_done(cairn_ics_change(emptying, 2, CAIRN_RELAXED, &error), error);
+    ck_assert_uint_eq(ic_case_count(caches[0]), 0);
     ck_assert_uint_eq(run_cache(0, 1), ANSWER);
-    cairn_ic_batch_destroy(batch);
     unload_second();
 }
 END_TEST
 
-START_TEST(a_batch_goes_over_the_limit_as_adding_does)
+START_TEST(a_list_goes_over_the_limit_as_adding_does)
 {
     struct cairn_error error = {0};
+    struct cairn_ic_change changes[3];
     load_two_modules((struct cairn_ic_options){.case_limit = 2});
-    cairn_ic_batch *batch = create_batch();
-    for (uint32_t shape = 1; shape <= 3; shape++) {
-        struct cairn_ic_case added = constant_case(shape, shape);
-        ic_assert_done(cairn_ic_batch_add(batch, caches[0], &added, &error), error);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct cairn_ic_case added = constant_case(i + 1, i + 1);
+        changes[i] = ic_adding(caches[0], &added);
     }
-    ic_assert_done(cairn_ic_batch_commit(batch, CAIRN_RELAXED, &error), error);
+    ic_assert_done(cairn_ics_change(changes, 3, CAIRN_RELAXED, &error), error);
     ck_assert_int_eq(cairn_ic_state(caches[0]), CAIRN_IC_MEGAMORPHIC);
     ck_assert_uint_eq(run_cache(0, 1), ANSWER);
-    cairn_ic_batch_destroy(batch);
     unload_second();
 }
 END_TEST
 
-START_TEST(a_batch_takes_caches_of_its_runtime_alone)
+START_TEST(a_list_has_caches_of_one_runtime_only)
 {
     struct cairn_error error = {0};
     cairn_runtime *other;
-    cairn_ic_batch *batch;
+    cairn_ic *foreign;
+    struct ic_program foreign_program;
+    const struct cairn_ic_options options = {.handler = missed};
     struct cairn_ic_case added = constant_case(1, 1);
     ck_assert_ok(cairn_runtime_create(NULL, &other, NULL));
-    ck_assert_ok(cairn_ic_batch_create(other, &batch, NULL));
     load_one(&get, (struct cairn_ic_options){.handler = NULL});
-    ck_assert_int_eq(cairn_ic_batch_add(batch, ic, &added, &error), CAIRN_ERROR_ARGUMENT);
+    ic_load(&foreign_program, other, &get, 1, IC_FIRST_SITE);
+    ck_assert_ok(cairn_ic_create(foreign_program.sites[0], &options, &foreign, NULL));
+    const struct cairn_ic_change changes[] = {ic_adding(ic, &added), ic_adding(foreign, &added)};
+    ck_assert_int_eq(cairn_ics_change(changes, 2, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(error.message, "runtime"));
-    ck_assert_int_eq(cairn_ic_batch_reset(batch, ic, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_ic_batch_remove(batch, ic, &added.guard, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_RELAXED, &error));
     expect_state(CAIRN_IC_EMPTY, 0);
-    cairn_ic_batch_destroy(batch);
+    ck_assert_int_eq(cairn_ic_state(foreign), CAIRN_IC_EMPTY);
+    ic_unload(&foreign_program);
     cairn_runtime_destroy(other);
 }
 END_TEST
@@ -2398,11 +2367,6 @@ static void expect_bad(cairn_ic *cache, const struct bad_case *bad)
     ck_assert_msg(strstr(error.message, bad->says) != NULL, "case %d: no '%s' in '%s'",
                   (int)(bad - bad_cases), bad->says, error.message);
     expect_same(&before);
-    cairn_ic_batch *batch = create_batch();
-    ck_assert_int_eq(cairn_ic_batch_add(batch, cache, &bad->given, &error), bad->status);
-    ck_assert_ptr_nonnull(strstr(error.message, bad->says));
-    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_RELAXED, NULL));
-    cairn_ic_batch_destroy(batch);
     expect_same(&before);
 }
 
@@ -2469,7 +2433,6 @@ START_TEST(what_is_left_out_is_refused)
 {
     struct cairn_error error = {0};
     struct cairn_ic_case good = constant_case(1, 1);
-    cairn_ic_batch *batch = create_batch();
     load_one(&get, (struct cairn_ic_options){.handler = NULL});
     ck_assert_int_eq(cairn_ic_add(NULL, &good, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_ic_add(ic, NULL, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
@@ -2477,16 +2440,10 @@ START_TEST(what_is_left_out_is_refused)
                      CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_ic_remove(ic, NULL, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_ic_reset(NULL, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_ic_order(NULL, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_module_reset_ics(NULL, CAIRN_RELAXED, NULL, &error),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_runtime_remove_ic_key(NULL, 1, CAIRN_RELAXED, NULL, &error),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_ic_batch_add(batch, NULL, &good, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_ic_batch_add(batch, ic, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_ic_batch_remove(batch, ic, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_ic_batch_reset(batch, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    cairn_ic_batch_destroy(batch);
+    ck_assert_int_eq(ic_order(NULL, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_ics_change(NULL, 1, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
+    const struct cairn_ic_change changes[] = {ic_adding(ic, &good), ic_adding(NULL, &good)};
+    ck_assert_int_eq(cairn_ics_change(changes, 2, CAIRN_RELAXED, &error), CAIRN_ERROR_ARGUMENT);
     expect_state(CAIRN_IC_EMPTY, 0);
 }
 END_TEST
@@ -2547,7 +2504,7 @@ static enum cairn_status change_add(struct cairn_error *error)
 
 static void expect_not_added(void)
 {
-    ck_assert_uint_eq(cairn_ic_case_count(ic), added_shape - 1);
+    ck_assert_uint_eq(ic_case_count(ic), added_shape - 1);
     for (uint32_t shape = 1; shape < added_shape; shape++)
         expect_hit(shape, 200 + shape);
     expect_miss(added_shape);
@@ -2583,34 +2540,17 @@ START_TEST(adding_a_call_fails_with_each_allocation)
 }
 END_TEST
 
-static cairn_ic_batch *failing_batch;
-
-static enum cairn_status change_by_batch(struct cairn_error *error)
+static enum cairn_status change_by_list(struct cairn_error *error)
 {
-    struct cairn_ic_guard first = shape_guard(1);
-    struct cairn_ic_guard second = shape_guard(2);
-    struct cairn_ic_case ninth = constant_case(9, 109);
-    if (cairn_ic_batch_create(runtime, &failing_batch, error) != CAIRN_OK)
-        return error->status;
-    enum cairn_status status = cairn_ic_batch_remove(failing_batch, caches[0], &first, error);
-    if (status == CAIRN_OK)
-        status = cairn_ic_batch_reset(failing_batch, caches[1], error);
-    if (status == CAIRN_OK)
-        status = cairn_ic_batch_add(failing_batch, caches[2], &ninth, error);
-    if (status == CAIRN_OK)
-        status = cairn_ic_batch_remove(failing_batch, caches[0], &second, error);
-    if (status == CAIRN_OK)
-        status = cairn_ic_batch_add(failing_batch, caches[0], &ninth, error);
-    if (status == CAIRN_OK)
-        status = cairn_ic_batch_commit(failing_batch, CAIRN_RELAXED, error);
-    cairn_ic_batch_destroy(failing_batch);
-    return status;
+    struct cairn_ic_change changes[NOTED];
+    note_changes(changes);
+    return cairn_ics_change(changes, NOTED, CAIRN_RELAXED, error);
 }
 
-START_TEST(a_batch_fails_with_each_allocation)
+START_TEST(a_list_fails_with_each_allocation)
 {
-    load_for_batch();
-    fail_each_allocation(change_by_batch, expect_unchanged);
+    load_for_list();
+    fail_each_allocation(change_by_list, expect_unchanged);
     expect_changed();
     unload_second();
 }
@@ -2618,12 +2558,12 @@ END_TEST
 
 static enum cairn_status change_by_key(struct cairn_error *error)
 {
-    return cairn_runtime_remove_ic_key(runtime, 1, CAIRN_RELAXED, NULL, error);
+    return ic_remove_key(runtime, 1, CAIRN_RELAXED, NULL, error);
 }
 
 START_TEST(removing_a_key_fails_with_each_allocation)
 {
-    load_for_batch();
+    load_for_list();
     fail_each_allocation(change_by_key, expect_unchanged);
     ck_assert_uint_eq(run_cache(0, 1), ANSWER);
     ck_assert_uint_eq(run_cache(1, 1), ANSWER);
@@ -2633,12 +2573,12 @@ END_TEST
 
 static enum cairn_status change_by_reset(struct cairn_error *error)
 {
-    return cairn_module_reset_ics(module_of(caches[0]), CAIRN_RELAXED, NULL, error);
+    return ic_reset_module(runtime, module_of(caches[0]), CAIRN_RELAXED, NULL, error);
 }
 
 START_TEST(resetting_a_modules_caches_fails_with_each_allocation)
 {
-    load_for_batch();
+    load_for_list();
     fail_each_allocation(change_by_reset, expect_unchanged);
     ck_assert_uint_eq(run_cache(0, 1), ANSWER);
     ck_assert_uint_eq(run_cache(1, 1), ANSWER);
@@ -2773,12 +2713,11 @@ static void add_tests_of_many(Suite *suite)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_modules_caches_are_reset_together);
     tcase_add_test(tests, all_cases_of_a_key_are_removed_from_all_caches);
-    tcase_add_test(tests, a_batch_makes_its_changes_together);
-    tcase_add_test(tests, a_cleared_batch_changes_nothing);
-    tcase_add_test(tests, a_batch_that_cannot_be_made_changes_nothing_and_keeps_its_changes);
+    tcase_add_test(tests, a_list_of_changes_is_made_together);
+    tcase_add_test(tests, a_list_that_cannot_be_made_changes_nothing);
     tcase_add_test(tests, changes_of_one_cache_are_made_in_their_order);
-    tcase_add_test(tests, a_batch_goes_over_the_limit_as_adding_does);
-    tcase_add_test(tests, a_batch_takes_caches_of_its_runtime_alone);
+    tcase_add_test(tests, a_list_goes_over_the_limit_as_adding_does);
+    tcase_add_test(tests, a_list_has_caches_of_one_runtime_only);
     tcase_add_test(tests, caches_are_visited_oldest_first_until_the_visitor_has_enough);
     tcase_add_test(tests, a_report_has_a_line_for_each_cache_and_each_case);
     tcase_add_test(tests, a_report_is_cut_to_its_size_and_tells_its_length);
@@ -2803,7 +2742,7 @@ static void add_tests_of_errors(Suite *suite)
     tcase_add_loop_test(tests, creating_fails_with_each_allocation, 0, 2);
     tcase_add_loop_test(tests, adding_fails_with_each_allocation, 0, 2);
     tcase_add_loop_test(tests, adding_a_call_fails_with_each_allocation, 0, 2);
-    tcase_add_test(tests, a_batch_fails_with_each_allocation);
+    tcase_add_test(tests, a_list_fails_with_each_allocation);
     tcase_add_test(tests, removing_a_key_fails_with_each_allocation);
     tcase_add_test(tests, resetting_a_modules_caches_fails_with_each_allocation);
     suite_add_tcase(suite, tests);

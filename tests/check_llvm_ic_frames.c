@@ -236,7 +236,7 @@ START_TEST(a_forked_child_changes_its_own_caches)
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert_uint_eq(get(0, SHAPE), FIELD);
     ck_assert_uint_eq(get(0, SHAPE + 1), 1);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 1);
+    ck_assert_uint_eq(ic_case_count(caches[0]), 1);
 }
 END_TEST
 

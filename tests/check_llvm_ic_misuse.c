@@ -116,7 +116,7 @@ static void expect_all(cairn_ic *ic, enum cairn_status status)
     ck_assert_int_eq(cairn_ic_add(ic, &added, CAIRN_SYNC, &error), status);
     ck_assert_int_eq(cairn_ic_remove(ic, &added.guard, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(cairn_ic_reset(ic, CAIRN_RELAXED, &error), status);
-    ck_assert_int_eq(cairn_ic_order(ic, CAIRN_RELAXED, &error), status);
+    ck_assert_int_eq(ic_order(ic, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(cairn_ic_destroy(ic, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(cairn_ic_destroy(ic, CAIRN_SYNC, &error), status);
     ck_assert_uint_gt(strlen(error.message), 10);
@@ -127,26 +127,17 @@ static void expect_all(cairn_ic *ic, enum cairn_status status)
 START_TEST(a_destroyed_cache_has_a_state_and_refuses_every_change)
 {
     struct cairn_ic_description description;
-    cairn_ic_batch *batch;
-    const struct cairn_ic_case added = constant_case(9);
     add(0, 1);
     destroy(0);
     expect_all(caches[0], CAIRN_ERROR_STATE);
-    ck_assert_ok(cairn_ic_batch_create(runtime, &batch, NULL));
-    ck_assert_int_eq(cairn_ic_batch_add(batch, caches[0], &added, NULL), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_ic_batch_remove(batch, caches[0], &added.guard, NULL),
-                     CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_ic_batch_reset(batch, caches[0], NULL), CAIRN_ERROR_STATE);
-    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL));
-    cairn_ic_batch_destroy(batch);
     cairn_ic_describe(caches[0], &description);
     ck_assert_int_eq(description.state, CAIRN_IC_DESTROYED);
     ck_assert_uint_eq(description.case_count, 0);
     ck_assert_uint_eq(description.code_bytes, 0);
     ck_assert_int_eq(cairn_ic_state(caches[0]), CAIRN_IC_DESTROYED);
     ck_assert_str_eq(cairn_ic_state_name(CAIRN_IC_DESTROYED), "destroyed");
-    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 0);
-    ck_assert_ptr_eq(cairn_ic_site(caches[0]), program.sites[0]);
+    ck_assert_uint_eq(ic_case_count(caches[0]), 0);
+    ck_assert_ptr_eq(description.site, program.sites[0]);
     ck_assert_ptr_null(cairn_site_ic(program.sites[0]));
     run(0, 1);
     ck_assert_uint_eq(misses, 0);
@@ -155,21 +146,15 @@ START_TEST(a_destroyed_cache_has_a_state_and_refuses_every_change)
 }
 END_TEST
 
-START_TEST(a_batch_that_names_a_destroyed_cache_changes_nothing)
+START_TEST(a_list_that_names_a_destroyed_cache_changes_nothing)
 {
-    cairn_ic_batch *batch;
     const struct cairn_ic_case added = constant_case(9);
-    ck_assert_ok(cairn_ic_batch_create(runtime, &batch, NULL));
-    ck_assert_ok(cairn_ic_batch_add(batch, caches[1], &added, NULL));
-    ck_assert_ok(cairn_ic_batch_add(batch, caches[0], &added, NULL));
+    const struct cairn_ic_change changes[] = {ic_adding(caches[1], &added),
+                                              ic_adding(caches[0], &added)};
     destroy(0);
-    ck_assert_int_eq(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[1]), 0);
-    cairn_ic_batch_clear(batch);
-    ck_assert_ok(cairn_ic_batch_add(batch, caches[1], &added, NULL));
-    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL));
-    cairn_ic_batch_destroy(batch);
+    ck_assert_int_eq(cairn_ics_change(changes, 2, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
+    ck_assert_uint_eq(ic_case_count(caches[1]), 0);
+    ck_assert_ok(cairn_ics_change(changes, 1, CAIRN_SYNC, NULL));
     check(1, 9, true);
 }
 END_TEST
@@ -197,9 +182,10 @@ END_TEST
 static void replace_cache(struct cairn_ic_miss *miss)
 {
     const struct cairn_ic_case added = constant_case(1);
-    cairn_site *site = cairn_ic_site(miss->ic);
+    struct cairn_ic_description description;
+    cairn_ic_describe(miss->ic, &description);
     ck_assert_ok(cairn_ic_destroy(miss->ic, CAIRN_RELAXED, NULL));
-    ck_assert_ok(cairn_ic_create(site, &options, &caches[0], NULL));
+    ck_assert_ok(cairn_ic_create(description.site, &options, &caches[0], NULL));
     ck_assert_ok(cairn_ic_add(caches[0], &added, CAIRN_RELAXED, NULL));
     ck_assert_int_eq(cairn_ic_state(miss->ic), CAIRN_IC_DESTROYED);
 }
@@ -224,8 +210,6 @@ START_TEST(a_cache_of_a_retired_module_refuses_changes_and_is_destroyed)
     cairn_module_retire(module);
     ck_assert_int_eq(cairn_ic_add(caches[0], &added, CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
     ck_assert_int_eq(cairn_ic_reset(caches[0], CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_module_reset_ics(module, CAIRN_RELAXED, NULL, &error),
-                     CAIRN_ERROR_STATE);
     check(0, 1, true);
     ck_assert_ok(cairn_ic_destroy(caches[0], CAIRN_SYNC, &error));
     expect_all(caches[0], CAIRN_ERROR_STATE);
@@ -251,8 +235,8 @@ static void expect_no_patch(cairn_site *site)
                                           strength, NULL),
                          CAIRN_ERROR_STATE);
     }
-    for (int i = CAIRN_CHANGE_CALL; i <= CAIRN_CHANGE_RESTORE; i++) {
-        const struct cairn_site_change change = {site, (enum cairn_change_kind)i, TARGET};
+    for (int i = CAIRN_SITE_CHANGE_CALL; i <= CAIRN_SITE_CHANGE_RESTORE; i++) {
+        const struct cairn_site_change change = {site, (enum cairn_site_change_kind)i, TARGET};
         ck_assert_int_eq(cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL), CAIRN_ERROR_STATE);
     }
 }
@@ -282,8 +266,8 @@ START_TEST(a_list_of_changes_is_refused_if_one_of_its_sites_has_a_cache)
     destroy(0);
     destroy(1);
     const struct cairn_site_change changes[] = {
-        {program.sites[0], CAIRN_CHANGE_CALL, TARGET},
-        {program.sites[1], CAIRN_CHANGE_CALL, TARGET},
+        {program.sites[0], CAIRN_SITE_CHANGE_CALL, TARGET},
+        {program.sites[1], CAIRN_SITE_CHANGE_CALL, TARGET},
     };
     ck_assert_ok(cairn_ic_create(program.sites[1], &options, &caches[1], NULL));
     ck_assert_int_eq(cairn_sites_change(changes, 2, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
@@ -390,8 +374,9 @@ START_TEST(an_invalidation_leaves_sites_with_caches_alone)
     struct cairn_invalidation_options wanted = {.module = cairn_record_module(description.record),
                                                 .target = cairn_exit_target(exit)};
     ck_assert_ok(cairn_invalidate(runtime, &wanted, &invalidation, NULL));
-    cairn_site_describe(program.sites[1], &description);
-    ck_assert_uint_eq(description.target, (uintptr_t)cairn_exit_target(exit));
+    struct cairn_site_description invalid;
+    cairn_site_describe(program.sites[1], &invalid);
+    ck_assert_uint_eq(invalid.target, (uintptr_t)cairn_exit_target(exit));
     check(0, 1, true);
     ck_assert_uint_eq(run(1, 1), 77);
     ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, NULL));
@@ -464,28 +449,20 @@ static bool count_visit(const struct cairn_ic_description *description, void *us
 static bool do_all(const struct cairn_ic_description *description, void *user)
 {
     cairn_ic *second;
-    cairn_ic_batch *batch = user;
+    const struct cairn_ic_change *change = user;
     unsigned nested = 0;
     char text[64];
     struct cairn_ic_description again;
     visits++;
     expect_all(description->ic, CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_runtime_remove_ic_key(runtime, 1, CAIRN_SYNC, NULL, NULL),
-                     CAIRN_ERROR_STATE);
-    ck_assert_int_eq(
-        cairn_module_reset_ics(
-            cairn_record_module((struct cairn_record){
-                cairn_module_table(cairn_runtime_find_module(runtime, description->address)), 0}),
-            CAIRN_SYNC, NULL, NULL),
-        CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_ics_change(change, 1, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
     ck_assert_int_eq(cairn_ic_create(description->site, &options, &second, NULL),
                      CAIRN_ERROR_STATE);
     ck_assert_int_eq(cairn_site_nop(description->site, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
     cairn_ic_describe(description->ic, &again);
     ck_assert_int_eq(again.state, description->state);
     ck_assert_int_eq(cairn_ic_state(description->ic), description->state);
-    ck_assert_uint_eq(cairn_ic_case_count(description->ic), description->case_count);
+    ck_assert_uint_eq(ic_case_count(description->ic), description->case_count);
     ck_assert_ptr_eq(cairn_site_ic(description->site), description->ic);
     cairn_runtime_visit_ics(runtime, count_visit, &nested);
     ck_assert_uint_eq(nested, SITES);
@@ -497,17 +474,14 @@ static bool do_all(const struct cairn_ic_description *description, void *user)
 
 START_TEST(a_visitor_that_changes_caches_is_refused)
 {
-    cairn_ic_batch *batch;
     const struct cairn_ic_case added = constant_case(9);
     add(0, 1);
     add(1, 1);
-    ck_assert_ok(cairn_ic_batch_create(runtime, &batch, NULL));
-    ck_assert_ok(cairn_ic_batch_add(batch, caches[0], &added, NULL));
+    struct cairn_ic_change change = ic_adding(caches[0], &added);
     visits = 0;
-    cairn_runtime_visit_ics(runtime, do_all, batch);
+    cairn_runtime_visit_ics(runtime, do_all, &change);
     ck_assert_uint_eq(visits, SITES);
-    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL));
-    cairn_ic_batch_destroy(batch);
+    ck_assert_ok(cairn_ics_change(&change, 1, CAIRN_SYNC, NULL));
     check(0, 9, true);
     check(1, 9, false);
 }
@@ -552,8 +526,8 @@ static bool refuse(void *user)
 
 static void expect_as_before(void)
 {
-    ck_assert_uint_eq(cairn_ic_case_count(caches[0]), 2);
-    ck_assert_uint_eq(cairn_ic_case_count(caches[1]), 1);
+    ck_assert_uint_eq(ic_case_count(caches[0]), 2);
+    ck_assert_uint_eq(ic_case_count(caches[1]), 1);
     check(0, 1, true);
     check(0, 2, true);
     check(0, 3, false);
@@ -564,7 +538,6 @@ static void expect_as_before(void)
 START_TEST(a_change_whose_barrier_fails_leaves_the_caches)
 {
     bool is_seen = false;
-    cairn_ic_batch *batch;
     const struct cairn_ic_case third = constant_case(3);
     const struct cairn_ic_case first = constant_case(1);
     struct cairn_site_description description;
@@ -572,9 +545,8 @@ START_TEST(a_change_whose_barrier_fails_leaves_the_caches)
     add(0, 2);
     add(1, 1);
     cairn_site_describe(program.sites[0], &description);
-    ck_assert_ok(cairn_ic_batch_create(runtime, &batch, NULL));
-    ck_assert_ok(cairn_ic_batch_add(batch, caches[1], &third, NULL));
-    ck_assert_ok(cairn_ic_batch_reset(batch, caches[0], NULL));
+    const struct cairn_ic_change changes[] = {ic_adding(caches[1], &third),
+                                              ic_resetting(caches[0])};
     for (int deed = 0; deed < 8; deed++) {
         enum cairn_status status = CAIRN_OK;
         support_set_barrier((struct support_barrier){refuse, &is_seen});
@@ -589,17 +561,17 @@ START_TEST(a_change_whose_barrier_fails_leaves_the_caches)
             status = cairn_ic_reset(caches[0], CAIRN_SYNC, NULL);
             break;
         case 3:
-            status = cairn_ic_order(caches[0], CAIRN_SYNC, NULL);
+            status = ic_order(caches[0], CAIRN_SYNC, NULL);
             break;
         case 4:
-            status = cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL);
+            status = cairn_ics_change(changes, 2, CAIRN_SYNC, NULL);
             break;
         case 5:
-            status = cairn_runtime_remove_ic_key(runtime, 1, CAIRN_SYNC, NULL, NULL);
+            status = ic_remove_key(runtime, 1, CAIRN_SYNC, NULL, NULL);
             break;
         case 6:
-            status = cairn_module_reset_ics(cairn_record_module(description.record), CAIRN_SYNC,
-                                            NULL, NULL);
+            status = ic_reset_module(runtime, cairn_record_module(description.record), CAIRN_SYNC,
+                                     NULL, NULL);
             break;
         default:
             status = cairn_ic_destroy(caches[0], CAIRN_SYNC, NULL);
@@ -610,8 +582,7 @@ START_TEST(a_change_whose_barrier_fails_leaves_the_caches)
         ck_assert(is_seen);
         expect_as_before();
     }
-    ck_assert_ok(cairn_ic_batch_commit(batch, CAIRN_SYNC, NULL));
-    cairn_ic_batch_destroy(batch);
+    ck_assert_ok(cairn_ics_change(changes, 2, CAIRN_SYNC, NULL));
     check(0, 1, false);
     check(1, 3, true);
     cairn_runtime_quiesce(runtime);
@@ -624,7 +595,7 @@ int main(void)
 {
     const TTest *all[] = {
         a_destroyed_cache_has_a_state_and_refuses_every_change,
-        a_batch_that_names_a_destroyed_cache_changes_nothing,
+        a_list_that_names_a_destroyed_cache_changes_nothing,
         a_handler_that_adds_to_a_cache_that_was_destroyed_is_refused,
         a_handler_may_give_the_site_another_cache,
         a_cache_of_a_retired_module_refuses_changes_and_is_destroyed,

@@ -274,6 +274,7 @@ static struct support_allocator allocations;
 static cairn_runtime *runtime;
 static cairn_engine *engine;
 static cairn_exit *the_exit;
+static cairn_site *sites_of_f[BEHIND_WAITING + 1]; /* indexed by ID */
 static struct worker main_worker;
 
 static void *find(const char *name)
@@ -300,6 +301,8 @@ static void load(enum cairn_code_mode mode, const char *text)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     LLVMAddGlobalMapping(cairn_engine_llvm(engine), declaration, (void *)(uintptr_t)waits);
     f = (compiled *)(uintptr_t)find("f");
+    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++)
+        sites_of_f[id] = cairn_runtime_find_site(runtime, id, NULL);
     main_worker = (struct worker){0};
     self = &main_worker;
 }
@@ -458,7 +461,8 @@ static unsigned count_calls_of(const void *target)
 {
     unsigned count = 0;
     for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++) {
-        struct cairn_site_description description = described(id);
+        struct cairn_site_description description;
+        cairn_site_describe(sites_of_f[id], &description);
         count += description.state == CAIRN_SITE_CALL && description.target == (uintptr_t)target;
     }
     return count;
@@ -614,9 +618,12 @@ static atomic_ulong rival_wins;
 static unsigned change_owner(const void *target, int by, int expected)
 {
     unsigned wrong = 0;
-    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++)
-        if (described(id).target == (uintptr_t)target)
+    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++) {
+        struct cairn_site_description description;
+        cairn_site_describe(sites_of_f[id], &description);
+        if (description.target == (uintptr_t)target)
             wrong += atomic_fetch_add(&owners[id], by) != expected;
+    }
     return wrong;
 }
 

@@ -159,7 +159,7 @@ START_TEST(a_site_of_a_retired_module_is_described_and_not_changed)
     ck_assert_int_eq(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), CAIRN_ERROR_STATE);
     ck_assert_int_eq(cairn_site_write(fixture.site, shape.region, REGION, CAIRN_QUIESCENT, &error),
                      CAIRN_ERROR_STATE);
-    const struct cairn_site_change change = {fixture.site, CAIRN_CHANGE_CALL, SITE_ONE};
+    const struct cairn_site_change change = {fixture.site, CAIRN_SITE_CHANGE_CALL, SITE_ONE};
     ck_assert_int_eq(cairn_sites_change(&change, 1, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
     const struct cairn_ic_options options = {.handler = answer_nothing};
     ck_assert_int_eq(cairn_ic_create(fixture.site, &options, &ic, &error), CAIRN_ERROR_STATE);

@@ -312,7 +312,8 @@ START_TEST(a_failed_list_leaves_what_others_did_to_its_sites)
         struct meddling meddling = {fixtures, round, false};
         for (unsigned i = 0; i < SITES; i++) {
             ck_assert_int_eq(cairn_site_restore(fixtures[i].site, CAIRN_RELAXED, NULL), CAIRN_OK);
-            changes[i] = (struct cairn_site_change){fixtures[i].site, CAIRN_CHANGE_CALL, SITE_TWO};
+            changes[i] =
+                (struct cairn_site_change){fixtures[i].site, CAIRN_SITE_CHANGE_CALL, SITE_TWO};
         }
         support_set_barrier((struct support_barrier){meddle, &meddling});
         ck_assert_int_eq(cairn_sites_change(changes, SITES, CAIRN_SYNC, NULL), CAIRN_ERROR_SYSTEM);

@@ -507,3 +507,80 @@ void ic_check_kept(const struct ic_function *function, const struct ic_access *a
         ck_assert_msg(access->signs_after[i] == (access->signs[i] < 0 ? 1 : 2),
                       "sign %u has changed: %s", i, what);
 }
+
+/* ---- Changes of caches ---- */
+
+uint32_t ic_case_count(cairn_ic *ic)
+{
+    struct cairn_ic_description description;
+    cairn_ic_describe(ic, &description);
+    return description.case_count;
+}
+
+struct cairn_ic_change ic_adding(cairn_ic *ic, const struct cairn_ic_case *added)
+{
+    return (struct cairn_ic_change){ic, CAIRN_IC_CHANGE_ADD, *added};
+}
+
+struct cairn_ic_change ic_removing(cairn_ic *ic, const struct cairn_ic_guard *guard)
+{
+    return (struct cairn_ic_change){ic, CAIRN_IC_CHANGE_REMOVE, {.guard = *guard}};
+}
+
+struct cairn_ic_change ic_resetting(cairn_ic *ic)
+{
+    return (struct cairn_ic_change){.ic = ic, .kind = CAIRN_IC_CHANGE_RESET};
+}
+
+enum cairn_status ic_order(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error)
+{
+    const struct cairn_ic_change change = {.ic = ic, .kind = CAIRN_IC_CHANGE_ORDER};
+    return cairn_ics_change(&change, 1, strength, error);
+}
+
+struct collected {
+    const cairn_module *module; /* whose caches are to be reset; NULL to remove a key */
+    uint64_t key;
+    struct cairn_ic_change changes[256];
+    size_t count;
+};
+
+static bool collect(const struct cairn_ic_description *description, void *user)
+{
+    struct collected *collected = user;
+    struct cairn_site_description site;
+    cairn_site_describe(description->site, &site);
+    if (collected->module != NULL && description->state != CAIRN_IC_EMPTY &&
+        cairn_record_module(site.record) == collected->module)
+        collected->changes[collected->count++] = ic_resetting(description->ic);
+    for (uint32_t i = 0; i < description->case_count && collected->module == NULL; i++)
+        if (description->cases[i].guard.key == collected->key)
+            collected->changes[collected->count++] =
+                ic_removing(description->ic, &description->cases[i].guard);
+    return true;
+}
+
+static enum cairn_status collect_and_change(cairn_runtime *runtime, struct collected *collected,
+                                            enum cairn_strength strength, size_t *count,
+                                            struct cairn_error *error)
+{
+    cairn_runtime_visit_ics(runtime, collect, collected);
+    if (count != NULL)
+        *count = collected->count;
+    return cairn_ics_change(collected->changes, collected->count, strength, error);
+}
+
+enum cairn_status ic_reset_module(cairn_runtime *runtime, const cairn_module *module,
+                                  enum cairn_strength strength, size_t *count,
+                                  struct cairn_error *error)
+{
+    struct collected collected = {.module = module};
+    return collect_and_change(runtime, &collected, strength, count, error);
+}
+
+enum cairn_status ic_remove_key(cairn_runtime *runtime, uint64_t key, enum cairn_strength strength,
+                                size_t *count, struct cairn_error *error)
+{
+    struct collected collected = {.key = key};
+    return collect_and_change(runtime, &collected, strength, count, error);
+}

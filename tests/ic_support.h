@@ -120,6 +120,24 @@ uint64_t ic_seed(uint64_t usual);
  * emulators. */
 uint64_t ic_rounds(uint64_t usual);
 
+/* ---- Changes of caches ---- */
+
+uint32_t ic_case_count(cairn_ic *ic);
+
+struct cairn_ic_change ic_adding(cairn_ic *ic, const struct cairn_ic_case *added);
+struct cairn_ic_change ic_removing(cairn_ic *ic, const struct cairn_ic_guard *guard);
+struct cairn_ic_change ic_resetting(cairn_ic *ic);
+enum cairn_status ic_order(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error);
+
+/* Reset the caches of a module that are not empty, and remove all cases with the key from all
+ * caches. Collect the changes in a visit, and make them with one call. Set `*count` to the number
+ * of changes, unless `count` is NULL. */
+enum cairn_status ic_reset_module(cairn_runtime *runtime, const cairn_module *module,
+                                  enum cairn_strength strength, size_t *count,
+                                  struct cairn_error *error);
+enum cairn_status ic_remove_key(cairn_runtime *runtime, uint64_t key, enum cairn_strength strength,
+                                size_t *count, struct cairn_error *error);
+
 #define ic_assert_done(status, error)                                                              \
     do {                                                                                           \
         enum cairn_status ic_status = (status);                                                    \

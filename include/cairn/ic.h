@@ -1,12 +1,12 @@
 /*
- * cairn/ic.h - inline caches: a patch point that learns where the properties of objects are.
+ * cairn/ic.h - inline caches: patch points that learn where the properties of objects are.
  *
  * Compiled code reads a property through a patch point:
  *
  *     %value = call anyregcc i64 (…) @llvm.experimental.patchpoint.i64(i64 1, i32 16, ptr null,
  *                                                                     i32 1, ptr %object)
  *
- * The host binds a cache to its site, with a handler, and code does not change any more:
+ * The host binds a cache with a handler to the site. The compiled code itself never changes again:
  *
  *     static void missed(struct cairn_ic_miss *miss, void *user)
  *     {
@@ -24,65 +24,69 @@
  *     struct cairn_ic_options options = {.handler = missed, .user = vm};
  *     cairn_ic_create(site, &options, &ic, &error)
  *
+ * When a shape dies, the host visits all caches (cairn_runtime_visit_ics), collects a change for
+ * each case of that shape, and makes all changes with one call (cairn_ics_change).
+ * examples/inline_cache.c does both.
+ *
  * CASES. A case is a guard and an action. The guard loads 1, 2, 4 or 8 bytes at an offset from an
- * operand, the receiver, and compares those bits of them that are in a mask with a key. If they are
- * equal the action is done: loading a field, storing an operand into one, a constant, or a call.
- * Otherwise the next case is tried, and behind the last one the handler is called. The receiver has
- * to be a pointer that can be read: code whose values are tagged tests the tag before the patch
- * point.
+ * operand, the receiver, and compares the bits that are in a mask with a key. If they are equal,
+ * the action is done: load a field, store an operand into a field, return a constant, or call a
+ * function. Otherwise the next case is tried. If no case hits, the handler is called. The receiver
+ * must be a readable pointer: code whose values are tagged tests the tag before the patch point.
  *
- * STATES. A cache is empty, monomorphic (one case), polymorphic (up to a limit), and megamorphic:
- * a case more than the limit was added. Then it has no cases any more, takes none, and goes to the
- * host's handler for that at once, until it is reset.
+ * STATES. A cache is empty, monomorphic (one case), polymorphic (several cases, up to a limit) or
+ * megamorphic: one case more than the limit was added. A megamorphic cache has no cases and takes
+ * none. Its site goes directly to the host's megamorphic handler until the cache is reset.
  *
- * THE GUARANTEE is that of cairn/patch.h, for the cache as a whole: while any number of threads
- * execute the site, each execution sees all cases as they were before a change, or all as they are
- * after it. A change makes new code for all of the cache's cases, and the site goes to that with
- * one store. What the site went to before stays until the next quiescent point
- * (cairn_runtime_quiesce): a host that adds and removes cases all the time has to come to one now
- * and then. Until then it takes memory of the module's slab; where the slab is full, changes are
- * refused (FULL), and the cache is as it was.
+ * THE GUARANTEE is that of cairn/patch.h, for the cache as a whole. Any number of threads may
+ * execute the site. Each execution sees either all cases from before a change or all cases from
+ * after it. A change makes new code for all cases of the cache, and the site branches to that code
+ * with one store. The old code stays until the next quiescent point (cairn_runtime_quiesce), so a
+ * host that adds and removes cases all the time must pass one now and then. Until then the old code
+ * takes memory of the module's slab. If the slab is full, changes are refused (FULL) and the cache
+ * is unchanged.
  *
- * WHAT A HIT CHANGES is the result's register, and where the field is stored; of other registers
- * those that the ABI leaves to code between caller and callee, and in which LLVM keeps nothing
- * across a patch point: r11 on x86-64; x16 and x17 on AArch64; r11, r12, CTR and LR on PPC64.
- * Nothing is written below the stack pointer, and no vector register but the result's is touched.
- * Flags stay as they are on AArch64 and PPC64. On x86-64 the arithmetic flags change, which LLVM
- * counts as gone behind every patch point; a host whose own code generator does not asks for
- * `keeps_flags`. A call is a call: it changes what the site's calling convention lets it change.
+ * REGISTERS. A hit changes the result's register, and the memory that a store writes. It also
+ * changes registers that the ABI lets code between caller and callee change, and in which LLVM
+ * keeps nothing across a patch point: r11 on x86-64; x16 and x17 on AArch64; r11, r12, CTR and LR
+ * on PPC64. It writes nothing below the stack pointer, and changes no vector register except the
+ * result's. Flags are preserved on AArch64 and PPC64. On x86-64 the arithmetic flags change. LLVM
+ * assumes that every patch point changes them; a host whose own code generator does not assume this
+ * sets `keeps_flags`. A case that calls changes what the site's calling convention lets a call
+ * change.
  *
- * CALLING CONVENTIONS. With anyregcc the operands and the result are in any registers, which the
- * record names, and all others stay as they are: also while the handler runs, which finds vector
- * registers in the frame, too. With the C calling convention and fastcc (but not on PPC64, where
- * that has places of its own) they are where the ABI says; operands of guards and actions have to
- * be in registers. Then a hit may call a function that takes the site's arguments and returns its
- * result, and the megamorphic handler may be such a function. With coldcc, preserve_mostcc and
- * preserve_allcc arguments are placed as with C, but the code counts on more registers. So with
- * these, and with anyregcc, a function is called through Cairn, as a handler is: it may be any, and
- * takes as long as a miss.
+ * CALLING CONVENTIONS. With anyregcc, operands and result are in any registers, which the record
+ * names. All other registers are preserved, also while the handler runs, which finds vector
+ * registers in the frame too. With the C calling convention and fastcc (not on PPC64, where fastcc
+ * places arguments differently), they are where the ABI puts them. Operands of guards and actions
+ * must be in registers. A hit may then call a function that takes the site's arguments and returns
+ * its result, and such a function may also handle megamorphic misses. With coldcc, preserve_mostcc
+ * and preserve_allcc, arguments are placed as with C, but the code relies on more preserved
+ * registers. With these and with anyregcc, Cairn calls the function, as it calls a handler: the
+ * function may have any calling convention's effects, and takes as long as a miss.
  *
- * A HANDLER runs on the thread's own stack, below the frame of the code, may call anything, also
- * code that comes to the same site, and may be in execution on several threads. It must return. It
- * has all that handlers of exits have (cairn/deopt.h) in `deopt`, and may ask for their actions
- * instead of returning a result.
+ * HANDLERS run on the thread's own stack, below the frame of the code. They may call anything,
+ * also code that reaches the same site, and may run on several threads at the same time. They must
+ * return. `deopt` gives them everything that handlers of exits have (cairn/deopt.h). Instead of
+ * returning a result, they may request one of the actions there.
  *
- * While a site has a cache, other patches of it are refused (STATE), and invalidations leave it
- * alone. A patch that is going on while the cache is created may still take effect after it: the
- * host must not do both at the same time.
+ * OTHER CHANGES. While a site has a cache, other changes of the site are refused (STATE), and
+ * invalidations leave it unchanged. A change of the site that is in progress while the cache is
+ * created may take effect after it: the host must not do both at the same time.
  *
- * LIFETIME. A cache may be used until it is destroyed or its module is retired. After that every
- * function here that has a status returns STATE, until the next quiescent point
- * (cairn_runtime_quiesce) that begins after it: there the memory of the cache is freed, so the
- * pointer must not be passed any more. (A cache of a retired module may still be destroyed.) A
- * handler may destroy the cache that it is called by, give the site another one, and retire the
- * module that it runs in; its thread goes on as usual. It must not come to a quiescent point after
- * that, because its own thread is still in the retired code, and it must never give up the last
- * share of the runtime.
+ * LIFETIME. A cache can be used until it is destroyed or its module is retired. After that, all
+ * functions here that return a status return STATE, until the next quiescent point
+ * (cairn_runtime_quiesce) that begins later. That quiescent point frees the memory of the cache, so
+ * the pointer must not be used any more. (A cache of a retired module may still be destroyed.) A
+ * handler may destroy the cache that called it, create another one for the site, and retire the
+ * module that it runs in; its thread continues as usual. After that it must not pass a quiescent
+ * point, because its own thread is still in the retired code. It must never release the last
+ * reference to the runtime.
  *
- * Threads. Every function here may be called from any thread, handlers included, and takes a lock
- * of the runtime's inside; only cairn_ic_return is async-signal-safe. Code in a signal handler
- * may execute sites with caches, and miss: the cache's handler must not change caches then. (If the
- * signal has interrupted a change of a cache on the same thread, it gets STATE.)
+ * Threads. All functions here may be called from any thread, also by handlers, and take a lock of
+ * the runtime. Only cairn_ic_return is async-signal-safe. Code in a signal handler may execute
+ * sites with caches, and miss. The cache's handler must not change caches then. (If the signal has
+ * interrupted a change of a cache on the same thread, it gets STATE.)
  *
  * Sources: LLVM, "Stack maps and patch points in LLVM", section "llvm.experimental.patchpoint" and
  * calling convention "anyregcc" (LLVM Language Reference).
@@ -107,296 +111,275 @@ extern "C" {
 #endif
 
 enum {
-    /** Cases of a cache, if its options do not say otherwise. */
-    CAIRN_IC_CASE_LIMIT_DEFAULT = 4,
-    /** The largest limit that there is. */
-    CAIRN_IC_CASE_LIMIT_MAX = 16,
-    /** Operands that a handler gets at most; a site with more has no cache. */
-    CAIRN_IC_OPERANDS_MAX = 16
+    CAIRN_IC_CASE_LIMIT_DEFAULT = 4, /**< cases of a cache, unless its options set a limit */
+    CAIRN_IC_CASE_LIMIT_MAX = 16,    /**< largest limit */
+    CAIRN_IC_OPERANDS_MAX = 16       /**< most operands of a site that can have a cache */
 };
 
 typedef struct cairn_ic cairn_ic;
 
 /* ---- Cases ---- */
 
-/** Hits if `width` bytes at `offset` from the receiver, in the machine's byte order, taken for an
- *  unsigned number, have the bits of `key` where `mask` has ones. */
+/** Hits if the `width` bytes at `offset` from the receiver, read as an unsigned number in the
+ *  machine's byte order, have the bits of `key` where `mask` has ones. */
 struct cairn_ic_guard {
-    /** The receiver: number of the operand among the patch point's call arguments, from 0 on. A
-     *  pointer, or an integer of 64 bits. */
+    /** The receiver: index of the operand among the patch point's call arguments, from 0. A pointer
+     *  or an integer of 64 bits. */
     uint32_t operand;
     int32_t offset; /**< bytes */
     uint8_t width;  /**< 1, 2, 4 or 8 bytes */
-    /** 0 stands for all bits. */
-    uint64_t mask;
-    /** Has no bits that `mask` does not have. */
-    uint64_t key;
+    uint64_t mask;  /**< 0 stands for all bits */
+    uint64_t key;   /**< has only bits that `mask` has */
 };
 
-/** What a load or a store gets to. */
+/** The memory that a load reads or a store writes. */
 struct cairn_ic_field {
-    int32_t offset; /**< bytes, from the object on, or from what the pointer points to */
-    /** 1, 2, 4 or 8 bytes; of a floating-point value its size. Not more than the value has. */
-    uint8_t width;
-    /** Of an integer that is loaded: extended by its sign to the whole register; otherwise by
-     *  zeros. */
-    bool is_signed;
-    /** The field is not in the receiver, but where a pointer in the receiver, at
-     *  `pointer_offset`, points to. */
-    bool is_out_of_line;
-    int32_t pointer_offset; /**< bytes */
+    int32_t offset; /**< bytes from the receiver, or from where its pointer points to */
+    uint8_t width;  /**< 1, 2, 4 or 8 bytes; at most the size of the value, for a floating-point
+                     *   value its size */
+    bool is_signed; /**< a loaded integer is sign-extended to the whole register; otherwise
+                     *   zero-extended */
+    bool is_out_of_line;    /**< the field is where a pointer in the receiver points to */
+    int32_t pointer_offset; /**< offset of that pointer in the receiver, in bytes */
 };
 
 enum cairn_ic_action {
-    /** The result is what the field holds. */
-    CAIRN_IC_LOAD = 0,
-    /** An operand is stored into the field. */
-    CAIRN_IC_STORE = 1,
-    /** The result is a constant. */
-    CAIRN_IC_CONSTANT = 2,
-    /** A function is called with the site's arguments, and its result is the site's. */
-    CAIRN_IC_CALL = 3
+    CAIRN_IC_LOAD = 0,     /**< the result is the value of the field */
+    CAIRN_IC_STORE = 1,    /**< an operand is stored into the field */
+    CAIRN_IC_CONSTANT = 2, /**< the result is a constant */
+    CAIRN_IC_CALL = 3      /**< a function is called with the site's arguments and returns the
+                            *   site's result */
 };
-
-/** "load", "store", "constant", "call"; static. */
-CAIRN_API const char *cairn_ic_action_name(enum cairn_ic_action action);
 
 struct cairn_ic_case {
     struct cairn_ic_guard guard;
     enum cairn_ic_action action;
-    /** Of a load or a store. */
-    struct cairn_ic_field field;
-    /** Of a store: number of the operand that is stored. An integer, a pointer, a float or a
-     *  double. */
-    uint32_t operand;
-    /** The constant's bits; of a float the lower 32, of a narrow integer the lower ones. */
-    uint64_t constant;
-    /** Of a call: a function pointer, C's or compiled. */
-    const void *target;
+    struct cairn_ic_field field; /**< of a load or store */
+    uint32_t operand;   /**< of a store: index of the stored operand, which is an integer, a
+                         *   pointer, a float or a double */
+    uint64_t constant;  /**< bits of the constant; of a float or a narrow integer the lower
+                         *   bits */
+    const void *target; /**< of a call: a function pointer, to C or compiled code */
 };
 
 /* ---- Handlers ---- */
 
-/** A thread that no case was for. Valid until the handler returns. */
+/** An execution of the site that no case has hit. Valid until the handler returns. */
 struct cairn_ic_miss {
     cairn_ic *ic;
-    /** The patch point's call arguments, of the types that were declared. */
+    /** The patch point's call arguments, with their declared types. */
     const struct cairn_value *operands;
     uint32_t operand_count;
-    /** The frame of the function that the site is in, the site's record, and other ways to go on
-     *  (cairn/deopt.h). */
+    /** The frame of the function that the site is in, the site's record, and other ways to
+     *  continue (cairn/deopt.h). */
     struct cairn_deopt *deopt;
 };
 
-/** `user` is what the options say. */
+/** Handles a miss. `user` is the one of the options. */
 typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
 
-/** The code goes on behind the site with this result, when the handler has returned; `result` NULL
- *  where the site has none. As cairn_deopt_continue. A handler of a site with a result that calls
- *  neither this nor one of cairn/deopt.h's actions leaves the result's register as it was. */
+/** Makes the code continue after the site with this result when the handler returns. `result` is
+ *  NULL if the site has no result. The same as cairn_deopt_continue. If a handler calls neither
+ *  this function nor one of the actions of cairn/deopt.h, the result's register is unchanged.
+ *
+ *  Async-signal-safe. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss,
                                                              const struct cairn_value *result,
                                                              struct cairn_error *error);
 
-/* ---- Caches ---- */
+/* ---- Creating and destroying caches ---- */
 
-/** How several cases are told apart. */
+/** How the code chooses among several cases. */
 enum cairn_ic_dispatch {
-    /** Without a branch for each case where the architecture can and three or more cases differ in
-     *  nothing but key and field offset, and hits are not counted; otherwise case by case. */
+    /** Without a branch for each case, if the architecture supports it, three or more cases differ
+     *  only in key and field offset, and hits are not counted; otherwise in order. */
     CAIRN_IC_DISPATCH_AUTOMATIC = 0,
-    /** Case by case, in the order in which they were added: for sites at which few shapes do most
-     *  of the work, or follow each other in patterns that processors learn. */
+    /** Case by case, in the order in which they were added: for sites where few shapes do most of
+     *  the work, or follow each other in patterns that branch predictors learn. */
     CAIRN_IC_DISPATCH_IN_ORDER = 1
 };
 
 struct cairn_ic_options {
     cairn_ic_handler *handler;
-    void *user;
-    /** Called when the cache is megamorphic, with the same `user`; NULL: `handler`. */
+    void *user; /**< argument of the handlers */
+    /** Called while the cache is megamorphic; NULL for `handler`. */
     cairn_ic_handler *megamorphic_handler;
-    /** Or, where the calling convention is C's or fastcc: a function that the site then calls
-     *  straight, with its arguments. NULL: none. */
+    /** A function that the site calls directly, with its arguments, while the cache is megamorphic.
+     *  Only with the C calling convention and fastcc. NULL to use the handler. */
     const void *megamorphic_target;
-    /** 1 to CAIRN_IC_CASE_LIMIT_MAX; 0 means CAIRN_IC_CASE_LIMIT_DEFAULT. */
-    uint32_t case_limit;
+    uint32_t case_limit; /**< 1 to CAIRN_IC_CASE_LIMIT_MAX; 0 for CAIRN_IC_CASE_LIMIT_DEFAULT */
     enum cairn_ic_dispatch dispatch;
-    /** Count hits of each case, and misses. Threads that hit one case at the same time may lose
-     *  counts; one thread loses none. */
+    /** Counts hits of each case, and misses. Counts may be lost if several threads hit one case at
+     *  the same time, but not with one thread. */
     bool counts_hits;
-    /** Hits keep all flags on x86-64, too; it makes them several times slower there. */
+    /** Preserves all flags on x86-64, which makes hits several times slower there. */
     bool keeps_flags;
 };
 
 /**
- * A cache for the site, empty: from now on the site goes to the handler. The site is a live one of
- * a patch point (UNMANAGED; the sentence says why it is not), with a declaration (NOT_FOUND), and
- * has no cache yet (CONFLICT).
+ * Creates an empty cache for the site. From now on the site goes to the handler.
  *
- * No patch of the site may overlap this call: neither one by the functions of cairn/patch.h nor a
- * batch with the site. Live patches take no lock, so one that has begun before may store its
- * instruction after the cache's. The cache then exists, but the site does not go to it until the
- * cache is changed or destroyed. Invalidations may overlap it: they leave the site alone or come
- * first.
+ * No other change of the site, by the functions of cairn/patch.h, may overlap this call. Live
+ * changes take no lock, so one that began earlier may store its instruction after the cache's. The
+ * cache then exists, but the site does not go to it until the cache is changed or destroyed.
+ * Invalidations may overlap this call: they leave the site unchanged, or come first.
  *
- * ARGUMENT: no site, no handler, a limit that is too large, a megamorphic target where sites
- * cannot call straight.
- * UNSUPPORTED: another calling convention, more than CAIRN_IC_OPERANDS_MAX operands, an operand or
- * a result that handlers cannot have; Cairn cannot save all registers of this machine. CORRUPT: the
- * record does not have what its declaration says. FULL, MEMORY, SYSTEM. The site is then as it was.
+ * Errors, after which the site is unchanged:
+ * UNMANAGED: the site is not a live patch point. The message gives the reason.
+ * NOT_FOUND: the site has no declaration.
+ * CONFLICT: the site has a cache.
+ * ARGUMENT: there is no site or no handler; the limit is too large; there is a megamorphic target
+ * but sites with this calling convention cannot call it.
+ * UNSUPPORTED: another calling convention; more than CAIRN_IC_OPERANDS_MAX operands; an operand or
+ * result of a type that handlers cannot have; Cairn cannot save all registers of this machine.
+ * CORRUPT: the record does not have what its declaration says.
+ * STATE: the module is retired, or a visitor calls.
+ * FULL, MEMORY, SYSTEM.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_create(cairn_site *site,
                                                              const struct cairn_ic_options *options,
                                                              cairn_ic **ic,
                                                              struct cairn_error *error);
 
-/** Restores the site to what it was when its module was published (cairn_site_restore), and gives
- * the cache up: see LIFETIME above. NULL is allowed. STATE: it has been destroyed before. On
- * another error, of cairn_site_restore, the cache is unchanged. */
+/** Restores what the site did when its module was published (cairn_site_restore), and destroys the
+ *  cache: see LIFETIME above. NULL is allowed.
+ *
+ *  Errors: STATE: it was destroyed before. After other errors, those of cairn_site_restore, the
+ *  cache is unchanged. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
                                                               enum cairn_strength strength,
                                                               struct cairn_error *error);
 
+/* ---- Changing one cache ---- */
+
 /**
- * Adds a case behind the others. One with the same guard takes the other's place. If there are as
- * many as the limit allows, the cache becomes megamorphic instead; in a megamorphic one nothing
- * changes. Both are successes: cairn_ic_state tells.
+ * Adds a case after the others. A case with the same guard is replaced. If the cache has as many
+ * cases as its limit allows, it becomes megamorphic instead. Nothing changes if the cache is
+ * megamorphic or has this very case. All of these are successes.
  *
- * ARGUMENT: no such operand, a width that is none, a key outside of the mask or the width, a field
- * that is wider than the value, an action that the site's result or operands do not allow; the
- * sentence says which. UNSUPPORTED: an operand or the result is not in a register, or of a type
- * that only handlers and calls can deal with; a call with such types. STATE: the cache is
- * destroyed, its module is retired, or a visitor calls. Others as for patching the site: RANGE,
- * FULL, MEMORY, SYSTEM. The cache is then unchanged.
+ * Errors, after which the cache is unchanged:
+ * ARGUMENT: there is no such operand; a width is invalid; the key has bits outside the mask or the
+ * width; the field is wider than the value; the site's result or operands do not allow the action.
+ * The message gives the reason.
+ * UNSUPPORTED: an operand or the result is not in a register, or has a type that only handlers and
+ * calls support; a call with such types.
+ * STATE: the cache is destroyed, its module is retired, or a visitor calls.
+ * RANGE, FULL, MEMORY, SYSTEM and the errors of a strength, as for cairn_site_call.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_add(cairn_ic *ic,
                                                           const struct cairn_ic_case *added,
                                                           enum cairn_strength strength,
                                                           struct cairn_error *error);
 
-/** Removes the case with this guard. NOT_FOUND; others as for cairn_ic_add. */
+/** Removes the case with this guard. Errors: NOT_FOUND: there is no such case; others as for
+ *  cairn_ic_add. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_remove(cairn_ic *ic,
                                                              const struct cairn_ic_guard *guard,
                                                              enum cairn_strength strength,
                                                              struct cairn_error *error);
 
-/** Empties the cache, a megamorphic one too; misses are counted from 0 on. */
+/** Removes all cases, also makes a megamorphic cache empty, and sets the count of misses to 0.
+ *  Errors as for cairn_ic_add. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_reset(cairn_ic *ic,
                                                             enum cairn_strength strength,
                                                             struct cairn_error *error);
 
-/** Puts the cases that hit most often first, by the counts of this moment. STATE if the cache does
- *  not count. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_order(cairn_ic *ic,
-                                                            enum cairn_strength strength,
-                                                            struct cairn_error *error);
+/* ---- Changing many caches ---- */
 
-/* ---- Many caches: one barrier, all or nothing ---- */
+enum cairn_ic_change_kind {
+    CAIRN_IC_CHANGE_ADD = 0,    /**< as cairn_ic_add */
+    CAIRN_IC_CHANGE_REMOVE = 1, /**< as cairn_ic_remove */
+    CAIRN_IC_CHANGE_RESET = 2,  /**< as cairn_ic_reset */
+    /** Sorts the cases by their current hits, the most frequent one first. STATE if the cache does
+     *  not count hits. */
+    CAIRN_IC_CHANGE_ORDER = 3
+};
 
-/** Resets all caches of a module's sites. `*count`, unless NULL, is how many had cases or were
- *  megamorphic. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_reset_ics(cairn_module *module,
-                                                                    enum cairn_strength strength,
-                                                                    size_t *count,
-                                                                    struct cairn_error *error);
+struct cairn_ic_change {
+    cairn_ic *ic;
+    enum cairn_ic_change_kind kind;
+    /** The case to add; or a case with the guard to remove, whose other members are ignored.
+     * Ignored by RESET and ORDER. */
+    struct cairn_ic_case entry;
+};
 
-/** Removes all cases whose guard has this key, whatever its mask, from all caches of the runtime:
- *  a shape has died. `*count`, unless NULL, is how many cases that were. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_remove_ic_key(
-    cairn_runtime *runtime, uint64_t key, enum cairn_strength strength, size_t *count,
-    struct cairn_error *error);
+/**
+ * Makes `count` changes of caches of one runtime, all or none, with one barrier. Changes of one
+ * cache are made in their order. Its site goes from the old cases to the final ones with one store.
+ * A list without changes is a success. The list is read only during the call.
+ *
+ * Thread-safe. Takes O(n) time, and makes code once for each cache.
+ *
+ * A list that a visitor has collected may be out of date: other threads may have changed caches
+ * since. If this returns NOT_FOUND or STATE, collect the changes again.
+ *
+ * Errors, after which every cache is unchanged: those of cairn_ic_add and cairn_ic_remove, whose
+ * messages name the site. ARGUMENT also for caches of two runtimes.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ics_change(const struct cairn_ic_change *changes,
+                                                              size_t count,
+                                                              enum cairn_strength strength,
+                                                              struct cairn_error *error);
 
-/** Changes of many caches that are made together. For one thread at a time. Commit, clear or
- * destroy it before the quiescent point after one of its caches is destroyed; until then committing
- * is STATE. */
-typedef struct cairn_ic_batch cairn_ic_batch;
-
-/** An empty batch for caches of one runtime, from its allocator. To be destroyed before the
- *  runtime. MEMORY. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_batch_create(cairn_runtime *runtime,
-                                                                   cairn_ic_batch **batch,
-                                                                   struct cairn_error *error);
-/** Changes that were noted and not committed are forgotten. NULL is allowed. */
-CAIRN_API void cairn_ic_batch_destroy(cairn_ic_batch *batch);
-
-/** Notes a change; several of one cache are made in their order. ARGUMENT (also: a cache of another
- *  runtime), UNSUPPORTED, MEMORY as above. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_batch_add(cairn_ic_batch *batch, cairn_ic *ic,
-                                                                const struct cairn_ic_case *added,
-                                                                struct cairn_error *error);
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_batch_remove(
-    cairn_ic_batch *batch, cairn_ic *ic, const struct cairn_ic_guard *guard,
-    struct cairn_error *error);
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_batch_reset(cairn_ic_batch *batch,
-                                                                  cairn_ic *ic,
-                                                                  struct cairn_error *error);
-
-/** Makes all changes; each site goes from its old cases to its new ones with one store, and then
- *  there is one barrier. NOT_FOUND: a case that is to be removed is not there (the sentence names
- *  its site); others as above. On error every cache is as it was, and the batch keeps its changes.
- *  On success it is empty. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_batch_commit(cairn_ic_batch *batch,
-                                                                   enum cairn_strength strength,
-                                                                   struct cairn_error *error);
-/** Forgets the changes that were noted. */
-CAIRN_API void cairn_ic_batch_clear(cairn_ic_batch *batch);
-
-/* ---- What they are doing ---- */
+/* ---- Describing caches ---- */
 
 enum cairn_ic_state {
     CAIRN_IC_EMPTY = 0,
     CAIRN_IC_MONOMORPHIC = 1,
     CAIRN_IC_POLYMORPHIC = 2,
     CAIRN_IC_MEGAMORPHIC = 3,
-    /** Of a cache that cairn_ic_destroy was called for. */
-    CAIRN_IC_DESTROYED = 4
+    CAIRN_IC_DESTROYED = 4 /**< cairn_ic_destroy was called */
 };
 
-/** "empty", "monomorphic", …; static. */
+/** Returns the name of a state: "empty", "monomorphic", …; "unknown" for other numbers. The string
+ *  is static. */
 CAIRN_API const char *cairn_ic_state_name(enum cairn_ic_state state);
 
 struct cairn_ic_description {
     cairn_ic *ic;
     cairn_site *site;
-    uint64_t id;      /**< the record's */
-    uint64_t address; /**< of the site */
+    uint64_t id;      /**< ID of the record */
+    uint64_t address; /**< address of the site */
     enum cairn_ic_state state;
     uint32_t case_count;
     uint32_t case_limit;
-    /** In the order in which they are tried; `hits` are 0 where they are not counted. */
-    struct cairn_ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
-    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
+    struct cairn_ic_case
+        cases[CAIRN_IC_CASE_LIMIT_MAX];     /**< in the order in which they are tried */
+    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /**< of each case; 0 if not counted */
     bool counts_hits;
-    uint64_t misses; /**< calls of the handlers since the last reset; 0 if not counted */
-    /** Of the code that the site goes to, and of it those of the cases. */
-    size_t code_bytes;
-    size_t case_bytes;
+    uint64_t misses;   /**< calls of the handlers since the last reset; 0 if not counted */
+    size_t code_bytes; /**< size of the code that the site goes to */
+    size_t case_bytes; /**< size of the part of it that is for the cases */
 };
 
-/** Describes the cache at this moment. One that is destroyed has no cases and no code. */
+/** Describes the cache at this moment. A destroyed cache has no cases and no code. */
 CAIRN_API void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description);
 
-/** The same, one number each. */
+/** Returns the state of the cache at this moment. */
 CAIRN_API enum cairn_ic_state cairn_ic_state(cairn_ic *ic);
-CAIRN_API uint32_t cairn_ic_case_count(cairn_ic *ic);
-/** The site that it is bound to. */
-CAIRN_API cairn_site *cairn_ic_site(const cairn_ic *ic);
-/** The site's cache, or NULL. */
+
+/** Returns the site's cache, or NULL. */
 CAIRN_API cairn_ic *cairn_site_ic(cairn_site *site);
 
-/** Calls `visit` for each cache of the runtime, oldest first, until it answers false. The visitor
- * runs with the lock of the caches held. Functions of this header that change or create caches
- * return STATE when it calls them, and cairn_runtime_quiesce does nothing; it may describe caches,
- * visit them, run code that reaches them, fork, and use everything else, cairn_runtime_destroy
- * included (the visit holds a share). It must not wait for a thread that uses caches or
- * invalidates. So visitors of two runtimes must not fork at the same time, because fork() takes the
- * locks of both. */
+/** Returns whether the visit continues. */
 typedef bool cairn_ic_visitor(const struct cairn_ic_description *description, void *user);
+
+/**
+ * Calls `visit` for each cache of the runtime, oldest first, until it returns false.
+ *
+ * The visitor runs with the lock of the caches held. If it calls functions that create or change
+ * caches, they return STATE, and cairn_runtime_quiesce does nothing. To change what it visits, it
+ * collects changes, and the host calls cairn_ics_change after the visit. The visitor may describe
+ * and visit caches, run code that reaches them, fork, and call everything else, including
+ * cairn_runtime_destroy (the visit has a reference). It must not wait for a thread that uses caches
+ * or invalidates. fork() takes the locks of all runtimes, so visitors of two runtimes must not fork
+ * at the same time.
+ */
 CAIRN_API void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user);
 
 /**
- * A report of all caches into `text` (cut to `size`, always ended); returns its full length. A line
- * for each cache, and one for each case below it:
+ * Writes a report of all caches to `text`, truncated to `size` bytes including the terminating
+ * zero. Returns its full length. Each cache has a line, followed by a line for each case:
  *
  *     site 7 at 0x7f0000001010: polymorphic, 2 of 4 cases, 1200 hits, 2 misses
  *         [operand 0 + 0] 4 bytes = 0x51: load 8 bytes at 16, 1000 hits

@@ -249,16 +249,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_write(cairn_site *site, 
 
 /* ---- Changing many sites ---- */
 
-enum cairn_change_kind {
-    CAIRN_CHANGE_CALL = 0,   /**< as cairn_site_call */
-    CAIRN_CHANGE_JUMP = 1,   /**< as cairn_site_jump */
-    CAIRN_CHANGE_NOP = 2,    /**< as cairn_site_nop */
-    CAIRN_CHANGE_RESTORE = 3 /**< as cairn_site_restore */
+enum cairn_site_change_kind {
+    CAIRN_SITE_CHANGE_CALL = 0,   /**< as cairn_site_call */
+    CAIRN_SITE_CHANGE_JUMP = 1,   /**< as cairn_site_jump */
+    CAIRN_SITE_CHANGE_NOP = 2,    /**< as cairn_site_nop */
+    CAIRN_SITE_CHANGE_RESTORE = 3 /**< as cairn_site_restore */
 };
 
 struct cairn_site_change {
     cairn_site *site;
-    enum cairn_change_kind kind;
+    enum cairn_site_change_kind kind;
     const void *target; /**< of a call or jump; otherwise ignored */
 };
 

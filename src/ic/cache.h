@@ -99,7 +99,7 @@ struct cairn_ic {
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* also incremented by the cache's code */
     uint32_t counters_in_use;               /* one bit each */
     _Atomic uint64_t misses;
-    /* While a change is made: its index among the changes, plus 1. */
+    /* While a list of changes is altered: the index of the cache's change, plus 1. Otherwise 0. */
     size_t pending;
     _Atomic bool is_destroyed;
 };
@@ -132,27 +132,15 @@ struct ic_change {
     struct ic_cases next;
     struct ic_code code;
     struct change patch;
+    bool is_altered; /* whether there is anything to change */
     bool resets_counts;
     bool is_made; /* whether the site branches to the code */
 };
 
 /* Begins a change that does not alter the cache's cases yet. */
 void ic_change_begin(struct ic_change *change, cairn_ic *ic);
-/* Releases what the change has taken and the cache will not use. */
-void ic_change_abandon(struct ic_change *change);
 
-/* Alter the change as cairn_ic_add and the other functions of cairn/ic.h alter a cache. The case
- * must have been checked. */
-enum cairn_status ic_change_add(struct ic_change *change, const struct cairn_ic_case *added,
-                                struct cairn_error *error);
-enum cairn_status ic_change_remove(struct ic_change *change, const struct cairn_ic_guard *guard,
-                                   struct cairn_error *error);
-uint32_t ic_change_remove_key(struct ic_change *change, uint64_t key);
-void ic_change_reset(struct ic_change *change);
-void ic_change_order(struct ic_change *change);
-
-/* Makes all changes, or none, with one barrier. Ends the changes: they must not be abandoned
- * afterwards. */
+/* Makes all changes, or none, with one barrier. Ends the changes in any case. */
 enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
                                    enum cairn_strength strength, struct cairn_error *error);
 

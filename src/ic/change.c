@@ -1,6 +1,6 @@
 /*
- * Changes inline caches: first chooses the new cases, then writes code for them, and then makes one
- * store for each site and one barrier for all.
+ * Changes inline caches: first alters copies of their cases, then makes code for them, and then
+ * changes the sites as a list (site/patch.h), with one store for each site and one barrier for all.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -57,6 +57,7 @@ static void copy_cases(struct ic_cases *to, const struct ic_cases *from)
 void ic_change_begin(struct ic_change *change, cairn_ic *ic)
 {
     change->ic = ic;
+    change->is_altered = false;
     change->resets_counts = false;
     change->is_made = false;
     change->code.stub.size = 0;
@@ -66,7 +67,7 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
             change->next.entries[i].call->references++;
 }
 
-void ic_change_abandon(struct ic_change *change)
+static void abandon(struct ic_change *change)
 {
     retire_calls(change->ic->set, &change->next);
     change->next.count = 0;
@@ -93,35 +94,47 @@ static uint32_t free_counter(const struct ic_change *change)
     return (uint32_t)__builtin_ctz(unused != 0 ? unused : ~used);
 }
 
-static void become_megamorphic(struct ic_change *change)
+static void remove_all(struct ic_change *change)
 {
     retire_calls(change->ic->set, &change->next);
     change->next.count = 0;
-    change->next.is_megamorphic = true;
 }
 
-static enum cairn_status make_entry(struct ic_change *change, const struct cairn_ic_case *added,
-                                    struct ic_case *entry, struct cairn_error *error)
+static bool same_field(const struct cairn_ic_field *left, const struct cairn_ic_field *right)
 {
-    *entry = (struct ic_case){.public = *added};
-    if (added->action != CAIRN_IC_CALL || change->ic->calls_straight)
-        return CAIRN_OK;
-    return make_call(change->ic, added->target, &entry->call, error);
+    return left->offset == right->offset && left->width == right->width &&
+           left->is_signed == right->is_signed && left->is_out_of_line == right->is_out_of_line &&
+           left->pointer_offset == right->pointer_offset;
 }
 
-enum cairn_status ic_change_add(struct ic_change *change, const struct cairn_ic_case *added,
-                                struct cairn_error *error)
+/* Whether two cases with the same guard do the same. */
+static bool same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
+{
+    return left->action == right->action && same_field(&left->field, &right->field) &&
+           left->operand == right->operand && left->constant == right->constant &&
+           left->target == right->target;
+}
+
+static enum cairn_status add(struct ic_change *change, const struct cairn_ic_case *added,
+                             struct cairn_error *error)
 {
     struct ic_cases *next = &change->next;
-    if (next->is_megamorphic)
+    struct ic_case entry = {.public = *added};
+    enum cairn_status status = ic_check_case(change->ic, &entry.public, error);
+    if (status != CAIRN_OK || next->is_megamorphic)
+        return status;
+    uint32_t place = find_guard(next, &entry.public.guard);
+    /* Several threads may miss at the same time and add the same case. */
+    if (place < next->count && same_action(&next->entries[place].public, &entry.public))
         return CAIRN_OK;
-    uint32_t place = find_guard(next, &added->guard);
+    change->is_altered = true;
     if (place == change->ic->options.case_limit) {
-        become_megamorphic(change);
+        remove_all(change);
+        next->is_megamorphic = true;
         return CAIRN_OK;
     }
-    struct ic_case entry;
-    enum cairn_status status = make_entry(change, added, &entry, error);
+    if (added->action == CAIRN_IC_CALL && !change->ic->calls_straight)
+        status = make_call(change->ic, added->target, &entry.call, error);
     if (status != CAIRN_OK)
         return status;
     if (place < next->count) {
@@ -136,62 +149,53 @@ enum cairn_status ic_change_add(struct ic_change *change, const struct cairn_ic_
     return CAIRN_OK;
 }
 
-static void remove_at(struct ic_change *change, uint32_t place)
+static enum cairn_status remove_case(struct ic_change *change, const struct cairn_ic_guard *guard,
+                                     struct cairn_error *error)
 {
+    const cairn_ic *ic = change->ic;
     struct ic_cases *next = &change->next;
-    retire_call(change->ic->set, next->entries[place].call);
+    struct cairn_ic_guard checked = *guard;
+    enum cairn_status status = ic_check_guard(ic, &checked, error);
+    if (status != CAIRN_OK)
+        return status;
+    uint32_t place = find_guard(next, &checked);
+    if (place == next->count)
+        return error_set(
+            error, CAIRN_ERROR_NOT_FOUND, ic->site->address,
+            "the inline cache of site %llu at 0x%llx has no case for the key 0x%llx at "
+            "operand %u + %d",
+            (unsigned long long)site_id(ic->site), (unsigned long long)ic->site->address,
+            (unsigned long long)guard->key, guard->operand, guard->offset);
+    change->is_altered = true;
+    retire_call(ic->set, next->entries[place].call);
     next->count--;
     memmove(&next->entries[place], &next->entries[place + 1],
             (next->count - place) * sizeof *next->entries);
-}
-
-enum cairn_status ic_change_remove(struct ic_change *change, const struct cairn_ic_guard *guard,
-                                   struct cairn_error *error)
-{
-    uint32_t place = find_guard(&change->next, guard);
-    if (place == change->next.count)
-        return error_set(
-            error, CAIRN_ERROR_NOT_FOUND, change->ic->site->address,
-            "the inline cache of site %llu at 0x%llx has no case for the key 0x%llx at "
-            "operand %u + %d",
-            (unsigned long long)site_id(change->ic->site),
-            (unsigned long long)change->ic->site->address, (unsigned long long)guard->key,
-            guard->operand, guard->offset);
-    remove_at(change, place);
     return CAIRN_OK;
 }
 
-uint32_t ic_change_remove_key(struct ic_change *change, uint64_t key)
+static void reset(struct ic_change *change)
 {
-    uint32_t removed = 0;
-    for (uint32_t i = change->next.count; i > 0; i--)
-        if (change->next.entries[i - 1].public.guard.key == key) {
-            remove_at(change, i - 1);
-            removed++;
-        }
-    return removed;
-}
-
-void ic_change_reset(struct ic_change *change)
-{
-    retire_calls(change->ic->set, &change->next);
-    change->next.count = 0;
+    remove_all(change);
     change->next.is_megamorphic = false;
+    change->is_altered = true;
     change->resets_counts = true;
 }
 
-static uint64_t hits_of(const cairn_ic *ic, const struct ic_case *entry)
-{
-    return __atomic_load_n(&ic->hits[entry->counter], __ATOMIC_RELAXED);
-}
-
 /* Sorts the cases by hits. Cases with equal hits keep their order. */
-void ic_change_order(struct ic_change *change)
+static enum cairn_status order(struct ic_change *change, struct cairn_error *error)
 {
+    const cairn_ic *ic = change->ic;
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
     struct ic_case *entries = change->next.entries;
+    if (!ic->options.counts_hits)
+        return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
+                         "the inline cache of site %llu counts no hits to order its cases by: set "
+                         "counts_hits in its options",
+                         (unsigned long long)site_id(ic->site));
+    change->is_altered = true;
     for (uint32_t i = 0; i < change->next.count; i++)
-        hits[i] = hits_of(change->ic, &entries[i]);
+        hits[i] = __atomic_load_n(&ic->hits[entries[i].counter], __ATOMIC_RELAXED);
     for (uint32_t i = 1; i < change->next.count; i++) {
         struct ic_case moved = entries[i];
         uint64_t moved_hits = hits[i];
@@ -203,52 +207,53 @@ void ic_change_order(struct ic_change *change)
         entries[place] = moved;
         hits[place] = moved_hits;
     }
-}
-
-/* ---- Preparing: what can fail ---- */
-
-static enum cairn_status prepare(struct ic_change *change, enum cairn_strength strength,
-                                 const struct site_table **checked, struct cairn_error *error)
-{
-    const cairn_site *site = change->ic->site;
-    enum cairn_status status = CAIRN_OK;
-    if (site->table != *checked)
-        status = plan_check_module(site->table, strength, error);
-    *checked = site->table;
-    if (status == CAIRN_OK)
-        status = ic_code_make(change->ic, &change->next, &change->code, error);
-    if (status != CAIRN_OK)
-        return status;
-    change->patch = ic_code_branch(change->ic, &change->code);
-    return plan_change(&change->patch, error);
-}
-
-/* Frees code that no thread could reach. */
-static void release_code(struct ic_change *change)
-{
-    code_block_release_stub(change->ic->site->table->block, &change->code.stub);
-    change->code.stub.size = 0;
-}
-
-static enum cairn_status prepare_all(struct ic_change *changes, size_t count,
-                                     enum cairn_strength strength, struct cairn_error *error)
-{
-    const struct site_table *checked = NULL;
-    for (size_t i = 0; i < count; i++) {
-        enum cairn_status status = prepare(&changes[i], strength, &checked, error);
-        if (status == CAIRN_OK)
-            continue;
-        release_code(&changes[i]);
-        while (i-- > 0) {
-            plan_release(&changes[i].patch);
-            release_code(&changes[i]);
-        }
-        return status;
-    }
     return CAIRN_OK;
 }
 
-/* ---- Writing ---- */
+static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_change *wanted,
+                               struct cairn_error *error)
+{
+    switch (wanted->kind) {
+    case CAIRN_IC_CHANGE_ADD:
+        return add(change, &wanted->entry, error);
+    case CAIRN_IC_CHANGE_REMOVE:
+        return remove_case(change, &wanted->entry.guard, error);
+    case CAIRN_IC_CHANGE_RESET:
+        reset(change);
+        return CAIRN_OK;
+    case CAIRN_IC_CHANGE_ORDER:
+        return order(change, error);
+    }
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no change number %u",
+                     (unsigned long long)site_id(change->ic->site), (unsigned)wanted->kind);
+}
+
+/* ---- Making the changes ---- */
+
+/* Makes the code and plans the branches to it. On an error there is neither. */
+static enum cairn_status prepare(struct ic_change *changes, const struct change_list *list,
+                                 enum cairn_strength strength, struct cairn_error *error)
+{
+    const struct site_table *checked = NULL;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < list->count && status == CAIRN_OK; i++) {
+        struct site_table *sites = changes[i].ic->site->table;
+        if (sites != checked)
+            status = plan_check_module(sites, strength, error);
+        checked = sites;
+        if (status == CAIRN_OK)
+            status = ic_code_make(changes[i].ic, &changes[i].next, &changes[i].code, error);
+        if (status == CAIRN_OK)
+            changes[i].patch = ic_code_branch(changes[i].ic, &changes[i].code);
+    }
+    if (status == CAIRN_OK)
+        status = plan_all(list, SITE_FORM_CACHE, strength, error);
+    for (size_t i = 0; i < list->count && status != CAIRN_OK; i++) {
+        code_block_release_stub(changes[i].ic->site->table->block, &changes[i].code.stub);
+        changes[i].code.stub.size = 0;
+    }
+    return status;
+}
 
 static void retire_code(const cairn_ic *ic, struct ic_code *code)
 {
@@ -256,32 +261,22 @@ static void retire_code(const cairn_ic *ic, struct ic_code *code)
     code->stub.size = 0;
 }
 
-/* Handles changes that have failed. Threads may be executing their code, so it is retired. If the
- * system also refused to restore the old word, the change stays made, so that the cache matches
- * what its site does. */
-static void note_failure(struct ic_change *changes, size_t count)
+/* After an error, threads may be executing the new code, so it is retired. If the system also
+ * refused to restore the old word, the change stays made, so that the cache matches what its site
+ * does. */
+static enum cairn_status commit(struct ic_change *changes, const struct change_list *list,
+                                enum cairn_strength strength, struct cairn_error *error)
 {
-    for (size_t i = 0; i < count; i++) {
+    enum cairn_status status = commit_all(list, strength, error);
+    for (size_t i = 0; i < list->count; i++) {
         const struct change *patch = &changes[i].patch;
-        changes[i].is_made = word_read_instruction(patch->site) == patch->bits;
+        changes[i].is_made =
+            status == CAIRN_OK || word_read_instruction(patch->site) == patch->bits;
         if (!changes[i].is_made)
             retire_code(changes[i].ic, &changes[i].code);
     }
-}
-
-static enum cairn_status commit(struct ic_change *changes, size_t count,
-                                enum cairn_strength strength, struct cairn_error *error)
-{
-    const struct change_list list = {&changes[0].patch, count, sizeof *changes};
-    enum cairn_status status = commit_all(&list, strength, error);
-    for (size_t i = 0; i < count; i++)
-        changes[i].is_made = status == CAIRN_OK;
-    if (status != CAIRN_OK)
-        note_failure(changes, count);
     return status;
 }
-
-/* ---- After writing ---- */
 
 static void adopt_counters(cairn_ic *ic, struct ic_change *change)
 {
@@ -310,13 +305,108 @@ static void adopt(struct ic_change *change)
 enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
                                    enum cairn_strength strength, struct cairn_error *error)
 {
-    enum cairn_status status = prepare_all(changes, count, strength, error);
+    const struct change_list list = {&changes[0].patch, count, sizeof *changes};
+    enum cairn_status status = prepare(changes, &list, strength, error);
     if (status == CAIRN_OK && count > 0)
-        status = commit(changes, count, strength, error);
+        status = commit(changes, &list, strength, error);
     for (size_t i = 0; i < count; i++)
         if (changes[i].is_made)
             adopt(&changes[i]);
         else
-            ic_change_abandon(&changes[i]);
+            abandon(&changes[i]);
     return status;
+}
+
+/* ---- The list of the host ---- */
+
+/* Alters copies of the cases of all caches, and then makes the changes. Each cache has one change,
+ * whose number is `pending` - 1. */
+static enum cairn_status change_locked(const struct cairn_ic_change *wanted, size_t count,
+                                       enum cairn_strength strength, struct cairn_error *error)
+{
+    struct ic_change one;
+    struct ic_change *changes = &one;
+    size_t caches = 0;
+    size_t begun = 0;
+    enum cairn_status status = CAIRN_OK;
+    const struct cairn_allocator *allocator = &wanted->ic->set->allocator;
+    for (size_t i = 0; i < count; i++)
+        if (wanted[i].ic->pending == 0)
+            wanted[i].ic->pending = ++caches;
+    if (caches > 1)
+        changes = memory_new(allocator, caches, sizeof *changes);
+    if (changes == NULL)
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0,
+                           "no memory for changes of %zu inline caches", caches);
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
+        cairn_ic *ic = wanted[i].ic;
+        status = ic_check_usable(ic, error);
+        if (status != CAIRN_OK)
+            break;
+        if (ic->pending > begun)
+            ic_change_begin(&changes[begun++], ic);
+        status = alter(&changes[ic->pending - 1], &wanted[i], error);
+    }
+    for (size_t i = 0; i < count; i++)
+        wanted[i].ic->pending = 0;
+    size_t altered = 0;
+    for (size_t i = 0; i < begun; i++)
+        if (status != CAIRN_OK || !changes[i].is_altered)
+            abandon(&changes[i]);
+        else if (altered++ != i)
+            changes[altered - 1] = changes[i];
+    if (status == CAIRN_OK)
+        status = ic_changes_apply(changes, altered, strength, error);
+    if (changes != &one)
+        memory_free(allocator, changes, caches * sizeof *changes);
+    return status;
+}
+
+enum cairn_status cairn_ics_change(const struct cairn_ic_change *changes, size_t count,
+                                   enum cairn_strength strength, struct cairn_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (changes == NULL || changes[i].ic == NULL)
+            return error_set(error, CAIRN_ERROR_ARGUMENT, i, "there is no inline cache to change");
+        if (changes[i].ic->set != changes->ic->set)
+            return error_set(error, CAIRN_ERROR_ARGUMENT, changes[i].ic->site->address,
+                             "the inline cache of site %llu belongs to another runtime than that "
+                             "of site %llu",
+                             (unsigned long long)site_id(changes[i].ic->site),
+                             (unsigned long long)site_id(changes->ic->site));
+    }
+    if (count == 0)
+        return CAIRN_OK;
+    struct cache_set *set = changes->ic->set;
+    enum cairn_status status = cache_set_enter(set, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = change_locked(changes, count, strength, error);
+    cache_set_leave(set);
+    return status;
+}
+
+enum cairn_status cairn_ic_add(cairn_ic *ic, const struct cairn_ic_case *added,
+                               enum cairn_strength strength, struct cairn_error *error)
+{
+    if (added == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no case to add");
+    const struct cairn_ic_change change = {ic, CAIRN_IC_CHANGE_ADD, *added};
+    return cairn_ics_change(&change, 1, strength, error);
+}
+
+enum cairn_status cairn_ic_remove(cairn_ic *ic, const struct cairn_ic_guard *guard,
+                                  enum cairn_strength strength, struct cairn_error *error)
+{
+    if (guard == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no guard to remove a case by");
+    const struct cairn_ic_change change = {ic, CAIRN_IC_CHANGE_REMOVE, {.guard = *guard}};
+    return cairn_ics_change(&change, 1, strength, error);
+}
+
+enum cairn_status cairn_ic_reset(cairn_ic *ic, enum cairn_strength strength,
+                                 struct cairn_error *error)
+{
+    const struct cairn_ic_change change = {.ic = ic, .kind = CAIRN_IC_CHANGE_RESET};
+    return cairn_ics_change(&change, 1, strength, error);
 }

@@ -1,23 +1,15 @@
-/* SPDX-License-Identifier: MIT */
-#include "ic/report.h"
+/*
+ * Describes inline caches, one by one, in a visit, and as text.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "ic/cache.h"
+#include "runtime/runtime.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- Names ---- */
-
-const char *cairn_ic_action_name(enum cairn_ic_action action)
-{
-    static const char *const names[] = {
-        [CAIRN_IC_LOAD] = "load",
-        [CAIRN_IC_STORE] = "store",
-        [CAIRN_IC_CONSTANT] = "constant",
-        [CAIRN_IC_CALL] = "call",
-    };
-    return (unsigned)action < sizeof names / sizeof *names ? names[action] : "unknown";
-}
 
 const char *cairn_ic_state_name(enum cairn_ic_state state)
 {
@@ -86,15 +78,6 @@ enum cairn_ic_state cairn_ic_state(cairn_ic *ic)
     return description.state;
 }
 
-uint32_t cairn_ic_case_count(cairn_ic *ic)
-{
-    struct cairn_ic_description description;
-    cairn_ic_describe(ic, &description);
-    return description.case_count;
-}
-
-cairn_site *cairn_ic_site(const cairn_ic *ic) { return ic->site; }
-
 cairn_ic *cairn_site_ic(cairn_site *site)
 {
     struct cache_set *set = site->table->ics;
@@ -107,25 +90,24 @@ cairn_ic *cairn_site_ic(cairn_site *site)
 
 /* ---- All caches ---- */
 
-static void visit_locked(struct cache_set *set, cairn_ic_visitor *visit, void *user)
+/* A visitor may call this again: nothing changes during a visit. */
+void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user)
 {
-    bool goes_on = true;
-    for (cairn_ic *ic = set->first; ic != NULL && goes_on; ic = ic->next) {
+    /* The visitor may release the host's reference to the runtime. */
+    cairn_runtime_retain(runtime);
+    struct cache_set *set = &runtime->ics;
+    bool is_locked = cache_set_lock(set);
+    bool continues = true;
+    for (cairn_ic *ic = set->first; ic != NULL && continues; ic = ic->next) {
         struct cairn_ic_description description;
         if (ic_is_retired(ic))
             continue;
         describe_locked(ic, &description);
-        goes_on = visit(&description, user);
+        continues = visit(&description, user);
     }
-}
-
-/* A visitor may call this again: nothing changes during a visit. */
-void ic_set_visit(struct cache_set *set, cairn_ic_visitor *visit, void *user)
-{
-    bool is_locked = cache_set_lock(set);
-    visit_locked(set, visit, user);
     if (is_locked)
         cache_set_leave(set);
+    cairn_runtime_destroy(runtime);
 }
 
 /* ---- As text ---- */
@@ -168,22 +150,20 @@ static void print_place(struct output *output, const struct cairn_ic_field *fiel
 
 static void print_action(struct output *output, const struct cairn_ic_case *described)
 {
-    print(output, "%s ", cairn_ic_action_name(described->action));
     switch (described->action) {
     case CAIRN_IC_LOAD:
-        if (described->field.is_signed)
-            print(output, "signed ");
+        print(output, described->field.is_signed ? "load signed " : "load ");
         print_place(output, &described->field);
         break;
     case CAIRN_IC_STORE:
-        print(output, "operand %u, ", described->operand);
+        print(output, "store operand %u, ", described->operand);
         print_place(output, &described->field);
         break;
     case CAIRN_IC_CONSTANT:
-        print(output, "0x%" PRIx64, described->constant);
+        print(output, "constant 0x%" PRIx64, described->constant);
         break;
     case CAIRN_IC_CALL:
-        print(output, "0x%" PRIxPTR, (uintptr_t)described->target);
+        print(output, "call 0x%" PRIxPTR, (uintptr_t)described->target);
         break;
     }
 }
@@ -217,11 +197,11 @@ static bool print_cache(const struct cairn_ic_description *description, void *us
     return true;
 }
 
-size_t ic_set_format(struct cache_set *set, char *text, size_t size)
+size_t cairn_runtime_format_ics(cairn_runtime *runtime, char *text, size_t size)
 {
     struct output output = {.text = text, .size = size};
     if (size > 0)
         text[0] = '\0';
-    ic_set_visit(set, print_cache, &output);
+    cairn_runtime_visit_ics(runtime, print_cache, &output);
     return output.length;
 }

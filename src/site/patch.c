@@ -302,13 +302,13 @@ static enum cairn_status begin(struct change *change, const struct cairn_site_ch
                                const cairn_site *first, struct cairn_error *error)
 {
     static const enum arch_branch branches[] = {
-        [CAIRN_CHANGE_CALL] = ARCH_BRANCH_CALL,
-        [CAIRN_CHANGE_JUMP] = ARCH_BRANCH_JUMP,
-        [CAIRN_CHANGE_NOP] = ARCH_BRANCH_NOP,
-        [CAIRN_CHANGE_RESTORE] = ARCH_BRANCH_NOP,
+        [CAIRN_SITE_CHANGE_CALL] = ARCH_BRANCH_CALL,
+        [CAIRN_SITE_CHANGE_JUMP] = ARCH_BRANCH_JUMP,
+        [CAIRN_SITE_CHANGE_NOP] = ARCH_BRANCH_NOP,
+        [CAIRN_SITE_CHANGE_RESTORE] = ARCH_BRANCH_NOP,
     };
     cairn_site *site = wanted->site;
-    if ((unsigned)wanted->kind > CAIRN_CHANGE_RESTORE)
+    if ((unsigned)wanted->kind > CAIRN_SITE_CHANGE_RESTORE)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no change number %u",
                          (unsigned)wanted->kind);
     enum cairn_status status = check_target(site, branches[wanted->kind], wanted->target, error);
@@ -319,7 +319,7 @@ static enum cairn_status begin(struct change *change, const struct cairn_site_ch
                          "site %llu at 0x%llx belongs to another runtime than site %llu",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          (unsigned long long)site_id(first));
-    if (wanted->kind == CAIRN_CHANGE_RESTORE)
+    if (wanted->kind == CAIRN_SITE_CHANGE_RESTORE)
         *change = plan_restore(site);
     else
         plan_set_branch(change, site, branches[wanted->kind], (uintptr_t)wanted->target);
