@@ -10,8 +10,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
+#include "base/sort.h"
 #include "record/builder.h"
-#include "record/sort.h"
 
 #include <assert.h>
 #include <string.h>

@@ -38,6 +38,7 @@ struct layout {
     size_t directory;
     size_t ids_high;
     size_t wide_stack_sizes;
+    size_t sort_space;
     size_t size;
 };
 
@@ -82,6 +83,7 @@ static struct layout lay_out(const struct totals *totals)
     layout.directory = carve(&layout, directory_words, sizeof(uint32_t));
     layout.ids_high = carve(&layout, n, sizeof(uint32_t));
     layout.wide_stack_sizes = carve(&layout, functions, sizeof(uint64_t));
+    layout.sort_space = carve(&layout, 2 * n, sizeof(struct sort_key));
     return layout;
 }
 
@@ -99,6 +101,7 @@ static void point_into(struct builder *builder, const struct layout *layout, uin
     builder->directory.starts = (uint32_t *)(void *)(memory + layout->directory);
     builder->ids_high = (uint32_t *)(void *)(memory + layout->ids_high);
     builder->wide_stack_sizes = (uint64_t *)(void *)(memory + layout->wide_stack_sizes);
+    builder->sort_space = (struct sort_key *)(void *)(memory + layout->sort_space);
     builder->next_word = table->values;
     builder->table = table;
 }

@@ -15,6 +15,7 @@
 #define RECORD_BUILDER_H
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "format/record.h"
 #include "record/layout.h"
 #include "record/pack.h"
@@ -55,6 +56,7 @@ struct builder {
     uint32_t *ids_high;
     uint64_t id_high; /* IDS_DIFFER_ABOVE, or the common upper half of all IDs so far */
     uint64_t *wide_stack_sizes;
+    struct sort_key *sort_space; /* two for each record */
     bool stack_sizes_are_wide; /* whether some sizes are wide; `wide_stack_sizes` is set for
                                 * these */
 

@@ -1,18 +1,13 @@
-/*
- * Declarations by ID: an open-addressed set over an array that keeps the order in which they were
- * added.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "record/declarations.h"
+
+#include "base/array.h"
 #include "base/error.h"
 #include "record/layout.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { FIRST_CAPACITY = 16 };
 
 /* ---- Single declarations: each is one block with its types and its function's name ---- */
 
@@ -21,15 +16,10 @@ static size_t type_count(const struct cairn_declaration *declaration)
     return (size_t)declaration->argument_count + declaration->live_value_count;
 }
 
-static size_t name_size(const struct cairn_declaration *declaration)
-{
-    return declaration->function == NULL ? 0 : strlen(declaration->function) + 1;
-}
-
 static size_t block_size(const struct cairn_declaration *declaration)
 {
-    return sizeof *declaration + type_count(declaration) * sizeof *declaration->types +
-           name_size(declaration);
+    size_t name_size = declaration->function == NULL ? 0 : strlen(declaration->function) + 1;
+    return sizeof *declaration + type_count(declaration) * sizeof *declaration->types + name_size;
 }
 
 static struct cairn_declaration *copy(const struct cairn_allocator *allocator,
@@ -45,7 +35,7 @@ static struct cairn_declaration *copy(const struct cairn_allocator *allocator,
     if (count > 0)
         memcpy(types, declaration->types, count * sizeof *types);
     if (declaration->function != NULL)
-        copied->function = memcpy(types + count, declaration->function, name_size(declaration));
+        copied->function = strcpy((char *)(types + count), declaration->function);
     return copied;
 }
 
@@ -63,17 +53,12 @@ enum cairn_status cairn_declarations_create(const struct cairn_allocator *alloca
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a set of declarations");
     created->allocator = chosen;
-    created->key = hash_key_create();
+    if (!hash_set_init(&created->ids, &chosen, 0)) {
+        cairn_declarations_destroy(created);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a set of declarations");
+    }
     *declarations = created;
     return CAIRN_OK;
-}
-
-static void free_arrays(cairn_declarations *declarations)
-{
-    memory_free(&declarations->allocator, declarations->entries,
-                declarations->capacity * sizeof *declarations->entries);
-    memory_free(&declarations->allocator, declarations->places,
-                2 * (size_t)declarations->capacity * sizeof *declarations->places);
 }
 
 void cairn_declarations_destroy(cairn_declarations *declarations)
@@ -81,59 +66,39 @@ void cairn_declarations_destroy(cairn_declarations *declarations)
     if (declarations == NULL)
         return;
     struct cairn_allocator allocator = declarations->allocator;
-    for (uint32_t i = 0; i < declarations->count; i++)
+    for (size_t i = 0; i < declarations->count; i++)
         memory_free(&allocator, declarations->entries[i].declaration,
                     block_size(declarations->entries[i].declaration));
-    free_arrays(declarations);
+    memory_free(&allocator, declarations->entries,
+                declarations->capacity * sizeof *declarations->entries);
+    hash_set_release(&declarations->ids, &allocator);
     memory_free(&allocator, declarations->record_numbers,
                 declarations->record_count * sizeof *declarations->record_numbers);
     memory_free(&allocator, declarations, sizeof *declarations);
 }
 
-/* Returns the place of the ID, or the empty place where it belongs. `places` must not be NULL. */
-static uint32_t *find_place(const cairn_declarations *declarations, uint64_t id)
+static uint32_t hash_of(const cairn_declarations *declarations, uint64_t id)
 {
-    uint32_t mask = 2 * declarations->capacity - 1;
-    uint32_t place = (uint32_t)(hash_u64(&declarations->key, id) >> 32) & mask;
-    while (declarations->places[place] != 0 &&
-           declarations->entries[declarations->places[place] - 1].id != id)
-        place = (place + 1) & mask;
-    return &declarations->places[place];
+    return (uint32_t)(hash_u64(&declarations->ids.key, id) >> 32);
 }
 
-static enum cairn_status grow(cairn_declarations *declarations, struct cairn_error *error)
+/* Returns the number of the ID's entry plus 1, or 0. */
+static uint32_t find_number(const cairn_declarations *declarations, uint64_t id)
 {
-    cairn_declarations grown = *declarations;
-    grown.capacity = declarations->capacity == 0 ? FIRST_CAPACITY : 2 * declarations->capacity;
-    grown.entries = memory_new(&grown.allocator, grown.capacity, sizeof *grown.entries);
-    grown.places = memory_new(&grown.allocator, 2 * (size_t)grown.capacity, sizeof *grown.places);
-    if (grown.entries == NULL || grown.places == NULL) {
-        free_arrays(&grown);
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u declarations",
-                         grown.capacity);
-    }
-    for (uint32_t i = 0; i < declarations->count; i++) {
-        grown.entries[i] = declarations->entries[i];
-        *find_place(&grown, grown.entries[i].id) = i + 1;
-    }
-    free_arrays(declarations);
-    *declarations = grown;
-    return CAIRN_OK;
-}
-
-static struct declaration_entry *find_entry(const cairn_declarations *declarations, uint64_t id)
-{
-    if (declarations->count == 0)
-        return NULL;
-    uint32_t entry = *find_place(declarations, id);
-    return entry == 0 ? NULL : &declarations->entries[entry - 1];
+    const struct hash_set *ids = &declarations->ids;
+    const struct hash_place *place = hash_set_first(ids, hash_of(declarations, id));
+    while (place->number != 0 && declarations->entries[place->number - 1].id != id)
+        place = hash_set_next(ids, place);
+    return place->number;
 }
 
 const struct cairn_declaration *cairn_declarations_find(const cairn_declarations *declarations,
                                                         uint64_t id)
 {
-    const struct declaration_entry *found = find_entry(declarations, id);
-    return found == NULL || found->kind == CAIRN_RECORD_UNDECLARED ? NULL : found->declaration;
+    uint32_t number = find_number(declarations, id);
+    if (number == 0 || declarations->entries[number - 1].kind == CAIRN_RECORD_UNDECLARED)
+        return NULL;
+    return declarations->entries[number - 1].declaration;
 }
 
 size_t cairn_declarations_count(const cairn_declarations *declarations)
@@ -167,7 +132,7 @@ enum cairn_status declarations_bind(cairn_declarations *declarations, const cair
         if (number < declarations->count && declarations->entries[number].id == id)
             number++;
         else if (number == 0 || declarations->entries[number - 1].id != id)
-            number = *find_place(declarations, id);
+            number = find_number(declarations, id);
         numbers[i] = number;
     }
     declarations->record_numbers = numbers;
@@ -216,32 +181,30 @@ static bool differ_in_numbers(const struct cairn_declaration *known,
     return true;
 }
 
-static void describe_types(struct cairn_type known, struct cairn_type added, const char *what,
-                           size_t index, char *difference)
-{
-    char left[24];
-    char right[24];
-    cairn_type_format(known, left, sizeof left);
-    cairn_type_format(added, right, sizeof right);
-    snprintf(difference, DIFFERENCE_SIZE, "%s %zu of type %s and %s", what, index, left, right);
-}
-
 static bool differ_in_types(const struct cairn_declaration *known,
                             const struct cairn_declaration *added, char *difference)
 {
-    if (!same_type(known->result, added->result)) {
-        describe_types(known->result, added->result, "result", 0, difference);
-        return true;
-    }
     size_t count = type_count(known); /* the same for both */
     assert(count == 0 || known->types != NULL);
     assert(count == 0 || added->types != NULL);
-    for (size_t i = 0; i < count; i++) {
-        if (same_type(known->types[i], added->types[i]))
+    for (size_t i = 0; i <= count; i++) {
+        struct cairn_type left = i == 0 ? known->result : known->types[i - 1];
+        struct cairn_type right = i == 0 ? added->result : added->types[i - 1];
+        if (same_type(left, right))
             continue;
-        bool is_argument = i < known->argument_count;
-        describe_types(known->types[i], added->types[i], is_argument ? "argument" : "live value",
-                       is_argument ? i : i - known->argument_count, difference);
+        char left_name[24];
+        char right_name[24];
+        bool is_argument = i <= known->argument_count;
+        cairn_type_format(left, left_name, sizeof left_name);
+        cairn_type_format(right, right_name, sizeof right_name);
+        snprintf(difference, DIFFERENCE_SIZE, "%s %zu of type %s and %s",
+                 i == 0        ? "result"
+                 : is_argument ? "argument"
+                               : "live value",
+                 i == 0        ? 0
+                 : is_argument ? i - 1
+                               : i - 1 - known->argument_count,
+                 left_name, right_name);
         return true;
     }
     return false;
@@ -258,46 +221,30 @@ static bool same_results(const struct cairn_results *left, const struct cairn_re
     return true;
 }
 
-/* Joins the results of functions. A record does not tell which of its functions a frame belongs
- * to. */
-static void join_function_results(struct cairn_results *known, const struct cairn_results *added)
-{
-    if (!same_results(known, added))
-        *known = (struct cairn_results){.is_known = false};
-}
-
-static const char *function_name(const struct cairn_declaration *declaration)
-{
-    return declaration->function == NULL ? "?" : declaration->function;
-}
-
-static enum cairn_status compare(const struct cairn_declaration *known,
-                                 const struct cairn_declaration *added, struct cairn_error *error)
-{
-    char difference[DIFFERENCE_SIZE];
-    if (!differ_in_numbers(known, added, difference) && !differ_in_types(known, added, difference))
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_CONFLICT, added->id,
-                     "ID %llu has two shapes: in '%.48s' and in '%.48s' it has %s",
-                     (unsigned long long)added->id, function_name(known), function_name(added),
-                     difference);
-}
-
 /* Joins two declarations of an ID. An undeclared ID stays undeclared. Its entry keeps its counts,
  * because they determine the size of its block. */
 static enum cairn_status join(struct declaration_entry *known,
                               const struct cairn_declaration *added, struct cairn_error *error)
 {
+    struct cairn_declaration *declaration = known->declaration;
+    char difference[DIFFERENCE_SIZE];
     if (added->kind == CAIRN_RECORD_UNDECLARED) {
         known->kind = CAIRN_RECORD_UNDECLARED;
-        known->declaration->kind = CAIRN_RECORD_UNDECLARED;
+        declaration->kind = CAIRN_RECORD_UNDECLARED;
     }
     if (known->kind == CAIRN_RECORD_UNDECLARED)
         return CAIRN_OK;
-    enum cairn_status status = compare(known->declaration, added, error);
-    if (status == CAIRN_OK)
-        join_function_results(&known->declaration->function_results, &added->function_results);
-    return status;
+    if (differ_in_numbers(declaration, added, difference) ||
+        differ_in_types(declaration, added, difference))
+        return error_set(error, CAIRN_ERROR_CONFLICT, added->id,
+                         "ID %llu has two shapes: in '%.48s' and in '%.48s' it has %s",
+                         (unsigned long long)added->id,
+                         declaration->function == NULL ? "?" : declaration->function,
+                         added->function == NULL ? "?" : added->function, difference);
+    /* A record does not tell which of its functions a frame belongs to. */
+    if (!same_results(&declaration->function_results, &added->function_results))
+        declaration->function_results = (struct cairn_results){.is_known = false};
+    return CAIRN_OK;
 }
 
 enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
@@ -308,30 +255,32 @@ enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
         (declaration->types == NULL && type_count(declaration) > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_declarations_add needs a set, a declaration and its types");
-    struct declaration_entry *known = find_entry(declarations, declaration->id);
-    if (known != NULL)
-        return join(known, declaration, error);
-    if (declarations->count == declarations->capacity) {
-        enum cairn_status status = grow(declarations, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    struct cairn_declaration *copied = copy(&declarations->allocator, declaration);
-    if (copied == NULL)
+    uint32_t number = find_number(declarations, declaration->id);
+    if (number != 0)
+        return join(&declarations->entries[number - 1], declaration, error);
+    const struct cairn_allocator *allocator = &declarations->allocator;
+    struct cairn_declaration *copied = copy(allocator, declaration);
+    struct declaration_entry *entries =
+        array_reserve(allocator, declarations->entries, declarations->count, 1,
+                      &declarations->capacity, sizeof *entries);
+    if (entries != NULL)
+        declarations->entries = entries;
+    if (copied == NULL || entries == NULL ||
+        !hash_set_add(&declarations->ids, allocator, hash_of(declarations, declaration->id),
+                      declarations->count)) {
+        memory_free(allocator, copied, block_size(declaration));
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the declaration of ID %llu",
                          (unsigned long long)declaration->id);
-    declarations->entries[declarations->count] = (struct declaration_entry){
+    }
+    entries[declarations->count++] = (struct declaration_entry){
         .id = copied->id,
         .declaration = copied,
         .kind = (uint8_t)copied->kind,
         .has_site = copied->kind == CAIRN_RECORD_PATCHPOINT || copied->byte_count > 0,
     };
-    *find_place(declarations, copied->id) = ++declarations->count;
     return CAIRN_OK;
 }
 
-/* Removes the entries after the first `count`. Removing single places would break the sequences of
- * places after them, so all places are set again. */
 void cairn_declarations_truncate(cairn_declarations *declarations, size_t count)
 {
     if (count >= declarations->count)
@@ -340,10 +289,9 @@ void cairn_declarations_truncate(cairn_declarations *declarations, size_t count)
         struct cairn_declaration *last = declarations->entries[--declarations->count].declaration;
         memory_free(&declarations->allocator, last, block_size(last));
     }
-    memset(declarations->places, 0,
-           2 * (size_t)declarations->capacity * sizeof *declarations->places);
-    for (uint32_t i = 0; i < declarations->count; i++)
-        *find_place(declarations, declarations->entries[i].id) = i + 1;
+    hash_set_clear(&declarations->ids);
+    for (uint32_t i = 0; i < count; i++)
+        hash_set_put(&declarations->ids, hash_of(declarations, declarations->entries[i].id), i);
 }
 
 /* ---- Names ---- */

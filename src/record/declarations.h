@@ -7,8 +7,7 @@
 #ifndef RECORD_DECLARATIONS_H
 #define RECORD_DECLARATIONS_H
 
-#include "base/hash.h"
-#include "base/memory.h"
+#include "base/hash_set.h"
 
 #include <cairn/declaration.h>
 #include <cairn/table.h>
@@ -21,15 +20,12 @@ struct declaration_entry {
     bool has_site; /* whether its records have sites, unless it is undeclared */
 };
 
-/* Invariant: `places` has twice `capacity` elements, each the number of an entry plus 1, or 0. An
- * entry is at or after the place of its ID's hash, with no empty place in between. */
 struct cairn_declarations {
     struct cairn_allocator allocator;
-    struct hash_key key;
-    struct declaration_entry *entries;
-    uint32_t *places;
+    struct declaration_entry *entries; /* in the order in which they were added */
     uint32_t count;
-    uint32_t capacity; /* a power of two, or 0 */
+    size_t capacity;
+    struct hash_set ids; /* of the entries */
     /* By record of a table: the number of its entry plus 1, or 0; NULL if there are no entries. */
     uint32_t *record_numbers;
     uint32_t record_count;

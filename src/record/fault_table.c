@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "record/offset_directory.h"
-#include "record/sort.h"
 
 /* All offsets are relative to the table's base. */
 struct fault_row {

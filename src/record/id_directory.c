@@ -8,11 +8,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "record/builder.h"
-#include "record/sort.h"
 
 #include <string.h>
-
-/* ---- All IDs ---- */
 
 /* The data needed to read IDs, in a separate struct: as far as the compiler knows, writes to the
  * table's arrays might change the table itself. */
@@ -35,16 +32,20 @@ static inline uint64_t id_at(const struct ids *ids, uint32_t index)
     return high | ids->low[index];
 }
 
+/* Finds the range of the IDs, and whether they ascend. */
 static void find_id_range(cairn_table *table)
 {
     const struct ids ids = ids_of(table);
-    uint64_t least = UINT64_MAX;
+    uint64_t least = ids.count == 0 ? 0 : UINT64_MAX;
     uint64_t most = 0;
+    bool ascend = true;
     for (uint32_t i = 0; i < ids.count; i++) {
         uint64_t id = id_at(&ids, i);
+        ascend = ascend && id >= most;
         least = id < least ? id : least;
         most = id > most ? id : most;
     }
+    table->ids_ascend = ascend;
     table->id_min = least;
     table->id_max = most;
 }
@@ -54,43 +55,19 @@ static uint8_t bits_of(uint64_t value)
     return value == 0 ? 0 : (uint8_t)(64 - __builtin_clzll(value));
 }
 
-static uint8_t wanted_bits(const cairn_table *table)
+static void make_ascending_directory(struct builder *builder, uint8_t wanted_bits)
 {
-    uint32_t wanted = table->record_count / RECORDS_PER_BUCKET;
-    return wanted < 2 ? 1 : (uint8_t)(bits_of(wanted) - 1);
-}
-
-/* ---- IDs that ascend ---- */
-
-static bool ids_ascend(const cairn_table *table)
-{
+    cairn_table *table = builder->table;
     const struct ids ids = ids_of(table);
-    for (uint32_t i = 1; i < ids.count; i++)
-        if (id_at(&ids, i) < id_at(&ids, i - 1))
-            return false;
-    return true;
-}
-
-static void choose_ascending_buckets(cairn_table *table)
-{
-    uint32_t count = table->record_count;
-    table->id_min = count == 0 ? 0 : table_id(table, 0);
-    table->id_max = count == 0 ? 0 : table_id(table, count - 1);
-    uint64_t range = table->id_max - table->id_min;
-    uint8_t range_bits = bits_of(range);
-    uint8_t wanted = wanted_bits(table);
-    table->id_shift = range_bits > wanted ? (uint8_t)(range_bits - wanted) : 0;
-    table->id_bucket_count = (uint32_t)(range >> table->id_shift) + 1;
-}
-
-static void fill_ascending_buckets(const cairn_table *table)
-{
-    const struct ids ids = ids_of(table);
-    uint32_t *starts = table->id_buckets;
     uint64_t id_min = table->id_min;
-    uint8_t shift = table->id_shift;
-    uint32_t bucket_count = table->id_bucket_count;
+    uint64_t range = table->id_max - id_min;
+    uint8_t shift = bits_of(range) > wanted_bits ? (uint8_t)(bits_of(range) - wanted_bits) : 0;
+    uint32_t bucket_count = (uint32_t)(range >> shift) + 1;
+    uint32_t *starts = builder_take_words(builder, (size_t)bucket_count + 1);
     uint32_t next = 0;
+    table->id_shift = shift;
+    table->id_bucket_count = bucket_count;
+    table->id_buckets = starts;
     for (uint32_t i = 0; i < ids.count; i++) {
         uint32_t bucket = (uint32_t)((id_at(&ids, i) - id_min) >> shift);
         /* Entries after the bucket are overwritten later. */
@@ -103,26 +80,39 @@ static void fill_ascending_buckets(const cairn_table *table)
         starts[next++] = ids.count;
 }
 
-static void make_ascending_directory(struct builder *builder)
+/* Sorts the record numbers of a large bucket by ID, and those of one ID by number. They are sorted
+ * by number, and usually have one ID. */
+static void sort_bucket(const struct ids *ids, uint32_t *numbers, uint32_t count,
+                        struct sort_key *keys)
 {
-    cairn_table *table = builder->table;
-    choose_ascending_buckets(table);
-    table->id_buckets = builder_take_words(builder, (size_t)table->id_bucket_count + 1);
-    fill_ascending_buckets(table);
+    bool is_sorted = true;
+    for (uint32_t i = 1; i < count && is_sorted; i++)
+        is_sorted = id_at(ids, numbers[i - 1]) <= id_at(ids, numbers[i]);
+    for (int shift = 0; shift < 64 && !is_sorted; shift += 32) {
+        for (uint32_t i = 0; i < count; i++)
+            keys[i] = (struct sort_key){(uint32_t)(id_at(ids, numbers[i]) >> shift), numbers[i]};
+        sort_keys(keys, keys + count, count);
+        for (uint32_t i = 0; i < count; i++)
+            numbers[i] = keys[i].number;
+    }
 }
-
-/* ---- Other IDs ---- */
 
 /* Sorts the records by bucket with a counting sort. While record numbers are put in their places,
  * starts[b + 1] is the place of the next one of bucket b. So at the end it is where bucket b + 1
  * begins. */
-static void order_by_bucket(const cairn_table *table)
+static void make_hashed_directory(struct builder *builder, uint8_t bits)
 {
+    cairn_table *table = builder->table;
     const struct ids ids = ids_of(table);
-    uint32_t *starts = table->id_buckets;
-    uint32_t *order = table->id_order;
-    uint32_t bucket_count = table->id_bucket_count;
-    uint8_t shift = table->id_shift;
+    uint32_t bucket_count = UINT32_C(1) << bits;
+    uint8_t shift = (uint8_t)(64 - bits);
+    uint32_t *order = builder_take_words(builder, ids.count);
+    uint32_t *starts = builder_take_words(builder, (size_t)bucket_count + 1);
+    table->id_shift = shift;
+    table->id_bucket_count = bucket_count;
+    table->id_order = order;
+    table->id_buckets = starts;
+    /* One entry more than the table keeps. */
     memset(starts, 0, ((size_t)bucket_count + 2) * sizeof *starts);
     for (uint32_t i = 0; i < ids.count; i++)
         starts[(id_at(&ids, i) * ID_MULTIPLIER >> shift) + 2]++;
@@ -130,42 +120,23 @@ static void order_by_bucket(const cairn_table *table)
         starts[b + 1] += starts[b];
     for (uint32_t i = 0; i < ids.count; i++)
         order[starts[(id_at(&ids, i) * ID_MULTIPLIER >> shift) + 1]++] = i;
-}
-
-static void sort_large_buckets(const cairn_table *table)
-{
-    const uint32_t *starts = table->id_buckets;
-    for (uint32_t b = 0; b < table->id_bucket_count; b++) {
-        uint32_t size = starts[b + 1] - starts[b];
-        if (size > ID_BUCKET_SCAN)
-            sort_by_id(table->id_order + starts[b], size, table);
-    }
-}
-
-static void make_hashed_directory(struct builder *builder)
-{
-    cairn_table *table = builder->table;
-    find_id_range(table);
-    uint8_t bits = wanted_bits(table);
-    table->id_shift = (uint8_t)(64 - bits);
-    table->id_bucket_count = UINT32_C(1) << bits;
-    table->id_order = builder_take_words(builder, table->record_count);
-    /* One entry more than the table keeps, for order_by_bucket. */
-    table->id_buckets = builder_take_words(builder, (size_t)table->id_bucket_count + 1);
-    order_by_bucket(table);
-    sort_large_buckets(table);
+    for (uint32_t b = 0; b < bucket_count; b++)
+        if (starts[b + 1] - starts[b] > ID_BUCKET_SCAN)
+            sort_bucket(&ids, order + starts[b], starts[b + 1] - starts[b], builder->sort_space);
 }
 
 void builder_finish_ids(struct builder *builder)
 {
     cairn_table *table = builder->table;
+    uint32_t wanted = table->record_count / RECORDS_PER_BUCKET;
+    uint8_t bits = wanted < 2 ? 1 : (uint8_t)(bits_of(wanted) - 1);
     if (builder->id_high == IDS_DIFFER_ABOVE) {
         table->ids_high = builder_take_words(builder, table->record_count);
         memcpy(table->ids_high, builder->ids_high, table->record_count * sizeof(uint32_t));
     }
-    table->ids_ascend = ids_ascend(table);
+    find_id_range(table);
     if (table->ids_ascend)
-        make_ascending_directory(builder);
+        make_ascending_directory(builder, bits);
     else
-        make_hashed_directory(builder);
+        make_hashed_directory(builder, bits);
 }

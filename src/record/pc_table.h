@@ -23,8 +23,8 @@
 #define RECORD_PC_TABLE_H
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "record/offset_directory.h"
-#include "record/sort.h"
 
 #include <cairn/pc_table.h>
 

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "base/array.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "format/pcsection.h"
@@ -195,27 +196,16 @@ static enum cairn_status allocate_bytes(const cairn_loader *loader, size_t size,
     return code_block_allocate_read_only(loader->block, size, alignment, bytes, error);
 }
 
-static bool reserve_section(cairn_loader *loader)
-{
-    if (loader->section_count < loader->section_capacity)
-        return true;
-    size_t capacity = loader->section_capacity == 0 ? 8 : 2 * loader->section_capacity;
-    struct section *grown =
-        memory_resize(&loader->runtime->allocator, loader->sections,
-                      loader->section_capacity * sizeof *grown, capacity * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    loader->sections = grown;
-    loader->section_capacity = capacity;
-    return true;
-}
-
 static enum cairn_status add_section(cairn_loader *loader, struct section *section, size_t size,
                                      size_t alignment, void **bytes, struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
     const char *name = section->contents.name;
-    if (!reserve_section(loader) ||
+    struct section *sections = array_reserve(allocator, loader->sections, loader->section_count, 1,
+                                             &loader->section_capacity, sizeof *sections);
+    if (sections != NULL)
+        loader->sections = sections;
+    if (sections == NULL ||
         (name != NULL && (section->contents.name = copy_name(allocator, name)) == NULL))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section");
     enum cairn_status status = allocate_bytes(loader, size, alignment, section, bytes, error);
