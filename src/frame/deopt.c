@@ -39,42 +39,34 @@ void deopt_begin(struct cairn_deopt *deopt, const cairn_runtime *runtime,
 
 /* ---- Continuing ---- */
 
-static enum cairn_status check_type(struct cairn_type declared, struct cairn_type given,
-                                    const char *what, struct cairn_error *error)
+static const struct cairn_declaration *declaration_of(const struct cairn_deopt *deopt)
 {
-    if (cairn_type_equal(declared, given))
-        return CAIRN_OK;
-    char declared_name[TYPE_NAME_BYTES];
-    char given_name[TYPE_NAME_BYTES];
-    cairn_type_format(declared, declared_name, sizeof declared_name);
-    cairn_type_format(given, given_name, sizeof given_name);
-    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%s returns %s, and not %s", what,
-                     declared_name, given_name);
-}
-
-static enum cairn_status check_result(const struct cairn_deopt *deopt,
-                                      const struct cairn_value *result, struct cairn_error *error)
-{
-    const struct cairn_declaration *declaration =
-        deopt->record.table == NULL ? NULL : cairn_record_declaration(deopt->record);
-    if (declaration == NULL)
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, deopt->frame.pc,
-                         "the site before 0x%llx has no declaration, so its result has no type",
-                         (unsigned long long)deopt->frame.pc);
-    return check_type(declaration->result, result->type, "the site", error);
+    return deopt->record.table == NULL ? NULL : cairn_record_declaration(deopt->record);
 }
 
 /* Whether the result's place is the record's first location (anyregcc). If not, the ABI defines the
  * place. */
 static bool is_anyreg(const struct cairn_deopt *deopt)
 {
-    return cairn_record_declaration(deopt->record)->calling_convention ==
-           CAIRN_CALLING_CONVENTION_ANYREG;
+    return declaration_of(deopt)->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
 }
 
-static enum cairn_status check_place(const struct cairn_deopt *deopt,
-                                     const struct cairn_value *result, struct cairn_error *error)
+static enum cairn_status check_result(const struct cairn_deopt *deopt,
+                                      const struct cairn_value *result, struct cairn_error *error)
 {
+    const struct cairn_declaration *declaration = declaration_of(deopt);
+    if (declaration == NULL)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, deopt->frame.pc,
+                         "the site before 0x%llx has no declaration, so its result has no type",
+                         (unsigned long long)deopt->frame.pc);
+    if (!cairn_type_equal(declaration->result, result->type)) {
+        char declared[TYPE_NAME_BYTES];
+        char given[TYPE_NAME_BYTES];
+        cairn_type_format(declaration->result, declared, sizeof declared);
+        cairn_type_format(result->type, given, sizeof given);
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "the site returns %s, and not %s",
+                         declared, given);
+    }
     if (is_anyreg(deopt))
         return frame_check_location(&deopt->frame, cairn_record_location(deopt->record, 0),
                                     result->type, error);
@@ -89,8 +81,6 @@ enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt, const struct c
         return CAIRN_OK;
     }
     enum cairn_status status = check_result(deopt, result, error);
-    if (status == CAIRN_OK)
-        status = check_place(deopt, result, error);
     if (status != CAIRN_OK)
         return status;
     deopt->results[0] = *result;
@@ -104,8 +94,7 @@ enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt, const struct c
 /* Returns the results of the frame's function if the declaration contains them, otherwise NULL. */
 static const struct cairn_results *function_results(const struct cairn_deopt *deopt)
 {
-    const struct cairn_declaration *declaration =
-        deopt->record.table == NULL ? NULL : cairn_record_declaration(deopt->record);
+    const struct cairn_declaration *declaration = declaration_of(deopt);
     bool is_known = declaration != NULL && declaration->function_results.is_known;
     return is_known ? &declaration->function_results : NULL;
 }
@@ -121,20 +110,17 @@ static void format_types(const struct cairn_type *types, uint32_t count, char *t
     }
 }
 
-static bool same_types(const struct cairn_results *declared, const struct cairn_results *given)
+/* Checks against the function's type only if it is known: if a record was copied into several
+ * functions, it does not identify the frame's function. */
+enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
+                                    const struct cairn_results *given, struct cairn_error *error)
 {
-    if (declared->count != given->count)
-        return false;
-    for (uint32_t i = 0; i < given->count; i++)
-        if (!cairn_type_equal(declared->types[i], given->types[i]))
-            return false;
-    return true;
-}
-
-static enum cairn_status say_different(const struct cairn_deopt *deopt,
-                                       const struct cairn_results *declared,
-                                       const struct cairn_results *given, struct cairn_error *error)
-{
+    const struct cairn_results *declared = function_results(deopt);
+    bool is_same = declared == NULL || declared->count == given->count;
+    for (uint32_t i = 0; declared != NULL && is_same && i < given->count; i++)
+        is_same = cairn_type_equal(declared->types[i], given->types[i]);
+    if (is_same)
+        return CAIRN_OK;
     char declared_names[TYPE_NAMES_BYTES];
     char given_names[TYPE_NAMES_BYTES];
     const char *name = cairn_record_declaration(deopt->record)->function;
@@ -144,43 +130,24 @@ static enum cairn_status say_different(const struct cairn_deopt *deopt,
                      name == NULL ? "?" : name, declared_names, given_names);
 }
 
-/* Checks against the function's type only if it is known: if a record was copied into several
- * functions, it does not identify the frame's function. */
-enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
-                                    const struct cairn_results *given, struct cairn_error *error)
-{
-    const struct cairn_results *declared = function_results(deopt);
-    if (declared == NULL || same_types(declared, given))
-        return CAIRN_OK;
-    return say_different(deopt, declared, given, error);
-}
-
-static enum cairn_status check_results(const struct cairn_deopt *deopt,
-                                       const struct cairn_results *declared,
-                                       const struct cairn_value *results, uint32_t count,
-                                       struct cairn_error *error)
-{
-    if (count > CAIRN_DEOPT_RESULTS_MAX)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, count,
-                         "a function returns at most %d results in registers, not %u",
-                         CAIRN_DEOPT_RESULTS_MAX, count);
-    struct cairn_results given = {.is_known = true, .count = (uint8_t)count};
-    for (uint32_t i = 0; i < count; i++)
-        given.types[i] = results[i].type;
-    if (declared != NULL && !same_types(declared, &given))
-        return say_different(deopt, declared, &given, error);
-    return results_check(deopt->frame.context, results, count, error);
-}
-
 enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt, const struct cairn_value *results,
                                      uint32_t result_count, struct cairn_error *error)
 {
-    const struct cairn_results *declared = function_results(deopt);
-    enum cairn_status status = check_results(deopt, declared, results, result_count, error);
+    if (result_count > CAIRN_DEOPT_RESULTS_MAX)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, result_count,
+                         "a function returns at most %d results in registers, not %u",
+                         CAIRN_DEOPT_RESULTS_MAX, result_count);
+    struct cairn_results given = {.is_known = true, .count = (uint8_t)result_count};
+    for (uint32_t i = 0; i < result_count; i++)
+        given.types[i] = results[i].type;
+    enum cairn_status status = deopt_check_types(deopt, &given, error);
+    if (status == CAIRN_OK)
+        status = results_check(deopt->frame.context, results, result_count, error);
     if (status == CAIRN_OK)
         status = frame_find_restorable_caller(&deopt->frame, &deopt->caller, error);
     if (status != CAIRN_OK)
         return status;
+    const struct cairn_results *declared = function_results(deopt);
     for (uint32_t i = 0; i < result_count; i++)
         deopt->results[i] = results[i];
     deopt->result_count = (uint8_t)result_count;
@@ -191,38 +158,24 @@ enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt, const struct cai
 
 /* ---- Leaving ---- */
 
-static void go_on_with_result(struct cairn_deopt *deopt)
-{
-    if (is_anyreg(deopt))
-        frame_write_location(&deopt->frame, cairn_record_location(deopt->record, 0),
-                             &deopt->results[0]);
-    else
-        results_write(deopt->frame.context, deopt->results, 1, false);
-}
-
-static void return_to_caller(struct cairn_deopt *deopt)
-{
-    frame_restore(&deopt->caller, deopt->frame.context);
-    results_write(deopt->frame.context, deopt->results, deopt->result_count, deopt->extends_sign);
-}
-
-static void enter_function(struct cairn_deopt *deopt)
-{
-    frame_restore(&deopt->caller, deopt->frame.context);
-    enter_begin(deopt);
-}
-
 void deopt_end(struct cairn_deopt *deopt)
 {
+    struct cairn_context *context = deopt->frame.context;
     switch (deopt->action) {
     case DEOPT_CONTINUE_WITH:
-        go_on_with_result(deopt);
+        if (is_anyreg(deopt))
+            frame_write_location(&deopt->frame, cairn_record_location(deopt->record, 0),
+                                 &deopt->results[0]);
+        else
+            results_write(context, deopt->results, 1, false);
         break;
     case DEOPT_RETURN:
-        return_to_caller(deopt);
+        frame_restore(&deopt->caller, context);
+        results_write(context, deopt->results, deopt->result_count, deopt->extends_sign);
         break;
     case DEOPT_ENTER:
-        enter_function(deopt);
+        frame_restore(&deopt->caller, context);
+        enter_begin(deopt);
         break;
     default:
         break;

@@ -22,6 +22,7 @@
 #include "frame/context.h"
 #include "frame/deopt.h"
 #include "frame/frame.h"
+#include "runtime/module.h"
 
 #include <cairn/runtime.h>
 
@@ -29,11 +30,6 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct arch_call) <= CAIRN_DEOPT_ENTRY_BYTES, "an entry holds a call");
-
-static struct arch_call *call_of(struct cairn_deopt *deopt)
-{
-    return (struct arch_call *)(void *)deopt->entry;
-}
 
 /* ---- Unwind rules ---- */
 
@@ -66,12 +62,16 @@ static uint8_t *end_entry(uint8_t *entry, uint8_t *at)
     return at;
 }
 
-/* Writes the CIE. Source: DWARF 5, section 6.4; Linux Standard Base Core Specification, "Exception
- * Frames". */
-static uint8_t *put_common(const struct cairn_arch *arch, uint8_t *entry)
+/* Writes the CIE and the FDE of the code. Source: DWARF 5, section 6.4; Linux Standard Base Core
+ * Specification, "Exception Frames". */
+void enter_write_code(uint8_t *code, uint8_t *rules)
 {
+    const struct cairn_arch *arch = arch_host();
     const struct arch_entry_frame *frame = &arch->entry_frame;
-    uint8_t *at = put_u32(entry + sizeof(uint32_t), 0);
+    const uint64_t address = (uintptr_t)code;
+    const uint64_t size = frame->code_bytes;
+    arch->encode_entry(arch, code);
+    uint8_t *at = put_u32(rules + sizeof(uint32_t), 0);
     *at++ = VERSION_OF_GCC;
     *at++ = 0; /* no augmentation */
     *at++ = 1; /* code alignment */
@@ -85,42 +85,16 @@ static uint8_t *put_common(const struct cairn_arch *arch, uint8_t *entry)
         *at++ = (uint8_t)frame->saved[i].dwarf;
         *at++ = (uint8_t)(-frame->saved[i].words & SLEB_MASK);
     }
-    return end_entry(entry, at);
-}
-
-static uint8_t *put_description(const uint8_t *common, const uint8_t *code, uint64_t size,
-                                uint8_t *entry)
-{
-    const uint64_t address = (uintptr_t)code;
-    uint8_t *at = entry + sizeof(uint32_t);
-    at = put_u32(at, (size_t)(at - common));
+    uint8_t *description = end_entry(rules, at);
+    at = put_u32(description + sizeof(uint32_t), (size_t)(description + 4 - rules));
     at = put(at, &address, sizeof address);
-    return end_entry(entry, put(at, &size, sizeof size));
-}
-
-void enter_write_code(uint8_t *code, uint8_t *rules)
-{
-    const struct cairn_arch *arch = arch_host();
-    arch->encode_entry(arch, code);
-    uint8_t *end = put_common(arch, rules);
-    end = put_description(rules, code, arch->entry_frame.code_bytes, end);
-    end = put_u32(end, 0);
-    assert(end <= rules + ENTER_RULES_BYTES);
-    (void)end;
+    at = end_entry(description, put(at, &size, sizeof size));
+    at = put_u32(at, 0);
+    assert(at <= rules + ENTER_RULES_BYTES);
+    (void)at;
 }
 
 /* ---- The caller ---- */
-
-/* Whether these bytes are in executable memory of the module. */
-static bool is_code(const cairn_module *module, uint64_t address, size_t size)
-{
-    struct cairn_memory_range range;
-    for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++)
-        if (range.executable && address >= range.address && address - range.address <= range.size &&
-            size <= range.size - (address - range.address))
-            return true;
-    return false;
-}
 
 /* Whether the frame's code is that of `encode_entry`. It compares the instructions: any code with
  * these instructions does nothing but remove a frame. */
@@ -130,7 +104,7 @@ static bool is_entry_code(const struct cairn_frame *frame)
     uint8_t code[ARCH_ENTRY_CODE_BYTES_MAX];
     size_t begin = arch->entry_frame.return_offset;
     size_t size = arch->entry_frame.code_bytes - begin;
-    if (frame->module == NULL || !is_code(frame->module, frame->pc, size))
+    if (frame->module == NULL || !code_block_holds_code(frame->module->block, frame->pc, size))
         return false;
     arch->encode_entry(arch, code);
     return memcmp((const void *)(uintptr_t)frame->pc, code + begin, size) == 0;
@@ -164,13 +138,6 @@ static void write_register(struct cairn_context *context, uint16_t dwarf, const 
     (void)status;
 }
 
-/* Returns the number of bytes of a floating-point register that are written. On PPC64 a scalar is
- * in the first doubleword only. */
-static size_t floating_bytes(const struct arch_arguments *arguments)
-{
-    return arguments->widens_floats ? sizeof(uint64_t) : (size_t)CALL_REGISTER_BYTES;
-}
-
 static enum cairn_status check_registers(const struct cairn_context *context,
                                          const struct arch_call *call, struct cairn_error *error)
 {
@@ -189,11 +156,13 @@ static enum cairn_status check_registers(const struct cairn_context *context,
 static void write_registers(struct cairn_context *context, const struct arch_call *call)
 {
     const struct arch_arguments *arguments = &arch_host()->arguments;
+    /* On PPC64 a scalar is in the first doubleword only. */
+    size_t floating_bytes = arguments->widens_floats ? sizeof(uint64_t) : CALL_REGISTER_BYTES;
     for (unsigned i = 0; i < arguments->general_count; i++)
         write_register(context, arguments->general[i], &call->general[i], sizeof(uint64_t));
     for (unsigned i = 0; i < call->floating_count; i++)
         write_register(context, (uint16_t)(arguments->floating + i), call->floating[i],
-                       floating_bytes(arguments));
+                       floating_bytes);
     for (unsigned i = 0; i < call->vector_count; i++)
         write_register(context, (uint16_t)(arguments->vector + i), call->vector[i],
                        CALL_REGISTER_BYTES);
@@ -201,24 +170,16 @@ static void write_registers(struct cairn_context *context, const struct arch_cal
 
 /* ---- Requesting the entry ---- */
 
-static enum cairn_status check_parts(const cairn_signature *signature, const void *function,
-                                     struct cairn_error *error)
-{
-    if (signature != NULL && function != NULL)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                     "cairn_deopt_enter needs a signature and a function");
-}
-
 enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signature *signature,
                                     const void *function, const struct cairn_value *arguments,
                                     uint32_t argument_count, struct cairn_error *error)
 {
     struct arch_call call;
     struct cairn_frame caller;
-    enum cairn_status status = check_parts(signature, function, error);
-    if (status == CAIRN_OK)
-        status = signature_check(signature, arguments, argument_count, error);
+    if (signature == NULL || function == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_deopt_enter needs a signature and a function");
+    enum cairn_status status = signature_check(signature, arguments, argument_count, error);
     if (status == CAIRN_OK)
         status = deopt_check_types(deopt, &signature->results, error);
     if (status == CAIRN_OK)
@@ -240,18 +201,10 @@ enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signa
 
 /* ---- Performing the entry ---- */
 
-/* Whether writing the arguments leaves the needed part of the context intact. Exits reserve the
- * space for that. */
-static bool is_out_of_reach(const struct cairn_context *context, size_t stack_bytes)
-{
-    uint64_t lowest = context_sp(context) - arch_host_entry_reach(stack_bytes);
-    return lowest >= (uintptr_t)context + arch_host_entered_bytes();
-}
-
 void enter_begin(struct cairn_deopt *deopt)
 {
     struct cairn_context *context = deopt->frame.context;
-    const struct arch_call *call = call_of(deopt);
+    const struct arch_call *call = (const struct arch_call *)(const void *)deopt->entry;
     const struct arch_entry entry = {
         .function = call->function,
         .code = deopt->entry_code,
@@ -259,7 +212,9 @@ void enter_begin(struct cairn_deopt *deopt)
         .stack_bytes = call->stack_bytes,
         .floating_count = call->floating_count,
     };
-    assert(is_out_of_reach(context, call->stack_bytes));
+    /* Exits reserve the space that keeps the needed part of the context intact. */
+    assert(context_sp(context) - arch_host_entry_reach(call->stack_bytes) >=
+           (uintptr_t)context + arch_host_entered_bytes());
     write_registers(context, call);
     arch_host_enter(context, &entry);
 }

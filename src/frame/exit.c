@@ -35,24 +35,19 @@ struct cairn_exit {
 
 /* ---- Execution ---- */
 
-/* Restores the caller's TOC pointer, because an exit's descriptor has none. A caller that uses a
- * descriptor has saved its TOC pointer. */
-static void restore_toc(struct cairn_context *context)
-{
-    const struct cairn_arch *arch = arch_host();
-    if (!arch->has_descriptors)
-        return;
-    const void *saved = (const void *)(uintptr_t)(context_sp(context) + arch->toc_save_offset);
-    enum cairn_status status =
-        cairn_context_write(context, arch->toc_register, saved, sizeof(uint64_t), NULL);
-    (void)status; /* every context has a place for it */
-}
-
 static void handle(struct cairn_context *context, void *user)
 {
     const cairn_exit *exit = user;
+    const struct cairn_arch *arch = arch_host();
     struct cairn_deopt deopt;
-    restore_toc(context);
+    if (arch->has_descriptors) {
+        /* Restores the caller's TOC pointer, because an exit's descriptor has none. A caller that
+         * uses a descriptor has saved its TOC pointer. */
+        const void *saved = (const void *)(uintptr_t)(context_sp(context) + arch->toc_save_offset);
+        enum cairn_status status =
+            cairn_context_write(context, arch->toc_register, saved, sizeof(uint64_t), NULL);
+        (void)status; /* every context has a place for it */
+    }
     deopt_begin(&deopt, exit->runtime, context, exit->entry_code);
     exit->handler(&deopt, exit->user);
     deopt_end(&deopt);

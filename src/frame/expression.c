@@ -110,25 +110,7 @@ static enum cairn_status push_register(struct machine *machine, uint64_t number)
     return status;
 }
 
-static void load(struct machine *machine)
-{
-    uint64_t value = 0;
-    uint64_t address = pop(machine);
-    if (address == 0)
-        machine->is_broken = true;
-    else
-        memcpy(&value, (const void *)(uintptr_t)address, sizeof value);
-    push(machine, value);
-}
-
 /* ---- Operations ---- */
-
-static uint64_t shift(uint8_t opcode, uint64_t value, uint64_t bits)
-{
-    if (bits >= 64)
-        return 0;
-    return opcode == SHIFT_LEFT ? value << bits : value >> bits;
-}
 
 static bool compare(uint8_t opcode, int64_t left, int64_t right)
 {
@@ -161,8 +143,10 @@ static bool run_binary(struct machine *machine)
     uint64_t left = pop(machine);
     if (is_comparison)
         push(machine, compare(opcode, (int64_t)left, (int64_t)right));
+    else if (is_shift && right >= 64)
+        push(machine, 0);
     else if (is_shift)
-        push(machine, shift(opcode, left, right));
+        push(machine, opcode == SHIFT_LEFT ? left << right : left >> right);
     else if (opcode == AND)
         push(machine, left & right);
     else if (opcode == OR)
@@ -202,35 +186,31 @@ static bool run_constant(struct machine *machine)
     return true;
 }
 
-static void duplicate(struct machine *machine)
-{
-    uint64_t value = pop(machine);
-    push(machine, value);
-    push(machine, value);
-}
-
-static void swap(struct machine *machine)
-{
-    uint64_t last = pop(machine);
-    uint64_t other = pop(machine);
-    push(machine, last);
-    push(machine, other);
-}
-
 static enum cairn_status run_other(struct machine *machine)
 {
+    uint64_t last;
+    uint64_t other = 0;
     switch (machine->opcode) {
     case DEREFERENCE:
-        load(machine);
+        last = pop(machine);
+        machine->is_broken |= last == 0;
+        if (last != 0)
+            memcpy(&other, (const void *)(uintptr_t)last, sizeof other);
+        push(machine, other);
         return CAIRN_OK;
     case DUPLICATE:
-        duplicate(machine);
+        last = pop(machine);
+        push(machine, last);
+        push(machine, last);
         return CAIRN_OK;
     case DROP:
         pop(machine);
         return CAIRN_OK;
     case SWAP:
-        swap(machine);
+        last = pop(machine);
+        other = pop(machine);
+        push(machine, last);
+        push(machine, other);
         return CAIRN_OK;
     case PLUS_CONSTANT:
         push(machine, pop(machine) + frame_read_uleb128(&machine->reader));
@@ -247,16 +227,6 @@ static enum cairn_status run_other(struct machine *machine)
     }
 }
 
-static enum cairn_status run(struct machine *machine)
-{
-    machine->opcode = frame_read_u8(&machine->reader);
-    if (machine->opcode >= REGISTER_0 && machine->opcode < REGISTER_END)
-        return push_register(machine, (uint64_t)machine->opcode - REGISTER_0);
-    if (run_constant(machine) || run_binary(machine))
-        return CAIRN_OK;
-    return run_other(machine);
-}
-
 static enum cairn_status check(const struct machine *machine)
 {
     const struct frame_reader *reader = &machine->reader;
@@ -267,29 +237,28 @@ static enum cairn_status check(const struct machine *machine)
                      (unsigned long long)machine->frame->pc);
 }
 
-/* Returns a reader of the expression's bytes. */
-static struct frame_reader open(const struct eh_frame *section, size_t place)
-{
-    struct frame_reader reader = {.frame = section, .at = place, .end = section->section.size};
-    uint64_t size = frame_read_uleb128(&reader);
-    size_t begin = reader.at;
-    frame_read_bytes(&reader, size);
-    reader.end = reader.at;
-    reader.at = begin;
-    return reader;
-}
-
 enum cairn_status expression_evaluate(const struct cairn_frame *frame,
                                       const struct eh_frame *section, size_t place,
                                       const uint64_t *first, uint64_t *value,
                                       struct cairn_error *error)
 {
-    struct machine machine = {.frame = frame, .reader = open(section, place), .error = error};
+    struct machine machine = {.frame = frame, .error = error};
+    struct frame_reader *reader = &machine.reader;
+    *reader = (struct frame_reader){.frame = section, .at = place, .end = section->section.size};
+    uint64_t size = frame_read_uleb128(reader);
+    size_t begin = reader->at;
+    frame_read_bytes(reader, size);
+    reader->end = reader->at;
+    reader->at = begin;
     if (first != NULL)
         push(&machine, *first);
     enum cairn_status status = check(&machine);
-    while (status == CAIRN_OK && machine.reader.at < machine.reader.end) {
-        status = run(&machine);
+    while (status == CAIRN_OK && reader->at < reader->end) {
+        machine.opcode = frame_read_u8(reader);
+        if (machine.opcode >= REGISTER_0 && machine.opcode < REGISTER_END)
+            status = push_register(&machine, (uint64_t)machine.opcode - REGISTER_0);
+        else if (!run_constant(&machine) && !run_binary(&machine))
+            status = run_other(&machine);
         if (status == CAIRN_OK)
             status = check(&machine);
     }

@@ -19,6 +19,7 @@
 #include "unwind/layout.h"
 
 #include <cairn/runtime.h>
+#include <stddef.h>
 #include <string.h>
 
 _Static_assert((int)CAIRN_FRAME_SLOTS >= (int)ARCH_UNWIND_SLOTS_MAX, "a place for each slot");
@@ -27,21 +28,16 @@ _Static_assert((int)CAIRN_FRAME_SLOTS >= (int)ARCH_UNWIND_SLOTS_MAX, "a place fo
 
 enum { FLAGS_BYTES = 4 };
 
-/* Returns the offset in an integer of the bytes that functions save. Of a flags register they save
- * only the low bytes. */
-static size_t stored_offset(const struct arch_register *place)
-{
-    bool is_big_endian = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
-    return place->first_flag != 0 && is_big_endian ? place->bytes - FLAGS_BYTES : 0;
-}
-
 static __attribute__((noinline)) void *find_special(struct cairn_context *context,
                                                     const struct arch_unwind_slot *slot)
 {
     struct arch_register place;
+    bool is_big_endian = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
     if (!arch_host_register(context, slot->dwarf, &place))
         return NULL;
-    return context->bytes + place.offset + stored_offset(&place) + slot->byte;
+    /* Of a flags register, functions save only the low bytes. */
+    size_t saved = place.first_flag != 0 && is_big_endian ? place.bytes - FLAGS_BYTES : 0;
+    return context->bytes + place.offset + saved + slot->byte;
 }
 
 /* Returns the offset of the slot's 8 bytes in a context if the layout defines it; otherwise 0. */
@@ -51,51 +47,27 @@ static inline size_t slot_offset(const struct arch_unwind_slot *slot)
     return offset != 0 ? offset + slot->byte : 0;
 }
 
-/* Finds the places of all slots in the context; NULL for registers that the context does not
- * have. */
-static void find_slots(const struct cairn_arch *arch, struct cairn_context *context, void **slots)
-{
-    const struct arch_unwind_slot *unwind_slots = arch->unwind_slots;
-    size_t count = arch->unwind_slot_count;
-    for (size_t i = 0; i < count; i++) {
-        const struct arch_unwind_slot *slot = &unwind_slots[i];
-        size_t offset = slot_offset(slot);
-        void *place = context->bytes + offset;
-        if (!arch_context_has(context, slot->dwarf))
-            place = NULL;
-        else if (offset == 0)
-            place = find_special(context, slot);
-        slots[i] = place;
-    }
-}
-
-/* Returns the address above the return address on the stack. Without a link register, the return
- * address is at the stack pointer if the code was called. If the code is about to branch to the
- * handler, one more word has been pushed. */
-static uint64_t above_return_address(uint64_t sp, uint64_t return_address)
-{
-    enum { PUSHED_MAX = 2 };
-    if (arch_host()->has_link_register)
-        return sp;
-    uint64_t words[PUSHED_MAX];
-    memcpy(words, (const void *)(uintptr_t)sp, sizeof words);
-    for (size_t i = 0; i < PUSHED_MAX; i++)
-        if (words[i] == return_address)
-            return sp + (i + 1) * sizeof *words;
-    return sp;
-}
-
 /* Moves a frame in the code of an inline cache to the call of its site, because that code has no
- * call frame. */
+ * call frame. Without a link register, the return address is at the stack pointer if the code was
+ * called; if the code is about to branch to the handler, one more word has been pushed. */
 static void leave_cache(struct cairn_frame *frame)
 {
+    enum { PUSHED_MAX = 2 };
     const cairn_site *site = code_space_find_stub_owner(frame->runtime->space, frame->pc);
     if (site == NULL)
         return;
     frame->pc = site->address + site->return_offset;
-    frame->sp = above_return_address(frame->sp, frame->pc);
     frame->is_calling = true;
     frame->module = cairn_runtime_find_module(frame->runtime, frame->pc - 1);
+    if (arch_host()->has_link_register)
+        return;
+    uint64_t words[PUSHED_MAX];
+    memcpy(words, (const void *)(uintptr_t)frame->sp, sizeof words);
+    for (size_t i = 0; i < PUSHED_MAX; i++)
+        if (words[i] == frame->pc) {
+            frame->sp += (i + 1) * sizeof *words;
+            return;
+        }
 }
 
 enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
@@ -114,7 +86,18 @@ enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
     frame->is_calling = is_calling;
     frame->is_innermost = true;
     frame->context = context;
-    find_slots(arch, context, frame->slots);
+    /* The places of all slots; NULL for registers that the context does not have. */
+    const struct arch_unwind_slot *slots = arch->unwind_slots;
+    size_t count = arch->unwind_slot_count;
+    for (size_t i = 0; i < count; i++) {
+        size_t offset = slot_offset(&slots[i]);
+        void *place = context->bytes + offset;
+        if (!arch_context_has(context, slots[i].dwarf))
+            place = NULL;
+        else if (offset == 0)
+            place = find_special(context, &slots[i]);
+        frame->slots[i] = place;
+    }
     if (frame->module == NULL && !is_calling)
         leave_cache(frame);
     return CAIRN_OK;
@@ -150,13 +133,6 @@ enum cairn_status frame_say_not_saved(const struct cairn_frame *frame, struct ca
                      (unsigned long long)frame->pc);
 }
 
-enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
-                                  struct cairn_error *error)
-{
-    bool is_above = step_is_above(frame, cfa, stack_end);
-    return is_above ? CAIRN_OK : frame_say_where_it_ends(frame, cfa, error);
-}
-
 void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
 {
     const struct unwind_place *places = unwind_places(row) + row->loaded_count;
@@ -174,29 +150,6 @@ enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_err
     return step_by(find_row(frame), frame, FRAME_STACK_END_UNKNOWN, error);
 }
 
-/* Copies the slots that the architecture has. It copies word by word, because the words may have
- * just been stored, and a wider load would stall until the stores complete. */
-static void copy_slots(const struct cairn_frame *frame, struct cairn_frame *copy)
-{
-    size_t count = arch_host()->unwind_slot_count;
-    for (size_t i = 0; i < count; i++) {
-        copy->slots[i] = frame->slots[i];
-        __asm__("" ::: "memory");
-    }
-}
-
-static void copy_frame(const struct cairn_frame *frame, struct cairn_frame *copy)
-{
-    copy->runtime = frame->runtime;
-    copy->module = frame->module;
-    copy->pc = frame->pc;
-    copy->sp = frame->sp;
-    copy->is_calling = frame->is_calling;
-    copy->is_innermost = frame->is_innermost;
-    copy->context = frame->context;
-    copy_slots(frame, copy);
-}
-
 enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
                                                struct cairn_frame *caller,
                                                struct cairn_error *error)
@@ -212,19 +165,16 @@ enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
     enum cairn_status status = step_find(row, frame, FRAME_STACK_END_UNKNOWN, &target, error);
     if (status != CAIRN_OK)
         return status;
-    copy_frame(frame, caller);
+    /* Copies the slots that the architecture has, word by word, because the words may have just
+     * been stored, and a wider load would stall until the stores complete. */
+    size_t count = arch_host()->unwind_slot_count;
+    memcpy(caller, frame, offsetof(struct cairn_frame, slots));
+    for (size_t i = 0; i < count; i++) {
+        caller->slots[i] = frame->slots[i];
+        __asm__("" ::: "memory");
+    }
     step_move(row, &target, caller);
     return CAIRN_OK;
-}
-
-static void restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
-                         uint64_t bytes)
-{
-    size_t offset = slot_offset(slot);
-    if (offset != 0)
-        memcpy(context->bytes + offset, &bytes, sizeof bytes);
-    else
-        arch_host_restore_slot(context, slot, bytes);
 }
 
 /* Loads all values before it writes any, because slots may be in the context. */
@@ -237,9 +187,13 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++)
         if (frame->slots[i] != NULL)
             values[i] = step_load(frame->slots[i]);
-    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++)
-        if (frame->slots[i] != NULL)
-            restore_slot(context, &slots[i], values[i]);
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++) {
+        size_t offset = slot_offset(&slots[i]);
+        if (frame->slots[i] != NULL && offset != 0)
+            memcpy(context->bytes + offset, &values[i], sizeof values[i]);
+        else if (frame->slots[i] != NULL)
+            arch_host_restore_slot(context, &slots[i], values[i]);
+    }
     context_set_pc_and_sp(context, frame->pc, frame->sp);
 }
 
@@ -265,59 +219,34 @@ static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t d
                      name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
 }
 
-/* Returns the number of slots of a register, which are consecutive, and the index of the first. */
-static size_t count_slots(const struct cairn_arch *arch, uint16_t dwarf, size_t *first)
-{
-    size_t count = 0;
-    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++) {
-        if (arch->unwind_slots[i].dwarf != dwarf)
-            continue;
-        if (count == 0)
-            *first = i;
-        count++;
-    }
-    return count;
-}
-
-static enum cairn_status find_in_stack(const struct cairn_frame *frame, uint16_t dwarf,
-                                       const struct arch_register *place,
-                                       struct frame_register *found, struct cairn_error *error)
-{
-    size_t first = 0;
-    size_t count = count_slots(arch_host(), dwarf, &first);
-    if (count == 0 || frame->slots[first] == NULL)
-        return say_unknown(frame, dwarf, error);
-    size_t size = place->first_flag != 0 ? (size_t)FLAGS_BYTES : count * sizeof(uint64_t);
-    *found = (struct frame_register){
-        .dwarf = dwarf,
-        .storage = {storage_form(place->form), size},
-        .bytes = frame->slots[first],
-        .is_quadword = place->form == ARCH_REGISTER_QUADWORD,
-        .first_flag = place->first_flag,
-    };
-    return CAIRN_OK;
-}
-
 enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t dwarf,
                                       struct frame_register *found, struct cairn_error *error)
 {
+    const struct cairn_arch *arch = arch_host();
     struct arch_register place;
-    dwarf = arch_host()->whole_register(dwarf);
+    dwarf = arch->whole_register(dwarf);
     if (!arch_host_register(frame->context, dwarf, &place))
         return say_unknown(frame, dwarf, error);
-    if (!frame->is_innermost)
-        return find_in_stack(frame, dwarf, &place, found, error);
-    if (!arch_context_has(frame->context, dwarf))
-        return say_unknown(frame, dwarf, error);
-    bool is_as_stored = place.form != ARCH_REGISTER_DOUBLEWORDS;
     *found = (struct frame_register){
         .dwarf = dwarf,
         .storage = {storage_form(place.form), place.bytes},
-        .bytes = is_as_stored ? frame->context->bytes + place.offset : NULL,
         .is_quadword = place.form == ARCH_REGISTER_QUADWORD,
         .first_flag = place.first_flag,
     };
-    return CAIRN_OK;
+    if (frame->is_innermost) {
+        if (place.form != ARCH_REGISTER_DOUBLEWORDS)
+            found->bytes = frame->context->bytes + place.offset;
+        return arch_context_has(frame->context, dwarf) ? CAIRN_OK
+                                                       : say_unknown(frame, dwarf, error);
+    }
+    /* In other frames it is where a callee has saved it. The slots of a register are consecutive.
+     */
+    size_t count = 0;
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++)
+        if (arch->unwind_slots[i].dwarf == dwarf && count++ == 0)
+            found->bytes = frame->slots[i];
+    found->storage.size = place.first_flag != 0 ? (size_t)FLAGS_BYTES : count * sizeof(uint64_t);
+    return found->bytes == NULL ? say_unknown(frame, dwarf, error) : CAIRN_OK;
 }
 
 /* Returns the address of the part. In little-endian order, a store writes a quadword's first

@@ -48,9 +48,14 @@ static inline void *frame_scalar(const struct cairn_frame *frame, uint16_t dwarf
 
 /* ---- Live values ---- */
 
-/* Returns the index of the location of the first live value, for a patch point or stack map. With
- * anyregcc, the locations of the result and of the arguments precede it. */
-uint32_t frame_first_live_location(const struct cairn_declaration *declaration);
+/* Finds the locations of the record's live values, from `*first` up to, but not including, `*end`.
+ * `declaration` is the record's; if it is NULL, all locations are live values. LLVM does not record
+ * values in x87 registers, which shifts the values after them. So a patch point or stack map with
+ * another number of locations than its declaration needs is CORRUPT. */
+enum cairn_status frame_find_live_locations(struct cairn_record record,
+                                            const struct cairn_declaration *declaration,
+                                            uint32_t *first, uint32_t *end,
+                                            struct cairn_error *error);
 
 /* ---- Steps ---- */
 
@@ -58,10 +63,6 @@ uint32_t frame_first_live_location(const struct cairn_declaration *declaration);
  * if the frame would end above `stack_end`. */
 enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_end,
                                     struct cairn_error *error);
-
-/* Checks that the frame can end at this address. CORRUPT. */
-enum cairn_status frame_check_cfa(const struct cairn_frame *frame, uint64_t cfa, uint64_t stack_end,
-                                  struct cairn_error *error);
 
 /* Applies the rules by which a slot's value is found in another slot of the frame. It must run
  * before the rules for loaded slots, because moves use the frame's own slots. */

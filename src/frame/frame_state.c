@@ -13,60 +13,18 @@
 #include "record/record_values.h"
 
 #include <cairn/frame_state.h>
-#include <cairn/statepoint.h>
 #include <string.h>
 
 enum { WORD_BYTES = 8, BITS_IN_BYTE = 8, TYPE_NAME_BYTES = 64 };
-
-/* ---- Locations of live values ---- */
-
-/* A range of a record's locations, from `first` up to, not including, `end`. */
-struct extent {
-    struct cairn_record record;
-    uint32_t first;
-    uint32_t end;
-};
-
-static struct extent statepoint_extent(const struct extent *all,
-                                       const struct cairn_statepoint *statepoint)
-{
-    uint32_t first = statepoint->first_deopt;
-    return (struct extent){all->record, first, first + statepoint->deopt_count};
-}
-
-/* Finds the locations of a record's live values. LLVM does not record values in x87 registers,
- * which shifts the values after them: a patch point or stack map with such values is reported as
- * corrupt. */
-static enum cairn_status find_live_values(struct cairn_record record, struct extent *extent,
-                                          struct cairn_error *error)
-{
-    const struct cairn_declaration *declaration = cairn_record_declaration(record);
-    struct cairn_statepoint statepoint;
-    *extent = (struct extent){record, 0, cairn_record_location_count(record)};
-    if (declaration == NULL)
-        return CAIRN_OK;
-    if (declaration->kind == CAIRN_RECORD_STATEPOINT) {
-        enum cairn_status status = cairn_record_statepoint(record, &statepoint, error);
-        if (status == CAIRN_OK)
-            *extent = statepoint_extent(extent, &statepoint);
-        return status;
-    }
-    extent->first = frame_first_live_location(declaration);
-    uint32_t needed = extent->first + declaration->live_value_count;
-    if (needed == extent->end)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
-                     "record %llu at 0x%llx has %u locations; its declaration needs %u",
-                     (unsigned long long)cairn_record_id(record),
-                     (unsigned long long)cairn_record_address(record), extent->end, needed);
-}
 
 /* ---- Words ---- */
 
 /* A validation in progress. */
 struct check {
-    struct extent live;
+    struct cairn_record record;
     struct record_values values;
+    uint32_t first; /* location of the record's first live value */
+    uint32_t end;
     struct cairn_frame_state state;
     uint32_t next; /* location of the next word */
     bool has_bytes;
@@ -76,12 +34,12 @@ struct check {
 /* Returns the index of the live value at a location. */
 static uint32_t number_of(const struct check *check, uint32_t location)
 {
-    return location - check->live.first;
+    return location - check->first;
 }
 
 static unsigned long long id_of(const struct check *check)
 {
-    return (unsigned long long)cairn_record_id(check->live.record);
+    return (unsigned long long)cairn_record_id(check->record);
 }
 
 static enum cairn_status refuse(const struct check *check, uint32_t location, const char *what,
@@ -91,14 +49,6 @@ static enum cairn_status refuse(const struct check *check, uint32_t location, co
                      "live value %u of record %llu is %s of %llu, and not %s",
                      number_of(check, location), id_of(check), what, (unsigned long long)found,
                      expected);
-}
-
-static enum cairn_status say_ended(const struct check *check, const char *what)
-{
-    uint32_t count = number_of(check, check->live.end);
-    return error_set(check->error, CAIRN_ERROR_CORRUPT, count,
-                     "record %llu ends after %u live values, before a frame state's %s",
-                     id_of(check), count, what);
 }
 
 static enum cairn_status say_variable(const struct check *check, uint32_t location,
@@ -123,8 +73,11 @@ static uint64_t word_at(const struct record_values *values, uint32_t location)
 
 static enum cairn_status take_word(struct check *check, const char *what, uint64_t *word)
 {
-    if (check->next >= check->live.end)
-        return say_ended(check, what);
+    uint32_t count = number_of(check, check->end);
+    if (check->next >= check->end)
+        return error_set(check->error, CAIRN_ERROR_CORRUPT, count,
+                         "record %llu ends after %u live values, before a frame state's %s",
+                         id_of(check), count, what);
     struct cairn_location found = record_values_location(&check->values, check->next);
     if (!is_constant(found))
         return say_variable(check, check->next, what, found.kind);
@@ -155,55 +108,35 @@ static const uint8_t bits_of_kind[] = {
     [CAIRN_TYPE_PPC_FP128] = 128,
 };
 
-/* Returns a type of size 0 if the encoding is invalid. */
-static struct cairn_type unpack_type(uint64_t word)
-{
-    uint32_t kind = field(word, SLOT_TYPE_SHIFT, SLOT_TYPE_BITS);
-    uint32_t parameter = field(word, SLOT_PARAMETER_SHIFT, SLOT_PARAMETER_BITS);
-    struct cairn_type type = {.kind = (enum cairn_type_kind)kind};
-    if (kind >= sizeof bits_of_kind)
-        return (struct cairn_type){.kind = CAIRN_TYPE_OTHER};
-    type.bits = bits_of_kind[kind];
-    if (type.kind == CAIRN_TYPE_INTEGER)
-        type.bits = parameter + 1;
-    else if (type.kind == CAIRN_TYPE_POINTER)
-        type.address_space = parameter;
-    else if (parameter != 0)
-        type.kind = CAIRN_TYPE_OTHER;
-    return type;
-}
-
+/* Unpacks a slot. An invalid type has size 0. */
 static struct slot unpack_slot(uint64_t word)
 {
     struct slot slot = {.kind = (enum frame_state_slot_kind)field(word, 0, SLOT_KIND_BITS)};
+    struct cairn_type *type = &slot.type;
+    uint32_t kind = field(word, SLOT_TYPE_SHIFT, SLOT_TYPE_BITS);
+    uint32_t parameter = field(word, SLOT_PARAMETER_SHIFT, SLOT_PARAMETER_BITS);
     if (slot.kind == FRAME_STATE_DEAD)
         return slot;
-    slot.type = unpack_type(word);
+    type->kind = kind < sizeof bits_of_kind ? (enum cairn_type_kind)kind : CAIRN_TYPE_OTHER;
+    type->bits = kind < sizeof bits_of_kind ? bits_of_kind[kind] : 0;
+    if (type->kind == CAIRN_TYPE_INTEGER)
+        type->bits = parameter + 1;
+    else if (type->kind == CAIRN_TYPE_POINTER)
+        type->address_space = parameter;
+    else if (parameter != 0)
+        type->kind = CAIRN_TYPE_OTHER;
     if (slot.kind == FRAME_STATE_NUMBER) {
         slot.number = (int64_t)word >> SLOT_NUMBER_SHIFT;
         return slot;
     }
     slot.value = field(word, SLOT_VALUE_SHIFT, SLOT_VALUE_BITS);
-    slot.type.element_count = field(word, SLOT_ELEMENTS_SHIFT, SLOT_ELEMENTS_BITS);
+    type->element_count = field(word, SLOT_ELEMENTS_SHIFT, SLOT_ELEMENTS_BITS);
     return slot;
 }
 
 static uint32_t byte_words(struct cairn_type type)
 {
     return ((uint32_t)cairn_type_size(type) + WORD_BYTES - 1) / WORD_BYTES;
-}
-
-static struct cairn_location number_location(int64_t number)
-{
-    return (struct cairn_location){
-        .kind = CAIRN_LOCATION_CONSTANT_INDEX, .size = WORD_BYTES, .constant = (uint64_t)number};
-}
-
-/* Whether a small number can represent the type's values. Of types with more than 64 bits, only
- * integers can be represented by a sign-extended number. */
-static bool has_number(struct cairn_type type)
-{
-    return cairn_type_size(type) <= WORD_BYTES || type.kind == CAIRN_TYPE_INTEGER;
 }
 
 static enum cairn_status check_slot(struct check *check, uint64_t word)
@@ -214,10 +147,12 @@ static enum cairn_status check_slot(struct check *check, uint64_t word)
         return word == 0 ? CAIRN_OK : refuse(check, location, "a dead slot", word, "zero");
     if (cairn_type_size(slot.type) == 0)
         return refuse(check, location, "a slot", word, "of a type");
-    if (slot.kind == FRAME_STATE_NUMBER)
-        return has_number(slot.type)
-                   ? CAIRN_OK
-                   : refuse(check, location, "a slot", word, "of a type that a number has");
+    if (slot.kind == FRAME_STATE_NUMBER) {
+        /* Of types with more than 64 bits, only integers are sign-extended numbers. */
+        if (cairn_type_size(slot.type) <= WORD_BYTES || slot.type.kind == CAIRN_TYPE_INTEGER)
+            return CAIRN_OK;
+        return refuse(check, location, "a slot", word, "of a type that a number has");
+    }
     if (word >> SLOT_BITS != 0)
         return refuse(check, location, "a slot", word, "without bits above its fields");
     bool is_bytes = slot.kind == FRAME_STATE_BYTES;
@@ -228,23 +163,9 @@ static enum cairn_status check_slot(struct check *check, uint64_t word)
     return CAIRN_OK;
 }
 
-/* Checks that the bytes of a slot are constants. The places of the values must be known. */
-static enum cairn_status check_bytes(const struct check *check, uint32_t location)
-{
-    struct slot slot = unpack_slot(word_at(&check->values, location));
-    uint32_t first = check->state.first_value + slot.value;
-    uint32_t count = slot.kind == FRAME_STATE_BYTES ? byte_words(slot.type) : 0;
-    for (uint32_t i = first; i < first + count; i++) {
-        struct cairn_location found = record_values_location(&check->values, i);
-        if (!is_constant(found))
-            return say_variable(check, i, "bytes", found.kind);
-    }
-    return CAIRN_OK;
-}
-
 /* ---- Reading a state ---- */
 
-static enum cairn_status check_magic(struct check *check)
+static enum cairn_status check_header(struct check *check)
 {
     uint64_t word = 0;
     uint32_t location = check->next;
@@ -259,13 +180,7 @@ static enum cairn_status check_magic(struct check *check)
                          "Cairn knows version %u",
                          number_of(check, location), id_of(check),
                          (unsigned)(word & FRAME_STATE_VERSION_MASK), CAIRN_FRAME_STATE_VERSION);
-    return CAIRN_OK;
-}
-
-static enum cairn_status check_counts(struct check *check)
-{
-    uint64_t word = 0;
-    enum cairn_status status = take_word(check, "counts", &word);
+    status = take_word(check, "counts", &word);
     if (status != CAIRN_OK)
         return status;
     check->state.frame_count = field(word, 0, FRAME_STATE_COUNT_BITS);
@@ -316,42 +231,46 @@ static uint32_t end_of(const struct cairn_interpreter_frame *frame)
     return frame->first_slot + frame->local_count + frame->stack_count;
 }
 
-static enum cairn_status check_all_bytes(const struct check *check)
+/* Checks that the bytes of the slot at a location are constants. The places of the values must be
+ * known. */
+static enum cairn_status check_slot_bytes(const struct check *check, uint32_t location)
 {
-    enum cairn_status status = CAIRN_OK;
-    uint32_t location = check->state.first_word + FRAME_STATE_HEADER_WORDS;
-    for (uint32_t i = 0; i < check->state.frame_count; i++) {
-        struct cairn_interpreter_frame frame = frame_at(&check->values, location);
-        location = end_of(&frame);
-        for (uint32_t j = frame.first_slot; j < location && status == CAIRN_OK; j++)
-            status = check_bytes(check, j);
+    struct slot slot = unpack_slot(word_at(&check->values, location));
+    uint32_t first = check->state.first_value + slot.value;
+    uint32_t count = slot.kind == FRAME_STATE_BYTES ? byte_words(slot.type) : 0;
+    for (uint32_t i = first; i < first + count; i++) {
+        struct cairn_location found = record_values_location(&check->values, i);
+        if (!is_constant(found))
+            return say_variable(check, i, "bytes", found.kind);
     }
-    return status;
+    return CAIRN_OK;
 }
 
-static enum cairn_status check_values(const struct check *check)
+static enum cairn_status check_state(struct check *check)
 {
+    enum cairn_status status = check_header(check);
+    for (uint32_t i = 0; i < check->state.frame_count && status == CAIRN_OK; i++)
+        status = check_frame(check);
+    if (status != CAIRN_OK)
+        return status;
     uint32_t needed = check->state.value_count;
-    uint32_t there_are = check->live.end - check->next;
-    uint32_t count = number_of(check, check->live.end);
+    uint32_t there_are = check->end - check->next;
+    uint32_t count = number_of(check, check->end);
+    check->state.first_value = check->next;
+    check->state.next_live_value = number_of(check, check->next) + needed;
     if (needed > there_are)
         return error_set(check->error, CAIRN_ERROR_CORRUPT, count,
                          "record %llu ends after %u live values: %u of the %u values of its frame "
                          "state are missing",
                          id_of(check), count, needed - there_are, needed);
-    return check->has_bytes ? check_all_bytes(check) : CAIRN_OK;
-}
-
-static enum cairn_status check_state(struct check *check)
-{
-    enum cairn_status status = check_magic(check);
-    if (status == CAIRN_OK)
-        status = check_counts(check);
-    for (uint32_t i = 0; i < check->state.frame_count && status == CAIRN_OK; i++)
-        status = check_frame(check);
-    check->state.first_value = check->next;
-    check->state.next_live_value = check->next + check->state.value_count - check->live.first;
-    return status == CAIRN_OK ? check_values(check) : status;
+    uint32_t location = check->state.first_word + FRAME_STATE_HEADER_WORDS;
+    for (uint32_t i = 0; check->has_bytes && i < check->state.frame_count; i++) {
+        struct cairn_interpreter_frame frame = frame_at(&check->values, location);
+        location = end_of(&frame);
+        for (uint32_t j = frame.first_slot; j < location && status == CAIRN_OK; j++)
+            status = check_slot_bytes(check, j);
+    }
+    return status;
 }
 
 enum cairn_status cairn_frame_state_read(const struct cairn_frame *frame,
@@ -361,19 +280,20 @@ enum cairn_status cairn_frame_state_read(const struct cairn_frame *frame,
     if (frame == NULL || record.table == NULL || state == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_frame_state_read needs a frame, its record and a state");
-    struct check check = {.error = error};
-    enum cairn_status status = find_live_values(record, &check.live, error);
+    struct check check = {.record = record, .error = error};
+    enum cairn_status status = frame_find_live_locations(record, cairn_record_declaration(record),
+                                                         &check.first, &check.end, error);
     if (status != CAIRN_OK)
         return status;
     check.values = record_values_of(record);
-    uint32_t count = number_of(&check, check.live.end);
+    uint32_t count = number_of(&check, check.end);
     if (first_live_value >= count)
         return error_set(error, CAIRN_ERROR_RANGE, first_live_value,
                          "record %llu at 0x%llx has %u live values, so no frame state begins at "
                          "number %u",
                          (unsigned long long)cairn_record_id(record),
                          (unsigned long long)cairn_record_address(record), count, first_live_value);
-    check.next = check.live.first + first_live_value;
+    check.next = check.first + first_live_value;
     check.state.frame = frame;
     check.state.record = record;
     check.state.first_word = check.next;
@@ -435,7 +355,9 @@ static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32
     case FRAME_STATE_BYTES:
         return read_bytes(&values, state->first_value + slot.value, slot.type, value, error);
     case FRAME_STATE_NUMBER:
-        place = number_location(slot.number);
+        place = (struct cairn_location){.kind = CAIRN_LOCATION_CONSTANT_INDEX,
+                                        .size = WORD_BYTES,
+                                        .constant = (uint64_t)slot.number};
         break;
     case FRAME_STATE_VALUE:
         place = record_values_location(&values, state->first_value + slot.value);
@@ -444,28 +366,24 @@ static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32
     return cairn_frame_at_location(state->frame, place, slot.type, value, error);
 }
 
-static enum cairn_status say_beyond(const char *what, uint32_t index, uint32_t count,
-                                    struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_RANGE, index,
-                     "the interpreter frame has %u %s, so there is no number %u", count, what,
-                     index);
-}
-
 enum cairn_status cairn_frame_state_local(const struct cairn_frame_state *state,
                                           const struct cairn_interpreter_frame *in, uint32_t index,
                                           struct cairn_value *value, struct cairn_error *error)
 {
-    if (index >= in->local_count)
-        return say_beyond("locals", index, in->local_count, error);
-    return read_slot(state, in->first_slot + index, value, error);
+    if (index < in->local_count)
+        return read_slot(state, in->first_slot + index, value, error);
+    return error_set(error, CAIRN_ERROR_RANGE, index,
+                     "the interpreter frame has %u locals, so there is no number %u",
+                     in->local_count, index);
 }
 
 enum cairn_status cairn_frame_state_stack(const struct cairn_frame_state *state,
                                           const struct cairn_interpreter_frame *in, uint32_t index,
                                           struct cairn_value *value, struct cairn_error *error)
 {
-    if (index >= in->stack_count)
-        return say_beyond("stack entries", index, in->stack_count, error);
-    return read_slot(state, in->first_slot + in->local_count + index, value, error);
+    if (index < in->stack_count)
+        return read_slot(state, in->first_slot + in->local_count + index, value, error);
+    return error_set(error, CAIRN_ERROR_RANGE, index,
+                     "the interpreter frame has %u stack entries, so there is no number %u",
+                     in->stack_count, index);
 }

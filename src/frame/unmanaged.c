@@ -34,13 +34,6 @@ static struct eh_frame section_of(uint64_t begin, uint64_t end)
     };
 }
 
-static enum cairn_status say_no_object(uint64_t pc, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, pc,
-                     "0x%llx is neither in a published module nor in an object of the program",
-                     (unsigned long long)pc);
-}
-
 static enum cairn_status say_no_entry(uint64_t pc, struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_NOT_FOUND, pc,
@@ -54,31 +47,24 @@ static bool holds(const struct object_memory *object, uint64_t address)
     return address >= object->begin && address < object->end;
 }
 
-static enum cairn_status find_place(uint64_t pc, const struct object_memory *object,
-                                    struct eh_frame_place *place, struct cairn_error *error)
-{
-    bool found = false;
-    if (!holds(object, object->header))
-        return say_no_entry(pc, error);
-    struct eh_frame header = section_of(object->header, object->end);
-    enum cairn_status status = eh_frame_header_find(&header, pc, place, &found, error);
-    if (status != CAIRN_OK)
-        return status;
-    bool is_usable = found && holds(object, place->section) && holds(object, place->entry) &&
-                     place->entry >= place->section;
-    return is_usable ? CAIRN_OK : say_no_entry(pc, error);
-}
-
 static enum cairn_status find_entry(uint64_t pc, struct entry *entry, struct cairn_error *error)
 {
     struct object_memory object;
     struct eh_frame_place place;
+    bool found = false;
     if (!objects_find(pc, &object))
-        return say_no_object(pc, error);
-    enum cairn_status status = find_place(pc, &object, &place, error);
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, pc,
+                         "0x%llx is neither in a published module nor in an object of the program",
+                         (unsigned long long)pc);
+    if (!holds(&object, object.header))
+        return say_no_entry(pc, error);
+    struct eh_frame header = section_of(object.header, object.end);
+    enum cairn_status status = eh_frame_header_find(&header, pc, &place, &found, error);
     if (status != CAIRN_OK)
         return status;
-    bool found = false;
+    if (!found || !holds(&object, place.section) || !holds(&object, place.entry) ||
+        place.entry < place.section)
+        return say_no_entry(pc, error);
     size_t offset = (size_t)(place.entry - place.section);
     entry->section = section_of(place.section, object.end);
     entry->description = (struct eh_frame_description){0};
@@ -123,7 +109,6 @@ static enum cairn_status find_cfa(struct step *step)
 {
     const struct call_frame_row *row = step->row;
     uint64_t base = 0;
-    enum cairn_status status;
     if (row->cfa == CALL_FRAME_CFA_EXPRESSION)
         return expression_evaluate(step->from, &step->entry->section, (size_t)row->cfa_value, NULL,
                                    &step->cfa, step->error);
@@ -131,7 +116,7 @@ static enum cairn_status find_cfa(struct step *step)
         return error_set(step->error, CAIRN_ERROR_UNSUPPORTED, step->from->pc,
                          "at 0x%llx no rule says where the frame begins (CFA)",
                          (unsigned long long)step->from->pc);
-    status = frame_base(step->from, row->cfa_register, &base, step->error);
+    enum cairn_status status = frame_base(step->from, row->cfa_register, &base, step->error);
     step->cfa = base + (uint64_t)row->cfa_value;
     return status;
 }
@@ -141,17 +126,6 @@ static const struct arch_unwind_slot *slot_at(size_t slot)
     return &arch_host()->unwind_slots[slot];
 }
 
-/* Returns the place of a register in the frame; NULL if it is unknown, or if the register is not
- * callee-saved. */
-static void *find_slot(const struct cairn_frame *frame, uint64_t dwarf, uint16_t byte)
-{
-    const struct cairn_arch *arch = arch_host();
-    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++)
-        if (arch->unwind_slots[i].dwarf == dwarf && arch->unwind_slots[i].byte == byte)
-            return frame->slots[i];
-    return NULL;
-}
-
 /* Finds the place of the slot's 8 bytes by a rule. NULL if the value is lost, or is not in
  * memory. */
 static enum cairn_status find_saved(const struct step *step, struct call_frame_rule rule,
@@ -159,6 +133,7 @@ static enum cairn_status find_saved(const struct step *step, struct call_frame_r
 {
     uint64_t address = 0;
     enum cairn_status status = CAIRN_OK;
+    *saved = NULL;
     switch (rule.kind) {
     case CALL_FRAME_SAVED:
         address = step->cfa + (uint64_t)rule.value;
@@ -168,12 +143,15 @@ static enum cairn_status find_saved(const struct step *step, struct call_frame_r
                                      &step->cfa, &address, step->error);
         break;
     case CALL_FRAME_REGISTER:
-        *saved = find_slot(step->from, (uint64_t)rule.value, byte);
+        for (size_t i = arch_host()->unwind_slot_count; i-- > ARCH_UNWIND_RETURN_ADDRESS;)
+            if (slot_at(i)->dwarf == (uint64_t)rule.value && slot_at(i)->byte == byte)
+                *saved = step->from->slots[i];
         return CAIRN_OK;
     default:
         break;
     }
-    *saved = address == 0 ? NULL : (void *)(uintptr_t)(address + byte);
+    if (address != 0)
+        *saved = (void *)(uintptr_t)(address + byte);
     return status;
 }
 
@@ -219,21 +197,6 @@ static enum cairn_status find_stack_pointer(struct step *step)
     return status;
 }
 
-static enum cairn_status say_no_return(const struct step *step)
-{
-    return error_set(step->error, CAIRN_ERROR_CORRUPT, step->from->pc,
-                     "the function at 0x%llx has called, and its return address is not saved",
-                     (unsigned long long)step->from->pc);
-}
-
-/* Whether the frame is the first of a program or thread. Its rules state that there is no return
- * address, and need not define a CFA. */
-static bool is_outermost(const struct step *step)
-{
-    uint16_t dwarf = slot_at(ARCH_UNWIND_RETURN_ADDRESS)->dwarf;
-    return call_frame_rule(step->row, dwarf).kind == CALL_FRAME_UNDEFINED;
-}
-
 /* Whether the frame is the first of a stack, by the back chain. With glibc on PPC64, threads begin
  * in code without unwind rules. */
 static bool begins_stack(const struct cairn_frame *frame)
@@ -266,42 +229,41 @@ static enum cairn_status find_return_address(struct step *step, uint64_t stack_e
     bool may_stay = arch->has_link_register && step->from->is_innermost;
     if ((stays(rule) && !may_stay) || saved == NULL ||
         (rule.kind == CALL_FRAME_SAVED && step_is_beyond(saved, stack_end)))
-        return say_no_return(step);
+        return frame_say_not_saved(step->from, step->error);
     step->to.pc = step_load(saved);
     if (step->row->signing != CALL_FRAME_NOT_SIGNED)
         step->to.pc = arch_host_strip_return_address(step->to.pc);
     return CAIRN_OK;
 }
 
-static void finish(struct step *step)
-{
-    struct cairn_frame *to = &step->to;
-    to->is_calling = !step->entry->description.common.is_signal_frame;
-    to->is_innermost = false;
-    to->module = NULL;
-    if (to->pc != 0)
-        step_set_module(to);
-}
-
 static enum cairn_status take(struct step *step, uint64_t stack_end)
 {
-    if (is_outermost(step)) {
+    /* The rules of the first frame of a program or thread state that there is no return address,
+     * and need not define a CFA. */
+    uint16_t return_address = slot_at(ARCH_UNWIND_RETURN_ADDRESS)->dwarf;
+    if (call_frame_rule(step->row, return_address).kind == CALL_FRAME_UNDEFINED) {
         leave_outermost(&step->to);
         return CAIRN_OK;
     }
     enum cairn_status status = find_cfa(step);
     /* A signal handler may have a separate stack. */
-    if (status == CAIRN_OK && !step->entry->description.common.is_signal_frame)
-        status = frame_check_cfa(step->from, step->cfa, stack_end, step->error);
+    if (status == CAIRN_OK && !step->entry->description.common.is_signal_frame &&
+        !step_is_above(step->from, step->cfa, stack_end))
+        return frame_say_where_it_ends(step->from, step->cfa, step->error);
     if (status == CAIRN_OK)
         status = apply_rules(step);
     if (status == CAIRN_OK)
         status = find_return_address(step, stack_end);
     if (status == CAIRN_OK)
         status = find_stack_pointer(step);
-    if (status == CAIRN_OK)
-        finish(step);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    step->to.is_calling = !step->entry->description.common.is_signal_frame;
+    step->to.is_innermost = false;
+    step->to.module = NULL;
+    if (step->to.pc != 0)
+        step_set_module(&step->to);
+    return CAIRN_OK;
 }
 
 enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_end,

@@ -57,28 +57,22 @@ static bool is_plain(const struct unwind_row *row)
            (row->flags & (UNWIND_SIGNAL_FRAME | UNWIND_SIGNED)) == 0;
 }
 
-static uint8_t add_known(struct cairn_walk *walk)
-{
-    uint8_t added = walk->known_count++;
-    uint64_t key = key_of(&walk->frame);
-    const struct unwind_row *row = unwind_look_up(walk->frame.module->unwind, key);
-    walk->known[added].pc = key;
-    walk->known[added].module = walk->frame.module;
-    walk->known[added].row = row;
-    walk->known[added].next = added;
-    walk->known[added].is_plain = is_plain(row);
-    return added;
-}
-
 /* Finds or adds the entry of a PC that was not predicted. False if there is no space for it. */
 static bool find_known(struct cairn_walk *walk, uint8_t *found)
 {
+    uint64_t key = key_of(&walk->frame);
     for (*found = 0; *found < walk->known_count; ++*found)
-        if (walk->known[*found].pc == key_of(&walk->frame))
+        if (walk->known[*found].pc == key)
             return true;
     if (walk->known_count == CAIRN_WALK_KNOWN)
         return false;
-    *found = add_known(walk);
+    walk->known_count++;
+    const struct unwind_row *row = unwind_look_up(walk->frame.module->unwind, key);
+    walk->known[*found].pc = key;
+    walk->known[*found].module = walk->frame.module;
+    walk->known[*found].row = row;
+    walk->known[*found].next = *found;
+    walk->known[*found].is_plain = is_plain(row);
     return true;
 }
 
@@ -147,14 +141,6 @@ static enum cairn_status step_by_rules(struct cairn_walk *walk, uint64_t stack_e
     return status;
 }
 
-static inline enum cairn_status leave_compiled(struct cairn_walk *walk, uint64_t stack_end,
-                                               struct cairn_error *error)
-{
-    bool is_known = walk->known[walk->at].pc == key_of(&walk->frame);
-    return is_known && walk->known[walk->at].is_plain ? step_plainly(walk, stack_end, error)
-                                                      : step_by_rules(walk, stack_end, error);
-}
-
 /* ---- Foreign frames ---- */
 
 static uint64_t end_of_stack(const struct cairn_walk *walk)
@@ -184,17 +170,6 @@ static enum cairn_status step_native(struct cairn_walk *walk, struct cairn_error
     return switch_stack(walk, error);
 }
 
-static enum cairn_status check_moved(const struct cairn_walk *walk, uint64_t sp,
-                                     struct cairn_error *error)
-{
-    if (walk->frame.sp > sp && walk->frame.sp <= end_of_stack(walk))
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_CORRUPT, walk->frame.pc,
-                     "the hook has moved the frame with stack pointer 0x%llx to 0x%llx, which is "
-                     "not further out",
-                     (unsigned long long)sp, (unsigned long long)walk->frame.sp);
-}
-
 static enum cairn_status ask_hook(struct cairn_walk *walk, struct cairn_error *error)
 {
     uint64_t sp = walk->frame.sp;
@@ -207,7 +182,12 @@ static enum cairn_status ask_hook(struct cairn_walk *walk, struct cairn_error *e
     case CAIRN_WALK_NATIVE:
         return step_native(walk, error);
     case CAIRN_WALK_MOVED:
-        return check_moved(walk, sp, error);
+        if (walk->frame.sp > sp && walk->frame.sp <= end_of_stack(walk))
+            return CAIRN_OK;
+        return error_set(error, CAIRN_ERROR_CORRUPT, walk->frame.pc,
+                         "the hook has moved the frame with stack pointer 0x%llx to 0x%llx, which "
+                         "is not further out",
+                         (unsigned long long)sp, (unsigned long long)walk->frame.sp);
     case CAIRN_WALK_SWITCHED:
         return switch_stack(walk, error);
     }
@@ -215,24 +195,23 @@ static enum cairn_status ask_hook(struct cairn_walk *walk, struct cairn_error *e
                      (int)answer);
 }
 
-static enum cairn_status pass_foreign(struct cairn_walk *walk, struct cairn_error *error)
-{
-    if (walk->frame.pc != 0)
-        return ask_hook(walk, error);
-    walk->has_ended = true;
-    return CAIRN_OK;
-}
-
 /* ---- Walking ---- */
 
 enum cairn_status cairn_walk_next(struct cairn_walk *walk, struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
-    if (walk->has_begun && walk->frame.module != NULL)
-        status = leave_compiled(walk, end_of_stack(walk), error);
+    if (walk->has_begun && walk->frame.module != NULL) {
+        bool is_known = walk->known[walk->at].pc == key_of(&walk->frame);
+        status = is_known && walk->known[walk->at].is_plain
+                     ? step_plainly(walk, end_of_stack(walk), error)
+                     : step_by_rules(walk, end_of_stack(walk), error);
+    }
     walk->has_begun = true;
     while (status == CAIRN_OK && walk->frame.module == NULL && !walk->has_ended)
-        status = pass_foreign(walk, error);
+        if (walk->frame.pc != 0)
+            status = ask_hook(walk, error);
+        else
+            walk->has_ended = true;
     return status;
 }
 
