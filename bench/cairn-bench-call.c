@@ -104,9 +104,9 @@ static void prepare(void)
     }
     for (int i = 0; i < VALUES; i++)
         types[i] = values[i].type;
-    if (cairn_signature_create(NULL, &result, 1, types, VALUES, &signature, &error) != CAIRN_OK ||
-        cairn_signature_extend_sign(signature, 3, &error) != CAIRN_OK ||
-        cairn_signature_extend_sign(signature, 7, &error) != CAIRN_OK)
+    types[3].extends_sign = 1;
+    types[7].extends_sign = 1;
+    if (cairn_signature_create(NULL, &result, 1, types, VALUES, &signature, &error) != CAIRN_OK)
         fail(error.message);
 }
 

@@ -76,9 +76,11 @@ static cairn_signature *signature_for(struct cairn_type result, const struct cai
     return signature_of(&result, result.kind != CAIRN_TYPE_VOID, types, count);
 }
 
-static void extend_sign(cairn_signature *signature, uint32_t argument)
+/* Returns the same integer with a type that is sign-extended in a signature. */
+static struct cairn_value extended(struct cairn_value value)
 {
-    ck_assert_ok(cairn_signature_extend_sign(signature, argument, NULL));
+    value.type.extends_sign = 1;
+    return value;
 }
 
 static const struct {
@@ -126,11 +128,6 @@ START_TEST(more_arguments_or_results_than_there_may_be_are_refused)
     ck_assert_int_eq(cairn_signature_create(NULL, NULL, 0, NULL, 1, &signature, &error),
                      CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(signature);
-    types[0] = of_bits(64);
-    signature = signature_of(NULL, 0, types, 1);
-    ck_assert_int_eq(cairn_signature_extend_sign(signature, 1, &error), CAIRN_ERROR_RANGE);
-    ck_assert_str_eq(error.message, "the function takes 1 arguments, so there is no number 1");
-    cairn_signature_destroy(signature);
     cairn_signature_destroy(NULL);
 }
 END_TEST
@@ -221,12 +218,12 @@ START_TEST(a_c_function_gets_arguments_in_registers_and_on_the_stack)
         single(2.25F),
         integer(8, 200),
         cairn_value_of_double(-9),
-        integer(16, -1234),
+        extended(integer(16, -1234)),
         integer(64, (int64_t)1 << 40),
         single(-1.5F),
         integer(32, 4000000000),
         cairn_value_of_double(77),
-        integer(8, -100),
+        extended(integer(8, -100)),
         integer(64, -9),
         cairn_value_of_double(1),
         cairn_value_of_double(2),
@@ -236,9 +233,6 @@ START_TEST(a_c_function_gets_arguments_in_registers_and_on_the_stack)
         integer(64, 6),
     };
     cairn_signature *signature = signature_for(CAIRN_DOUBLE, arguments, 20);
-    extend_sign(signature, 3);
-    extend_sign(signature, 7);
-    extend_sign(signature, 12);
     struct cairn_value result = call(signature, (void (*)(void))mixed, arguments, 20);
     ck_assert_double_eq(cairn_value_double(&result),
                         mixed(-3, 0.5, &letter, -70000, 2.25F, 200, -9, -1234, (int64_t)1 << 40,
@@ -289,14 +283,14 @@ static void count_call(int64_t *calls) { ++*calls; }
 START_TEST(a_c_function_returns_scalars_of_every_kind)
 {
     int64_t calls = 0;
-    const struct cairn_value arguments[] = {integer(1, 1), integer(8, -5), integer(64, -1),
-                                            single(3), cairn_value_of_pointer(&calls)};
+    const struct cairn_value arguments[] = {integer(1, 1), extended(integer(8, -5)),
+                                            integer(64, -1), single(3),
+                                            cairn_value_of_pointer(&calls)};
     cairn_signature *signature = signature_for(of_bits(1), &arguments[0], 1);
     struct cairn_value result = call(signature, (void (*)(void))negate, &arguments[0], 1);
     ck_assert(same_value(&result, &(struct cairn_value[]){integer(1, 0)}[0]));
     cairn_signature_destroy(signature);
     signature = signature_for(of_bits(8), &arguments[1], 1);
-    extend_sign(signature, 0);
     result = call(signature, (void (*)(void))narrow_result, &arguments[1], 1);
     ck_assert_int_eq(cairn_value_signed(&result), 5);
     cairn_signature_destroy(signature);
@@ -334,16 +328,13 @@ START_TEST(narrow_integers_are_extended_by_zeros_or_by_their_sign)
     static const uint32_t widths[] = {1, 7, 8, 13, 16, 24, 31, 32, 63};
     uint32_t bits = widths[_i / 2];
     bool is_signed = _i % 2 == 1;
-    const struct cairn_value value = integer(bits, -1);
+    const struct cairn_value number = integer(bits, -1);
+    const struct cairn_value value = is_signed ? extended(number) : number;
     int64_t expected = is_signed ? -1 : (int64_t)(UINT64_MAX >> (64 - bits));
     struct cairn_value arguments[9] = {value, value, value, value, value,
                                        value, value, value, value};
     cairn_signature *one = signature_for(of_bits(64), arguments, 1);
     cairn_signature *nine = signature_for(of_bits(64), arguments, 9);
-    if (is_signed) {
-        extend_sign(one, 0);
-        extend_sign(nine, 8);
-    }
     struct cairn_value result = call(one, (void (*)(void))first, arguments, 1);
     ck_assert_int_eq(cairn_value_signed(&result), expected);
     result = call(nine, (void (*)(void))ninth, arguments, 9);
@@ -433,8 +424,9 @@ static vector_of_four weigh_vectors(double a, vector_of_four b, int32_t c, vecto
 START_TEST(a_c_function_gets_and_returns_vectors)
 {
     static const bool is_vector[17] = {0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1};
-    struct cairn_value arguments[17] = {cairn_value_of_double(1000), [2] = integer(32, -2000),
-                                        [6] = single(3000), [11] = integer(64, -4000)};
+    struct cairn_value arguments[17] = {
+        cairn_value_of_double(1000), [2] = extended(integer(32, -2000)), [6] = single(3000),
+        [11] = integer(64, -4000)};
     vector_of_four v[17];
     for (int i = 0; i < 17; i++) {
         v[i] = (vector_of_four){i, 10 * i, -i, 7};
@@ -442,7 +434,6 @@ START_TEST(a_c_function_gets_and_returns_vectors)
             arguments[i] = value_of(four_integers(), &v[i]);
     }
     cairn_signature *signature = signature_for(four_integers(), arguments, 17);
-    extend_sign(signature, 2);
     struct cairn_value result = call(signature, (void (*)(void))weigh_vectors, arguments, 17);
     vector_of_four expected = weigh_vectors(1000, v[1], -2000, v[3], v[4], v[5], 3000, v[7], v[8],
                                             v[9], v[10], -4000, v[12], v[13], v[14], v[15], v[16]);
@@ -520,14 +511,13 @@ END_TEST
 
 START_TEST(c_calls_a_closure)
 {
-    const struct cairn_type types[] = {of_bits(32), of_bits(32)};
+    struct cairn_type types[] = {of_bits(32), of_bits(32)};
+    types[0].extends_sign = 1;
+    types[1].extends_sign = 1;
     cairn_signature *signature = signature_of(types, 1, types, 2);
     cairn_closure *closure;
     int calls = 0;
     int32_t (*function)(int32_t, int32_t);
-    extend_sign(signature, 0);
-    extend_sign(signature, 1);
-    extend_sign(signature, CAIRN_SIGNATURE_RESULTS);
     ck_assert_ok(cairn_closure_create(runtime, signature, add_two, &calls, &closure, NULL));
     const void *target = cairn_closure_target(closure);
     memcpy(&function, &target, sizeof function);
@@ -721,19 +711,17 @@ static cairn_signature *choose_signature(struct trial *trial, uint64_t *random)
     for (uint32_t i = 0; i < trial->count; i++) {
         arguments[i] = random_argument(random);
         trial->arguments[i] = random_value(arguments[i], random);
+        if (arguments[i].kind == CAIRN_TYPE_INTEGER)
+            arguments[i].extends_sign = sample_random(random, 3) == 0;
     }
     choose_results(trial, random);
-    for (uint32_t i = 0; i < trial->result_count; i++)
+    uint32_t extends_sign = sample_random(random, 2);
+    for (uint32_t i = 0; i < trial->result_count; i++) {
         results[i] = trial->results[i].type;
-    cairn_signature *signature = try_types(results, trial->result_count, arguments, trial->count);
-    if (signature == NULL)
-        return NULL;
-    for (uint32_t i = 0; i < trial->count; i++)
-        if (sample_random(random, 3) == 0)
-            extend_sign(signature, i);
-    if (sample_random(random, 2) == 0)
-        extend_sign(signature, CAIRN_SIGNATURE_RESULTS);
-    return signature;
+        if (results[i].kind == CAIRN_TYPE_INTEGER)
+            results[i].extends_sign = extends_sign;
+    }
+    return try_types(results, trial->result_count, arguments, trial->count);
 }
 
 static void compare_arguments(const struct cairn_value *arguments, struct cairn_value *results,

@@ -671,14 +671,19 @@ static const char allocas[] =
 static void change_alloca(const struct cairn_deopt *deopt, bool is_moved)
 {
     void *addresses[2] = {NULL, NULL};
-    size_t count = 0;
-    size_t all = 0;
+    struct cairn_statepoint statepoint;
     if (is_moved)
         return;
-    ck_assert_ok(cairn_frame_allocas(&deopt->frame, deopt->record, addresses, 2, &count, NULL));
-    ck_assert_uint_eq(count, 2);
-    ck_assert_ok(cairn_frame_allocas(&deopt->frame, deopt->record, NULL, 0, &all, NULL));
-    ck_assert_uint_eq(all, 2);
+    ck_assert_ok(cairn_record_statepoint(deopt->record, &statepoint, NULL));
+    ck_assert_uint_eq(statepoint.alloca_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct cairn_value address;
+        struct cairn_location location =
+            cairn_record_location(deopt->record, statepoint.first_alloca + i);
+        ck_assert_ok(
+            cairn_frame_at_location(&deopt->frame, location, CAIRN_POINTER, &address, NULL));
+        addresses[i] = cairn_value_pointer(&address);
+    }
     ck_assert_int_eq(*(int64_t *)addresses[0], 55);
     ck_assert_ptr_ne(addresses[0], addresses[1]);
     *(int64_t *)addresses[0] = 66;

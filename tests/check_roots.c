@@ -337,8 +337,8 @@ END_TEST
 
 START_TEST(allocas_are_enumerated)
 {
-    void *addresses[2] = {NULL, NULL};
-    size_t count = 0;
+    struct cairn_statepoint statepoint;
+    struct cairn_value address;
     begin(1);
     put(address_of(30)); /* a deopt value */
     put(in_stack(1));
@@ -346,12 +346,13 @@ START_TEST(allocas_are_enumerated)
     put(address_of(20));
     put(address_of(10));
     end();
-    ck_assert_ok(cairn_frame_allocas(&frame, record, addresses, 1, &count, NULL));
-    ck_assert_uint_eq(count, 2);
-    ck_assert_ptr_eq(addresses[0], &stack[20]);
-    ck_assert_ptr_null(addresses[1]);
-    ck_assert_ok(cairn_frame_allocas(&frame, record, addresses, 2, &count, NULL));
-    ck_assert_ptr_eq(addresses[1], &stack[10]);
+    ck_assert_ok(cairn_record_statepoint(record, &statepoint, NULL));
+    ck_assert_uint_eq(statepoint.alloca_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct cairn_location location = cairn_record_location(record, statepoint.first_alloca + i);
+        ck_assert_ok(cairn_frame_at_location(&frame, location, CAIRN_POINTER, &address, NULL));
+        ck_assert_ptr_eq(cairn_value_pointer(&address), &stack[i == 0 ? 20 : 10]);
+    }
 }
 END_TEST
 
@@ -433,7 +434,7 @@ START_TEST(records_of_other_kinds_are_refused)
     put(in_stack(1));
     end();
     ck_assert_int_eq(cairn_frame_relocate(&frame, record, move, NULL, &error), CAIRN_ERROR_CORRUPT);
-    ck_assert_int_eq(cairn_frame_allocas(&frame, record, NULL, 0, &count, &error),
+    ck_assert_int_eq(cairn_frame_roots(&frame, record, NULL, 0, &count, &error),
                      CAIRN_ERROR_CORRUPT);
     record.table = NULL;
     ck_assert_int_eq(cairn_frame_relocate(&frame, record, move, NULL, &error),

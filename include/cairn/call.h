@@ -20,8 +20,9 @@
  *
  * CALLING CONVENTION. It is C's, as LLVM compiles it for functions of these types (ccc). The
  * members of a structure that is returned are each in a register. Integers of less than 64 bits are
- * zero-extended, or sign-extended (cairn_signature_extend_sign): some ABIs require one or the
- * other, such as C's for int on PPC64 and for char and short on x86-64. An i1 is a byte that is 0
+ * zero-extended, or sign-extended if their type says so (`extends_sign`), as LLVM's attribute
+ * signext requires: some ABIs require one or the other, such as C's for int on PPC64 and for char
+ * and short on x86-64. Closures sign-extend all their results or none. An i1 is a byte that is 0
  * or 1. An i128 is C's __int128. On x86-64, an i128 is refused if only one register is left for it,
  * because LLVM and C differ there. Before LLVM 18, LLVM does not align an i128 on the stack to 16
  * bytes, as C does.
@@ -55,9 +56,6 @@ extern "C" {
 /** Maximum number of arguments of a function. */
 enum { CAIRN_SIGNATURE_ARGUMENTS_MAX = 64 };
 
-/** In place of an argument's number: the results. */
-#define CAIRN_SIGNATURE_RESULTS UINT32_MAX
-
 /** The types of a function's arguments and results. Any number of threads may use a signature. */
 typedef struct cairn_signature cairn_signature;
 
@@ -79,16 +77,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_create(
 
 /** Destroys a signature, which may be NULL. Its closures must be destroyed before. */
 CAIRN_API void cairn_signature_destroy(cairn_signature *signature);
-
-/**
- * Makes calls sign-extend an argument, or closures sign-extend their results
- * (CAIRN_SIGNATURE_RESULTS), as LLVM's attribute signext requires. It has an effect on integers
- * only, and must be called before the signature is used. Errors: RANGE if there is no such
- * argument.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_extend_sign(cairn_signature *signature,
-                                                                         uint32_t argument,
-                                                                         struct cairn_error *error);
 
 /* ---- Calls ---- */
 

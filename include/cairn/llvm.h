@@ -200,8 +200,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
 /**
  * Creates the signature (cairn/call.h) of a function type, for example of a loop's OSR version, or
  * of a function that is entered in place of a frame. The members of a returned structure are the
- * results. The type does not tell which integers are sign-extended: use
- * cairn_signature_extend_sign.
+ * results. The type does not tell which integers are sign-extended: all are zero-extended. Use
+ * cairn_signature_create for a signature with others.
  *
  * Errors: ARGUMENT (not a function type, too many arguments or results), UNSUPPORTED (variable
  * arguments, or as cairn_signature_create), MEMORY.

@@ -38,7 +38,12 @@
  * PLACES OF ROOTS. Roots are on the stack or, if LLVM's option -fixup-allow-gcptr-in-csr is used,
  * in callee-saved registers; a register is changed where its value for the frame was saved.
  * Constants, such as null, are not roots. Deopt values that are pointers into the heap are roots,
- * too: LLVM keeps them in the same places, so cairn_frame_relocate changes them as well.
+ * too: LLVM keeps them in the same places, so cairn_frame_relocate changes them as well. Cairn does
+ * not know the contents of allocas that were passed to the statepoint ("gc-live" allocas). The
+ * address of alloca `i` is the value of its location, for a struct cairn_statepoint `decoded`:
+ *
+ *     location = cairn_record_location(record, decoded.first_alloca + i);
+ *     status = cairn_frame_at_location(&frame, location, CAIRN_POINTER, &address, &error);
  *
  * Source: LLVM, "Garbage Collection Safepoints in LLVM", sections Stack Map Format and Base &
  * Derived Pointers.
@@ -100,14 +105,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_roots(const struct cair
                                                                struct cairn_root *roots,
                                                                size_t capacity, size_t *count,
                                                                struct cairn_error *error);
-
-/** Returns the addresses of the allocas that were passed to the statepoint ("gc-live" allocas), in
- *  LLVM's order; Cairn does not know their contents. Otherwise as cairn_frame_roots. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_allocas(const struct cairn_frame *frame,
-                                                                 struct cairn_record record,
-                                                                 void **addresses, size_t capacity,
-                                                                 size_t *count,
-                                                                 struct cairn_error *error);
 
 #ifdef __cplusplus
 }

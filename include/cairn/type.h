@@ -48,17 +48,22 @@ struct cairn_type {
     uint32_t bits;
     /** Number of elements of a vector; 0 for a scalar. */
     uint32_t element_count;
-    /** Address space of a pointer. */
-    uint32_t address_space;
+    union {
+        /** Address space of a pointer. */
+        uint32_t address_space;
+        /** Of an integer of less than 64 bits that is an argument or result of a signature
+         *  (cairn/call.h): 1 if it is sign-extended, 0 if it is zero-extended. */
+        uint32_t extends_sign;
+    };
 };
 
 /** The type with these fields, as an expression. */
 #ifdef __cplusplus
 #define CAIRN_TYPE(kind, bits, element_count, address_space)                                       \
-    (cairn_type{(kind), (bits), (element_count), (address_space)})
+    (cairn_type{(kind), (bits), (element_count), {(address_space)}})
 #else
 #define CAIRN_TYPE(kind, bits, element_count, address_space)                                       \
-    ((struct cairn_type){(kind), (bits), (element_count), (address_space)})
+    ((struct cairn_type){(kind), (bits), (element_count), {(address_space)}})
 #endif
 
 /** An integer of `bits` bits. */

@@ -65,6 +65,7 @@ static uint16_t take_word(const struct arch_arguments *arguments, struct taken *
 static void take_pair(const struct arch_arguments *arguments, struct taken *taken,
                       struct signature_argument *argument)
 {
+    argument->form = SIGNATURE_HALVES;
     if (arguments->pair == ARCH_PAIR_SPLIT) {
         argument->offset = take_word(arguments, taken);
         argument->second_offset = take_word(arguments, taken);
@@ -83,148 +84,85 @@ static void take_pair(const struct arch_arguments *arguments, struct taken *take
     argument->second_offset = (uint16_t)(argument->offset + WORD_BYTES);
 }
 
-/* Assigns the next of `count` registers that begin at offset `registers` in struct arch_call, or a
- * place on the stack if all are used. */
+/* Returns the offset in struct arch_call of the next floating-point or vector register of the kind,
+ * or of a place on the stack if all are used. */
 static uint16_t take_wide(const struct arch_arguments *arguments, struct taken *taken,
-                          unsigned *used, unsigned count, size_t registers, size_t size)
+                          enum signature_kind kind)
 {
-    bool has_register = *used < count;
+    bool is_floating = kind == SIGNATURE_FLOATING || arguments->floating == arguments->vector;
+    unsigned *used = is_floating ? &taken->floating : &taken->vector;
+    bool has_register = *used < (is_floating ? arguments->floating_count : arguments->vector_count);
     uint16_t place = 0;
     if (arguments->has_places || !has_register)
-        place = take_stack(taken, size);
+        place = take_stack(taken, kind == SIGNATURE_FLOATING ? WORD_BYTES : SIGNATURE_VECTOR_BYTES);
     if (!has_register)
         return place;
-    return (uint16_t)(registers + (size_t)CALL_REGISTER_BYTES * (*used)++);
-}
-
-static bool shares_registers(const struct arch_arguments *arguments)
-{
-    return arguments->floating == arguments->vector;
-}
-
-static uint16_t take_floating(const struct arch_arguments *arguments, struct taken *taken)
-{
-    return take_wide(arguments, taken, &taken->floating, arguments->floating_count, CALL_FLOATING,
-                     WORD_BYTES);
-}
-
-static uint16_t take_vector(const struct arch_arguments *arguments, struct taken *taken)
-{
-    if (shares_registers(arguments))
-        return take_wide(arguments, taken, &taken->floating, arguments->floating_count,
-                         CALL_FLOATING, SIGNATURE_VECTOR_BYTES);
-    return take_wide(arguments, taken, &taken->vector, arguments->vector_count, CALL_VECTOR,
-                     SIGNATURE_VECTOR_BYTES);
+    return (uint16_t)((is_floating ? CALL_FLOATING : CALL_VECTOR) +
+                      (size_t)CALL_REGISTER_BYTES * (*used)++);
 }
 
 static void place(const struct arch_arguments *arguments, struct taken *taken,
                   struct signature_argument *argument)
 {
-    switch ((enum signature_kind)argument->kind) {
-    case SIGNATURE_PAIR:
-        argument->form = SIGNATURE_HALVES;
+    enum signature_kind kind = (enum signature_kind)argument->kind;
+    bool is_integer = argument->type.kind == CAIRN_TYPE_INTEGER;
+    argument->form = SIGNATURE_WORD;
+    if (kind == SIGNATURE_PAIR) {
         take_pair(arguments, taken, argument);
-        break;
-    case SIGNATURE_FLOATING:
-        argument->offset = take_floating(arguments, taken);
-        bool is_widened = arguments->widens_floats && argument->offset < CALL_STACK &&
-                          argument->type.kind == CAIRN_TYPE_FLOAT;
-        argument->form = is_widened ? SIGNATURE_WIDENED : SIGNATURE_WORD;
-        break;
-    case SIGNATURE_VECTOR:
+    } else if (kind == SIGNATURE_VECTOR) {
         argument->form = SIGNATURE_WHOLE;
-        argument->offset = take_vector(arguments, taken);
-        break;
-    default:
-        argument->form = SIGNATURE_WORD;
+        argument->offset = take_wide(arguments, taken, kind);
+    } else if (kind == SIGNATURE_FLOATING) {
+        argument->offset = take_wide(arguments, taken, kind);
+        if (arguments->widens_floats && argument->offset < CALL_STACK &&
+            argument->type.kind == CAIRN_TYPE_FLOAT)
+            argument->form = SIGNATURE_WIDENED;
+    } else {
         argument->offset = take_word(arguments, taken);
-        break;
+        if (is_integer && argument->type.extends_sign != 0)
+            argument->form = SIGNATURE_SIGNED;
     }
 }
 
 /* ---- Registers of results ---- */
 
-/* The number of result registers used so far. Two kinds may share their registers. */
-struct returned {
-    unsigned general;
-    unsigned floating;
-    unsigned vector;
-};
-
-/* Returns the offset in struct arch_call of the next result of this kind. */
-static uint16_t take_result(enum signature_kind kind, struct returned *returned)
-{
-    bool is_shared = shares_registers(&arch_host()->arguments);
-    unsigned index;
-    switch (kind) {
-    case SIGNATURE_GENERAL:
-        index = returned->general++;
-        return (uint16_t)(CALL_GENERAL_RESULTS + index * WORD_BYTES);
-    case SIGNATURE_PAIR:
-        index = returned->general;
-        returned->general += 2;
-        return (uint16_t)(CALL_GENERAL_RESULTS + index * WORD_BYTES);
-    case SIGNATURE_VECTOR:
-        index = is_shared ? returned->floating++ : returned->vector++;
-        return (uint16_t)((is_shared ? CALL_FLOATING_RESULTS : CALL_VECTOR_RESULTS) +
-                          index * CALL_REGISTER_BYTES);
-    default:
-        index = returned->floating++;
-        return (uint16_t)(CALL_FLOATING_RESULTS + index * CALL_REGISTER_BYTES);
-    }
-}
-
-static bool fits(const struct returned *returned)
-{
-    return returned->general <= ARCH_CALL_RESULTS && returned->floating <= ARCH_CALL_RESULTS &&
-           returned->vector <= ARCH_CALL_RESULTS;
-}
-
-static enum signature_form form_of_result(enum signature_kind kind, struct cairn_type type)
-{
-    if (kind == SIGNATURE_PAIR || kind == SIGNATURE_VECTOR)
-        return SIGNATURE_WHOLE;
-    bool is_widened = arch_host()->arguments.widens_floats && type.kind == CAIRN_TYPE_FLOAT;
-    return is_widened ? SIGNATURE_WIDENED : SIGNATURE_WORD;
-}
-
-static void refuse_result(cairn_signature *signature, uint32_t index)
-{
-    char name[TYPE_NAME_BYTES];
-    cairn_type_format(signature->results.types[index], name, sizeof name);
-    enum cairn_status status =
-        error_set(&signature->results_refused, CAIRN_ERROR_UNSUPPORTED, index,
-                  "result %u, of type %s, has no register to be returned in", index, name);
-    (void)status;
-}
-
+/* Sets the places of the results. If there are not enough registers, sets `results_refused`. Two
+ * kinds may share their registers. */
 static void place_results(cairn_signature *signature)
 {
-    struct returned returned = {0};
+    const struct arch_arguments *arguments = &arch_host()->arguments;
+    bool is_shared = arguments->floating == arguments->vector;
+    unsigned general = 0;
+    unsigned floating = 0;
+    unsigned vector = 0;
     for (uint32_t i = 0; i < signature->results.count; i++) {
         struct cairn_type type = signature->results.types[i];
         enum signature_kind kind = signature_kind(type);
-        uint16_t offset = take_result(kind, &returned);
-        if (kind == SIGNATURE_NONE || !fits(&returned)) {
-            refuse_result(signature, i);
+        bool is_vector = kind == SIGNATURE_VECTOR;
+        bool is_whole = is_vector || kind == SIGNATURE_PAIR;
+        bool is_widened = arguments->widens_floats && type.kind == CAIRN_TYPE_FLOAT;
+        size_t offset = CALL_GENERAL_RESULTS + (size_t)general * WORD_BYTES;
+        if (kind == SIGNATURE_GENERAL || kind == SIGNATURE_PAIR)
+            general += kind == SIGNATURE_PAIR ? 2 : 1;
+        else if (is_vector && !is_shared)
+            offset = CALL_VECTOR_RESULTS + (size_t)vector++ * CALL_REGISTER_BYTES;
+        else
+            offset = CALL_FLOATING_RESULTS + (size_t)floating++ * CALL_REGISTER_BYTES;
+        if (kind == SIGNATURE_NONE || general > ARCH_CALL_RESULTS || floating > ARCH_CALL_RESULTS ||
+            vector > ARCH_CALL_RESULTS) {
+            char name[TYPE_NAME_BYTES];
+            cairn_type_format(type, name, sizeof name);
+            error_set(&signature->results_refused, CAIRN_ERROR_UNSUPPORTED, i,
+                      "result %u, of type %s, has no register to be returned in", i, name);
             return;
         }
-        signature->returned[i] =
-            (struct signature_result){.form = (uint8_t)form_of_result(kind, type),
-                                      .offset = offset,
-                                      .size = (uint16_t)cairn_type_size(type)};
-        signature->returns_vector |= kind == SIGNATURE_VECTOR;
+        signature->returned[i] = (struct signature_result){.form = is_whole     ? SIGNATURE_WHOLE
+                                                                   : is_widened ? SIGNATURE_WIDENED
+                                                                                : SIGNATURE_WORD,
+                                                           .offset = (uint16_t)offset,
+                                                           .size = (uint16_t)cairn_type_size(type)};
+        signature->returns_vector |= is_vector;
     }
-}
-
-/* Whether compilers disagree on the place of the argument. If only one register is left for a pair,
- * the ABI leaves the register to later arguments, and so does GCC. LLVM up to 17 passes half of the
- * pair in it; LLVM 18 and later leave it unused. */
-static bool is_ambiguous(const struct arch_arguments *arguments, const struct taken *taken,
-                         const struct signature_argument *argument)
-{
-    return argument->kind == SIGNATURE_PAIR && arguments->pair == ARCH_PAIR_WHOLE &&
-           taken->general + 1 == arguments->general_count;
 }
 
 enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error *error)
@@ -232,7 +170,11 @@ enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error
     const struct arch_arguments *arguments = &arch_host()->arguments;
     struct taken taken = {0};
     for (uint32_t i = 0; i < signature->argument_count; i++) {
-        if (is_ambiguous(arguments, &taken, &signature->arguments[i]))
+        /* If only one register is left for a pair, the ABI leaves the register to later arguments,
+         * and so does GCC. LLVM up to 17 passes half of the pair in it; LLVM 18 and later leave it
+         * unused. */
+        if (signature->arguments[i].kind == SIGNATURE_PAIR && arguments->pair == ARCH_PAIR_WHOLE &&
+            taken.general + 1 == arguments->general_count)
             return error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
                              "argument %u is i%u with one register left for it, where compilers "
                              "do not agree on its place",
@@ -251,28 +193,17 @@ enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error
 
 /* ---- Writing ---- */
 
-/* Returns the value's bytes as an integer. The bytes past the value's size must be zero. */
-static uint64_t word_of(const struct cairn_value *value)
+/* The bytes past a value's size must be zero. */
+static void write(const struct signature_argument *argument, const struct cairn_value *value,
+                  unsigned char *call)
 {
     uint64_t word = 0;
+    uint64_t sign = UINT64_C(1) << ((argument->type.bits - 1) % WORD_BITS);
+    unsigned char *place = call + argument->offset;
     if (is_big_endian)
         value_copy_low(&word, sizeof word, value->bytes, value->size);
     else
         memcpy(&word, value->bytes, sizeof word);
-    return word;
-}
-
-static uint64_t extend_sign(uint64_t word, uint32_t bits)
-{
-    uint64_t sign = (uint64_t)1 << (bits - 1);
-    return bits == WORD_BITS ? word : (word ^ sign) - sign;
-}
-
-static void write(const struct signature_argument *argument, const struct cairn_value *value,
-                  unsigned char *call)
-{
-    uint64_t word = word_of(value);
-    unsigned char *place = call + argument->offset;
     switch ((enum signature_form)argument->form) {
     case SIGNATURE_WHOLE:
         memcpy(place, value->bytes, SIGNATURE_VECTOR_BYTES);
@@ -285,7 +216,7 @@ static void write(const struct signature_argument *argument, const struct cairn_
         storage_write(value, (struct storage){STORAGE_DOUBLE, WORD_BYTES}, &word);
         break;
     case SIGNATURE_SIGNED:
-        word = extend_sign(word, argument->type.bits);
+        word = (word ^ sign) - sign;
         break;
     default:
         break;
@@ -306,38 +237,49 @@ void arguments_write(const cairn_signature *signature, const struct cairn_value 
 
 /* ---- Reading ---- */
 
-/* Reads a value whose bits above the type's width are unspecified. */
-static void read_word(const unsigned char *place, struct cairn_value *result)
-{
-    uint64_t word;
-    memcpy(&word, place, sizeof word);
-    word &= UINT64_MAX >> (WORD_BITS - result->type.bits);
-    if (is_big_endian)
-        value_copy_low(result->bytes, result->size, &word, sizeof word);
-    else
-        memcpy(result->bytes, &word, sizeof word);
-}
-
-static void read(const struct signature_result *returned, struct cairn_type type,
-                 const unsigned char *place, struct cairn_value *result)
-{
-    if (returned->form == SIGNATURE_WIDENED) {
-        storage_read(type, (struct storage){STORAGE_DOUBLE, WORD_BYTES}, place, result);
-        return;
-    }
-    *result = (struct cairn_value){.type = type, .size = returned->size};
-    if (returned->form == SIGNATURE_WHOLE)
-        memcpy(result->bytes, place, SIGNATURE_VECTOR_BYTES);
-    else
-        read_word(place, result);
-}
-
-void arguments_read_results(const cairn_signature *signature, const struct arch_call *call,
-                            struct cairn_value *results)
+static void read_results(const cairn_signature *signature, const struct arch_call *call,
+                         struct cairn_value *results)
 {
     for (uint32_t i = 0; i < signature->results.count; i++) {
         const struct signature_result *returned = &signature->returned[i];
-        read(returned, signature->results.types[i], (const unsigned char *)call + returned->offset,
-             &results[i]);
+        const unsigned char *place = (const unsigned char *)call + returned->offset;
+        struct cairn_type type = signature->results.types[i];
+        struct cairn_value *result = &results[i];
+        uint64_t word;
+        if (returned->form == SIGNATURE_WIDENED) {
+            storage_read(type, (struct storage){STORAGE_DOUBLE, WORD_BYTES}, place, result);
+            continue;
+        }
+        *result = (struct cairn_value){.type = type, .size = returned->size};
+        if (returned->form == SIGNATURE_WHOLE) {
+            memcpy(result->bytes, place, SIGNATURE_VECTOR_BYTES);
+            continue;
+        }
+        memcpy(&word, place, sizeof word);
+        word &= UINT64_MAX >> (WORD_BITS - type.bits); /* the bits above are unspecified */
+        if (is_big_endian)
+            value_copy_low(result->bytes, result->size, &word, sizeof word);
+        else
+            memcpy(result->bytes, &word, sizeof word);
     }
+}
+
+/* ---- Calling ---- */
+
+enum cairn_status cairn_call(const cairn_signature *signature, const void *function,
+                             const struct cairn_value *arguments, uint32_t argument_count,
+                             struct cairn_value *results, struct cairn_error *error)
+{
+    struct arch_call call;
+    enum cairn_status status = signature_check(signature, arguments, argument_count, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct cairn_error *refused = &signature->results_refused;
+    if (refused->status != CAIRN_OK)
+        return error_set(error, refused->status, refused->offset, "%s", refused->message);
+    call.function = function;
+    arguments_write(signature, arguments, &call);
+    arch_call_function(&call);
+    read_results(signature, &call, results);
+    return CAIRN_OK;
 }

@@ -17,8 +17,4 @@ enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error
 void arguments_write(const cairn_signature *signature, const struct cairn_value *values,
                      struct arch_call *call);
 
-/* Reads the results. There must be registers for them (`results_refused` is OK). */
-void arguments_read_results(const cairn_signature *signature, const struct arch_call *call,
-                            struct cairn_value *results);
-
 #endif

@@ -53,25 +53,6 @@ static void add_type(cairn_closure *closure, ffi_type *type)
     closure->types[closure->type_count++] = type;
 }
 
-/* Adds the types of a pair. `general` is the number of general registers in use. It matters where
- * pairs begin in an even register, because libffi does not skip an odd one. */
-static void add_pair(cairn_closure *closure, uint32_t index, unsigned *general)
-{
-    const struct arch_arguments *arguments = &arch_host()->arguments;
-    if (arguments->pair == ARCH_PAIR_EVEN && *general % 2 == 1) {
-        add_type(closure, &ffi_type_uint64);
-        ++*general;
-    }
-    closure->first[index] = (uint8_t)closure->type_count;
-    if (arguments->pair == ARCH_PAIR_SPLIT) {
-        add_type(closure, &ffi_type_uint64);
-        add_type(closure, &ffi_type_uint64);
-        return;
-    }
-    add_type(closure, &closure->pair);
-    *general += 2;
-}
-
 /* Returns NULL for types that libffi does not support. */
 static ffi_type *scalar_type(struct cairn_type type)
 {
@@ -97,21 +78,30 @@ static enum cairn_status refuse(const char *what, uint32_t index, struct cairn_t
 static enum cairn_status add_arguments(cairn_closure *closure, struct cairn_error *error)
 {
     const cairn_signature *signature = closure->signature;
-    unsigned general = 0;
+    const struct arch_arguments *arguments = &arch_host()->arguments;
+    unsigned general = 0; /* general registers in use */
     for (uint32_t i = 0; i < signature->argument_count; i++) {
         const struct signature_argument *argument = &signature->arguments[i];
-        ffi_type *type = scalar_type(argument->type);
-        if (argument->kind == SIGNATURE_PAIR) {
-            add_pair(closure, i, &general);
-            continue;
-        }
+        bool is_pair = argument->kind == SIGNATURE_PAIR;
+        bool is_split = is_pair && arguments->pair == ARCH_PAIR_SPLIT;
+        ffi_type *type = is_pair && !is_split ? &closure->pair : scalar_type(argument->type);
+        if (is_split)
+            type = &ffi_type_uint64;
         if (type == NULL)
             return refuse("argument", i, argument->type, error);
+        /* Where pairs begin in an even register, libffi does not skip an odd one. */
+        if (is_pair && arguments->pair == ARCH_PAIR_EVEN && general % 2 == 1) {
+            add_type(closure, &ffi_type_uint64);
+            general++;
+        }
         closure->first[i] = (uint8_t)closure->type_count;
         add_type(closure, type);
-        general += argument->kind == SIGNATURE_GENERAL;
-        if (general > arch_host()->arguments.general_count)
-            general = arch_host()->arguments.general_count;
+        if (is_split)
+            add_type(closure, type);
+        else
+            general += is_pair ? 2 : argument->kind == SIGNATURE_GENERAL;
+        if (!is_pair && general > arguments->general_count)
+            general = arguments->general_count;
     }
     return CAIRN_OK;
 }
@@ -126,11 +116,6 @@ static bool is_floating(struct cairn_type type)
 static bool returns_pair(const struct cairn_results *results)
 {
     return results->count == 1 && signature_kind(results->types[0]) == SIGNATURE_PAIR;
-}
-
-static bool returns_float(const struct cairn_results *results)
-{
-    return results->count == 1 && results->types[0].kind == CAIRN_TYPE_FLOAT;
 }
 
 /* Returns the type in which libffi returns one register of a structure. */
@@ -169,85 +154,49 @@ static ffi_type *result_type(cairn_closure *closure)
     return structure_type(closure, word_type(results->types[0]), word_type(results->types[1]));
 }
 
-/* Reports the last result, because the results before it could be returned without it. */
-static enum cairn_status refuse_results(const struct cairn_results *results,
-                                        struct cairn_error *error)
-{
-    uint32_t last = results->count - 1U;
-    return refuse("result", last, results->types[last], error);
-}
-
-static uint64_t word_of(const struct cairn_value *result, bool extends_sign)
-{
-    bool is_widened = arch_host()->arguments.widens_floats;
-    const struct storage floating = {is_widened ? STORAGE_DOUBLE : STORAGE_VECTOR, WORD_BYTES};
-    uint64_t word = 0;
-    if (is_floating(result->type))
-        storage_write(result, floating, &word);
-    else
-        word = extends_sign ? (uint64_t)cairn_value_signed(result) : cairn_value_unsigned(result);
-    return word;
-}
-
 static void write_results(const struct cairn_results *types, const struct cairn_value *results,
                           unsigned char *returned)
 {
-    if (returns_float(types) || returns_pair(types)) {
+    bool is_widened = arch_host()->arguments.widens_floats;
+    const struct storage floating = {is_widened ? STORAGE_DOUBLE : STORAGE_VECTOR, WORD_BYTES};
+    if (types->count == 1 && (types->types[0].kind == CAIRN_TYPE_FLOAT || returns_pair(types))) {
         memcpy(returned, results[0].bytes, results[0].size);
         return;
     }
     for (uint32_t i = 0; i < types->count; i++) {
-        uint64_t word = word_of(&results[i], types->extends_sign);
+        uint64_t word = types->extends_sign ? (uint64_t)cairn_value_signed(&results[i])
+                                            : cairn_value_unsigned(&results[i]);
+        if (is_floating(results[i].type))
+            storage_write(&results[i], floating, &word);
         memcpy(returned + (size_t)i * WORD_BYTES, &word, sizeof word);
     }
 }
 
 /* ---- Execution ---- */
 
-/* Reads a value whose bits above the type's width are unspecified. */
-static void read_general(struct cairn_type type, const void *bytes, struct cairn_value *value)
-{
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-    *value = type.kind == CAIRN_TYPE_POINTER ? cairn_value_of_pointer((void *)(uintptr_t)word)
-                                             : cairn_value_of_integer(type.bits, (int64_t)word);
-    value->type = type;
-}
-
-static void read_halves(const void *first, const void *second, struct cairn_value *value)
-{
-    memcpy(value->bytes, first, WORD_BYTES);
-    memcpy(value->bytes + WORD_BYTES, second, WORD_BYTES);
-}
-
 static void read_argument(const struct signature_argument *argument, void **bytes,
                           struct cairn_value *value)
 {
-    bool is_split =
-        argument->kind == SIGNATURE_PAIR && arch_host()->arguments.pair == ARCH_PAIR_SPLIT;
+    struct cairn_type type = argument->type;
+    *value = (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
     if (argument->kind == SIGNATURE_GENERAL) {
-        read_general(argument->type, bytes[0], value);
-        return;
-    }
-    *value = (struct cairn_value){.type = argument->type,
-                                  .size = (uint32_t)cairn_type_size(argument->type)};
-    if (is_split)
-        read_halves(bytes[0], bytes[1], value);
-    else
+        /* The bits above the type's width are unspecified. */
+        uint64_t word;
+        memcpy(&word, bytes[0], sizeof word);
+        *value = type.kind == CAIRN_TYPE_POINTER ? cairn_value_of_pointer((void *)(uintptr_t)word)
+                                                 : cairn_value_of_integer(type.bits, (int64_t)word);
+        value->type = type;
+    } else if (argument->kind == SIGNATURE_PAIR && arch_host()->arguments.pair == ARCH_PAIR_SPLIT) {
+        memcpy(value->bytes, bytes[0], WORD_BYTES);
+        memcpy(value->bytes + WORD_BYTES, bytes[1], WORD_BYTES);
+    } else {
         memcpy(value->bytes, bytes[0], value->size);
+    }
 }
 
 static struct cairn_value zero_of(struct cairn_type type)
 {
     return (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
-}
-
-/* Replaces results of the wrong type by zeros, because the handler may have written any type. */
-static void check_results(const struct cairn_results *types, struct cairn_value *results)
-{
-    for (uint32_t i = 0; i < types->count; i++)
-        if (!cairn_type_equal(types->types[i], results[i].type))
-            results[i] = zero_of(types->types[i]);
 }
 
 static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
@@ -262,7 +211,11 @@ static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
     for (uint32_t i = 0; i < signature->results.count; i++)
         results[i] = zero_of(signature->results.types[i]);
     closure->handler(arguments, results, closure->user);
-    check_results(&signature->results, results);
+    /* Replaces results of the wrong type by zeros, because the handler may have written any type.
+     */
+    for (uint32_t i = 0; i < signature->results.count; i++)
+        if (!cairn_type_equal(signature->results.types[i], results[i].type))
+            results[i] = zero_of(signature->results.types[i]);
     write_results(&signature->results, results, returned);
 }
 
@@ -270,9 +223,11 @@ static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
 
 static enum cairn_status prepare(cairn_closure *closure, struct cairn_error *error)
 {
+    const struct cairn_results *results = &closure->signature->results;
     ffi_type *result = result_type(closure);
+    /* Reports the last result, because the results before it could be returned without it. */
     if (result == NULL)
-        return refuse_results(&closure->signature->results, error);
+        return refuse("result", results->count - 1U, results->types[results->count - 1U], error);
     closure->pair_members[0] = &ffi_type_uint64;
     closure->pair_members[1] = &ffi_type_uint64;
     closure->pair = (ffi_type){.size = PAIR_BYTES,

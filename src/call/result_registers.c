@@ -76,18 +76,8 @@ static unsigned take(struct cairn_type type, struct taken *taken, const uint16_t
 
 /* ---- Checking ---- */
 
-/* Whether the vector is returned as a whole. Vectors of other sizes or elements are returned in
- * lanes that depend on the machine. */
-static bool fills_register(struct cairn_type vector, enum storage_form form)
-{
-    size_t size = cairn_type_size(vector);
-    size_t smallest = form == STORAGE_VECTOR ? GENERAL_BYTES : VECTOR_BYTES;
-    bool is_lane = vector.bits >= 8 && (vector.bits & (vector.bits - 1)) == 0;
-    return is_lane && size >= smallest && (size & (size - 1)) == 0;
-}
-
 /* Finds the storage of a value in its register. The lanes of returned vectors are as wide as the
- * elements. */
+ * elements; vectors of other sizes or elements are returned in lanes that depend on the machine. */
 static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
                          struct cairn_type type, struct storage *storage)
 {
@@ -97,22 +87,11 @@ static bool find_storage(const struct cairn_context *context, uint16_t dwarf,
         return false;
     bool is_vector = type.element_count > 0;
     *storage = (struct storage){storage_form(place.form), is_vector ? size : place.bytes};
-    if (is_vector && !fills_register(type, storage->form))
+    size_t smallest = storage->form == STORAGE_VECTOR ? GENERAL_BYTES : VECTOR_BYTES;
+    bool is_lane = type.bits >= 8 && (type.bits & (type.bits - 1)) == 0;
+    if (is_vector && (!is_lane || size < smallest || (size & (size - 1)) != 0))
         return false;
     return storage_part(type, *storage) != 0;
-}
-
-/* Whether there are registers for a value. A pair needs no further check: its halves are integers,
- * which any general register can hold. */
-static bool has_register(const struct cairn_context *context, struct cairn_type type,
-                         struct taken *taken)
-{
-    const uint16_t *dwarf;
-    struct storage storage;
-    unsigned count = take(type, taken, &dwarf);
-    if (count != 1)
-        return count == 2;
-    return find_storage(context, *dwarf, type, &storage);
 }
 
 /* Whether the results need no check: most functions return one integer, and every machine has a
@@ -142,7 +121,12 @@ enum cairn_status results_check(const struct cairn_context *context,
                              "result %u of %u is a half: which register it is in depends on LLVM's "
                              "version; return a float",
                              i, count);
-        if (has_register(context, results[i].type, &taken))
+        /* A pair needs no check of its registers: its halves are integers. */
+        const uint16_t *dwarf;
+        struct storage storage;
+        unsigned registers = take(results[i].type, &taken, &dwarf);
+        if (registers == 2 ||
+            (registers == 1 && find_storage(context, *dwarf, results[i].type, &storage)))
             continue;
         char name[TYPE_NAME_BYTES];
         cairn_type_format(results[i].type, name, sizeof name);
@@ -162,14 +146,6 @@ static void write_register(struct cairn_context *context, uint16_t dwarf, const 
     (void)status;
 }
 
-/* Writes both halves. In memory they have the order of their registers, in either byte order. */
-static void write_pair(struct cairn_context *context, const uint16_t *dwarf,
-                       const struct cairn_value *result)
-{
-    write_register(context, dwarf[0], result->bytes, GENERAL_BYTES);
-    write_register(context, dwarf[1], result->bytes + GENERAL_BYTES, GENERAL_BYTES);
-}
-
 static void write_integer(struct cairn_context *context, uint16_t dwarf,
                           const struct cairn_value *result, bool extends_sign)
 {
@@ -179,16 +155,6 @@ static void write_integer(struct cairn_context *context, uint16_t dwarf,
         memcpy(context->bytes + arch_host_layout.offsets[dwarf], &extended, sizeof extended);
     else
         write_register(context, dwarf, &extended, sizeof extended);
-}
-
-/* Writes the bits of a half to the general register, which is free because a half is the only
- * result. */
-static void write_half_bits(struct cairn_context *context, const struct cairn_value *result)
-{
-    uint16_t bits;
-    memcpy(&bits, result->bytes, sizeof bits);
-    const uint64_t extended = bits;
-    write_register(context, arch_host()->results.general[0], &extended, sizeof extended);
 }
 
 static void write_wide(struct cairn_context *context, uint16_t dwarf,
@@ -213,13 +179,20 @@ void results_write(struct cairn_context *context, const struct cairn_value *resu
     for (uint32_t i = 0; i < count; i++) {
         const uint16_t *dwarf;
         unsigned registers = take(results[i].type, &taken, &dwarf);
-        if (registers == 2)
-            write_pair(context, dwarf, &results[i]);
-        else if (registers == 1 && kind_of(results[i].type) == KIND_GENERAL)
+        if (registers == 2) {
+            /* In memory, the halves have the order of their registers, in either byte order. */
+            write_register(context, dwarf[0], results[i].bytes, GENERAL_BYTES);
+            write_register(context, dwarf[1], results[i].bytes + GENERAL_BYTES, GENERAL_BYTES);
+        } else if (registers == 1 && kind_of(results[i].type) == KIND_GENERAL)
             write_integer(context, *dwarf, &results[i], extends_sign);
         else if (registers == 1)
             write_wide(context, *dwarf, &results[i]);
-        if (is_half_in_either(results[i].type))
-            write_half_bits(context, &results[i]);
+        if (is_half_in_either(results[i].type)) {
+            /* The general register is free, because a half is the only result. */
+            uint16_t half;
+            memcpy(&half, results[i].bytes, sizeof half);
+            const uint64_t bits = half;
+            write_register(context, arch_host()->results.general[0], &bits, sizeof bits);
+        }
     }
 }

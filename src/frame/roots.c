@@ -484,23 +484,3 @@ enum cairn_status cairn_frame_roots(const struct cairn_frame *frame, struct cair
     *count = found;
     return CAIRN_OK;
 }
-
-enum cairn_status cairn_frame_allocas(const struct cairn_frame *frame, struct cairn_record record,
-                                      void **addresses, size_t capacity, size_t *count,
-                                      struct cairn_error *error)
-{
-    struct pairs pairs;
-    if (!read_pairs(frame, record, &pairs))
-        return say_no_pairs(frame, record, error);
-    uint32_t found = record_values_location_count(&pairs.values) - pairs.end;
-    for (uint32_t i = 0; i < found && i < capacity; i++) {
-        uint64_t distance = 0;
-        struct cairn_location location = record_values_location(&pairs.values, pairs.end + i);
-        enum cairn_status status = find_distance(&pairs, location, &distance, error);
-        if (status != CAIRN_OK)
-            return status;
-        addresses[i] = (void *)(uintptr_t)(frame->sp + distance);
-    }
-    *count = found;
-    return CAIRN_OK;
-}

@@ -419,12 +419,10 @@ static cairn_signature *make_signature(void)
                        : kind == 'f' ? value_of_float((float)number)
                                      : cairn_value_of_integer(bits, number);
         types[i] = arguments[i].type;
+        types[i].extends_sign = kind == 'i' || kind == 's';
     }
     enum cairn_status status =
         cairn_signature_create(NULL, &result, 1, types, ARGUMENTS, &made, &error);
-    for (uint32_t i = 0; status == CAIRN_OK && i < ARGUMENTS; i++)
-        if (kinds_of_weigh[i] == 'i' || kinds_of_weigh[i] == 's')
-            status = cairn_signature_extend_sign(made, i, &error);
     check_ok(status, &error, "a signature");
     return made;
 }
