@@ -68,21 +68,12 @@ void directory_advance(struct builder *builder, uint32_t index, uint64_t offset)
 uint32_t directory_first_record(const struct builder *builder, uint32_t offset)
 {
     const struct address_directory *directory = &builder->directory;
-    const uint16_t *low = builder->table->low;
     uint32_t bucket = offset >> directory->shift;
     uint32_t next = next_bucket(directory);
     if (bucket >= next)
         return builder->record_count;
-    uint32_t begin = directory->starts[bucket];
     uint32_t end = bucket + 1 < next ? directory->starts[bucket + 1] : builder->record_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (low[middle] < (uint16_t)offset)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
+    return table_lower_bound(builder->table, directory->starts[bucket], end, (uint16_t)offset);
 }
 
 void builder_finish_addresses(struct builder *builder)

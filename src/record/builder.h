@@ -57,8 +57,8 @@ struct builder {
     uint64_t id_high; /* IDS_DIFFER_ABOVE, or the common upper half of all IDs so far */
     uint64_t *wide_stack_sizes;
     struct sort_key *sort_space; /* two for each record */
-    bool stack_sizes_are_wide; /* whether some sizes are wide; `wide_stack_sizes` is set for
-                                * these */
+    bool stack_sizes_are_wide;   /* whether some sizes are wide; `wide_stack_sizes` is set for
+                                  * these */
 
     /* The table's owners, in separate memory until the table is finished; NULL if it needs none. */
     uint32_t *record_owners;

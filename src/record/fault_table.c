@@ -10,9 +10,11 @@
 #include "base/sort.h"
 #include "record/offset_directory.h"
 
+#include <string.h>
+
 /* All offsets are relative to the table's base. */
 struct fault_row {
-    uint32_t offset; /* first member, as offsets.h requires */
+    uint32_t offset; /* first member, as struct offsets requires */
     uint32_t handler;
     uint32_t function;
     uint32_t kind;
@@ -59,27 +61,23 @@ static void visit_map(struct fault_builder *builder, const struct cairn_faultmap
         }
 }
 
-/* Whether a section ends at `offset`, where its last map ends. */
-static bool is_end(const struct fault_builder *builder, const struct cairn_section *section,
-                   size_t offset)
-{
-    if (builder->zeros_may_follow && offset > 0)
-        while (offset < section->size && section->bytes[offset] == 0)
-            offset++;
-    return offset >= section->size;
-}
-
 static enum cairn_status visit_all(struct fault_builder *builder, visit_fault *visit,
                                    struct cairn_error *error)
 {
     for (size_t i = 0; i < builder->section_count; i++) {
         const struct cairn_section *section = &builder->sections[i];
-        struct cairn_faultmap map;
-        for (size_t offset = 0; !is_end(builder, section, offset);) {
+        size_t offset = 0;
+        while (offset < section->size) {
+            struct cairn_faultmap map;
             enum cairn_status status = cairn_faultmap_read(section, &offset, &map, error);
             if (status != CAIRN_OK)
                 return status;
             visit_map(builder, &map, visit);
+            size_t zeros = offset;
+            while (builder->zeros_may_follow && zeros < section->size && section->bytes[zeros] == 0)
+                zeros++;
+            if (zeros == section->size)
+                break;
         }
     }
     return CAIRN_OK;
@@ -87,20 +85,16 @@ static enum cairn_status visit_all(struct fault_builder *builder, visit_fault *v
 
 /* ---- Counting ---- */
 
-static void include(struct fault_builder *builder, uint64_t address)
-{
-    if (address < builder->lowest)
-        builder->lowest = address;
-    if (address > builder->highest)
-        builder->highest = address;
-}
-
 static void count_entry(struct fault_builder *builder, const struct cairn_fault_entry *entry)
 {
+    const uint64_t addresses[] = {entry->address, entry->handler_address, entry->function_address};
     builder->count++;
-    include(builder, entry->address);
-    include(builder, entry->handler_address);
-    include(builder, entry->function_address);
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        if (addresses[i] < builder->lowest)
+            builder->lowest = addresses[i];
+        if (addresses[i] > builder->highest)
+            builder->highest = addresses[i];
+    }
     if (entry->address > builder->last)
         builder->last = entry->address;
 }
@@ -158,61 +152,28 @@ static void add_row(struct fault_builder *builder, const struct cairn_fault_entr
     };
 }
 
-static bool ascends(const cairn_fault_table *table)
-{
-    for (uint32_t i = 1; i < table->offsets.count; i++)
-        if (table->rows[i].offset < table->rows[i - 1].offset)
-            return false;
-    return true;
-}
-
-/* Memory for sorting, in addition to the table. */
-struct sorting {
-    struct sort_key *keys;
-    struct sort_key *space;
-    struct fault_row *rows;
-};
-
-static void sort_with(const cairn_fault_table *table, const struct sorting *sorting)
-{
-    uint32_t rows = table->offsets.count;
-    for (uint32_t i = 0; i < rows; i++) {
-        sorting->keys[i] = (struct sort_key){table->rows[i].offset, i};
-        sorting->rows[i] = table->rows[i];
-    }
-    sort_keys(sorting->keys, sorting->space, rows);
-    for (uint32_t i = 0; i < rows; i++)
-        table->rows[i] = sorting->rows[sorting->keys[i].number];
-}
-
+/* Sorts the rows by offset, stably. */
 static enum cairn_status sort_rows(const cairn_fault_table *table, struct cairn_error *error)
 {
-    const struct cairn_allocator *allocator = &table->allocator;
-    size_t rows = table->offsets.count;
+    size_t count = table->offsets.count;
     size_t row_bytes = 2 * sizeof(struct sort_key) + sizeof(struct fault_row);
-    if (ascends(table))
+    bool ascends = true;
+    for (size_t i = 1; i < count; i++)
+        ascends = ascends && table->rows[i - 1].offset <= table->rows[i].offset;
+    if (ascends)
         return CAIRN_OK;
-    struct fault_row *memory = memory_new(allocator, rows, row_bytes);
-    if (memory == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %zu faults", rows);
-    struct sort_key *keys = (struct sort_key *)(memory + rows);
-    sort_with(table, &(struct sorting){.keys = keys, .space = keys + rows, .rows = memory});
-    memory_free(allocator, memory, rows * row_bytes);
+    struct fault_row *rows = memory_new(&table->allocator, count, row_bytes);
+    if (rows == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %zu faults", count);
+    struct sort_key *keys = (struct sort_key *)(rows + count);
+    memcpy(rows, table->rows, count * sizeof *rows);
+    for (uint32_t i = 0; i < count; i++)
+        keys[i] = (struct sort_key){rows[i].offset, i};
+    sort_keys(keys, keys + count, count);
+    for (size_t i = 0; i < count; i++)
+        table->rows[i] = rows[keys[i].number];
+    memory_free(&table->allocator, rows, count * row_bytes);
     return CAIRN_OK;
-}
-
-static enum cairn_status build(struct fault_builder *builder, struct cairn_error *error)
-{
-    enum cairn_status status = count_all(builder, error);
-    if (status == CAIRN_OK)
-        status = allocate(builder, error);
-    if (status == CAIRN_OK)
-        status = visit_all(builder, add_row, error);
-    if (status == CAIRN_OK)
-        status = sort_rows(builder->table, error);
-    if (status == CAIRN_OK)
-        offsets_fill(&builder->table->offsets);
-    return status;
 }
 
 static enum cairn_status create(const struct cairn_section *sections, size_t count,
@@ -229,11 +190,18 @@ static enum cairn_status create(const struct cairn_section *sections, size_t cou
         .allocator = &chosen,
         .zeros_may_follow = zeros_may_follow,
     };
-    enum cairn_status status = build(&builder, error);
+    enum cairn_status status = count_all(&builder, error);
+    if (status == CAIRN_OK)
+        status = allocate(&builder, error);
+    if (status == CAIRN_OK)
+        status = visit_all(&builder, add_row, error);
+    if (status == CAIRN_OK)
+        status = sort_rows(builder.table, error);
     if (status != CAIRN_OK) {
         cairn_fault_table_destroy(builder.table);
         return status;
     }
+    offsets_fill(&builder.table->offsets);
     *table = builder.table;
     return CAIRN_OK;
 }

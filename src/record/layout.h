@@ -124,6 +124,21 @@ static inline uint32_t table_record_offset(const cairn_table *table, uint32_t bu
     return ((bucket << table->bucket_shift) & ~UINT32_C(0xFFFF)) | table->low[index];
 }
 
+/* Returns the number of the first record from `begin` up to `end`, which are in one bucket, whose
+ * `low` is not less than `wanted`; `end` if there is none. */
+static inline uint32_t table_lower_bound(const cairn_table *table, uint32_t begin, uint32_t end,
+                                         uint16_t wanted)
+{
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (table->low[middle] < wanted)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
 /* ---- IDs ---- */
 
 static inline uint64_t table_id(const cairn_table *table, uint32_t index)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/offset_directory.h"
 
+#include "base/search.h"
+
 enum { ROWS_PER_BUCKET = 2, SHIFT_MAX = 31 };
 
 uint32_t offsets_plan(struct offsets *offsets, uint32_t count, uint32_t last)
@@ -30,14 +32,6 @@ uint32_t offsets_first(const struct offsets *offsets, uint64_t address)
     uint64_t offset = address - offsets->base;
     if (offset >> offsets->shift >= offsets->bucket_count)
         return offsets->count;
-    uint32_t begin = offsets->buckets[offset >> offsets->shift];
-    uint32_t end = offsets->buckets[(offset >> offsets->shift) + 1];
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (offsets_at(offsets, middle) < offset)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
+    const uint32_t *bucket = &offsets->buckets[offset >> offsets->shift];
+    return search_u32(offsets->rows, offsets->stride, bucket[0], bucket[1], offset);
 }

@@ -42,15 +42,6 @@ static bool leads_to_code(const struct pc_group_reader *reader, size_t offset, u
            is_code(reader, *address);
 }
 
-/* Returns the offset of the zeros at the section's end. */
-static size_t find_blank(const struct cairn_section *section)
-{
-    size_t end = section->size;
-    while (end > 0 && section->bytes[end - 1] == 0)
-        end--;
-    return end;
-}
-
 static enum cairn_status say_not_code(const struct pc_group_reader *reader, size_t offset)
 {
     const struct cairn_pc_table_section *section = reader->section;
@@ -87,39 +78,21 @@ static enum cairn_status read_values(const struct pc_group_reader *reader, size_
     return CAIRN_OK;
 }
 
-/* Whether values can end at `end`. */
-static bool is_followed(const struct pc_group_reader *reader, size_t end)
-{
-    uint64_t address;
-    return leads_to_code(reader, end, &address) || end >= reader->blank;
-}
-
-/* Returns the end of the ascending addresses, of which there is at least one. */
-static size_t find_end_of_addresses(const struct pc_group_reader *reader,
-                                    const struct pc_group *group)
-{
-    size_t width = reader->section->schema.address_bytes;
-    size_t at = group->offset + width;
-    uint64_t last = group->address;
-    uint64_t next;
-    while (leads_to_code(reader, at, &next) && next >= last) {
-        last = next;
-        at += width;
-    }
-    return at;
-}
-
 /* Reads a run. Its constants begin after its addresses, or some words earlier if they look like
  * addresses. */
 static enum cairn_status read_run(const struct pc_group_reader *reader, struct pc_group *group,
                                   struct cairn_error *error)
 {
     size_t width = reader->section->schema.address_bytes;
-    size_t last = find_end_of_addresses(reader, group);
+    size_t last = group->offset + width;
+    uint64_t address = group->address;
+    uint64_t next;
+    for (; leads_to_code(reader, last, &next) && next >= address; last += width)
+        address = next;
     for (size_t at = last; at > group->offset && last - at <= VALUE_BYTES_MAX; at -= width) {
         struct pc_group candidate = *group;
         if (read_values(reader, at, &candidate, NULL) != CAIRN_OK ||
-            !is_followed(reader, candidate.end))
+            (!leads_to_code(reader, candidate.end, &next) && candidate.end < reader->blank))
             continue;
         *group = candidate;
         return CAIRN_OK;
@@ -164,10 +137,11 @@ struct pc_group_reader pc_group_reader_of(const struct cairn_pc_table_section *s
                                           const struct cairn_pc_table_options *options,
                                           struct cairn_error *error)
 {
-    return (struct pc_group_reader){.section = section,
-                                    .options = options,
-                                    .blank = find_blank(&section->section),
-                                    .error = error};
+    size_t blank = section->section.size;
+    while (blank > 0 && section->section.bytes[blank - 1] == 0)
+        blank--;
+    return (struct pc_group_reader){
+        .section = section, .options = options, .blank = blank, .error = error};
 }
 
 enum cairn_status pc_group_next(struct pc_group_reader *reader, struct pc_group *group, bool *found)

@@ -6,6 +6,7 @@
  */
 #include "record/pc_table.h"
 
+#include "base/search.h"
 #include "format/pcsection.h"
 
 /* ---- Contents ---- */
@@ -28,49 +29,25 @@ uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table)
 
 /* ---- Entries ---- */
 
-/* Returns the section that contains a place: the last one that begins at or before it. A section
- * without bytes begins at the same place as the next one. */
-static uint32_t section_of(const cairn_pc_table *table, uint32_t place)
-{
-    uint32_t begin = 0;
-    uint32_t end = table->section_count;
-    while (end - begin > 1) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (table->starts[middle] <= place)
-            begin = middle;
-        else
-            end = middle;
-    }
-    return begin;
-}
-
-/* Returns the place of the values of the address at `place`. */
-static uint32_t values_of(const cairn_pc_table *table, uint32_t place, uint8_t address_bytes)
-{
-    uint32_t begin = 0;
-    uint32_t end = table->run_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (table->runs[middle].place <= place)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    if (begin > 0 && place < table->runs[begin - 1].values)
-        return table->runs[begin - 1].values;
-    return place + address_bytes;
-}
-
 struct cairn_pc_table_entry pc_table_entry_at(const cairn_pc_table *table, uint32_t index)
 {
     const pc_row *row = &table->rows[index];
-    uint32_t number = section_of(table, row->number);
+    /* The section is the last one that begins at or before the row's place. A section without bytes
+     * begins at the same place as the next one. */
+    uint64_t after = row->number + UINT64_C(1);
+    uint32_t number =
+        search_u32(table->starts, sizeof *table->starts, 0, table->section_count, after) - 1;
     uint32_t start = table->starts[number];
     const struct cairn_pc_table_section *section = &table->sections[number];
     struct cairn_pc_table_entry entry = {
         .section = section,
         .value = {.address = table->offsets.base + row->key, .offset = row->number - start}};
-    size_t at = values_of(table, row->number, section->schema.address_bytes) - start;
+    const struct pc_run *runs = table->runs;
+    uint32_t run = search_u32(runs, sizeof *runs, 0, table->run_count, after);
+    bool is_in_run = run > 0 && row->number < runs[run - 1].values;
+    size_t at = row->number - start + section->schema.address_bytes;
+    if (is_in_run)
+        at = runs[run - 1].values - start;
     /* This cannot fail, because the values were read when the table was made. */
     enum cairn_status status =
         pcsection_read_values(&section->section, &section->schema, at, &entry.value, &at, NULL);
@@ -96,9 +73,6 @@ struct finding {
     size_t count; /* of entries written */
 };
 
-/* Whether there is space for more. */
-static bool wants_more(const struct finding *finding) { return finding->count < finding->capacity; }
-
 static void add(struct finding *finding, uint32_t row)
 {
     finding->entries[finding->count++] = pc_table_entry_at(finding->table, row);
@@ -108,7 +82,7 @@ static void add(struct finding *finding, uint32_t row)
  * deep as the tree is high. */
 static void add_ranges(struct finding *finding, uint32_t first, uint32_t end, uint32_t offset)
 {
-    if (first == end || !wants_more(finding))
+    if (first == end || finding->count == finding->capacity)
         return;
     uint32_t middle = first + (end - first) / 2;
     const struct pc_range *range = &finding->table->ranges[middle];
@@ -117,47 +91,9 @@ static void add_ranges(struct finding *finding, uint32_t first, uint32_t end, ui
     add_ranges(finding, first, middle, offset);
     if (range->begin > offset)
         return;
-    if (range->end > offset && wants_more(finding))
+    if (range->end > offset && finding->count < finding->capacity)
         add(finding, range->row);
     add_ranges(finding, middle + 1, end, offset);
-}
-
-/* Returns how many ranges contain `offset`: those that begin at or before it, without those that
- * end at or before it, which have begun before, too. */
-static uint32_t count_ranges(const cairn_pc_table *table, uint32_t offset)
-{
-    uint32_t begun = 0;
-    uint32_t ended = 0;
-    for (uint32_t end = table->range_count; begun < end;) {
-        uint32_t middle = begun + (end - begun) / 2;
-        if (table->ranges[middle].begin <= offset)
-            begun = middle + 1;
-        else
-            end = middle;
-    }
-    for (uint32_t end = begun; ended < end;) {
-        uint32_t middle = ended + (end - ended) / 2;
-        if (table->ends[middle] <= offset)
-            ended = middle + 1;
-        else
-            end = middle;
-    }
-    return begun - ended;
-}
-
-/* Returns how many rows before `row` are functions'. */
-static uint32_t count_functions_before(const cairn_pc_table *table, uint32_t row)
-{
-    uint32_t begin = 0;
-    uint32_t end = table->range_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (table->ranges[middle].row < row)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
 }
 
 /* Returns the number of the first range from `range` up to `end` whose row does not directly follow
@@ -176,23 +112,6 @@ static uint32_t skip_consecutive(const cairn_pc_table *table, uint32_t range, ui
     return begin;
 }
 
-/* Adds the rows of instructions from `row` up to `end`, until there is no more space. `range` and
- * `range_end` are those of the functions among them. */
-static void add_instructions(struct finding *finding, uint32_t row, uint32_t end, uint32_t range,
-                             uint32_t range_end)
-{
-    const cairn_pc_table *table = finding->table;
-    while (row < end && wants_more(finding)) {
-        if (range == range_end || table->ranges[range].row != row) {
-            add(finding, row++);
-            continue;
-        }
-        uint32_t next = skip_consecutive(table, range, range_end);
-        row += next - range;
-        range = next;
-    }
-}
-
 /* Returns the number of the first row after `row` with another offset. */
 static uint32_t end_of_rows(const cairn_pc_table *table, uint32_t row, uint32_t offset)
 {
@@ -205,29 +124,35 @@ static uint32_t end_of_rows(const cairn_pc_table *table, uint32_t row, uint32_t 
         else
             begin += step;
     }
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (table->rows[middle].key == offset)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
+    return search_u32(table->rows, sizeof *table->rows, begin, end, offset + UINT64_C(1));
 }
 
-/* Adds the entries of instructions at `pc`. Returns how many there are. */
+/* Adds the entries of instructions at `pc`, until there is no more space. Returns how many there
+ * are. */
 static uint32_t find_instructions(struct finding *finding, uint64_t pc)
 {
     const cairn_pc_table *table = finding->table;
+    const struct pc_range *ranges = table->ranges;
     uint32_t offset = (uint32_t)(pc - table->offsets.base);
     uint32_t row = offsets_first(&table->offsets, pc);
     if (row >= table->offsets.count || table->rows[row].key != offset)
         return 0;
     uint32_t end = end_of_rows(table, row, offset);
-    uint32_t range = count_functions_before(table, row);
-    uint32_t range_end = count_functions_before(table, end);
-    add_instructions(finding, row, end, range, range_end);
-    return end - row - (range_end - range);
+    /* The ranges of the functions among the rows. */
+    const uint32_t *rows = table->range_count == 0 ? NULL : &ranges->row;
+    uint32_t range = search_u32(rows, sizeof *ranges, 0, table->range_count, row);
+    uint32_t range_end = search_u32(rows, sizeof *ranges, range, table->range_count, end);
+    uint32_t count = end - row - (range_end - range);
+    while (row < end && finding->count < finding->capacity) {
+        if (range == range_end || ranges[range].row != row) {
+            add(finding, row++);
+            continue;
+        }
+        uint32_t next = skip_consecutive(table, range, range_end);
+        row += next - range;
+        range = next;
+    }
+    return count;
 }
 
 size_t cairn_pc_table_find(const cairn_pc_table *table, uint64_t pc,
@@ -236,7 +161,12 @@ size_t cairn_pc_table_find(const cairn_pc_table *table, uint64_t pc,
     if (table == NULL || pc < table->offsets.base || pc - table->offsets.base > OFFSETS_SPAN_MAX)
         return 0;
     uint32_t offset = (uint32_t)(pc - table->offsets.base);
+    uint64_t after = offset + UINT64_C(1);
     struct finding finding = {.table = table, .entries = entries, .capacity = capacity};
     add_ranges(&finding, 0, table->range_count, offset);
-    return (size_t)count_ranges(table, offset) + find_instructions(&finding, pc);
+    /* The ranges that contain the offset are those that begin at or before it, without those that
+     * end at or before it, which have begun before, too. */
+    uint32_t begun = search_u32(table->ranges, sizeof *table->ranges, 0, table->range_count, after);
+    uint32_t ended = search_u32(table->ends, sizeof *table->ends, 0, begun, after);
+    return (size_t)(begun - ended) + find_instructions(&finding, pc);
 }

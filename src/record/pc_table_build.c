@@ -55,51 +55,43 @@ static enum cairn_status count_group(struct pc_builder *builder,
     return CAIRN_OK;
 }
 
-static enum cairn_status count_section(struct pc_builder *builder,
-                                       const struct cairn_pc_table_section *section,
-                                       struct cairn_error *error)
-{
-    struct pc_group_reader reader = pc_group_reader_of(section, &builder->options, error);
-    for (;;) {
-        struct pc_group group;
-        bool found;
-        enum cairn_status status = pc_group_next(&reader, &group, &found);
-        if (status != CAIRN_OK || !found)
-            return status;
-        status = count_group(builder, section, &group, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-}
-
 static bool has_schema(const struct cairn_pc_table_section *section)
 {
     return section->schema.address_bytes != 0;
 }
 
-static enum cairn_status check_section(struct pc_builder *builder,
+static enum cairn_status count_section(struct pc_builder *builder,
                                        const struct cairn_pc_table_section *section,
                                        struct cairn_error *error)
 {
+    struct pc_group_reader reader = pc_group_reader_of(section, &builder->options, error);
+    bool found = has_schema(section);
     builder->section_bytes += section->section.size;
     builder->name_bytes += strlen(section->name) + 1;
     /* So places, and numbers of entries, fit 32 bits. */
     if (section->section.size >= OFFSETS_SPAN_MAX || builder->section_bytes >= OFFSETS_SPAN_MAX)
         return error_set(error, CAIRN_ERROR_RANGE, section->section.size,
                          "PC section '%.60s': the sections have 4 GiB or more", section->name);
-    if (has_schema(section) && !pcsection_is_schema(&section->schema))
+    if (found && !pcsection_is_schema(&section->schema))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "PC section '%.60s': a schema has addresses of 4 or 8 bytes, and up to %d "
                          "constants of 1 to 8",
                          section->name, CAIRN_PCSECTION_CONSTANTS_MAX);
-    return has_schema(section) ? count_section(builder, section, error) : CAIRN_OK;
+    enum cairn_status status = CAIRN_OK;
+    while (status == CAIRN_OK && found) {
+        struct pc_group group;
+        status = pc_group_next(&reader, &group, &found);
+        if (status == CAIRN_OK && found)
+            status = count_group(builder, section, &group, error);
+    }
+    return status;
 }
 
 static enum cairn_status count_all(struct pc_builder *builder, struct cairn_error *error)
 {
     builder->lowest = UINT64_MAX;
     for (size_t i = 0; i < builder->section_count; i++) {
-        enum cairn_status status = check_section(builder, &builder->sections[i], error);
+        enum cairn_status status = count_section(builder, &builder->sections[i], error);
         if (status != CAIRN_OK)
             return status;
     }
@@ -201,24 +193,19 @@ static void add_rows(const struct pc_builder *builder)
     }
 }
 
-static bool ascends(const cairn_pc_table *table)
+/* Sorts `count` keys, stably. */
+static enum cairn_status sort(const cairn_pc_table *table, struct sort_key *keys, uint32_t count,
+                              struct cairn_error *error)
 {
-    for (uint32_t i = 1; i < table->offsets.count; i++)
-        if (table->rows[i].key < table->rows[i - 1].key)
-            return false;
-    return true;
-}
-
-static enum cairn_status sort_rows(const struct pc_builder *builder, struct cairn_error *error)
-{
-    const cairn_pc_table *table = builder->table;
-    uint32_t count = table->offsets.count;
-    if (ascends(table))
+    bool ascends = true;
+    for (uint32_t i = 1; i < count; i++)
+        ascends = ascends && keys[i - 1].key <= keys[i].key;
+    if (ascends)
         return CAIRN_OK;
-    pc_row *space = memory_new(&table->allocator, count, sizeof *space);
+    struct sort_key *space = memory_new(&table->allocator, count, sizeof *space);
     if (space == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %u PCs", count);
-    sort_keys(table->rows, space, count);
+    sort_keys(keys, space, count);
     memory_free(&table->allocator, space, count * sizeof *space);
     return CAIRN_OK;
 }
@@ -241,52 +228,31 @@ static uint32_t find_furthest(struct pc_range *ranges, uint32_t first, uint32_t 
     return furthest;
 }
 
-static enum cairn_status sort_ends(const cairn_pc_table *table, struct cairn_error *error)
-{
-    uint32_t count = table->range_count;
-    bool is_sorted = true;
-    for (uint32_t i = 0; i < count; i++) {
-        table->ends[i] = table->ranges[i].end;
-        is_sorted = is_sorted && (i == 0 || table->ends[i - 1] <= table->ends[i]);
-    }
-    if (is_sorted)
-        return CAIRN_OK;
-    struct sort_key *keys = memory_new(&table->allocator, count, 2 * sizeof *keys);
-    if (keys == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %u functions", count);
-    for (uint32_t i = 0; i < count; i++)
-        keys[i].key = table->ends[i];
-    sort_keys(keys, keys + count, count);
-    for (uint32_t i = 0; i < count; i++)
-        table->ends[i] = keys[i].key;
-    memory_free(&table->allocator, keys, count * 2 * sizeof *keys);
-    return CAIRN_OK;
-}
-
+/* Adds the ranges of functions, and their ends. */
 static enum cairn_status add_ranges(const cairn_pc_table *table, struct cairn_error *error)
 {
-    uint32_t count = 0;
+    uint32_t count = table->range_count;
+    uint32_t range = 0;
+    if (count == 0)
+        return CAIRN_OK;
+    struct sort_key *keys = memory_new(&table->allocator, count, sizeof *keys);
+    if (keys == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %u functions", count);
     for (uint32_t row = 0; row < table->offsets.count; row++) {
         struct cairn_pc_table_entry entry = pc_table_entry_at(table, row);
         if (!entry.section->schema.has_size)
             continue;
         uint32_t begin = table->rows[row].key;
-        table->ranges[count++] = (struct pc_range){
-            .begin = begin, .end = begin + (uint32_t)entry.value.size, .row = row};
+        uint32_t end = begin + (uint32_t)entry.value.size;
+        keys[range].key = end;
+        table->ranges[range++] = (struct pc_range){.begin = begin, .end = end, .row = row};
     }
     find_furthest(table->ranges, 0, count);
-    return sort_ends(table, error);
-}
-
-static enum cairn_status fill_in(const struct pc_builder *builder, struct cairn_error *error)
-{
-    copy_sections(builder);
-    add_rows(builder);
-    enum cairn_status status = sort_rows(builder, error);
-    if (status != CAIRN_OK)
-        return status;
-    offsets_fill(&builder->table->offsets);
-    return add_ranges(builder->table, error);
+    enum cairn_status status = sort(table, keys, count, error);
+    for (uint32_t i = 0; i < count; i++)
+        table->ends[i] = keys[i].key;
+    memory_free(&table->allocator, keys, count * sizeof *keys);
+    return status;
 }
 
 enum cairn_status cairn_pc_table_create(const struct cairn_pc_table_section *sections, size_t count,
@@ -303,8 +269,15 @@ enum cairn_status cairn_pc_table_create(const struct cairn_pc_table_section *sec
     enum cairn_status status = count_all(&builder, error);
     if (status == CAIRN_OK)
         status = allocate(&builder, error);
-    if (status == CAIRN_OK)
-        status = fill_in(&builder, error);
+    if (status == CAIRN_OK) {
+        copy_sections(&builder);
+        add_rows(&builder);
+        status = sort(builder.table, builder.table->rows, builder.row_count, error);
+    }
+    if (status == CAIRN_OK) {
+        offsets_fill(&builder.table->offsets);
+        status = add_ranges(builder.table, error);
+    }
     if (status != CAIRN_OK) {
         cairn_pc_table_destroy(builder.table);
         return status;

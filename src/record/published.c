@@ -77,17 +77,6 @@ static void append(struct list *list, const cairn_table *table)
     atomic_store_explicit(&list->count, count + 1, memory_order_release);
 }
 
-static void append_all(struct list *to, const struct list *from)
-{
-    uint32_t count = atomic_load_explicit(&from->count, memory_order_relaxed);
-    for (uint32_t i = 0; i < count; i++) {
-        const cairn_table *table =
-            atomic_load_explicit(&from->entries[i].table, memory_order_relaxed);
-        if (table != NULL)
-            append(to, table);
-    }
-}
-
 /* ---- Creating and destroying ---- */
 
 enum cairn_status index_create(const struct cairn_allocator *allocator, struct index **index,
@@ -123,24 +112,25 @@ static struct list *current(const struct index *index)
     return atomic_load_explicit(&index->list, memory_order_relaxed);
 }
 
-static uint32_t count_published(const struct list *list)
-{
-    uint32_t published = 0;
-    uint32_t count = atomic_load_explicit(&list->count, memory_order_relaxed);
-    for (uint32_t i = 0; i < count; i++)
-        published += atomic_load_explicit(&list->entries[i].table, memory_order_relaxed) != NULL;
-    return published;
-}
-
+/* Replaces the list by one with space for as many tables again as are published. */
 static bool replace_list(struct index *index)
 {
     struct list *old = current(index);
-    uint32_t capacity = 2 * count_published(old);
+    uint32_t count = atomic_load_explicit(&old->count, memory_order_relaxed);
+    uint32_t capacity = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (atomic_load_explicit(&old->entries[i].table, memory_order_relaxed) != NULL)
+            capacity += 2;
     struct list *fresh =
         new_list(&index->allocator, capacity < FIRST_CAPACITY ? FIRST_CAPACITY : capacity);
     if (fresh == NULL)
         return false;
-    append_all(fresh, old);
+    for (uint32_t i = 0; i < count; i++) {
+        const cairn_table *table =
+            atomic_load_explicit(&old->entries[i].table, memory_order_relaxed);
+        if (table != NULL)
+            append(fresh, table);
+    }
     atomic_store_explicit(&index->list, fresh, memory_order_release);
     old->next = index->replaced;
     index->replaced = old;

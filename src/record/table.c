@@ -7,6 +7,7 @@
  */
 #include "record/table.h"
 
+#include "base/search.h"
 #include "record/layout.h"
 #include "record/record_values.h"
 
@@ -41,27 +42,6 @@ static inline uint32_t first_equal(const uint16_t *low, uint16_t wanted)
     return lanes != 0 ? first : more != 0 ? second : LOW_PADDING;
 }
 
-/* Returns the first index in [begin, end) whose entry is not below `wanted`, or `end`. */
-static uint32_t lower_bound(const uint16_t *low, uint32_t begin, uint32_t end, uint16_t wanted)
-{
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (low[middle] < wanted)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
-}
-
-static bool find_in_crowd(const cairn_table *table, uint32_t begin, uint32_t end, uint16_t wanted,
-                          struct cairn_record *record)
-{
-    uint32_t index = lower_bound(table->low, begin, end, wanted);
-    *record = (struct cairn_record){table, index};
-    return index < end && table->low[index] == wanted;
-}
-
 bool cairn_table_find_address(const cairn_table *table, uint64_t address,
                               struct cairn_record *record)
 {
@@ -72,14 +52,15 @@ bool cairn_table_find_address(const cairn_table *table, uint64_t address,
     uint16_t wanted = (uint16_t)offset;
     uint32_t begin = table->address_buckets[bucket];
     uint32_t end = table->address_buckets[bucket + 1];
-    if (__builtin_expect(end - begin > LOW_PADDING, 0))
-        return find_in_crowd(table, begin, end, wanted, record);
+    bool is_crowd = end - begin > LOW_PADDING;
     /* Entries of the next bucket may be equal, too. If any entry of this bucket is equal, it comes
      * first. */
-    uint32_t index = begin + first_equal(table->low + begin, wanted);
+    uint32_t index = __builtin_expect(is_crowd, 0)
+                         ? table_lower_bound(table, begin, end, wanted)
+                         : begin + first_equal(table->low + begin, wanted);
     record->table = table;
     record->index = index;
-    return index < end;
+    return index < end && (!is_crowd || table->low[index] == wanted);
 }
 
 /* ---- Return addresses ---- */
@@ -94,7 +75,7 @@ static bool find_return_in_bucket(const cairn_table *table, uint32_t bucket, uin
     uint32_t begin = table->address_buckets[bucket];
     if (end - begin > LOW_PADDING && offset - bucket_offset > table->return_delta_max) {
         uint16_t wanted = (uint16_t)(offset - table->return_delta_max);
-        begin = lower_bound(table->low, begin, end, wanted);
+        begin = table_lower_bound(table, begin, end, wanted);
     }
     for (uint32_t i = begin; i < end && table_record_offset(table, bucket, i) <= offset; i++) {
         uint8_t delta = table->return_deltas[i];
@@ -136,19 +117,14 @@ void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta)
 
 /* ---- Functions ---- */
 
-/* Returns the number of functions whose first offset is at most `code_offset`. */
-static uint32_t functions_up_to(const cairn_table *table, uint64_t code_offset)
+/* Returns the number of functions that begin at or before `address`. */
+static uint32_t functions_up_to(const cairn_table *table, uint64_t address)
 {
-    uint32_t begin = 0;
-    uint32_t end = table->function_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (table->functions[middle].code_offset <= code_offset)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
+    uint64_t offset = address - table->base;
+    if (address < table->base)
+        return 0;
+    return search_u32(table->functions, sizeof *table->functions, 0, table->function_count,
+                      offset < UINT32_MAX ? offset + 1 : UINT64_MAX);
 }
 
 static struct cairn_function function_at(const cairn_table *table, uint32_t index)
@@ -180,9 +156,7 @@ bool cairn_table_function(const cairn_table *table, uint32_t index, struct cairn
 bool cairn_table_find_function(const cairn_table *table, uint64_t address,
                                struct cairn_function *function)
 {
-    if (address < table->base)
-        return false;
-    uint32_t count = functions_up_to(table, address - table->base);
+    uint32_t count = functions_up_to(table, address);
     if (count == 0)
         return false;
     *function = function_at(table, count - 1);
@@ -191,29 +165,23 @@ bool cairn_table_find_function(const cairn_table *table, uint64_t address,
 
 uint64_t table_next_function(const cairn_table *table, uint64_t address)
 {
-    uint32_t count = address < table->base ? 0 : functions_up_to(table, address - table->base);
+    uint32_t count = functions_up_to(table, address);
     return count == table->function_count ? UINT64_MAX : function_at(table, count).address;
 }
 
 struct cairn_function cairn_record_function(struct cairn_record record)
 {
     const cairn_table *table = record.table;
-    uint32_t begin = 0;
-    uint32_t end = table->function_count;
+    const struct table_function *functions = table->functions;
     if (table->record_owners != NULL) {
         const struct table_owner *owner = &table->owners[table->record_owners[record.index]];
         struct cairn_function function = function_at(table, owner->function);
         function.stack_size = owner->stack_size;
         return function;
     }
-    while (end - begin > 1) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (table->functions[middle].first_record <= record.index)
-            begin = middle;
-        else
-            end = middle;
-    }
-    return function_at(table, begin);
+    return function_at(table, search_u32(&functions->first_record, sizeof *functions, 0,
+                                         table->function_count, record.index + UINT64_C(1)) -
+                                  1);
 }
 
 /* ---- IDs ---- */
@@ -318,14 +286,7 @@ static uint32_t bucket_of(const cairn_table *table, uint32_t index)
             break;
         }
     }
-    while (end - begin > 1) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (starts[middle] <= index)
-            begin = middle;
-        else
-            end = middle;
-    }
-    return begin;
+    return search_u32(starts, sizeof *starts, begin, end, index + UINT64_C(1)) - 1;
 }
 
 uint64_t cairn_record_address(struct cairn_record record)
@@ -349,7 +310,8 @@ uint64_t table_next_address(const cairn_table *table, uint64_t address)
         return UINT64_MAX;
     uint32_t bucket = (uint32_t)(offset >> table->bucket_shift);
     uint32_t end = table->address_buckets[bucket + 1];
-    uint32_t index = lower_bound(table->low, table->address_buckets[bucket], end, (uint16_t)offset);
+    uint32_t index =
+        table_lower_bound(table, table->address_buckets[bucket], end, (uint16_t)offset);
     if (index == end)
         /* The first record of another bucket. There is one, because the last record is not below
          * `offset`. */

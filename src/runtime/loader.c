@@ -16,7 +16,6 @@
 #include "record/declarations.h"
 #include "record/fault_table.h"
 #include "record/table.h"
-#include "runtime/descriptors.h"
 #include "runtime/module.h"
 #include "runtime/runtime.h"
 
@@ -66,19 +65,6 @@ static void free_name(const struct cairn_allocator *allocator, const char *name)
         memory_free(allocator, (char *)(uintptr_t)name, strlen(name) + 1);
 }
 
-static enum cairn_status create_parts(cairn_loader *loader, const char *name,
-                                      struct cairn_error *error)
-{
-    const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    loader->name = copy_name(allocator, name == NULL ? "" : name);
-    if (loader->name == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader's name");
-    enum cairn_status status = cairn_declarations_create(allocator, &loader->declarations, error);
-    if (status != CAIRN_OK)
-        return status;
-    return code_block_create(loader->runtime->space, &loader->block, error);
-}
-
 enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
                                       cairn_loader **loader, struct cairn_error *error)
 {
@@ -88,12 +74,19 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    cairn_loader *created = memory_new(&runtime->allocator, 1, sizeof *created);
+    const struct cairn_allocator *allocator = &runtime->allocator;
+    cairn_loader *created = memory_new(allocator, 1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader");
     created->runtime = runtime;
     cairn_runtime_retain(runtime);
-    status = create_parts(created, name, error);
+    created->name = copy_name(allocator, name == NULL ? "" : name);
+    if (created->name == NULL)
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader's name");
+    if (status == CAIRN_OK)
+        status = cairn_declarations_create(allocator, &created->declarations, error);
+    if (status == CAIRN_OK)
+        status = code_block_create(runtime->space, &created->block, error);
     if (status != CAIRN_OK) {
         cairn_loader_destroy(created);
         return status;
@@ -107,29 +100,26 @@ static bool is_map(enum cairn_section_kind kind)
     return kind == CAIRN_SECTION_STACKMAP || kind == CAIRN_SECTION_FAULTMAP;
 }
 
-static void release_section(const struct cairn_allocator *allocator, const struct section *section)
-{
-    void *bytes = (void *)(uintptr_t)section->contents.section.bytes;
-    free_name(allocator, section->contents.name);
-    if (section->mapped_size > 0)
-        munmap(bytes, section->mapped_size);
-    else if (is_map(section->kind))
-        memory_free(allocator, bytes, section->contents.section.size);
-}
-
 void cairn_loader_destroy(cairn_loader *loader)
 {
     if (loader == NULL)
         return;
     cairn_runtime *runtime = loader->runtime;
-    for (size_t i = 0; i < loader->section_count; i++)
-        release_section(&runtime->allocator, &loader->sections[i]);
-    memory_free(&runtime->allocator, loader->sections,
-                loader->section_capacity * sizeof *loader->sections);
+    const struct cairn_allocator *allocator = &runtime->allocator;
+    for (size_t i = 0; i < loader->section_count; i++) {
+        const struct section *section = &loader->sections[i];
+        void *bytes = (void *)(uintptr_t)section->contents.section.bytes;
+        free_name(allocator, section->contents.name);
+        if (section->mapped_size > 0)
+            munmap(bytes, section->mapped_size);
+        else if (is_map(section->kind))
+            memory_free(allocator, bytes, section->contents.section.size);
+    }
+    memory_free(allocator, loader->sections, loader->section_capacity * sizeof *loader->sections);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
-    free_name(&runtime->allocator, loader->name);
-    memory_free(&runtime->allocator, loader, sizeof *loader);
+    free_name(allocator, loader->name);
+    memory_free(allocator, loader, sizeof *loader);
     cairn_runtime_destroy(runtime);
 }
 
@@ -183,19 +173,6 @@ static enum cairn_status allocate_map(const struct cairn_allocator *allocator, s
     return CAIRN_OK;
 }
 
-static enum cairn_status allocate_bytes(const cairn_loader *loader, size_t size, size_t alignment,
-                                        struct section *section, void **bytes,
-                                        struct cairn_error *error)
-{
-    if (is_map(section->kind))
-        return allocate_map(&loader->runtime->allocator, size, alignment, section, bytes, error);
-    if (section->kind == CAIRN_SECTION_CODE)
-        return code_block_allocate_code(loader->block, size, alignment, bytes, error);
-    if (section->kind == CAIRN_SECTION_DATA)
-        return code_block_allocate_data(loader->block, size, alignment, bytes, error);
-    return code_block_allocate_read_only(loader->block, size, alignment, bytes, error);
-}
-
 static enum cairn_status add_section(cairn_loader *loader, struct section *section, size_t size,
                                      size_t alignment, void **bytes, struct cairn_error *error)
 {
@@ -208,7 +185,15 @@ static enum cairn_status add_section(cairn_loader *loader, struct section *secti
     if (sections == NULL ||
         (name != NULL && (section->contents.name = copy_name(allocator, name)) == NULL))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section");
-    enum cairn_status status = allocate_bytes(loader, size, alignment, section, bytes, error);
+    enum cairn_status status;
+    if (is_map(section->kind))
+        status = allocate_map(allocator, size, alignment, section, bytes, error);
+    else if (section->kind == CAIRN_SECTION_CODE)
+        status = code_block_allocate_code(loader->block, size, alignment, bytes, error);
+    else if (section->kind == CAIRN_SECTION_DATA)
+        status = code_block_allocate_data(loader->block, size, alignment, bytes, error);
+    else
+        status = code_block_allocate_read_only(loader->block, size, alignment, bytes, error);
     if (status != CAIRN_OK) {
         free_name(allocator, section->contents.name);
         return status;
@@ -247,6 +232,68 @@ enum cairn_status cairn_loader_declare(cairn_loader *loader, const cairn_declara
             loader->declarations, cairn_declarations_at(declarations, i), error);
         if (status != CAIRN_OK)
             return status;
+    }
+    return CAIRN_OK;
+}
+
+/* ---- Function descriptors (PPC64 ELFv1) ---- */
+
+/* Reads the entry of the function whose descriptor is at an address: the first of its three words,
+ * which are followed by the TOC pointer and the environment. */
+static enum cairn_status read_descriptor(const struct code_block *block, uint32_t number,
+                                         uint64_t descriptor, uint64_t *entry,
+                                         struct cairn_error *error)
+{
+    enum { DESCRIPTOR_BYTES = 24, DESCRIPTOR_ALIGNMENT = 8 };
+    if (descriptor % DESCRIPTOR_ALIGNMENT != 0 ||
+        !code_block_holds_data(block, descriptor, DESCRIPTOR_BYTES))
+        return error_set(error, CAIRN_ERROR_CORRUPT, descriptor,
+                         "function %u of a stack map is named by 0x%llx, which is neither in the "
+                         "code that was loaded nor a function descriptor in its data",
+                         number, (unsigned long long)descriptor);
+    memcpy(entry, (const void *)(uintptr_t)descriptor, sizeof *entry);
+    if (code_block_holds_code(block, *entry, 1))
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CORRUPT, descriptor,
+                     "function %u of a stack map has its descriptor at 0x%llx, which leads to "
+                     "0x%llx, not in the code that was loaded",
+                     number, (unsigned long long)descriptor, (unsigned long long)*entry);
+}
+
+/*
+ * Replaces the addresses of descriptors in a stack map section by the entries of their functions.
+ *
+ * LLVM's stack maps name a function by a pointer to it. If the block's architecture has
+ * descriptors, that is the address of a descriptor in the module's data. Addresses in the module's
+ * code stay unchanged. Errors in the maps themselves are ignored here; the reader of the maps
+ * reports them. The section and the descriptors are in the host's byte order. Errors: CORRUPT (an
+ * address is not a descriptor in the data, or its entry is not in the code).
+ *
+ * Source: 64-bit PowerPC ELF Application Binary Interface Supplement (ELFv1), section "Function
+ * Descriptors"; the code that LLVM 14 to 19 emit for powerpc64-linux-gnu.
+ */
+static enum cairn_status resolve_descriptors(const struct code_block *block,
+                                             const struct cairn_section *section,
+                                             struct cairn_error *error)
+{
+    uint8_t *bytes = (uint8_t *)(uintptr_t)section->bytes;
+    size_t offset = 0;
+    struct cairn_stackmap map;
+    if (!code_space_arch(code_block_space(block))->has_descriptors)
+        return CAIRN_OK;
+    while (offset < section->size &&
+           cairn_stackmap_read(section, &offset, &map, NULL) == CAIRN_OK) {
+        uint8_t *place = bytes + map.section_offset + CAIRN_STACKMAP_HEADER_BYTES;
+        for (uint32_t i = 0; i < map.function_count; i++) {
+            uint64_t address = cairn_stackmap_function(&map, i).address;
+            enum cairn_status status = CAIRN_OK;
+            if (!code_block_holds_code(block, address, 1))
+                status = read_descriptor(block, i, address, &address, error);
+            if (status != CAIRN_OK)
+                return status;
+            memcpy(place, &address, sizeof address);
+            place += cairn_stackmap_function_bytes(map.version);
+        }
     }
     return CAIRN_OK;
 }
@@ -313,7 +360,7 @@ static enum cairn_status build_records(const cairn_loader *loader, const struct 
 {
     enum cairn_status status = CAIRN_OK;
     for (size_t i = 0; i < inputs->stackmap_count && status == CAIRN_OK; i++)
-        status = descriptors_resolve(loader->block, &inputs->stackmaps[i], error);
+        status = resolve_descriptors(loader->block, &inputs->stackmaps[i], error);
     if (status == CAIRN_OK)
         status = table_create_padded(inputs->stackmaps, inputs->stackmap_count,
                                      &loader->runtime->allocator, &module->table, error);
@@ -348,8 +395,6 @@ static enum cairn_status build_functions(const cairn_loader *loader, const struc
 static enum cairn_status build_faults(const cairn_loader *loader, const struct inputs *inputs,
                                       cairn_module *module, struct cairn_error *error)
 {
-    if (inputs->faultmap_count == 0)
-        return CAIRN_OK;
     enum cairn_status status =
         fault_table_create_padded(inputs->faultmaps, inputs->faultmap_count,
                                   &loader->runtime->allocator, &module->faults, error);
@@ -373,17 +418,6 @@ static bool is_code(uint64_t address, void *block)
     return code_block_holds_code(block, address, 1);
 }
 
-static enum cairn_status build_pc_entries(const cairn_loader *loader, const struct inputs *inputs,
-                                          cairn_module *module, struct cairn_error *error)
-{
-    if (inputs->pc_section_count == 0)
-        return CAIRN_OK;
-    const struct cairn_pc_table_options options = {
-        .allocator = loader->runtime->allocator, .is_code = is_code, .user = loader->block};
-    return cairn_pc_table_create(inputs->pc_sections, inputs->pc_section_count, &options,
-                                 &module->pcs, error);
-}
-
 /* Decodes the sections, arms the sites, and protects the code. On failure, `module` holds what was
  * built; the caller must destroy it. */
 static enum cairn_status build_module(cairn_loader *loader, cairn_module *module,
@@ -397,10 +431,13 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     enum cairn_status status = build_records(loader, &inputs, module, error);
     if (status == CAIRN_OK)
         status = build_functions(loader, &inputs, module, error);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK && inputs.faultmap_count > 0)
         status = build_faults(loader, &inputs, module, error);
-    if (status == CAIRN_OK)
-        status = build_pc_entries(loader, &inputs, module, error);
+    const struct cairn_pc_table_options options = {
+        .allocator = loader->runtime->allocator, .is_code = is_code, .user = loader->block};
+    if (status == CAIRN_OK && inputs.pc_section_count > 0)
+        status = cairn_pc_table_create(inputs.pc_sections, inputs.pc_section_count, &options,
+                                       &module->pcs, error);
     memory_free(&loader->runtime->allocator, memory, loader->section_count * INPUT_BYTES);
     if (status != CAIRN_OK)
         return status;
@@ -410,22 +447,6 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
         return status;
     module->sites->ics = &loader->runtime->ics;
     return code_block_protect(loader->block, error);
-}
-
-/* Moves to the module what it keeps of the loader, and frees the loader. */
-static void hand_over(cairn_loader *loader, cairn_module *module)
-{
-    cairn_runtime *runtime = loader->runtime;
-    module->runtime = runtime;
-    module->name = loader->name;
-    module->block = loader->block;
-    module->declarations = loader->declarations;
-    table_set_owner(module->table, module);
-    module_add(module);
-    loader->name = NULL;
-    loader->block = NULL;
-    loader->declarations = NULL;
-    cairn_loader_destroy(loader);
 }
 
 enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **module,
@@ -440,19 +461,23 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
     cairn_module *built = memory_new(&loader->runtime->allocator, 1, sizeof *built);
     if (built == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a module");
+    built->runtime = loader->runtime;
     enum cairn_status status = build_module(loader, built, error);
     if (status != CAIRN_OK) {
-        site_table_destroy(built->sites);
-        cairn_pc_table_destroy(built->pcs);
-        cairn_fault_table_destroy(built->faults);
-        unwind_destroy(built->unwind);
-        functions_destroy(built->functions);
-        cairn_table_destroy(built->table);
-        memory_free(&loader->runtime->allocator, built, sizeof *built);
+        module_destroy(built);
         loader->incomplete = true;
         return status;
     }
-    hand_over(loader, built);
+    /* Moves to the module what it keeps of the loader, and frees the loader. */
+    built->name = loader->name;
+    built->block = loader->block;
+    built->declarations = loader->declarations;
+    table_set_owner(built->table, built);
+    module_add(built);
+    loader->name = NULL;
+    loader->block = NULL;
+    loader->declarations = NULL;
+    cairn_loader_destroy(loader);
     *module = built;
     return CAIRN_OK;
 }

@@ -91,50 +91,48 @@ enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error 
     return status;
 }
 
-static void retire_locked(cairn_module *module)
+/* Takes the runtime's lock. If a forked child cannot have its own pages, this still works: what is
+ * done then needs only the locks, and frees nothing. */
+static void enter_and_lock(cairn_module *module)
 {
-    if (module->state == MODULE_RETIRED)
-        return;
-    if (module->state == MODULE_PUBLISHED) {
-        code_block_unpublish(module->block);
-        index_unpublish(module->runtime->index, module->table);
-    }
-    site_table_retire(module->sites);
-    module->state = MODULE_RETIRED;
-    remove_from(&module->runtime->modules, module);
-    push(&module->runtime->retired, module);
+    enum cairn_status entered = runtime_enter(module->runtime, NULL);
+    (void)entered;
+    runtime_lock(module->runtime);
 }
 
 void cairn_module_retire(cairn_module *module)
 {
     if (module == NULL)
         return;
-    /* If a forked child cannot have its own pages, retiring still works, because it frees
-     * nothing. */
-    enum cairn_status entered = runtime_enter(module->runtime, NULL);
-    (void)entered;
-    runtime_lock(module->runtime);
-    retire_locked(module);
+    enter_and_lock(module);
+    if (module->state == MODULE_PUBLISHED) {
+        code_block_unpublish(module->block);
+        index_unpublish(module->runtime->index, module->table);
+    }
+    if (module->state != MODULE_RETIRED) {
+        site_table_retire(module->sites);
+        module->state = MODULE_RETIRED;
+        remove_from(&module->runtime->modules, module);
+        push(&module->runtime->retired, module);
+    }
     runtime_unlock(module->runtime);
 }
 
-static void change_shares(cairn_module *module, int change)
+void cairn_module_retain(cairn_module *module)
 {
-    /* As in cairn_module_retire, a failure does not matter: this needs only the locks. */
-    enum cairn_status entered = runtime_enter(module->runtime, NULL);
-    (void)entered;
-    pthread_mutex_lock(&module->runtime->lock);
-    assert(change > 0 || module->shares > 0);
-    module->shares += (uint32_t)change;
-    pthread_mutex_unlock(&module->runtime->lock);
+    enter_and_lock(module);
+    module->shares++;
+    runtime_unlock(module->runtime);
 }
-
-void cairn_module_retain(cairn_module *module) { change_shares(module, 1); }
 
 void cairn_module_release(cairn_module *module)
 {
-    if (module != NULL)
-        change_shares(module, -1);
+    if (module == NULL)
+        return;
+    enter_and_lock(module);
+    assert(module->shares > 0);
+    module->shares--;
+    runtime_unlock(module->runtime);
 }
 
 cairn_module *module_take_unshared(cairn_module **list)

@@ -19,26 +19,6 @@
 
 /* ---- Creating and destroying ---- */
 
-static enum cairn_status create_parts(cairn_runtime *runtime,
-                                      const struct cairn_runtime_options *options,
-                                      const struct cairn_arch *arch, struct cairn_error *error)
-{
-    const struct code_space_options space_options = {
-        .arch = arch,
-        .allocator = runtime->allocator,
-        .slab_size = options->slab_size,
-        .slab_limit = options->slab_limit,
-        .mode = options->code_mode,
-    };
-    enum cairn_status status = code_space_create(&space_options, &runtime->space, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = index_create(&runtime->allocator, &runtime->index, error);
-    if (status != CAIRN_OK)
-        code_space_destroy(runtime->space);
-    return status;
-}
-
 enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *options,
                                        cairn_runtime **runtime, struct cairn_error *error)
 {
@@ -59,7 +39,19 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a runtime");
     created->allocator = allocator;
-    enum cairn_status status = create_parts(created, options, arch, error);
+    const struct code_space_options space_options = {
+        .arch = arch,
+        .allocator = allocator,
+        .slab_size = options->slab_size,
+        .slab_limit = options->slab_limit,
+        .mode = options->code_mode,
+    };
+    enum cairn_status status = code_space_create(&space_options, &created->space, error);
+    if (status == CAIRN_OK) {
+        status = index_create(&allocator, &created->index, error);
+        if (status != CAIRN_OK)
+            code_space_destroy(created->space);
+    }
     if (status != CAIRN_OK) {
         memory_free(&allocator, created, sizeof *created);
         return status;
@@ -81,8 +73,16 @@ static void destroy_modules(cairn_module *module)
     }
 }
 
-static void destroy_runtime(cairn_runtime *runtime)
+void cairn_runtime_retain(cairn_runtime *runtime)
 {
+    atomic_fetch_add_explicit(&runtime->references, 1, memory_order_relaxed);
+}
+
+void cairn_runtime_destroy(cairn_runtime *runtime)
+{
+    if (runtime == NULL ||
+        atomic_fetch_sub_explicit(&runtime->references, 1, memory_order_acq_rel) != 1)
+        return;
     runtime_ignore_forks(runtime);
     destroy_modules(runtime->modules);
     destroy_modules(runtime->retired);
@@ -92,19 +92,6 @@ static void destroy_runtime(cairn_runtime *runtime)
     pthread_mutex_destroy(&runtime->lock);
     struct cairn_allocator allocator = runtime->allocator;
     memory_free(&allocator, runtime, sizeof *runtime);
-}
-
-void cairn_runtime_retain(cairn_runtime *runtime)
-{
-    atomic_fetch_add_explicit(&runtime->references, 1, memory_order_relaxed);
-}
-
-void cairn_runtime_destroy(cairn_runtime *runtime)
-{
-    if (runtime == NULL)
-        return;
-    if (atomic_fetch_sub_explicit(&runtime->references, 1, memory_order_acq_rel) == 1)
-        destroy_runtime(runtime);
 }
 
 /* ---- Properties ---- */
