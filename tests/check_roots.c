@@ -12,6 +12,7 @@
 #include "record/table.h"
 
 #include <cairn/roots.h>
+#include <cairn/statepoint.h>
 #include <stdlib.h>
 #include <string.h>
 
