@@ -1,6 +1,6 @@
 /*
  * Tests of inline caches at patch points that LLVM has compiled: guards and actions compared with a
- * simple model, arguments and actions of handlers, states, counts, batches, reports, and every
+ * simple model, arguments and actions of handlers, states, counts, lists, reports, and every
  * error.
  *
  * Environment: CAIRN_TEST_SEED selects other random values.

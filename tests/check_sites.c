@@ -1,5 +1,5 @@
 /*
- * Tests of sites in loaded code: their states, and patching them one by one and in batches.
+ * Tests of sites in loaded code: their states, and changing them one by one and as lists.
  *
  * SPDX-License-Identifier: MIT
  */

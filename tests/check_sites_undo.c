@@ -1,6 +1,6 @@
 /*
  * What a change leaves whose barrier fails, while others change the same site: each way in which
- * changes can be nested in the barriers of others, two threads that end in any order, batches, and
+ * changes can be nested in the barriers of others, two threads that end in any order, lists, and
  * threads that run freely.
  *
  * All of it has one model: changes of a site are counted in the order in which they are written,
@@ -272,11 +272,11 @@ START_TEST(what_ends_in_any_order_leaves_the_last_change_that_has_succeeded)
 }
 END_TEST
 
-/* ---- Batches ---- */
+/* ---- Lists of changes ---- */
 
 enum { SITES = 8 };
 
-/* What others do to some of the batch's sites in its barrier. */
+/* What others do to some of the sites of a list in its barrier. */
 struct meddling {
     struct site_fixture *fixtures;
     unsigned round;

@@ -47,7 +47,8 @@ enum cairn_status {
     CAIRN_ERROR_FULL = 7,
     /** There is no such ID, address, function or section. */
     CAIRN_ERROR_NOT_FOUND = 8,
-    /** Two inputs contradict each other: one ID with two shapes, one site twice in a batch. */
+    /** Two inputs contradict each other: one ID with two shapes, one site twice in a list of
+       changes. */
     CAIRN_ERROR_CONFLICT = 9,
     /** The site cannot be patched in this way; the message gives the reason. */
     CAIRN_ERROR_UNMANAGED = 10,

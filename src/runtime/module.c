@@ -214,7 +214,7 @@ cairn_site *cairn_record_site(struct cairn_record record)
     return module == NULL ? NULL : site_table_find(module->sites, record.index);
 }
 
-/* ---- Sites by ID, and batches ---- */
+/* ---- Sites by ID ---- */
 
 struct site_search {
     cairn_site *found;
