@@ -6,9 +6,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/array.h"
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/memory.h"
+#include "base/hash_set.h"
 #include "file/contents.h"
 
 #include <ar.h>
@@ -32,19 +32,6 @@ struct file_identity {
     uint64_t inode;
 };
 
-struct seen_place {
-    struct file_identity file;
-    bool is_used;
-};
-
-/* A hash table of files. At most half of its places are used. */
-struct seen_files {
-    struct hash_key key;
-    struct seen_place *places;
-    size_t place_count; /* 0 or a power of two */
-    size_t count;
-};
-
 struct cairn_archive {
     struct cairn_allocator allocator;
     struct cairn_file_hook files;
@@ -53,10 +40,13 @@ struct cairn_archive {
     uint64_t position;      /* offset of the next header */
     const char *long_names; /* table of long names; NULL if not yet found */
     size_t long_names_size;
-    char *name;             /* name of the last member returned */
-    size_t name_size;       /* bytes, including the NUL */
-    struct image member;    /* file of the last member, in a thin archive */
-    struct seen_files seen; /* files of the members of a thin archive */
+    char *name;          /* name of the last member returned */
+    size_t name_size;    /* bytes, including the NUL */
+    struct image member; /* file of the last member, in a thin archive */
+    /* The files of the members of a thin archive; the set is initialised with the first file. */
+    struct file_identity *seen;
+    size_t seen_capacity;
+    struct hash_set seen_set;
     char *folder;       /* thin archive: folder of the archive, with a trailing slash; or NULL */
     size_t folder_size; /* bytes, without a NUL */
 };
@@ -178,8 +168,8 @@ void cairn_archive_destroy(cairn_archive *archive)
         return;
     struct cairn_allocator allocator = archive->allocator;
     release_member(archive);
-    memory_free(&allocator, archive->seen.places,
-                archive->seen.place_count * sizeof *archive->seen.places);
+    memory_free(&allocator, archive->seen, archive->seen_capacity * sizeof *archive->seen);
+    hash_set_release(&archive->seen_set, &allocator);
     memory_free(&allocator, archive->folder, archive->folder_size);
     image_close(&archive->image, &allocator);
     memory_free(&allocator, archive, sizeof *archive);
@@ -364,39 +354,6 @@ static enum cairn_status find_member(cairn_archive *archive, struct header *head
 
 /* ---- Files of thin archives ---- */
 
-/* Returns the place of a file, or the free place where it can be added. */
-static struct seen_place *find_seen(const struct seen_files *seen, struct file_identity file)
-{
-    size_t mask = seen->place_count - 1;
-    size_t place = (size_t)(hash_words(&seen->key, &file, sizeof file) >> 32) & mask;
-    while (seen->places[place].is_used && (seen->places[place].file.device != file.device ||
-                                           seen->places[place].file.inode != file.inode))
-        place = (place + 1) & mask;
-    return &seen->places[place];
-}
-
-/* Makes space for one more file. Returns false if there is no memory. */
-static bool grow_seen(struct seen_files *seen, const struct cairn_allocator *allocator)
-{
-    enum { FIRST_PLACES = 16 };
-    if (seen->count * 2 < seen->place_count)
-        return true;
-    struct seen_files grown = {
-        .key = seen->place_count == 0 ? hash_key_create() : seen->key,
-        .place_count = seen->place_count == 0 ? FIRST_PLACES : seen->place_count * 2,
-        .count = seen->count,
-    };
-    grown.places = memory_new(allocator, grown.place_count, sizeof *grown.places);
-    if (grown.places == NULL)
-        return false;
-    for (size_t i = 0; i < seen->place_count; i++)
-        if (seen->places[i].is_used)
-            *find_seen(&grown, seen->places[i].file) = seen->places[i];
-    memory_free(allocator, seen->places, seen->place_count * sizeof *seen->places);
-    *seen = grown;
-    return true;
-}
-
 /* Refuses a file that an earlier member has. Otherwise a small archive that names one large file
  * many times would take as much time as an archive that contains it so often. */
 static enum cairn_status check_not_seen(cairn_archive *archive, struct cairn_error *error)
@@ -404,14 +361,23 @@ static enum cairn_status check_not_seen(cairn_archive *archive, struct cairn_err
     const struct image *member = &archive->member;
     if (member->origin != IMAGE_READ)
         return CAIRN_OK;
-    if (!grow_seen(&archive->seen, &archive->allocator))
+    const struct cairn_allocator *allocator = &archive->allocator;
+    struct hash_set *set = &archive->seen_set;
+    if (set->places == NULL && !hash_set_init(set, allocator, 0))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the files of an archive");
-    struct file_identity file = {member->device, member->inode};
-    struct seen_place *place = find_seen(&archive->seen, file);
-    if (place->is_used)
-        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "an earlier member is the same file");
-    *place = (struct seen_place){file, true};
-    archive->seen.count++;
+    const struct file_identity file = {member->device, member->inode};
+    uint32_t hash = (uint32_t)(hash_words(&set->key, &file, sizeof file) >> 32);
+    for (const struct hash_place *place = hash_set_first(set, hash); place->number != 0;
+         place = hash_set_next(set, place))
+        if (memcmp(&archive->seen[place->number - 1], &file, sizeof file) == 0)
+            return error_set(error, CAIRN_ERROR_CORRUPT, 0, "an earlier member is the same file");
+    struct file_identity *seen = array_reserve(allocator, archive->seen, set->count, 1,
+                                               &archive->seen_capacity, sizeof *seen);
+    if (seen != NULL)
+        archive->seen = seen;
+    if (seen == NULL || !hash_set_add(set, allocator, hash, (uint32_t)set->count))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the files of an archive");
+    seen[set->count - 1] = file;
     return CAIRN_OK;
 }
 

@@ -40,23 +40,6 @@ void *memory_resize(const struct cairn_allocator *allocator, void *block, size_t
     return allocator->reallocate(allocator->user, block, old_size, new_size);
 }
 
-void *memory_grow(const struct cairn_allocator *allocator, void *elements, size_t *capacity,
-                  size_t count, size_t element_bytes)
-{
-    enum { CAPACITY_MIN = 8 };
-    if (count <= *capacity)
-        return elements;
-    size_t wanted = *capacity == 0 ? CAPACITY_MIN : 2 * *capacity;
-    wanted = wanted < count ? count : wanted;
-    if (wanted > SIZE_MAX / element_bytes)
-        return NULL;
-    void *grown =
-        memory_resize(allocator, elements, *capacity * element_bytes, wanted * element_bytes);
-    if (grown != NULL)
-        *capacity = wanted;
-    return grown;
-}
-
 void memory_free(const struct cairn_allocator *allocator, void *block, size_t size)
 {
     if (block != NULL)

@@ -21,12 +21,6 @@ void *memory_new(const struct cairn_allocator *allocator, size_t count, size_t s
 void *memory_resize(const struct cairn_allocator *allocator, void *block, size_t old_size,
                     size_t new_size);
 
-/* Returns an array with space for at least `count` elements: `elements`, or if its `*capacity` is
- * smaller, the array resized to at least twice the capacity. Returns NULL and leaves the array
- * unchanged if memory runs out. */
-void *memory_grow(const struct cairn_allocator *allocator, void *elements, size_t *capacity,
-                  size_t count, size_t element_bytes);
-
 /* Frees a block of `size` bytes. NULL is allowed. */
 void memory_free(const struct cairn_allocator *allocator, void *block, size_t size);
 

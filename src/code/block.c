@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/array.h"
 #include "base/error.h"
 #include "code/map.h"
 #include "code/state.h"
@@ -161,8 +162,8 @@ static enum cairn_status allocate_new_span(struct code_block *block, enum page_u
     _Static_assert(sizeof names / sizeof *names == PAGE_USE_COUNT, "one name for each use");
     struct code_slab *slab = block->slab;
     struct code_span *spans =
-        memory_grow(&block->space->allocator, block->spans, &block->span_capacity,
-                    block->span_count + 1, sizeof *spans);
+        array_reserve(&block->space->allocator, block->spans, block->span_count, 1,
+                      &block->span_capacity, sizeof *spans);
     if (spans == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section's pages");
     block->spans = spans;
@@ -381,8 +382,8 @@ static enum cairn_status add_veneer_locked(struct code_block *block, enum code_v
                                            struct cairn_error *error)
 {
     struct code_stub *veneers =
-        memory_grow(&block->space->allocator, block->veneers, &block->veneer_capacity,
-                    block->veneer_count + 1, sizeof *veneers);
+        array_reserve(&block->space->allocator, block->veneers, block->veneer_count, 1,
+                      &block->veneer_capacity, sizeof *veneers);
     if (veneers == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer");
     block->veneers = veneers;

@@ -13,6 +13,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/array.h"
 #include "base/error.h"
 #include "code/map.h"
 #include "code/state.h"
@@ -72,8 +73,8 @@ static bool find_bounds(const struct change *change, const struct code_slab *sla
 
 static enum cairn_status add_run(struct change *change, struct run run, struct cairn_error *error)
 {
-    struct run *runs = memory_grow(&change->space->allocator, change->runs, &change->run_capacity,
-                                   change->run_count + 1, sizeof run);
+    struct run *runs = array_reserve(&change->space->allocator, change->runs, change->run_count, 1,
+                                     &change->run_capacity, sizeof run);
     if (runs == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0,
                          "no memory to change more than %zu runs of pages", change->run_count);

@@ -49,25 +49,18 @@ size_t cairn_context_register_size(const struct cairn_context *context, uint16_t
 
 static bool is_big_endian(void) { return CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN; }
 
-/* Returns the offset of the low `size` bytes in an integer of `whole` bytes. */
-static size_t low_part(size_t whole, size_t size) { return is_big_endian() ? whole - size : 0; }
-
 /* Returns the offset of the part of `size` bytes from the register's first byte. */
 static size_t part_offset(const struct arch_register *place, size_t size)
 {
-    switch (place->form) {
-    case ARCH_REGISTER_INTEGER:
-        return low_part(place->bytes, size);
-    case ARCH_REGISTER_DOUBLEWORDS:
-        return low_part(DOUBLEWORD_BYTES, size);
-    case ARCH_REGISTER_QUADWORD:
-        if (size > DOUBLEWORD_BYTES)
-            return 0;
-        return is_big_endian() ? low_part(DOUBLEWORD_BYTES, size) : DOUBLEWORD_BYTES;
-    case ARCH_REGISTER_VECTOR:
-        break;
-    }
-    return 0;
+    /* The low bytes of a big-endian integer are its last ones. */
+    bool is_last = is_big_endian();
+    if (place->form == ARCH_REGISTER_INTEGER)
+        return is_last ? place->bytes - size : 0;
+    if (place->form == ARCH_REGISTER_VECTOR || size > DOUBLEWORD_BYTES)
+        return 0;
+    if (place->form == ARCH_REGISTER_QUADWORD && !is_last)
+        return DOUBLEWORD_BYTES;
+    return is_last ? DOUBLEWORD_BYTES - size : 0;
 }
 
 /* Converts two doublewords from their order in a context to the order in which a store of the
@@ -86,22 +79,19 @@ static bool is_whole_of_doublewords(const struct arch_register *place, size_t si
     return place->form == ARCH_REGISTER_DOUBLEWORDS && size == 2 * (size_t)DOUBLEWORD_BYTES;
 }
 
-/* Whether the register has a part of this size. */
-static bool size_fits(const struct arch_register *place, size_t size)
+/* Checks that the register has a part of this size. RANGE. */
+static enum cairn_status check_size(const struct arch_register *place, uint16_t dwarf, size_t size,
+                                    struct cairn_error *error)
 {
     bool has_doublewords =
         place->form == ARCH_REGISTER_DOUBLEWORDS || place->form == ARCH_REGISTER_QUADWORD;
-    if (has_doublewords && size > DOUBLEWORD_BYTES)
-        return size == place->bytes;
-    return size > 0 && size <= place->bytes;
-}
-
-static enum cairn_status refuse_size(uint16_t dwarf, size_t size, size_t bytes,
-                                     struct cairn_error *error)
-{
+    bool fits = has_doublewords && size > DOUBLEWORD_BYTES ? size == place->bytes
+                                                           : size > 0 && size <= place->bytes;
+    if (fits)
+        return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_RANGE, dwarf,
-                     "register %u has %zu bytes in this context, and no part of %zu", dwarf, bytes,
-                     size);
+                     "register %u has %zu bytes in this context, and no part of %zu", dwarf,
+                     (size_t)place->bytes, size);
 }
 
 /* ---- Reading and writing ---- */
@@ -113,8 +103,9 @@ enum cairn_status cairn_context_read(const struct cairn_context *context, uint16
     if (!find_place(context, &number, &place) || !holds(context, number))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, number,
                          "the context does not hold register %u", number);
-    if (!size_fits(&place, size))
-        return refuse_size(number, size, place.bytes, error);
+    enum cairn_status status = check_size(&place, number, size, error);
+    if (status != CAIRN_OK)
+        return status;
     const uint8_t *from = context->bytes + place.offset;
     if (is_whole_of_doublewords(&place, size))
         copy_doublewords(value, from);
@@ -130,8 +121,9 @@ enum cairn_status cairn_context_write(struct cairn_context *context, uint16_t nu
     if (!find_place(context, &number, &place))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, number,
                          "the context has no place for register %u", number);
-    if (!size_fits(&place, size))
-        return refuse_size(number, size, place.bytes, error);
+    enum cairn_status status = check_size(&place, number, size, error);
+    if (status != CAIRN_OK)
+        return status;
     uint8_t *to = context->bytes + place.offset;
     if (!holds(context, number)) {
         memset(to, 0, place.bytes);

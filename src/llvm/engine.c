@@ -12,8 +12,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/array.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "llvm/compile.h"
 #include "llvm/mcjit.h"
 
@@ -80,22 +80,6 @@ static enum cairn_status check_data_layout(const cairn_engine *engine, LLVMModul
     return status;
 }
 
-/* Makes space for one more context. */
-static enum cairn_status reserve_context(cairn_engine *engine, struct cairn_error *error)
-{
-    if (engine->context_count < engine->context_capacity)
-        return CAIRN_OK;
-    size_t capacity = engine->context_capacity == 0 ? 1 : 2 * engine->context_capacity;
-    void *resized = memory_resize(&engine->allocator, engine->contexts,
-                                  engine->context_capacity * sizeof *engine->contexts,
-                                  capacity * sizeof *engine->contexts);
-    if (resized == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's context");
-    engine->contexts = resized;
-    engine->context_capacity = capacity;
-    return CAIRN_OK;
-}
-
 enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef module,
                                           struct cairn_error *error)
 {
@@ -110,10 +94,14 @@ enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef mo
     enum cairn_status status = check_data_layout(engine, module, error);
     if (status == CAIRN_OK && !engine->skip_check)
         status = cairn_check_module(module, &engine->check, error);
-    if (status == CAIRN_OK)
-        status = reserve_context(engine, error);
-    if (status == CAIRN_OK)
-        status = cairn_memory_manager_declare(engine->manager, module, error);
+    if (status != CAIRN_OK)
+        return status;
+    void *contexts = array_reserve(&engine->allocator, engine->contexts, engine->context_count, 1,
+                                   &engine->context_capacity, sizeof *engine->contexts);
+    if (contexts == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's context");
+    engine->contexts = contexts;
+    status = cairn_memory_manager_declare(engine->manager, module, error);
     if (status != CAIRN_OK)
         return status;
     LLVMContextRef context = LLVMGetModuleContext(module);

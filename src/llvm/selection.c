@@ -14,8 +14,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/memory.h"
+#include "base/hash_set.h"
 #include "llvm/check.h"
 #include "llvm/ir.h"
 #include "llvm/site_call.h"
@@ -85,25 +84,21 @@ bool selection_may_replace(LLVMValueRef call)
 
 /* The blocks that have been reached. */
 struct reached {
-    struct hash_key key;
-    /* A hash table; NULL marks a free place. The number of places is a power of two, and at least
-     * twice the number of blocks. */
-    LLVMBasicBlockRef *places;
-    size_t place_count;
-    /* The blocks whose instructions have not been searched; space for all blocks. */
-    LLVMBasicBlockRef *waiting;
-    size_t waiting_count;
+    LLVMBasicBlockRef *blocks; /* space for all blocks */
+    struct hash_set numbers;   /* of the blocks */
+    size_t searched_count;     /* of blocks whose instructions have been searched */
 };
 
 static void reach(struct reached *reached, LLVMBasicBlockRef block)
 {
-    size_t mask = reached->place_count - 1;
-    size_t place = (size_t)(hash_u64(&reached->key, (uintptr_t)block) >> 32) & mask;
-    for (; reached->places[place] != NULL; place = (place + 1) & mask)
-        if (reached->places[place] == block)
+    struct hash_set *numbers = &reached->numbers;
+    uint32_t hash = (uint32_t)(hash_u64(&numbers->key, (uintptr_t)block) >> 32);
+    for (const struct hash_place *place = hash_set_first(numbers, hash); place->number != 0;
+         place = hash_set_next(numbers, place))
+        if (reached->blocks[place->number - 1] == block)
             return;
-    reached->places[place] = block;
-    reached->waiting[reached->waiting_count++] = block;
+    reached->blocks[numbers->count] = block;
+    hash_set_put(numbers, hash, (uint32_t)numbers->count);
 }
 
 static bool is_left_to_dag(LLVMBasicBlockRef block)
@@ -119,8 +114,8 @@ static bool is_left_to_dag(LLVMBasicBlockRef block)
 static bool reaches_what_is_left(struct reached *reached, LLVMBasicBlockRef entry)
 {
     reach(reached, entry);
-    while (reached->waiting_count > 0) {
-        LLVMBasicBlockRef block = reached->waiting[--reached->waiting_count];
+    while (reached->searched_count < reached->numbers.count) {
+        LLVMBasicBlockRef block = reached->blocks[reached->searched_count++];
         LLVMValueRef terminator = LLVMGetBasicBlockTerminator(block);
         if (is_left_to_dag(block))
             return true;
@@ -135,17 +130,14 @@ enum cairn_status selection_leaves_to_dag(LLVMValueRef function, bool *leaves,
 {
     struct cairn_allocator allocator = memory_allocator(NULL);
     size_t block_count = LLVMCountBasicBlocks(function);
-    struct reached reached = {.key = hash_key_create(), .place_count = 2};
-    while (reached.place_count < 2 * block_count)
-        reached.place_count *= 2;
-    reached.places = memory_new(&allocator, reached.place_count, sizeof *reached.places);
-    reached.waiting = memory_new(&allocator, block_count, sizeof *reached.waiting);
+    struct reached reached = {.blocks =
+                                  memory_new(&allocator, block_count, sizeof *reached.blocks)};
     enum cairn_status status = CAIRN_OK;
-    if (reached.places == NULL || reached.waiting == NULL)
+    if (!hash_set_init(&reached.numbers, &allocator, block_count) || reached.blocks == NULL)
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu blocks", block_count);
     else
         *leaves = reaches_what_is_left(&reached, LLVMGetEntryBasicBlock(function));
-    memory_free(&allocator, reached.waiting, block_count * sizeof *reached.waiting);
-    memory_free(&allocator, reached.places, reached.place_count * sizeof *reached.places);
+    memory_free(&allocator, reached.blocks, block_count * sizeof *reached.blocks);
+    hash_set_release(&reached.numbers, &allocator);
     return status;
 }

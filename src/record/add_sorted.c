@@ -9,6 +9,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/array.h"
 #include "base/error.h"
 #include "base/sort.h"
 #include "record/builder.h"
@@ -76,50 +77,35 @@ static enum cairn_status no_memory(const struct found *found, struct cairn_error
                      (unsigned long long)found->totals.records);
 }
 
-/* Makes space for one more element. */
-static bool grow(const struct cairn_allocator *allocator, void **elements, size_t count,
-                 size_t *capacity, size_t size)
-{
-    enum { FIRST = 8 };
-    if (count < *capacity)
-        return true;
-    size_t grown = *capacity == 0 ? FIRST : 2 * *capacity;
-    void *block = memory_resize(allocator, *elements, *capacity * size, grown * size);
-    if (block == NULL)
-        return false;
-    *elements = block;
-    *capacity = grown;
-    return true;
-}
-
 static struct found_map *new_map(struct found *found)
 {
-    void *maps = found->maps;
-    if (!grow(&found->allocator, &maps, found->map_count, &found->map_capacity,
-              sizeof *found->maps))
+    struct found_map *maps = array_reserve(&found->allocator, found->maps, found->map_count, 1,
+                                           &found->map_capacity, sizeof *maps);
+    if (maps == NULL)
         return NULL;
     found->maps = maps;
-    return &found->maps[found->map_count++];
+    return &maps[found->map_count++];
 }
 
 static struct run *new_run(struct found *found)
 {
-    void *runs = found->runs;
-    if (!grow(&found->allocator, &runs, found->run_count, &found->run_capacity,
-              sizeof *found->runs))
+    struct run *runs = array_reserve(&found->allocator, found->runs, found->run_count, 1,
+                                     &found->run_capacity, sizeof *runs);
+    if (runs == NULL)
         return NULL;
     found->runs = runs;
-    return &found->runs[found->run_count++];
+    return &runs[found->run_count++];
 }
 
 static struct cairn_stackmap_function *new_function(struct found *found)
 {
-    void *functions = found->functions;
-    if (!grow(&found->allocator, &functions, found->function_count, &found->function_capacity,
-              sizeof *found->functions))
+    struct cairn_stackmap_function *functions =
+        array_reserve(&found->allocator, found->functions, found->function_count, 1,
+                      &found->function_capacity, sizeof *functions);
+    if (functions == NULL)
         return NULL;
     found->functions = functions;
-    return &found->functions[found->function_count++];
+    return &functions[found->function_count++];
 }
 
 static void free_order(const struct cairn_allocator *allocator, struct order *order)

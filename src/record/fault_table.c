@@ -240,37 +240,29 @@ uint32_t cairn_fault_table_count(const cairn_fault_table *table)
     return table == NULL ? 0 : table->offsets.count;
 }
 
-static struct cairn_fault_entry entry_at(const cairn_fault_table *table, uint32_t index)
-{
-    const struct fault_row *row = &table->rows[index];
-    uint64_t base = table->offsets.base;
-    return (struct cairn_fault_entry){
-        .address = base + row->offset,
-        .handler_address = base + row->handler,
-        .function_address = base + row->function,
-        .kind = (enum cairn_fault_kind)row->kind,
-    };
-}
-
 bool cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index,
                              struct cairn_fault_entry *entry)
 {
     if (index >= cairn_fault_table_count(table))
         return false;
-    *entry = entry_at(table, index);
+    const struct fault_row *row = &table->rows[index];
+    uint64_t base = table->offsets.base;
+    *entry = (struct cairn_fault_entry){
+        .address = base + row->offset,
+        .handler_address = base + row->handler,
+        .function_address = base + row->function,
+        .kind = (enum cairn_fault_kind)row->kind,
+    };
     return true;
 }
 
 bool cairn_fault_table_find(const cairn_fault_table *table, uint64_t pc,
                             struct cairn_fault_entry *entry)
 {
-    if (table == NULL)
-        return false;
-    uint32_t index = offsets_first(&table->offsets, pc);
-    if (index == table->offsets.count)
-        return false;
-    struct cairn_fault_entry found = entry_at(table, index);
-    if (found.address != pc)
+    struct cairn_fault_entry found;
+    if (table == NULL ||
+        !cairn_fault_table_entry(table, offsets_first(&table->offsets, pc), &found) ||
+        found.address != pc)
         return false;
     *entry = found;
     return true;

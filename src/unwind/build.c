@@ -6,8 +6,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/array.h"
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/hash_set.h"
 #include "unwind/layout.h"
 
 #include <stdlib.h>
@@ -43,12 +44,7 @@ struct builder {
     uint32_t *words;        /* rows, without duplicates */
     size_t word_count;
     size_t word_capacity;
-    /* Hash table of rows: the index of a row's first word plus 1, or 0. Its size is a power of two,
-     * and it is at most half full. */
-    uint32_t *table;
-    size_t table_size;
-    struct hash_key key;
-    size_t row_count;
+    struct hash_set rows; /* by the index of their first word */
     struct unwind_draft draft;
     struct eh_frame_description common_description;
     struct call_frame common;        /* state after the last function's common information */
@@ -68,7 +64,7 @@ static void release(struct builder *builder)
     memory_free(&allocator, builder->entries.elements,
                 builder->entries.capacity * sizeof *builder->entries.elements);
     memory_free(&allocator, builder->words, builder->word_capacity * sizeof *builder->words);
-    memory_free(&allocator, builder->table, builder->table_size * sizeof *builder->table);
+    hash_set_release(&builder->rows, &allocator);
     memory_free(&allocator, builder, sizeof *builder);
 }
 
@@ -81,8 +77,8 @@ static enum cairn_status add_to(const struct builder *builder, struct entries *e
                                 struct unwind_entry entry, struct cairn_error *error)
 {
     struct unwind_entry *elements =
-        memory_grow(&builder->allocator, entries->elements, &entries->capacity, entries->count + 1,
-                    sizeof entry);
+        array_reserve(&builder->allocator, entries->elements, entries->count, 1, &entries->capacity,
+                      sizeof entry);
     if (elements == NULL)
         return no_memory(error);
     entries->elements = elements;
@@ -92,74 +88,31 @@ static enum cairn_status add_to(const struct builder *builder, struct entries *e
 
 /* ---- Rows, without duplicates ---- */
 
-static const struct unwind_row *row_at(const struct builder *builder, uint32_t word)
-{
-    return (const struct unwind_row *)(builder->words + word);
-}
-
-/* Returns the place of the row in the hash table, or the empty place where it belongs. */
-static size_t find_row(const struct builder *builder, const struct unwind_row *row)
-{
-    size_t bytes = unwind_row_bytes(row);
-    size_t mask = builder->table_size - 1;
-    size_t place = (size_t)(hash_words(&builder->key, row, bytes) >> 32) & mask;
-    while (builder->table[place] != 0) {
-        const struct unwind_row *other = row_at(builder, builder->table[place] - 1);
-        if (unwind_row_bytes(other) == bytes && memcmp(other, row, bytes) == 0)
-            break;
-        place = (place + 1) & mask;
-    }
-    return place;
-}
-
-static void insert_all_again(struct builder *builder)
-{
-    uint32_t word = 0;
-    while (word < builder->word_count) {
-        const struct unwind_row *row = row_at(builder, word);
-        builder->table[find_row(builder, row)] = word + 1;
-        word += (uint32_t)(unwind_row_bytes(row) / sizeof(uint32_t));
-    }
-}
-
-static bool reserve_row(struct builder *builder)
-{
-    enum { FIRST_SIZE = 128 };
-    if (2 * (builder->row_count + 1) <= builder->table_size)
-        return true;
-    size_t size = builder->table_size == 0 ? FIRST_SIZE : 2 * builder->table_size;
-    uint32_t *table = memory_new(&builder->allocator, size, sizeof *table);
-    if (table == NULL)
-        return false;
-    memory_free(&builder->allocator, builder->table, builder->table_size * sizeof *table);
-    builder->table = table;
-    builder->table_size = size;
-    insert_all_again(builder);
-    return true;
-}
+enum { ROWS_AT_FIRST = 64 };
 
 /* Finds the index of the first word of the draft's row. Adds the row if it is new. */
 static enum cairn_status intern(struct builder *builder, uint32_t *word, struct cairn_error *error)
 {
-    if (!reserve_row(builder))
-        return no_memory(error);
+    const struct hash_set *rows = &builder->rows;
     const struct unwind_row *row = unwind_drafted(&builder->draft);
-    size_t place = find_row(builder, row);
-    if (builder->table[place] != 0) {
-        *word = builder->table[place] - 1;
-        return CAIRN_OK;
-    }
     size_t bytes = unwind_row_bytes(row);
-    uint32_t *words = memory_grow(&builder->allocator, builder->words, &builder->word_capacity,
-                                  builder->word_count + bytes / sizeof *words, sizeof *words);
+    uint32_t hash = (uint32_t)(hash_words(&rows->key, row, bytes) >> 32);
+    for (const struct hash_place *place = hash_set_first(rows, hash); place->number != 0;
+         place = hash_set_next(rows, place)) {
+        *word = place->number - 1;
+        if (place->hash == hash && memcmp(builder->words + *word, row, bytes) == 0)
+            return CAIRN_OK;
+    }
+    uint32_t *words = array_reserve(&builder->allocator, builder->words, builder->word_count,
+                                    bytes / sizeof *words, &builder->word_capacity, sizeof *words);
     if (words == NULL)
         return no_memory(error);
     builder->words = words;
     *word = (uint32_t)builder->word_count;
+    if (!hash_set_add(&builder->rows, &builder->allocator, hash, *word))
+        return no_memory(error);
     memcpy(words + *word, row, bytes);
     builder->word_count += bytes / sizeof *words;
-    builder->table[place] = *word + 1;
-    builder->row_count++;
     return CAIRN_OK;
 }
 
@@ -414,7 +367,7 @@ static enum cairn_status pack(const struct builder *builder, struct unwind **unw
     *packed = (struct unwind){
         .allocator = builder->allocator,
         .size_bytes = size,
-        .row_count = builder->row_count,
+        .row_count = builder->rows.count,
         .base = builder->base,
         .span = span,
         .entry_count = entry_count,
@@ -440,10 +393,13 @@ enum cairn_status unwind_create(const struct function_list *list, const struct c
     if (builder == NULL)
         return no_memory(error);
     builder->allocator = list->allocator;
-    builder->key = hash_key_create();
     builder->base = list->entries[0].function.address;
     unwind_numbering_create(arch, &builder->numbering);
-    enum cairn_status status = add_functions(builder, list, error);
+    enum cairn_status status = CAIRN_OK;
+    if (!hash_set_init(&builder->rows, &builder->allocator, ROWS_AT_FIRST))
+        status = no_memory(error);
+    if (status == CAIRN_OK)
+        status = add_functions(builder, list, error);
     if (status == CAIRN_OK)
         status = pack(builder, unwind, error);
     release(builder);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/function_list.h"
 
+#include "base/array.h"
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -60,8 +61,8 @@ static enum cairn_status read_table(struct function_list *list, size_t table,
             return status;
         if (description.function.size == 0)
             continue;
-        struct listed_function *entries = memory_grow(
-            &list->allocator, list->entries, &list->capacity, list->count + 1, sizeof *entries);
+        struct listed_function *entries = array_reserve(
+            &list->allocator, list->entries, list->count, 1, &list->capacity, sizeof *entries);
         if (entries == NULL)
             return no_memory(list, error);
         list->entries = entries;

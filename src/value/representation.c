@@ -42,24 +42,17 @@ static void clear_unused_bits(unsigned char *bytes, struct cairn_type type, size
 
 /* ---- Parts ---- */
 
-/* Returns the size of the part for a vector. Its elements may be in wider lanes that fill the
- * place. */
-static size_t vector_part(struct cairn_type type, struct storage place)
-{
-    size_t size = cairn_type_size(type);
-    if (size == place.size)
-        return size;
-    bool has_lanes = type.kind == CAIRN_TYPE_INTEGER && place.size % type.element_count == 0;
-    return has_lanes && place.size > size ? place.size : 0;
-}
-
 size_t storage_part(struct cairn_type type, struct storage place)
 {
     size_t size = cairn_type_size(type);
     if (size == 0 || size > place.size || place.size > CAIRN_VALUE_BYTES_MAX)
         return 0;
-    if (is_vector(type))
-        return place.form == STORAGE_GENERAL ? 0 : vector_part(type, place);
+    if (is_vector(type)) {
+        /* The elements may be in wider lanes that fill the place. */
+        bool has_lanes = type.kind == CAIRN_TYPE_INTEGER && place.size % type.element_count == 0;
+        bool fits = size == place.size || has_lanes;
+        return fits && place.form != STORAGE_GENERAL ? place.size : 0;
+    }
     if (is_widened(type, place))
         return place.size < sizeof(double) ? 0 : sizeof(double);
     /* In memory, the place may be larger than the value that was stored there. */
@@ -85,56 +78,28 @@ static float narrow(double number)
     return narrowed;
 }
 
-static struct cairn_value read_widened(const void *bytes)
-{
-    double number;
-    memcpy(&number, bytes, sizeof number);
-    float narrowed = narrow(number);
-    struct cairn_value value = {.type = CAIRN_FLOAT, .size = sizeof narrowed};
-    memcpy(value.bytes, &narrowed, sizeof narrowed);
-    return value;
-}
-
-static void write_widened(const struct cairn_value *value, void *bytes)
-{
-    double number = cairn_value_double(value);
-    memcpy(bytes, &number, sizeof number);
-}
-
 /* ---- Reading ---- */
-
-/* Reads a scalar of `size` bytes. */
-static void read_scalar(struct cairn_type type, size_t size, const unsigned char *bytes,
-                        size_t part, unsigned char *to)
-{
-    value_copy_low(to, size, bytes, part);
-    clear_unused_bits(to, type, size);
-}
-
-static void read_lanes(struct cairn_type type, size_t size, const unsigned char *bytes, size_t part,
-                       unsigned char *to)
-{
-    struct cairn_type element = cairn_type_vector(type, 0);
-    size_t element_size = size / type.element_count;
-    size_t lane = part / type.element_count;
-    for (uint32_t i = 0; i < type.element_count; i++)
-        read_scalar(element, element_size, bytes + i * lane, lane, to + i * element_size);
-}
 
 void storage_read(struct cairn_type type, struct storage place, const void *bytes,
                   struct cairn_value *value)
 {
-    if (is_widened(type, place)) {
-        *value = read_widened(bytes);
-        return;
-    }
     size_t size = cairn_type_size(type);
     *value = (struct cairn_value){.type = type, .size = (uint32_t)size};
-    if (is_vector(type))
-        read_lanes(type, size, bytes, storage_part(type, place), value->bytes);
-    else
-        read_scalar(type, size, bytes, place.form == STORAGE_MEMORY ? place.size : size,
-                    value->bytes);
+    if (is_widened(type, place)) {
+        double number;
+        memcpy(&number, bytes, sizeof number);
+        float narrowed = narrow(number);
+        memcpy(value->bytes, &narrowed, sizeof narrowed);
+        return;
+    }
+    uint32_t count = is_vector(type) ? type.element_count : 1;
+    size_t lane = storage_part(type, place) / count;
+    size_t element = size / count;
+    for (uint32_t i = 0; i < count; i++) {
+        value_copy_low(value->bytes + i * element, element, (const uint8_t *)bytes + i * lane,
+                       lane);
+        clear_unused_bits(value->bytes + i * element, type, element);
+    }
 }
 
 /* ---- Writing ---- */
@@ -143,7 +108,8 @@ void storage_write(const struct cairn_value *value, struct storage place, void *
 {
     size_t part = storage_part(value->type, place);
     if (is_widened(value->type, place)) {
-        write_widened(value, bytes);
+        double number = cairn_value_double(value);
+        memcpy(bytes, &number, sizeof number);
         return;
     }
     uint32_t count = is_vector(value->type) ? value->type.element_count : 1;

@@ -153,24 +153,20 @@ struct cairn_value cairn_value_of_double(double number)
     return scalar_of_bits(CAIRN_DOUBLE, bits);
 }
 
-static enum cairn_status refuse_size(struct cairn_type type, size_t size, struct cairn_error *error)
+enum cairn_status cairn_value_of_bytes(struct cairn_type type, const void *bytes, size_t size,
+                                       struct cairn_value *value, struct cairn_error *error)
 {
     size_t expected = cairn_type_size(type);
+    if (size == expected && size != 0) {
+        struct cairn_value made = {.type = type, .size = (uint32_t)size};
+        memcpy(made.bytes, bytes, size);
+        *value = made;
+        return CAIRN_OK;
+    }
     char name[64];
     cairn_type_format(type, name, sizeof name);
     if (expected == 0)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "there are no values of type %s", name);
     return error_set(error, CAIRN_ERROR_RANGE, 0, "%s has %zu bytes, not %zu", name, expected,
                      size);
-}
-
-enum cairn_status cairn_value_of_bytes(struct cairn_type type, const void *bytes, size_t size,
-                                       struct cairn_value *value, struct cairn_error *error)
-{
-    if (size != cairn_type_size(type) || size == 0)
-        return refuse_size(type, size, error);
-    struct cairn_value made = {.type = type, .size = (uint32_t)size};
-    memcpy(made.bytes, bytes, size);
-    *value = made;
-    return CAIRN_OK;
 }
