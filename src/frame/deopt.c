@@ -112,10 +112,10 @@ static void format_types(const struct cairn_type *types, uint32_t count, char *t
 
 /* Checks against the function's type only if it is known: if a record was copied into several
  * functions, it does not identify the frame's function. */
-enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
-                                    const struct cairn_results *given, struct cairn_error *error)
+static enum cairn_status check_types(const struct cairn_deopt *deopt,
+                                     const struct cairn_results *declared,
+                                     const struct cairn_results *given, struct cairn_error *error)
 {
-    const struct cairn_results *declared = function_results(deopt);
     bool is_same = declared == NULL || declared->count == given->count;
     for (uint32_t i = 0; declared != NULL && is_same && i < given->count; i++)
         is_same = cairn_type_equal(declared->types[i], given->types[i]);
@@ -130,6 +130,12 @@ enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
                      name == NULL ? "?" : name, declared_names, given_names);
 }
 
+enum cairn_status deopt_check_types(const struct cairn_deopt *deopt,
+                                    const struct cairn_results *given, struct cairn_error *error)
+{
+    return check_types(deopt, function_results(deopt), given, error);
+}
+
 enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt, const struct cairn_value *results,
                                      uint32_t result_count, struct cairn_error *error)
 {
@@ -140,14 +146,14 @@ enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt, const struct cai
     struct cairn_results given = {.is_known = true, .count = (uint8_t)result_count};
     for (uint32_t i = 0; i < result_count; i++)
         given.types[i] = results[i].type;
-    enum cairn_status status = deopt_check_types(deopt, &given, error);
+    const struct cairn_results *declared = function_results(deopt);
+    enum cairn_status status = check_types(deopt, declared, &given, error);
     if (status == CAIRN_OK)
         status = results_check(deopt->frame.context, results, result_count, error);
     if (status == CAIRN_OK)
         status = frame_find_restorable_caller(&deopt->frame, &deopt->caller, error);
     if (status != CAIRN_OK)
         return status;
-    const struct cairn_results *declared = function_results(deopt);
     for (uint32_t i = 0; i < result_count; i++)
         deopt->results[i] = results[i];
     deopt->result_count = (uint8_t)result_count;

@@ -19,7 +19,6 @@
 #include "unwind/layout.h"
 
 #include <cairn/runtime.h>
-#include <stddef.h>
 #include <string.h>
 
 _Static_assert((int)CAIRN_FRAME_SLOTS >= (int)ARCH_UNWIND_SLOTS_MAX, "a place for each slot");
@@ -168,7 +167,13 @@ enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
     /* Copies the slots that the architecture has, word by word, because the words may have just
      * been stored, and a wider load would stall until the stores complete. */
     size_t count = arch_host()->unwind_slot_count;
-    memcpy(caller, frame, offsetof(struct cairn_frame, slots));
+    caller->runtime = frame->runtime;
+    caller->module = frame->module;
+    caller->pc = frame->pc;
+    caller->sp = frame->sp;
+    caller->is_calling = frame->is_calling;
+    caller->is_innermost = frame->is_innermost;
+    caller->context = frame->context;
     for (size_t i = 0; i < count; i++) {
         caller->slots[i] = frame->slots[i];
         __asm__("" ::: "memory");

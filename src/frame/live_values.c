@@ -18,15 +18,24 @@ enum { TYPE_NAME_BYTES = 64, BITS_IN_BYTE = 8 };
 
 /* ---- Locations of live values ---- */
 
-enum cairn_status frame_find_live_locations(struct cairn_record record,
-                                            const struct cairn_declaration *declaration,
-                                            uint32_t *first, uint32_t *end,
-                                            struct cairn_error *error)
+static __attribute__((noinline)) enum cairn_status say_missing(struct cairn_record record,
+                                                               uint32_t count, uint32_t needed,
+                                                               struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
+                     "record %llu at 0x%llx has %u locations; its declaration needs %u",
+                     (unsigned long long)cairn_record_id(record),
+                     (unsigned long long)cairn_record_address(record), count, needed);
+}
+
+/* Does the same as frame_find_live_locations, if there is a declaration, for a record with `*end`
+ * locations. */
+static inline enum cairn_status find_live_locations(struct cairn_record record,
+                                                    const struct cairn_declaration *declaration,
+                                                    uint32_t *first, uint32_t *end,
+                                                    struct cairn_error *error)
 {
     *first = 0;
-    *end = cairn_record_location_count(record);
-    if (declaration == NULL)
-        return CAIRN_OK;
     if (declaration->kind == CAIRN_RECORD_STATEPOINT) {
         struct cairn_statepoint statepoint;
         enum cairn_status status = cairn_record_statepoint(record, &statepoint, error);
@@ -41,12 +50,19 @@ enum cairn_status frame_find_live_locations(struct cairn_record record,
         declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG)
         *first = (declaration->result.kind != CAIRN_TYPE_VOID) + declaration->argument_count;
     uint32_t needed = *first + declaration->live_value_count;
-    if (needed == *end)
+    return needed == *end ? CAIRN_OK : say_missing(record, *end, needed, error);
+}
+
+enum cairn_status frame_find_live_locations(struct cairn_record record,
+                                            const struct cairn_declaration *declaration,
+                                            uint32_t *first, uint32_t *end,
+                                            struct cairn_error *error)
+{
+    *first = 0;
+    *end = cairn_record_location_count(record);
+    if (declaration == NULL)
         return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
-                     "record %llu at 0x%llx has %u locations; its declaration needs %u",
-                     (unsigned long long)cairn_record_id(record),
-                     (unsigned long long)cairn_record_address(record), *end, needed);
+    return find_live_locations(record, declaration, first, end, error);
 }
 
 uint32_t cairn_record_live_value_count(struct cairn_record record)
@@ -86,14 +102,15 @@ static inline enum cairn_status find_live_values(struct cairn_record record, uin
                                                  struct cairn_error *error)
 {
     const struct cairn_declaration *declaration = cairn_record_declaration(record);
-    uint32_t end;
     if (declaration == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, cairn_record_address(record),
                          "record %llu at 0x%llx has no declaration, so its values have no types",
                          (unsigned long long)cairn_record_id(record),
                          (unsigned long long)cairn_record_address(record));
+    range->values = record_values_of(record);
+    uint32_t end = record_values_location_count(&range->values);
     enum cairn_status status =
-        frame_find_live_locations(record, declaration, &range->first_location, &end, error);
+        find_live_locations(record, declaration, &range->first_location, &end, error);
     if (status != CAIRN_OK)
         return status;
     uint32_t recorded = end - range->first_location;
@@ -106,7 +123,6 @@ static inline enum cairn_status find_live_values(struct cairn_record record, uin
                          (unsigned long long)cairn_record_id(record),
                          (unsigned long long)cairn_record_address(record), recorded, missing);
     }
-    range->values = record_values_of(record);
     range->first_location += first;
     range->types = declaration->types + declaration->argument_count + first;
     return CAIRN_OK;
