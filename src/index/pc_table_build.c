@@ -259,7 +259,7 @@ static enum cairn_status sort_ends(const cairn_pc_table *table, struct cairn_err
     sort_keys(keys, keys + count, count);
     for (uint32_t i = 0; i < count; i++)
         table->ends[i] = keys[i].key;
-    memory_free(&table->allocator, keys, count * 2 * sizeof *keys);
+    memory_free(&table->allocator, keys, (size_t)count * 2 * sizeof *keys);
     return CAIRN_OK;
 }
 
