@@ -490,7 +490,7 @@ START_TEST(where_the_last_instruction_leaves_the_shadow_only_a_jump_fits)
     const uint8_t *bytes = site_describe(fixture.site).bytes;
     ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_QUIESCENT, &error),
                      CAIRN_ERROR_RANGE);
-    ck_assert_ptr_nonnull(strstr(error.message, "4 bytes behind"));
+    ck_assert_ptr_nonnull(strstr(error.message, "4 bytes after"));
     ck_assert_int_eq(cairn_site_nop(fixture.site, CAIRN_QUIESCENT, NULL), CAIRN_ERROR_RANGE);
     ck_assert_int_eq(memcmp(bytes, region, 12), 0);
     ck_assert_done(cairn_site_jump(fixture.site, fixture.near_three, CAIRN_QUIESCENT, &error),
