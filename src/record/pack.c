@@ -73,7 +73,8 @@ uint32_t *pack_large(const struct packing *packing, const uint8_t *locations, ui
             *words++ = location.kind;
             *words++ = location.size | (uint32_t)location.dwarf << 16;
         } else {
-            *words++ = location.kind | (uint32_t)location.size << 3 | (uint32_t)location.dwarf << 16;
+            *words++ =
+                location.kind | (uint32_t)location.size << 3 | (uint32_t)location.dwarf << 16;
         }
         bool is_index = location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
         *words++ = location.offset + (is_index ? packing->first_constant : 0);
