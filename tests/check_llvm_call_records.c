@@ -185,7 +185,7 @@ START_TEST(record_between_two_calls_is_that_of_the_second)
 END_TEST
 
 /* After the call, the frame no longer waits for a call. */
-START_TEST(record_behind_a_call_is_not_that_of_the_call)
+START_TEST(record_after_a_call_is_not_that_of_the_call)
 {
     run("CALL" STACKMAP(1), cairn_exit_target(the_exit), (unsigned)_i);
     ck_assert(!seen.has_record);
@@ -241,7 +241,7 @@ int main(void)
     tcase_add_loop_test(tests, exit_has_the_record_at_the_address_of_its_call, 1, 4);
     tcase_add_loop_test(tests, walk_has_the_record_at_the_address_of_the_call, 1, 4);
     tcase_add_test(tests, record_between_two_calls_is_that_of_the_second);
-    tcase_add_loop_test(tests, record_behind_a_call_is_not_that_of_the_call, 1, 4);
+    tcase_add_loop_test(tests, record_after_a_call_is_not_that_of_the_call, 1, 4);
     tcase_add_loop_test(tests, first_of_several_records_at_a_call_is_found, 1, 4);
     tcase_add_loop_test(tests, patch_point_comes_before_a_stack_map_at_its_address, 0, 4);
     tcase_add_loop_test(tests, statepoint_comes_before_a_stack_map_at_its_call, 0, 4);

@@ -506,8 +506,8 @@ static void compare_registers(const struct registers *before, const struct regis
         if (!is_compared(dwarf) || !place_kept(dwarf, level, &offset, &bytes))
             continue;
         if (memcmp((const char *)before + offset, (const char *)after + offset, bytes) != 0)
-            ck_abort_msg("the caller's register %u is not as it was; CAIRN_TEST_SEED=%" PRIu64,
-                         dwarf, seed);
+            ck_abort_msg("the caller's register %u has changed; CAIRN_TEST_SEED=%" PRIu64, dwarf,
+                         seed);
     }
     ck_assert_uint_eq(after->general[registers_stack_pointer()], registers_sp);
     if (run.toc != 0)

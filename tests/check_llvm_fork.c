@@ -1,5 +1,5 @@
 /*
- * Tests of inline caches and engines in forked children. A child has the caches as they were at the
+ * Tests of inline caches and engines in forked children. A child has the caches of the
  * fork, regardless of what the parent adds, removes and frees later. A child can call every entry
  * point of both.
  *

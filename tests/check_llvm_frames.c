@@ -599,7 +599,7 @@ static const char *keep_before_shadow(void)
                : "";
 }
 
-static const char *keep_behind_shadow(void)
+static const char *keep_after_shadow(void)
 {
     return cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2
                ? "  %kept = call i64 asm sideeffect \"mfctr $0\", \"=r\"()\n"
@@ -665,8 +665,7 @@ static int64_t result_of_looping_g(int64_t a, int64_t of_f)
 static void load_looping(void)
 {
     char text[4096];
-    snprintf(text, sizeof text, looping, keep_before_shadow(), shadow_bytes(),
-             keep_behind_shadow());
+    snprintf(text, sizeof text, looping, keep_before_shadow(), shadow_bytes(), keep_after_shadow());
     load(text);
     patch(1);
 }
@@ -681,7 +680,7 @@ static void check_turn(struct cairn_deopt *deopt)
     ck_assert_int_eq(cairn_value_signed(&sum), result_of_loop(calls - 1));
 }
 
-START_TEST(the_code_goes_on_behind_a_shadow)
+START_TEST(the_code_continues_after_a_shadow)
 {
     handler = check_turn;
     load_looping();
@@ -896,7 +895,7 @@ int main(void)
                         (int)(sizeof returning / sizeof *returning));
     tcase_add_test(actions, results_that_are_not_the_functions_are_refused);
     tcase_add_test(actions, a_walk_goes_to_the_caller_and_ends_in_other_code);
-    tcase_add_test(actions, the_code_goes_on_behind_a_shadow);
+    tcase_add_test(actions, the_code_continues_after_a_shadow);
     tcase_add_test(actions, a_function_returns_from_a_shadow);
     tcase_add_test(actions, a_walk_goes_past_a_shadow_s_call);
     tcase_add_test(actions, a_walk_begins_in_a_signal_handler);

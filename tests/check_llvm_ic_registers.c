@@ -515,7 +515,7 @@ static void report(void)
     ck_assert_uint_gt(results_in_receivers, 0);
 }
 
-START_TEST(every_register_is_receiver_operand_and_result_and_the_others_survive)
+START_TEST(every_register_is_receiver_operand_and_result_and_the_others_are_preserved)
 {
     random_state = ic_seed(20261122);
     find_registers();
@@ -562,7 +562,7 @@ static bool has_vectors(int number)
     return number == 0 || (is_x86_64 && (uint32_t)number <= arch_host_vector_level());
 }
 
-START_TEST(vectors_comparisons_and_integers_survive_hits_calls_and_misses)
+START_TEST(vectors_comparisons_and_integers_are_preserved_by_hits_calls_and_misses)
 {
     enum { FUNCTIONS = 6 };
     struct ic_function functions[FUNCTIONS];
@@ -588,8 +588,10 @@ int main(void)
     Suite *suite = suite_create("registers of inline caches");
     TCase *tests = tcase_create("registers");
     tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, every_register_is_receiver_operand_and_result_and_the_others_survive);
-    tcase_add_loop_test(tests, vectors_comparisons_and_integers_survive_hits_calls_and_misses, 0,
+    tcase_add_test(tests,
+                   every_register_is_receiver_operand_and_result_and_the_others_are_preserved);
+    tcase_add_loop_test(tests,
+                        vectors_comparisons_and_integers_are_preserved_by_hits_calls_and_misses, 0,
                         sizeof vectors / sizeof *vectors);
     suite_add_tcase(suite, tests);
     return support_main(suite);

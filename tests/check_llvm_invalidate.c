@@ -51,7 +51,7 @@ struct worker {
     bool in_order;
     int64_t next_depth;
     unsigned left_at_entry;
-    unsigned left_behind_calls;
+    unsigned left_after_calls;
     unsigned wrong;
 };
 
@@ -110,7 +110,7 @@ static int64_t waits(int64_t a)
 
 /* ---- The interpreter ---- */
 
-enum { ENTRY = 1, BEHIND_RECURSION = 2, BEHIND_WAITING = 3 };
+enum { ENTRY = 1, AFTER_RECURSION = 2, AFTER_WAITING = 3 };
 
 static int64_t interpret(int64_t a, int64_t depth)
 {
@@ -128,20 +128,20 @@ static int64_t value_at(const struct cairn_deopt *deopt, uint32_t index)
 /* The frames of a thread leave in order, beginning with the innermost. */
 static void check_order(uint64_t id, int64_t depth)
 {
-    if (id == BEHIND_WAITING)
+    if (id == AFTER_WAITING)
         self->next_depth = 0;
     self->wrong += self->in_order && depth != self->next_depth;
     self->next_depth = depth + 1;
 }
 
-static int64_t finish_behind_call(const struct cairn_deopt *deopt, uint64_t id)
+static int64_t finish_after_call(const struct cairn_deopt *deopt, uint64_t id)
 {
     int64_t a = value_at(deopt, 0);
     int64_t depth = value_at(deopt, 1);
     int64_t of_call = value_at(deopt, 2);
-    self->left_behind_calls++;
+    self->left_after_calls++;
     self->wrong +=
-        id == BEHIND_WAITING ? of_call != of_waiting(a) : of_call != reference(a + STEP, depth - 1);
+        id == AFTER_WAITING ? of_call != of_waiting(a) : of_call != reference(a + STEP, depth - 1);
     check_order(id, depth);
     return finish(a, depth, of_call);
 }
@@ -159,8 +159,8 @@ static void leave(struct cairn_deopt *deopt, void *user)
     if (id == ENTRY) {
         self->left_at_entry++;
         result = interpret(value_at(deopt, 0), value_at(deopt, 1));
-    } else if (id == BEHIND_RECURSION || id == BEHIND_WAITING) {
-        result = finish_behind_call(deopt, id);
+    } else if (id == AFTER_RECURSION || id == AFTER_WAITING) {
+        result = finish_after_call(deopt, id);
     } else {
         self->wrong++;
     }
@@ -178,7 +178,7 @@ struct form {
     /* On x86-64, the instructions in a shadow can be changed live only if they lie in one word.
      * Code around the site aligns them so. */
     const char *before_on_x86_64;
-    const char *behind_on_x86_64;
+    const char *after_on_x86_64;
 };
 
 static const struct form forms[] = {
@@ -213,7 +213,7 @@ static void add_site(char *text, const struct form *form, int id, const char *va
     char *end = text + strlen(text);
     end = stpcpy(end, is_x86_64 ? form->before_on_x86_64 : "");
     end += snprintf(end, TEXT_BYTES / 8, form->site, id, values, id);
-    stpcpy(end, is_x86_64 ? form->behind_on_x86_64 : "");
+    stpcpy(end, is_x86_64 ? form->after_on_x86_64 : "");
 }
 
 static void write_function(char *text, const struct form *form)
@@ -227,11 +227,11 @@ static void write_function(char *text, const struct form *form)
                  "  %next = add i64 %a, 7\n"
                  "  %left = sub i64 %depth, 1\n"
                  "  %of_f = call i64 @f(i64 %next, i64 %left)\n");
-    add_site(text, form, BEHIND_RECURSION, "i64 %a, i64 %depth, i64 %of_f");
+    add_site(text, form, AFTER_RECURSION, "i64 %a, i64 %depth, i64 %of_f");
     strcat(text, "  br label %end\n"
                  "waiting:\n"
                  "  %of_waits = call i64 @waits(i64 %a)\n");
-    add_site(text, form, BEHIND_WAITING, "i64 %a, i64 %depth, i64 %of_waits");
+    add_site(text, form, AFTER_WAITING, "i64 %a, i64 %depth, i64 %of_waits");
     strcat(text, "  br label %end\n"
                  "end:\n"
                  "  %of_call = phi i64 [ %of_f, %recursion ], [ %of_waits, %waiting ]\n"
@@ -274,7 +274,7 @@ static struct support_allocator allocations;
 static cairn_runtime *runtime;
 static cairn_engine *engine;
 static cairn_exit *the_exit;
-static cairn_site *sites_of_f[BEHIND_WAITING + 1]; /* indexed by ID */
+static cairn_site *sites_of_f[AFTER_WAITING + 1]; /* indexed by ID */
 static struct worker main_worker;
 
 static void *find(const char *name)
@@ -301,7 +301,7 @@ static void load(enum cairn_code_mode mode, const char *text)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     LLVMAddGlobalMapping(cairn_engine_llvm(engine), declaration, (void *)(uintptr_t)waits);
     f = (compiled *)(uintptr_t)find("f");
-    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++)
+    for (uint64_t id = ENTRY; id <= AFTER_WAITING; id++)
         sites_of_f[id] = cairn_runtime_find_site(runtime, id, NULL);
     main_worker = (struct worker){0};
     self = &main_worker;
@@ -429,7 +429,7 @@ static unsigned frames_of(const struct worker *worker, int index)
 static void check_all_left(const struct worker *workers)
 {
     for (int i = 0; i < THREADS; i++) {
-        ck_assert_uint_eq(workers[i].left_behind_calls, frames_of(&workers[i], i));
+        ck_assert_uint_eq(workers[i].left_after_calls, frames_of(&workers[i], i));
         ck_assert_uint_eq(workers[i].left_at_entry, 0);
     }
 }
@@ -437,7 +437,7 @@ static void check_all_left(const struct worker *workers)
 static void check_none_left(const struct worker *workers)
 {
     for (int i = 0; i < THREADS; i++)
-        ck_assert_uint_eq(workers[i].left_behind_calls + workers[i].left_at_entry, 0);
+        ck_assert_uint_eq(workers[i].left_after_calls + workers[i].left_at_entry, 0);
 }
 
 /* Calls the function in the main thread, and returns how many of its frames left at the entry. */
@@ -446,13 +446,13 @@ static unsigned call_and_count(void)
     main_worker = (struct worker){0};
     ck_assert_int_eq(f(3, 4), reference(3, 4));
     ck_assert_uint_eq(main_worker.wrong, 0);
-    ck_assert_uint_eq(main_worker.left_behind_calls, 0);
+    ck_assert_uint_eq(main_worker.left_after_calls, 0);
     return main_worker.left_at_entry;
 }
 
-static void note_states(enum cairn_site_state states[BEHIND_WAITING])
+static void note_states(enum cairn_site_state states[AFTER_WAITING])
 {
-    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++)
+    for (uint64_t id = ENTRY; id <= AFTER_WAITING; id++)
         states[id - ENTRY] = state(id);
 }
 
@@ -460,7 +460,7 @@ static void note_states(enum cairn_site_state states[BEHIND_WAITING])
 static unsigned count_calls_of(const void *target)
 {
     unsigned count = 0;
-    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++) {
+    for (uint64_t id = ENTRY; id <= AFTER_WAITING; id++) {
         struct cairn_site_description description;
         cairn_site_describe(sites_of_f[id], &description);
         count += description.state == CAIRN_SITE_CALL && description.target == (uintptr_t)target;
@@ -473,8 +473,8 @@ static unsigned count_invalid(void) { return count_calls_of(cairn_exit_target(th
 static void test_waiting_frames(enum cairn_code_mode mode, const struct form *form)
 {
     struct worker workers[THREADS];
-    enum cairn_site_state before[BEHIND_WAITING];
-    enum cairn_site_state after[BEHIND_WAITING];
+    enum cairn_site_state before[AFTER_WAITING];
+    enum cairn_site_state after[AFTER_WAITING];
     load_form(mode, form);
     note_states(before);
     ck_assert_uint_eq(call_and_count(), 0);
@@ -486,7 +486,7 @@ static void test_waiting_frames(enum cairn_code_mode mode, const struct form *fo
     ck_assert_uint_eq(call_and_count(), 1);
     undo(invalidation);
     note_states(after);
-    for (int i = 0; i < BEHIND_WAITING; i++)
+    for (int i = 0; i < AFTER_WAITING; i++)
         ck_assert_int_eq(after[i], before[i]);
     ck_assert_uint_eq(call_and_count(), 0);
     start_workers(workers);
@@ -524,11 +524,11 @@ static atomic_ulong interpreted_runs;
 
 static void count_run(long before, long after)
 {
-    bool left = self->left_at_entry + self->left_behind_calls > 0;
+    bool left = self->left_at_entry + self->left_after_calls > 0;
     if (before == after && before != CHANGING) {
         bool is_interpreted = before % 2 != 0;
         self->wrong += self->left_at_entry != (is_interpreted ? 1 : 0);
-        self->wrong += self->left_behind_calls != 0;
+        self->wrong += self->left_after_calls != 0;
     }
     atomic_fetch_add(left ? &interpreted_runs : &compiled_runs, 1);
     atomic_fetch_add(&runs, 1);
@@ -540,7 +540,7 @@ static void *run_on(void *user)
     self = worker;
     for (int64_t i = 0; !atomic_load(&stopping); i++) {
         worker->left_at_entry = 0;
-        worker->left_behind_calls = 0;
+        worker->left_after_calls = 0;
         long before = atomic_load(&promised);
         int64_t result = f(i, i % 4);
         long after = atomic_load(&promised);
@@ -618,7 +618,7 @@ static atomic_ulong rival_wins;
 static unsigned change_owner(const void *target, int by, int expected)
 {
     unsigned wrong = 0;
-    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++) {
+    for (uint64_t id = ENTRY; id <= AFTER_WAITING; id++) {
         struct cairn_site_description description;
         cairn_site_describe(sites_of_f[id], &description);
         if (description.target == (uintptr_t)target)
@@ -678,7 +678,7 @@ START_TEST(each_site_is_of_one_invalidation_at_a_time)
         ck_assert_uint_eq(workers[i].wrong, 0);
     }
     ck_assert_uint_gt(rival_wins, 0);
-    for (uint64_t id = ENTRY; id <= BEHIND_WAITING; id++)
+    for (uint64_t id = ENTRY; id <= AFTER_WAITING; id++)
         ck_assert_int_eq(state(id), CAIRN_SITE_NOP);
     unload();
 }
@@ -704,9 +704,9 @@ START_TEST(a_second_invalidation_takes_what_the_first_has_left)
     ck_assert_ptr_null(third);
     undo(first);
     ck_assert_int_eq(state(ENTRY), CAIRN_SITE_NOP);
-    ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_CALL);
+    ck_assert_int_eq(state(AFTER_RECURSION), CAIRN_SITE_CALL);
     undo(second);
-    ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_NOP);
+    ck_assert_int_eq(state(AFTER_RECURSION), CAIRN_SITE_NOP);
     unload();
 }
 END_TEST
@@ -781,11 +781,11 @@ START_TEST(sites_that_others_have_changed_are_left_alone)
     load_all();
     cairn_invalidation *invalidation = invalidate_f();
     ck_assert_ok(cairn_site_call(site(ENTRY), (const void *)(uintptr_t)waits, CAIRN_SYNC, NULL));
-    ck_assert_ok(cairn_site_nop(site(BEHIND_RECURSION), CAIRN_SYNC, NULL));
+    ck_assert_ok(cairn_site_nop(site(AFTER_RECURSION), CAIRN_SYNC, NULL));
     ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, NULL));
     ck_assert_uint_eq(described(ENTRY).target, (uintptr_t)waits);
-    ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_NOP);
-    ck_assert_int_eq(state(BEHIND_WAITING), CAIRN_SITE_NOP);
+    ck_assert_int_eq(state(AFTER_RECURSION), CAIRN_SITE_NOP);
+    ck_assert_int_eq(state(AFTER_WAITING), CAIRN_SITE_NOP);
     cairn_invalidation_destroy(invalidation);
     unload();
 }
@@ -819,7 +819,7 @@ START_TEST(a_handler_may_invalidate_its_own_function_and_take_that_back)
     ck_assert_uint_eq(count_invalid(), 3);
     also = take_the_rest_back;
     ck_assert_uint_eq(call_and_count(), 1);
-    ck_assert_int_eq(state(BEHIND_RECURSION), CAIRN_SITE_NOP);
+    ck_assert_int_eq(state(AFTER_RECURSION), CAIRN_SITE_NOP);
     undo(first);
     ck_assert_uint_eq(call_and_count(), 0);
     unload();

@@ -400,7 +400,7 @@ static int64_t sum_of_tree(int64_t depth) { return sum_of_node(depth, 1); }
 
 enum { TREE_DEPTH = 6 };
 
-START_TEST(a_tree_survives_that_all_of_it_moves)
+START_TEST(a_tree_that_moves_as_a_whole_stays_intact)
 {
     load(tree, &modes[_i]);
     ck_assert_int_eq(call(TREE_DEPTH), sum_of_tree(TREE_DEPTH));
@@ -494,9 +494,9 @@ static const char array[] =
                    "  br i1 %is_more, label %fill, label %swap\n"
                    "swap:\n"
                    "  %front = phi ptr addrspace(1) [%first, %fill], [%front_next, %swap]\n"
-                   "  %behind = phi ptr addrspace(1) [%end, %fill], [%back, %swap]\n"
+                   "  %after = phi ptr addrspace(1) [%end, %fill], [%back, %swap]\n"
                    "  %left = phi i64 [%count, %fill], [%left_next, %swap]\n"
-                   "  %back = getelementptr i8, ptr addrspace(1) %behind, i64 -8\n"
+                   "  %back = getelementptr i8, ptr addrspace(1) %after, i64 -8\n"
                    "  call void @gc_poll()\n"
                    "  %low = call i64 @read_number(ptr addrspace(1) %front)\n"
                    "  %high = call i64 @read_number(ptr addrspace(1) %back)\n"
@@ -762,7 +762,7 @@ static Suite *make_suite(void)
     Suite *suite = suite_create("roots");
     TCase *moving = tcase_create("moving");
     tcase_add_checked_fixture(moving, set_up, tear_down);
-    tcase_add_loop_test(moving, a_tree_survives_that_all_of_it_moves, 0, MODES);
+    tcase_add_loop_test(moving, a_tree_that_moves_as_a_whole_stays_intact, 0, MODES);
     tcase_add_loop_test(moving, a_list_is_built_and_reversed_while_it_moves, 0, MODES);
     tcase_add_loop_test(moving, pointers_into_an_array_move_with_it, 0, MODES);
     tcase_add_loop_test(moving, each_of_many_frames_has_its_roots, 0, MODES);

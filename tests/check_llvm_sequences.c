@@ -229,14 +229,14 @@ static void expect_reload(const struct machine *machine, const struct form *form
     if (!has_toc(machine) || form->target != TARGET_IMMEDIATE)
         return;
     size_t end = code->region + form->size;
-    uint32_t behind = word_at(arch, code, end);
+    uint32_t after = word_at(arch, code, end);
     bool is_smallest = form->size == machine->return_offset;
     uint64_t nop;
     ck_assert(arch->encode_branch(ARCH_BRANCH_NOP, 0, 0, WORD, &nop));
     if (LLVM_COUNTS_TOC_RELOAD)
-        ck_assert(behind != machine->reload && behind != (uint32_t)nop);
+        ck_assert(after != machine->reload && after != (uint32_t)nop);
     else
-        ck_assert_uint_eq(behind, is_smallest ? machine->reload : (uint32_t)nop);
+        ck_assert_uint_eq(after, is_smallest ? machine->reload : (uint32_t)nop);
     ck_assert_uint_eq(word_at(arch, code, code->region + machine->return_offset), machine->reload);
 }
 

@@ -293,7 +293,7 @@ static void check_again(void)
 {
     const struct generated_function *function = run.function;
     for (uint32_t i = 0; i < function->argument_count + function->live_value_count; i++)
-        check_bytes("value behind the site", i, function->values[i].type, buffers.stored[i],
+        check_bytes("value after the site", i, function->values[i].type, buffers.stored[i],
                     buffers.again[i]);
 }
 

@@ -269,7 +269,7 @@ START_TEST(native_frames_are_those_of_the_systems_unwinder)
 }
 END_TEST
 
-START_TEST(a_walk_without_compiled_frames_ends_behind_the_outermost_one)
+START_TEST(a_walk_without_compiled_frames_ends_after_the_outermost_one)
 {
     struct cairn_context context;
     struct cairn_frame frame;
@@ -302,7 +302,7 @@ int main(void)
     tcase_add_loop_test(frames, an_expression_that_cannot_be_evaluated_is_refused, 0,
                         (int)(sizeof wrong_expressions / sizeof *wrong_expressions));
     tcase_add_test(frames, native_frames_are_those_of_the_systems_unwinder);
-    tcase_add_test(frames, a_walk_without_compiled_frames_ends_behind_the_outermost_one);
+    tcase_add_test(frames, a_walk_without_compiled_frames_ends_after_the_outermost_one);
     suite_add_tcase(suite, frames);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -392,7 +392,7 @@ static enum cairn_status load_with_slack(cairn_runtime *runtime, size_t slack, u
 
 /* LLVM allocates space for stubs after sections with relocations: for Mach-O, but not for ELF on
  * x86-64. */
-START_TEST(zeros_behind_a_stack_map_are_not_part_of_it)
+START_TEST(zeros_after_a_stack_map_are_not_part_of_it)
 {
     cairn_runtime *runtime = create(support_modes[_i]);
     struct cairn_error error = {0};
@@ -881,7 +881,7 @@ static void add_tests_of_both_modes(TCase *tests)
         corrupt_unwind_rules_are_refused,
         unwind_rules_are_those_of_the_module_s_code,
         function_outside_of_the_loaded_code_is_corrupt,
-        zeros_behind_a_stack_map_are_not_part_of_it,
+        zeros_after_a_stack_map_are_not_part_of_it,
         module_without_stack_map_has_no_records,
         module_is_visible_from_publishing_to_retiring,
         module_is_published_once_and_retired_as_often_as_one_likes,

@@ -525,7 +525,7 @@ END_TEST
 
 /* The host's instruction replaces three of the increments, and no-ops fill the remainder of the
  * third. */
-START_TEST(what_is_written_over_a_shadow_leaves_the_instructions_behind_it)
+START_TEST(writes_over_a_shadow_leave_the_instructions_after_it)
 {
     static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
     uint8_t region[SITE_REGION_MAX];
@@ -835,7 +835,7 @@ static void add_shadows_and_statepoints(Suite *suite)
         shadow_of_an_instruction_that_may_stop_half_way_is_not_live,
         quiescent_call_in_a_shadow_ends_at_an_instruction_boundary,
         shadow_of_an_instruction_with_a_record_inside_is_not_live,
-        what_is_written_over_a_shadow_leaves_the_instructions_behind_it,
+        writes_over_a_shadow_leave_the_instructions_after_it,
         shadow_that_cannot_be_decoded_is_refused,
         shadow_comes_back_byte_for_byte,
         shadow_comes_back_without_what_its_neighbour_became,

@@ -117,7 +117,7 @@ START_TEST(shadow_of_fewer_bytes_than_an_instruction_is_refused)
 }
 END_TEST
 
-START_TEST(what_is_written_over_a_shadow_leaves_the_instructions_behind_it)
+START_TEST(writes_over_a_shadow_leave_the_instructions_after_it)
 {
     uint8_t region[SITE_REGION_MAX];
     uint8_t seven[WORD];
@@ -360,7 +360,7 @@ int main(void)
     const TTest *in_every_mode[] = {
         shadow_of_an_instruction_is_patched_under_quiescence_alone,
         shadow_of_a_branch_is_live,
-        what_is_written_over_a_shadow_leaves_the_instructions_behind_it,
+        writes_over_a_shadow_leave_the_instructions_after_it,
         changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named,
         unknown_region_may_be_called_from_where_all_that_a_call_needs_has_room,
         statepoint_s_call_returns_to_its_end,

@@ -270,5 +270,5 @@ void fail_each_allocation(enum cairn_status (*change)(struct cairn_error *error)
         ck_assert_msg(status == CAIRN_ERROR_MEMORY, "%s", error.message);
         expect_nothing();
     }
-    ck_abort_msg("there is no end of allocations");
+    ck_abort_msg("it fails with every allocation");
 }

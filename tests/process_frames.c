@@ -85,7 +85,7 @@ struct header {
 };
 
 /* Where the last function's description ends: the header does not say how large the section is. The
- * linker of PPC64 leaves half of a description behind the others where a library has stubs. */
+ * linker of PPC64 leaves half of a description after the others where a library has stubs. */
 static void set_size(struct eh_frame *frame, uint32_t count)
 {
     struct eh_frame_description description = {0};

@@ -64,8 +64,8 @@ static inline TCase *suite_create(const char *name)
 #define tcase_create suite_create
 #define suite_add_tcase(suite, tests) ((void)(suite), (void)(tests))
 #define tcase_set_timeout(tests, seconds) ((void)(tests), (void)(seconds))
-#define tcase_add_checked_fixture(tests, before, behind)                                           \
-    ((tests)->set_up = (before), (tests)->tear_down = (behind))
+#define tcase_add_checked_fixture(tests, before, after)                                            \
+    ((tests)->set_up = (before), (tests)->tear_down = (after))
 #define tcase_add_test(to, test) ((to)->tests[(to)->count++] = (test))
 #define srunner_create(suite) (suite)
 #define srunner_free(runner) ((void)(runner))

@@ -1,7 +1,7 @@
 /*
  * PPC64 big-endian (ELFv1): sites of functions that LLVM made (tests/cross/elfv1.ll) are armed,
  * patched, called through function descriptors, and retargeted from another thread. Each call
- * reads a canary through the callee's TOC and, behind it, one through the caller's.
+ * reads a canary through the callee's TOC and then one through the caller's.
  *
  * The functions are linked into this program, and copied: all that they refer to, they find
  * through r2. The stack map names them by their descriptors, as pointers to functions do; those
@@ -128,7 +128,7 @@ static uint64_t moved(uint64_t entry, const uint8_t *copy)
     return entry - (uintptr_t)__start_cairn_code + (uintptr_t)copy;
 }
 
-/* The copy of a function's descriptor; NULL: it is none's. */
+/* The copy of a function's descriptor; NULL: it is not a descriptor's. */
 static const struct descriptor *find_copy(uint64_t address)
 {
     for (int i = 0; i < IDS; i++)

@@ -113,7 +113,7 @@ static uint8_t *append(uint8_t *at, const void *bytes, size_t size)
     return at + size;
 }
 
-/* A function with an armed region `padding` bytes behind its head. False: it has no place. */
+/* A function with an armed region `padding` bytes after its head. False: it has no place. */
 static bool write_function(size_t padding, size_t size, const void *end, size_t end_bytes,
                            struct arch_placement *placement, uint8_t **region)
 {
@@ -200,7 +200,7 @@ static void execute_toc(size_t size, uint64_t *slot)
 #ifdef __powerpc64__
 enum { IN_CTR = 55, IN_R11 = 66 };
 
-/* A call in place of one instruction, and what has to be there behind it: the result, the TOC, CTR
+/* A call in place of one instruction, and what has to be there after it: the result, the TOC, CTR
  * and, where the veneer itself needs it, r11. */
 static void execute_framed_veneer(size_t slot_offset)
 {
@@ -209,7 +209,7 @@ static void execute_framed_veneer(size_t slot_offset)
         0x7D6903A6,          /* mtctr r11 */
         0x39600000 | IN_R11, /* li r11, IN_R11 */
     };
-    static const uint32_t behind[] = {
+    static const uint32_t after[] = {
         0x7C631214, /* add r3, r3, r2 */
         0x7C8902A6, /* mfctr r4 */
         0x7C632214, /* add r3, r3, r4 */
@@ -222,7 +222,7 @@ static void execute_framed_veneer(size_t slot_offset)
     at = append(at, before, sizeof before);
     const struct arch_placement placement = {0};
     uint8_t *instruction = at;
-    at = append(at + arch->instruction_bytes, behind, sizeof behind);
+    at = append(at + arch->instruction_bytes, after, sizeof after);
     if (arch->has_descriptors)
         at = append(at, add_r11, sizeof add_r11);
     append(at, pieces.tail, pieces.tail_bytes);
