@@ -75,18 +75,23 @@ static void *move(void *object, void *unused)
 static void collect(struct cairn_deopt *deopt, void *unused)
 {
     struct cairn_error error;
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_walk walk;
     struct node *old = half;
     (void)unused;
     half = old == halves[0] ? halves[1] : halves[0];
     used = 0;
 
-    /* Relocate the pointers in the frames, from the frame of the call to the outermost. */
-    while (frame.module != NULL) {
+    /* Relocate the pointers in the frames of compiled code, from the frame of the call to the
+     * outermost one. The walk steps over the host's frames in between. */
+    cairn_walk_begin(&walk, &deopt->frame);
+    walk.foreign = cairn_walk_native;
+    for (;;) {
         struct cairn_record record;
-        if (cairn_frame_record(&frame, &record))
-            check(cairn_frame_relocate(&frame, record, move, NULL, &error), &error);
-        check(cairn_frame_caller(&frame, &error), &error);
+        check(cairn_walk_next(&walk, &error), &error);
+        if (walk.has_ended)
+            break;
+        if (cairn_frame_record(&walk.frame, &record))
+            check(cairn_frame_relocate(&walk.frame, record, move, NULL, &error), &error);
     }
 
     /* Relocate the pointers in the copies, which may add more copies. */
