@@ -323,7 +323,7 @@ static void bench_many(const struct bench_options *options, const struct bench_m
             i % 2 == 0 ? (const void *)(uintptr_t)near_two : (const void *)(uintptr_t)near_one;
         samples[i] = time_many(module, target, strength);
     }
-    bench_print(options, &(struct bench_figure){.name = "retarget.batch-of-4096.per-site",
+    bench_print(options, &(struct bench_figure){.name = "retarget.4096-sites.per-site",
                                                 .value = bench_percentile(samples, REPEATS, 0.5),
                                                 .unit = "ns",
                                                 .limit = 30});

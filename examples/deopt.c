@@ -238,7 +238,7 @@ static void overflowed(struct cairn_deopt *deopt, void *unused)
     printf("  overflow in compiled code, which becomes %" PRIu32 " frames of the interpreter:\n",
            state.frame_count);
     if (state.frame_count > FRAMES_MAX)
-        fail("more was inlined than the interpreter has room for");
+        fail("more was inlined than the interpreter has space for");
     uint32_t count = 0;
     do { /* there is at least one frame */
         frames[count] = rebuild(&state, count);
