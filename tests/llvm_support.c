@@ -195,8 +195,53 @@ enum support_outcome support_compile(LLVMModuleRef module,
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? SUPPORT_COMPILED : SUPPORT_CRASHED;
 }
 
+/* ---- Running ---- */
+
+/* Compiles a module with what most tests use. Each test runs in a child, and under an emulator most
+ * of a child's time would be the translation of LLVM's code. A child inherits what its parent has
+ * translated. */
+static void compile_before_forking(unsigned optimisation_level)
+{
+    static const char text[] = SUPPORT_INTRINSICS
+        "define void @callee(i64 %a) noinline uwtable {\n"
+        "  ret void\n"
+        "}\n"
+        "define i64 @caller(i64 %a, double %b) uwtable gc \"statepoint-example\" {\n"
+        "entry:\n"
+        "  br label %loop\n"
+        "loop:\n"
+        "  %i = phi i64 [0, %entry], [%next, %loop]\n"
+        "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 1, i32 "
+        "48,\n"
+        "      ptr inttoptr (i64 64 to ptr), i32 1, i64 %i, i64 %a)\n"
+        "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 16, double %b)\n"
+        "  call void @callee(i64 %r) [\"deopt\"(i64 %a, double %b)]\n"
+        "  %next = add i64 %i, %r\n"
+        "  %more = icmp ult i64 %next, %a\n"
+        "  br i1 %more, label %loop, label %done\n"
+        "done:\n"
+        "  ret i64 %next\n"
+        "}\n";
+    /* The default liveness would change an option of LLVM for all tests. */
+    const struct cairn_engine_options options = {.optimisation_level = optimisation_level,
+                                                 .enable_fast_isel = optimisation_level == 0,
+                                                 .liveness = CAIRN_LIVENESS_KEEP};
+    LLVMContextRef context = LLVMContextCreate();
+    cairn_engine *engine;
+    if (cairn_engine_create(NULL, support_parse(context, text), &options, &engine, NULL) ==
+        CAIRN_OK) {
+        cairn_engine_function(engine, "caller", NULL);
+        cairn_engine_destroy(engine);
+    }
+    LLVMContextDispose(context);
+}
+
 int support_main(Suite *suite)
 {
+    if (getenv("CAIRN_TEST_EMULATED") != NULL) {
+        compile_before_forking(0);
+        compile_before_forking(2);
+    }
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
