@@ -9,6 +9,15 @@
  * Toggle mode is used only on request, because a thread that executes a page while it is written
  * faults. Data pages are the same in all modes, and only the slab deals with them.
  *
+ * Limits of a process (tests/check_code_system.c):
+ *  - RLIMIT_FSIZE below a slab's size, no file descriptor left, vm.memfd_noexec: shared anonymous
+ *    pages replace the memory file.
+ *  - RLIMIT_AS, RLIMIT_DATA: creating, loading and, with a single mapping, patching fail (SYSTEM).
+ *    Loaded code continues to work.
+ *  - mlockall(MCL_FUTURE): only pages in use take memory. The reservations count against
+ *    RLIMIT_MEMLOCK: twice the size of each slab.
+ *  - vm.overcommit_memory 2: reservations without access are not counted.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CODE_MAP_H

@@ -1,6 +1,6 @@
 /*
  * sanmd/registry.h - contains the tables of all sections that callbacks have added, for use by
- * queries. It is Cairn's only global state of a process.
+ * queries. It is this library's only global state.
  *
  * Writers hold a lock, create a new directory of all tables, publish it with one store, and retire
  * the previous directory. A query announces itself (sanmd/readers.h) and loads the directory.
