@@ -214,7 +214,7 @@ START_TEST(a_c_function_gets_arguments_in_registers_and_on_the_stack)
         integer(64, -3),
         cairn_value_of_double(0.5),
         cairn_value_of_pointer(&letter),
-        integer(32, -70000),
+        extended(integer(32, -70000)),
         single(2.25F),
         integer(8, 200),
         cairn_value_of_double(-9),
