@@ -69,14 +69,46 @@ static inline __attribute__((always_inline)) bool record_split(const uint8_t *by
     return CAIRN_STACKMAP_RECORD_HEADER_BYTES + locations_size + liveouts_size <= left;
 }
 
+/*
+ * The locations of consecutive records, as offsets from `base`. The processor mispredicts the end
+ * of nearly every loop over the locations of one record. A loop over the list of many records has
+ * one end. For the same reason the list is filled LISTED_AT_ONCE offsets at a time: those after a
+ * record's last location are overwritten by the next record's.
+ */
+enum { LISTED_AT_ONCE = 16, LISTED_MAX = 256 };
+
+struct location_list {
+    const uint8_t *base;
+    uint32_t count;
+    uint32_t offsets[LISTED_MAX + LISTED_AT_ONCE];
+};
+
+/* Appends the locations of a record. Returns false, and leaves the list unchanged, if there are too
+ * many. */
+static inline __attribute__((always_inline)) bool location_list_append(
+    struct location_list *list, const struct record_parts *record, size_t stride)
+{
+    const size_t distance = (size_t)(record->locations - list->base);
+    if (record->location_count > LISTED_MAX - list->count || distance > UINT32_MAX / 2)
+        return false;
+    for (uint32_t i = 0; i < record->location_count; i += LISTED_AT_ONCE) {
+        const uint32_t offset = (uint32_t)(distance + i * stride);
+        uint32_t *offsets = list->offsets + list->count + i;
+        for (uint32_t k = 0; k < LISTED_AT_ONCE; k++)
+            offsets[k] = offset + k * (uint32_t)stride;
+    }
+    list->count += record->location_count;
+    return true;
+}
+
 /* Reads and checks the header, functions and constants of the map at `offset`, not its records. */
 enum cairn_status stackmap_open(const struct cairn_section *section, size_t offset,
                                 struct cairn_stackmap *map, struct cairn_error *error);
 
-/* Sets `error` to the first invalid location of record number `index` at `offset`. The record must
- * not be truncated. */
-enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, size_t offset,
-                                            uint32_t index, struct cairn_error *error);
+/* Checks the locations of record number `index` at `offset`, which must not be truncated. Errors:
+ * CORRUPT, at the first invalid location. */
+enum cairn_status stackmap_check_locations(const struct cairn_stackmap *map, size_t offset,
+                                           uint32_t index, struct cairn_error *error);
 
 enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, size_t offset,
                                             uint32_t index, struct cairn_error *error);

@@ -114,8 +114,8 @@ enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, si
                      "the section ends inside record %u of %u", index, map->record_count);
 }
 
-enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, size_t offset,
-                                            uint32_t index, struct cairn_error *error)
+enum cairn_status stackmap_check_locations(const struct cairn_stackmap *map, size_t offset,
+                                           uint32_t index, struct cairn_error *error)
 {
     size_t stride = cairn_stackmap_location_bytes(map->version);
     uint32_t count = cairn_load_u16(map->bytes + offset + 14, map->byte_order);
@@ -133,8 +133,7 @@ enum cairn_status stackmap_location_corrupt(const struct cairn_stackmap *map, si
                              "location %u of record %u names constant %d; the map has %u", i, index,
                              (int32_t)constant, map->constant_count);
     }
-    return error_set(error, CAIRN_ERROR_CORRUPT, map->section_offset + offset,
-                     "record %u is corrupt", index);
+    return CAIRN_OK;
 }
 
 /* ---- Checking all records ---- */
@@ -156,41 +155,70 @@ static struct limits limits_of(const struct cairn_stackmap *map)
     }};
 }
 
-/* Inlined, so that the compiler specialises it for callers that pass constants. */
-static inline __attribute__((always_inline)) bool locations_are_valid(
-    const struct limits *limits, const struct record_parts *record, size_t stride,
-    enum cairn_byte_order byte_order)
+static inline __attribute__((always_inline)) bool listed_are_valid(const struct limits *limits,
+                                                                   const struct location_list *list,
+                                                                   size_t stride,
+                                                                   enum cairn_byte_order byte_order)
 {
-    const uint8_t *location = record->locations;
-    const uint8_t *end = location + record->location_count * stride;
     unsigned invalid = 0;
-    for (; location != end; location += stride)
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint8_t *location = list->base + list->offsets[i];
         invalid +=
             cairn_load_u32(location + stride - 4, byte_order) >= limits->of_kind[location[0]];
+    }
     return invalid == 0;
 }
 
+/* Checks the locations of the records from number `first` at `offset` up to number `end`. */
+static enum cairn_status check_each(const struct cairn_stackmap *map, size_t offset, uint32_t first,
+                                    uint32_t end, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    struct cairn_stackmap_record record = {.offset = offset};
+    for (uint32_t i = first; i < end && status == CAIRN_OK; i++) {
+        status = stackmap_check_locations(map, record.offset, i, error);
+        cairn_stackmap_load_record(map, &record);
+        record.offset = record.end_offset;
+    }
+    return status;
+}
+
 /* Checks all records, of which `available` bytes from the map's start can be read, and sets the
- * size of the map. */
-static enum cairn_status check_records(struct cairn_stackmap *map, size_t available,
-                                       struct cairn_error *error)
+ * size of the map. Inlined, so that the compiler specialises it for constants. */
+static inline __attribute__((always_inline)) enum cairn_status check_records(
+    struct cairn_stackmap *map, size_t available, size_t stride, enum cairn_byte_order byte_order,
+    struct cairn_error *error)
 {
     const struct limits limits = limits_of(map);
-    const size_t stride = cairn_stackmap_location_bytes(map->version);
-    const enum cairn_byte_order byte_order = map->byte_order;
-    const bool is_usual = map->version == 3 && byte_order == CAIRN_BYTE_ORDER_NATIVE;
-    const uint8_t *end = map->bytes + available;
+    const uint8_t *const end = map->bytes + available;
     const uint8_t *at = map->bytes + map->records_offset;
-    for (uint32_t i = 0; i < map->record_count; i++) {
-        struct record_parts record;
-        if (!record_split(at, (size_t)(end - at), stride, byte_order, RECORD_PREFETCH_BYTES,
-                          &record))
-            return stackmap_record_truncated(map, (size_t)(at - map->bytes), i, error);
-        if (is_usual ? !locations_are_valid(&limits, &record, CAIRN_STACKMAP_LOCATION_BYTES,
-                                            CAIRN_BYTE_ORDER_NATIVE)
-                     : !locations_are_valid(&limits, &record, stride, byte_order))
-            return stackmap_location_corrupt(map, (size_t)(at - map->bytes), i, error);
-        at = record.end;
+    bool is_truncated = false;
+    for (uint32_t index = 0; index < map->record_count;) {
+        const size_t offset = (size_t)(at - map->bytes);
+        const uint32_t first = index;
+        struct location_list list;
+        struct record_parts record = {.end = at};
+        list.base = at;
+        list.count = 0;
+        for (; index < map->record_count; index++) {
+            is_truncated = !record_split(at, (size_t)(end - at), stride, byte_order,
+                                         RECORD_PREFETCH_BYTES, &record);
+            if (is_truncated || !location_list_append(&list, &record, stride))
+                break;
+            at = record.end;
+        }
+        const bool is_large = index == first && !is_truncated;
+        if (is_large) {
+            at = record.end;
+            index++;
+        }
+        enum cairn_status status = CAIRN_OK;
+        if (is_large || !listed_are_valid(&limits, &list, stride, byte_order))
+            status = check_each(map, offset, first, index, error);
+        if (status == CAIRN_OK && is_truncated)
+            status = stackmap_record_truncated(map, (size_t)(at - map->bytes), index, error);
+        if (status != CAIRN_OK)
+            return status;
     }
     map->size = (size_t)(at - map->bytes);
     return CAIRN_OK;
@@ -243,8 +271,15 @@ enum cairn_status cairn_stackmap_read(const struct cairn_section *section, size_
                          "cairn_stackmap_read needs a section, an offset within it, and a map");
     struct cairn_stackmap read;
     enum cairn_status status = stackmap_open(section, *offset, &read, error);
-    if (status == CAIRN_OK)
-        status = check_records(&read, section->size - *offset, error);
+    if (status != CAIRN_OK)
+        return status;
+    size_t available = section->size - *offset;
+    if (read.version == 3 && read.byte_order == CAIRN_BYTE_ORDER_NATIVE)
+        status = check_records(&read, available, CAIRN_STACKMAP_LOCATION_BYTES,
+                               CAIRN_BYTE_ORDER_NATIVE, error);
+    else
+        status = check_records(&read, available, cairn_stackmap_location_bytes(read.version),
+                               read.byte_order, error);
     if (status != CAIRN_OK)
         return status;
     read.functions = infer_functions(&read);

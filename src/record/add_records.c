@@ -155,7 +155,7 @@ static enum cairn_status add_map(struct builder *builder, const struct cairn_sec
         if (added == ADDED_TRUNCATED)
             return stackmap_record_truncated(map, offset, builder->record_count - first, error);
         if (added == ADDED_CORRUPT)
-            return stackmap_location_corrupt(map, offset, builder->record_count - first, error);
+            return stackmap_check_locations(map, offset, builder->record_count - first, error);
     }
     builder_note_constants(builder, map);
     size_t map_end = stackmap_skip_padding(section, (size_t)(at - map->bytes));
