@@ -23,9 +23,8 @@ static volatile uint64_t sink;
 static __attribute__((noinline)) uint64_t sum_records(const struct cairn_stackmap *map)
 {
     uint64_t sum = 0;
-    struct cairn_stackmap_record record;
-    for (bool more = cairn_stackmap_first(map, &record); more;
-         more = cairn_stackmap_next(map, &record)) {
+    struct cairn_stackmap_record record = {0};
+    while (cairn_stackmap_next(map, &record)) {
         sum += record.id + record.code_offset;
         for (uint32_t i = 0; i < record.location_count; i++) {
             struct cairn_location location = cairn_stackmap_location(map, &record, i);

@@ -19,9 +19,8 @@ static size_t count;
 
 static void note(const struct cairn_faultmap *map)
 {
-    struct cairn_faultmap_function function;
-    for (bool more = cairn_faultmap_first(map, &function); more;
-         more = cairn_faultmap_next(map, &function))
+    struct cairn_faultmap_function function = {0};
+    while (cairn_faultmap_next(map, &function))
         for (uint32_t i = 0; i < function.fault_count && count < ENTRIES_MAX; i++) {
             struct cairn_fault fault = cairn_faultmap_fault(map, &function, i);
             entries[count++] = (struct cairn_fault_entry){

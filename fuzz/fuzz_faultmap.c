@@ -11,11 +11,10 @@
 
 static void go_through(const struct cairn_faultmap *map)
 {
-    struct cairn_faultmap_function function;
+    struct cairn_faultmap_function function = {0};
     uint32_t count = 0;
     size_t bytes = 8;
-    for (bool more = cairn_faultmap_first(map, &function); more;
-         more = cairn_faultmap_next(map, &function)) {
+    while (cairn_faultmap_next(map, &function)) {
         require(function.index == count++ && function.offset == bytes);
         for (uint32_t i = 0; i < function.fault_count; i++) {
             struct cairn_fault fault = cairn_faultmap_fault(map, &function, i);

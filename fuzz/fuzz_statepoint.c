@@ -41,9 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t offset = 0;
     while (offset < section.size &&
            cairn_stackmap_read(&section, &offset, &map, NULL) == CAIRN_OK) {
-        struct cairn_stackmap_record record;
-        for (bool more = cairn_stackmap_first(&map, &record); more;
-             more = cairn_stackmap_next(&map, &record))
+        struct cairn_stackmap_record record = {0};
+        while (cairn_stackmap_next(&map, &record))
             check(&map, &record);
     }
     return 0;

@@ -68,13 +68,12 @@ static void write_map(struct section_writer *writer, struct fuzz_input *input)
 static void note_records(const struct cairn_section *section)
 {
     struct cairn_stackmap map;
-    struct cairn_stackmap_record record;
     size_t offset = 0;
     record_count = 0;
     while (offset < section->size) {
         require(cairn_stackmap_read(section, &offset, &map, NULL) == CAIRN_OK);
-        for (bool more = cairn_stackmap_first(&map, &record); more;
-             more = cairn_stackmap_next(&map, &record)) {
+        struct cairn_stackmap_record record = {0};
+        while (cairn_stackmap_next(&map, &record)) {
             if (record_count == RECORDS_MAX || record.function == CAIRN_STACKMAP_NO_FUNCTION)
                 return;
             records[record_count].map = map;

@@ -98,12 +98,11 @@ static void expect_function(const struct cairn_faultmap *map,
 
 static void expect_map(const struct cairn_faultmap *map, const struct written_map *expected)
 {
-    struct cairn_faultmap_function function;
+    struct cairn_faultmap_function function = {0};
     uint32_t count = 0;
     expect_equal(map->section_offset + map->size, expected->end);
     expect_equal(map->function_count, expected->function_count);
-    for (bool more = cairn_faultmap_first(map, &function); more;
-         more = cairn_faultmap_next(map, &function))
+    while (cairn_faultmap_next(map, &function))
         expect_function(map, &function, &expected->functions[count++]);
     expect_equal(count, expected->function_count);
 }
@@ -131,10 +130,9 @@ END_TEST
 static void expect_functions_before(const struct cairn_faultmap *map, size_t size,
                                     const struct written_map *expected)
 {
-    struct cairn_faultmap_function function;
+    struct cairn_faultmap_function function = {0};
     uint32_t count = 0;
-    for (bool more = cairn_faultmap_first(map, &function); more;
-         more = cairn_faultmap_next(map, &function))
+    while (cairn_faultmap_next(map, &function))
         expect_function(map, &function, &expected->functions[count++]);
     expect_equal(count, map->function_count);
     if (map->bytes == NULL)
@@ -189,10 +187,10 @@ START_TEST(what_llc_writes_for_a_load_and_a_store_is_read)
                                     0, 0, 0, 0, 3, 0,    0, 0, 0, 0,    0, 0, 7, 0, 0, 0};
     const struct cairn_section section = {bytes, sizeof bytes, CAIRN_LITTLE_ENDIAN};
     struct cairn_faultmap map;
-    struct cairn_faultmap_function function;
+    struct cairn_faultmap_function function = {0};
     size_t offset = 0;
     expect_equal(cairn_faultmap_read(&section, &offset, &map, NULL), CAIRN_OK);
-    expect(cairn_faultmap_first(&map, &function));
+    expect(cairn_faultmap_next(&map, &function));
     struct cairn_fault load = cairn_faultmap_fault(&map, &function, 0);
     ck_assert_str_eq(cairn_fault_kind_name(load.kind), "load");
     expect_equal(load.handler_offset, 3);

@@ -387,14 +387,14 @@ static struct cairn_statepoint compile_statepoint(LLVMModuleRef module)
     cairn_object *object;
     struct cairn_object_section section = {0};
     struct cairn_stackmap map;
-    struct cairn_stackmap_record record;
+    struct cairn_stackmap_record record = {0};
     struct cairn_statepoint statepoint;
     size_t offset = 0;
     ck_assert_ok(cairn_object_open_memory(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer),
                                           NULL, &object, NULL));
     ck_assert_ok(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, NULL));
     ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &map, NULL));
-    ck_assert(cairn_stackmap_first(&map, &record));
+    ck_assert(cairn_stackmap_next(&map, &record));
     ck_assert_ok(cairn_stackmap_statepoint(&map, &record, &statepoint, NULL));
     cairn_object_destroy(object);
     LLVMDisposeMemoryBuffer(buffer);

@@ -150,7 +150,7 @@ static uint64_t find_region(LLVMMemoryBufferRef buffer)
     if (status == CAIRN_OK)
         status = cairn_stackmap_read(&section.contents, &offset, &map, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    ck_assert(cairn_stackmap_first(&map, &record));
+    ck_assert(cairn_stackmap_next(&map, &record));
     ck_assert_uint_eq(record.id, ID);
     struct cairn_object_function function =
         cairn_object_function(object, &section,
@@ -481,7 +481,7 @@ static void expect_free_of(LLVMMemoryBufferRef buffer, const uint16_t *changed, 
                                           NULL, &object, &error));
     ck_assert_ok(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error));
     ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &map, &error));
-    ck_assert(cairn_stackmap_first(&map, &record));
+    ck_assert(cairn_stackmap_next(&map, &record));
     ck_assert_uint_eq(record.location_count, LIVE_VALUES);
     for (uint32_t i = 0; i < record.location_count; i++) {
         struct cairn_location location = cairn_stackmap_location(&map, &record, i);

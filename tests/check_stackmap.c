@@ -105,10 +105,9 @@ static void assert_map(const struct cairn_stackmap *map, const struct sample_map
     }
     for (uint32_t i = 0; i < map->constant_count; i++)
         ck_assert_uint_eq(cairn_stackmap_constant(map, i), expected->constants[i]);
-    struct cairn_stackmap_record record;
+    struct cairn_stackmap_record record = {0};
     uint32_t count = 0;
-    for (bool more = cairn_stackmap_first(map, &record); more;
-         more = cairn_stackmap_next(map, &record)) {
+    while (cairn_stackmap_next(map, &record)) {
         ck_assert_uint_lt(count, expected->record_count);
         ck_assert_uint_eq(record.index, count);
         assert_record(map, &record, &expected->records[count++], expected->constants);
@@ -380,8 +379,8 @@ static void assert_functions_of_records(const struct sample_map *sample,
     size_t offset = 0;
     ck_assert_ok(cairn_stackmap_read(&section, &offset, &map, NULL));
     ck_assert_int_eq(map.functions, how);
-    struct cairn_stackmap_record record;
-    bool more = cairn_stackmap_first(&map, &record);
+    struct cairn_stackmap_record record = {0};
+    bool more = cairn_stackmap_next(&map, &record);
     for (uint32_t i = 0; i < sample->record_count; i++) {
         ck_assert(more);
         ck_assert_uint_eq(record.function, expected[i]);
@@ -657,7 +656,6 @@ END_TEST
 static uint64_t sum_of(const struct cairn_section *section)
 {
     struct cairn_stackmap map;
-    struct cairn_stackmap_record record;
     size_t offset = 0;
     uint64_t sum = 0;
     while (offset < section->size) {
@@ -668,8 +666,8 @@ static uint64_t sum_of(const struct cairn_section *section)
             break;
         }
         expect(offset > begin);
-        for (bool more = cairn_stackmap_first(&map, &record); more;
-             more = cairn_stackmap_next(&map, &record)) {
+        struct cairn_stackmap_record record = {0};
+        while (cairn_stackmap_next(&map, &record)) {
             if (record.function != CAIRN_STACKMAP_NO_FUNCTION)
                 sum += cairn_stackmap_function(&map, record.function).address;
             for (uint32_t i = 0; i < record.location_count; i++)

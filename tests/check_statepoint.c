@@ -28,10 +28,10 @@ static struct parsed parse_in_section(const struct cairn_section *section)
 {
     struct parsed parsed = {.statepoint = {.flags = 0x5A5A}};
     struct cairn_stackmap map;
-    struct cairn_stackmap_record record;
+    struct cairn_stackmap_record record = {0};
     size_t offset = 0;
     ck_assert_ok(cairn_stackmap_read(section, &offset, &map, NULL));
-    ck_assert(cairn_stackmap_first(&map, &record));
+    ck_assert(cairn_stackmap_next(&map, &record));
     parsed.status = cairn_stackmap_statepoint(&map, &record, &parsed.statepoint, &parsed.error);
     ck_assert_int_eq(cairn_stackmap_statepoint(&map, &record, &parsed.statepoint, NULL),
                      parsed.status);

@@ -535,11 +535,10 @@ START_TEST(records_of_overlapping_functions_have_the_decoders_function)
         cairn_table *table;
         ck_assert_ok(cairn_table_create(&section, 1, NULL, &table, NULL));
         struct cairn_stackmap map;
-        struct cairn_stackmap_record record;
         for (size_t offset = 0; offset < section.size;) {
+            struct cairn_stackmap_record record = {0};
             ck_assert_ok(cairn_stackmap_read(&section, &offset, &map, NULL));
-            for (bool more = cairn_stackmap_first(&map, &record); more;
-                 more = cairn_stackmap_next(&map, &record))
+            while (cairn_stackmap_next(&map, &record))
                 expect_owned(table, &map, &record);
         }
         cairn_table_destroy(table);
@@ -781,11 +780,10 @@ static struct seen *see_all(const struct cairn_section *sections, uint32_t secti
     *count = 0;
     for (uint32_t s = 0; s < section_count; s++) {
         struct cairn_stackmap map;
-        struct cairn_stackmap_record record;
         for (size_t offset = 0; offset < sections[s].size;) {
+            struct cairn_stackmap_record record = {0};
             ck_assert_int_eq(cairn_stackmap_read(&sections[s], &offset, &map, NULL), CAIRN_OK);
-            bool more = cairn_stackmap_first(&map, &record);
-            for (; more; more = cairn_stackmap_next(&map, &record)) {
+            while (cairn_stackmap_next(&map, &record)) {
                 struct seen one = {map, record, cairn_stackmap_function(&map, record.function), 0,
                                    *count};
                 one.address = one.function.address + record.code_offset;

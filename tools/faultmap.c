@@ -80,7 +80,7 @@ static void print_map(struct printing *printing, const struct input *input,
                       struct lost_addresses *lost)
 {
     struct printer *printer = &printing->printer;
-    struct cairn_faultmap_function function;
+    struct cairn_faultmap_function function = {0};
     if (printer->is_json) {
         json_line(&printer->json, 0);
         json_begin_object(&printer->json, NULL);
@@ -97,8 +97,7 @@ static void print_map(struct printing *printing, const struct input *input,
                       map->function_count, plural(map->function_count));
     }
     printing->map_count++;
-    for (bool more = cairn_faultmap_first(map, &function); more;
-         more = cairn_faultmap_next(map, &function)) {
+    while (cairn_faultmap_next(map, &function)) {
         size_t offset = map->section_offset + function.offset;
         struct cairn_object_function found = cairn_object_function(input->object, section, offset);
         check_address(input->object, section, offset, lost);

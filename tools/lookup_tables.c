@@ -143,14 +143,13 @@ static bool add_fault_maps(const struct input *input, const struct cairn_object_
         return false;
     for (size_t offset = 0; offset < contents->size && error.status == CAIRN_OK;) {
         struct cairn_faultmap map;
-        struct cairn_faultmap_function function;
+        struct cairn_faultmap_function function = {0};
         error.status = cairn_faultmap_read(contents, &offset, &map, &error);
         if (map.bytes == NULL)
             break;
         /* A map that ends in an invalid function has fewer functions than its count says. */
         store(copy + map.section_offset + COUNT_OFFSET, 4, map.function_count, map.byte_order);
-        for (bool more = cairn_faultmap_first(&map, &function); more;
-             more = cairn_faultmap_next(&map, &function))
+        while (cairn_faultmap_next(&map, &function))
             place_function(gathered->tables, section, map.section_offset + function.offset, copy,
                            &lost);
         end = map.section_offset + map.size;

@@ -71,8 +71,7 @@ static bool find_places(struct mapped *mapped)
     struct record_place *places = calloc((size_t)count + 1, sizeof *places);
     if (places == NULL)
         return complain("%s: no memory for %u records", mapped->input->name, count);
-    for (bool more = cairn_stackmap_first(&mapped->map, &record); more;
-         more = cairn_stackmap_next(&mapped->map, &record))
+    while (cairn_stackmap_next(&mapped->map, &record))
         places[record.index] =
             (struct record_place){.function = record.function, .code_offset = record.code_offset};
     for (uint32_t i = count; i-- > 0;) {

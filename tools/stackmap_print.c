@@ -69,7 +69,7 @@ void write_map_text(struct output *output, const struct mapped *mapped)
 {
     const struct cairn_stackmap *map = &mapped->map;
     struct cairn_object_function function = {0};
-    struct cairn_stackmap_record record;
+    struct cairn_stackmap_record record = {0};
     uint32_t written = 0;
     output_format(output,
                   "%s" HEADING "stack map %zu" PLAIN
@@ -78,8 +78,7 @@ void write_map_text(struct output *output, const struct mapped *mapped)
                   cairn_architecture_name(cairn_object_architecture(mapped->input->object)),
                   map->function_count, plural(map->function_count), map->constant_count,
                   plural(map->constant_count), map->record_count, plural(map->record_count));
-    for (bool more = cairn_stackmap_first(map, &record); more;
-         more = cairn_stackmap_next(map, &record)) {
+    while (cairn_stackmap_next(map, &record)) {
         bool is_known = record.function != CAIRN_STACKMAP_NO_FUNCTION;
         uint32_t end = is_known ? record.function + 1 : map->function_count;
         for (; written < end; written++) {
@@ -157,7 +156,7 @@ static void write_record_json(struct json *json, const struct mapped *mapped,
 void write_map_json(struct json *json, const struct mapped *mapped)
 {
     const struct cairn_stackmap *map = &mapped->map;
-    struct cairn_stackmap_record record;
+    struct cairn_stackmap_record record = {0};
     json_line(json, 0);
     json_begin_object(json, NULL);
     json_fields(json, "version %u", map->version);
@@ -173,8 +172,7 @@ void write_map_json(struct json *json, const struct mapped *mapped)
     json_end_array(json);
     json_line(json, 1);
     json_begin_array(json, "records");
-    for (bool more = cairn_stackmap_first(map, &record); more;
-         more = cairn_stackmap_next(map, &record))
+    while (cairn_stackmap_next(map, &record))
         write_record_json(json, mapped, &record);
     json_end_array(json);
     json_end_object(json);

@@ -1,5 +1,28 @@
 /*
- * cairn/cairn.h - all of libcairn. (libcairn-llvm has cairn/llvm.h.)
+ * cairn/cairn.h - all headers of libcairn. (libcairn-llvm has cairn/llvm.h.)
+ *
+ * Conventions:
+ *
+ *   - Errors are an enum cairn_status, with details in the caller's struct cairn_error
+ *     (cairn/status.h). An output parameter is written only on success, unless its function's
+ *     documentation differs.
+ *   - A created object is freed by the function …_destroy, which accepts NULL.
+ *   - The items of a table have numbers from 0. One function returns item number `index`, and false
+ *     after the last one:
+ *
+ *         for (uint32_t i = 0; cairn_fault_table_entry(table, i, &entry); i++)
+ *
+ *   - The items of a section have different sizes. An item is its own cursor: if it is all zero, it
+ *     is before the first one, and the function …_next advances it:
+ *
+ *         struct cairn_stackmap_record record = {0};
+ *         while (cairn_stackmap_next(&map, &record))
+ *
+ *   - What is checked while it is read has a cursor `size_t *offset`, and its function returns a
+ *     status:
+ *
+ *         while (offset < section.size)
+ *             status = cairn_stackmap_read(&section, &offset, &map, &error);
  *
  * SPDX-License-Identifier: MIT
  */
@@ -44,7 +67,7 @@ extern "C" {
 #define CAIRN_VERSION_PATCH 0
 #define CAIRN_VERSION_STRING "0.1.0"
 
-/** The version of the library that is running, such as "0.1.0"; static. */
+/** Returns the version of the library that is running, such as "0.1.0"; a static string. */
 CAIRN_API const char *cairn_version(void);
 
 #ifdef __cplusplus

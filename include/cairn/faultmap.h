@@ -7,13 +7,12 @@
  * section of a linked program holds the maps of all its object files, one after the other.
  *
  *     struct cairn_faultmap map;
- *     struct cairn_faultmap_function function;
  *     size_t offset = 0;
  *     while (offset < section.size) {
  *         if (cairn_faultmap_read(&section, &offset, &map, &error) != CAIRN_OK)
  *             return complain(&error);
- *         for (bool more = cairn_faultmap_first(&map, &function); more;
- *              more = cairn_faultmap_next(&map, &function))
+ *         struct cairn_faultmap_function function = {0};
+ *         while (cairn_faultmap_next(&map, &function))
  *             for (uint32_t i = 0; i < function.fault_count; i++)
  *                 use(&function, cairn_faultmap_fault(&map, &function, i));
  *     }
@@ -86,11 +85,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_faultmap_read(
     const struct cairn_section *section, size_t *offset, struct cairn_faultmap *map,
     struct cairn_error *error);
 
-/** Returns the first function of the map in `*function`; false if it has no functions. */
-CAIRN_API bool cairn_faultmap_first(const struct cairn_faultmap *map,
-                                    struct cairn_faultmap_function *function);
-/** Advances `*function` to the next function; false after the last one, and `*function` is then
- *  unchanged. */
+/** Advances `*function` to the next function; to the first one if `*function` is all zero. Returns
+ *  false after the last one, and `*function` is then unchanged. */
 CAIRN_API bool cairn_faultmap_next(const struct cairn_faultmap *map,
                                    struct cairn_faultmap_function *function);
 

@@ -18,28 +18,6 @@ const char *cairn_fault_kind_name(enum cairn_fault_kind kind)
 
 /* ---- Checking ---- */
 
-static enum cairn_status read_header(const struct cairn_section *section, size_t offset,
-                                     struct cairn_faultmap *map, struct cairn_error *error)
-{
-    const uint8_t *bytes = section->bytes + offset;
-    size_t left = section->size - offset;
-    if (left < HEADER_BYTES)
-        return error_set(error, CAIRN_ERROR_TRUNCATED, offset,
-                         "the section ends inside a fault map's header: %zu bytes are left of %d",
-                         left, HEADER_BYTES);
-    if (bytes[0] != 1)
-        return error_set(error, CAIRN_ERROR_VERSION, offset,
-                         "fault map version %u: Cairn reads version 1", bytes[0]);
-    *map = (struct cairn_faultmap){
-        .bytes = bytes,
-        .section_offset = offset,
-        .byte_order = section->byte_order,
-        .version = bytes[0],
-        .function_count = cairn_load_u32(bytes + COUNT_OFFSET, section->byte_order),
-    };
-    return CAIRN_OK;
-}
-
 static struct cairn_faultmap_function function_at(const struct cairn_faultmap *map, size_t offset,
                                                   uint32_t index)
 {
@@ -52,61 +30,28 @@ static struct cairn_faultmap_function function_at(const struct cairn_faultmap *m
     };
 }
 
-static enum cairn_status say_truncated(const struct cairn_faultmap *map, size_t offset,
-                                       uint32_t index, struct cairn_error *error)
+/* Checks function number `index`, which is at the end of the map, and adds it to the map. */
+static enum cairn_status check_function(struct cairn_faultmap *map, size_t available,
+                                        uint32_t index, struct cairn_error *error)
 {
-    return error_set(error, CAIRN_ERROR_TRUNCATED, map->section_offset + offset,
-                     "the section ends inside function %u of the fault map's %u", index,
-                     map->function_count);
-}
-
-static enum cairn_status check_faults(const struct cairn_faultmap *map,
-                                      const struct cairn_faultmap_function *function,
-                                      struct cairn_error *error)
-{
-    for (uint32_t i = 0; i < function->fault_count; i++) {
-        struct cairn_fault fault = cairn_faultmap_fault(map, function, i);
-        if (fault.kind >= CAIRN_FAULT_LOAD && fault.kind <= CAIRN_FAULT_STORE)
-            continue;
-        return error_set(
-            error, CAIRN_ERROR_CORRUPT,
-            map->section_offset + function->offset + FUNCTION_BYTES + (size_t)i * FAULT_BYTES,
-            "function %u at 0x%llx, fault %u: there is no kind of fault number %u", function->index,
-            (unsigned long long)function->address, i, (unsigned)fault.kind);
+    size_t left = available - map->size;
+    struct cairn_faultmap_function function = {0};
+    if (left >= FUNCTION_BYTES)
+        function = function_at(map, map->size, index);
+    if (left < FUNCTION_BYTES || (left - FUNCTION_BYTES) / FAULT_BYTES < function.fault_count)
+        return error_set(error, CAIRN_ERROR_TRUNCATED, map->section_offset + map->size,
+                         "the section ends inside function %u of the fault map's %u", index,
+                         map->function_count);
+    size_t at = map->size + FUNCTION_BYTES;
+    for (uint32_t i = 0; i < function.fault_count; i++, at += FAULT_BYTES) {
+        struct cairn_fault fault = cairn_faultmap_fault(map, &function, i);
+        if (fault.kind < CAIRN_FAULT_LOAD || fault.kind > CAIRN_FAULT_STORE)
+            return error_set(error, CAIRN_ERROR_CORRUPT, map->section_offset + at,
+                             "function %u at 0x%llx, fault %u: there is no kind of fault number %u",
+                             index, (unsigned long long)function.address, i, (unsigned)fault.kind);
     }
-    return CAIRN_OK;
-}
-
-/* Checks the function at `*at`, and moves `*at` to the next one. */
-static enum cairn_status check_function(const struct cairn_faultmap *map, size_t size,
-                                        uint32_t index, size_t *at, struct cairn_error *error)
-{
-    if (size - *at < FUNCTION_BYTES)
-        return say_truncated(map, *at, index, error);
-    struct cairn_faultmap_function function = function_at(map, *at, index);
-    if ((size - *at - FUNCTION_BYTES) / FAULT_BYTES < function.fault_count)
-        return say_truncated(map, *at, index, error);
-    *at += FUNCTION_BYTES + (size_t)function.fault_count * FAULT_BYTES;
-    return check_faults(map, &function, error);
-}
-
-/* Checks all functions. On an error, `*map` contains only the valid functions before it. */
-static enum cairn_status check_functions(struct cairn_faultmap *map, size_t size,
-                                         struct cairn_error *error)
-{
-    uint32_t count = 0;
-    enum cairn_status status = CAIRN_OK;
-    size_t at = HEADER_BYTES;
     map->size = at;
-    while (status == CAIRN_OK && count < map->function_count) {
-        status = check_function(map, size, count, &at, error);
-        if (status != CAIRN_OK)
-            break;
-        map->size = at;
-        count++;
-    }
-    map->function_count = count;
-    return status;
+    return CAIRN_OK;
 }
 
 enum cairn_status cairn_faultmap_read(const struct cairn_section *section, size_t *offset,
@@ -115,32 +60,45 @@ enum cairn_status cairn_faultmap_read(const struct cairn_section *section, size_
     if (*offset >= section->size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
                          "there is no byte %zu in a section of %zu bytes", *offset, section->size);
+    const uint8_t *bytes = section->bytes + *offset;
+    size_t left = section->size - *offset;
     *map = (struct cairn_faultmap){0};
-    enum cairn_status status = read_header(section, *offset, map, error);
-    if (status == CAIRN_OK)
-        status = check_functions(map, section->size - *offset, error);
-    if (status == CAIRN_OK)
-        *offset += map->size;
-    return status;
+    if (left < HEADER_BYTES)
+        return error_set(error, CAIRN_ERROR_TRUNCATED, *offset,
+                         "the section ends inside a fault map's header: %zu bytes are left of %d",
+                         left, HEADER_BYTES);
+    if (bytes[0] != 1)
+        return error_set(error, CAIRN_ERROR_VERSION, *offset,
+                         "fault map version %u: Cairn reads version 1", bytes[0]);
+    *map = (struct cairn_faultmap){
+        .bytes = bytes,
+        .size = HEADER_BYTES,
+        .section_offset = *offset,
+        .byte_order = section->byte_order,
+        .version = bytes[0],
+        .function_count = cairn_load_u32(bytes + COUNT_OFFSET, section->byte_order),
+    };
+    for (uint32_t i = 0; i < map->function_count; i++) {
+        enum cairn_status status = check_function(map, left, i, error);
+        if (status != CAIRN_OK) {
+            map->function_count = i;
+            return status;
+        }
+    }
+    *offset += map->size;
+    return CAIRN_OK;
 }
 
 /* ---- Reading checked maps ---- */
 
-bool cairn_faultmap_first(const struct cairn_faultmap *map,
-                          struct cairn_faultmap_function *function)
-{
-    if (map->function_count == 0)
-        return false;
-    *function = function_at(map, HEADER_BYTES, 0);
-    return true;
-}
-
 bool cairn_faultmap_next(const struct cairn_faultmap *map, struct cairn_faultmap_function *function)
 {
-    if (function->index + 1 == map->function_count)
+    const bool is_first = function->offset == 0;
+    const uint32_t index = is_first ? 0 : function->index + 1;
+    if (index == map->function_count)
         return false;
     size_t offset = function->offset + FUNCTION_BYTES + (size_t)function->fault_count * FAULT_BYTES;
-    *function = function_at(map, offset, function->index + 1);
+    *function = function_at(map, is_first ? HEADER_BYTES : offset, index);
     return true;
 }
 

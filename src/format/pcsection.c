@@ -41,24 +41,6 @@ static enum cairn_status say_word(struct word word, const char *wanted, struct c
                      word.length < 40 ? (int)word.length : 40, word.begin, wanted);
 }
 
-static enum cairn_status parse_kind(struct word word, struct cairn_pcsection_schema *schema,
-                                    struct cairn_error *error)
-{
-    schema->has_size = word_is(word, "function");
-    if (schema->has_size || word_is(word, "instruction"))
-        return CAIRN_OK;
-    return say_word(word, "'function' or 'instruction'", error);
-}
-
-static enum cairn_status parse_address(struct word word, struct cairn_pcsection_schema *schema,
-                                       struct cairn_error *error)
-{
-    schema->address_bytes = word_is(word, "4") ? 4 : 8;
-    if (word_is(word, "4") || word_is(word, "8"))
-        return CAIRN_OK;
-    return say_word(word, "the address's bytes, '4' or '8',", error);
-}
-
 /* Returns the size of a constant, "u8" to "u64" in steps of 8 bits; 0 for other words. */
 static uint8_t constant_bytes(struct word word)
 {
@@ -69,58 +51,44 @@ static uint8_t constant_bytes(struct word word)
     return 0;
 }
 
-static enum cairn_status parse_constant(struct word word, struct cairn_pcsection_schema *schema,
-                                        struct cairn_error *error)
-{
-    uint8_t bytes = constant_bytes(word);
-    if (bytes == 0)
-        return say_word(word, "a constant ('u8', 'u16' to 'u64') or, at the end, '!C'", error);
-    if (schema->constant_count == CAIRN_PCSECTION_CONSTANTS_MAX)
-        return say_word(word, "the end, after 16 constants,", error);
-    schema->constant_bytes[schema->constant_count++] = bytes;
-    return CAIRN_OK;
-}
-
-static enum cairn_status parse_rest(struct word word, struct cairn_pcsection_schema *schema,
-                                    struct cairn_error *error)
-{
-    for (; word.length > 0; word = next_word(word)) {
-        schema->is_compressed = word_is(word, "!C");
-        if (schema->is_compressed)
-            break;
-        enum cairn_status status = parse_constant(word, schema, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    struct word behind = next_word(word);
-    return behind.length == 0 ? CAIRN_OK : say_word(behind, "the end, after '!C',", error);
-}
-
 enum cairn_status cairn_pcsection_parse_schema(const char *text,
                                                struct cairn_pcsection_schema *schema,
                                                struct cairn_error *error)
 {
     if (text == NULL || schema == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no schema to read");
-    struct cairn_pcsection_schema parsed = {.address_bytes = 0};
     struct word word = next_word((struct word){text, text, 0});
-    enum cairn_status status = parse_kind(word, &parsed, error);
-    if (status != CAIRN_OK)
-        return status;
+    struct cairn_pcsection_schema parsed = {.has_size = word_is(word, "function")};
+    if (!parsed.has_size && !word_is(word, "instruction"))
+        return say_word(word, "'function' or 'instruction'", error);
     word = next_word(word);
-    status = parse_address(word, &parsed, error);
-    if (status == CAIRN_OK)
-        status = parse_rest(next_word(word), &parsed, error);
-    if (status == CAIRN_OK)
-        *schema = parsed;
-    return status;
+    parsed.address_bytes = word_is(word, "4") ? 4 : 8;
+    if (!word_is(word, "4") && !word_is(word, "8"))
+        return say_word(word, "the address's bytes, '4' or '8',", error);
+    for (word = next_word(word); word.length > 0 && !parsed.is_compressed; word = next_word(word)) {
+        parsed.is_compressed = word_is(word, "!C");
+        if (parsed.is_compressed)
+            continue;
+        uint8_t bytes = constant_bytes(word);
+        if (bytes == 0)
+            return say_word(word, "a constant ('u8', 'u16' to 'u64') or, at the end, '!C'", error);
+        if (parsed.constant_count == CAIRN_PCSECTION_CONSTANTS_MAX)
+            return say_word(word, "the end, after 16 constants,", error);
+        parsed.constant_bytes[parsed.constant_count++] = bytes;
+    }
+    if (word.length > 0)
+        return say_word(word, "the end, after '!C',", error);
+    *schema = parsed;
+    return CAIRN_OK;
 }
 
 /* ---- Entries ---- */
 
 /* Sets the error of a number that read_number has refused, with what it has set `value` to. */
-static enum cairn_status say(size_t at, size_t entry, const char *part, bool is_compressed,
-                             uint64_t value, struct cairn_error *error)
+static __attribute__((noinline, cold)) enum cairn_status say(size_t at, size_t entry,
+                                                             const char *part, bool is_compressed,
+                                                             uint64_t value,
+                                                             struct cairn_error *error)
 {
     if (value != 0)
         return error_set(error, CAIRN_ERROR_CORRUPT, at,
@@ -132,38 +100,80 @@ static enum cairn_status say(size_t at, size_t entry, const char *part, bool is_
                          : "goes beyond the section's end: is the schema this section's?");
 }
 
-/* Loads a number of `size` bytes, of which 8 can be read if `left` is at least 8. */
-static inline uint64_t load(const uint8_t *bytes, size_t left, uint8_t size,
-                            enum cairn_byte_order byte_order)
-{
-    const unsigned unused_bits = 64 - 8u * size;
-    if (left >= sizeof(uint64_t) && byte_order == CAIRN_LITTLE_ENDIAN)
-        return cairn_load_u64(bytes, CAIRN_LITTLE_ENDIAN) << unused_bits >> unused_bits;
-    uint64_t value = 0;
-    for (uint8_t i = 0; i < size; i++) {
-        uint8_t place = byte_order == CAIRN_LITTLE_ENDIAN ? i : (uint8_t)(size - 1 - i);
-        value |= (uint64_t)bytes[i] << 8 * place;
-    }
-    return value;
-}
-
 /* Reads a number at `at`, and returns the address after it. Returns NULL if the number goes beyond
  * `end`, with `*value` 0, or if it has more than `size` bytes, with another `*value`. */
-static inline const uint8_t *read_number(const uint8_t *at, const uint8_t *end,
-                                         enum cairn_byte_order byte_order, bool is_compressed,
-                                         uint8_t size, uint64_t *value)
+static inline __attribute__((always_inline)) const uint8_t *read_number(
+    const uint8_t *at, const uint8_t *end, enum cairn_byte_order byte_order, bool is_compressed,
+    uint8_t size, uint64_t *value)
 {
     const size_t left = (size_t)(end - at);
-    if (is_compressed && size > 1) {
-        const uint8_t *next = uleb128_read(at, end, value);
-        bool fits = size == sizeof *value || *value >> 8 * size == 0;
-        return fits ? next : NULL;
-    }
     *value = 0;
+    if (is_compressed) {
+        if (left > 0 && (*at < 0x80 || size == 1)) {
+            *value = *at;
+            return at + 1;
+        }
+        const uint8_t *next = uleb128_read_long(at, end, value);
+        return size == sizeof *value || *value >> 8 * size == 0 ? next : NULL;
+    }
     if (left < size)
         return NULL;
-    *value = load(at, left, size, byte_order);
+    if (left >= sizeof *value && byte_order == CAIRN_LITTLE_ENDIAN) {
+        const unsigned unused_bits = 64 - 8u * size;
+        *value = cairn_load_u64(at, CAIRN_LITTLE_ENDIAN) << unused_bits >> unused_bits;
+        return at + size;
+    }
+    for (uint8_t i = 0; i < size; i++)
+        *value |= (uint64_t)at[byte_order == CAIRN_LITTLE_ENDIAN ? size - 1 - i : i]
+                  << 8 * (size - 1 - i);
     return at + size;
+}
+
+/* The same for the compressed size of a function. Whether it has one or two bytes is not
+ * predictable, so there is no branch. */
+static inline const uint8_t *read_size(const uint8_t *at, const uint8_t *end, uint64_t *value)
+{
+    const unsigned has_second = at < end ? at[0] >> 7 : 0;
+    if (end - at < 2 || (has_second & at[1] >> 7) != 0)
+        return read_number(at, end, CAIRN_LITTLE_ENDIAN, true, SIZE_BYTES, value);
+    *value = (at[0] & 0x7Fu) | (uint64_t)(at[1] * has_second) << 7;
+    return at + 1 + has_second;
+}
+
+/* Implements pcsection_read_values. Inlined, so that the compiler specialises it for the form of
+ * numbers. */
+static inline __attribute__((always_inline)) enum cairn_status read_values(
+    const struct cairn_section *section, const struct cairn_pcsection_schema *schema,
+    bool is_compressed, size_t offset, struct cairn_pcsection_entry *entry, size_t *end_offset,
+    struct cairn_error *error)
+{
+    const uint8_t *const begin = section->bytes;
+    const uint8_t *const end = begin + section->size;
+    const enum cairn_byte_order byte_order = section->byte_order;
+    const unsigned count = schema->constant_count;
+    const uint8_t *at = begin + offset;
+    const uint8_t *next;
+    uint64_t value;
+    if (schema->has_size) {
+        next = is_compressed ? read_size(at, end, &value)
+                             : read_number(at, end, byte_order, false, SIZE_BYTES, &value);
+        if (next == NULL)
+            return say((size_t)(at - begin), entry->offset, "the function's size", is_compressed,
+                       value, error);
+        entry->size = value;
+        at = next;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        uint8_t size = schema->constant_bytes[i];
+        next = read_number(at, end, byte_order, is_compressed, size, &value);
+        if (next == NULL)
+            return say((size_t)(at - begin), entry->offset, "a constant", is_compressed && size > 1,
+                       value, error);
+        entry->constants[i] = value;
+        at = next;
+    }
+    *end_offset = (size_t)(at - begin);
+    return CAIRN_OK;
 }
 
 bool pcsection_read_address(const struct cairn_section *section, uint64_t section_address,
@@ -181,36 +191,12 @@ bool pcsection_read_address(const struct cairn_section *section, uint64_t sectio
 }
 
 enum cairn_status pcsection_read_values(const struct cairn_section *section,
-                                        const struct cairn_pcsection_schema *schema, size_t offset,
-                                        struct cairn_pcsection_entry *entry, size_t *end_offset,
+                                        const struct cairn_pcsection_schema *schema, size_t at,
+                                        struct cairn_pcsection_entry *entry, size_t *end,
                                         struct cairn_error *error)
 {
-    const uint8_t *const begin = section->bytes;
-    const uint8_t *const end = begin + section->size;
-    const enum cairn_byte_order byte_order = section->byte_order;
-    const bool is_compressed = schema->is_compressed;
-    const uint8_t *at = begin + offset;
-    const uint8_t *next;
-    uint64_t value;
-    if (schema->has_size) {
-        next = read_number(at, end, byte_order, is_compressed, SIZE_BYTES, &value);
-        if (next == NULL)
-            return say((size_t)(at - begin), entry->offset, "the function's size", is_compressed,
-                       value, error);
-        entry->size = value;
-        at = next;
-    }
-    for (unsigned i = 0; i < schema->constant_count; i++) {
-        uint8_t size = schema->constant_bytes[i];
-        next = read_number(at, end, byte_order, is_compressed, size, &value);
-        if (next == NULL)
-            return say((size_t)(at - begin), entry->offset, "a constant", is_compressed && size > 1,
-                       value, error);
-        entry->constants[i] = value;
-        at = next;
-    }
-    *end_offset = (size_t)(at - begin);
-    return CAIRN_OK;
+    return schema->is_compressed ? read_values(section, schema, true, at, entry, end, error)
+                                 : read_values(section, schema, false, at, entry, end, error);
 }
 
 bool pcsection_is_schema(const struct cairn_pcsection_schema *schema)

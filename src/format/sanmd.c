@@ -74,123 +74,80 @@ bool cairn_sanmd_parse_name(const char *section_name, struct cairn_sanmd_format 
 
 static uint32_t number_of(uint32_t version) { return version & CAIRN_SANMD_VERSION_MASK; }
 
-static bool is_known(uint32_t version)
-{
-    uint32_t flags = version & ~(uint32_t)CAIRN_SANMD_VERSION_MASK;
-    return number_of(version) >= FIRST_VERSION && number_of(version) <= LAST_VERSION &&
-           (flags & ~(uint32_t)CAIRN_SANMD_WIDE_ADDRESSES) == 0;
-}
-
-static enum cairn_status say_version(uint32_t version, size_t offset, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_VERSION, offset,
-                     "the metadata has version %" PRIu32 " with flags 0x%" PRIX32
-                     ", and Cairn knows 1 and 2 with the flag 0x1 for wide addresses",
-                     number_of(version), version >> 16);
-}
-
 static uint8_t address_bytes(uint32_t version)
 {
     return (version & CAIRN_SANMD_WIDE_ADDRESSES) != 0 ? WIDE : NARROW;
 }
 
-/* Returns the schema of covered functions. The features have the greatest possible width, so that
- * unknown features get an error message of their own. */
-static struct cairn_pcsection_schema covered_schema(uint32_t version, uint8_t constant_count)
+static enum cairn_status check(const struct cairn_section *section, uint32_t version, size_t offset,
+                               struct cairn_error *error)
 {
-    bool is_compressed = number_of(version) > 1;
-    return (struct cairn_pcsection_schema){
-        .address_bytes = address_bytes(version),
-        .has_size = true,
-        .is_compressed = is_compressed,
-        .constant_count = constant_count,
-        .constant_bytes = {[FEATURES] = is_compressed ? 8 : 4, [STACK_ARGUMENTS] = 4}};
-}
-
-static uint32_t known_features(uint32_t version)
-{
-    uint32_t first = CAIRN_SANMD_FEATURE_ATOMICS | CAIRN_SANMD_FEATURE_USE_AFTER_RETURN;
-    return number_of(version) == 1 ? first : first | CAIRN_SANMD_FEATURE_STACK_ARGUMENTS;
-}
-
-static bool has_stack_arguments(uint32_t version, uint64_t features)
-{
-    uint32_t bit = number_of(version) == 1 ? CAIRN_SANMD_FEATURE_USE_AFTER_RETURN
-                                           : CAIRN_SANMD_FEATURE_STACK_ARGUMENTS;
-    return (features & bit) != 0;
-}
-
-static const char *number_form(uint32_t version)
-{
-    return number_of(version) == 1 ? "4 bytes each" : "ULEB128";
+    const uint32_t flags = version & ~(uint32_t)CAIRN_SANMD_VERSION_MASK;
+    if (offset >= section->size)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, offset,
+                         "there is no byte %zu in a section of %zu bytes", offset, section->size);
+    if (number_of(version) < FIRST_VERSION || number_of(version) > LAST_VERSION ||
+        (flags & ~(uint32_t)CAIRN_SANMD_WIDE_ADDRESSES) != 0)
+        return error_set(error, CAIRN_ERROR_VERSION, offset,
+                         "the metadata has version %" PRIu32 " with flags 0x%" PRIX32
+                         ", and Cairn knows 1 and 2 with the flag 0x1 for wide addresses",
+                         number_of(version), version >> 16);
+    return CAIRN_OK;
 }
 
 /* ---- Covered functions ---- */
-
-static enum cairn_status say_beginning(size_t offset, uint32_t version,
-                                       const struct cairn_error *found, struct cairn_error *error)
-{
-    const char *wrong = found->status == CAIRN_ERROR_TRUNCATED ? "go beyond the section's end"
-                                                               : "have a number that is too large";
-    return error_set(error, found->status, found->offset,
-                     "the covered function at byte %zu: its address (%d bytes), size and features "
-                     "(%s) in version %" PRIu32 " %s",
-                     offset, address_bytes(version), number_form(version), number_of(version),
-                     wrong);
-}
-
-static enum cairn_status say_arguments(const struct cairn_pcsection_entry *entry, uint32_t version,
-                                       const struct cairn_error *found, struct cairn_error *error)
-{
-    const char *wrong =
-        found->status == CAIRN_ERROR_TRUNCATED ? "goes beyond the section's end" : "is too large";
-    return error_set(error, found->status, found->offset,
-                     "the covered function 0x%" PRIX64 " at byte %zu: its features are 0x%" PRIX64
-                     ", after which version %" PRIu32 " has the size of its stack arguments, "
-                     "which %s",
-                     entry->address, entry->offset, entry->constants[FEATURES], number_of(version),
-                     wrong);
-}
-
-static enum cairn_status say_features(const struct cairn_pcsection_entry *entry, uint32_t version,
-                                      struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_CORRUPT, entry->offset,
-                     "the covered function 0x%" PRIX64 " at byte %zu: its features are 0x%" PRIX64
-                     ", and version %" PRIu32 " has none but 0x%" PRIX32,
-                     entry->address, entry->offset, entry->constants[FEATURES], number_of(version),
-                     known_features(version));
-}
 
 static enum cairn_status read_entry(const struct cairn_section *section, uint64_t section_address,
                                     uint32_t version, size_t *offset,
                                     struct cairn_pcsection_entry *entry, struct cairn_error *error)
 {
+    const uint32_t number = number_of(version);
+    const uint32_t first_features =
+        CAIRN_SANMD_FEATURE_ATOMICS | CAIRN_SANMD_FEATURE_USE_AFTER_RETURN;
+    const uint32_t known_features =
+        number == 1 ? first_features : first_features | CAIRN_SANMD_FEATURE_STACK_ARGUMENTS;
+    const uint32_t has_stack_arguments =
+        number == 1 ? CAIRN_SANMD_FEATURE_USE_AFTER_RETURN : CAIRN_SANMD_FEATURE_STACK_ARGUMENTS;
+    /* The features have the greatest possible width, so that unknown features get an error message
+     * of their own. */
+    struct cairn_pcsection_schema schema = {
+        .address_bytes = address_bytes(version),
+        .has_size = true,
+        .is_compressed = number > 1,
+        .constant_count = FEATURES + 1,
+        .constant_bytes = {[FEATURES] = number > 1 ? 8 : 4, [STACK_ARGUMENTS] = 4}};
     struct cairn_error found;
-    struct cairn_pcsection_schema schema = covered_schema(version, FEATURES + 1);
     size_t next = *offset;
     if (cairn_pcsection_read(section, section_address, &schema, &next, entry, &found) != CAIRN_OK)
-        return say_beginning(*offset, version, &found, error);
-    if ((entry->constants[FEATURES] & ~(uint64_t)known_features(version)) != 0)
-        return say_features(entry, version, error);
-    if (has_stack_arguments(version, entry->constants[FEATURES])) {
+        return error_set(error, found.status, found.offset,
+                         "the covered function at byte %zu: its address (%d bytes), size and "
+                         "features (%s) in version %" PRIu32 " %s",
+                         *offset, schema.address_bytes, number == 1 ? "4 bytes each" : "ULEB128",
+                         number,
+                         found.status == CAIRN_ERROR_TRUNCATED ? "go beyond the section's end"
+                                                               : "have a number that is too large");
+    const uint64_t features = entry->constants[FEATURES];
+    if ((features & ~(uint64_t)known_features) != 0)
+        return error_set(error, CAIRN_ERROR_CORRUPT, *offset,
+                         "the covered function 0x%" PRIX64
+                         " at byte %zu: its features are 0x%" PRIX64 ", and version %" PRIu32
+                         " has none but 0x%" PRIX32,
+                         entry->address, *offset, features, number, known_features);
+    if ((features & has_stack_arguments) != 0) {
         schema.constant_count = ALL_CONSTANTS;
         next = *offset;
         if (cairn_pcsection_read(section, section_address, &schema, &next, entry, &found) !=
             CAIRN_OK)
-            return say_arguments(entry, version, &found, error);
+            return error_set(
+                error, found.status, found.offset,
+                "the covered function 0x%" PRIX64 " at byte %zu: its features are 0x%" PRIX64
+                ", after which version %" PRIu32 " has the size of its stack arguments, which %s",
+                entry->address, *offset, features, number,
+                found.status == CAIRN_ERROR_TRUNCATED ? "goes beyond the section's end"
+                                                      : "is too large");
     }
     *offset = next;
     return CAIRN_OK;
-}
-
-static enum cairn_status check(const struct cairn_section *section, uint32_t version, size_t offset,
-                               struct cairn_error *error)
-{
-    if (offset >= section->size)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, offset,
-                         "there is no byte %zu in a section of %zu bytes", offset, section->size);
-    return is_known(version) ? CAIRN_OK : say_version(version, offset, error);
 }
 
 enum cairn_status cairn_sanmd_read_covered(const struct cairn_section *section,

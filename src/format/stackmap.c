@@ -14,70 +14,23 @@
 
 /* ---- Header, functions, constants ---- */
 
-static enum cairn_status check_room(size_t remaining, size_t wanted, size_t offset,
-                                    const char *what, struct cairn_error *error)
+/* Checks that the part of a map at `at` has `size` bytes, of the `available` bytes of the map. */
+static enum cairn_status check_part(const struct cairn_stackmap *map, size_t available, size_t at,
+                                    size_t size, const char *part, struct cairn_error *error)
 {
-    if (wanted <= remaining)
+    if (size <= available - at)
         return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_TRUNCATED, offset,
-                     "the section ends inside the %s: %zu bytes are left of the %zu that they take",
-                     what, remaining, wanted);
-}
-
-static enum cairn_status read_header(const struct cairn_section *section, size_t offset,
-                                     struct cairn_stackmap *map, struct cairn_error *error)
-{
-    size_t remaining = section->size - offset;
-    const uint8_t *bytes = section->bytes + offset;
-    enum cairn_status status =
-        check_room(remaining, CAIRN_STACKMAP_HEADER_BYTES, offset, "stack map's header", error);
-    if (status != CAIRN_OK)
-        return status;
-    uint8_t version = bytes[0];
-    if (version < 1 || version > 3)
-        return error_set(error, CAIRN_ERROR_VERSION, offset,
-                         "stack map version %u: Cairn reads versions 1, 2 and 3", version);
-    *map = (struct cairn_stackmap){
-        .bytes = bytes,
-        .section_offset = offset,
-        .byte_order = section->byte_order,
-        .version = version,
-        .function_count = cairn_load_u32(bytes + 4, section->byte_order),
-        .constant_count = cairn_load_u32(bytes + 8, section->byte_order),
-        .record_count = cairn_load_u32(bytes + 12, section->byte_order),
-    };
-    return CAIRN_OK;
-}
-
-static enum cairn_status check_tables(struct cairn_stackmap *map, size_t remaining,
-                                      struct cairn_error *error)
-{
-    size_t at = CAIRN_STACKMAP_HEADER_BYTES;
-    size_t functions = map->function_count * cairn_stackmap_function_bytes(map->version);
-    size_t constants = (size_t)map->constant_count * CAIRN_STACKMAP_CONSTANT_BYTES;
-    size_t records = (size_t)map->record_count * RECORD_BYTES_MIN;
-    size_t base = map->section_offset;
-    enum cairn_status status =
-        check_room(remaining - at, functions, base + at, "stack map's functions", error);
-    if (status != CAIRN_OK)
-        return status;
-    at += functions;
-    status = check_room(remaining - at, constants, base + at, "stack map's constants", error);
-    if (status != CAIRN_OK)
-        return status;
-    map->constants_offset = at;
-    at += constants;
-    map->records_offset = at;
-    return check_room(remaining - at, records, base + at, "stack map's records", error);
+    return error_set(error, CAIRN_ERROR_TRUNCATED, map->section_offset + at,
+                     "the section ends inside the stack map's %s: %zu bytes are left of the %zu "
+                     "that they take",
+                     part, available - at, size);
 }
 
 static enum cairn_status check_record_counts(const struct cairn_stackmap *map,
                                              struct cairn_error *error)
 {
-    if (map->version == 1)
-        return CAIRN_OK;
     uint64_t left = map->record_count;
-    for (uint32_t i = 0; i < map->function_count; i++) {
+    for (uint32_t i = 0; i < map->function_count && map->version > 1; i++) {
         uint64_t count = cairn_stackmap_function(map, i).record_count;
         size_t offset = map->section_offset + CAIRN_STACKMAP_HEADER_BYTES +
                         (size_t)i * CAIRN_STACKMAP_FUNCTION_BYTES + 16;
@@ -87,7 +40,7 @@ static enum cairn_status check_record_counts(const struct cairn_stackmap *map,
                              (unsigned long long)count, (unsigned long long)left);
         left -= count;
     }
-    if (left > 0)
+    if (left > 0 && map->version > 1)
         return error_set(error, CAIRN_ERROR_CORRUPT, map->section_offset + 12,
                          "%llu of the map's %u records belong to no function",
                          (unsigned long long)left, map->record_count);
@@ -97,12 +50,39 @@ static enum cairn_status check_record_counts(const struct cairn_stackmap *map,
 enum cairn_status stackmap_open(const struct cairn_section *section, size_t offset,
                                 struct cairn_stackmap *map, struct cairn_error *error)
 {
-    enum cairn_status status = read_header(section, offset, map, error);
-    if (status == CAIRN_OK)
-        status = check_tables(map, section->size - offset, error);
-    if (status == CAIRN_OK)
-        status = check_record_counts(map, error);
-    return status;
+    const size_t available = section->size - offset;
+    const uint8_t *bytes = section->bytes + offset;
+    *map = (struct cairn_stackmap){
+        .bytes = bytes, .section_offset = offset, .byte_order = section->byte_order};
+    enum cairn_status status =
+        check_part(map, available, 0, CAIRN_STACKMAP_HEADER_BYTES, "header", error);
+    if (status != CAIRN_OK)
+        return status;
+    map->version = bytes[0];
+    if (map->version < 1 || map->version > 3)
+        return error_set(error, CAIRN_ERROR_VERSION, offset,
+                         "stack map version %u: Cairn reads versions 1, 2 and 3", map->version);
+    map->function_count = cairn_load_u32(bytes + 4, map->byte_order);
+    map->constant_count = cairn_load_u32(bytes + 8, map->byte_order);
+    map->record_count = cairn_load_u32(bytes + 12, map->byte_order);
+    const struct {
+        const char *name;
+        size_t size;
+    } parts[] = {
+        {"functions", map->function_count * cairn_stackmap_function_bytes(map->version)},
+        {"constants", (size_t)map->constant_count * CAIRN_STACKMAP_CONSTANT_BYTES},
+        {"records", (size_t)map->record_count * RECORD_BYTES_MIN},
+    };
+    size_t at = CAIRN_STACKMAP_HEADER_BYTES;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        status = check_part(map, available, at, parts[i].size, parts[i].name, error);
+        if (status != CAIRN_OK)
+            return status;
+        at += parts[i].size;
+    }
+    map->constants_offset = CAIRN_STACKMAP_HEADER_BYTES + parts[0].size;
+    map->records_offset = map->constants_offset + parts[1].size;
+    return check_record_counts(map, error);
 }
 
 /* ---- Records ---- */
@@ -237,9 +217,9 @@ static enum cairn_stackmap_functions infer_functions(const struct cairn_stackmap
         return CAIRN_STACKMAP_FUNCTIONS_EACH;
     struct cairn_stackmap unknown = *map;
     unknown.functions = CAIRN_STACKMAP_FUNCTIONS_UNKNOWN;
-    struct cairn_stackmap_record record;
+    struct cairn_stackmap_record record = {0};
     uint32_t descents = 0;
-    cairn_stackmap_first(&unknown, &record);
+    cairn_stackmap_next(&unknown, &record);
     uint32_t previous = record.code_offset;
     while (cairn_stackmap_next(&unknown, &record)) {
         descents += record.code_offset < previous;

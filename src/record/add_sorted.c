@@ -201,12 +201,11 @@ static enum cairn_status find_runs(struct found *found, uint32_t map_index,
                                    struct cairn_error *error)
 {
     const struct cairn_stackmap *map = &found->maps[map_index].map;
-    struct cairn_stackmap_record record;
+    struct cairn_stackmap_record record = {0};
     struct cairn_stackmap_function function = {.address = 0};
     uint32_t current = CAIRN_STACKMAP_NO_FUNCTION;
     uint64_t previous = 0;
-    bool more = cairn_stackmap_first(map, &record);
-    for (; more; more = cairn_stackmap_next(map, &record)) {
+    while (cairn_stackmap_next(map, &record)) {
         bool is_new = record.function != current;
         if (is_new) {
             current = record.function;

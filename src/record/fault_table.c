@@ -46,9 +46,8 @@ typedef void visit_fault(struct fault_builder *builder, const struct cairn_fault
 static void visit_map(struct fault_builder *builder, const struct cairn_faultmap *map,
                       visit_fault *visit)
 {
-    struct cairn_faultmap_function function;
-    for (bool more = cairn_faultmap_first(map, &function); more;
-         more = cairn_faultmap_next(map, &function))
+    struct cairn_faultmap_function function = {0};
+    while (cairn_faultmap_next(map, &function))
         for (uint32_t i = 0; i < function.fault_count; i++) {
             struct cairn_fault fault = cairn_faultmap_fault(map, &function, i);
             struct cairn_fault_entry entry = {
