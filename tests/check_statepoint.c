@@ -1,6 +1,6 @@
 /*
  * check_statepoint.c - tests of splitting statepoint records into their parts:
- * src/format/statepoint.c and src/record/statepoint.c.
+ * src/format/statepoint.c and src/record/table.c.
  *
  * The records are written by hand, and by every LLVM that is installed.
  *

@@ -15,33 +15,25 @@
 #undef error_set
 #undef error_set_system
 
+static void set(struct cairn_error *error, enum cairn_status status, int system_error,
+                uint64_t offset, const char *format, va_list arguments)
+{
+    error->status = status;
+    error->system_error = system_error;
+    error->offset = offset;
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    utf8_clean(error->message);
+}
+
 enum cairn_status error_set(struct cairn_error *error, enum cairn_status status, uint64_t offset,
                             const char *format, ...)
 {
-    if (error == NULL)
-        return status;
-    error->status = status;
-    error->system_error = 0;
-    error->offset = offset;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
+    if (error != NULL)
+        set(error, status, 0, offset, format, arguments);
     va_end(arguments);
-    utf8_clean(error->message);
     return status;
-}
-
-/* Appends the meaning of the errno to the message, as far as there is space. */
-static void append_meaning(struct cairn_error *error)
-{
-    size_t length = strlen(error->message);
-    char *end = error->message + length;
-    size_t room = sizeof error->message - length;
-    const char *meaning = strerrordesc_np(error->system_error);
-    if (meaning != NULL)
-        snprintf(end, room, ": %s", meaning);
-    else
-        snprintf(end, room, ": error %d", error->system_error);
 }
 
 enum cairn_status error_set_system(struct cairn_error *error, int system_error, const char *format,
@@ -49,15 +41,18 @@ enum cairn_status error_set_system(struct cairn_error *error, int system_error, 
 {
     if (error == NULL)
         return CAIRN_ERROR_SYSTEM;
-    error->status = CAIRN_ERROR_SYSTEM;
-    error->system_error = system_error;
-    error->offset = 0;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
+    set(error, CAIRN_ERROR_SYSTEM, system_error, 0, format, arguments);
     va_end(arguments);
-    utf8_clean(error->message);
-    append_meaning(error);
+    /* The meaning of the errno follows, as far as there is space. */
+    size_t length = strlen(error->message);
+    size_t space = sizeof error->message - length;
+    const char *meaning = strerrordesc_np(system_error);
+    if (meaning != NULL)
+        snprintf(error->message + length, space, ": %s", meaning);
+    else
+        snprintf(error->message + length, space, ": error %d", system_error);
     return CAIRN_ERROR_SYSTEM;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/sort.h"
 
-#include <string.h>
-
 enum { DIGIT_BITS = 11, DIGITS = 3, DIGIT_VALUES = 1 << DIGIT_BITS };
 
 static uint32_t digit_of(uint32_t key, int digit)

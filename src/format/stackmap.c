@@ -123,18 +123,6 @@ struct limits {
     uint64_t of_kind[UINT8_MAX + 1];
 };
 
-static struct limits limits_of(const struct cairn_stackmap *map)
-{
-    static const uint64_t any = UINT64_C(1) << 32;
-    return (struct limits){{
-        [CAIRN_LOCATION_REGISTER] = any,
-        [CAIRN_LOCATION_DIRECT] = any,
-        [CAIRN_LOCATION_INDIRECT] = any,
-        [CAIRN_LOCATION_CONSTANT] = any,
-        [CAIRN_LOCATION_CONSTANT_INDEX] = map->constant_count,
-    }};
-}
-
 static inline __attribute__((always_inline)) bool listed_are_valid(const struct limits *limits,
                                                                    const struct location_list *list,
                                                                    size_t stride,
@@ -169,7 +157,14 @@ static inline __attribute__((always_inline)) enum cairn_status check_records(
     struct cairn_stackmap *map, size_t available, size_t stride, enum cairn_byte_order byte_order,
     struct cairn_error *error)
 {
-    const struct limits limits = limits_of(map);
+    static const uint64_t any = UINT64_C(1) << 32;
+    const struct limits limits = {{
+        [CAIRN_LOCATION_REGISTER] = any,
+        [CAIRN_LOCATION_DIRECT] = any,
+        [CAIRN_LOCATION_INDIRECT] = any,
+        [CAIRN_LOCATION_CONSTANT] = any,
+        [CAIRN_LOCATION_CONSTANT_INDEX] = map->constant_count,
+    }};
     const uint8_t *const end = map->bytes + available;
     const uint8_t *at = map->bytes + map->records_offset;
     bool is_truncated = false;

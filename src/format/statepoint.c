@@ -13,75 +13,53 @@
 
 enum { CALLING_CONVENTION, FLAGS, DEOPT_COUNT, FIRST_DEOPT };
 
-static enum cairn_status read_constant(const struct statepoint_source *source, uint32_t index,
-                                       const char *what, uint64_t *value, struct cairn_error *error)
-{
-    if (index >= source->count)
-        return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
-                         "a statepoint begins with three constants; the record has %u locations",
-                         source->count);
-    struct cairn_location location = source->location(source->record, index);
-    bool is_constant =
-        location.kind == CAIRN_LOCATION_CONSTANT || location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
-    if (!is_constant)
-        return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
-                         "location %u, a statepoint's %s, is %s and not a constant", index, what,
-                         cairn_location_kind_name(location.kind));
-    *value = location.constant;
-    return CAIRN_OK;
-}
-
-static uint32_t find_first_alloca(const struct statepoint_source *source, uint32_t from)
-{
-    uint32_t index = from;
-    while (index < source->count &&
-           source->location(source->record, index).kind != CAIRN_LOCATION_DIRECT)
-        index++;
-    return index;
-}
-
-static enum cairn_status split_rest(const struct statepoint_source *source,
-                                    struct cairn_statepoint *statepoint, struct cairn_error *error)
-{
-    statepoint->first_pair = FIRST_DEOPT + statepoint->deopt_count;
-    statepoint->first_alloca = find_first_alloca(source, statepoint->first_pair);
-    statepoint->alloca_count = source->count - statepoint->first_alloca;
-    uint32_t pointers = statepoint->first_alloca - statepoint->first_pair;
-    if (pointers % 2 != 0)
-        return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
-                         "%u locations follow the statepoint's deopt values: base and derived "
-                         "pointers come in pairs",
-                         pointers);
-    statepoint->pair_count = pointers / 2;
-    return CAIRN_OK;
-}
-
 enum cairn_status statepoint_parse(const struct statepoint_source *source,
                                    struct cairn_statepoint *statepoint, struct cairn_error *error)
 {
-    uint64_t convention = 0;
-    uint64_t deopt_count = 0;
-    struct cairn_statepoint parsed = {.first_deopt = FIRST_DEOPT};
-    enum cairn_status status =
-        read_constant(source, CALLING_CONVENTION, "calling convention", &convention, error);
-    if (status == CAIRN_OK)
-        status = read_constant(source, FLAGS, "flags", &parsed.flags, error);
-    if (status == CAIRN_OK)
-        status = read_constant(source, DEOPT_COUNT, "number of deopt values", &deopt_count, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (convention > UINT32_MAX || deopt_count > source->count - FIRST_DEOPT)
+    static const char *const names[] = {"calling convention", "flags", "number of deopt values"};
+    uint64_t constants[FIRST_DEOPT];
+    for (uint32_t i = 0; i < FIRST_DEOPT; i++) {
+        if (i >= source->count)
+            return error_set(
+                error, CAIRN_ERROR_CORRUPT, source->offset,
+                "a statepoint begins with three constants; the record has %u locations",
+                source->count);
+        struct cairn_location location = source->location(source->record, i);
+        if (location.kind != CAIRN_LOCATION_CONSTANT &&
+            location.kind != CAIRN_LOCATION_CONSTANT_INDEX)
+            return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
+                             "location %u, a statepoint's %s, is %s and not a constant", i,
+                             names[i], cairn_location_kind_name(location.kind));
+        constants[i] = location.constant;
+    }
+    if (constants[CALLING_CONVENTION] > UINT32_MAX ||
+        constants[DEOPT_COUNT] > source->count - FIRST_DEOPT)
         return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
                          "calling convention %llu and %llu deopt values do not fit a record of %u "
                          "locations",
-                         (unsigned long long)convention, (unsigned long long)deopt_count,
-                         source->count);
-    parsed.calling_convention = (uint32_t)convention;
-    parsed.deopt_count = (uint32_t)deopt_count;
-    status = split_rest(source, &parsed, error);
-    if (status == CAIRN_OK)
-        *statepoint = parsed;
-    return status;
+                         (unsigned long long)constants[CALLING_CONVENTION],
+                         (unsigned long long)constants[DEOPT_COUNT], source->count);
+    const uint32_t first_pair = FIRST_DEOPT + (uint32_t)constants[DEOPT_COUNT];
+    uint32_t end = first_pair;
+    while (end < source->count &&
+           source->location(source->record, end).kind != CAIRN_LOCATION_DIRECT)
+        end++;
+    if ((end - first_pair) % 2 != 0)
+        return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
+                         "%u locations follow the statepoint's deopt values: base and derived "
+                         "pointers come in pairs",
+                         end - first_pair);
+    *statepoint = (struct cairn_statepoint){
+        .calling_convention = (uint32_t)constants[CALLING_CONVENTION],
+        .flags = constants[FLAGS],
+        .first_deopt = FIRST_DEOPT,
+        .deopt_count = (uint32_t)constants[DEOPT_COUNT],
+        .first_pair = first_pair,
+        .pair_count = (end - first_pair) / 2,
+        .first_alloca = end,
+        .alloca_count = source->count - end,
+    };
+    return CAIRN_OK;
 }
 
 /* ---- Records of sections ---- */

@@ -8,15 +8,6 @@ enum { BITS = 7, MORE = 0x80, VALUE = MORE - 1, LAST_SHIFT = 63 };
 /* The highest bit of each byte. */
 #define ALL_MORE UINT64_C(0x8080808080808080)
 
-/* Returns the number whose bytes, followed by zeros, are in the word, without their highest bits.
- */
-static uint64_t fold(uint64_t word)
-{
-    word = (word & UINT64_C(0x007F007F007F007F)) | (word & UINT64_C(0x7F007F007F007F00)) >> 1;
-    word = (word & UINT64_C(0x00003FFF00003FFF)) | (word & UINT64_C(0x3FFF00003FFF0000)) >> 2;
-    return (word & UINT64_C(0x0FFFFFFF)) | (word & UINT64_C(0x0FFFFFFF00000000)) >> 4;
-}
-
 /* Accepts zeros after the last significant bit, because assemblers pad with them. */
 const uint8_t *uleb128_read_long(const uint8_t *at, const uint8_t *end, uint64_t *value)
 {
@@ -26,7 +17,13 @@ const uint8_t *uleb128_read_long(const uint8_t *at, const uint8_t *end, uint64_t
         uint64_t word = cairn_load_u64(at, CAIRN_LITTLE_ENDIAN);
         uint64_t ends = ~word & ALL_MORE;
         if (ends != 0) {
-            *value = fold(word & (ends ^ (ends - 1)) & ~ALL_MORE);
+            /* Moves the 7 bits of each byte together: by pairs, by fours, by eights. */
+            word &= (ends ^ (ends - 1)) & ~ALL_MORE;
+            word =
+                (word & UINT64_C(0x007F007F007F007F)) | (word & UINT64_C(0x7F007F007F007F00)) >> 1;
+            word =
+                (word & UINT64_C(0x00003FFF00003FFF)) | (word & UINT64_C(0x3FFF00003FFF0000)) >> 2;
+            *value = (word & UINT64_C(0x0FFFFFFF)) | (word & UINT64_C(0x0FFFFFFF00000000)) >> 4;
             return at + (__builtin_ctzll(ends) + 1) / 8;
         }
     }

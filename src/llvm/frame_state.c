@@ -235,7 +235,7 @@ static bool as_number(struct cairn_type type, const struct constant *constant, i
 }
 
 /* Whether the constant keeps its record compact. In Cairn's table, a constant of 27 to 32 bits
- * doubles the size of every location of its record (record/packed_values.h). LLVM records wider
+ * doubles the size of every location of its record (record/record_values.h). LLVM records wider
  * constants in a separate table, so they do not. */
 static bool is_well_placed(int64_t word)
 {

@@ -121,16 +121,6 @@ enum added builder_add_records(struct builder *builder, const struct packing *pa
 
 /* ---- Sections ---- */
 
-/* Whether the function begins after the last function, and not before the last record. */
-static bool function_ascends(const struct builder *builder, uint64_t address)
-{
-    const cairn_table *table = builder->table;
-    uint64_t offset = address - table->base;
-    uint32_t count = builder->function_count;
-    return address >= table->base && offset >= builder->directory.last_offset &&
-           offset <= UINT32_MAX && (count == 0 || offset > table->functions[count - 1].code_offset);
-}
-
 /* Adds the map of a section. */
 static enum cairn_status add_map(struct builder *builder, const struct cairn_section *section,
                                  const struct cairn_stackmap *map, struct cairn_error *error)
@@ -143,7 +133,9 @@ static enum cairn_status add_map(struct builder *builder, const struct cairn_sec
         const struct cairn_stackmap_function function = cairn_stackmap_function(map, i);
         if (function.record_count == 0)
             continue;
-        if (!function_ascends(builder, function.address))
+        /* The functions ascend, but the last record may be after the start of this function. */
+        const uint64_t function_offset = function.address - builder->table->base;
+        if (function_offset < builder->directory.last_offset || function_offset > UINT32_MAX)
             return BUILDER_NEEDS_SORTING;
         builder_note_function(builder, &function, builder->record_count);
         enum added added =
@@ -162,37 +154,31 @@ static enum cairn_status add_map(struct builder *builder, const struct cairn_sec
     return builder_is_end(builder, section, map_end) ? CAIRN_OK : BUILDER_NEEDS_SORTING;
 }
 
-/* Adds the functions that have records to the totals. False if they do not ascend. */
-static bool measure_functions(const struct cairn_stackmap *map, struct totals *totals)
-{
-    for (uint32_t i = 0; i < map->function_count; i++) {
-        const struct cairn_stackmap_function function = cairn_stackmap_function(map, i);
-        if (function.record_count == 0)
-            continue;
-        if (totals->first_address == UINT64_MAX)
-            totals->first_address = function.address;
-        else if (function.address <= totals->last_address)
-            return false;
-        totals->last_address = function.address;
-    }
-    return true;
-}
-
 /* Opens the first map of each section, and adds up the counts of their headers and functions. */
 static enum cairn_status open_maps(const struct builder *builder, struct cairn_stackmap *maps,
                                    struct totals *totals, struct cairn_error *error)
 {
     bool ascends = true;
     for (size_t i = 0; i < builder->section_count; i++) {
+        struct cairn_stackmap *map = &maps[i];
         if (builder->sections[i].size == 0)
             return BUILDER_NEEDS_SORTING;
-        enum cairn_status status = stackmap_open(&builder->sections[i], 0, &maps[i], error);
+        enum cairn_status status = stackmap_open(&builder->sections[i], 0, map, error);
         if (status != CAIRN_OK)
             return builder_name_section(builder, i, status, error);
-        if (maps[i].version == 1)
+        if (map->version == 1)
             return BUILDER_NEEDS_SORTING;
-        totals_add(totals, &maps[i], builder->sections[i].size);
-        ascends = ascends && measure_functions(&maps[i], totals);
+        totals_add(totals, map, builder->sections[i].size);
+        for (uint32_t k = 0; k < map->function_count && ascends; k++) {
+            const struct cairn_stackmap_function function = cairn_stackmap_function(map, k);
+            if (function.record_count == 0)
+                continue;
+            if (totals->first_address == UINT64_MAX)
+                totals->first_address = function.address;
+            else
+                ascends = function.address > totals->last_address;
+            totals->last_address = function.address;
+        }
     }
     return ascends ? CAIRN_OK : BUILDER_NEEDS_SORTING;
 }

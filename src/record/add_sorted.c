@@ -77,16 +77,6 @@ static enum cairn_status no_memory(const struct found *found, struct cairn_error
                      (unsigned long long)found->totals.records);
 }
 
-static struct found_map *new_map(struct found *found)
-{
-    struct found_map *maps = array_reserve(&found->allocator, found->maps, found->map_count, 1,
-                                           &found->map_capacity, sizeof *maps);
-    if (maps == NULL)
-        return NULL;
-    found->maps = maps;
-    return &maps[found->map_count++];
-}
-
 static struct run *new_run(struct found *found)
 {
     struct run *runs = array_reserve(&found->allocator, found->runs, found->run_count, 1,
@@ -95,17 +85,6 @@ static struct run *new_run(struct found *found)
         return NULL;
     found->runs = runs;
     return &runs[found->run_count++];
-}
-
-static struct cairn_stackmap_function *new_function(struct found *found)
-{
-    struct cairn_stackmap_function *functions =
-        array_reserve(&found->allocator, found->functions, found->function_count, 1,
-                      &found->function_capacity, sizeof *functions);
-    if (functions == NULL)
-        return NULL;
-    found->functions = functions;
-    return &functions[found->function_count++];
 }
 
 static void free_order(const struct cairn_allocator *allocator, struct order *order)
@@ -134,10 +113,12 @@ static enum cairn_status add_map(struct found *found, const struct cairn_stackma
                          "a version 1 map of %u functions does not say which of its %u records "
                          "belong to which: their addresses are not known",
                          map->function_count, map->record_count);
-    struct found_map *added = new_map(found);
-    if (added == NULL)
+    struct found_map *maps = array_reserve(&found->allocator, found->maps, found->map_count, 1,
+                                           &found->map_capacity, sizeof *maps);
+    if (maps == NULL)
         return no_memory(found, error);
-    *added = (struct found_map){
+    found->maps = maps;
+    maps[found->map_count++] = (struct found_map){
         .map = *map,
         .section = section,
         .first_constant = (uint32_t)found->totals.constants,
@@ -161,7 +142,7 @@ static enum cairn_status read_maps(const struct builder *builder, struct found *
                 return builder_name_section(builder, i, status, error);
         }
     }
-    return CAIRN_OK;
+    return found->totals.records < UINT32_MAX ? CAIRN_OK : no_memory(found, error);
 }
 
 /* ---- Splitting records into runs ---- */
@@ -169,10 +150,13 @@ static enum cairn_status read_maps(const struct builder *builder, struct found *
 static bool begin_function(struct found *found, const struct cairn_stackmap_function *function)
 {
     struct totals *totals = &found->totals;
-    struct cairn_stackmap_function *added = new_function(found);
-    if (added == NULL)
+    struct cairn_stackmap_function *functions =
+        array_reserve(&found->allocator, found->functions, found->function_count, 1,
+                      &found->function_capacity, sizeof *functions);
+    if (functions == NULL)
         return false;
-    *added = *function;
+    found->functions = functions;
+    functions[found->function_count++] = *function;
     if (function->address < totals->first_address)
         totals->first_address = function->address;
     if (function->address > totals->last_address)
@@ -193,6 +177,7 @@ static bool begin_run(struct found *found, uint32_t map, const struct cairn_stac
                     .map = map,
                     .function = function},
         .first_address = function_address + record->code_offset,
+        .last_address = function_address + record->code_offset,
     };
     return true;
 }
@@ -233,17 +218,13 @@ static enum cairn_status find_runs(struct found *found, uint32_t map_index,
 static enum cairn_status find_all_runs(const struct builder *builder, struct found *found,
                                        struct cairn_error *error)
 {
-    enum cairn_status status = CAIRN_OK;
-    for (size_t i = 0; i < found->map_count && status == CAIRN_OK; i++) {
-        status = find_runs(found, (uint32_t)i, error);
-        if (status != CAIRN_OK && status != CAIRN_ERROR_MEMORY)
+    for (size_t i = 0; i < found->map_count; i++) {
+        enum cairn_status status = find_runs(found, (uint32_t)i, error);
+        if (status == CAIRN_ERROR_MEMORY)
+            return status;
+        if (status != CAIRN_OK)
             return builder_name_section(builder, found->maps[i].section, status, error);
     }
-    return status;
-}
-
-static enum cairn_status check_span(struct found *found, struct cairn_error *error)
-{
     uint64_t base = found->totals.first_address;
     uint64_t end = found->totals.last_address > found->end_address ? found->totals.last_address
                                                                    : found->end_address;
@@ -262,6 +243,8 @@ static enum cairn_status check_span(struct found *found, struct cairn_error *err
 static bool sort(const struct found *found, struct order *order, size_t count,
                  const uint64_t *addresses, size_t stride)
 {
+    if (count == 0)
+        return true;
     free_order(&found->allocator, order);
     order->keys = memory_new(&found->allocator, 2 * count, sizeof *order->keys);
     if (order->keys == NULL)
@@ -304,37 +287,30 @@ static bool mark_overlaps(struct found *found)
     return found_any;
 }
 
-/* Splits a run into single records. */
-static bool append_records(struct found *to, const struct found *from, const struct run *run)
-{
-    const struct cairn_stackmap *map = &from->maps[run->records.map].map;
-    struct cairn_stackmap_record record = {.offset = (size_t)(run->records.bytes - map->bytes)};
-    for (uint32_t i = 0; i < run->records.count; i++) {
-        cairn_stackmap_load_record(map, &record);
-        if (!begin_run(to, run->records.map, &record, run->records.function,
-                       run->records.function_address))
-            return false;
-        struct run *single = &to->runs[to->run_count - 1];
-        single->records.count = 1;
-        single->last_address = single->first_address;
-        record.offset = record.end_offset;
-    }
-    return true;
-}
-
+/* Splits the runs that overlap into single records. */
 static bool split_overlapping(struct found *found)
 {
     struct found split = {.allocator = found->allocator, .maps = found->maps};
     bool appended = true;
     for (size_t i = 0; i < found->run_count && appended; i++) {
         const struct run *run = &found->runs[i];
-        if (run->overlaps) {
-            appended = append_records(&split, found, run);
-        } else {
+        const struct record_run *records = &run->records;
+        const struct cairn_stackmap *map = &found->maps[records->map].map;
+        struct cairn_stackmap_record record = {.offset = (size_t)(records->bytes - map->bytes)};
+        if (!run->overlaps) {
             struct run *same = new_run(&split);
             appended = same != NULL;
             if (appended)
                 *same = *run;
+            continue;
+        }
+        for (uint32_t k = 0; k < records->count && appended; k++) {
+            cairn_stackmap_load_record(map, &record);
+            appended = begin_run(&split, records->map, &record, records->function,
+                                 records->function_address);
+            if (appended)
+                split.runs[split.run_count - 1].records.count = 1;
+            record.offset = record.end_offset;
         }
     }
     struct found *unused = appended ? found : &split;
@@ -347,75 +323,55 @@ static bool split_overlapping(struct found *found)
     return appended;
 }
 
-static bool order_runs(struct found *found)
-{
-    if (found->run_count == 0)
-        return true;
-    if (!sort_runs(found))
-        return false;
-    return !mark_overlaps(found) || (split_overlapping(found) && sort_runs(found));
-}
-
 /* ---- Adding ---- */
 
-/* Returns the distance from a run to the run that is read some records later. Runs may be anywhere
- * in memory. */
-static ptrdiff_t run_ahead(const struct found *found, size_t index)
-{
-    enum { RECORDS_AHEAD = 16 };
-    const struct record_run *run = run_at(found, index);
-    size_t later = index + 1 + RECORDS_AHEAD / run->count;
-    if (later >= found->run_count)
-        return 0;
-    return (ptrdiff_t)((uintptr_t)run_at(found, later)->bytes - (uintptr_t)run->bytes);
-}
-
+/* Adds the runs in the order of their addresses. */
 static void add_runs(struct builder *builder, const struct found *found)
 {
+    enum { RECORDS_AHEAD = 16 };
     struct packing packing = {.map = NULL};
     for (size_t i = 0; i < found->run_count; i++) {
         const struct record_run *run = run_at(found, i);
         const struct found_map *from = &found->maps[run->map];
         if (packing.map != &from->map)
             packing = packing_of(&from->map, from->first_constant);
+        /* Runs may be anywhere in memory, so that of some records later is prefetched. */
+        size_t later = i + 1 + RECORDS_AHEAD / run->count;
+        uintptr_t soon = (uintptr_t)(later < found->run_count ? run_at(found, later) : run)->bytes;
         const uint8_t *at = run->bytes;
-        enum added added =
-            builder_add_records(builder, &packing, &at, from->map.bytes + from->map.size,
-                                run->function_address, run->count, run_ahead(found, i));
+        enum added added = builder_add_records(
+            builder, &packing, &at, from->map.bytes + from->map.size, run->function_address,
+            run->count, (ptrdiff_t)(soon - (uintptr_t)run->bytes));
         assert(added == ADDED);
         (void)added;
     }
 }
 
-static bool sort_functions(struct found *found)
+/* Adds the functions and owners. A function begins with the first record at or after its address.
+ * If several functions have the same address, because a linker folded identical ones, the first one
+ * counts. */
+static bool add_functions(struct builder *builder, struct found *found)
 {
-    return found->function_count == 0 || sort(found, &found->function_order, found->function_count,
-                                              &found->functions->address, sizeof *found->functions);
-}
-
-/* Adds the functions. A function begins with the first record at or after its address. If several
- * functions have the same address, because a linker folded identical ones, the first one counts. */
-static void add_functions(struct builder *builder, const struct found *found)
-{
+    const size_t count = found->function_count;
+    if (count == 0)
+        return true;
+    builder->owner_count = count;
+    builder->owners = memory_new(&builder->allocator, count, sizeof *builder->owners);
+    if (builder->owners == NULL || !sort(found, &found->function_order, count,
+                                         &found->functions->address, sizeof *found->functions))
+        return false;
     const struct sort_key *keys = found->function_order.keys;
-    for (size_t i = 0; i < found->function_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct cairn_stackmap_function *function = &found->functions[keys[i].number];
         if (i == 0 || keys[i - 1].key != keys[i].key)
             builder_note_function(builder, function, directory_first_record(builder, keys[i].key));
         builder->owners[keys[i].number] =
             (struct table_owner){function->stack_size, builder->function_count - 1};
     }
+    return true;
 }
 
 /* ---- Owners of records ---- */
-
-static uint64_t stack_size_of(const struct builder *builder, uint32_t function)
-{
-    uint16_t stack_size = builder->table->stack_sizes[function];
-    if (stack_size == STACK_SIZE_DYNAMIC)
-        return CAIRN_STACK_SIZE_DYNAMIC;
-    return stack_size == STACK_SIZE_WIDE ? builder->wide_stack_sizes[function] : stack_size;
-}
 
 /* Whether the function of every record is the last one that begins at or before it. */
 static bool owners_follow_addresses(const struct builder *builder, const struct found *found)
@@ -431,7 +387,8 @@ static bool owners_follow_addresses(const struct builder *builder, const struct 
                    functions[function + 1].first_record <= record)
                 function++;
             if (owner->function != function ||
-                owner->stack_size != stack_size_of(builder, function))
+                owner->stack_size != table_stack_size(builder->table->stack_sizes,
+                                                      builder->wide_stack_sizes, function))
                 return false;
         }
     }
@@ -456,32 +413,22 @@ static bool note_owners(struct builder *builder, const struct found *found)
     return true;
 }
 
-/* Allocates one owner for each function. */
-static bool begin_owners(struct builder *builder, const struct found *found)
-{
-    builder->owner_count = found->function_count;
-    builder->owners =
-        memory_new(&builder->allocator, found->function_count, sizeof *builder->owners);
-    return builder->owners != NULL || found->function_count == 0;
-}
-
 static enum cairn_status add_found(struct builder *builder, struct found *found,
                                    struct cairn_error *error)
 {
-    enum cairn_status status = find_all_runs(builder, found, error);
+    enum cairn_status status = read_maps(builder, found, error);
     if (status == CAIRN_OK)
-        status = check_span(found, error);
-    if (status == CAIRN_OK && !order_runs(found))
-        status = no_memory(found, error);
-    if (status == CAIRN_OK)
-        status = builder_allocate(builder, &found->totals, error);
+        status = find_all_runs(builder, found, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (!sort_runs(found) ||
+        (mark_overlaps(found) && (!split_overlapping(found) || !sort_runs(found))))
+        return no_memory(found, error);
+    status = builder_allocate(builder, &found->totals, error);
     if (status != CAIRN_OK)
         return status;
     add_runs(builder, found);
-    if (!sort_functions(found) || !begin_owners(builder, found))
-        return no_memory(found, error);
-    add_functions(builder, found);
-    if (!note_owners(builder, found))
+    if (!add_functions(builder, found) || !note_owners(builder, found))
         return no_memory(found, error);
     builder->constant_count = 0;
     for (size_t i = 0; i < found->map_count; i++)
@@ -495,11 +442,7 @@ enum cairn_status builder_add_sorted(struct builder *builder, struct cairn_error
         .allocator = builder->allocator,
         .totals = {.first_address = UINT64_MAX},
     };
-    enum cairn_status status = read_maps(builder, &found, error);
-    if (status == CAIRN_OK && found.totals.records >= UINT32_MAX)
-        status = no_memory(&found, error);
-    if (status == CAIRN_OK)
-        status = add_found(builder, &found, error);
+    enum cairn_status status = add_found(builder, &found, error);
     free_found(&found);
     return status;
 }

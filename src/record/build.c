@@ -1,6 +1,6 @@
 /*
- * Builds a table: the fast way, or the general way if the input requires it. Then makes the parts
- * that need all records, and shrinks the table to its size.
+ * Builds a table: allocates its memory, adds the records in the fast way, or in the general way if
+ * the input requires it, makes the parts that need all records, and shrinks the table to its size.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,54 +9,214 @@
 #include "record/table.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- Errors ---- */
+
+enum cairn_status builder_name_section(const struct builder *builder, size_t index,
+                                       enum cairn_status status, struct cairn_error *error)
+{
+    if (error == NULL || builder->section_count == 1)
+        return status;
+    struct cairn_error inner = *error;
+    error_set(error, status, inner.offset, "section %zu: %.200s", index, inner.message);
+    return status;
+}
+
+/* ---- Memory ---- */
+
+/* Returns the address of `count` elements after the first `*size` bytes of the memory, and adds
+ * them to `*size`. */
+static void *carve(void *memory, size_t *size, size_t count, size_t element_size)
+{
+    void *address = (void *)((uintptr_t)memory + *size);
+    *size += (count * element_size + 7) & ~(size_t)7;
+    return address;
+}
+
+/* Returns the number of buckets needed. Buckets of 2^BUCKET_SHIFT_MAX bytes cover the 4 GiB of a
+ * table's code. */
+static size_t directory_capacity(size_t record_count)
+{
+    return 2 * (record_count / RECORDS_PER_BUCKET) + (UINT32_MAX >> BUCKET_SHIFT_MAX) + 2;
+}
+
+/*
+ * Lays out the arrays in the memory for the worst case, and returns its size. The arrays of known
+ * size come first. The values follow, and after them the arrays whose size is known only later.
+ * What is needed only while building is at the end.
+ */
+static size_t lay_out(struct builder *builder, const struct totals *totals, cairn_table *table,
+                      void *memory)
+{
+    size_t size = sizeof *table;
+    const size_t n = totals->records;
+    const size_t functions = totals->functions;
+    const size_t directory_words = directory_capacity(n) + DIRECTORY_SLACK;
+    table->constants = carve(memory, &size, totals->constants, sizeof(uint64_t));
+    table->ids_low = carve(memory, &size, n, sizeof(uint32_t));
+    table->value_starts = carve(memory, &size, n + 1, sizeof(uint32_t));
+    table->functions = carve(memory, &size, functions, sizeof(struct table_function));
+    table->low = carve(memory, &size, n + LOW_PADDING, sizeof(uint16_t));
+    table->stack_sizes = carve(memory, &size, functions, sizeof(uint16_t));
+    table->return_deltas = carve(memory, &size, n, sizeof(uint8_t));
+    /* Locations and live-outs take no more bytes in any form than in a section. */
+    table->values = carve(memory, &size, totals->bytes, 1);
+    size += (2 * directory_words + 2 * n + n + 2) * sizeof(uint32_t);
+    size += (functions + 1) * sizeof(uint64_t) + functions * sizeof(struct table_owner) + 7;
+    size &= ~(size_t)7;
+    builder->directory.starts = carve(memory, &size, directory_words, sizeof(uint32_t));
+    builder->ids_high = carve(memory, &size, n, sizeof(uint32_t));
+    builder->wide_stack_sizes = carve(memory, &size, functions, sizeof(uint64_t));
+    builder->sort_space = carve(memory, &size, 2 * n, sizeof(struct sort_key));
+    builder->next_word = table->values;
+    builder->table = table;
+    return size;
+}
+
+/* Advises the kernel to use large pages, and to fault in the small pages before the first large one
+ * all at once. Building large tables would otherwise spend most of its time on page faults. These
+ * are hints, so errors are ignored. */
+static void advise_large_pages(void *memory, size_t size)
+{
+    enum { WORTH_IT = 8 << 20, LARGE_PAGE = 2 << 20 };
+    if (size < WORTH_IT)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)memory + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)memory + size) & ~(page - 1);
+    madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+    madvise((void *)begin, -begin & (LARGE_PAGE - 1), MADV_POPULATE_WRITE);
+#endif
+}
+
+enum cairn_status builder_allocate(struct builder *builder, const struct totals *totals,
+                                   struct cairn_error *error)
+{
+    cairn_table measured;
+    const size_t size = lay_out(builder, totals, &measured, NULL);
+    cairn_table *table = NULL;
+    if (totals->records < UINT32_MAX - LOW_PADDING && totals->constants < INT32_MAX)
+        table = memory_resize(&builder->allocator, NULL, 0, size);
+    builder->table = NULL;
+    if (table == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of %llu records",
+                         (unsigned long long)totals->records);
+    advise_large_pages(table, size);
+    *table = (cairn_table){.allocator = builder->allocator};
+    lay_out(builder, totals, table, table);
+    builder->capacity_bytes = size;
+    builder->record_capacity = (uint32_t)totals->records;
+    bool is_empty = totals->records == 0;
+    table->base = is_empty ? 0 : totals->first_address;
+    builder->directory.capacity = (uint32_t)directory_capacity(totals->records);
+    directory_begin(&builder->directory, is_empty ? 0 : totals->last_address - table->base,
+                    totals->records);
+    return CAIRN_OK;
+}
+
+void builder_free_owners(struct builder *builder)
+{
+    memory_free(&builder->allocator, builder->record_owners,
+                builder->record_capacity * sizeof *builder->record_owners);
+    memory_free(&builder->allocator, builder->owners,
+                builder->owner_count * sizeof *builder->owners);
+    builder->record_owners = NULL;
+    builder->owners = NULL;
+}
+
+void builder_discard(struct builder *builder)
+{
+    builder_free_owners(builder);
+    memory_free(&builder->allocator, builder->table, builder->capacity_bytes);
+    *builder = (struct builder){
+        .sections = builder->sections,
+        .section_count = builder->section_count,
+        .allocator = builder->allocator,
+        .zeros_may_follow = builder->zeros_may_follow,
+    };
+}
+
+uint32_t *builder_take_words(struct builder *builder, size_t count)
+{
+    uint32_t *words = builder->next_word;
+    builder->next_word += count;
+    return words;
+}
+
+/* ---- Adding data ---- */
+
+bool builder_is_end(const struct builder *builder, const struct cairn_section *section,
+                    size_t offset)
+{
+    if (builder->zeros_may_follow && offset > 0)
+        while (offset < section->size && section->bytes[offset] == 0)
+            offset++;
+    return offset >= section->size;
+}
+
+void builder_note_constants(struct builder *builder, const struct cairn_stackmap *map)
+{
+    for (uint32_t i = 0; i < map->constant_count; i++)
+        builder->table->constants[builder->constant_count + i] = cairn_stackmap_constant(map, i);
+    builder->constant_count += map->constant_count;
+}
+
+void builder_note_function(struct builder *builder, const struct cairn_stackmap_function *function,
+                           uint32_t first_record)
+{
+    cairn_table *table = builder->table;
+    uint32_t index = builder->function_count++;
+    uint16_t stack_size = (uint16_t)function->stack_size;
+    if (function->stack_size == CAIRN_STACK_SIZE_DYNAMIC) {
+        stack_size = STACK_SIZE_DYNAMIC;
+    } else if (__builtin_expect(function->stack_size >= STACK_SIZE_WIDE, 0)) {
+        stack_size = STACK_SIZE_WIDE;
+        builder->stack_sizes_are_wide = true;
+        builder->wide_stack_sizes[index] = function->stack_size;
+    }
+    table->stack_sizes[index] = stack_size;
+    table->functions[index] = (struct table_function){
+        .code_offset = (uint32_t)(function->address - table->base),
+        .first_record = first_record,
+    };
+}
+
+void totals_add(struct totals *totals, const struct cairn_stackmap *map, size_t bytes)
+{
+    totals->records += map->record_count;
+    totals->functions += map->function_count;
+    totals->constants += map->constant_count;
+    totals->bytes += bytes;
+}
 
 /* ---- Finishing ---- */
 
-static void keep_wide_stack_sizes(struct builder *builder)
+/* Copies `size` bytes to their final place, with the alignment of the largest type in a table. */
+static void *keep(struct builder *builder, const void *bytes, size_t size)
 {
-    cairn_table *table = builder->table;
-    if (!builder->stack_sizes_are_wide)
-        return;
-    if ((uintptr_t)builder->next_word % sizeof *table->wide_stack_sizes != 0)
+    if ((uintptr_t)builder->next_word % _Alignof(uint64_t) != 0)
         builder_take_words(builder, 1);
-    size_t size = table->function_count * sizeof *table->wide_stack_sizes;
-    table->wide_stack_sizes =
-        (uint64_t *)(void *)builder_take_words(builder, size / sizeof(uint32_t));
-    memcpy(table->wide_stack_sizes, builder->wide_stack_sizes, size);
+    return memcpy(builder_take_words(builder, size / sizeof(uint32_t)), bytes, size);
 }
 
-static void keep_owners(struct builder *builder)
-{
-    cairn_table *table = builder->table;
-    if (builder->record_owners == NULL)
-        return;
-    table->record_owners = builder_take_words(builder, table->record_count);
-    memcpy(table->record_owners, builder->record_owners,
-           table->record_count * sizeof *table->record_owners);
-    if ((uintptr_t)builder->next_word % _Alignof(struct table_owner) != 0)
-        builder_take_words(builder, 1);
-    size_t size = builder->owner_count * sizeof *table->owners;
-    table->owners =
-        (struct table_owner *)(void *)builder_take_words(builder, size / sizeof(uint32_t));
-    memcpy(table->owners, builder->owners, size);
-}
-
-#define MOVED(pointer) ((void *)((uintptr_t)(pointer) + distance))
+#define MOVED(pointer) ((pointer) == NULL ? NULL : (void *)((uintptr_t)(pointer) + distance))
 
 static void relocate(cairn_table *table, uintptr_t distance)
 {
     table->ids_low = MOVED(table->ids_low);
-    table->ids_high = table->ids_high == NULL ? NULL : MOVED(table->ids_high);
+    table->ids_high = MOVED(table->ids_high);
     table->constants = MOVED(table->constants);
     table->stack_sizes = MOVED(table->stack_sizes);
-    table->wide_stack_sizes =
-        table->wide_stack_sizes == NULL ? NULL : MOVED(table->wide_stack_sizes);
-    table->record_owners = table->record_owners == NULL ? NULL : MOVED(table->record_owners);
-    table->owners = table->owners == NULL ? NULL : MOVED(table->owners);
+    table->wide_stack_sizes = MOVED(table->wide_stack_sizes);
+    table->record_owners = MOVED(table->record_owners);
+    table->owners = MOVED(table->owners);
     table->value_starts = MOVED(table->value_starts);
     table->address_buckets = MOVED(table->address_buckets);
     table->id_buckets = MOVED(table->id_buckets);
-    table->id_order = table->id_order == NULL ? NULL : MOVED(table->id_order);
+    table->id_order = MOVED(table->id_order);
     table->functions = MOVED(table->functions);
     table->low = MOVED(table->low);
     table->return_deltas = MOVED(table->return_deltas);
@@ -69,24 +229,21 @@ static enum cairn_status cut_to_size(struct builder *builder, struct cairn_error
 {
     enum { SMALL = 256 << 10 };
     cairn_table *table = builder->table;
-    struct cairn_allocator allocator = table->allocator;
-    cairn_table *cut;
-    if (table->size_bytes > SMALL) {
-        uintptr_t before = (uintptr_t)table;
-        cut = memory_resize(&allocator, table, builder->capacity_bytes, table->size_bytes);
-        if (cut == NULL) /* allocators must not fail here, but the old block is still valid */
-            return CAIRN_OK;
-        relocate(cut, (uintptr_t)cut - before);
-        builder->table = cut;
+    const struct cairn_allocator allocator = table->allocator;
+    const size_t size = table->size_bytes;
+    const bool is_small = size <= SMALL;
+    const uintptr_t before = (uintptr_t)table;
+    cairn_table *cut = is_small ? memory_resize(&allocator, NULL, 0, size)
+                                : memory_resize(&allocator, table, builder->capacity_bytes, size);
+    if (cut == NULL && !is_small) /* allocators must not fail here, but the block is still valid */
         return CAIRN_OK;
-    }
-    cut = memory_resize(&allocator, NULL, 0, table->size_bytes);
     if (cut == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of %zu bytes",
-                         table->size_bytes);
-    memcpy(cut, table, table->size_bytes);
-    relocate(cut, (uintptr_t)cut - (uintptr_t)table);
-    memory_free(&allocator, table, builder->capacity_bytes);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of %zu bytes", size);
+    if (is_small) {
+        memcpy(cut, table, size);
+        memory_free(&allocator, table, builder->capacity_bytes);
+    }
+    relocate(cut, (uintptr_t)cut - before);
     builder->table = cut;
     return CAIRN_OK;
 }
@@ -105,19 +262,31 @@ static enum cairn_status finish(struct builder *builder, struct cairn_error *err
     memset(table->return_deltas, RETURN_UNKNOWN, table->record_count);
     builder_finish_addresses(builder);
     builder_finish_ids(builder);
-    keep_wide_stack_sizes(builder);
-    keep_owners(builder);
+    if (builder->stack_sizes_are_wide)
+        table->wide_stack_sizes = keep(builder, builder->wide_stack_sizes,
+                                       table->function_count * sizeof *table->wide_stack_sizes);
+    if (builder->record_owners != NULL) {
+        table->record_owners = keep(builder, builder->record_owners,
+                                    table->record_count * sizeof *table->record_owners);
+        table->owners =
+            keep(builder, builder->owners, builder->owner_count * sizeof *table->owners);
+    }
     builder_free_owners(builder);
     table->size_bytes = (size_t)((uint8_t *)builder->next_word - (uint8_t *)table);
     return cut_to_size(builder, error);
 }
 
-static enum cairn_status build(struct builder builder, cairn_table **table,
-                               struct cairn_error *error)
+enum cairn_status table_create(const struct cairn_section *sections, size_t section_count,
+                               const struct cairn_allocator *allocator, bool zeros_may_follow,
+                               cairn_table **table, struct cairn_error *error)
 {
-    if (table == NULL || (builder.sections == NULL && builder.section_count > 0))
+    if (table == NULL || (sections == NULL && section_count > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_table_create needs sections and a place for the table");
+    struct builder builder = {.sections = sections,
+                              .section_count = section_count,
+                              .allocator = memory_allocator(allocator),
+                              .zeros_may_follow = zeros_may_follow};
     enum cairn_status status = builder_add_sections(&builder, error);
     if (status == BUILDER_NEEDS_SORTING) {
         builder_discard(&builder);
@@ -125,33 +294,18 @@ static enum cairn_status build(struct builder builder, cairn_table **table,
     }
     if (status == CAIRN_OK)
         status = finish(&builder, error);
-    if (status != CAIRN_OK) {
+    if (status == CAIRN_OK)
+        *table = builder.table;
+    else
         builder_discard(&builder);
-        return status;
-    }
-    *table = builder.table;
-    return CAIRN_OK;
-}
-
-enum cairn_status table_create_padded(const struct cairn_section *sections, size_t section_count,
-                                      const struct cairn_allocator *allocator, cairn_table **table,
-                                      struct cairn_error *error)
-{
-    return build((struct builder){.sections = sections,
-                                  .section_count = section_count,
-                                  .allocator = memory_allocator(allocator),
-                                  .zeros_may_follow = true},
-                 table, error);
+    return status;
 }
 
 enum cairn_status cairn_table_create(const struct cairn_section *sections, size_t section_count,
                                      const struct cairn_allocator *allocator, cairn_table **table,
                                      struct cairn_error *error)
 {
-    return build((struct builder){.sections = sections,
-                                  .section_count = section_count,
-                                  .allocator = memory_allocator(allocator)},
-                 table, error);
+    return table_create(sections, section_count, allocator, false, table, error);
 }
 
 void cairn_table_destroy(cairn_table *table)

@@ -1,10 +1,10 @@
 /*
  * record/builder.h - a table that is being built.
  *
- * The parts, in the order of their work: build.c chooses the way. add_records.c has the loop that
- * checks, packs and adds records, and adds sections whose addresses ascend with it, in one pass.
- * add_sorted.c adds all other input, in the order of its addresses. address_directory.c and
- * id_directory.c make the directories. Finally build.c shrinks the table to its size.
+ * build.c allocates the table, chooses the way, and finishes the table. add_records.c has the loop
+ * that checks, packs and adds records, and adds sections whose addresses ascend with it, in one
+ * pass. add_sorted.c adds all other input, in the order of its addresses. directories.c makes the
+ * directories of addresses and IDs.
  *
  * Arrays are sized for the worst case, because memory that is not touched costs nothing. So data is
  * written once and to its final place wherever possible.
@@ -76,7 +76,7 @@ struct totals {
     uint64_t last_address;
 };
 
-/* ---- builder.c: memory, and adding data ---- */
+/* ---- build.c: memory, and adding data ---- */
 
 /* Allocates the table for `totals`. On failure nothing remains allocated. */
 enum cairn_status builder_allocate(struct builder *builder, const struct totals *totals,
@@ -122,7 +122,7 @@ enum added builder_add_records(struct builder *builder, const struct packing *pa
                                const uint8_t **at, const uint8_t *end, uint64_t function_address,
                                uint32_t count, ptrdiff_t ahead);
 
-/* ---- address_directory.c and id_directory.c ---- */
+/* ---- directories.c ---- */
 
 /* Initialises the directory. Its shift fits functions of this span. */
 void directory_begin(struct address_directory *directory, uint64_t span, uint64_t record_count);

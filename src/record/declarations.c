@@ -50,10 +50,9 @@ enum cairn_status cairn_declarations_create(const struct cairn_allocator *alloca
                          "cairn_declarations_create needs a place for the set");
     struct cairn_allocator chosen = memory_allocator(allocator);
     cairn_declarations *created = memory_new(&chosen, 1, sizeof *created);
-    if (created == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a set of declarations");
-    created->allocator = chosen;
-    if (!hash_set_init(&created->ids, &chosen, 0)) {
+    if (created != NULL)
+        created->allocator = chosen;
+    if (created == NULL || !hash_set_init(&created->ids, &chosen, 0)) {
         cairn_declarations_destroy(created);
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a set of declarations");
     }
@@ -149,8 +148,7 @@ size_t declarations_bound_bytes(const cairn_declarations *declarations)
 
 static bool same_type(struct cairn_type left, struct cairn_type right)
 {
-    return left.kind == right.kind && left.bits == right.bits &&
-           left.element_count == right.element_count && left.address_space == right.address_space;
+    return cairn_type_equal(left, right) && left.address_space == right.address_space;
 }
 
 enum { DIFFERENCE_SIZE = 96 };
@@ -210,17 +208,6 @@ static bool differ_in_types(const struct cairn_declaration *known,
     return false;
 }
 
-static bool same_results(const struct cairn_results *left, const struct cairn_results *right)
-{
-    if (left->is_known != right->is_known || left->extends_sign != right->extends_sign ||
-        left->count != right->count)
-        return false;
-    for (size_t i = 0; i < left->count; i++)
-        if (!same_type(left->types[i], right->types[i]))
-            return false;
-    return true;
-}
-
 /* Joins two declarations of an ID. An undeclared ID stays undeclared. Its entry keeps its counts,
  * because they determine the size of its block. */
 static enum cairn_status join(struct declaration_entry *known,
@@ -242,8 +229,14 @@ static enum cairn_status join(struct declaration_entry *known,
                          declaration->function == NULL ? "?" : declaration->function,
                          added->function == NULL ? "?" : added->function, difference);
     /* A record does not tell which of its functions a frame belongs to. */
-    if (!same_results(&declaration->function_results, &added->function_results))
-        declaration->function_results = (struct cairn_results){.is_known = false};
+    struct cairn_results *left = &declaration->function_results;
+    const struct cairn_results *right = &added->function_results;
+    bool same = left->is_known == right->is_known && left->extends_sign == right->extends_sign &&
+                left->count == right->count;
+    for (size_t i = 0; i < left->count && same; i++)
+        same = same_type(left->types[i], right->types[i]);
+    if (!same)
+        *left = (struct cairn_results){.is_known = false};
     return CAIRN_OK;
 }
 

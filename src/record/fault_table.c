@@ -5,12 +5,10 @@
  */
 #include "record/fault_table.h"
 
+#include "base/array.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/sort.h"
 #include "record/offset_directory.h"
-
-#include <string.h>
 
 /* All offsets are relative to the table's base. */
 struct fault_row {
@@ -27,196 +25,135 @@ struct cairn_fault_table {
     struct fault_row *rows;
 };
 
-struct fault_builder {
-    const struct cairn_section *sections;
-    size_t section_count;
-    const struct cairn_allocator *allocator;
-    bool zeros_may_follow;
-    uint64_t count;
+/* All entries, in the order of the sections. */
+struct fault_list {
+    struct cairn_allocator allocator;
+    struct cairn_fault_entry *entries;
+    size_t count;
+    size_t capacity;
     uint64_t lowest;
     uint64_t highest;
     uint64_t last; /* highest address of an instruction */
-    cairn_fault_table *table;
 };
 
-/* ---- All entries of all maps ---- */
+/* ---- Building ---- */
 
-typedef void visit_fault(struct fault_builder *builder, const struct cairn_fault_entry *entry);
-
-static void visit_map(struct fault_builder *builder, const struct cairn_faultmap *map,
-                      visit_fault *visit)
+static enum cairn_status add_map(struct fault_list *list, const struct cairn_faultmap *map,
+                                 struct cairn_error *error)
 {
     struct cairn_faultmap_function function = {0};
-    while (cairn_faultmap_next(map, &function))
+    while (cairn_faultmap_next(map, &function)) {
         for (uint32_t i = 0; i < function.fault_count; i++) {
             struct cairn_fault fault = cairn_faultmap_fault(map, &function, i);
-            struct cairn_fault_entry entry = {
-                .address = function.address + fault.faulting_offset,
-                .handler_address = function.address + fault.handler_offset,
-                .function_address = function.address,
-                .kind = fault.kind,
-            };
-            visit(builder, &entry);
-        }
-}
-
-static enum cairn_status visit_all(struct fault_builder *builder, visit_fault *visit,
-                                   struct cairn_error *error)
-{
-    for (size_t i = 0; i < builder->section_count; i++) {
-        const struct cairn_section *section = &builder->sections[i];
-        size_t offset = 0;
-        while (offset < section->size) {
-            struct cairn_faultmap map;
-            enum cairn_status status = cairn_faultmap_read(section, &offset, &map, error);
-            if (status != CAIRN_OK)
-                return status;
-            visit_map(builder, &map, visit);
-            size_t zeros = offset;
-            while (builder->zeros_may_follow && zeros < section->size && section->bytes[zeros] == 0)
-                zeros++;
-            if (zeros == section->size)
-                break;
+            struct cairn_fault_entry *entries = array_reserve(
+                &list->allocator, list->entries, list->count, 1, &list->capacity, sizeof *entries);
+            if (entries == NULL)
+                return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu faults",
+                                 list->count + 1);
+            const uint64_t addresses[] = {function.address + fault.faulting_offset,
+                                          function.address + fault.handler_offset,
+                                          function.address};
+            list->entries = entries;
+            entries[list->count++] =
+                (struct cairn_fault_entry){addresses[0], addresses[1], addresses[2], fault.kind};
+            for (size_t k = 0; k < sizeof addresses / sizeof *addresses; k++) {
+                list->lowest = addresses[k] < list->lowest ? addresses[k] : list->lowest;
+                list->highest = addresses[k] > list->highest ? addresses[k] : list->highest;
+            }
+            list->last = addresses[0] > list->last ? addresses[0] : list->last;
         }
     }
     return CAIRN_OK;
 }
 
-/* ---- Counting ---- */
-
-static void count_entry(struct fault_builder *builder, const struct cairn_fault_entry *entry)
+static enum cairn_status add_section(struct fault_list *list, const struct cairn_section *section,
+                                     bool zeros_may_follow, struct cairn_error *error)
 {
-    const uint64_t addresses[] = {entry->address, entry->handler_address, entry->function_address};
-    builder->count++;
-    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
-        if (addresses[i] < builder->lowest)
-            builder->lowest = addresses[i];
-        if (addresses[i] > builder->highest)
-            builder->highest = addresses[i];
+    size_t offset = 0;
+    while (offset < section->size) {
+        struct cairn_faultmap map;
+        enum cairn_status status = cairn_faultmap_read(section, &offset, &map, error);
+        if (status == CAIRN_OK)
+            status = add_map(list, &map, error);
+        if (status != CAIRN_OK)
+            return status;
+        size_t zeros = offset;
+        while (zeros_may_follow && zeros < section->size && section->bytes[zeros] == 0)
+            zeros++;
+        if (zeros == section->size)
+            break;
     }
-    if (entry->address > builder->last)
-        builder->last = entry->address;
+    return CAIRN_OK;
 }
 
-static enum cairn_status count_all(struct fault_builder *builder, struct cairn_error *error)
+/* Makes a table of the list, sorted by offset, stably. */
+static enum cairn_status make_table(const struct fault_list *list, cairn_fault_table **table,
+                                    struct cairn_error *error)
 {
-    builder->lowest = UINT64_MAX;
-    enum cairn_status status = visit_all(builder, count_entry, error);
-    if (status != CAIRN_OK || builder->count == 0)
-        return status;
-    if (builder->highest - builder->lowest >= OFFSETS_SPAN_MAX)
-        return error_set(error, CAIRN_ERROR_RANGE, builder->highest,
+    if (list->count > 0 && list->highest - list->lowest >= OFFSETS_SPAN_MAX)
+        return error_set(error, CAIRN_ERROR_RANGE, list->highest,
                          "the fault maps' addresses, from 0x%llx to 0x%llx, are 4 GiB apart",
-                         (unsigned long long)builder->lowest, (unsigned long long)builder->highest);
-    if (builder->count >= OFFSETS_SPAN_MAX)
-        return error_set(error, CAIRN_ERROR_RANGE, builder->count,
-                         "the fault maps have %llu entries", (unsigned long long)builder->count);
-    return CAIRN_OK;
-}
-
-/* ---- Filling in ---- */
-
-static enum cairn_status allocate(struct fault_builder *builder, struct cairn_error *error)
-{
-    size_t rows = (size_t)builder->count;
-    struct offsets offsets = {.base = rows == 0 ? 0 : builder->lowest,
-                              .stride = sizeof(struct fault_row)};
-    uint32_t buckets =
-        offsets_plan(&offsets, (uint32_t)rows, (uint32_t)(builder->last - offsets.base));
-    size_t bytes = sizeof(cairn_fault_table) + rows * sizeof(struct fault_row) +
+                         (unsigned long long)list->lowest, (unsigned long long)list->highest);
+    if (list->count >= OFFSETS_SPAN_MAX)
+        return error_set(error, CAIRN_ERROR_RANGE, list->count, "the fault maps have %zu entries",
+                         list->count);
+    const uint32_t count = (uint32_t)list->count;
+    const uint64_t base = count == 0 ? 0 : list->lowest;
+    struct offsets offsets = {.base = base, .stride = sizeof(struct fault_row)};
+    uint32_t buckets = offsets_plan(&offsets, count, (uint32_t)(list->last - base));
+    size_t bytes = sizeof(cairn_fault_table) + count * sizeof(struct fault_row) +
                    (size_t)buckets * sizeof(uint32_t);
-    cairn_fault_table *table = memory_new(builder->allocator, bytes, 1);
-    if (table == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of %zu faults", rows);
-    table->allocator = *builder->allocator;
-    table->size_bytes = bytes;
-    table->rows = (struct fault_row *)(table + 1);
-    table->offsets = offsets;
-    table->offsets.rows = (const unsigned char *)table->rows;
-    table->offsets.buckets = (uint32_t *)(table->rows + rows);
-    table->offsets.count = 0; /* counts up as rows are added */
-    builder->table = table;
-    return CAIRN_OK;
-}
-
-static void add_row(struct fault_builder *builder, const struct cairn_fault_entry *entry)
-{
-    cairn_fault_table *table = builder->table;
-    uint64_t base = table->offsets.base;
-    table->rows[table->offsets.count++] = (struct fault_row){
-        .offset = (uint32_t)(entry->address - base),
-        .handler = (uint32_t)(entry->handler_address - base),
-        .function = (uint32_t)(entry->function_address - base),
-        .kind = (uint32_t)entry->kind,
-    };
-}
-
-/* Sorts the rows by offset, stably. */
-static enum cairn_status sort_rows(const cairn_fault_table *table, struct cairn_error *error)
-{
-    size_t count = table->offsets.count;
-    size_t row_bytes = 2 * sizeof(struct sort_key) + sizeof(struct fault_row);
-    bool ascends = true;
-    for (size_t i = 1; i < count; i++)
-        ascends = ascends && table->rows[i - 1].offset <= table->rows[i].offset;
-    if (ascends)
-        return CAIRN_OK;
-    struct fault_row *rows = memory_new(&table->allocator, count, row_bytes);
-    if (rows == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to sort %zu faults", count);
-    struct sort_key *keys = (struct sort_key *)(rows + count);
-    memcpy(rows, table->rows, count * sizeof *rows);
+    cairn_fault_table *made = memory_new(&list->allocator, bytes, 1);
+    struct sort_key *keys = memory_new(&list->allocator, 2 * list->count, sizeof *keys);
+    if (made == NULL || (keys == NULL && count > 0)) {
+        memory_free(&list->allocator, made, bytes);
+        memory_free(&list->allocator, keys, 2 * list->count * sizeof *keys);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of %u faults", count);
+    }
+    made->allocator = list->allocator;
+    made->size_bytes = bytes;
+    made->rows = (struct fault_row *)(made + 1);
+    made->offsets = offsets;
+    made->offsets.rows = (const unsigned char *)made->rows;
+    made->offsets.buckets = (uint32_t *)(made->rows + count);
     for (uint32_t i = 0; i < count; i++)
-        keys[i] = (struct sort_key){rows[i].offset, i};
-    sort_keys(keys, keys + count, count);
-    for (size_t i = 0; i < count; i++)
-        table->rows[i] = rows[keys[i].number];
-    memory_free(&table->allocator, rows, count * row_bytes);
+        keys[i] = (struct sort_key){(uint32_t)(list->entries[i].address - base), i};
+    if (count > 0)
+        sort_keys(keys, keys + count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cairn_fault_entry *entry = &list->entries[keys[i].number];
+        made->rows[i] =
+            (struct fault_row){keys[i].key, (uint32_t)(entry->handler_address - base),
+                               (uint32_t)(entry->function_address - base), (uint32_t)entry->kind};
+    }
+    memory_free(&list->allocator, keys, 2 * list->count * sizeof *keys);
+    offsets_fill(&made->offsets);
+    *table = made;
     return CAIRN_OK;
 }
 
-static enum cairn_status create(const struct cairn_section *sections, size_t count,
-                                const struct cairn_allocator *allocator, bool zeros_may_follow,
-                                cairn_fault_table **table, struct cairn_error *error)
+enum cairn_status fault_table_create(const struct cairn_section *sections, size_t count,
+                                     const struct cairn_allocator *allocator, bool zeros_may_follow,
+                                     cairn_fault_table **table, struct cairn_error *error)
 {
     if (table == NULL || (sections == NULL && count > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_fault_table_create needs sections and a place for the table");
-    struct cairn_allocator chosen = memory_allocator(allocator);
-    struct fault_builder builder = {
-        .sections = sections,
-        .section_count = count,
-        .allocator = &chosen,
-        .zeros_may_follow = zeros_may_follow,
-    };
-    enum cairn_status status = count_all(&builder, error);
+    struct fault_list list = {.allocator = memory_allocator(allocator), .lowest = UINT64_MAX};
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = add_section(&list, &sections[i], zeros_may_follow, error);
     if (status == CAIRN_OK)
-        status = allocate(&builder, error);
-    if (status == CAIRN_OK)
-        status = visit_all(&builder, add_row, error);
-    if (status == CAIRN_OK)
-        status = sort_rows(builder.table, error);
-    if (status != CAIRN_OK) {
-        cairn_fault_table_destroy(builder.table);
-        return status;
-    }
-    offsets_fill(&builder.table->offsets);
-    *table = builder.table;
-    return CAIRN_OK;
+        status = make_table(&list, table, error);
+    memory_free(&list.allocator, list.entries, list.capacity * sizeof *list.entries);
+    return status;
 }
 
 enum cairn_status cairn_fault_table_create(const struct cairn_section *sections, size_t count,
                                            const struct cairn_allocator *allocator,
                                            cairn_fault_table **table, struct cairn_error *error)
 {
-    return create(sections, count, allocator, false, table, error);
-}
-
-enum cairn_status fault_table_create_padded(const struct cairn_section *sections, size_t count,
-                                            const struct cairn_allocator *allocator,
-                                            cairn_fault_table **table, struct cairn_error *error)
-{
-    return create(sections, count, allocator, true, table, error);
+    return fault_table_create(sections, count, allocator, false, table, error);
 }
 
 void cairn_fault_table_destroy(cairn_fault_table *table)

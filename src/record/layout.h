@@ -75,6 +75,14 @@ struct table_owner {
 /* Values of 16-bit stack sizes with a special meaning. */
 enum { STACK_SIZE_WIDE = UINT16_MAX - 1, STACK_SIZE_DYNAMIC = UINT16_MAX };
 
+/* Returns the stack size of a function. `wide` is used only if the 16 bits are STACK_SIZE_WIDE. */
+static inline uint64_t table_stack_size(const uint16_t *sizes, const uint64_t *wide, uint32_t index)
+{
+    if (sizes[index] == STACK_SIZE_WIDE)
+        return wide[index];
+    return sizes[index] == STACK_SIZE_DYNAMIC ? CAIRN_STACK_SIZE_DYNAMIC : sizes[index];
+}
+
 struct cairn_table {
     struct cairn_allocator allocator;
     size_t size_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/offset_directory.h"
 
-#include "base/search.h"
+#include "base/sort.h"
 
 enum { ROWS_PER_BUCKET = 2, SHIFT_MAX = 31 };
 
@@ -18,9 +18,12 @@ uint32_t offsets_plan(struct offsets *offsets, uint32_t count, uint32_t last)
 void offsets_fill(struct offsets *offsets)
 {
     uint32_t bucket = 0;
-    for (uint32_t row = 0; row < offsets->count; row++)
-        while (bucket <= offsets_at(offsets, row) >> offsets->shift)
+    for (uint32_t row = 0; row < offsets->count; row++) {
+        uint32_t offset;
+        memcpy(&offset, offsets->rows + (size_t)row * offsets->stride, sizeof offset);
+        while (bucket <= offset >> offsets->shift)
             offsets->buckets[bucket++] = row;
+    }
     while (bucket <= offsets->bucket_count)
         offsets->buckets[bucket++] = offsets->count;
 }

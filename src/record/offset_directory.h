@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 struct offsets {
     uint64_t base;
@@ -34,13 +33,6 @@ uint32_t offsets_plan(struct offsets *offsets, uint32_t count, uint32_t last);
 
 /* Fills in the buckets, which the caller has allocated. */
 void offsets_fill(struct offsets *offsets);
-
-static inline uint32_t offsets_at(const struct offsets *offsets, uint32_t row)
-{
-    uint32_t offset;
-    memcpy(&offset, offsets->rows + (size_t)row * offsets->stride, sizeof offset);
-    return offset;
-}
 
 /* Returns the number of the first row at or after `address`; `count` if all are before it. */
 uint32_t offsets_first(const struct offsets *offsets, uint64_t address);

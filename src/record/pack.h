@@ -7,7 +7,7 @@
 #define RECORD_PACK_H
 
 #include "format/record.h"
-#include "record/packed_values.h"
+#include "record/record_values.h"
 
 enum { PACK_KINDS = 8 };
 

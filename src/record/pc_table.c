@@ -6,7 +6,6 @@
  */
 #include "record/pc_table.h"
 
-#include "base/search.h"
 #include "format/pcsection.h"
 
 /* ---- Contents ---- */

@@ -1,5 +1,5 @@
 /*
- * record/pc_table.h - the memory layout of a table of PC sections, and how sections are read.
+ * record/pc_table.h - the memory layout of a table of PC sections.
  *
  * A table is one allocation: the table, followed by the sections, the ranges of functions, the
  * rows, the runs, the buckets of the rows' directory, the starts of the sections, the ends of the
@@ -12,8 +12,9 @@
  *  - Runs are groups of several addresses, sorted by place. If an address is not in a run, its
  *    values follow it.
  *  - Each row of a function has a range, also if its size is 0. Ranges are in the order of the
- * rows, so they are sorted by row and by begin. They form a tree. The root of the ranges from
- * `first` up to `end` is the one in the middle. Its `furthest` is the highest end of all of them.
+ *    rows, so they are sorted by row and by begin. They form a tree. The root of the ranges from
+ *    `first` up to `end` is the one in the middle. Its `furthest` is the highest end of all of
+ * them.
  *  - `ends` are the ends of all ranges, sorted. With them, the ranges that contain an offset are
  *    counted without looking at each.
  *
@@ -59,47 +60,12 @@ struct cairn_pc_table {
     uint32_t *ends;
 };
 
-/* ---- Reading ---- */
+/* ---- Entries ---- */
 
 /* Returns entry number `index`, which must be less than the number of entries. */
 struct cairn_pc_table_entry pc_table_entry_at(const cairn_pc_table *table, uint32_t index);
 
 /* Returns the size of the table in memory, in bytes, without the sections; 0 for NULL. */
 size_t pc_table_size_bytes(const cairn_pc_table *table);
-
-/* An entry, or a run of entries that share their constants. */
-struct pc_group {
-    size_t offset;    /* of the first address */
-    size_t values;    /* end of the addresses and start of the values */
-    size_t end;       /* end of the values */
-    uint64_t address; /* the first one */
-    uint64_t size;    /* of a function */
-};
-
-/* Reads the groups of a section one by one. */
-struct pc_group_reader {
-    const struct cairn_pc_table_section *section;
-    const struct cairn_pc_table_options *options;
-    size_t offset;   /* of the next group */
-    size_t blank;    /* start of the zeros at the section's end */
-    uint32_t number; /* of the next group's first entry, for error messages */
-    struct cairn_error *error;
-};
-
-/* Returns a reader at the section's first group. */
-struct pc_group_reader pc_group_reader_of(const struct cairn_pc_table_section *section,
-                                          const struct cairn_pc_table_options *options,
-                                          struct cairn_error *error);
-
-/* Reads the next group; `*found` is false after the last. Errors: TRUNCATED, CORRUPT. */
-enum cairn_status pc_group_next(struct pc_group_reader *reader, struct pc_group *group,
-                                bool *found);
-
-/* Returns the number of entries in a group. */
-static inline uint32_t pc_group_count(const struct cairn_pc_table_section *section,
-                                      const struct pc_group *group)
-{
-    return (uint32_t)((group->values - group->offset) / section->schema.address_bytes);
-}
 
 #endif

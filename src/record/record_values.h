@@ -1,5 +1,5 @@
 /*
- * record/record_values.h - the locations and live-outs of a record in a table.
+ * record/record_values.h - the packed locations and live-outs of a record, and how to read them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,9 +7,41 @@
 #define RECORD_RECORD_VALUES_H
 
 #include "record/layout.h"
-#include "record/packed_values.h"
 
-/* Valid as long as the table. */
+/*
+ * The compact form, from the lowest bit: 3 bits kind, 3 bits size (its logarithm), then
+ *   registers and memory: 8 bits register, 18 bits offset;
+ *   constants: 26 bits.
+ * If a location does not fit, all locations of its record have the wide form.
+ */
+enum {
+    COMPACT_KIND_MASK = 7,
+    COMPACT_SIZE_SHIFT = 3,
+    COMPACT_REGISTER_SHIFT = 6,
+    COMPACT_CONSTANT_SHIFT = 6,
+    COMPACT_OFFSET_SHIFT = 14,
+    COMPACT_OFFSET_BITS = 18,
+    COMPACT_CONSTANT_BITS = 26,
+    WIDE_SIZE_MAX = (1 << 13) - 1
+};
+
+static inline struct cairn_location compact_unpack(uint32_t word)
+{
+    unsigned kind = word & COMPACT_KIND_MASK;
+    struct cairn_location location = {
+        .kind = (enum cairn_location_kind)kind,
+        .size = (uint16_t)(1u << ((word >> COMPACT_SIZE_SHIFT) & 7)),
+    };
+    if (kind > CAIRN_LOCATION_INDIRECT) {
+        location.offset = (int32_t)word >> COMPACT_CONSTANT_SHIFT;
+        return location;
+    }
+    location.dwarf = (word >> COMPACT_REGISTER_SHIFT) & 0xFF;
+    location.offset = (int32_t)word >> COMPACT_OFFSET_SHIFT;
+    return location;
+}
+
+/* The values of a record; valid as long as the table. */
 struct record_values {
     const cairn_table *table;
     const uint32_t *liveouts;
@@ -54,12 +86,17 @@ static inline struct cairn_location record_values_location(const struct record_v
 {
     const uint32_t *words = values->locations + (size_t)index * ((size_t)values->form + 1);
     struct cairn_location location;
-    if (values->form == VALUES_COMPACT)
-        location = compact_unpack(*words);
-    else if (values->form == VALUES_WIDE)
-        location = wide_unpack(words);
-    else
-        location = full_unpack(words);
+    if (values->form == VALUES_COMPACT) {
+        location = compact_unpack(words[0]);
+    } else {
+        const bool is_wide = values->form == VALUES_WIDE;
+        location = (struct cairn_location){
+            .kind = (enum cairn_location_kind)(words[0] & 7),
+            .size = (uint16_t)(is_wide ? (words[0] >> 3) & WIDE_SIZE_MAX : words[1] & 0xFFFF),
+            .dwarf = (uint16_t)(words[is_wide ? 0 : 1] >> 16),
+            .offset = (int32_t)words[is_wide ? 1 : 2],
+        };
+    }
     if (location.kind == CAIRN_LOCATION_CONSTANT)
         location.constant = (uint64_t)(int64_t)location.offset;
     else if (location.kind == CAIRN_LOCATION_CONSTANT_INDEX)

@@ -7,7 +7,9 @@
  */
 #include "record/table.h"
 
-#include "base/search.h"
+#include "base/error.h"
+#include "base/sort.h"
+#include "format/statepoint.h"
 #include "record/layout.h"
 #include "record/record_values.h"
 
@@ -132,14 +134,9 @@ static struct cairn_function function_at(const cairn_table *table, uint32_t inde
     const struct table_function *function = &table->functions[index];
     uint32_t end =
         index + 1 < table->function_count ? function[1].first_record : table->record_count;
-    uint64_t stack_size = table->stack_sizes[index];
-    if (stack_size == STACK_SIZE_WIDE)
-        stack_size = table->wide_stack_sizes[index];
-    else if (stack_size == STACK_SIZE_DYNAMIC)
-        stack_size = CAIRN_STACK_SIZE_DYNAMIC;
     return (struct cairn_function){
         .address = table->base + function->code_offset,
-        .stack_size = stack_size,
+        .stack_size = table_stack_size(table->stack_sizes, table->wide_stack_sizes, index),
         .first_record = function->first_record,
         .record_count = end - function->first_record,
     };
@@ -268,10 +265,11 @@ uint64_t cairn_record_id(struct cairn_record record)
     return table_id(record.table, record.index);
 }
 
-/* Returns the bucket of a record. The search starts at the bucket that an even distribution would
- * give, and widens from there. */
-static uint32_t bucket_of(const cairn_table *table, uint32_t index)
+/* Searches for the bucket from where an even distribution would put it, and widens from there. */
+uint64_t cairn_record_address(struct cairn_record record)
 {
+    const cairn_table *table = record.table;
+    const uint32_t index = record.index;
     const uint32_t *starts = table->address_buckets;
     uint32_t begin = 0;
     uint32_t end = table->bucket_count;
@@ -286,14 +284,8 @@ static uint32_t bucket_of(const cairn_table *table, uint32_t index)
             break;
         }
     }
-    return search_u32(starts, sizeof *starts, begin, end, index + UINT64_C(1)) - 1;
-}
-
-uint64_t cairn_record_address(struct cairn_record record)
-{
-    const cairn_table *table = record.table;
-    uint32_t bucket = bucket_of(table, record.index);
-    return table->base + table_record_offset(table, bucket, record.index);
+    uint32_t bucket = search_u32(starts, sizeof *starts, begin, end, index + UINT64_C(1)) - 1;
+    return table->base + table_record_offset(table, bucket, index);
 }
 
 uint64_t table_next_record_address(const cairn_table *table, uint32_t index, uint32_t *bucket)
@@ -347,6 +339,29 @@ bool cairn_record_liveout(struct cairn_record record, uint32_t index, struct cai
     uint32_t word = values.liveouts[index];
     *liveout = (struct cairn_liveout){.dwarf = (uint16_t)word, .size = (uint8_t)(word >> 16)};
     return true;
+}
+
+/* ---- Statepoints ---- */
+
+static struct cairn_location table_location(const void *record, uint32_t index)
+{
+    return cairn_record_location(*(const struct cairn_record *)record, index);
+}
+
+enum cairn_status cairn_record_statepoint(struct cairn_record record,
+                                          struct cairn_statepoint *statepoint,
+                                          struct cairn_error *error)
+{
+    if (record.table == NULL || statepoint == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_record_statepoint needs a record and a statepoint");
+    const struct statepoint_source source = {
+        .location = table_location,
+        .record = &record,
+        .count = cairn_record_location_count(record),
+        .offset = cairn_record_address(record),
+    };
+    return statepoint_parse(&source, statepoint, error);
 }
 
 /* ---- Tables ---- */

@@ -8,11 +8,12 @@
 
 #include <cairn/table.h>
 
-/* Same as cairn_table_create, but zeros may follow the last map of a section: LLVM's RuntimeDyld
- * requests more memory than a section has where its relocations might need stubs. */
-enum cairn_status table_create_padded(const struct cairn_section *sections, size_t section_count,
-                                      const struct cairn_allocator *allocator, cairn_table **table,
-                                      struct cairn_error *error);
+/* Same as cairn_table_create. If `zeros_may_follow`, zeros may follow the last map of a section:
+ * LLVM's RuntimeDyld requests more memory than a section has where its relocations might need
+ * stubs. */
+enum cairn_status table_create(const struct cairn_section *sections, size_t section_count,
+                               const struct cairn_allocator *allocator, bool zeros_may_follow,
+                               cairn_table **table, struct cairn_error *error);
 
 /* Set and return the owner of the table: the cairn_module that was loaded with it, or NULL for a
  * table that the host has created itself. */

@@ -362,8 +362,8 @@ static enum cairn_status build_records(const cairn_loader *loader, const struct 
     for (size_t i = 0; i < inputs->stackmap_count && status == CAIRN_OK; i++)
         status = resolve_descriptors(loader->block, &inputs->stackmaps[i], error);
     if (status == CAIRN_OK)
-        status = table_create_padded(inputs->stackmaps, inputs->stackmap_count,
-                                     &loader->runtime->allocator, &module->table, error);
+        status = table_create(inputs->stackmaps, inputs->stackmap_count,
+                              &loader->runtime->allocator, true, &module->table, error);
     if (status != CAIRN_OK)
         return status;
     struct cairn_function function;
@@ -396,8 +396,8 @@ static enum cairn_status build_faults(const cairn_loader *loader, const struct i
                                       cairn_module *module, struct cairn_error *error)
 {
     enum cairn_status status =
-        fault_table_create_padded(inputs->faultmaps, inputs->faultmap_count,
-                                  &loader->runtime->allocator, &module->faults, error);
+        fault_table_create(inputs->faultmaps, inputs->faultmap_count, &loader->runtime->allocator,
+                           true, &module->faults, error);
     if (status != CAIRN_OK)
         return status;
     struct cairn_fault_entry entry;
